@@ -4,170 +4,62 @@
 
 mod request;
 
-use std::str::FromStr as _;
-
-use canopy_plan::{
-    ExecutorProfile, MSCCL_OWN_BYTES_MAX, Profile, oneccl, parse_execution_plan, parse_msccl_xml_until, prove,
-    prove_execution_plan, read_plan, routes,
-};
-use canopy_proto::v1::{Artifact, OutputFormat, Plan};
-use canopy_schedule::{Collective, CollectiveKind, certified_bound, judge_until};
-use canopy_topology::{Rank, TopologyLimits};
+use canopy_plan::Stated;
+use canopy_proto::v1::{Artifact, CollectiveSpec, Plan};
+use canopy_schedule::CollectiveKind;
+use canopy_topology::TopologyLimits;
 
 pub(crate) use self::request::{Verdict, judge_request};
 use canopy_wire::collective_on_the_wire;
+use canopy_wire::format_of_wire;
 use canopy_wire::sha256_hex;
-use canopy_wire::{ONECCL_PROFILE, ROUTES_PROFILE};
 
 /// Whether a plan is what it says it is, as far as that can be seen without making it again.
 ///
-/// Every file must have its length and digest. A `json` file must hold a plan of the collective, rank count, bound and
-/// rate that are stated, whose certificate proves the bound and whose transfers are right and reach the rate. An MSCCL
-/// file must be readable and proven free of what its format's checks find (deadlocks, races, wrong meaning), for the
-/// collective and rank count that are stated, and could hold as many instances; it is not run on bytes again.
+/// Every file must have its length and digest, and be what its format makes of what is stated: see [`Format::judge`].
 ///
 /// # Errors
 /// What is wrong, for people. O(size of the transfer graph, or of the paths of a flow), some tenth of what making the plan
 /// took.
+///
+/// [`Format::judge`]: canopy_plan::Format::judge
 pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), String> {
     for artifact in &plan.artifacts {
         let content = artifact.content.as_deref().unwrap_or_default();
         if artifact.size_bytes != content.len() as u64 || artifact.sha256 != sha256_hex(content) {
             return Err("a file does not have the length or the digest that is stated".to_owned());
         }
-        match artifact.format() {
-            OutputFormat::Json if artifact.instances > 0 => {
-                return Err("a json file is said to have instances, which are for files of runtimes".to_owned());
-            }
-            OutputFormat::Json => judge_json(plan, content, limits)?,
-            OutputFormat::MscclXml => judge_msccl(plan, artifact, content)?,
-            OutputFormat::OnecclXml => judge_oneccl(plan, artifact, content)?,
-            OutputFormat::RoutesXml => judge_routes(plan, artifact, content)?,
-            OutputFormat::MscclppJson => judge_execution_plan(plan, artifact, content)?,
-            OutputFormat::Unspecified => return Err("a file is of no format that this version knows".to_owned()),
-        }
+        let format = format_of_wire(artifact.format).ok_or("a file is of no format that this version knows")?;
+        format.judge(content, &stated(plan, artifact, limits))?;
     }
     Ok(())
 }
 
-fn judge_json(plan: &Plan, content: &[u8], limits: &TopologyLimits) -> Result<(), String> {
-    let limits = TopologyLimits { bytes_max: usize::MAX, ..*limits };
-    let file = read_plan(content, &limits).map_err(|error| error.to_string())?;
-    let quality = plan.quality.as_ref().ok_or("it states no quality")?;
-    let collective = file.schedule.collective;
-    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
-    let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
-    if stated.kind() != collective_on_the_wire(collective.kind())
-        || stated.root != collective.root().map(Rank::number)
-        || ranks != Some(file.topology.rank_count())
-        || plan.algorithm != file.schedule.algorithm
-        || plan.shares != file.schedule.shares.weights()
-    {
-        return Err("its json file is for another collective, rank count, algorithm or shares".to_owned());
-    }
-    let verdict = judge_until(&file.topology, &file.schedule, &|| false).map_err(|error| error.to_string())?;
-    let proven = certified_bound(&file.topology, collective, &file.schedule.shares, &file.bound.certificate);
-    let proven = proven.map_err(|error| error.to_string())?;
-    let optimality = verdict.algbw.ratio_to(&proven).ok_or("its bound is zero")?;
-    if verdict.algbw > proven || proven != file.bound.upper || verdict.algbw != file.achieved {
-        return Err("its json file states a rate or bound that its transfers and certificate do not have".to_owned());
-    }
-    let found = [proven.to_string(), verdict.algbw.to_string(), optimality.to_string()];
-    if found != [quality.bound.as_str(), quality.achieved.as_str(), quality.optimality.as_str()] {
-        return Err("it states another quality than its json file has".to_owned());
-    }
-    Ok(())
-}
-
-fn judge_msccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), String> {
-    let profile = Profile::from_str(&artifact.profile).map_err(|error| error.to_string())?;
-    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
-    let program =
-        parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, &|| false).map_err(|error| error.to_string())?;
-    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
-    let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
-    let found = program.purpose.collective().map(collective_on_the_wire);
-    if Some(stated.kind()) != found || ranks != Some(program.rank_count) {
-        return Err("its MSCCL file is for another collective or rank count".to_owned());
-    }
-    // Each instance has the same chunks and channels.
-    let instances = artifact.instances.max(1);
-    if !program.chunk_count.is_multiple_of(instances) || !program.channel_count.is_multiple_of(instances) {
-        return Err(format!("its MSCCL file cannot have the {instances} instances that are stated"));
-    }
-    match prove(&program, profile).problems.first() {
-        Some(problem) => Err(format!("its MSCCL file: {}: {}: {}", problem.check, problem.place, problem.message)),
-        None => Ok(()),
-    }
-}
-
-fn judge_oneccl(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), String> {
-    if artifact.instances > 0 || artifact.profile != ONECCL_PROFILE {
-        return Err("its oneCCL file is said to have instances or another profile than oneccl".to_owned());
-    }
-    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
-    let program = oneccl::parse_until(text, oneccl::OWN_BYTES_MAX, &|| false).map_err(|error| error.to_string())?;
-    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
-    let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
-    let root = program.collective.root().map(Rank::number);
-    if stated.kind() != collective_on_the_wire(program.collective.kind())
-        || stated.root != root
-        || ranks != Some(program.rank_count)
-    {
-        return Err("its oneCCL file is for another collective, root or rank count".to_owned());
-    }
-    match oneccl::prove(&program).problems.first() {
-        Some(problem) => Err(format!("its oneCCL file: {}: {problem}", problem.check)),
-        None => Ok(()),
-    }
-}
-
-fn judge_routes(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), String> {
-    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
-    let program = routes::parse(text).map_err(|error| error.to_string())?;
-    if artifact.instances > 0 || artifact.profile != ROUTES_PROFILE || artifact.layers != program.layer_count {
-        return Err("its route file is said to have instances, other layers or another profile than routes".to_owned());
-    }
-    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
-    let ranks = plan.topology.as_ref().map(|topology| topology.ranks);
-    if stated.kind() != collective_on_the_wire(program.collective.kind())
-        || stated.root != program.collective.root().map(Rank::number)
-        || ranks != Some(program.rank_count)
-    {
-        return Err("its route file is for another collective, root or rank count".to_owned());
-    }
-    match routes::prove(&program).problems.first() {
-        Some(problem) => Err(format!("its route file: {}: {problem}", problem.check)),
-        None => Ok(()),
-    }
-}
-
-fn judge_execution_plan(plan: &Plan, artifact: &Artifact, content: &[u8]) -> Result<(), String> {
-    let profile = ExecutorProfile::from_str(&artifact.profile).map_err(|error| error.to_string())?;
-    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
-    let file = parse_execution_plan(text).map_err(|error| error.to_string())?;
-    let stated = plan.collective.as_ref().ok_or("it states no collective")?;
-    let ranks = plan.topology.as_ref().map_or(0, |topology| topology.ranks);
-    let kind = CollectiveKind::ALL.into_iter().find(|kind| collective_on_the_wire(*kind) == stated.kind());
-    let asked = kind.and_then(|kind| Collective::new(kind, stated.root.map(Rank::new), ranks).ok());
-    let asked = asked.ok_or("it states no collective of its ranks")?;
-    if artifact.instances > 0 || u32::try_from(file.ranks.len()) != Ok(ranks) {
-        return Err("its execution plan is for another rank count, or is said to have instances".to_owned());
-    }
-    let proof = prove_execution_plan(&file, Some(asked), profile, &|| false).map_err(|error| error.to_string())?;
-    match proof.problems.first() {
-        Some(problem) => Err(format!("its execution plan: {}: {}: {}", problem.check, problem.place, problem.message)),
-        None => Ok(()),
+/// What a plan states of itself and of one of its files.
+fn stated<'a>(plan: &'a Plan, artifact: &'a Artifact, limits: &'a TopologyLimits) -> Stated<'a> {
+    let kind = |spec: &CollectiveSpec| {
+        CollectiveKind::ALL.into_iter().find(|kind| collective_on_the_wire(*kind) == spec.kind())
+    };
+    Stated {
+        profile: &artifact.profile,
+        instances: artifact.instances,
+        layers: artifact.layers,
+        collective: plan.collective.as_ref().map(|spec| (kind(spec), spec.root)),
+        ranks: plan.topology.as_ref().map(|topology| topology.ranks),
+        algorithm: &plan.algorithm,
+        shares: &plan.shares,
+        quality: plan.quality.as_ref().map(|quality| [&*quality.bound, &*quality.achieved, &*quality.optimality]),
+        limits,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use canopy_plan::Instances;
+    use canopy_plan::{Format, Profile, Target};
 
     use super::*;
-    use crate::order::{Order, Output};
+    use crate::order::Order;
     use crate::pipeline::Pipeline;
     use crate::planner::{Planner as _, Watch};
 
@@ -183,7 +75,7 @@ mod tests {
         let pipeline = Pipeline::new(TopologyLimits::STANDARD);
         let order = Order {
             size_bytes_max: 1 << 20,
-            outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
+            outputs: vec![Format::Json.usual(), Target::from(Profile::Msccl)],
             ..Order::on("ring:4", CollectiveKind::Allgather)
         };
         let prepared = pipeline.prepare(&order, &|| false).unwrap();

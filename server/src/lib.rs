@@ -66,7 +66,7 @@ pub use embedded::EmbeddedServer;
 pub use failure::{PlanFailure, Shortfall};
 pub use key::{PlanKey, RequestKey, ScheduleKey, TopologyKey};
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
-pub use order::{Group, JointOrder, JointTask, Making, Order, Output, RequestError, TopologyInput};
+pub use order::{Group, JointOrder, JointTask, Making, Order, RequestError, TopologyInput};
 pub use pipeline::Pipeline;
 pub use planner::{Planner, Prepared, PreparedJoint, Produced, Recall, Watch};
 pub use process::{ServeError, run_server};

@@ -5,12 +5,10 @@
 
 mod call;
 mod files;
-mod routes;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use canopy_plan::ProfileError;
 use canopy_planner::PlanError;
 use canopy_proto::v1;
 use canopy_synth::{BoundError, LimitsError, SumOptionsError, SynthesisError};
@@ -256,14 +254,7 @@ fn planning(error: &PlanError) -> Refusal {
             }
             refusal
         }
-        PlanError::Lower { output, error } => files::lower(*output, error),
-        PlanError::LowerOneccl { output, error } => files::lower_oneccl(*output, error),
-        PlanError::Layers { output, error } => routes::layers(*output, error),
-        PlanError::LowerRoutes { output, error } => routes::lower(*output, error),
-        PlanError::LowerExecution { output, error } => files::lower_execution(*output, error),
-        PlanError::TooLargeToRun { output, .. } => {
-            Refusal::infeasible("TOO_LARGE_TO_CHECK", format!("outputs[{output}]"))
-        }
+        PlanError::File { output, error } => files::file(*output, error),
         PlanError::Rejected { check, .. } => Refusal::fault("VERIFIER_REJECTED").with("check", check),
         PlanError::NotKnown => not_cached(),
         PlanError::Stopped => stopped(),
@@ -298,19 +289,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Missing { .. } => "FIELD_MISSING",
         RequestError::UnknownValue { .. } => "ENUM_VALUE_UNKNOWN",
         RequestError::Algorithm(_) => "ALGORITHM_UNKNOWN",
-        RequestError::Profile { error: ProfileError::NotAvailable { .. }, .. } => "PROFILE_NOT_AVAILABLE",
-        RequestError::Profile { error: ProfileError::OfMscclpp { .. }, .. } => "PROFILE_NOT_APPLICABLE",
-        RequestError::Profile { error: ProfileError::Unknown { .. }, .. } => "PROFILE_UNKNOWN",
-        RequestError::ExecutorProfile { .. } => "PROFILE_UNKNOWN",
-        RequestError::ProfileWithoutRuntime { .. } => "PROFILE_NOT_APPLICABLE",
-        RequestError::OnecclOption { field: "profile", .. } | RequestError::RoutesOption { field: "profile", .. } => {
-            "PROFILE_NOT_APPLICABLE"
-        }
-        RequestError::OnecclOption { .. }
-        | RequestError::RoutesOption { .. }
-        | RequestError::InstancesWithoutRuntime { .. }
-        | RequestError::NoInstancesThere { .. } => "INSTANCES_NOT_APPLICABLE",
-        RequestError::NoInstances { .. } => "INSTANCES_INVALID",
+        RequestError::Output { error, .. } => files::option(error),
         RequestError::TooManyOutputs { .. } | RequestError::DuplicateOutput { .. } => "OUTPUTS_INVALID",
         RequestError::Size { .. } | RequestError::EmptySizes { .. } | RequestError::SmallestWithoutRuntime { .. } => {
             "SIZE_INVALID"
@@ -328,9 +307,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::TwicePunctured => "TOPOLOGY_MALFORMED",
         RequestError::PuncturedHere => "FIELD_NOT_APPLICABLE",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
-        RequestError::NotApplicable { .. }
-        | RequestError::NoChannelsThere { .. }
-        | RequestError::NoLayersThere { .. } => "FIELD_NOT_APPLICABLE",
+        RequestError::NotApplicable { .. } => "FIELD_NOT_APPLICABLE",
         RequestError::Limits(error) => limits_reason(error),
         RequestError::Sums(error) => sums_reason(error),
     }

@@ -2,18 +2,19 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_planner::{Group, JointRequest, JointTask, Making, Output, Request, SwitchUse, TopologyInput};
+use canopy_planner::{Group, JointRequest, JointTask, Making, Request, TopologyInput};
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
 use canopy_synth::{SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Transit};
 use prost::Message as _;
 
+use crate::formats::{target, target_on_the_wire};
 use crate::losses::{loss, on_the_wire as loss_on_the_wire};
 use crate::priority::Priority;
 use crate::request::{
-    draft, draft_on_the_wire, form, form_on_the_wire, instances, output_on_the_wire, roots, roots_on_the_wire, slots,
-    slots_on_the_wire, tolerance, tolerance_on_the_wire,
+    draft, draft_on_the_wire, form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance,
+    tolerance_on_the_wire,
 };
 
 /// A request with what is to be known of its job.
@@ -135,7 +136,7 @@ pub fn encode_entry(number: u64, request: &Request, priority: Priority, arrived_
         size_bytes_max: request.size_bytes_max,
         in_place: request.in_place,
         algorithm: request.algorithm.name().to_owned(),
-        outputs: request.outputs.iter().map(|&output| output_on_the_wire(output)).collect(),
+        outputs: request.outputs.iter().map(|&output| target_on_the_wire(output)).collect(),
         trees_per_root: request.limits.trees_per_root.map_or(0, NonZeroU64::get),
         chunks: request.limits.chunks.map_or(0, NonZeroU64::get),
         max_chunks: request.limits.max_chunks.map_or(0, NonZeroU64::get),
@@ -209,7 +210,12 @@ pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
             [] => None,
             tasks => Some(joint(tasks, entry.joint_position)?),
         },
-        outputs: entry.outputs.iter().map(output).collect::<Option<Vec<_>>>().filter(|outputs| !outputs.is_empty())?,
+        outputs: entry
+            .outputs
+            .iter()
+            .map(|spec| target(0, spec).ok())
+            .collect::<Option<Vec<_>>>()
+            .filter(|outputs| !outputs.is_empty())?,
         tenant: (!entry.tenant.is_empty()).then(|| entry.tenant.parse().ok().ok_or(())).transpose().ok()?,
     };
     Some(Entry { number: entry.number, request, priority, arrived_unix_ms: entry.arrived_unix_ms })
@@ -238,19 +244,4 @@ fn joint(tasks: &[Task], position: u64) -> Option<JointRequest> {
     let tasks: Vec<JointTask> = tasks.iter().map(task).collect::<Option<_>>()?;
     let position = usize::try_from(position).ok().filter(|&position| position < tasks.len())?;
     Some(JointRequest { tasks, position })
-}
-
-fn output(spec: &v1::OutputSpec) -> Option<Output> {
-    let instances = instances(spec.instancing)?;
-    match spec.format() {
-        v1::OutputFormat::Json => Some(Output::Json),
-        v1::OutputFormat::MscclXml => Some(Output::MscclXml(spec.profile.parse().ok()?, instances)),
-        v1::OutputFormat::OnecclXml => Some(Output::OnecclXml),
-        v1::OutputFormat::RoutesXml => Some(Output::RoutesXml(NonZeroU32::new(spec.max_layers))),
-        v1::OutputFormat::MscclppJson => {
-            let switches = if spec.plain_channels { SwitchUse::None } else { SwitchUse::Offered };
-            Some(Output::MscclppJson(spec.profile.parse().ok()?, switches))
-        }
-        v1::OutputFormat::Unspecified => None,
-    }
 }

@@ -4,6 +4,7 @@
 
 mod digest;
 mod entry;
+mod formats;
 mod losses;
 mod plan;
 mod plan_request;
@@ -13,6 +14,7 @@ mod request;
 
 pub use digest::sha256_hex;
 pub use entry::{Entry, decode_entry, encode_entry};
+pub use formats::{OUTPUT_FORMATS, format_of_wire, format_on_the_wire, target, target_on_the_wire};
 pub use losses::{LossError, in_words, loss, on_the_wire as loss_on_the_wire};
 pub use plan::{
     bits, bounded, collective as collective_on_the_wire, plan, plan_header, puncture, timestamp, topology_summary,
@@ -25,6 +27,6 @@ pub use plan_request::{
 pub use priority::Priority;
 pub use refused::{InlineError, RequestError, TENANT_HEADER};
 pub use request::{
-    ONECCL_PROFILE, ROUTES_PROFILE, draft, draft_on_the_wire, form, form_on_the_wire, instances, output_on_the_wire,
-    output_profile, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
+    draft, draft_on_the_wire, form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance,
+    tolerance_on_the_wire,
 };

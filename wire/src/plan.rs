@@ -15,8 +15,9 @@ use canopy_topology::{NodeIndex, Rank, Ratio, Topology};
 use prost_types::Timestamp;
 
 use crate::digest::sha256_hex;
+use crate::formats::format_on_the_wire;
 use crate::losses;
-use crate::request::{form_on_the_wire, output_format, output_profile, slots_on_the_wire};
+use crate::request::{form_on_the_wire, slots_on_the_wire};
 
 /// A plan with all its artifacts. Whose request it was is for the server to say.
 pub fn plan(request: &Request, planned: Planned) -> v1::Plan {
@@ -82,8 +83,8 @@ fn provenance(request: &Request, planned: &Planned) -> v1::Provenance {
 
 fn artifact(File { output, content, instances, layers }: File) -> v1::Artifact {
     v1::Artifact {
-        format: output_format(output).into(),
-        profile: output_profile(output).to_owned(),
+        format: format_on_the_wire(output.format).into(),
+        profile: output.profile.to_owned(),
         size_bytes: content.len() as u64,
         sha256: sha256_hex(&content),
         content: Some(content.into()),

@@ -6,19 +6,19 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use bytes::Bytes;
 use canopy_faults::Loss;
-use canopy_plan::{ExecutorProfile, Profile};
-use canopy_planner::{Group, Making, Output, Request, SwitchUse, TopologyInput};
+use canopy_plan::{Format, Target};
+use canopy_planner::{Group, Making, Request, TopologyInput};
 use canopy_proto::v1;
-use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, Slot, Transit};
 use prost::Message as _;
 
 use self::joint::taken;
+use crate::formats::target;
 use crate::losses::loss;
 use crate::refused::RequestError;
-use crate::request::{ONECCL_PROFILE, ROUTES_PROFILE, draft, form, instances, roots, slots, tolerance};
+use crate::request::{draft, form, roots, slots, tolerance};
 
 /// Most faults one request may name.
 pub const FAULTS_MAX: usize = 10_000;
@@ -35,7 +35,6 @@ const DOCUMENT_FORMATS: &str = "DOCUMENT_FORMAT_YAML, DOCUMENT_FORMAT_JSON or DO
 const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
 const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
 const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
-const OUTPUT_FORMATS: &str = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML, OUTPUT_FORMAT_MSCCLPP_JSON, OUTPUT_FORMAT_ONECCL_XML or OUTPUT_FORMAT_ROUTES_XML";
 
 /// What is to be planned. Whose it is, and what is asked of its job, is not looked at.
 ///
@@ -56,7 +55,7 @@ pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
         return Err(RequestError::EmptySizes { min: size_bytes_min, max: size_bytes_max });
     }
     let outputs = outputs(&request.outputs)?;
-    if size_bytes_min > 0 && outputs.iter().all(|output| *output == Output::Json) {
+    if size_bytes_min > 0 && outputs.iter().all(|output| output.format == Format::Json) {
         return Err(RequestError::SmallestWithoutRuntime { min: size_bytes_min });
     }
     let algorithm = match request.algorithm.as_str() {
@@ -279,96 +278,20 @@ fn collective_kind(number: i32) -> Result<CollectiveKind, RequestError> {
     }
 }
 
-fn outputs(specs: &[v1::OutputSpec]) -> Result<Vec<Output>, RequestError> {
+fn outputs(specs: &[v1::OutputSpec]) -> Result<Vec<Target>, RequestError> {
     if specs.is_empty() {
-        return Ok(vec![Output::Json]);
+        return Ok(vec![Format::Json.usual()]);
     }
     if specs.len() > OUTPUTS_MAX {
         return Err(RequestError::TooManyOutputs { found: specs.len(), limit: OUTPUTS_MAX });
     }
     let mut outputs = Vec::with_capacity(specs.len());
     for (position, spec) in specs.iter().enumerate() {
-        let output = output(position, spec)?;
+        let output = target(position, spec)?;
         if let Some(first) = outputs.iter().position(|&earlier| earlier == output) {
             return Err(RequestError::DuplicateOutput { first, second: position });
         }
         outputs.push(output);
     }
     Ok(outputs)
-}
-
-fn output(position: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> {
-    let unknown = || RequestError::UnknownValue {
-        field: format!("outputs[{position}].format"),
-        number: spec.format,
-        known: OUTPUT_FORMATS,
-    };
-    let switches = if spec.plain_channels { SwitchUse::None } else { SwitchUse::Offered };
-    if spec.plain_channels && spec.format != i32::from(v1::OutputFormat::MscclppJson) {
-        return Err(RequestError::NoChannelsThere { output: position });
-    }
-    if spec.max_layers > 0 && spec.format != i32::from(v1::OutputFormat::RoutesXml) {
-        return Err(RequestError::NoLayersThere { output: position });
-    }
-    let instances = instances(spec.instancing).ok_or(RequestError::NoInstances { output: position })?;
-    match v1::OutputFormat::try_from(spec.format) {
-        Ok(v1::OutputFormat::Json) if !spec.profile.is_empty() => Err(RequestError::ProfileWithoutRuntime {
-            output: position,
-            profile: spec.profile.chars().take(80).collect(),
-        }),
-        Ok(v1::OutputFormat::Json) => match spec.instancing {
-            None => Ok(Output::Json),
-            Some(asked) => Err(RequestError::InstancesWithoutRuntime { output: position, asked: in_words(asked) }),
-        },
-        Ok(v1::OutputFormat::MscclXml) if spec.profile.is_empty() => Ok(Output::MscclXml(Profile::Msccl, instances)),
-        Ok(v1::OutputFormat::MscclXml) => {
-            let profile = spec.profile.parse();
-            let output = profile.map(|profile| Output::MscclXml(profile, instances));
-            output.map_err(|error| RequestError::Profile { output: position, error })
-        }
-        Ok(v1::OutputFormat::MscclppJson) => match spec.instancing {
-            None if spec.profile.is_empty() => Ok(Output::MscclppJson(ExecutorProfile::NEWEST, switches)),
-            None => {
-                let output = spec.profile.parse().map(|profile| Output::MscclppJson(profile, switches));
-                output.map_err(|error| RequestError::ExecutorProfile { output: position, error })
-            }
-            Some(asked) => Err(RequestError::NoInstancesThere { output: position, asked: in_words(asked) }),
-        },
-        Ok(v1::OutputFormat::OnecclXml) => oneccl(position, spec),
-        Ok(v1::OutputFormat::RoutesXml) => routes(position, spec),
-        // What is not said is refused like what is not known: guessing would pin a default for ever.
-        Ok(v1::OutputFormat::Unspecified) | Err(_) => Err(unknown()),
-    }
-}
-
-/// A oneCCL plan, which leaves nothing to choose.
-fn oneccl(output: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> {
-    let refused = |field, found| Err(RequestError::OnecclOption { output, field, found });
-    if !spec.profile.is_empty() && spec.profile != ONECCL_PROFILE {
-        return refused("profile", spec.profile.chars().take(80).collect());
-    }
-    match spec.instancing {
-        None => Ok(Output::OnecclXml),
-        Some(asked) => refused("instances", in_words(asked)),
-    }
-}
-
-/// Routes, of which only the number of layers can be limited.
-fn routes(output: usize, spec: &v1::OutputSpec) -> Result<Output, RequestError> {
-    let refused = |field, found| Err(RequestError::RoutesOption { output, field, found });
-    if !spec.profile.is_empty() && spec.profile != ROUTES_PROFILE {
-        return refused("profile", spec.profile.chars().take(80).collect());
-    }
-    match spec.instancing {
-        None => Ok(Output::RoutesXml(NonZeroU32::new(spec.max_layers))),
-        Some(asked) => refused("instances", in_words(asked)),
-    }
-}
-
-/// The instances that a caller asks for, in words.
-fn in_words(asked: Instancing) -> String {
-    match asked {
-        Instancing::Instances(instances) => instances.to_string(),
-        Instancing::AutomaticInstances(_) => "an automatic number of".to_owned(),
-    }
 }

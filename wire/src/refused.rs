@@ -1,5 +1,6 @@
 //! Why a request is refused for its form: enums known, counts in range, nothing contradictory.
 
+use canopy_plan::OptionError;
 use canopy_planner::NotATenant;
 
 use crate::losses::LossError;
@@ -22,29 +23,7 @@ pub enum RequestError {
     #[error(transparent)]
     Sums(#[from] canopy_synth::SumOptionsError),
     #[error("{error}")]
-    Profile { output: usize, error: canopy_plan::ProfileError },
-    #[error("format json takes no profile, found `{profile}`; leave it out or choose msccl-xml")]
-    ProfileWithoutRuntime { output: usize, profile: String },
-    #[error("{error}")]
-    ExecutorProfile { output: usize, error: canopy_plan::UnknownExecutorProfile },
-    #[error("format mscclpp-json repeats no plan, found {asked} instances; leave them out or choose msccl-xml")]
-    NoInstancesThere { output: usize, asked: String },
-    #[error("channels of switches are in mscclpp-json files alone; leave this out or choose that format")]
-    NoChannelsThere { output: usize },
-    #[error("format json has no instances of its plan, found {asked}; leave them out or choose msccl-xml")]
-    InstancesWithoutRuntime { output: usize, asked: String },
-    #[error(
-        "format oneccl-xml has one profile, oneccl, and one instance of its plan; leave out {field}, found {found}"
-    )]
-    OnecclOption { output: usize, field: &'static str, found: String },
-    #[error(
-        "format routes-xml has one profile, routes, and one instance of its plan; leave out {field}, found {found}"
-    )]
-    RoutesOption { output: usize, field: &'static str, found: String },
-    #[error("layers are in routes-xml files alone; leave max_layers out or choose that format")]
-    NoLayersThere { output: usize },
-    #[error("a file of 0 instances holds no plan; use 1 or more, or leave the number to the server")]
-    NoInstances { output: usize },
+    Output { output: usize, error: OptionError },
     #[error("{found} outputs are asked for, over the limit of {limit}; send several requests")]
     TooManyOutputs { found: usize, limit: usize },
     #[error("outputs[{first}] and outputs[{second}] are the same; ask for each file once")]
@@ -98,21 +77,7 @@ impl RequestError {
             Self::Algorithm(_) => "algorithm".to_owned(),
             Self::Limits(error) => error.limit().to_owned(),
             Self::Sums(error) => error.option().to_owned(),
-            Self::Profile { output, .. }
-            | Self::ExecutorProfile { output, .. }
-            | Self::ProfileWithoutRuntime { output, .. } => {
-                format!("outputs[{output}].profile")
-            }
-            Self::InstancesWithoutRuntime { output, .. }
-            | Self::NoInstancesThere { output, .. }
-            | Self::NoInstances { output } => {
-                format!("outputs[{output}].instances")
-            }
-            Self::NoChannelsThere { output } => format!("outputs[{output}].plain_channels"),
-            Self::OnecclOption { output, field, .. } | Self::RoutesOption { output, field, .. } => {
-                format!("outputs[{output}].{field}")
-            }
-            Self::NoLayersThere { output } => format!("outputs[{output}].max_layers"),
+            Self::Output { output, error } => format!("outputs[{output}].{}", error.field().name()),
             Self::TooManyOutputs { .. } => "outputs".to_owned(),
             Self::DuplicateOutput { second, .. } => format!("outputs[{second}]"),
             Self::Inline(error) => format!("topology.inline.{}", error.field()),

@@ -1,69 +1,11 @@
 //! Requests between the wire and the words of the planner.
 
-use std::num::NonZeroU32;
-
-use canopy_plan::Instances;
-use canopy_planner::{Output, SwitchUse};
 use canopy_proto::v1;
-use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::AllreduceForm;
 use canopy_synth::{RootPolicy, Tolerance};
 use canopy_topology::{Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, Slot, TopologyDraft};
 
 use crate::refused::{InlineError, RequestError};
-
-/// The only profile of oneCCL plans.
-pub const ONECCL_PROFILE: &str = "oneccl";
-
-/// The only profile of route plans.
-pub const ROUTES_PROFILE: &str = "routes";
-
-/// The format of an output.
-pub(crate) const fn output_format(output: Output) -> v1::OutputFormat {
-    match output {
-        Output::Json => v1::OutputFormat::Json,
-        Output::MscclXml(..) => v1::OutputFormat::MscclXml,
-        Output::OnecclXml => v1::OutputFormat::OnecclXml,
-        Output::MscclppJson(..) => v1::OutputFormat::MscclppJson,
-        Output::RoutesXml(_) => v1::OutputFormat::RoutesXml,
-    }
-}
-
-/// Name of the runtime profile of an output; empty for formats without one.
-pub const fn output_profile(output: Output) -> &'static str {
-    match output {
-        Output::Json => "",
-        Output::MscclXml(profile, _) => profile.name(),
-        Output::OnecclXml => ONECCL_PROFILE,
-        Output::MscclppJson(profile, _) => profile.name(),
-        Output::RoutesXml(_) => ROUTES_PROFILE,
-    }
-}
-
-/// An output as a caller asks for it.
-pub fn output_on_the_wire(output: Output) -> v1::OutputSpec {
-    let instancing = match output {
-        Output::Json
-        | Output::OnecclXml
-        | Output::MscclppJson(..)
-        | Output::RoutesXml(_)
-        | Output::MscclXml(_, Instances::ONE) => None,
-        Output::MscclXml(_, Instances::Exactly(instances)) => Some(Instancing::Instances(instances.get())),
-        Output::MscclXml(_, Instances::Auto) => Some(Instancing::AutomaticInstances(v1::AutomaticInstances {})),
-    };
-    let plain_channels = matches!(output, Output::MscclppJson(_, SwitchUse::None));
-    let max_layers = match output {
-        Output::RoutesXml(most) => most.map_or(0, NonZeroU32::get),
-        _ => 0,
-    };
-    v1::OutputSpec {
-        format: output_format(output).into(),
-        profile: output_profile(output).to_owned(),
-        instancing,
-        plain_channels,
-        max_layers,
-    }
-}
 
 /// Nodes and links that a caller states, on their way to a topology.
 ///
@@ -121,15 +63,6 @@ pub fn draft_on_the_wire(draft: &TopologyDraft) -> v1::Topology {
         name: draft.name.clone().unwrap_or_default(),
         nodes: draft.nodes.iter().map(node).collect(),
         links: draft.links.iter().map(link).collect(),
-    }
-}
-
-/// How many instances a caller asks for; `None` for the number 0, which is none.
-pub fn instances(asked: Option<Instancing>) -> Option<Instances> {
-    match asked {
-        None => Some(Instances::ONE),
-        Some(Instancing::Instances(instances)) => NonZeroU32::new(instances).map(Instances::Exactly),
-        Some(Instancing::AutomaticInstances(_)) => Some(Instances::Auto),
     }
 }
 

@@ -3,9 +3,9 @@
 mod parts;
 
 use canopy_faults::ResolveError;
-use canopy_plan::{EmulationError, ExecutionLowerError, LowerError, oneccl, routes};
+use canopy_plan::{TargetError, TargetReason};
 use canopy_schedule::{RootError, SharesError};
-use canopy_synth::{BoundError, LayersError, SynthesisError};
+use canopy_synth::{BoundError, SynthesisError};
 use canopy_topology::{ExpressionError, FaultError, GroupError, PlacementError, ReadError, Topology, TopologyError};
 
 pub use self::parts::Parts;
@@ -44,20 +44,8 @@ pub enum PlanError {
     /// Ranks cannot reach each other.
     #[error("{}; {parts}", chain(&**failure))]
     Apart { failure: Box<Self>, parts: Parts },
-    #[error("{error}")]
-    Lower { output: usize, error: LowerError },
-    #[error("{error}")]
-    LowerOneccl { output: usize, error: oneccl::LowerError },
-    #[error("{error}")]
-    Layers { output: usize, error: LayersError },
-    #[error("{error}")]
-    LowerRoutes { output: usize, error: routes::LowerError },
-    #[error("{error}")]
-    LowerExecution { output: usize, error: ExecutionLowerError },
-    #[error(
-        "the file of outputs[{output}] cannot be run in the emulator, and nothing unchecked is handed out: {error}"
-    )]
-    TooLargeToRun { output: usize, error: EmulationError },
+    #[error("{}", of_file(*output, error))]
+    File { output: usize, error: TargetError },
     #[error("a plan was found but failed its own check `{check}`; this is a bug in canopy, please report it")]
     Rejected { check: &'static str, problem: String },
     /// Nothing is kept that the plan could be made of, and nothing was to be searched for.
@@ -77,13 +65,7 @@ impl PlanError {
     pub fn may_be_stood_in(&self) -> bool {
         match self {
             Self::Synthesis(error) => !matches!(error, SynthesisError::Disconnected { .. } | SynthesisError::Stopped),
-            Self::Lower { .. }
-            | Self::LowerOneccl { .. }
-            | Self::Layers { .. }
-            | Self::LowerRoutes { .. }
-            | Self::LowerExecution { .. }
-            | Self::TooLargeToRun { .. }
-            | Self::Rejected { .. } => true,
+            Self::File { .. } | Self::Rejected { .. } => true,
             _ => false,
         }
     }
@@ -96,17 +78,7 @@ impl PlanError {
             Self::Bound(BoundError::Broken { what }) | Self::Synthesis(SynthesisError::Broken { what }) => {
                 Some(what.clone())
             }
-            Self::Lower {
-                error:
-                    error @ (LowerError::Malformed { .. }
-                    | LowerError::NotHeld { .. }
-                    | LowerError::NotSent { .. }
-                    | LowerError::Name { .. }),
-                ..
-            } => Some(error.to_string()),
-            Self::LowerOneccl { error: error @ oneccl::LowerError::Malformed { .. }, .. } => Some(error.to_string()),
-            Self::Layers { error: error @ LayersError::Malformed, .. } => Some(error.to_string()),
-            Self::LowerRoutes { error: error @ routes::LowerError::Malformed { .. }, .. } => Some(error.to_string()),
+            Self::File { error, .. } if error.reason == TargetReason::Broken => Some(error.to_string()),
             _ => None,
         }
     }
@@ -114,12 +86,7 @@ impl PlanError {
     /// The place among the outputs of the file that cannot be made, where that is it.
     pub fn output(&self) -> Option<usize> {
         match self {
-            Self::Lower { output, .. }
-            | Self::LowerOneccl { output, .. }
-            | Self::Layers { output, .. }
-            | Self::LowerRoutes { output, .. }
-            | Self::LowerExecution { output, .. }
-            | Self::TooLargeToRun { output, .. } => Some(*output),
+            Self::File { output, .. } => Some(*output),
             _ => None,
         }
     }
@@ -151,9 +118,27 @@ impl PlanError {
         Self::InJoint { position, failure: Box::new(self) }
     }
 
+    /// Why there is no file.
+    pub(crate) fn of_file(output: usize, error: TargetError) -> Self {
+        match error.reason {
+            TargetReason::Stopped => Self::Stopped,
+            TargetReason::Rejected => Self::Rejected { check: "file", problem: error.to_string() },
+            _ => Self::File { output, error },
+        }
+    }
+
     /// A plan or file that fails one of its checks.
     pub(crate) const fn rejected(check: &'static str, problem: String) -> Self {
         Self::Rejected { check, problem }
+    }
+}
+
+fn of_file(output: usize, error: &TargetError) -> String {
+    match error.reason {
+        TargetReason::TooLargeToRun => format!(
+            "the file of outputs[{output}] cannot be run in the emulator, and nothing unchecked is handed out: {error}"
+        ),
+        _ => error.to_string(),
     }
 }
 

@@ -8,12 +8,12 @@ use std::num::NonZeroU64;
 
 use canopy_canonical::boxes;
 use canopy_direct::Construction;
-use canopy_plan::Instances;
+use canopy_plan::{Instances, SwitchUse, Target};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, RootPolicy, SumOptions, Tolerance, TreeLimits};
 use canopy_topology::{Slot, Topology, TopologyHash, Transit, content_hash, identity_hash};
 
-use crate::request::{Group, JointRequest, JointTask, Making, Output, Request, SwitchUse};
+use crate::request::{Group, JointRequest, JointTask, Making, Request};
 use crate::tenant::TenantName;
 
 /// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
@@ -328,22 +328,20 @@ fn request_fields(fields: &mut Fields, request: &Request) {
     fields.text(request.algorithm.name()).number(request.size_bytes_max).number(u64::from(request.in_place));
     fields.number(request.outputs.len() as u64);
     for output in &request.outputs {
-        match output {
-            Output::Json => fields.text("json").text(""),
-            Output::OnecclXml => fields.text("oneccl-xml").text(""),
-            Output::RoutesXml(None) => fields.text("routes-xml").text(""),
-            Output::RoutesXml(Some(most)) => fields.text("routes-xml max_layers").number(most.get().into()),
+        let &Target { format, profile, instances, switches, layers_max } = output;
+        let name = format.name();
+        // A format with one profile goes by its name alone.
+        let profile = if format.profiles().len() > 1 { profile } else { "" };
+        match (instances, switches, layers_max) {
+            (_, _, Some(most)) => fields.text(&format!("{name} max_layers")).number(most.get().into()),
+            (_, SwitchUse::None, None) => fields.text(&format!("{name} plain channels")).text(profile),
             // As it was before there were instances: the plans of then have one.
-            Output::MscclXml(profile, Instances::ONE) => fields.text("msccl-xml").text(profile.name()),
-            Output::MscclXml(profile, Instances::Exactly(instances)) => {
-                fields.text("msccl-xml instances").text(profile.name()).number(instances.get().into())
+            (Instances::ONE, SwitchUse::Offered, None) => fields.text(name).text(profile),
+            (Instances::Exactly(instances), SwitchUse::Offered, None) => {
+                fields.text(&format!("{name} instances")).text(profile).number(instances.get().into())
             }
-            Output::MscclXml(profile, Instances::Auto) => {
-                fields.text("msccl-xml automatic instances").text(profile.name())
-            }
-            Output::MscclppJson(profile, SwitchUse::Offered) => fields.text("mscclpp-json").text(profile.name()),
-            Output::MscclppJson(profile, SwitchUse::None) => {
-                fields.text("mscclpp-json plain channels").text(profile.name())
+            (Instances::Auto, SwitchUse::Offered, None) => {
+                fields.text(&format!("{name} automatic instances")).text(profile)
             }
         };
     }

@@ -47,6 +47,6 @@ pub use planned::{File, Files, JointSummary, Planned, Proofs, Puncture, Rejectio
 pub use planner::{Planner, Recalled};
 pub use prepared::{Prepared, PreparedJoint};
 pub use recent::{MemoryUsage, Recent};
-pub use request::{Group, JointRequest, JointTask, Making, Output, Request, SwitchUse, TopologyInput};
+pub use request::{Group, JointRequest, JointTask, Making, Request, TopologyInput};
 pub use schedules::{Schedules, SchedulesInMemory};
 pub use tenant::{NotATenant, TenantName};

@@ -2,13 +2,12 @@
 
 mod ways;
 
-use canopy_plan::Instances;
+use canopy_plan::{Needs, Target};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, Paths, Solver};
 use canopy_topology::Topology;
 
 use self::ways::Ways;
-use crate::request::Output;
 
 /// What every job takes.
 const BASE_BYTES: u64 = 4 << 20;
@@ -93,7 +92,7 @@ pub(crate) fn estimate_bytes(
     collective: Collective,
     shares: &Shares,
     (algorithm, form): (Algorithm, Form),
-    (outputs, is_flat): (&[Output], bool),
+    (outputs, is_flat): (&[Target], bool),
 ) -> u64 {
     let ranks = u64::from(topology.rank_count());
     let (roots, forests) = match collective.kind() {
@@ -112,7 +111,7 @@ pub(crate) fn estimate_bytes(
         CollectiveKind::Broadcast | CollectiveKind::Reduce | CollectiveKind::Gather | CollectiveKind::Scatter => (1, 1),
     };
     let hops = roots.saturating_mul(ranks.saturating_sub(1)).saturating_mul(forests);
-    let lowered = outputs.iter().map(|output| lowered_hops(*output, hops, ranks)).fold(0, u64::saturating_add);
+    let lowered = outputs.iter().map(|output| output.operations(hops, ranks)).fold(0, u64::saturating_add);
     let hop_bytes = match (algorithm.memory.has_plain_sends, is_flat) {
         (true, _) => SEND_BYTES,
         (false, true) => HOP_BYTES + FLAT_HOP_BYTES,
@@ -135,7 +134,7 @@ fn network_bytes(topology: &Topology) -> u64 {
 /// By default there are up to [`PATHS_PER_PAIR`] of them for each pair of ranks, each as long as the shortest way; around a
 /// ring a block passes half of the ranks at most, and `ewsp` takes all shortest ways. More hops than [`PATH_HOPS_MAX`] are
 /// refused before they are there. Networks that look alike from many ranks need a solver for few of them, which is not known before.
-fn all_to_all_bytes(topology: &Topology, algorithm: Algorithm, outputs: &[Output]) -> u64 {
+fn all_to_all_bytes(topology: &Topology, algorithm: Algorithm, outputs: &[Target]) -> u64 {
     let ranks = u64::from(topology.rank_count());
     let pairs = ranks.saturating_mul(ranks.saturating_sub(1));
     let ways = Ways::of(topology);
@@ -146,7 +145,7 @@ fn all_to_all_bytes(topology: &Topology, algorithm: Algorithm, outputs: &[Output
         Paths::Several => (pairs.saturating_mul(PATHS_PER_PAIR), ways.distance.saturating_mul(PATHS_PER_PAIR)),
     };
     let hops = hops.min(PATH_HOPS_MAX);
-    let lowered = outputs.iter().map(|output| lowered_hops(*output, hops, ranks)).fold(0, u64::saturating_add);
+    let lowered = outputs.iter().map(|output| output.operations(hops, ranks)).fold(0, u64::saturating_add);
     let transfer_bytes = if lowered > 0 { PATH_TRANSFER_BYTES } else { 0 };
     network_bytes(topology)
         .saturating_add(solver_bytes(topology, algorithm.memory.solver, ways))
@@ -173,32 +172,9 @@ fn solver_bytes(topology: &Topology, solver: Solver, ways: Ways) -> u64 {
     }
 }
 
-/// Hops in a file of a runtime: those of the plan in each instance. More instances than channels are refused before they
-/// take any memory, and an automatic number of them stays within the nodes that ranks keep.
-fn lowered_hops(output: Output, hops: u64, ranks: u64) -> u64 {
-    let (profile, instances) = match output {
-        Output::Json => return 0,
-        // Operations and instructions take about as much as steps of an MSCCL file; of the former there are at most eight pieces.
-        Output::OnecclXml => return hops,
-        // Of its own kind.
-        Output::RoutesXml(_) => return 0,
-        Output::MscclppJson(..) => return hops.saturating_mul(8),
-        Output::MscclXml(profile, instances) => (profile, instances),
-    };
-    let limits = profile.limits();
-    let channels = u64::from(limits.channels);
-    match instances {
-        Instances::Exactly(instances) => hops.saturating_mul(u64::from(instances.get()).min(channels)),
-        Instances::Auto => {
-            let kept = ranks.saturating_mul(limits.nodes.into());
-            hops.saturating_mul(channels).min(kept).max(hops)
-        }
-    }
-}
-
 /// Bytes for route files: ways with their layers, queue pairs, the text and what is read back from it.
-fn routed_bytes(outputs: &[Output], hops: u64) -> u64 {
-    let files = outputs.iter().filter(|output| matches!(output, Output::RoutesXml(_))).count() as u64;
+fn routed_bytes(outputs: &[Target], hops: u64) -> u64 {
+    let files = outputs.iter().filter(|output| matches!(output.needs(), Needs::Layers(_))).count() as u64;
     files.saturating_mul(hops).saturating_mul(ROUTED_HOP_BYTES)
 }
 
@@ -216,18 +192,16 @@ fn tree_count(ranks: u64, shares: &Shares) -> u64 {
 mod tests {
     use std::num::NonZeroU32;
 
-    use canopy_plan::Profile;
+    use canopy_plan::{Format, Instances, Profile};
     use canopy_topology::{Rank, TopologyLimits, generate};
 
     use super::*;
 
-    const MSCCL: Output = Output::MscclXml(Profile::Msccl, Instances::ONE);
-
-    fn estimate(expression: &str, kind: CollectiveKind, output: Output) -> u64 {
+    fn estimate(expression: &str, kind: CollectiveKind, output: Target) -> u64 {
         estimate_of(expression, kind, Form::Phases, output)
     }
 
-    fn estimate_of(expression: &str, kind: CollectiveKind, form: Form, output: Output) -> u64 {
+    fn estimate_of(expression: &str, kind: CollectiveKind, form: Form, output: Target) -> u64 {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
         let root = kind.has_root().then(|| Rank::new(0));
         let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
@@ -242,7 +216,7 @@ mod tests {
         {
             let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
             let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count()).unwrap();
-            let outputs: (&[Output], bool) = (&[Output::Json], true);
+            let outputs: (&[Target], bool) = (&[Format::Json.usual()], true);
             let estimated =
                 estimate_bytes(&topology, collective, &Shares::Equal, (Algorithm::Auto, Form::Phases), outputs);
             let measured: u64 = measured_mib << 20;
@@ -264,28 +238,28 @@ mod tests {
     fn estimates_are_above_what_was_measured_and_within_a_small_factor() {
         use CollectiveKind::{Allgather, Allreduce, Broadcast};
         for (expression, kind, output, measured_mib) in [
-            ("dgx-a100:boxes=2", Allgather, Output::Json, 0),
-            ("dgx-a100:boxes=16", Allgather, Output::Json, 2),
-            ("dgx-a100:boxes=32", Allgather, Output::Json, 16),
-            ("dgx-a100:boxes=64", Allgather, Output::Json, 67),
-            ("dgx-a100:boxes=32", Allreduce, Output::Json, 23),
-            ("ring:512", Allgather, Output::Json, 58),
-            ("torus:16x16", Allgather, Output::Json, 15),
-            ("hypercube:8", Allgather, Output::Json, 15),
-            ("mesh:20x20", Allgather, Output::Json, 35),
-            ("mi250:boxes=16", Allgather, Output::Json, 15),
-            ("complete:128", Allgather, Output::Json, 11),
-            ("complete:300", Allgather, Output::Json, 65),
-            ("torus:64x64", Broadcast, Output::Json, 13),
+            ("dgx-a100:boxes=2", Allgather, Format::Json.usual(), 0),
+            ("dgx-a100:boxes=16", Allgather, Format::Json.usual(), 2),
+            ("dgx-a100:boxes=32", Allgather, Format::Json.usual(), 16),
+            ("dgx-a100:boxes=64", Allgather, Format::Json.usual(), 67),
+            ("dgx-a100:boxes=32", Allreduce, Format::Json.usual(), 23),
+            ("ring:512", Allgather, Format::Json.usual(), 58),
+            ("torus:16x16", Allgather, Format::Json.usual(), 15),
+            ("hypercube:8", Allgather, Format::Json.usual(), 15),
+            ("mesh:20x20", Allgather, Format::Json.usual(), 35),
+            ("mi250:boxes=16", Allgather, Format::Json.usual(), 15),
+            ("complete:128", Allgather, Format::Json.usual(), 11),
+            ("complete:300", Allgather, Format::Json.usual(), 65),
+            ("torus:64x64", Broadcast, Format::Json.usual(), 13),
             // Stopped in the search for the optimum or the packing.
-            ("complete:500", Broadcast, Output::Json, 143),
-            ("complete:700", Broadcast, Output::Json, 284),
-            ("complete:1000", Broadcast, Output::Json, 569),
-            ("dgx-a100:boxes=8", Allgather, MSCCL, 3),
-            ("torus:8x8", Allgather, MSCCL, 12),
-            ("hypercube:6", Allreduce, MSCCL, 7),
-            ("ring:64", Allgather, MSCCL, 3),
-            ("ring:128", Allgather, MSCCL, 19),
+            ("complete:500", Broadcast, Format::Json.usual(), 143),
+            ("complete:700", Broadcast, Format::Json.usual(), 284),
+            ("complete:1000", Broadcast, Format::Json.usual(), 569),
+            ("dgx-a100:boxes=8", Allgather, Profile::Msccl.into(), 3),
+            ("torus:8x8", Allgather, Profile::Msccl.into(), 12),
+            ("hypercube:6", Allreduce, Profile::Msccl.into(), 7),
+            ("ring:64", Allgather, Profile::Msccl.into(), 3),
+            ("ring:128", Allgather, Profile::Msccl.into(), 19),
         ] {
             let estimated = estimate(expression, kind, output);
             let measured: u64 = measured_mib << 20;
@@ -305,13 +279,13 @@ mod tests {
             ("mi250:boxes=64,nodes-down=b0g5", 38),
             ("torus:32x32,down=0.0-0.1", 19),
         ] {
-            let of = |form| estimate_of(expression, CollectiveKind::Allreduce, form, Output::Json);
+            let of = |form| estimate_of(expression, CollectiveKind::Allreduce, form, Format::Json.usual());
             let measured: u64 = measured_mib << 20;
             assert!(measured <= of(Form::Trees) && of(Form::Trees) < of(Form::Phases), "{expression}");
             assert!(of(Form::Phases) < of(Form::RootedTrees), "{expression}");
         }
         let slow = "dgx-a100:boxes=512,faults=nics:5@1/2+seed:1";
-        assert!(estimate_of(slow, CollectiveKind::Allreduce, Form::Trees, Output::Json) < 8 << 30);
+        assert!(estimate_of(slow, CollectiveKind::Allreduce, Form::Trees, Format::Json.usual()) < 8 << 30);
     }
 
     /// The same for schedules that are not made of trees: sends by `bfb`, paths by `direct`.
@@ -330,7 +304,7 @@ mod tests {
             let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
             let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
             let of = |algorithm| {
-                let outputs: (&[Output], bool) = (&[Output::Json], false);
+                let outputs: (&[Target], bool) = (&[Format::Json.usual()], false);
                 estimate_bytes(&topology, collective, &Shares::Equal, (algorithm, Form::Phases), outputs)
             };
             let (estimated, measured) = (of(algorithm), measured_mib << 20);
@@ -359,7 +333,7 @@ mod tests {
         ] {
             let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
             let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap();
-            let (form, outputs): (_, (&[Output], bool)) = (Form::Phases, (&[Output::Json], false));
+            let (form, outputs): (_, (&[Target], bool)) = (Form::Phases, (&[Format::Json.usual()], false));
             let estimated = estimate_bytes(&topology, collective, &Shares::Equal, (algorithm, form), outputs);
             let measured: u64 = measured_mib << 20;
             assert!(measured <= estimated, "{expression}, {algorithm}: {estimated} estimated");
@@ -372,7 +346,7 @@ mod tests {
     fn route_files_take_little_beside_their_plans() {
         let topology = generate("genkautz:n=1000,d=4", &TopologyLimits::STANDARD).unwrap();
         let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap();
-        let outputs: (&[Output], bool) = (&[Output::RoutesXml(None)], false);
+        let outputs: (&[Target], bool) = (&[Format::RoutesXml.usual()], false);
         let what = (Algorithm::Auto, Form::Phases);
         let (estimated, measured) =
             (estimate_bytes(&topology, collective, &Shares::Equal, what, outputs), 430_u64 << 20);
@@ -381,20 +355,22 @@ mod tests {
 
     #[test]
     fn instances_count_like_plans_as_far_as_ranks_can_keep_them() {
-        let times =
-            |instances| Output::MscclXml(Profile::Msccl, Instances::Exactly(NonZeroU32::new(instances).unwrap()));
-        let auto = Output::MscclXml(Profile::Msccl, Instances::Auto);
-        assert_eq!(lowered_hops(Output::Json, 240, 16), 0);
-        assert_eq!(lowered_hops(times(3), 240, 16), 720);
-        assert_eq!(lowered_hops(times(u32::MAX), 240, 16), 32 * 240);
-        assert_eq!(lowered_hops(auto, 240, 16), 32 * 240);
-        assert_eq!(lowered_hops(auto, 1 << 20, 1024), 1024 * 4095);
-        assert_eq!(lowered_hops(auto, 1 << 30, 1024), 1 << 30);
+        let times = |instances| Target {
+            instances: Instances::Exactly(NonZeroU32::new(instances).unwrap()),
+            ..Profile::Msccl.into()
+        };
+        let auto = Target { instances: Instances::Auto, ..Profile::Msccl.into() };
+        assert_eq!(Format::Json.usual().operations(240, 16), 0);
+        assert_eq!(times(3).operations(240, 16), 720);
+        assert_eq!(times(u32::MAX).operations(240, 16), 32 * 240);
+        assert_eq!(auto.operations(240, 16), 32 * 240);
+        assert_eq!(auto.operations(1 << 20, 1024), 1024 * 4095);
+        assert_eq!(auto.operations(1 << 30, 1024), 1 << 30);
     }
 
     #[test]
     fn what_would_take_more_than_a_machine_has_is_known_at_once() {
-        assert!(estimate("ring:10000", CollectiveKind::Allgather, Output::Json) > 20 << 30);
-        assert!(estimate("ring:10000", CollectiveKind::Broadcast, Output::Json) < 1 << 30);
+        assert!(estimate("ring:10000", CollectiveKind::Allgather, Format::Json.usual()) > 20 << 30);
+        assert!(estimate("ring:10000", CollectiveKind::Broadcast, Format::Json.usual()) < 1 << 30);
     }
 }

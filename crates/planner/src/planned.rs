@@ -5,13 +5,12 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use canopy_faults::Loss;
-use canopy_plan::PlanFile;
+use canopy_plan::{PlanFile, Target};
 use canopy_schedule::{Bound, CollectiveKind, Schedule, Verdict};
 use canopy_synth::ProvenTime;
 use canopy_topology::{Rank, Rate, Ratio, Slot};
 
 use crate::key::{PlanKey, ScheduleKey, TopologyKey};
-use crate::request::Output;
 
 /// A plan that every check has accepted, with its files.
 #[derive(Clone, Debug)]
@@ -104,7 +103,7 @@ pub struct Files {
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {
     /// What was asked for; with the number of instances that it really has.
-    pub output: Output,
+    pub output: Target,
     /// Its bytes.
     pub content: Vec<u8>,
     /// Instances of the plan in it; 0 for formats without.

@@ -2,11 +2,9 @@
 
 mod joint;
 
-use std::num::NonZeroU32;
-
 use bytes::Bytes;
 use canopy_faults::Loss;
-use canopy_plan::{ExecutorProfile, Instances, Profile};
+use canopy_plan::{Format, Target};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Kept, SumOptions, TreeLimits};
 use canopy_topology::{DocumentFormat, NodeKind, Slot, TopologyDraft, Transit};
@@ -50,7 +48,7 @@ pub struct Request {
     /// What it is planned in common with; none: nothing. Group, kind, root, size and chunks are those of its own task then.
     pub joint: Option<JointRequest>,
     /// Files to make: at least one, all different.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<Target>,
     /// Whose the plan is, where nobody else is to get it.
     pub tenant: Option<TenantName>,
 }
@@ -78,7 +76,7 @@ impl Request {
             seed: 0,
             making: Making::Searched,
             joint: None,
-            outputs: vec![Output::Json],
+            outputs: vec![Format::Json.usual()],
             tenant: None,
         }
     }
@@ -161,30 +159,6 @@ pub enum TopologyInput {
     },
     /// Nodes and links, unchecked.
     Inline(TopologyDraft),
-}
-
-/// A file to make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// canopy's own plan file.
-    Json,
-    /// An MSCCL file for one runtime, with this many instances of the plan.
-    MscclXml(Profile, Instances),
-    /// A oneCCL plan.
-    OnecclXml,
-    /// An execution plan for one version of MSCCL++.
-    MscclppJson(ExecutorProfile, SwitchUse),
-    /// Routes for fabrics that forward by source routing, in at most so many layers.
-    RoutesXml(Option<NonZeroU32>),
-}
-
-/// Whether an execution plan uses what the network's switches can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SwitchUse {
-    /// Whatever they say that they can.
-    Offered,
-    /// Nothing.
-    None,
 }
 
 impl TopologyInput {

@@ -2,7 +2,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use canopy_plan::{Instances, Profile};
+use canopy_plan::{Format, Instances, Profile, Target};
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{Never, RootPolicy, Stop as _, SumOptions, Tolerance, TreeLimits};
@@ -12,7 +12,7 @@ use super::*;
 use crate::clock;
 use crate::job::{Cache, Delivery, Goal, Outcome, Read, State, Terms, Timings, Worker};
 use crate::key::RequestKey;
-use crate::order::{Group, JointOrder, JointTask, Making, Order, Output, Priority, TopologyInput};
+use crate::order::{Group, JointOrder, JointTask, Making, Order, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::queue::{Queue, QueueLimits, Subscription};
@@ -200,9 +200,13 @@ fn every_order_is_read_back() {
                 number += 1;
                 let root = kind.has_root().then_some(1);
                 let instances = [Instances::ONE, Instances::Exactly(NonZeroU32::new(7).unwrap()), Instances::Auto];
-                let msccl = instances.map(|instances| Output::MscclXml(Profile::Msccl, instances));
-                let routes = Output::RoutesXml(NonZeroU32::new(u32::try_from(number % 3).unwrap()));
-                let outputs = msccl.into_iter().chain([Output::Json, Output::OnecclXml, routes]).collect();
+                let msccl = instances.map(|instances| Target { instances, ..Profile::Msccl.into() });
+                let routes = Target {
+                    layers_max: NonZeroU32::new(u32::try_from(number % 3).unwrap()),
+                    ..Format::RoutesXml.usual()
+                };
+                let outputs =
+                    msccl.into_iter().chain([Format::Json.usual(), Format::OnecclXml.usual(), routes]).collect();
                 let in_place = number % 2 == 0;
                 let topology = topology.clone();
                 let limits = TreeLimits {

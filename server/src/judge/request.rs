@@ -77,7 +77,7 @@ fn answers(plan: &Plan, order: &Order, prepared: &Prepared) -> Result<(), String
         root: prepared.collective.root().map(Rank::number),
     };
     let valid_for = plan.valid_for.unwrap_or_default();
-    let outputs = order.outputs.iter().map(|&output| wire::output_on_the_wire(output));
+    let outputs = order.outputs.iter().map(|&output| wire::target_on_the_wire(output));
     let same_outputs = plan.artifacts.len() == order.outputs.len()
         && outputs.zip(&plan.artifacts).all(|(asked, artifact)| {
             asked.format() == artifact.format() && (asked.profile.is_empty() || asked.profile == artifact.profile)

@@ -1,5 +1,6 @@
 //! A planner that is watched.
 
+use canopy_plan::Target;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::clock;
 use crate::failure::PlanFailure;
 use crate::key::ScheduleKey;
 use crate::metrics::{Metrics, size_class, thread_time};
-use crate::order::{Order, Output};
+use crate::order::Order;
 use crate::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::store::StoreError;
 use crate::trace::stage_span;
@@ -97,7 +98,7 @@ impl ObservedPlanner {
     }
 
     fn count_files(&self, order: &Order, result: &Result<Produced, PlanFailure>) {
-        let labels = |output: &Output, outcome: &'static str| {
+        let labels = |output: &Target, outcome: &'static str| {
             let [format, profile] = file_labels(output);
             [format, profile, ("outcome", outcome.into())]
         };
@@ -120,14 +121,10 @@ impl ObservedPlanner {
     }
 }
 
-fn file_labels(output: &Output) -> [(&'static str, SharedString); 2] {
-    let (format, profile) = match output {
-        Output::Json => ("json", "none"),
-        Output::OnecclXml => ("oneccl-xml", "none"),
-        Output::RoutesXml(_) => ("routes-xml", "none"),
-        Output::MscclXml(profile, _) => ("msccl-xml", profile.name()),
-        Output::MscclppJson(profile, _) => ("mscclpp-json", profile.name()),
-    };
+fn file_labels(output: &Target) -> [(&'static str, SharedString); 2] {
+    let format = output.format.name();
+    // Of a format with one profile nobody needs to be told.
+    let profile = if output.format.profiles().len() > 1 { output.profile } else { "none" };
     [("format", format.into()), ("profile", profile.into())]
 }
 

@@ -1,8 +1,8 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Mutex;
 
-use canopy_plan::{Instances, LowerError, Profile};
-use canopy_planner::{PlanError, SwitchUse};
+use canopy_plan::{Format, Instances, LowerError, Profile, Target};
+use canopy_planner::PlanError;
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, BoundError, Never, RootPolicy, SumOptions, SynthesisError, TreeLimits};
@@ -10,7 +10,7 @@ use canopy_topology::{DocumentFormat, GroupError, PlacementError, Rank, Rate, Sl
 
 use super::*;
 use crate::key::PlanKey;
-use crate::order::{Group, Making, Output, TopologyInput};
+use crate::order::{Group, Making, TopologyInput};
 
 mod faults;
 mod fewer;
@@ -46,7 +46,15 @@ impl Watch for Witness {
     }
 }
 
-fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Output>) -> Order {
+/// The error of the format, where one of the files cannot be made.
+fn file_error<E: std::error::Error + 'static>(failure: &PlanFailure) -> Option<(usize, &E)> {
+    match failure {
+        PlanFailure::Planning(PlanError::File { output, error }) => Some((*output, error.downcast_ref()?)),
+        _ => None,
+    }
+}
+
+fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Target>) -> Order {
     Order {
         topology,
         faults: Vec::new(),
@@ -80,7 +88,7 @@ fn produce(order: &Order, witness: &Witness) -> Result<Produced, PlanFailure> {
 
 #[test]
 fn the_plan_of_a_ring_is_optimal_checked_and_described() {
-    let outputs = vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)];
+    let outputs = vec![Format::Json.usual(), Target::from(Profile::Msccl)];
     let order = order(expression("ring:8"), CollectiveKind::Allgather, outputs);
     let witness = Witness::default();
     let plan = produce(&order, &witness).unwrap().plan.plan;
@@ -108,7 +116,7 @@ fn the_plan_of_a_ring_is_optimal_checked_and_described() {
 
 #[test]
 fn the_same_order_gives_the_same_bytes() {
-    let outputs = vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)];
+    let outputs = vec![Format::Json.usual(), Target::from(Profile::Msccl)];
     for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce] {
         let order = order(expression("dgx-a100:boxes=2,gpus=2"), kind, outputs.clone());
         let files = |produced: Produced| produced.plan.plan.artifacts;
@@ -140,7 +148,7 @@ fn a_document_and_an_inline_topology_give_the_plan_of_the_same_network() {
     let keys: Vec<PlanKey> = [document, inline]
         .into_iter()
         .map(|topology| {
-            let order = order(topology, CollectiveKind::Allgather, vec![Output::Json]);
+            let order = order(topology, CollectiveKind::Allgather, vec![Format::Json.usual()]);
             Pipeline::new(TopologyLimits::STANDARD).prepare(&order, &Never).unwrap().key
         })
         .collect();
@@ -152,7 +160,7 @@ fn a_document_and_an_inline_topology_give_the_plan_of_the_same_network() {
 #[test]
 fn networks_without_boxes_are_planned_with_those_of_their_family() {
     let planned = |topology: TopologyInput, kind| {
-        produce(&order(topology, kind, vec![Output::Json]), &Witness::default()).unwrap().plan.plan
+        produce(&order(topology, kind, vec![Format::Json.usual()]), &Witness::default()).unwrap().plan.plan
     };
     let inline = |expression: &str| {
         let topology = canopy_topology::generate(expression, &TopologyLimits::STANDARD).unwrap();
@@ -206,7 +214,7 @@ fn check_inline_refused(field: &str, change: impl FnOnce(&mut v1::Topology)) {
     let found = match wire::draft(topology) {
         Err(error) => Some(error.field()),
         Ok(draft) => {
-            let order = order(TopologyInput::Inline(draft), CollectiveKind::Allgather, vec![Output::Json]);
+            let order = order(TopologyInput::Inline(draft), CollectiveKind::Allgather, vec![Format::Json.usual()]);
             match Pipeline::new(TopologyLimits::STANDARD).prepare(&order, &Never) {
                 Err(PlanFailure::Planning(PlanError::Inline(error))) => error.field(),
                 other => panic!("{other:?}"),
@@ -228,7 +236,7 @@ fn every_wrong_field_of_an_inline_topology_is_named() {
 
 #[test]
 fn a_stop_ends_the_work() {
-    let order = order(expression("ring:8"), CollectiveKind::Allgather, vec![Output::Json]);
+    let order = order(expression("ring:8"), CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let prepared = pipeline.prepare(&order, &Never).unwrap();
     let failure = pipeline.produce(&order, &prepared, &|| true, &Witness::default()).unwrap_err();
@@ -242,7 +250,7 @@ fn a_stop_ends_the_work() {
 
 #[test]
 fn a_root_that_is_no_rank_is_refused_before_any_work() {
-    let mut order = order(expression("ring:8"), CollectiveKind::Broadcast, vec![Output::Json]);
+    let mut order = order(expression("ring:8"), CollectiveKind::Broadcast, vec![Format::Json.usual()]);
     order.root = Some(8);
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     assert!(matches!(pipeline.prepare(&order, &Never), Err(PlanFailure::Planning(PlanError::Root(_)))));
@@ -255,7 +263,7 @@ fn a_stop_ends_the_reading_of_a_document_at_its_next_line() {
         text += "- {from: a, to: b, bandwidth: 10GB/s, both: true}\n";
     }
     let topology = TopologyInput::Document { format: DocumentFormat::Yaml, content: text.into() };
-    let order = order(topology, CollectiveKind::Allgather, vec![Output::Json]);
+    let order = order(topology, CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let soon = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 100;
     let failure = Pipeline::new(TopologyLimits::STANDARD).prepare(&order, &soon).unwrap_err();
@@ -272,8 +280,11 @@ fn a_stop_ends_the_reading_of_an_inline_topology_wherever_it_comes() {
         links: (0..40_000).map(link).collect(),
         ..v1::Topology::default()
     };
-    let order =
-        order(TopologyInput::Inline(wire::draft(topology).unwrap()), CollectiveKind::Allgather, vec![Output::Json]);
+    let order = order(
+        TopologyInput::Inline(wire::draft(topology).unwrap()),
+        CollectiveKind::Allgather,
+        vec![Format::Json.usual()],
+    );
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let ask = |patience: usize| {
         // One that has not seen the network before.
@@ -294,9 +305,9 @@ fn a_stop_ends_the_reading_of_an_inline_topology_wherever_it_comes() {
 #[test]
 fn files_say_how_many_instances_they_hold() {
     let times = |instances| Instances::Exactly(instances);
-    let of = |instances| Output::MscclXml(Profile::Msccl, instances);
+    let of = |instances| Target { instances, ..Profile::Msccl.into() };
     let three = NonZeroU32::new(3).unwrap();
-    let outputs = vec![Output::Json, of(Instances::ONE), of(times(three)), of(Instances::Auto)];
+    let outputs = vec![Format::Json.usual(), of(Instances::ONE), of(times(three)), of(Instances::Auto)];
     let plan = produce(&order(expression("ring:4"), CollectiveKind::Allgather, outputs), &Witness::default());
     let plan = plan.unwrap().plan.plan;
     let instances: Vec<u32> = plan.artifacts.iter().map(|artifact| artifact.instances).collect();
@@ -312,13 +323,13 @@ fn files_say_how_many_instances_they_hold() {
     assert_eq!(crate::judge::judge_plan(&plan, &TopologyLimits::STANDARD), Ok(()));
     let too_many = of(times(NonZeroU32::new(33).unwrap()));
     match produce(&order(expression("ring:4"), CollectiveKind::Allgather, vec![too_many]), &Witness::default()) {
-        Err(PlanFailure::Planning(PlanError::Lower {
-            output: 0,
-            error: LowerError::OverLimit { what, limit, need, is_proven, .. },
-        })) => {
-            assert_eq!((what, limit, need, is_proven), ("channels", 32, 33, true));
-        }
-        other => panic!("{other:?}"),
+        Err(failure) => match file_error(&failure) {
+            Some((0, &LowerError::OverLimit { what, limit, need, is_proven, .. })) => {
+                assert_eq!((what, limit, need, is_proven), ("channels", 32, 33, true));
+            }
+            _ => panic!("{failure:?}"),
+        },
+        Ok(_) => panic!("there is room"),
     }
 }
 
@@ -326,13 +337,15 @@ fn files_say_how_many_instances_they_hold() {
 fn every_collective_has_a_file_for_each_runtime_that_can_name_it() {
     for kind in CollectiveKind::ALL {
         for profile in Profile::ALL {
-            let order = order(expression("torus:2x3"), kind, vec![Output::MscclXml(profile, Instances::ONE)]);
+            let order = order(expression("torus:2x3"), kind, vec![Target::from(profile)]);
             match produce(&order, &Witness::default()) {
                 Ok(produced) => assert_eq!(produced.plan.plan.artifacts[0].profile, profile.name()),
-                Err(PlanFailure::Planning(PlanError::Lower { output: 0, error: LowerError::Unsupported { .. } })) => {
-                    assert_eq!(profile.spell(kind), None, "{kind} for {profile}");
-                }
-                Err(failure) => panic!("{kind} for {profile}: {failure}"),
+                Err(failure) => match file_error(&failure) {
+                    Some((0, LowerError::Unsupported { .. })) => {
+                        assert_eq!(profile.spell(kind), None, "{kind} for {profile}");
+                    }
+                    _ => panic!("{kind} for {profile}: {failure}"),
+                },
             }
         }
     }
@@ -340,7 +353,7 @@ fn every_collective_has_a_file_for_each_runtime_that_can_name_it() {
 
 #[test]
 fn shares_are_planned_in_lowest_terms() {
-    let plain = order(expression("ring:4"), CollectiveKind::Allgather, vec![Output::Json]);
+    let plain = order(expression("ring:4"), CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let weighted = |shares: &[u64]| Order { shares: shares.to_vec(), ..plain.clone() };
     let plan = produce(&weighted(&[6, 2, 2, 2]), &Witness::default()).unwrap().plan.plan;
     assert_eq!(plan.shares, [3, 1, 1, 1]);
@@ -361,17 +374,17 @@ fn shares_are_planned_in_lowest_terms() {
     assert!(matches!(refused(&weighted(&[0; 4])), PlanFailure::Planning(PlanError::Shares(_))));
     let broadcast = Order { kind: CollectiveKind::Broadcast, ..weighted(&[1; 4]) };
     assert!(matches!(refused(&broadcast), PlanFailure::Planning(PlanError::Shares(_))));
-    let file = Order { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..weighted(&[3, 1, 1, 1]) };
+    let file = Order { outputs: vec![Target::from(Profile::Msccl)], ..weighted(&[3, 1, 1, 1]) };
     assert!(matches!(
         produce(&file, &Witness::default()),
-        Err(PlanFailure::Planning(PlanError::Lower { output: 0, .. }))
+        Err(PlanFailure::Planning(PlanError::File { output: 0, .. }))
     ));
 }
 
 /// Four of the GPUs of two boxes. The others, which have links to both switches, may pass data on, or may not.
 #[test]
 fn groups_are_planned_on_their_part_of_the_network() {
-    let whole = order(expression("dgx-a100:boxes=2"), CollectiveKind::Allgather, vec![Output::Json]);
+    let whole = order(expression("dgx-a100:boxes=2"), CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let group =
         |ranks: &[u32], transit| Order { group: Some(Group { ranks: ranks.to_vec(), transit }), ..whole.clone() };
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
@@ -406,7 +419,7 @@ fn groups_are_planned_on_their_part_of_the_network() {
 /// on other machines are another.
 #[test]
 fn plans_are_kept_by_the_devices_of_their_ranks() {
-    let whole = order(expression("dgx-a100:boxes=2,gpus=2"), CollectiveKind::Allgather, vec![Output::Json]);
+    let whole = order(expression("dgx-a100:boxes=2,gpus=2"), CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let placed = |slots: &[(&str, u32)]| {
         let slot = |&(node, device): &(&str, u32)| Slot { node: node.to_owned(), device };
         Order { placement: Some(slots.iter().map(slot).collect()), ..whole.clone() }
@@ -447,7 +460,7 @@ fn plans_are_kept_by_the_devices_of_their_ranks() {
 #[test]
 fn a_network_without_machines_has_an_assumed_rank_map() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
-    let ring = order(expression("ring:2"), CollectiveKind::Allgather, vec![Output::Json]);
+    let ring = order(expression("ring:2"), CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let prepared = pipeline.prepare(&ring, &Never).unwrap();
     assert_eq!((prepared.rank_map, &*prepared.warnings[0].code), (None, "RANK_MAP_ASSUMED"));
     let slot = |device| Slot { node: "x".to_owned(), device };
@@ -458,15 +471,12 @@ fn a_network_without_machines_has_an_assumed_rank_map() {
 /// No runtime makes a GPU forward that runs no program of its own; where none has to, files are written.
 #[test]
 fn files_of_runtimes_pass_no_device_that_only_forwards() {
-    let outputs = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
+    let outputs = vec![Target::from(Profile::Msccl)];
     let whole = order(expression("ring:4"), CollectiveKind::Allgather, outputs);
     let group =
         |ranks: &[u32], transit| Order { group: Some(Group { ranks: ranks.to_vec(), transit }), ..whole.clone() };
     let forwarded = produce(&group(&[0, 2], Transit::Forward), &Witness::default()).unwrap_err();
-    let PlanFailure::Planning(PlanError::Lower { output: 0, error: LowerError::Forwarder { id, .. } }) = &forwarded
-    else {
-        panic!("{forwarded}");
-    };
+    let Some((0, LowerError::Forwarder { id, .. })) = file_error(&forwarded) else { panic!("{forwarded}") };
     assert_eq!(id, "1");
     let apart = produce(&group(&[0, 2], Transit::Unused), &Witness::default()).unwrap_err();
     let PlanFailure::Planning(PlanError::Apart { failure, parts }) = &apart else { panic!("{apart}") };

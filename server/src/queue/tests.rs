@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use canopy_plan::{Instances, Profile};
+use canopy_plan::{Format, Profile, Target};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Never, Stop as _, SumOptions, TreeLimits};
@@ -9,7 +9,7 @@ use canopy_topology::{DocumentFormat, TopologyLimits};
 use super::*;
 use crate::clock;
 use crate::job::{Delivery, Timings};
-use crate::order::{Making, Output, Priority, TopologyInput};
+use crate::order::{Making, Priority, TopologyInput};
 use crate::pipeline::Pipeline;
 use crate::planner::Planner as _;
 use crate::store::StoredPlan;
@@ -44,7 +44,7 @@ fn order(text: &str) -> Order {
         seed: 0,
         making: Making::Searched,
         joint: None,
-        outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
+        outputs: vec![Format::Json.usual(), Target::from(Profile::Msccl)],
     }
 }
 

@@ -1,8 +1,7 @@
 //! What is asked of cached plans: their files, and why they are as good as they are.
 
 use canopy_plan::{
-    ExecutorProfile, Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures,
-    parse_msccl_xml_until, write_msccl_xml_slice,
+    Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures, SliceError, parse_msccl_xml_until,
 };
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
@@ -17,7 +16,7 @@ use crate::order::RequestError;
 use crate::store::StoredPlan;
 use canopy_wire::plan_header;
 use canopy_wire::sha256_hex;
-use canopy_wire::{ONECCL_PROFILE, ROUTES_PROFILE};
+use canopy_wire::{OUTPUT_FORMATS, format_of_wire, format_on_the_wire};
 
 /// Most names of nodes in a sentence.
 const NAMES_MAX: usize = 12;
@@ -65,16 +64,14 @@ fn instances_of(file: &Artifact) -> u32 {
 
 /// What some ranks need of a file. The same ranks get the same bytes, so a transfer of them can go on. O(file).
 fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
-    let format = artifact.format();
-    let (profile, program) = match format {
-        OutputFormat::MscclXml => msccl_program(artifact).map_err(|what| CallFailure::Broken { what })?,
-        OutputFormat::Json
-        | OutputFormat::MscclppJson
-        | OutputFormat::OnecclXml
-        | OutputFormat::RoutesXml
-        | OutputFormat::Unspecified => return Err(CallFailure::NotSliced { format }),
-    };
-    let content = write_msccl_xml_slice(&program, profile, &ranks.iter().copied().collect())?.into_bytes();
+    let (content, ranks) = (artifact.content.as_deref().unwrap_or_default(), ranks.iter().copied().collect());
+    let slice = format_of_wire(artifact.format)
+        .and_then(|format| format.slice(&artifact.profile, content, &ranks))
+        .ok_or(CallFailure::NotSliced { format: artifact.format() })?;
+    let content = slice.map_err(|error| match error {
+        SliceError::Unreadable(what) => CallFailure::Broken { what },
+        SliceError::NoSuchRank(error) => error.into(),
+    })?;
     Ok(Artifact {
         size_bytes: content.len() as u64,
         sha256: sha256_hex(&content),
@@ -84,32 +81,16 @@ fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
 }
 
 fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), CallFailure> {
-    let known = "OUTPUT_FORMAT_JSON, OUTPUT_FORMAT_MSCCL_XML, OUTPUT_FORMAT_MSCCLPP_JSON, OUTPUT_FORMAT_ONECCL_XML or \
-                 OUTPUT_FORMAT_ROUTES_XML";
-    let refused = |error| CallFailure::Plan(PlanFailure::Request(error));
-    match OutputFormat::try_from(request.format) {
-        Ok(OutputFormat::Json) => Ok((OutputFormat::Json, shown(&request.profile))),
-        Ok(OutputFormat::OnecclXml) if request.profile.is_empty() => {
-            Ok((OutputFormat::OnecclXml, ONECCL_PROFILE.to_owned()))
-        }
-        Ok(OutputFormat::OnecclXml) => Ok((OutputFormat::OnecclXml, shown(&request.profile))),
-        Ok(OutputFormat::RoutesXml) if request.profile.is_empty() => {
-            Ok((OutputFormat::RoutesXml, ROUTES_PROFILE.to_owned()))
-        }
-        Ok(OutputFormat::RoutesXml) => Ok((OutputFormat::RoutesXml, shown(&request.profile))),
-        Ok(OutputFormat::MscclXml) if request.profile.is_empty() => {
-            Ok((OutputFormat::MscclXml, Profile::Msccl.name().to_owned()))
-        }
-        Ok(OutputFormat::MscclXml) => Ok((OutputFormat::MscclXml, shown(&request.profile))),
-        Ok(OutputFormat::MscclppJson) if request.profile.is_empty() => {
-            Ok((OutputFormat::MscclppJson, ExecutorProfile::NEWEST.name().to_owned()))
-        }
-        Ok(OutputFormat::MscclppJson) => Ok((OutputFormat::MscclppJson, shown(&request.profile))),
-        Ok(OutputFormat::Unspecified) | Err(_) => {
-            let (field, number) = ("format".to_owned(), request.format);
-            Err(refused(RequestError::UnknownValue { field, number, known }))
-        }
-    }
+    let Some(format) = format_of_wire(request.format) else {
+        let (field, number) = ("format".to_owned(), request.format);
+        let error = RequestError::UnknownValue { field, number, known: &OUTPUT_FORMATS };
+        return Err(CallFailure::Plan(PlanFailure::Request(error)));
+    };
+    let profile = match request.profile.as_str() {
+        "" => format.usual().profile.to_owned(),
+        stated => shown(stated),
+    };
+    Ok((format_on_the_wire(format), profile))
 }
 
 /// Says what limits a plan and what is in its files.
@@ -134,14 +115,8 @@ pub(super) fn explain(stored: &StoredPlan) -> Result<PlanExplanation, CallFailur
 
 /// What is in a file.
 fn facts(artifact: &Artifact) -> Result<ArtifactFacts, String> {
-    let msccl = match artifact.format() {
-        OutputFormat::MscclXml => Some(msccl_facts(artifact)?),
-        OutputFormat::Json
-        | OutputFormat::MscclppJson
-        | OutputFormat::OnecclXml
-        | OutputFormat::RoutesXml
-        | OutputFormat::Unspecified => None,
-    };
+    let is_msccl = artifact.format() == OutputFormat::MscclXml;
+    let msccl = is_msccl.then(|| msccl_facts(artifact)).transpose()?;
     Ok(ArtifactFacts { artifact: Some(Artifact { content: None, ..artifact.clone() }), msccl })
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use canopy_plan::{ExecutorProfile, Profile};
+use canopy_plan::Format;
 use canopy_proto::v1::server_admin_server::ServerAdmin;
 use canopy_proto::v1::{
-    DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetStatusRequest, OutputFormat, PriorityStatus,
-    QueueStatus, ServerCounts, ServerLimits, ServerStatus,
+    DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetStatusRequest, PriorityStatus, QueueStatus,
+    ServerCounts, ServerLimits, ServerStatus,
 };
 use tonic::{Request, Response, Status};
 
@@ -26,7 +26,7 @@ use crate::tenant::Viewer;
 use crate::topologies::Shelf;
 use crate::workers::Workshop;
 use canopy_planner::TenantName;
-use canopy_wire::{ONECCL_PROFILE, ROUTES_PROFILE};
+use canopy_wire::format_on_the_wire;
 
 /// The service.
 #[derive(Clone, Debug)]
@@ -100,19 +100,7 @@ impl ServerAdmin for ServerAdminService {
             draining: self.drain.is_draining(),
             uptime: on_the_wire(clock::now().duration_since(self.started)),
             algorithms: canopy_baselines::algorithms().map(|algorithm| algorithm.name().to_owned()).collect(),
-            formats: vec![
-                FormatSupport { format: OutputFormat::Json.into(), profiles: Vec::new() },
-                FormatSupport {
-                    format: OutputFormat::MscclXml.into(),
-                    profiles: vec![Profile::Msccl.name().to_owned()],
-                },
-                FormatSupport {
-                    format: OutputFormat::MscclppJson.into(),
-                    profiles: ExecutorProfile::ALL.map(|profile| profile.name().to_owned()).into(),
-                },
-                FormatSupport { format: OutputFormat::OnecclXml.into(), profiles: vec![ONECCL_PROFILE.to_owned()] },
-                FormatSupport { format: OutputFormat::RoutesXml.into(), profiles: vec![ROUTES_PROFILE.to_owned()] },
-            ],
+            formats: Format::ALL.map(supported).into(),
             limits: Some(self.limits),
             counts: Some(counts),
         }))
@@ -176,4 +164,14 @@ impl ServerAdmin for ServerAdminService {
 /// A duration on the wire; none beyond what the wire can say.
 fn on_the_wire(duration: Duration) -> Option<prost_types::Duration> {
     duration.try_into().ok()
+}
+
+/// A format, and the profiles that are named for it.
+fn supported(format: Format) -> FormatSupport {
+    let profiles = match format {
+        Format::MscclXml => vec![format.usual().profile],
+        format => format.profiles(),
+    };
+    let profiles = profiles.into_iter().map(str::to_owned).collect();
+    FormatSupport { format: format_on_the_wire(format).into(), profiles }
 }

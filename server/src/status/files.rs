@@ -1,89 +1,52 @@
-//! Files of runtimes that cannot be written.
+//! Files that cannot be written.
 
-use canopy_plan::{ExecutionLowerError, LowerError, oneccl};
-use tonic::Code;
+use canopy_plan::{OptionError, OptionField, ProfileError, TargetError, TargetReason};
 
-use super::{Detail, Refusal};
-use canopy_wire::ONECCL_PROFILE;
+use super::Refusal;
 
-pub(super) fn lower(output: usize, error: &LowerError) -> Refusal {
+/// Why there is no file of a plan.
+pub(super) fn file(output: usize, error: &TargetError) -> Refusal {
     let subject = format!("outputs[{output}]");
-    match error {
-        LowerError::Unsupported { .. }
-        | LowerError::Root { .. }
-        | LowerError::Shares { .. }
-        | LowerError::Forwarder { .. } => Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject),
-        LowerError::OverLimit { profile, what, limit, need, rank, is_proven, .. } => {
-            let refusal = Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
-                .with("profile", profile)
-                .with("limit_name", what)
-                .with("limit", limit)
-                .with("need", need)
-                .with("proven", is_proven);
-            match rank {
-                Some(rank) => refusal.with("rank", rank),
-                None => refusal,
-            }
-        }
-        LowerError::BytesMax { .. } => Refusal::input("SIZE_INVALID", "size_bytes_max"),
-        LowerError::BytesMin { .. } => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject),
-        LowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
-        // The server names the file itself, and lowers checked plans only.
-        LowerError::Name { .. }
-        | LowerError::TooFewRanks { .. }
-        | LowerError::NoChunks
-        | LowerError::Malformed { .. }
-        | LowerError::NotHeld { .. }
-        | LowerError::NotSent { .. } => Refusal::fault("PLANNER_BROKEN"),
-    }
-}
-
-pub(super) fn lower_oneccl(output: usize, error: &oneccl::LowerError) -> Refusal {
-    let subject = format!("outputs[{output}]");
-    match error {
-        oneccl::LowerError::Shares | oneccl::LowerError::Ranks { .. } | oneccl::LowerError::Forwarder { .. } => {
+    match &error.reason {
+        TargetReason::Unsupported | TargetReason::Shares => {
             Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject)
         }
-        oneccl::LowerError::OverLimit { what, need, limit } => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
-            .with("profile", ONECCL_PROFILE)
-            .with("limit_name", what)
-            .with("limit", limit)
-            .with("need", need),
-        oneccl::LowerError::BytesMax { .. } => Refusal::input("SIZE_INVALID", "size_bytes_max"),
-        oneccl::LowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
-        // The server names the file itself, and lowers checked plans only.
-        oneccl::LowerError::Name { .. }
-        | oneccl::LowerError::Instances { .. }
-        | oneccl::LowerError::NoChunks
-        | oneccl::LowerError::Malformed { .. } => Refusal::fault("PLANNER_BROKEN"),
-    }
-}
-
-pub(super) fn lower_execution(output: usize, error: &ExecutionLowerError) -> Refusal {
-    let subject = format!("outputs[{output}]");
-    match error {
-        ExecutionLowerError::Shares { .. }
-        | ExecutionLowerError::Forwarder { .. }
-        | ExecutionLowerError::Measure { .. } => Refusal::infeasible("FORMAT_UNSUPPORTED_BY_RUNTIME", subject),
-        ExecutionLowerError::BytesMin { .. } => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject),
-        ExecutionLowerError::OverLimit { profile, what, limit, need, rank, .. } => {
+        TargetReason::OverLimit(limit) => {
             let refusal = Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject)
-                .with("profile", profile)
-                .with("limit_name", what)
-                .with("limit", limit)
-                .with("need", need)
-                .with("proven", false);
-            match rank {
+                .with("profile", limit.profile)
+                .with("limit_name", limit.what)
+                .with("limit", limit.limit)
+                .with("need", limit.need);
+            let refusal = match limit.is_proven {
+                Some(is_proven) => refusal.with("proven", is_proven),
+                None => refusal,
+            };
+            match limit.rank {
                 Some(rank) => refusal.with("rank", rank),
                 None => refusal,
             }
         }
-        ExecutionLowerError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
-        // The server lowers checked plans only.
-        ExecutionLowerError::Boxes { .. }
-        | ExecutionLowerError::TooFewRanks { .. }
-        | ExecutionLowerError::NoChunks
-        | ExecutionLowerError::Malformed { .. }
-        | ExecutionLowerError::NotHeld { .. } => Refusal::fault("PLANNER_BROKEN"),
+        TargetReason::NoRoom => Refusal::infeasible("EXCEEDS_RUNTIME_LIMITS", subject),
+        TargetReason::Layers { needed, limit } => Refusal::infeasible("LAYERS_INFEASIBLE", subject + ".max_layers")
+            .with("needed", needed)
+            .with("limit", limit),
+        TargetReason::Sizes => Refusal::input("SIZE_INVALID", "size_bytes_max"),
+        TargetReason::TooLargeToRun => Refusal::infeasible("TOO_LARGE_TO_CHECK", subject),
+        TargetReason::Stopped => super::stopped(),
+        TargetReason::Rejected => Refusal::fault("VERIFIER_REJECTED").with("check", "file"),
+        // The server names the file itself, and lowers checked plans only.
+        TargetReason::Broken => Refusal::fault("PLANNER_BROKEN"),
+    }
+}
+
+/// What is said of a file that its format does not know.
+pub(super) fn option(error: &OptionError) -> &'static str {
+    match (error, error.field()) {
+        (OptionError::Profile(ProfileError::NotAvailable { .. }), _) => "PROFILE_NOT_AVAILABLE",
+        (OptionError::Profile(ProfileError::Unknown { .. }) | OptionError::ExecutorProfile(_), _) => "PROFILE_UNKNOWN",
+        (OptionError::NoInstances, _) => "INSTANCES_INVALID",
+        (_, OptionField::Profile) => "PROFILE_NOT_APPLICABLE",
+        (_, OptionField::Instances) => "INSTANCES_NOT_APPLICABLE",
+        (_, OptionField::PlainChannels | OptionField::LayersMax) => "FIELD_NOT_APPLICABLE",
     }
 }

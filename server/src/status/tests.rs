@@ -1,5 +1,8 @@
 use canopy_baselines::UnknownAlgorithm;
-use canopy_plan::{EmulationError, LowerError, Profile, oneccl, routes};
+use canopy_plan::{
+    EmulationError, InstancesAsked, LowerError, OptionError, OptionField, Profile, TargetError, TargetReason, oneccl,
+    routes,
+};
 use canopy_schedule::{CollectiveKind, RootError};
 use canopy_synth::{Algorithm, LayersError};
 use canopy_topology::Ratio;
@@ -42,17 +45,17 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     let unknown = UnknownAlgorithm { name: "x".to_owned() };
     check(PlanFailure::Request(RequestError::Algorithm(unknown)), "ALGORITHM_UNKNOWN", "algorithm");
     check(PlanFailure::Request(RequestError::Size { found: 0, limit: 9 }), "SIZE_INVALID", "size_bytes_max");
-    let none = PlanFailure::Request(RequestError::NoInstances { output: 1 });
+    let refused = |output, error| PlanFailure::Request(RequestError::Output { output, error });
+    let none = refused(1, OptionError::NoInstances);
     check(none, "INSTANCES_INVALID", "outputs[1].instances");
-    let json = PlanFailure::Request(RequestError::InstancesWithoutRuntime { output: 0, asked: "2".to_owned() });
+    let json = refused(0, OptionError::InstancesWithoutRuntime { asked: InstancesAsked::Number(2) });
     check(json, "INSTANCES_NOT_APPLICABLE", "outputs[0].instances");
-    let option = |field| RequestError::OnecclOption { output: 1, field, found: "2".to_owned() };
-    check(PlanFailure::Request(option("instances")), "INSTANCES_NOT_APPLICABLE", "outputs[1].instances");
-    check(PlanFailure::Request(option("profile")), "PROFILE_NOT_APPLICABLE", "outputs[1].profile");
-    let option = |field| RequestError::RoutesOption { output: 1, field, found: "2".to_owned() };
-    check(PlanFailure::Request(option("instances")), "INSTANCES_NOT_APPLICABLE", "outputs[1].instances");
-    check(PlanFailure::Request(option("profile")), "PROFILE_NOT_APPLICABLE", "outputs[1].profile");
-    let layers = PlanFailure::Request(RequestError::NoLayersThere { output: 1 });
+    for (format, profile) in [("oneccl-xml", "oneccl"), ("routes-xml", "routes")] {
+        let option = |field| refused(1, OptionError::OneProfile { format, profile, field, found: "2".to_owned() });
+        check(option(OptionField::Instances), "INSTANCES_NOT_APPLICABLE", "outputs[1].instances");
+        check(option(OptionField::Profile), "PROFILE_NOT_APPLICABLE", "outputs[1].profile");
+    }
+    let layers = refused(1, OptionError::NoLayersThere);
     check(layers, "FIELD_NOT_APPLICABLE", "outputs[1].max_layers");
     let expression = ExpressionError::DuplicateKey { key: "bw".to_owned(), position: 7 };
     check(PlanFailure::Planning(PlanError::Expression(expression)), "TOPOLOGY_MALFORMED", "topology.expression");
@@ -83,7 +86,7 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     check(PlanFailure::Planning(PlanError::Synthesis(unsupported)), "ALGORITHM_NOT_APPLICABLE", "algorithm");
     check(PlanFailure::Request(RequestError::EmptySizes { min: 2, max: 1 }), "SIZE_INVALID", "size_bytes_min");
     let bytes = LowerError::BytesMax { bytes_max: 0 };
-    check(PlanFailure::Planning(PlanError::Lower { output: 0, error: bytes }), "SIZE_INVALID", "size_bytes_max");
+    check(PlanFailure::Planning(PlanError::File { output: 0, error: bytes.into() }), "SIZE_INVALID", "size_bytes_max");
 }
 
 #[test]
@@ -124,30 +127,37 @@ fn what_is_understood_but_impossible_is_a_failed_precondition_with_its_subject()
     check(PlanFailure::Planning(PlanError::Synthesis(crowded)), "TOO_MANY_NEIGHBOURS", "node hub");
     let forwarder = LowerError::Forwarder { profile: Profile::Msccl, id: "g3".to_owned() };
     check(
-        PlanFailure::Planning(PlanError::Lower { output: 0, error: forwarder }),
+        PlanFailure::Planning(PlanError::File { output: 0, error: forwarder.into() }),
         "FORMAT_UNSUPPORTED_BY_RUNTIME",
         "outputs[0]",
     );
     check(PlanFailure::Planning(PlanError::Bound(BoundError::TooLarge)), "CAPACITIES_TOO_LARGE", "topology");
-    let shares = PlanFailure::Planning(PlanError::LowerOneccl { output: 0, error: oneccl::LowerError::Shares });
+    let shares = PlanFailure::Planning(PlanError::File { output: 0, error: oneccl::LowerError::Shares.into() });
     check(shares, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
-    let shape =
-        PlanFailure::Planning(PlanError::Layers { output: 0, error: LayersError::NotAFlow { shape: "forest" } });
+    let shape = PlanFailure::Planning(PlanError::File {
+        output: 0,
+        error: TargetError::new(TargetReason::Unsupported, LayersError::NotAFlow { shape: "forest" }),
+    });
     check(shape, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[0]");
-    let layers =
-        PlanFailure::Planning(PlanError::Layers { output: 2, error: LayersError::TooMany { needed: 3, limit: 2 } });
+    let layers = PlanFailure::Planning(PlanError::File {
+        output: 2,
+        error: TargetError::new(
+            TargetReason::Layers { needed: 3, limit: 2 },
+            LayersError::TooMany { needed: 3, limit: 2 },
+        ),
+    });
     check(layers, "LAYERS_INFEASIBLE", "outputs[2].max_layers");
-    let in_place = PlanFailure::Planning(PlanError::LowerRoutes { output: 1, error: routes::LowerError::InPlace });
+    let in_place = PlanFailure::Planning(PlanError::File { output: 1, error: routes::LowerError::InPlace.into() });
     check(in_place, "FORMAT_UNSUPPORTED_BY_RUNTIME", "outputs[1]");
     let unsupported = LowerError::Unsupported { profile: Profile::Msccl, collective: CollectiveKind::Gather };
     check(
-        PlanFailure::Planning(PlanError::Lower { output: 1, error: unsupported }),
+        PlanFailure::Planning(PlanError::File { output: 1, error: unsupported.into() }),
         "FORMAT_UNSUPPORTED_BY_RUNTIME",
         "outputs[1]",
     );
     let emulation = EmulationError::TooLarge { bytes: 9, limit: 8 };
     check(
-        PlanFailure::Planning(PlanError::TooLargeToRun { output: 0, error: emulation }),
+        PlanFailure::Planning(PlanError::File { output: 0, error: emulation.into() }),
         "TOO_LARGE_TO_CHECK",
         "outputs[0]",
     );
@@ -171,7 +181,7 @@ fn numbers_of_a_refusal_are_in_its_metadata() {
         is_proven: true,
         remedy: "use fewer chunks",
     };
-    let failure = PlanFailure::Planning(PlanError::Lower { output: 0, error });
+    let failure = PlanFailure::Planning(PlanError::File { output: 0, error: error.into() });
     let found = metadata(&failure);
     assert_eq!((&*found["limit"], &*found["need"], &*found["rank"]), ("256", "300", "4"));
     assert_eq!(found["proven"], "true");

@@ -1,6 +1,6 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_plan::{ExecutorProfile, Instances, Profile};
+use canopy_plan::{ExecutorProfile, Format, Instances, Profile, SwitchUse, Target};
 use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{Algorithm, Tolerance, TreeLimits};
 use canopy_topology::{Rank, TopologyDraft, TopologyLimits, generate};
@@ -52,20 +52,20 @@ fn changed_requests() -> Vec<Request> {
         Request { sums: SumOptions { roots: RootPolicy::Spread, ..SumOptions::AUTO }, ..request() },
         Request { seed: 1, ..request() },
         Request { seed: 2, ..request() },
-        Request { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)], ..request() },
-        Request { outputs: vec![Output::OnecclXml], ..request() },
-        Request { outputs: vec![Output::RoutesXml(None)], ..request() },
-        Request { outputs: vec![Output::RoutesXml(NonZeroU32::new(1))], ..request() },
-        Request { outputs: vec![Output::RoutesXml(NonZeroU32::new(2))], ..request() },
-        Request { outputs: vec![Output::MscclppJson(ExecutorProfile::V08, SwitchUse::Offered)], ..request() },
-        Request { outputs: vec![Output::MscclppJson(ExecutorProfile::V09, SwitchUse::Offered)], ..request() },
-        Request { outputs: vec![Output::MscclppJson(ExecutorProfile::V10, SwitchUse::Offered)], ..request() },
-        Request { outputs: vec![Output::MscclppJson(ExecutorProfile::V10, SwitchUse::None)], ..request() },
-        Request { outputs: vec![Output::MscclXml(Profile::Msccl, times(2))], ..request() },
-        Request { outputs: vec![Output::MscclXml(Profile::Msccl, times(3))], ..request() },
-        Request { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::Auto)], ..request() },
-        Request { outputs: vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)], ..request() },
-        Request { outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE), Output::Json], ..request() },
+        Request { outputs: vec![Target::from(Profile::Msccl)], ..request() },
+        Request { outputs: vec![Format::OnecclXml.usual()], ..request() },
+        Request { outputs: vec![Format::RoutesXml.usual()], ..request() },
+        Request { outputs: vec![Target { layers_max: NonZeroU32::new(1), ..Format::RoutesXml.usual() }], ..request() },
+        Request { outputs: vec![Target { layers_max: NonZeroU32::new(2), ..Format::RoutesXml.usual() }], ..request() },
+        Request { outputs: vec![Target::from(ExecutorProfile::V08)], ..request() },
+        Request { outputs: vec![Target::from(ExecutorProfile::V09)], ..request() },
+        Request { outputs: vec![Target::from(ExecutorProfile::V10)], ..request() },
+        Request { outputs: vec![Target { switches: SwitchUse::None, ..ExecutorProfile::V10.into() }], ..request() },
+        Request { outputs: vec![Target { instances: times(2), ..Profile::Msccl.into() }], ..request() },
+        Request { outputs: vec![Target { instances: times(3), ..Profile::Msccl.into() }], ..request() },
+        Request { outputs: vec![Target { instances: Instances::Auto, ..Profile::Msccl.into() }], ..request() },
+        Request { outputs: vec![Format::Json.usual(), Target::from(Profile::Msccl)], ..request() },
+        Request { outputs: vec![Target::from(Profile::Msccl), Format::Json.usual()], ..request() },
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use canopy_plan::{PlanFile, Provenance};
+use canopy_plan::{Asked, Needs, PlanFile, Provenance, Target};
 use canopy_schedule::{
     Bound, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, Shape, Shares, TransferGraph, Verdict,
     check_flow_until, check_steps_until, check_until, compile_until,
@@ -17,9 +17,9 @@ use canopy_topology::{Rate, Topology};
 use super::{Case, Labels, Rejections, Search, Source};
 use crate::context::{Note, Watch};
 use crate::error::{PlanError, chain};
+use crate::files;
 use crate::network::composition_found;
 use crate::planned::{Files, Proofs};
-use crate::request::Output;
 
 /// Most sends in steps that are kept: each takes some hundred bytes while it is written down.
 const KEPT_SENDS_MAX: usize = 1 << 20;
@@ -176,27 +176,32 @@ impl Search<'_> {
 impl Case<'_> {
     fn written(&self, Attempt { plan, graph, .. }: &Attempt) -> Result<Files, PlanError> {
         let Self { request, prepared, context, .. } = *self;
-        let (key, stop) = (&prepared.key, context.stop);
+        let (name, seed) = (files::name(request, plan, &prepared.key), files::seed(&prepared.key));
+        let is_stopped = || context.stop.is_requested();
         let mut files = Files::new(request.size_bytes_max);
-        let transfers = || {
-            let none = || rejected("structure", "the file of a runtime needs the plan's transfers".to_owned());
-            graph.as_ref().map(|graph| (&plan.topology, graph)).ok_or_else(none)
-        };
         let total = request.outputs.len() as u64;
-        for (done, &output) in (0_u64..).zip(&request.outputs) {
+        for (done, &target) in request.outputs.iter().enumerate() {
             context.ask()?;
-            context.watch.stage("lower", done, total);
-            match output {
-                Output::Json => files.add_json(plan, self.limits)?,
-                Output::RoutesXml(layers_max) => files.add_routes(layers_max, request, plan, key, stop)?,
-                Output::OnecclXml => files.add_oneccl(request, transfers()?, key, stop)?,
-                Output::MscclXml(profile, instances) => {
-                    files.add_msccl((profile, instances), request, transfers()?, key, stop)?;
-                }
-                Output::MscclppJson(profile, switches) => {
-                    files.add_execution_plan((profile, switches), request, transfers()?, key, stop)?;
-                }
-            }
+            context.watch.stage("lower", done as u64, total);
+            let layered = match target.needs() {
+                Needs::Layers(most) => Some(files::layered(plan, most, context.stop)),
+                Needs::Plan | Needs::Transfers => None,
+            };
+            let asked = |layered| Asked {
+                topology: &plan.topology,
+                plan: Some(plan),
+                graph: graph.as_ref(),
+                layered,
+                name: &name,
+                in_place: request.in_place,
+                bytes_min: request.size_bytes_min,
+                bytes_max: request.size_bytes_max,
+                seed,
+                limits: self.limits,
+                stop: &is_stopped,
+            };
+            let file = layered.transpose().and_then(|layered| target.write(asked(layered)));
+            files.add(target, file.map_err(|error| PlanError::of_file(done, error))?);
         }
         Ok(files)
     }
@@ -233,11 +238,11 @@ pub(super) fn all_to_all_flow(
 fn checked(
     topology: &Topology,
     schedule: &Schedule,
-    outputs: &[Output],
+    outputs: &[Target],
     bound: &Bound,
     stop: &dyn Stop,
 ) -> Result<(Option<TransferGraph>, Verdict), PlanError> {
-    let needs_graph = outputs.iter().any(|output| !matches!(output, Output::Json | Output::RoutesXml(_)));
+    let needs_graph = outputs.iter().any(|output| output.needs() == Needs::Transfers);
     let is_stopped = || stop.is_requested();
     let refused = |error: CheckError| match error {
         CheckError::Stopped => PlanError::Stopped,

@@ -8,7 +8,7 @@ mod rivals;
 
 use std::borrow::Cow;
 
-use canopy_plan::oneccl;
+use canopy_plan::TargetReason;
 use canopy_schedule::{CollectiveKind, CompileError, TransferGraph, compile_until};
 use canopy_simulate::{ALPHA_NS_USUAL, SimulateError, SimulateOptions, bandwidth_limit_ps, least_time_ps, simulate};
 use canopy_synth::{Algorithm, Stop, SumOptions, TreeLimits};
@@ -108,7 +108,7 @@ fn faster(search: &mut Search<'_>, than_ps: u64, timer: &Timer<'_>) -> Result<Op
 /// much at every rank, where trees may have chosen otherwise.
 fn way_out(request: &Request, failure: &PlanError) -> Option<Algorithm> {
     let is_open = request.algorithm == Algorithm::Auto && request.limits.without_tolerance() == TreeLimits::NONE;
-    let has_uneven_sums = matches!(failure, PlanError::LowerOneccl { error: oneccl::LowerError::Shares, .. })
+    let has_uneven_sums = matches!(failure, PlanError::File { error, .. } if error.reason == TargetReason::Shares)
         && request.shares.is_empty()
         && request.sums == SumOptions::AUTO;
     match request.kind {

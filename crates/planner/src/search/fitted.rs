@@ -7,7 +7,7 @@
 use std::mem;
 use std::num::NonZeroU64;
 
-use canopy_plan::{ExecutionLowerError, LowerError, oneccl};
+use canopy_plan::{Limit, Needs, WithFewer};
 use canopy_schedule::{AllreduceForm, CollectiveKind, FormReason, Shape, Shares};
 use canopy_synth::{Algorithm, HeededLimits, REPAIR, SumOptions, SynthesisError, TreeLimits};
 use canopy_topology::Rate;
@@ -15,7 +15,7 @@ use canopy_topology::Rate;
 use super::{Attempt, Case, Record, Search, Source};
 use crate::error::PlanError;
 use crate::planned::{Files, Warning};
-use crate::request::{Output, Request};
+use crate::request::Request;
 
 /// Most plans made to find a better one, once one fits. To find that, as many as halve the number of trees to one.
 const IMPROVEMENTS_MAX: u32 = 4;
@@ -127,7 +127,7 @@ fn limits_by(request: &Request, algorithm: Algorithm) -> TreeLimits {
     let is_flow = request.kind == CollectiveKind::AllToAll && algorithm.resolved(request.kind) == Algorithm::Flow;
     let is_open = limits.chunks.is_none() && limits.max_chunks.is_none();
     // A route says where its chunks begin and how many they are, whatever their number.
-    let is_run = request.outputs.iter().any(|output| !matches!(output, Output::Json | Output::RoutesXml(_)));
+    let is_run = request.outputs.iter().any(|output| output.needs() == Needs::Transfers);
     let max_chunks = if is_flow && is_open && is_run { NonZeroU64::new(RUNTIME_CHUNKS_MAX) } else { limits.max_chunks };
     TreeLimits { max_chunks, ..limits }
 }
@@ -187,28 +187,20 @@ impl Trees {
 
 /// The limit that a file exceeds, in words; none where that is not what is wrong.
 pub(super) fn over_limit(failure: &PlanError) -> Option<String> {
+    limit(failure).map(Limit::in_words)
+}
+
+fn limit(failure: &PlanError) -> Option<&Limit> {
     match failure {
-        PlanError::Lower { error: LowerError::OverLimit { profile, what, limit, need, .. }, .. } => {
-            Some(format!("the {profile} profile allows {limit} {what}, and the best plan needs {need}"))
-        }
-        PlanError::LowerOneccl { error: oneccl::LowerError::OverLimit { what, limit, need }, .. } => {
-            Some(format!("a oneCCL plan allows {limit} {what}, and the best plan needs {need}"))
-        }
-        PlanError::LowerExecution {
-            error: ExecutionLowerError::OverLimit { profile, what, limit, need, .. }, ..
-        } => Some(format!("the {profile} profile allows {limit} {what}, and the best plan needs {need}")),
+        PlanError::File { error, .. } => error.limit_by_trees(),
         _ => None,
     }
 }
 
 /// What the runtime allows and what is needed of it, where that grows with the number of trees.
-const fn shortage(failure: &PlanError) -> Option<(u64, u64)> {
-    match failure {
-        PlanError::LowerExecution { error: ExecutionLowerError::OverLimit { limit, need, .. }, .. } => {
-            Some((*limit, *need))
-        }
-        _ => None,
-    }
+fn shortage(failure: &PlanError) -> Option<(u64, u64)> {
+    let limit = limit(failure).filter(|limit| limit.with_fewer == WithFewer::InProportion)?;
+    Some((limit.limit, limit.need))
 }
 
 /// A search for a number of trees.

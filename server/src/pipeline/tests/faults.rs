@@ -1,5 +1,6 @@
 //! Plans for what faults leave of a network.
 
+use canopy_plan::Format;
 use std::collections::BTreeSet;
 
 use super::*;
@@ -10,7 +11,7 @@ fn with_faults(order: &Order, faults: &[&str]) -> Order {
 }
 
 fn boxes(kind: CollectiveKind) -> Order {
-    order(expression("dgx-a100:boxes=2"), kind, vec![Output::Json])
+    order(expression("dgx-a100:boxes=2"), kind, vec![Format::Json.usual()])
 }
 
 fn prepared(order: &Order) -> Result<Prepared, PlanFailure> {
@@ -22,7 +23,7 @@ fn a_plan_for_what_is_left_is_that_of_the_network_without_it() {
     let lost = with_faults(&boxes(CollectiveKind::Allgather), &["gpu:b0g3", "nic:b1g2*1/2"]);
     let plan = produce(&lost, &Witness::default()).unwrap().plan.plan;
     let same = "dgx-a100:boxes=2,nodes-down=b0g3,degrade=b1g2-ib*1/2";
-    let known = order(expression(same), CollectiveKind::Allgather, vec![Output::Json]);
+    let known = order(expression(same), CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let known = produce(&known, &Witness::default()).unwrap().plan.plan;
     let rates = |plan: &v1::Plan| plan.quality.clone().map(|quality| (quality.bound, quality.achieved));
     assert_eq!(rates(&plan), rates(&known));
@@ -61,7 +62,7 @@ fn what_counts_in_ranks_is_said_of_the_sound_network() {
     let left = prepared(&with_faults(&uneven, &["host:b1", "gpu:b0g0"])).unwrap();
     assert_eq!(left.shares, Shares::Weighted((2..=8).collect()));
 
-    let ring = order(expression("ring:4"), CollectiveKind::AllToAll, vec![Output::Json]);
+    let ring = order(expression("ring:4"), CollectiveKind::AllToAll, vec![Format::Json.usual()]);
     let blocks = Order { shares: (1..=16).collect(), ..ring };
     let left = prepared(&with_faults(&blocks, &["gpu:1"])).unwrap();
     assert_eq!(left.shares.weights(), [1, 3, 4, 9, 11, 12, 13, 15, 16]);
@@ -88,7 +89,7 @@ fn what_is_not_there_is_refused_by_its_place() {
     let PlanFailure::Planning(PlanError::FaultMeaning(error)) = &unknown else { panic!("{unknown}") };
     assert_eq!(error.position, 1);
     let apart = with_faults(
-        &order(expression("ring:4"), CollectiveKind::Allgather, vec![Output::Json]),
+        &order(expression("ring:4"), CollectiveKind::Allgather, vec![Format::Json.usual()]),
         &["gpu:0", "link:2=3"],
     );
     let apart = produce(&apart, &Witness::default()).unwrap_err();

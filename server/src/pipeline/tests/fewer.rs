@@ -1,6 +1,6 @@
 //! Fewer trees where a runtime has no room, and numbers of trees that were stated.
 
-use canopy_plan::{ExecutionLowerError, ExecutorProfile};
+use canopy_plan::{ExecutionLowerError, ExecutorProfile, Format, Profile, Target};
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn made_with(
     limits: TreeLimits,
     topology: TopologyInput,
     kind: CollectiveKind,
-    output: Output,
+    output: Target,
 ) -> Result<StoredPlan, PlanFailure> {
     produce(&Order { limits, ..order(topology, kind, vec![output]) }, &Witness::default()).map(|produced| produced.plan)
 }
@@ -27,9 +27,9 @@ fn made_with(
 #[test]
 fn a_plan_too_large_for_its_runtime_gets_fewer_trees() {
     let kind = CollectiveKind::Allgather;
-    let json = made_with(TreeLimits::NONE, uneven(), kind, Output::Json).unwrap();
+    let json = made_with(TreeLimits::NONE, uneven(), kind, Format::Json.usual()).unwrap();
     assert_eq!((json.plan.chunks_per_rank, json.warnings.len()), (50_011, 0));
-    let output = Output::MscclXml(Profile::Msccl, Instances::ONE);
+    let output = Target::from(Profile::Msccl);
     let fitting = made_with(TreeLimits::NONE, uneven(), kind, output).unwrap();
     assert_eq!(fitting.plan.chunks_per_rank, 5);
     let [warning] = fitting.warnings.as_slice() else { panic!("{:?}", fitting.warnings) };
@@ -45,9 +45,9 @@ fn a_plan_too_large_for_its_runtime_gets_fewer_trees() {
 #[test]
 fn an_allreduce_too_large_for_its_runtime_gets_fewer_trees() {
     let kind = CollectiveKind::Allreduce;
-    let json = made_with(TreeLimits::NONE, uneven(), kind, Output::Json).unwrap();
+    let json = made_with(TreeLimits::NONE, uneven(), kind, Format::Json.usual()).unwrap();
     assert_eq!((json.plan.quality.unwrap().optimality.as_str(), json.warnings.len()), ("1/1", 0));
-    let output = Output::MscclXml(Profile::Msccl, Instances::ONE);
+    let output = Target::from(Profile::Msccl);
     let fitting = made_with(TreeLimits::NONE, uneven(), kind, output).unwrap();
     let fewer = fitting.warnings.iter().find(|warning| warning.code == "FEWER_TREES").unwrap();
     let expected = "the msccl profile allows 32767 chunks as an offset, and the best plan needs 200012: planned with 32610 trees \
@@ -61,7 +61,7 @@ fn an_allreduce_too_large_for_its_runtime_gets_fewer_trees() {
 fn trees_that_were_asked_for_are_never_made_two_phases() {
     let asked = |form, roots| {
         let sums = SumOptions { form, roots };
-        let msccl = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
+        let msccl = vec![Target::from(Profile::Msccl)];
         let order = Order { sums, ..order(uneven(), CollectiveKind::Allreduce, msccl) };
         produce(&order, &Witness::default()).map(|produced| produced.plan)
     };
@@ -80,15 +80,17 @@ fn trees_that_were_asked_for_are_never_made_two_phases() {
 fn a_number_of_trees_that_was_stated_is_never_changed() {
     let exactly = |trees| TreeLimits { trees_per_root: NonZeroU64::new(trees), ..TreeLimits::NONE };
     let made = |trees| {
-        let output = Output::MscclXml(Profile::Msccl, Instances::ONE);
+        let output = Target::from(Profile::Msccl);
         made_with(exactly(trees), uneven(), CollectiveKind::Allgather, output)
     };
     match made(50_011) {
-        Err(PlanFailure::Planning(PlanError::Lower {
-            output: 0,
-            error: LowerError::OverLimit { limit: 32_767, .. },
-        })) => {}
-        other => panic!("{other:?}"),
+        Err(failure) => {
+            assert!(
+                matches!(file_error(&failure), Some((0, LowerError::OverLimit { limit: 32_767, .. }))),
+                "{failure}"
+            );
+        }
+        Ok(_) => panic!("there is room"),
     }
     let made = made(7).unwrap();
     assert_eq!(made.plan.chunks_per_rank, 7);
@@ -99,19 +101,17 @@ fn a_number_of_trees_that_was_stated_is_never_changed() {
 #[test]
 fn where_nothing_fits_the_fewest_trees_tried_say_why() {
     let limits = TreeLimits { max_chunks: NonZeroU64::new(2), ..TreeLimits::NONE };
-    let output = Output::MscclXml(Profile::RcclMsccl, Instances::ONE);
+    let output = Target::from(Profile::RcclMsccl);
     let failure =
         made_with(limits, expression("complete:66,degrade=0-1*1/2"), CollectiveKind::Allgather, output).unwrap_err();
-    let PlanFailure::Planning(PlanError::Lower { error: LowerError::OverLimit { limit: 64, .. }, .. }) = failure else {
-        panic!("{failure}")
-    };
+    assert!(matches!(file_error(&failure), Some((_, LowerError::OverLimit { limit: 64, .. }))), "{failure}");
 }
 
 /// 288 ranks of four racks: blocks have no room for a tree of each, and a tenth of these trees reaches 99 % of the bound.
 #[test]
 fn an_allreduce_without_room_for_a_tree_of_each_rank_has_fewer_in_all() {
     let racks = expression("rail:boxes=4,gpus=72,nv=900GB/s,nic=50GB/s");
-    let output = Output::MscclppJson(ExecutorProfile::NEWEST, SwitchUse::Offered);
+    let output = Target::from(ExecutorProfile::NEWEST);
     let made = made_with(TreeLimits::NONE, racks.clone(), CollectiveKind::Allreduce, output).unwrap();
     let fewer = made.warnings.iter().find(|warning| warning.code == "FEWER_TREES").unwrap();
     assert!(fewer.text.contains("trees in all instead of"), "{}", fewer.text);
@@ -121,10 +121,11 @@ fn an_allreduce_without_room_for_a_tree_of_each_rank_has_fewer_in_all() {
     // One tree of each rank is what was asked for here.
     let exactly = TreeLimits { trees_per_root: NonZeroU64::new(1), ..TreeLimits::NONE };
     match made_with(exactly, racks, CollectiveKind::Allreduce, output) {
-        Err(PlanFailure::Planning(PlanError::LowerExecution {
-            error: ExecutionLowerError::OverLimit { limit: 108, need: 109.., .. },
-            ..
-        })) => {}
-        other => panic!("{other:?}"),
+        Err(failure) => {
+            let error = file_error(&failure);
+            let is_over = matches!(error, Some((_, ExecutionLowerError::OverLimit { limit: 108, need: 109.., .. })));
+            assert!(is_over, "{failure}");
+        }
+        Ok(_) => panic!("there is room"),
     }
 }

@@ -1,7 +1,7 @@
 //! oneCCL files of plans, and what they have in common with execution plans.
 
 use canopy_plan::oneccl::{LowerError, parse, prove};
-use canopy_plan::{ExecutionLowerError, ExecutorProfile, parse_execution_plan};
+use canopy_plan::{ExecutionLowerError, ExecutorProfile, Format, Target, parse_execution_plan};
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn every_collective_has_a_file_that_holds() {
     for kind in CollectiveKind::ALL {
         for in_place in [false, true] {
             let root = kind.has_root().then_some(5);
-            let plain = order(expression("torus:2x3"), kind, vec![Output::OnecclXml, Output::Json]);
+            let plain = order(expression("torus:2x3"), kind, vec![Format::OnecclXml.usual(), Format::Json.usual()]);
             let order = Order { root, in_place, ..plain };
             let plan = produce(&order, &Witness::default()).unwrap().plan.plan;
             let file = &plan.artifacts[0];
@@ -35,22 +35,16 @@ fn every_collective_has_a_file_that_holds() {
 
 #[test]
 fn what_a_file_cannot_say_is_refused() {
-    let plain = order(expression("ring:4"), CollectiveKind::Allgather, vec![Output::OnecclXml]);
+    let plain = order(expression("ring:4"), CollectiveKind::Allgather, vec![Format::OnecclXml.usual()]);
     let uneven = Order { shares: vec![3, 1, 1, 1], ..plain };
     let refused = produce(&uneven, &Witness::default());
-    assert!(matches!(
-        refused,
-        Err(PlanFailure::Planning(PlanError::LowerOneccl { output: 0, error: LowerError::Shares }))
-    ));
+    assert!(matches!(file_error(&refused.unwrap_err()), Some((0, LowerError::Shares))));
 }
 
 #[test]
 fn files_of_runtimes_begin_at_the_smallest_size() {
-    let (old, new) = (
-        Output::MscclppJson(ExecutorProfile::V08, SwitchUse::Offered),
-        Output::MscclppJson(ExecutorProfile::V10, SwitchUse::Offered),
-    );
-    let outputs = vec![Output::OnecclXml, old, new];
+    let (old, new) = (Target::from(ExecutorProfile::V08), Target::from(ExecutorProfile::V10));
+    let outputs = vec![Format::OnecclXml.usual(), old, new];
     let plain = order(expression("ring:4"), CollectiveKind::Allgather, outputs);
     let plan = produce(&Order { size_bytes_min: 4096, ..plain }, &Witness::default()).unwrap().plan.plan;
     let text = |file: usize| std::str::from_utf8(plan.artifacts[file].content.as_ref().unwrap()).unwrap();
@@ -62,7 +56,5 @@ fn files_of_runtimes_begin_at_the_smallest_size() {
     let gather = order(expression("ring:4"), CollectiveKind::Gather, vec![new]);
     let refused = produce(&Order { size_bytes_min: 4096, ..gather }, &Witness::default());
     let error = ExecutionLowerError::Measure { profile: ExecutorProfile::V10 };
-    assert!(
-        matches!(refused, Err(PlanFailure::Planning(PlanError::LowerExecution { output: 0, error: found })) if found == error)
-    );
+    assert_eq!(file_error(&refused.unwrap_err()), Some((0, &error)));
 }

@@ -1,6 +1,6 @@
 //! What was found for one network serves all of its shape, and is what they would have been given without it.
 
-use canopy_plan::{PlanFile, read_plan, write_plan};
+use canopy_plan::{Format, PlanFile, Profile, Target, read_plan, write_plan};
 use canopy_schedule::{Certificate, Shape};
 use canopy_topology::{DraftLink, DraftNode, NodeIndex, NodeKind, TopologyDocument, TopologyDraft, generate};
 
@@ -62,8 +62,8 @@ fn every_collective_is_recalled_for_another_network_of_its_shape() {
         let ranks = generate(network, &TopologyLimits::STANDARD).unwrap().rank_count();
         for kind in CollectiveKind::ALL {
             let outputs = match kind {
-                CollectiveKind::Gather | CollectiveKind::Scatter => vec![Output::Json],
-                _ => vec![Output::Json, Output::MscclXml(Profile::Msccl, Instances::ONE)],
+                CollectiveKind::Gather | CollectiveKind::Scatter => vec![Format::Json.usual()],
+                _ => vec![Format::Json.usual(), Target::from(Profile::Msccl)],
             };
             let root = Collective::new(kind, None, ranks).is_err().then_some(2);
             let first = Order { root, ..order(expression(network), kind, outputs) };
@@ -89,7 +89,7 @@ fn shares_and_roots_must_fall_on_ranks_that_are_alike() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let shared = |weights: &[u64]| Order {
         shares: weights.to_vec(),
-        ..order(expression("ring:6"), CollectiveKind::Allgather, vec![Output::Json])
+        ..order(expression("ring:6"), CollectiveKind::Allgather, vec![Format::Json.usual()])
     };
     made(&pipeline, &shared(&[1, 2, 0, 1, 1, 1]));
     // Turned around the ring, and seen from its other side.
@@ -102,7 +102,7 @@ fn shares_and_roots_must_fall_on_ranks_that_are_alike() {
 
     let rooted = |root| Order {
         root: Some(root),
-        ..order(expression("fat-tree:k=4,down=p0e0-p0a0"), CollectiveKind::Broadcast, vec![Output::Json])
+        ..order(expression("fat-tree:k=4,down=p0e0-p0a0"), CollectiveKind::Broadcast, vec![Format::Json.usual()])
     };
     made(&pipeline, &rooted(0));
     assert!(recalled(&pipeline, &rooted(1)).is_some());
@@ -112,11 +112,11 @@ fn shares_and_roots_must_fall_on_ranks_that_are_alike() {
 #[test]
 fn what_is_asked_of_the_search_is_part_of_what_is_recalled() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
-    let plain = order(expression("torus:3x3"), CollectiveKind::Allgather, vec![Output::Json]);
+    let plain = order(expression("torus:3x3"), CollectiveKind::Allgather, vec![Format::Json.usual()]);
     made(&pipeline, &plain);
     // Neither file nor size matters to the search.
     let files = Order {
-        outputs: vec![Output::MscclXml(Profile::Msccl, Instances::ONE)],
+        outputs: vec![Target::from(Profile::Msccl)],
         size_bytes_min: 0,
         size_bytes_max: 1 << 20,
         ..plain.clone()
@@ -139,9 +139,8 @@ fn what_is_asked_of_the_search_is_part_of_what_is_recalled() {
 #[test]
 fn a_plan_names_what_has_to_be_forgotten_with_it() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
-    let small =
-        order(expression(CROWDED), CollectiveKind::Allgather, vec![Output::MscclXml(Profile::Msccl, Instances::ONE)]);
-    let plain = order(expression("torus:3x3"), CollectiveKind::Allgather, vec![Output::Json]);
+    let small = order(expression(CROWDED), CollectiveKind::Allgather, vec![Target::from(Profile::Msccl)]);
+    let plain = order(expression("torus:3x3"), CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let direct = Order { algorithm: Algorithm::Direct, ..plain.clone() };
     let named = |order: &Order| {
         let provenance = made(&pipeline, order).plan.plan.provenance.unwrap();
@@ -161,7 +160,7 @@ fn a_plan_names_what_has_to_be_forgotten_with_it() {
 #[test]
 fn fewer_trees_are_recalled_as_they_were_found() {
     let topology = CROWDED;
-    let outputs = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
+    let outputs = vec![Target::from(Profile::Msccl)];
     let first = order(expression(topology), CollectiveKind::Allgather, outputs);
     let second = Order { topology: turned(topology, 3), ..first.clone() };
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
@@ -183,7 +182,11 @@ fn refusals_speak_of_the_callers_own_ranks() {
         links: vec![link("a", "b"), link("b", "a"), link("lonely", "a")],
     };
     let failure = produce(
-        &order(TopologyInput::Inline(wire::draft(inline).unwrap()), CollectiveKind::Allgather, vec![Output::Json]),
+        &order(
+            TopologyInput::Inline(wire::draft(inline).unwrap()),
+            CollectiveKind::Allgather,
+            vec![Format::Json.usual()],
+        ),
         &Witness::default(),
     );
     let text = failure.unwrap_err().to_string();
@@ -212,7 +215,7 @@ fn a_wrong_plan_costs_a_search_and_is_never_served() {
         },
         |plan| plan.bound.upper = Rate::new(1_u32, 7_u32).unwrap(),
     ];
-    let order = order(expression("dgx-a100:boxes=2,gpus=4"), CollectiveKind::Allgather, vec![Output::Json]);
+    let order = order(expression("dgx-a100:boxes=2,gpus=4"), CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let fresh = timeless(made(&Pipeline::new(TopologyLimits::STANDARD), &order));
     for (number, damage) in damages.into_iter().enumerate() {
         let store = Arc::new(MemoryStore::default());

@@ -1,6 +1,7 @@
 //! Plans repaired from the schedule of the sound network.
 
 use super::*;
+use canopy_plan::{Format, Profile, Target};
 
 fn lost(faults: &[&str], order: &Order) -> Order {
     Order { faults: faults.iter().map(|text| text.parse().unwrap()).collect(), ..order.clone() }
@@ -20,7 +21,7 @@ fn made(pipeline: &Pipeline, order: &Order) -> Result<v1::Plan, PlanFailure> {
 fn a_kept_schedule_is_made_to_fit_what_faults_leave() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     for kind in [CollectiveKind::Allgather, CollectiveKind::Allreduce, CollectiveKind::AllToAll] {
-        let sound = order(expression("torus:3x4"), kind, vec![Output::Json]);
+        let sound = order(expression("torus:3x4"), kind, vec![Format::Json.usual()]);
         let broken = lost(&["gpu:11", "link:00-01"], &sound);
         assert!(matches!(made(&pipeline, &repaired(&broken)), Err(PlanFailure::NotCached)), "{kind}: nothing is kept");
         let whole = made(&pipeline, &sound).unwrap();
@@ -44,11 +45,11 @@ fn a_kept_schedule_is_made_to_fit_what_faults_leave() {
 fn its_key_says_what_it_is_repaired_from() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let key = |network: &str, faults: &[&str]| {
-        let sound = order(expression(network), CollectiveKind::Allgather, vec![Output::Json]);
+        let sound = order(expression(network), CollectiveKind::Allgather, vec![Format::Json.usual()]);
         pipeline.prepare(&repaired(&lost(faults, &sound)), &Never).unwrap().key
     };
     let searched = |network: &str, faults: &[&str]| {
-        let sound = order(expression(network), CollectiveKind::Allgather, vec![Output::Json]);
+        let sound = order(expression(network), CollectiveKind::Allgather, vec![Format::Json.usual()]);
         pipeline.prepare(&lost(faults, &sound), &Never).unwrap().key
     };
     let (first, second) = (("mesh:2x3", ["link:00-01", "link:10-11"]), ("mesh:2x3,down=00-01", ["link:10-11"]));
@@ -60,7 +61,7 @@ fn its_key_says_what_it_is_repaired_from() {
 #[test]
 fn files_of_runtimes_are_made_too() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
-    let outputs = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
+    let outputs = vec![Target::from(Profile::Msccl)];
     let sound = order(expression("torus:3x3"), CollectiveKind::Allgather, outputs);
     made(&pipeline, &sound).unwrap();
     let plan = made(&pipeline, &repaired(&lost(&["link:00-01"], &sound))).unwrap();
@@ -72,7 +73,7 @@ fn files_of_runtimes_are_made_too() {
 #[test]
 fn a_first_request_is_helped_by_what_is_kept_of_a_larger_network() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
-    let asked = |network: &str, kind| order(expression(network), kind, vec![Output::Json]);
+    let asked = |network: &str, kind| order(expression(network), kind, vec![Format::Json.usual()]);
     for kind in [CollectiveKind::Allgather, CollectiveKind::Broadcast, CollectiveKind::AllToAll] {
         let (whole, left) = (asked("mesh:3x4", kind), asked("mesh:3x4,down=00-01", kind));
         assert!(matches!(made(&pipeline, &repaired(&left)), Err(PlanFailure::NotCached)), "{kind}: nothing is kept");
@@ -98,8 +99,10 @@ fn a_root_is_found_again_in_the_larger_network() {
         format: DocumentFormat::Json,
         content: canopy_topology::to_json(&left).into_bytes().into(),
     };
-    let rooted =
-        |topology, root| Order { root: Some(root), ..order(topology, CollectiveKind::Scatter, vec![Output::Json]) };
+    let rooted = |topology, root| Order {
+        root: Some(root),
+        ..order(topology, CollectiveKind::Scatter, vec![Format::Json.usual()])
+    };
     let source = made(&pipeline, &rooted(expression("mesh:3x4"), 5)).unwrap();
     let plan = made(&pipeline, &repaired(&rooted(document, 4))).unwrap();
     assert_eq!(plan.provenance.unwrap().repaired_from, source.id);
@@ -115,7 +118,7 @@ fn schedules_in_time_are_repaired_too() {
         (Algorithm::Tacos, CollectiveKind::Allreduce),
         (canopy_baselines::TACOS_PUBLISHED, CollectiveKind::Broadcast),
     ] {
-        let on = |network: &str| Order { algorithm, ..order(expression(network), kind, vec![Output::Json]) };
+        let on = |network: &str| Order { algorithm, ..order(expression(network), kind, vec![Format::Json.usual()]) };
         let sound = on("torus:4x4");
         let broken = lost(&["link:00-01"], &sound);
         assert!(matches!(made(&pipeline, &repaired(&broken)), Err(PlanFailure::NotCached)), "{kind}: nothing is kept");

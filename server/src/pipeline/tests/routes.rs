@@ -1,6 +1,7 @@
 //! Files of routes: for every collective that has them, and refused where one has none.
 
 use canopy_plan::routes::{LowerError, parse, prove};
+use canopy_plan::{Format, Target};
 use canopy_synth::LayersError;
 
 use super::*;
@@ -12,7 +13,7 @@ fn flows_have_files_that_hold() {
         (CollectiveKind::Gather, Algorithm::Flow),
         (CollectiveKind::Scatter, Algorithm::Flow),
     ] {
-        let plain = order(expression("torus:2x3"), kind, vec![Output::RoutesXml(None), Output::Json]);
+        let plain = order(expression("torus:2x3"), kind, vec![Format::RoutesXml.usual(), Format::Json.usual()]);
         let order = Order { root: kind.has_root().then_some(5), size_bytes_min: 4096, algorithm, ..plain };
         let plan = produce(&order, &Witness::default()).unwrap().plan.plan;
         let file = &plan.artifacts[0];
@@ -39,19 +40,19 @@ fn flows_have_files_that_hold() {
 
 #[test]
 fn what_a_file_cannot_say_is_refused() {
-    let of = |kind, network, most| order(expression(network), kind, vec![Output::RoutesXml(NonZeroU32::new(most))]);
+    let of = |kind, network, most| {
+        order(
+            expression(network),
+            kind,
+            vec![Target { layers_max: NonZeroU32::new(most), ..Format::RoutesXml.usual() }],
+        )
+    };
     let trees = produce(&of(CollectiveKind::Allgather, "ring:4", 0), &Witness::default());
-    assert!(matches!(
-        trees,
-        Err(PlanFailure::Planning(PlanError::Layers { output: 0, error: LayersError::NotAFlow { .. } }))
-    ));
+    assert!(matches!(file_error(&trees.unwrap_err()), Some((0, LayersError::NotAFlow { .. }))));
     let one_way = produce(&of(CollectiveKind::AllToAll, "ring:4,dir=uni", 1), &Witness::default());
     let too_many = LayersError::TooMany { needed: 2, limit: 1 };
-    assert!(matches!(one_way, Err(PlanFailure::Planning(PlanError::Layers { output: 0, error })) if error == too_many));
+    assert_eq!(file_error(&one_way.unwrap_err()), Some((0, &too_many)));
     let in_place = Order { in_place: true, ..of(CollectiveKind::AllToAll, "ring:4", 0) };
     let refused = produce(&in_place, &Witness::default());
-    assert!(matches!(
-        refused,
-        Err(PlanFailure::Planning(PlanError::LowerRoutes { output: 0, error: LowerError::InPlace }))
-    ));
+    assert!(matches!(file_error(&refused.unwrap_err()), Some((0, LowerError::InPlace))));
 }

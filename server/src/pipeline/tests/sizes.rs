@@ -1,6 +1,6 @@
 //! Which plan `auto` takes for messages of which size.
 
-use canopy_plan::read_plan;
+use canopy_plan::{Format, Profile, Target, read_plan};
 use canopy_schedule::compile;
 use canopy_simulate::{SimulateOptions, simulate};
 use canopy_topology::generate;
@@ -9,7 +9,7 @@ use super::*;
 
 /// A plan for messages of this size, by name, and its time at that size.
 fn planned(topology: &TopologyInput, kind: CollectiveKind, size: u64, algorithm: Algorithm) -> Option<(String, u64)> {
-    let order = Order { algorithm, size_bytes_max: size, ..order(topology.clone(), kind, vec![Output::Json]) };
+    let order = Order { algorithm, size_bytes_max: size, ..order(topology.clone(), kind, vec![Format::Json.usual()]) };
     let plan = produce(&order, &Witness::default()).ok()?.plan.plan;
     let file = read_plan(plan.artifacts[0].content.as_deref()?, &TopologyLimits::STANDARD).unwrap();
     let graph = compile(&file.topology, &file.schedule).unwrap();
@@ -120,7 +120,7 @@ fn large_messages_get_the_best_rate_everywhere() {
 /// The limit on chunks that flows keep to where a runtime's file is made is none of those that know no such limit.
 #[test]
 fn files_of_runtimes_get_short_routes_too() {
-    let outputs = vec![Output::MscclXml(Profile::Msccl, Instances::ONE)];
+    let outputs = vec![Target::from(Profile::Msccl)];
     let order = order(expression("dgx-a100:boxes=2,gpus=4"), CollectiveKind::AllToAll, outputs);
     let small = Order { size_bytes_max: 1 << 10, ..order.clone() };
     let made = |order: &Order| produce(order, &Witness::default()).unwrap().plan.plan.algorithm;

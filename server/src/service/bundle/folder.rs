@@ -1,12 +1,12 @@
 //! The folder that is handed over: names of files, and whether the runtime picks each for what it is meant for.
 
+use canopy_plan::Target;
 use std::str;
 
 use canopy_bundle::{ByteRange, Folder, Intended, PlanFileFacts, Runtime, audit};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 
-use crate::order::Output;
 use canopy_planner::chain;
 
 /// Digits of a digest in the name of a file.
@@ -38,7 +38,7 @@ pub(super) struct MadeFile {
 /// What is wrong with the folder, which is then not handed over: a fault of the server.
 pub(super) fn audited(
     runtime: Runtime,
-    output: Output,
+    output: Target,
     files: Vec<MadeFile>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<(usize, v1::BundleFile)>, String> {
@@ -50,7 +50,7 @@ pub(super) fn audited(
         let mut artifact = plan.artifacts.pop().ok_or_else(|| format!("{} has no file", plan.id))?;
         let content = artifact.content.take().ok_or_else(|| format!("a file of {} has no content", plan.id))?;
         let digest = artifact.sha256.get(..DIGEST_DIGITS).unwrap_or(&artifact.sha256);
-        let path = format!("plans/{position:03}-{collective}-{ranks}-{digest}.{}", ending(output));
+        let path = format!("plans/{position:03}-{collective}-{ranks}-{digest}.{}", output.format.ending());
         let text = str::from_utf8(&content).map_err(|error| format!("{path}: {error}"))?;
         let facts = PlanFileFacts::read(runtime, path.clone(), text, stop);
         let mut facts = facts.map_err(|error| chain(&error))?;
@@ -88,11 +88,4 @@ pub(super) fn env(runtime: Runtime, paths: &[String]) -> Vec<v1::EnvVar> {
         purpose: found.purpose.to_owned(),
     };
     variables.map(variable).collect()
-}
-
-const fn ending(output: Output) -> &'static str {
-    match output {
-        Output::Json | Output::MscclppJson(..) => "json",
-        Output::MscclXml(..) | Output::OnecclXml | Output::RoutesXml(_) => "xml",
-    }
 }

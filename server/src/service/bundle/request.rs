@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use canopy_bundle::{ByteRange, Margin, Runtime};
+use canopy_plan::{Format, Target};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 
 use super::compare::Model;
-use crate::order::{Output, RequestError};
+use crate::order::RequestError;
 use crate::service::decode::{self, Method};
-use canopy_wire as wire;
 use canopy_wire::{SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
 
 /// Most communicators.
@@ -30,7 +30,7 @@ pub(super) struct Wanted {
     pub(super) sizes: ByteRange,
     /// The file of each plan, as it is asked for.
     pub(super) output: v1::OutputSpec,
-    read_output: Output,
+    read_output: Target,
     pub(super) runtime: Runtime,
     in_place: Option<bool>,
     pub(super) strict: bool,
@@ -82,7 +82,7 @@ impl Wanted {
             return Err(missing("collectives", "say what to plan"));
         }
         let mut kinds = Vec::new();
-        let mut read_output = Output::Json;
+        let mut read_output = Format::Json.usual();
         for (position, spec) in collectives.iter().enumerate() {
             // All that a plan would be refused for, whatever the network is.
             let source = v1::topology_source::Source::Expression(String::new());
@@ -109,13 +109,13 @@ impl Wanted {
                     what: order.kind.name().to_owned(),
                 });
             }
-            read_output = order.outputs.first().copied().unwrap_or(Output::Json);
+            read_output = order.outputs.first().copied().unwrap_or(Format::Json.usual());
             kinds.push((order.kind, *spec));
         }
         let remedy = "choose the format and profile of a runtime: which file is picked is a matter of its rules";
         let runtime = match is_advice {
             true => Runtime::Nccl,
-            false => wire::output_profile(read_output).parse().map_err(|_| missing("output.profile", remedy))?,
+            false => read_output.profile.parse().map_err(|_| missing("output.profile", remedy))?,
         };
         let model = Model { alpha_ns, margin };
         Ok(Self {
@@ -135,7 +135,7 @@ impl Wanted {
     }
 
     /// The file of each plan.
-    pub(super) const fn read_output(&self) -> Output {
+    pub(super) const fn read_output(&self) -> Target {
         self.read_output
     }
 

@@ -1,13 +1,13 @@
 use std::num::NonZeroU32;
 
-use canopy_plan::{Instances, Profile};
+use canopy_plan::{Format, Instances, Profile, Target};
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
 use canopy_topology::Transit;
 
 use super::*;
-use crate::order::{Group, Output};
+use crate::order::Group;
 
 /// A request that is right; tests break one thing at a time.
 fn request() -> v1::PlanRequest {
@@ -31,7 +31,7 @@ fn check_refused(field: &str, change: impl FnOnce(&mut v1::PlanRequest)) {
 #[test]
 fn what_is_left_out_has_a_stated_default() {
     let Decoded { order, quality, .. } = decode(request(), Method::Plan).ok().unwrap();
-    assert_eq!(order.outputs, [Output::Json]);
+    assert_eq!(order.outputs, [Format::Json.usual()]);
     assert_eq!(order.algorithm, Algorithm::Auto);
     assert_eq!(order.size_bytes_max, 1 << 30);
     assert_eq!(order.limits, TreeLimits::NONE);
@@ -65,7 +65,7 @@ fn files_that_differ_in_instances_alone_are_different() {
     let outputs = vec![of(None), of(Some(Instancing::Instances(2))), of(Some(automatic))];
     let decoded = decode(v1::PlanRequest { outputs, ..request() }, Method::Plan).ok().unwrap();
     let two = Instances::Exactly(NonZeroU32::new(2).unwrap());
-    let msccl = |instances| Output::MscclXml(Profile::Msccl, instances);
+    let msccl = |instances| Target { instances, ..Profile::Msccl.into() };
     assert_eq!(decoded.order.outputs, [msccl(Instances::ONE), msccl(two), msccl(Instances::Auto)]);
 }
 
