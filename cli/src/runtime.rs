@@ -1,31 +1,98 @@
-//! Profiles of runtimes, of whatever format they read.
+//! Runtimes that plans are for, and the files that they read.
 
 use std::str::FromStr;
 
-use canopy_plan::{ExecutorProfile, Profile, UnknownExecutorProfile};
+use canopy_plan::{ExecutorProfile, Format, Instances, Target, TargetOptions, UnknownExecutorProfile};
+use canopy_proto::v1;
+use canopy_wire::format_of_wire;
 
-/// A runtime that a file is for.
+use crate::exit::Failure;
+
+/// The name of a format on the wire.
+pub(crate) fn format_name(format: v1::OutputFormat) -> &'static str {
+    format_of_wire(format.into()).map_or("unknown", Format::name)
+}
+
+/// What help says of an option that names a format.
+pub(crate) fn format_help() -> String {
+    let names = Format::ALL.map(Format::name);
+    let [others @ .., last] = &names;
+    format!("Format of the file: {} or {last}", others.join(", "))
+}
+
+/// What help says of an option that names a runtime which a file is made for.
+pub(crate) fn runtime_help() -> String {
+    let names: Vec<&str> = targets().map(|target| target.profile).collect();
+    let (last, others) = names.split_last().expect("there are runtimes");
+    format!("Runtime the new file is for: {} or {last}", others.join(", "))
+}
+
+/// A runtime that a plan is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuntimeProfile {
-    /// One that reads MSCCL XML.
-    Msccl(Profile),
-    /// A version of MSCCL++.
-    Executor(ExecutorProfile),
+    /// One that reads files.
+    Reads(Target),
+    /// Stock NCCL, which has no use for any file.
+    Nccl,
 }
 
 impl RuntimeProfile {
+    /// The runtime that files of a format are for where none is named; none for canopy's own format.
+    pub(crate) fn usual(format: Format) -> Option<Self> {
+        Some(format.usual()).filter(|target| !target.profile.is_empty()).map(Self::Reads)
+    }
+
     /// Its name in canopy's text.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Msccl(profile) => profile.name(),
-            Self::Executor(profile) => profile.name(),
+            Self::Reads(target) => target.profile,
+            Self::Nccl => "nccl",
         }
     }
 
-    /// The names of all, in the order documents list them.
-    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-        Profile::ALL.into_iter().map(Profile::name).chain(ExecutorProfile::ALL.into_iter().map(ExecutorProfile::name))
+    /// What files for it are for, if it reads any.
+    pub(crate) const fn target(self) -> Option<Target> {
+        match self {
+            Self::Reads(target) => Some(target),
+            Self::Nccl => None,
+        }
     }
+
+    /// The format it reads, if it reads any.
+    pub(crate) fn format(self) -> Option<Format> {
+        self.target().map(|target| target.format)
+    }
+
+    /// Whether a module beside a plan registers it with the runtime.
+    pub(crate) fn is_registered(self) -> bool {
+        self.target().is_some_and(Target::is_registered)
+    }
+}
+
+impl FromStr for RuntimeProfile {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        let every = || targets().map(Self::Reads).chain([Self::Nccl]);
+        let found = every().find(|profile| profile.name() == name);
+        found.ok_or_else(|| UnknownProfile::among(name, every().map(Self::name).collect()))
+    }
+}
+
+/// What files of any format are for, one for each runtime.
+fn targets() -> impl Iterator<Item = Target> {
+    let of = |format: Format| format.profiles().into_iter().map(move |profile| Target { profile, ..format.usual() });
+    Format::ALL.into_iter().flat_map(of)
+}
+
+/// A profile of a format that several runtimes read, each in its own way.
+///
+/// # Errors
+/// The name is none of theirs.
+pub(crate) fn profile_of_several(name: &str) -> Result<Target, UnknownProfile> {
+    let several = || targets().filter(|target| target.format.profiles().len() > 1);
+    let found = several().find(|target| target.profile == name);
+    found.ok_or_else(|| UnknownProfile::among(name, several().map(|target| target.profile).collect()))
 }
 
 /// A name that is no profile where one is to be given.
@@ -40,9 +107,7 @@ pub(crate) enum UnknownProfile {
 }
 
 impl UnknownProfile {
-    /// One among some more than those of [`RuntimeProfile`].
-    pub(crate) fn among(name: &str, more: &[&'static str]) -> Self {
-        let known = RuntimeProfile::names().chain(more.iter().copied()).collect();
+    fn among(name: &str, known: Vec<&'static str>) -> Self {
         match name.parse::<ExecutorProfile>() {
             Err(error @ UnknownExecutorProfile::OtherSchema { .. }) => Self::Executor(error),
             _ => Self::Unknown { name: name.chars().take(80).collect(), known },
@@ -50,11 +115,36 @@ impl UnknownProfile {
     }
 }
 
-impl FromStr for RuntimeProfile {
-    type Err = UnknownProfile;
-
-    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
-        let executor = name.parse().map(Self::Executor).ok();
-        executor.or_else(|| name.parse().map(Self::Msccl).ok()).ok_or_else(|| UnknownProfile::among(name, &[]))
+/// Name of the profile as it is asked for; empty for canopy's own format.
+///
+/// # Errors
+/// The format is not one of the runtime's, or has nothing like instances.
+pub(crate) fn profile_name(
+    format: Format,
+    runtime: Option<RuntimeProfile>,
+    instances: Option<Instances>,
+) -> Result<String, Failure> {
+    let refused = |what: &str, help: &str| Err(Failure::input(what).help(help));
+    let instances = instances.map(Into::into);
+    if instances.is_some() && format.target(&TargetOptions { instances, ..TargetOptions::default() }).is_err() {
+        return refused(
+            &format!("--instances is for msccl-xml, and {format} has nothing like them"),
+            "leave --instances out, or add `--format msccl-xml`",
+        );
+    }
+    let Some(runtime) = runtime.or(RuntimeProfile::usual(format)) else { return Ok(String::new()) };
+    match runtime.format() {
+        _ if format == Format::Json => refused(
+            "--profile is for formats of runtimes, and json is canopy's own",
+            "leave --profile out, or add the format that the runtime reads, such as `--format msccl-xml`",
+        ),
+        Some(own) if own == format => Ok(runtime.name().to_owned()),
+        Some(own) => refused(
+            &format!("{} reads {own}, not {format}", runtime.name()),
+            &format!("add `--format {own}`, or name another profile"),
+        ),
+        None => {
+            refused(&format!("{} reads no {format}", runtime.name()), "name the profile of a runtime that runs plans")
+        }
     }
 }

@@ -9,20 +9,19 @@ mod xml;
 
 use std::path::PathBuf;
 
-use canopy_plan::{ExecutorProfile, Instances, oneccl, routes};
+use canopy_plan::{ExecutorProfile, Format, Instances, Profile, Target};
 use serde::Serialize;
 
 use super::on_a_thread;
 use super::plan::file::instances;
 use super::plan::loader;
-use super::plan::target::{Format, Target};
-use super::verify::{ProgramVerdict, execution_plan};
+use super::verify::ProgramVerdict;
 use crate::args;
 use crate::certificate::count;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, say};
 use crate::output::{FileSummary, print, print_json, write_file, write_stdout};
-use crate::runtime::RuntimeProfile;
+use crate::runtime::{RuntimeProfile, profile_of_several, runtime_help};
 use crate::stored_plan::{Wanted, plan_bytes};
 
 /// Make a file for a runtime of a plan in canopy's JSON, or of a file for another runtime
@@ -47,11 +46,10 @@ pub(crate) struct ConvertArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Runtime the file was made for [default: msccl; of an execution plan: mscclpp-0.10]
-    #[arg(long, value_name = "P")]
-    from: Option<RuntimeProfile>,
-    /// Runtime the new file is for: msccl, msccl-executor, rccl-msccl, mscclpp-0.8, mscclpp-0.9, mscclpp-0.10, oneccl or routes
-    #[arg(long, value_name = "P")]
-    to: Target,
+    #[arg(long, value_name = "P", value_parser = profile_of_several)]
+    from: Option<Target>,
+    #[arg(long, value_name = "P", help = runtime_help())]
+    to: RuntimeProfile,
     /// Of a plan in canopy's JSON: greatest message in bytes, such as 64MiB [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     size: Option<u64>,
@@ -102,7 +100,7 @@ pub(super) fn file_of_plan(
     to: Target,
 ) -> Result<(String, Vec<String>), Failure> {
     let made = lowered::convert(making, name, bytes, to)?;
-    require_right(name, to.name(), &made)?;
+    require_right(name, to.profile, &made)?;
     Ok((made.text, made.verdict.warnings))
 }
 
@@ -130,38 +128,6 @@ struct Made {
     ranks_per_node: Option<u32>,
 }
 
-/// What a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Plan,
-    ExecutionPlan,
-    Oneccl,
-    Routes,
-    Msccl,
-}
-
-impl Kind {
-    fn of(bytes: &[u8]) -> Self {
-        match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(b'{') if execution_plan::is_one(bytes) => Self::ExecutionPlan,
-            Some(b'{') => Self::Plan,
-            _ if std::str::from_utf8(bytes).is_ok_and(oneccl::is_plan) => Self::Oneccl,
-            _ if std::str::from_utf8(bytes).is_ok_and(routes::is_plan) => Self::Routes,
-            _ => Self::Msccl,
-        }
-    }
-
-    const fn in_words(self) -> &'static str {
-        match self {
-            Self::Plan => "a plan in canopy's JSON",
-            Self::ExecutionPlan => "an execution plan of MSCCL++",
-            Self::Oneccl => "a oneCCL plan",
-            Self::Routes => "a route plan",
-            Self::Msccl => "an MSCCL file",
-        }
-    }
-}
-
 /// Fetches the plan where a server has it, and goes on with it.
 pub(crate) async fn run(args: ConvertArgs) -> Result<(), Failure> {
     let bytes = plan_bytes(&args.file, &args.server, None, Wanted::Any).await?;
@@ -171,52 +137,61 @@ pub(crate) async fn run(args: ConvertArgs) -> Result<(), Failure> {
 /// Converts, judges, writes and reports.
 fn converted(args: &ConvertArgs, bytes: &[u8]) -> Result<(), Failure> {
     let name = args.file.display().to_string();
-    let Some(format) = args.to.format() else {
+    let Some(to) = args.to.target() else {
         return Err(Failure::input(format!("{} runs no plan of anybody else's", args.to.name()))
             .help("name the profile of a runtime that runs plans"));
     };
-    let kind = Kind::of(bytes);
-    require_options(args, kind, &name)?;
+    let format = Format::of(bytes).unwrap_or(Format::MscclXml);
+    require_options(args, format, &name)?;
     // Before anything is made: where the module goes that registers the plan.
-    let module = args.output.as_deref().filter(|_| args.to.is_registered()).map(loader::path).transpose()?;
-    let made = match (kind, args.to, args.from) {
-        (Kind::Plan, to, None) => lowered::convert(&args.making(), &name, bytes, to)?,
-        (Kind::ExecutionPlan, Target::Runtime(RuntimeProfile::Executor(to)), from) => {
-            let from = from.unwrap_or(RuntimeProfile::Executor(ExecutorProfile::NEWEST));
-            let RuntimeProfile::Executor(from) = from else { return Err(not_of(from.name(), kind, &name)) };
-            versions::convert(&name, bytes, from, to)?
-        }
-        (Kind::Msccl, Target::Runtime(RuntimeProfile::Msccl(to)), from) => {
-            let from = from.unwrap_or(RuntimeProfile::Msccl(canopy_plan::Profile::Msccl));
-            let RuntimeProfile::Msccl(from) = from else { return Err(not_of(from.name(), kind, &name)) };
-            xml::convert(&name, bytes, from, to)?
-        }
-        (Kind::Plan, _, Some(from)) => return Err(not_of(from.name(), kind, &name)),
-        (Kind::ExecutionPlan | Kind::Oneccl | Kind::Routes | Kind::Msccl, to, _) => {
-            let what = format!("{name} is {}, which cannot be made a file for {}", kind.in_words(), to.name());
+    let module = args.output.as_deref().filter(|_| to.is_registered()).map(loader::path).transpose()?;
+    let made = match (format, args.from) {
+        (Format::Json, None) => lowered::convert(&args.making(), &name, bytes, to)?,
+        (Format::Json, Some(from)) => return Err(not_of(from.profile, format, &name)),
+        _ if format != to.format || format.profiles().len() < 2 => {
+            let what = format!("{name} is {}, which cannot be made a file for {to}", format.noun());
             return Err(Failure::input(what)
                 .note("it says which operations are run, and not what network and which transfers they are for")
                 .help(format!(
                     "convert the plan in canopy's JSON, or ask for it again: `canopy plan --format {}`",
-                    format.name()
+                    to.format
                 )));
+        }
+        (_, from) => {
+            let from = from.unwrap_or(format.usual());
+            if from.format != format {
+                return Err(not_of(from.profile, format, &name));
+            }
+            of_its_kind(&name, bytes, from, to)?
         }
     };
     let ranks_per_node = made.ranks_per_node;
-    let said = written(args, format, made)?;
+    let said = written(args, to, made)?;
     if let (Some(plan), Some(module)) = (&args.output, &module) {
         loader::write(plan, module, ranks_per_node)?;
     }
     said.say(args)
 }
 
-fn not_of(from: &str, kind: Kind, name: &str) -> Failure {
-    Failure::input(format!("--from is {from}, and {name} is {}", kind.in_words()))
-        .help("leave --from out, or correct it")
+/// A file for one runtime of a file for another that reads the same format.
+fn of_its_kind(name: &str, bytes: &[u8], from: Target, to: Target) -> Result<Made, Failure> {
+    let executor = |target: Target| target.profile.parse::<ExecutorProfile>();
+    if let (Ok(from), Ok(to)) = (executor(from), executor(to)) {
+        return versions::convert(name, bytes, from, to);
+    }
+    let profile = |target: Target| target.profile.parse::<Profile>();
+    match (profile(from), profile(to)) {
+        (Ok(from), Ok(to)) => xml::convert(name, bytes, from, to),
+        (Err(error), _) | (_, Err(error)) => Err(Failure::fault(error.to_string())),
+    }
+}
+
+fn not_of(from: &str, format: Format, name: &str) -> Failure {
+    Failure::input(format!("--from is {from}, and {name} is {}", format.noun())).help("leave --from out, or correct it")
 }
 
 /// Refuses options that mean nothing for a file.
-fn require_options(args: &ConvertArgs, kind: Kind, name: &str) -> Result<(), Failure> {
+fn require_options(args: &ConvertArgs, format: Format, name: &str) -> Result<(), Failure> {
     let given = [
         ("size", args.size.is_some()),
         ("instances", args.instances.is_some()),
@@ -224,8 +199,8 @@ fn require_options(args: &ConvertArgs, kind: Kind, name: &str) -> Result<(), Fai
         ("out-of-place", args.out_of_place),
     ];
     match given.into_iter().find(|&(_, is_given)| is_given) {
-        Some((option, _)) if kind != Kind::Plan => {
-            let what = format!("--{option} is for plans in canopy's JSON, and {name} is {}", kind.in_words());
+        Some((option, _)) if format != Format::Json => {
+            let what = format!("--{option} is for plans in canopy's JSON, and {name} is {}", format.noun());
             Err(Failure::input(what).help(format!("leave --{option} out")))
         }
         _ => Ok(()),
@@ -244,13 +219,13 @@ fn require_right(name: &str, to: &str, Made { from, verdict, .. }: &Made) -> Res
 }
 
 /// Writes the file, unless something is wrong with it.
-fn written(args: &ConvertArgs, format: Format, made: Made) -> Result<Converted, Failure> {
-    let to = args.to.name();
+fn written(args: &ConvertArgs, target: Target, made: Made) -> Result<Converted, Failure> {
+    let to = target.profile;
     require_right(&args.file.display().to_string(), to, &made)?;
     let Made { from, text, changes, verdict, .. } = made;
     let files = args.output.as_deref().map(|path| -> Result<FileSummary, Failure> {
         write_file(path, text.as_bytes())?;
-        let summary = FileSummary::of(format.name(), path, text.as_bytes());
+        let summary = FileSummary::of(target.format.name(), path, text.as_bytes());
         Ok(FileSummary { profile: Some(to.to_owned()), ..summary })
     });
     let files: Vec<FileSummary> = files.transpose()?.into_iter().collect();

@@ -12,7 +12,6 @@ pub(super) mod loader;
 mod one;
 mod receive;
 mod report;
-pub(super) mod target;
 
 use std::time::Duration;
 

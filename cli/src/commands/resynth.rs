@@ -8,22 +8,24 @@ use std::time::{Duration, Instant};
 
 use canopy_client::{ClientError, PlanReceiver};
 use canopy_faults::Loss;
+use canopy_plan::Format;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{self, Accepted, OnMiss, PlanReply, PlanRequest, Progress, Punctured, TopologySource};
 use canopy_synth::Algorithm;
 use canopy_topology::Rate;
+use canopy_wire::format_on_the_wire;
 use serde::Serialize;
 
 use self::restart::Restart;
 use crate::args::{self, CollectiveArgs};
 use crate::clock;
 use crate::commands::faults;
-use crate::commands::plan::target::{self, Format, Target};
 use crate::connection::{Connection, ServerArgs, ask};
 use crate::exit::{Failure, say};
 use crate::fault_messages;
 use crate::output::{gigabytes_per_sec, print_json, write_file};
 use crate::request;
+use crate::runtime::{RuntimeProfile, format_help, profile_name};
 
 /// Largest plan that is compared with others.
 const PLAN_BYTES_MAX: usize = 1 << 30;
@@ -57,12 +59,11 @@ pub(crate) struct ResynthArgs {
     /// Message whose times are compared, such as 64MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = args::size_bytes)]
     size: u64,
-    /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml
-    #[arg(long, short, value_name = "FORMAT", default_value = "json", requires = "output")]
+    #[arg(long, short, value_name = "FORMAT", default_value = "json", requires = "output", help = format_help())]
     format: Format,
     /// Runtime the file is for, for formats of runtimes
     #[arg(long, value_name = "P", requires = "output")]
-    profile: Option<Target>,
+    profile: Option<RuntimeProfile>,
     /// File to write the last plan to; none is written if not given
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -140,11 +141,11 @@ impl Came {
 /// Plans, writes the file, compares.
 pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     let kind = args.collective.kind()?;
-    let profile = target::profile_name(args.format, args.profile, None)?;
+    let profile = profile_name(args.format, args.profile, None)?;
     let base = request::topology(&args.topology)?;
     let mut outputs = vec![request::json_output()];
     if args.format != Format::Json {
-        let format = args.format.on_the_wire().into();
+        let format = format_on_the_wire(args.format).into();
         outputs.push(v1::OutputSpec { format, profile, ..v1::OutputSpec::default() });
     }
     let sound = PlanRequest {

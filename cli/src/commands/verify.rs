@@ -3,19 +3,15 @@
 //! Nothing a file says of itself is believed: what it does, how fast it is and what bounds it are derived again, and a
 //! statement that differs is a problem like any other damage. What only a search proves is named as not repeated.
 
-pub(super) mod execution_plan;
+mod bound;
 mod joint;
 mod json_plan;
-mod load;
-mod msccl_file;
-mod oneccl_file;
-mod routes_file;
 
 use std::path::{Path, PathBuf};
 
-use canopy_plan::{ExecutorProfile, Profile, Program, oneccl, routes};
-use canopy_schedule::{Collective, CollectiveKind};
-use canopy_topology::{Rank, Topology};
+use canopy_plan::{Expected, Finding, Format, Target, Verdict};
+use canopy_schedule::Collective;
+use canopy_topology::Rank;
 use serde::{Serialize, Serializer};
 
 use super::on_a_thread;
@@ -25,7 +21,7 @@ use crate::connection::ServerArgs;
 use crate::exit::Failure;
 use crate::input;
 use crate::output::{print, print_json};
-use crate::runtime::RuntimeProfile;
+use crate::runtime::profile_of_several;
 use crate::stored_plan::{Wanted, plan_bytes};
 
 /// Largest plan file that is read.
@@ -62,8 +58,8 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "T")]
     topology: Option<String>,
     /// Runtime the file is for [default: msccl; of an execution plan: mscclpp-0.10]
-    #[arg(long, value_name = "P")]
-    profile: Option<RuntimeProfile>,
+    #[arg(long, value_name = "P", value_parser = profile_of_several)]
+    profile: Option<Target>,
     /// What the plan must do
     #[command(flatten)]
     collective: CollectiveArgs,
@@ -74,17 +70,9 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
-/// What the plan is expected to be, where the user said so.
-#[derive(Debug)]
-struct Expected<'a> {
-    topology: Option<&'a Topology>,
-    kind: Option<CollectiveKind>,
-    root: Option<u32>,
-}
-
 /// JSON object of the command. What a damaged file does not tell is null.
 #[derive(Debug, Serialize)]
-struct Report {
+struct Report<'v> {
     ok: bool,
     collective: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,16 +81,25 @@ struct Report {
     profile: Option<&'static str>,
     ranks: Option<u32>,
     #[serde(serialize_with = "as_object")]
-    checks: Vec<(&'static str, bool)>,
+    checks: &'v [(&'static str, bool)],
     algbw: Option<String>,
-    optimality: Option<String>,
+    optimality: Option<&'v str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    routing: Option<String>,
-    /// Statements about the plan that need a search to prove, and are neither confirmed nor denied.
+    routing: Option<&'v str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_repeated: Vec<String>,
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
+}
+
+/// A file and what is found of it.
+#[derive(Debug, Default)]
+struct Judged {
+    /// None: of no format that there is.
+    format: Option<Format>,
+    verdict: Verdict,
+    /// Statements about the plan that need a search to prove, and are neither confirmed nor denied.
+    not_repeated: Vec<String>,
 }
 
 /// Something that is wrong or unwise: which check says so, what, and where.
@@ -115,93 +112,34 @@ struct Problem {
 }
 
 /// A list of pairs as an object, in the order in which the checks ran.
-fn as_object<S: Serializer>(checks: &[(&'static str, bool)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(checks.iter().copied())
+fn as_object<S: Serializer>(checks: &impl AsRef<[(&'static str, bool)]>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(checks.as_ref().iter().copied())
 }
 
-impl Report {
-    fn new(format: Option<&'static str>) -> Self {
-        Self {
-            ok: false,
-            collective: None,
-            root: None,
-            format,
-            profile: None,
-            ranks: None,
-            checks: Vec::new(),
-            algbw: None,
-            optimality: None,
-            routing: None,
-            not_repeated: Vec::new(),
-            problems: Vec::new(),
-            warnings: Vec::new(),
+impl From<&Finding> for Problem {
+    fn from(Finding { check, message, place }: &Finding) -> Self {
+        Self { check, message: message.clone(), place: place.clone() }
+    }
+}
+
+impl Judged {
+    fn report(&self) -> Report<'_> {
+        let Self { format, verdict, not_repeated } = self;
+        Report {
+            ok: verdict.problems.is_empty(),
+            collective: verdict.collective,
+            root: verdict.root,
+            format: format.map(Format::name),
+            profile: verdict.profile,
+            ranks: verdict.ranks,
+            checks: &verdict.checks,
+            algbw: verdict.algbw.as_ref().map(ToString::to_string),
+            optimality: verdict.optimality.as_deref(),
+            routing: verdict.routing.as_deref(),
+            not_repeated: not_repeated.clone(),
+            problems: verdict.problems.iter().map(Problem::from).collect(),
+            warnings: verdict.warnings.iter().map(Problem::from).collect(),
         }
-    }
-
-    /// Notes that a check ran, and what it objects to, if anything.
-    fn record(&mut self, check: &'static str, objection: Option<String>) {
-        self.record_at(check, objection.map(|message| (message, "file".to_owned())));
-    }
-
-    /// The same, for a check that knows where.
-    fn record_at(&mut self, check: &'static str, objection: Option<(String, String)>) {
-        let passed = objection.is_none();
-        match self.checks.iter_mut().find(|(known, _)| *known == check) {
-            Some((_, so_far)) => *so_far &= passed,
-            None => self.checks.push((check, passed)),
-        }
-        self.problems.extend(objection.map(|(message, place)| Problem { check, message, place }));
-    }
-
-    /// Reads a file of ordinary XML, and notes as the check `file` whether that was possible.
-    fn record_file<P>(&mut self, bytes: &[u8], parse: impl FnOnce(&str) -> Result<P, oneccl::ParseError>) -> Option<P> {
-        let Ok(text) = std::str::from_utf8(bytes) else {
-            self.record("file", Some("the file is not UTF-8".to_owned()));
-            return None;
-        };
-        match parse(text) {
-            Ok(program) => {
-                self.record("file", None);
-                Some(program)
-            }
-            Err(error) => {
-                let place = format!("line {}, column {}", error.line, error.column);
-                self.record_at("file", Some((error.fault.to_string(), place)));
-                None
-            }
-        }
-    }
-
-    /// Notes the checks of a proof, and what they object to.
-    fn record_proof(&mut self, proof: oneccl::Proof) {
-        self.checks.extend(proof.checks);
-        self.problems.extend(proof.problems.into_iter().map(|found| Problem {
-            check: found.check,
-            message: found.message,
-            place: found.place.to_string(),
-        }));
-    }
-
-    /// Compares the plan's collective with the expected one.
-    fn record_collective(&mut self, expected: &Expected<'_>, kind: CollectiveKind, root: Option<u32>) {
-        if expected.kind.is_none() && expected.root.is_none() {
-            return;
-        }
-        let wrong_kind = expected.kind.filter(|expected| *expected != kind);
-        // A rooted collective without a stated root has rank 0 as root.
-        let expected_root = match (expected.root, expected.kind) {
-            (None, Some(kind)) if kind.has_root() => Some(0),
-            (root, _) => root,
-        };
-        let objection = match (wrong_kind, expected_root) {
-            (Some(expected), _) => Some(format!("the plan does {kind}, not {expected}")),
-            (None, Some(expected)) if root != Some(expected) => Some(match root {
-                Some(root) => format!("the root of the plan is rank {root}, not rank {expected}"),
-                None => format!("the plan has no root, and so not rank {expected}"),
-            }),
-            _ => None,
-        };
-        self.record("collective", objection);
     }
 }
 
@@ -218,9 +156,10 @@ pub(crate) async fn run(args: VerifyArgs) -> Result<(), Failure> {
 fn judged(args: &VerifyArgs, file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let topology = args.topology.as_deref().map(input::topology).transpose()?;
     let kind = args.collective.collective.map(CollectiveName::kind);
-    let expected = Expected { topology: topology.as_ref(), kind, root: args.collective.root };
-    let mut report = judge(bytes, args.profile, &expected)?;
-    report.ok = report.problems.is_empty();
+    let bound = |collective| bound::proven(collective, topology.as_ref());
+    let expected = Expected { topology: topology.as_ref(), kind, root: args.collective.root, bound: &bound };
+    let judged = judge(bytes, args.profile, &expected)?;
+    let report = judged.report();
     if args.json {
         print_json("verify", &report)?;
     } else {
@@ -240,90 +179,64 @@ pub(super) struct ProgramVerdict {
     pub(super) warnings: Vec<String>,
 }
 
-/// Proves and runs an MSCCL program.
-pub(super) fn judge_program(program: &Program, profile: Profile) -> ProgramVerdict {
-    let mut report = Report::new(Some("msccl-xml"));
-    msccl_file::judge_program(program, profile, &mut report);
-    ProgramVerdict::of(report)
-}
-
 /// Judges a file of a runtime as the command does, with the collective that it must be for; none: any.
 pub(super) fn judge_file(
     bytes: &[u8],
-    profile: Option<RuntimeProfile>,
+    profile: Option<Target>,
     collective: Option<Collective>,
 ) -> Result<ProgramVerdict, Failure> {
     let (kind, root) = (collective.map(Collective::kind), collective.and_then(Collective::root).map(Rank::number));
-    judge(bytes, profile, &Expected { topology: None, kind, root }).map(ProgramVerdict::of)
+    let expected = Expected { topology: None, kind, root, bound: &|_| Err("there is no network".to_owned()) };
+    // Of a format with one profile nobody names it.
+    let profile = profile.filter(|target| target.format.profiles().len() > 1);
+    let Verdict { problems, warnings, .. } = judge(bytes, profile, &expected)?.verdict;
+    let line = |found: Finding| format!("{}, {}: {}", found.check, found.place, found.message);
+    Ok(ProgramVerdict {
+        problems: problems.into_iter().map(line).collect(),
+        warnings: warnings.into_iter().map(line).collect(),
+    })
 }
 
-impl ProgramVerdict {
-    fn of(report: Report) -> Self {
-        let line = |found: Problem| format!("{}, {}: {}", found.check, found.place, found.message);
-        Self {
-            problems: report.problems.into_iter().map(line).collect(),
-            warnings: report.warnings.into_iter().map(line).collect(),
-        }
+/// Judges a file by its format.
+fn judge(bytes: &[u8], profile: Option<Target>, expected: &Expected<'_>) -> Result<Judged, Failure> {
+    let Some(format) = Format::of(bytes) else {
+        let mut judged = Judged::default();
+        let found = if bytes.is_empty() { "the file is empty" } else { "the file is neither JSON nor XML" };
+        let text =
+            format!("{found}; give a plan in canopy's JSON, MSCCL XML, oneCCL XML, XML of routes or JSON of MSCCL++");
+        judged.verdict.record("file", Some(text));
+        return Ok(judged);
+    };
+    if let Some(other) = profile.filter(|profile| profile.format != format) {
+        return Err(not_for(format, other));
     }
+    Ok(match format.verify(bytes, profile.map(|profile| profile.profile), expected) {
+        Some(verdict) => Judged { format: Some(format), verdict, not_repeated: Vec::new() },
+        None => json_plan::judge(bytes, &input::limits()?, expected),
+    })
 }
 
-/// Tells the formats apart by their first character, those in XML by their first element, and those in JSON by what they hold.
-fn judge(bytes: &[u8], profile: Option<RuntimeProfile>, expected: &Expected<'_>) -> Result<Report, Failure> {
-    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'{') if execution_plan::is_one(bytes) => Ok(execution_plan::judge(bytes, executor(profile)?, expected)),
-        Some(b'{') if profile.is_some() => {
-            Err(Failure::input("--profile is for files of a runtime, not for canopy's JSON")
-                .help("leave --profile out, or give the file of the runtime"))
-        }
-        Some(b'{') => Ok(json_plan::judge(bytes, &input::limits()?, expected)),
-        Some(b'<') if std::str::from_utf8(bytes).is_ok_and(oneccl::is_plan) => match profile {
-            None => Ok(oneccl_file::judge(bytes, expected)),
-            Some(_) => Err(Failure::input("--profile is for files of other runtimes, and this is a oneCCL plan")
-                .help("leave --profile out, or give another file")),
-        },
-        Some(b'<') if std::str::from_utf8(bytes).is_ok_and(routes::is_plan) => match profile {
-            None => Ok(routes_file::judge(bytes, expected)),
-            Some(_) => Err(Failure::input("--profile is for files of other runtimes, and this is a route plan")
-                .help("leave --profile out, or give another file")),
-        },
-        Some(b'<') => Ok(msccl_file::judge(bytes, msccl(profile)?, expected)),
-        _ => {
-            let mut report = Report::new(None);
-            let found = if bytes.is_empty() { "the file is empty" } else { "the file is neither JSON nor XML" };
-            report.record(
-                "file",
-                Some(format!(
-                    "{found}; give a plan in canopy's JSON, MSCCL XML, oneCCL XML, XML of routes or JSON of MSCCL++"
-                )),
-            );
-            Ok(report)
-        }
-    }
-}
-
-fn executor(profile: Option<RuntimeProfile>) -> Result<Option<ExecutorProfile>, Failure> {
-    match profile {
-        None => Ok(None),
-        Some(RuntimeProfile::Executor(profile)) => Ok(Some(profile)),
-        Some(RuntimeProfile::Msccl(profile)) => Err(Failure::input(format!(
-            "profile `{profile}` is for MSCCL XML, and the file is an execution plan of MSCCL++"
+/// A profile that is none of the format's.
+fn not_for(format: Format, profile: Target) -> Failure {
+    let (others, kind) = (format.profiles(), |format: Format| match format {
+        Format::MscclXml => "MSCCL XML",
+        format => format.noun(),
+    });
+    match others.as_slice() {
+        [] => Failure::input("--profile is for files of a runtime, not for canopy's JSON")
+            .help("leave --profile out, or give the file of the runtime"),
+        [_] => Failure::input(format!("--profile is for files of other runtimes, and this is {}", format.noun()))
+            .help("leave --profile out, or give another file"),
+        [first @ .., last] => Failure::input(format!(
+            "profile `{profile}` is for {}, and the file is {}",
+            kind(profile.format).replace("an execution plan", "execution plans"),
+            kind(format)
         ))
-        .help("use mscclpp-0.8, mscclpp-0.9 or mscclpp-0.10")),
+        .help(format!("use {} or {last}", first.join(", "))),
     }
 }
 
-fn msccl(profile: Option<RuntimeProfile>) -> Result<Option<Profile>, Failure> {
-    match profile {
-        None => Ok(None),
-        Some(RuntimeProfile::Msccl(profile)) => Ok(Some(profile)),
-        Some(RuntimeProfile::Executor(profile)) => Err(Failure::input(format!(
-            "profile `{profile}` is for execution plans of MSCCL++, and the file is MSCCL XML"
-        ))
-        .help("use msccl, msccl-executor or rccl-msccl")),
-    }
-}
-
-fn readable(report: &Report) -> String {
+fn readable(report: &Report<'_>) -> String {
     let mut lines = Vec::new();
     let format = report.format.unwrap_or("unknown format");
     let mut head = format.to_owned();

@@ -5,7 +5,6 @@ use canopy_plan::{ExecutionPlan, ExecutorProfile, parse_execution_plan, write_ex
 use super::Made;
 use crate::commands::verify;
 use crate::exit::{Failure, words};
-use crate::runtime::RuntimeProfile;
 
 /// States the same greatest message in the other's words. What else differs are limits, which the verdict is by.
 ///
@@ -25,6 +24,6 @@ pub(super) fn convert(name: &str, bytes: &[u8], from: ExecutorProfile, to: Execu
         format!("changed max_message_size from {} to {bytes_max}: messages of at most {last} bytes", plan.bytes_max)
     });
     let text = write_execution_plan(&ExecutionPlan { bytes_max, ..plan });
-    let verdict = verify::judge_file(text.as_bytes(), Some(RuntimeProfile::Executor(to)), None)?;
+    let verdict = verify::judge_file(text.as_bytes(), Some(to.into()), None)?;
     Ok(Made { from: from.name(), text, changes: changed.into_iter().collect(), verdict, ranks_per_node: None })
 }

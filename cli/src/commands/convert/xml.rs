@@ -22,6 +22,7 @@ pub(super) fn convert(name: &str, bytes: &[u8], from: Profile, to: Profile) -> R
     if read != conversion.program {
         return Err(Failure::fault("the converted file, read back, is another program"));
     }
+    let verdict = verify::judge_file(text.as_bytes(), Some(to.into()), None)?;
     let changes = conversion.changes.iter().map(ToString::to_string).collect();
-    Ok(Made { from: from.name(), text, changes, verdict: verify::judge_program(&read, to), ranks_per_node: None })
+    Ok(Made { from: from.name(), text, changes, verdict, ranks_per_node: None })
 }

@@ -8,6 +8,7 @@ use canopy_bundle::Runtime;
 use canopy_client::{
     Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, RequestId, Retries, RetryPolicy,
 };
+use canopy_plan::Format;
 use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Priority, Progress};
 use canopy_schedule::CollectiveKind;
 use clap::ValueEnum;
@@ -17,7 +18,6 @@ use tokio::task::JoinSet;
 use crate::args::{self, RankList};
 use crate::clock::{self, Deadline};
 use crate::commands::plan::loader;
-use crate::commands::plan::target::Format;
 use crate::connection::{self, Connections, ServerArgs};
 use crate::exit::{Failure, say};
 use crate::output::listable;
@@ -393,7 +393,7 @@ fn entry(item: &Item, reply: &PlanReply) -> Result<PlanEntry, ClientError> {
     let [artifact] = plan.artifacts.as_slice() else { return Err(incomplete()) };
     let valid = plan.valid_for.as_ref().ok_or_else(incomplete)?;
     let quality = plan.quality.as_ref().ok_or_else(incomplete)?;
-    let ending = if item.format == Format::MscclppJson { "json" } else { "xml" };
+    let ending = item.format.ending();
     let digest = artifact.sha256.to_ascii_lowercase();
     Ok(PlanEntry {
         collective: item.kind.name().to_owned(),

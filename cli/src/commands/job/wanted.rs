@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 
 use canopy_bundle::{Rules, Runtime, UnknownRuntime};
+use canopy_plan::Format;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
 use canopy_topology::expand_hosts;
+use canopy_wire::format_on_the_wire;
 
 use crate::args::{self, LimitArgs, MemoryArgs};
-use crate::commands::plan::target::{Format, Target};
 use crate::exit::Failure;
 use crate::hosts;
 use crate::input;
 use crate::known_faults::FaultArgs;
 use crate::placement;
 use crate::request;
+use crate::runtime::RuntimeProfile;
 
 use super::later::Later;
 
@@ -48,7 +50,7 @@ pub(super) struct WantedArgs {
     /// Runtime the files are for: msccl, msccl-executor, rccl-msccl, mscclpp-0.8, mscclpp-0.9, mscclpp-0.10 or oneccl [default: msccl,
     /// or the usual one of the format]
     #[arg(long, value_name = "P")]
-    profile: Option<Target>,
+    profile: Option<RuntimeProfile>,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -102,7 +104,7 @@ impl WantedArgs {
             }
         };
         let source = request::topology(topology)?;
-        let (format_on_the_wire, profile) = (format.on_the_wire().into(), runtime.name().to_owned());
+        let (format_on_the_wire, profile) = (format_on_the_wire(format).into(), runtime.name().to_owned());
         let output = v1::OutputSpec { format: format_on_the_wire, profile, ..v1::OutputSpec::default() };
         let request = |&kind: &CollectiveKind| {
             let collective = request::collective_spec(kind, self.root.filter(|_| kind.has_root()));
@@ -124,7 +126,7 @@ impl WantedArgs {
 
     /// The runtime that is named, or the usual one of the format, its rules, and what it reads.
     fn runtime(&self) -> Result<(Runtime, Rules, Format), Failure> {
-        let usual = self.format.unwrap_or(Format::MscclXml).usual();
+        let usual = RuntimeProfile::usual(self.format.unwrap_or(Format::MscclXml));
         let (Some(target), true) = (self.profile.or(usual), self.format != Some(Format::Json)) else {
             return Err(Failure::input("no runtime reads canopy's own format, so it is not handed over to a job")
                 .help("name the format that the runtime reads, such as `--format mscclpp-json`; `canopy plan` writes json"));

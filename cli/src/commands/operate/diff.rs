@@ -1,7 +1,8 @@
 //! `canopy plans diff`: in what two cached plans differ.
 
 use canopy_proto::v1::certificate::Kind;
-use canopy_proto::v1::{Certificate, GetPlanRequest, OutputFormat, Plan, Reach};
+use canopy_proto::v1::{Certificate, GetPlanRequest, Plan, Reach};
+use canopy_wire::format_of_wire;
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -9,6 +10,7 @@ use crate::form::FormSummary;
 use crate::output::{print, print_json};
 use crate::placement;
 use crate::request::collective_name;
+use crate::runtime::format_name;
 use crate::stored_plan::plan_ids;
 use crate::table::Table;
 
@@ -124,17 +126,13 @@ fn facts(plan: &Plan) -> Vec<(String, String)> {
     .map(|(field, value)| (field.to_owned(), value))
     .collect::<Vec<_>>();
     for artifact in &plan.artifacts {
-        let name = match artifact.format() {
-            OutputFormat::Json => "json".to_owned(),
-            OutputFormat::MscclXml if artifact.instances > 1 => {
-                format!("msccl-xml {} in {} instances", artifact.profile, artifact.instances)
-            }
-            OutputFormat::MscclXml => format!("msccl-xml {}", artifact.profile),
-            OutputFormat::MscclppJson => format!("mscclpp-json {}", artifact.profile),
-            OutputFormat::OnecclXml => "oneccl-xml".to_owned(),
-            OutputFormat::RoutesXml => "routes-xml".to_owned(),
-            OutputFormat::Unspecified => "unknown".to_owned(),
-        };
+        let mut name = format_name(artifact.format()).to_owned();
+        if format_of_wire(artifact.format().into()).is_some_and(|format| format.profiles().len() > 1) {
+            name += &format!(" {}", artifact.profile);
+        }
+        if artifact.instances > 1 {
+            name += &format!(" in {} instances", artifact.instances);
+        }
         facts.push((format!("files.{name}.bytes"), artifact.size_bytes.to_string()));
         facts.push((format!("files.{name}.sha256"), artifact.sha256.clone()));
     }

@@ -2,16 +2,18 @@
 
 use std::path::PathBuf;
 
+use canopy_plan::Format;
 use canopy_proto::v1::{Artifact, OutputFormat};
+use canopy_wire::{format_of_wire, format_on_the_wire};
 use serde::Serialize;
 
 use super::CommonArgs;
 use crate::args;
 use crate::commands::convert::{self, Making};
 use crate::commands::on_a_thread;
-use crate::commands::plan::target::{Format, Target, profile_name};
 use crate::exit::{Failure, say};
 use crate::output::{FileSummary, print, print_json, write_file, write_stdout};
+use crate::runtime::{RuntimeProfile, format_help, format_name, profile_name};
 use crate::stored_plan::{artifacts, content, file_name, plan_id_of};
 
 /// Arguments of `get`.
@@ -20,13 +22,11 @@ pub(crate) struct GetArgs {
     /// Plan, such as plans/0123abcd; the first digits of its id are enough where no other plan has the same
     #[arg(value_name = "PLAN")]
     plan: String,
-    /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml [default: what --profile reads, else json, or the
-    /// only file of a plan without]
-    #[arg(long, short, value_name = "F")]
+    #[arg(long, short, value_name = "F", help = format_help() + FORMAT_DEFAULT)]
     format: Option<Format>,
     /// Runtime that the file is for [default: the usual one of the format]
     #[arg(long, value_name = "P")]
-    profile: Option<Target>,
+    profile: Option<RuntimeProfile>,
     /// Where the file is made here: greatest message in bytes, such as 64MiB [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     size: Option<u64>,
@@ -36,6 +36,9 @@ pub(crate) struct GetArgs {
     #[command(flatten)]
     common: CommonArgs,
 }
+
+/// What help says of the format where none is named.
+const FORMAT_DEFAULT: &str = " [default: what --profile reads, else json, or the only file of a plan without]";
 
 /// JSON object of `get`.
 #[derive(Serialize)]
@@ -49,7 +52,7 @@ struct Got {
 
 /// Fetches the file, or makes it of the plan in canopy's JSON.
 pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
-    if let Some(Target::Nccl) = args.profile {
+    if let Some(RuntimeProfile::Nccl) = args.profile {
         return Err(Failure::input("NCCL cannot load external plans")
             .help("name the profile of a runtime that runs plans, or write tuner advice: `canopy plan --sizes --profile nccl`"));
     }
@@ -59,11 +62,11 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     let (format, profile) = match only_one(&args, &there) {
         Some(file) => file,
         None => {
-            let format = args.format.or(args.profile.and_then(Target::format)).unwrap_or(Format::Json);
+            let format = args.format.or(args.profile.and_then(RuntimeProfile::format)).unwrap_or(Format::Json);
             (format, profile_name(format, args.profile, None)?)
         }
     };
-    let is_wanted = |file: &&Artifact| file.format() == format.on_the_wire() && file.profile == profile;
+    let is_wanted = |file: &&Artifact| file.format() == format_on_the_wire(format) && file.profile == profile;
     let (bytes, warnings, converted) = match there.iter().find(is_wanted).filter(|_| args.size.is_none()) {
         Some(file) => (content(&file_name(&plan, file), server, deadline).await?, Vec::new(), false),
         None => {
@@ -71,8 +74,8 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
                 return Err(lacking(&plan, format, &there));
             };
             let source = content(&file_name(&plan, json), server, deadline).await?;
-            let target = args.profile.or(format.usual());
-            let Some(to) = target else {
+            let runtime = args.profile.or(RuntimeProfile::usual(format));
+            let Some(to) = runtime.and_then(RuntimeProfile::target) else {
                 return Err(
                     Failure::input("--size is for files of runtimes, and json is canopy's own").help("leave it out")
                 );
@@ -105,7 +108,7 @@ fn only_one(args: &GetArgs, there: &[Artifact]) -> Option<(Format, String)> {
     if can_be_made || args.profile.is_some() || args.size.is_some() {
         return None;
     }
-    let known = there.iter().filter_map(|file| Some((Format::of_wire(file.format())?, file.profile.clone())));
+    let known = there.iter().filter_map(|file| Some((format_of_wire(file.format().into())?, file.profile.clone())));
     let mut fitting = known.filter(|(format, _)| args.format.is_none_or(|asked| asked == *format));
     let first = fitting.next()?;
     fitting.next().is_none().then_some(first)
@@ -114,7 +117,7 @@ fn only_one(args: &GetArgs, there: &[Artifact]) -> Option<(Format, String)> {
 /// Why no file can be had: the plan's own are listed.
 fn lacking(plan: &str, format: Format, there: &[Artifact]) -> Failure {
     let named = |file: &Artifact| {
-        let format = Format::of_wire(file.format()).map_or("unknown", Format::name);
+        let format = format_name(file.format());
         if file.profile.is_empty() { format.to_owned() } else { format!("{format} for {}", file.profile) }
     };
     let files: Vec<String> = there.iter().map(named).collect();

@@ -1,8 +1,8 @@
 //! `canopy plans show`: what a cached plan is, and why it is no better.
 
 use canopy_proto::v1::{
-    Artifact, ExplainPlanRequest, GetPlanRequest, GetPlanSummaryRequest, JointPlan, MscclFacts, OutputFormat, Plan,
-    PlanExplanation, PlanSummary, RejectedRival, RuntimeLimit,
+    Artifact, ExplainPlanRequest, GetPlanRequest, GetPlanSummaryRequest, JointPlan, MscclFacts, Plan, PlanExplanation,
+    PlanSummary, RejectedRival, RuntimeLimit,
 };
 use serde::Serialize;
 
@@ -12,6 +12,7 @@ use crate::output::{InNetworkSummary, ReachSummary, StepCostSummary, print, prin
 use crate::path_choice::PathChoiceSummary;
 use crate::placement::{self, PlacementArgs};
 use crate::request::collective_name;
+use crate::runtime::format_name;
 use crate::stored_plan::plan_id_of;
 use crate::time_proof::TimeProofSummary;
 
@@ -332,14 +333,7 @@ fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
     let limit = |RuntimeLimit { name, need, limit, rank }| Binding { name, need, limit, rank };
     let instances = artifact.instances.max(1);
     FileRow {
-        format: match artifact.format() {
-            OutputFormat::Json => "json",
-            OutputFormat::MscclXml => "msccl-xml",
-            OutputFormat::MscclppJson => "mscclpp-json",
-            OutputFormat::OnecclXml => "oneccl-xml",
-            OutputFormat::RoutesXml => "routes-xml",
-            OutputFormat::Unspecified => "unknown",
-        },
+        format: format_name(artifact.format()),
         profile: artifact.profile,
         bytes: artifact.size_bytes,
         sha256: artifact.sha256,

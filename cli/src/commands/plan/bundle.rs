@@ -6,12 +6,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use canopy_client::{ClientError, ErrorClass};
+use canopy_plan::Format;
 use canopy_proto::v1::{self, BundleCommunicator, PlanBundleReply, PlanBundleRequest, Ratio};
 use canopy_schedule::CollectiveKind;
 
 use super::folder::{self, Fetch, NewFolder};
 use super::loader::LOADER;
-use super::target::{Format, Target};
 use super::{CallArgs, Common};
 use crate::args::{self, MemoryArgs, size_bytes};
 use crate::commands::simulate::in_words;
@@ -19,6 +19,7 @@ use crate::connection::Connection;
 use crate::exit::{Failure, say};
 use crate::output::{MANIFEST, print_json};
 use crate::request;
+use crate::runtime::RuntimeProfile;
 
 use manifest::Manifest;
 
@@ -102,7 +103,7 @@ pub(super) async fn run(
     let request = bundle_request(&common, bundle, call, memory)?;
     let folder = NewFolder::prepare(&output)?;
     let in_words = |error| in_users_words(error, &common.topology);
-    let format = (common.file.profile != Some(Target::Nccl)).then(|| common.file.format.name());
+    let format = (common.file.profile != Some(RuntimeProfile::Nccl)).then(|| common.file.format.name());
     let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, format, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
     for warning in &manifest.warnings {
@@ -139,7 +140,7 @@ fn bundle_request(
 ) -> Result<PlanBundleRequest, Failure> {
     let SizeSpan { first, last } = bundle.sizes.ok_or_else(|| Failure::input("no sizes are given"))?;
     let file = &common.file;
-    let is_advice = file.profile == Some(Target::Nccl);
+    let is_advice = file.profile == Some(RuntimeProfile::Nccl);
     if is_advice && (file.format != Format::Json || file.instances.is_some()) {
         return Err(Failure::input("nccl runs no plan of anybody else's, so there are no files of any format")
             .help("leave out --format and --instances"));
@@ -153,7 +154,7 @@ fn bundle_request(
     let of_kind = |kind: CollectiveKind| request::collective_spec(kind, call.root.filter(|_| kind.has_root()));
     let collectives = kinds?.into_iter().map(of_kind).collect();
     let output = match is_advice {
-        true => v1::OutputSpec { profile: Target::Nccl.name().to_owned(), ..v1::OutputSpec::default() },
+        true => v1::OutputSpec { profile: RuntimeProfile::Nccl.name().to_owned(), ..v1::OutputSpec::default() },
         false => file.spec()?,
     };
     Ok(PlanBundleRequest {

@@ -3,23 +3,23 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use canopy_plan::Instances;
+use canopy_plan::{Format, Instances};
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{self, OutputSpec};
+use canopy_wire::format_on_the_wire;
 
-use super::target::{Format, Target, profile_name};
 use crate::exit::Failure;
+use crate::runtime::{RuntimeProfile, format_help, profile_name};
 
 /// The files that are made of plans.
 #[derive(Debug, clap::Args)]
 pub(super) struct FileArgs {
-    /// Format of the file: json, msccl-xml, mscclpp-json, oneccl-xml or routes-xml
-    #[arg(long, short, value_name = "FORMAT", default_value = "json")]
+    #[arg(long, short, value_name = "FORMAT", default_value = "json", help = format_help())]
     pub(super) format: Format,
     /// Runtime the file is for, for formats of runtimes [default: msccl; of mscclpp-json:
     /// mscclpp-0.10]
     #[arg(long, value_name = "P")]
-    pub(super) profile: Option<Target>,
+    pub(super) profile: Option<RuntimeProfile>,
     /// Copies of the plan in the file, each on channels of its own: a number, or auto for as many as fit the runtime
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = instances)]
@@ -50,7 +50,7 @@ impl FileArgs {
             Instances::Auto => Instancing::AutomaticInstances(v1::AutomaticInstances {}),
         });
         Ok(OutputSpec {
-            format: self.format.on_the_wire().into(),
+            format: format_on_the_wire(self.format).into(),
             profile,
             instancing,
             plain_channels: self.no_switch_channels,

@@ -3,8 +3,10 @@
 mod manifest;
 
 use canopy_client::ClientError;
+use canopy_plan::Format;
 use canopy_proto::v1::{self, JointCollective, PlanBundleReply, PlanBundleRequest};
 use canopy_topology::Ratio;
+use canopy_wire::format_of_wire;
 
 use super::Common;
 use super::bundle::communicator;
@@ -143,12 +145,10 @@ async fn write(connection: &Connection, reply: &PlanBundleReply, folder: NewFold
     Ok(manifest)
 }
 
-const fn ending(format: v1::OutputFormat) -> &'static str {
-    match format {
-        v1::OutputFormat::Unspecified | v1::OutputFormat::Json => "json",
-        v1::OutputFormat::MscclppJson => "mscclpp.json",
-        v1::OutputFormat::MscclXml | v1::OutputFormat::OnecclXml | v1::OutputFormat::RoutesXml => "xml",
-    }
+/// The ending of a file: JSON of a runtime must not take the place of canopy's own.
+fn ending(format: v1::OutputFormat) -> String {
+    let format = format_of_wire(format.into()).unwrap_or(Format::Json);
+    if format.ending() == Format::Json.ending() { format.name().replace('-', ".") } else { format.ending().to_owned() }
 }
 
 /// A table with a line for each plan, and what all of them take.

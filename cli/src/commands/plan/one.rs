@@ -9,7 +9,6 @@ use clap::ValueEnum;
 
 use super::file::FileArgs;
 use super::receive::Receiver;
-use super::target::{Format, Target};
 use super::{CallArgs, Common, loader, report};
 use crate::args::{CollectiveArgs, LimitArgs, MemoryArgs};
 use crate::clock::{self, Deadline};
@@ -17,6 +16,7 @@ use crate::connection::{CallError, Session};
 use crate::exit::Failure;
 use crate::output::cannot_write;
 use crate::request;
+use crate::runtime::RuntimeProfile;
 
 /// What only the one plan is told.
 #[derive(Debug)]
@@ -90,8 +90,8 @@ pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
 
 /// Where the module goes that registers the plan, where the runtime needs one.
 fn module(file: &FileArgs) -> Result<Option<PathBuf>, Failure> {
-    let target = file.profile.or(file.format.usual());
-    let is_registered = target.is_some_and(|target| file.format == Format::MscclppJson && target.is_registered());
+    let target = file.profile.or(RuntimeProfile::usual(file.format));
+    let is_registered = target.is_some_and(|target| target.format() == Some(file.format) && target.is_registered());
     file.output.as_deref().filter(|_| is_registered).map(loader::path).transpose()
 }
 
@@ -105,7 +105,7 @@ fn plan_request(common: &Common, asked: Asked) -> Result<PlanRequest, Failure> {
     }
     let collective = CollectiveArgs { collective: call.collective.first().copied(), root: call.root };
     let kind = collective.kind()?;
-    if common.file.profile == Some(Target::Nccl) {
+    if common.file.profile == Some(RuntimeProfile::Nccl) {
         return Err(Failure::input("nccl runs no plan of anybody else's")
             .help("add `--sizes FROM-TO` for advice for its tuner, or name the profile of a runtime that runs plans"));
     }

@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use canopy_proto::v1::{CacheOutcome, OutputFormat, Plan, PlanReply, Timings};
+use canopy_proto::v1::{CacheOutcome, Plan, PlanReply, Timings};
 use canopy_topology::Rate;
 use serde::Serialize;
 
-use super::target::Format;
 use crate::exit::{Failure, say};
 use crate::fault_messages;
 use crate::form::FormSummary;
@@ -18,6 +17,7 @@ use crate::output::{
 use crate::path_choice::PathChoiceSummary;
 use crate::placement;
 use crate::request;
+use crate::runtime::format_name;
 use crate::time_proof::TimeProofSummary;
 
 /// A plan that is there, and its file in place.
@@ -193,11 +193,6 @@ fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
         sha256: artifact.sha256.clone(),
     };
     plan.artifacts.iter().map(describe).collect()
-}
-
-/// The name of a format.
-pub(super) fn format_name(format: OutputFormat) -> &'static str {
-    Format::of_wire(format).map_or("unknown", Format::name)
 }
 
 fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {

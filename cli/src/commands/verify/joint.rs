@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::path::{Component, Path, PathBuf};
 
-use canopy_plan::{PlanFile, read_plan};
+use canopy_plan::{Expected, Finding, PlanFile, read_plan};
 use canopy_schedule::{JointPart, check_joint};
 use canopy_topology::{Topology, TopologyLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{Expected, PLAN_BYTES_MAX, Problem, as_object, json_plan};
+use super::{PLAN_BYTES_MAX, Problem, as_object, json_plan};
 use crate::certificate::count;
 use crate::exit::{Failure, words};
 use crate::input;
@@ -169,17 +169,20 @@ impl Report {
     /// Judges a plan by itself.
     fn take(&mut self, path: &Path, bytes: &[u8], limits: &TopologyLimits) {
         let file = path.display().to_string();
-        let own = json_plan::judge(bytes, limits, &Expected { topology: None, kind: None, root: None });
+        let bound = |_| Err("there is no network".to_owned());
+        let expected = Expected { topology: None, kind: None, root: None, bound: &bound };
+        let own = json_plan::judge(bytes, limits, &expected).verdict;
         for (check, passed) in own.checks {
             match self.checks.iter_mut().find(|(known, _)| *known == check) {
                 Some((_, so_far)) => *so_far &= passed,
                 None => self.checks.push((check, passed)),
             }
         }
-        let place = |found: Problem| Problem { place: format!("{file}: {}", found.place), ..found };
-        self.problems.extend(own.problems.into_iter().map(place));
+        let place = |found: &Finding| Problem { place: format!("{file}: {}", found.place), ..found.into() };
+        self.problems.extend(own.problems.iter().map(place));
         let (collective, root, ranks) = (own.collective, own.root, own.ranks);
-        self.plans.push(Judged { file, collective, root, ranks, algbw: own.algbw, optimality: own.optimality });
+        let algbw = own.algbw.map(|rate| rate.to_string());
+        self.plans.push(Judged { file, collective, root, ranks, algbw, optimality: own.optimality });
     }
 
     fn record(&mut self, check: &'static str, objection: Option<String>) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use canopy_plan::{PlanFile, read_plan};
+use canopy_plan::{Expected, Format, PlanFile, Verdict, read_plan};
 use canopy_schedule::{certified_bound, judge_until};
 use canopy_synth::BoundError;
 use canopy_topology::{Rank, Rate, TopologyLimits, content_hash};
@@ -10,21 +10,22 @@ use canopy_topology::{Rank, Rate, TopologyLimits, content_hash};
 use crate::clock::Deadline;
 use crate::exit::words;
 
-use super::{Expected, PLAN_BYTES_MAX, Problem, Report};
+use super::{Judged, PLAN_BYTES_MAX};
 
 /// Longest search for a proof that a rate is reachable which the schedule does not reach itself.
 const LOWER_SEARCH_MAX: Duration = Duration::from_secs(30);
 
 /// Reads the plan and derives again everything it states.
-pub(super) fn judge(bytes: &[u8], limits: &TopologyLimits, expected: &Expected<'_>) -> Report {
-    let mut report = Report::new(Some("json"));
+pub(super) fn judge(bytes: &[u8], limits: &TopologyLimits, expected: &Expected<'_>) -> Judged {
+    let mut judged = Judged { format: Some(Format::Json), ..Judged::default() };
+    let report = &mut judged.verdict;
     let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..*limits };
     let plan = match read_plan(bytes, &limits) {
         Ok(plan) => plan,
         Err(error) => {
             let place = error.field().unwrap_or_else(|| "file".to_owned());
             report.record_at("file", Some((words(&error), place)));
-            return report;
+            return judged;
         }
     };
     report.record("file", None);
@@ -33,24 +34,24 @@ pub(super) fn judge(bytes: &[u8], limits: &TopologyLimits, expected: &Expected<'
     report.collective = Some(collective.kind().name());
     report.root = root;
     report.ranks = Some(plan.topology.rank_count());
-    report.not_repeated.extend(proof_by_search(&plan.schedule.algorithm));
-    let achieved = achieved(&plan, &mut report);
-    let bound = bound(&plan, &mut report);
+    judged.not_repeated.extend(proof_by_search(&plan.schedule.algorithm));
+    let achieved = achieved(&plan, report);
+    let bound = bound(&plan, report);
     if let (Some(achieved), Some(bound)) = (&achieved, &bound) {
         report.optimality = achieved.ratio_to(bound).map(|ratio| ratio.to_string());
         let above = achieved > bound;
         let words = || format!("the schedule's {achieved} bytes/s are above the proven bound of {bound}: one is wrong");
         report.record("certificate", above.then(words));
-        reachable(&plan, achieved, &mut report);
+        reachable(&plan, achieved, report);
     }
-    report.algbw = achieved.map(|rate| rate.to_string());
+    report.algbw = achieved;
     if let Some(topology) = expected.topology {
         let (wanted, found) = (content_hash(topology), content_hash(&plan.topology));
         let words = || format!("the plan is for the topology with hash {found}, not for {wanted}");
         report.record("topology", (wanted != found).then(words));
     }
     report.record_collective(expected, collective.kind(), root);
-    report
+    judged
 }
 
 /// What a planner may have proven of a schedule of this algorithm by a search, which no file says anything of.
@@ -60,7 +61,7 @@ fn proof_by_search(algorithm: &str) -> Option<String> {
 }
 
 /// algbw of the schedule by its transfers; `None` if it is not a right schedule at all.
-fn achieved(plan: &PlanFile, report: &mut Report) -> Option<Rate> {
+fn achieved(plan: &PlanFile, report: &mut Verdict) -> Option<Rate> {
     match judge_until(&plan.topology, &plan.schedule, &|| false) {
         Ok(verdict) => {
             for check in verdict.checks {
@@ -84,7 +85,7 @@ fn achieved(plan: &PlanFile, report: &mut Report) -> Option<Rate> {
 
 /// Checks that what the file calls reachable is: the schedule reaches it, or the search for bounds finds it again, as a
 /// certificate of the upper bound says nothing of it.
-fn reachable(plan: &PlanFile, achieved: &Rate, report: &mut Report) {
+fn reachable(plan: &PlanFile, achieved: &Rate, report: &mut Verdict) {
     let stated = &plan.bound.lower;
     if stated <= achieved {
         return;
@@ -99,7 +100,7 @@ fn reachable(plan: &PlanFile, achieved: &Rate, report: &mut Report) {
         }
         Err(BoundError::Stopped) => {
             let message = format!("no time was left to see whether {stated} bytes/s are reachable, as the file says");
-            return report.warnings.push(Problem { check: "certificate", message, place: "file".to_owned() });
+            return report.warn("certificate", message);
         }
         Err(error) => {
             Some(format!("the file calls {stated} bytes/s reachable, which cannot be shown: {}", words(&error)))
@@ -109,7 +110,7 @@ fn reachable(plan: &PlanFile, achieved: &Rate, report: &mut Report) {
 }
 
 /// Bound by the certificate alone; `None` if it proves nothing.
-fn bound(plan: &PlanFile, report: &mut Report) -> Option<Rate> {
+fn bound(plan: &PlanFile, report: &mut Verdict) -> Option<Rate> {
     match certified_bound(&plan.topology, plan.schedule.collective, &plan.schedule.shares, &plan.bound.certificate) {
         Ok(proven) => {
             let (lower, upper) = (&plan.bound.lower, &plan.bound.upper);

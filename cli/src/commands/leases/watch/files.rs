@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use canopy_client::{Client, ClientError, Retries, RetryPolicy};
-use canopy_proto::v1::{Artifact, GetPlanRequest, OutputFormat};
+use canopy_plan::Format;
+use canopy_proto::v1::{Artifact, GetPlanRequest};
+use canopy_wire::format_of_wire;
 
 use super::Line;
 use crate::clock;
-use crate::commands::plan::target::Format;
 use crate::connection::CallError;
 use crate::exit::{Failure, say};
 use crate::output::{FileSummary, cannot_write, write_file};
+use crate::runtime::format_name;
 use crate::stored_plan::file_name;
 
 /// Longest time for one file of a plan.
@@ -64,8 +66,7 @@ impl Folder {
             };
             let path = self.path.join(file(&stem, artifact));
             write_file(&path, &bytes).map_err(CallError::Here)?;
-            let format = Format::of_wire(artifact.format()).map_or("unknown", Format::name);
-            let summary = FileSummary::of(format, &path, &bytes);
+            let summary = FileSummary::of(format_name(artifact.format()), &path, &bytes);
             let profile = Some(artifact.profile.clone()).filter(|name| !name.is_empty());
             files.push(FileSummary { profile, ..summary });
         }
@@ -109,11 +110,8 @@ fn stem(line: &Line) -> String {
 /// The name of a plan's file: its runtime is in it, but for canopy's own format.
 fn file(stem: &str, artifact: &Artifact) -> String {
     let instances = if artifact.instances > 1 { format!(".x{}", artifact.instances) } else { String::new() };
-    match artifact.format() {
-        OutputFormat::Json | OutputFormat::Unspecified => format!("{stem}.json"),
-        OutputFormat::MscclppJson => format!("{stem}.{}{instances}.json", artifact.profile),
-        OutputFormat::MscclXml | OutputFormat::OnecclXml | OutputFormat::RoutesXml => {
-            format!("{stem}.{}{instances}.xml", artifact.profile)
-        }
+    match format_of_wire(artifact.format().into()) {
+        None | Some(Format::Json) => format!("{stem}.json"),
+        Some(format) => format!("{stem}.{}{instances}.{}", artifact.profile, format.ending()),
     }
 }

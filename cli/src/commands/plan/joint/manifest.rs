@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, JOINT_KIND};
 use crate::request;
+use crate::runtime::format_name;
 
 /// What is in the folder. Times are in seconds, `num/den`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -143,7 +144,7 @@ impl Planned {
 impl File {
     pub(super) fn of(artifact: &v1::Artifact, path: String) -> Self {
         Self {
-            format: super::super::report::format_name(artifact.format()),
+            format: format_name(artifact.format()),
             profile: artifact.profile.clone(),
             path,
             bytes: artifact.size_bytes,
