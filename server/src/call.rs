@@ -9,13 +9,13 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
+use canopy_planner::RequestKey;
 use opentelemetry::trace::TraceContextExt as _;
 use tonic::codegen::http::HeaderMap;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::clock;
-use crate::key::RequestKey;
 use crate::metrics::Metrics;
 
 thread_local! {

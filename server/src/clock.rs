@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::steady::Mark;
+
 pub(crate) use self::steady::Steady;
 
 /// The clock of this process that nobody sets, and when it was started.

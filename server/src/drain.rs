@@ -6,14 +6,7 @@
 
 use std::sync::Arc;
 
-use http_body_util::BodyExt as _;
 use tokio::sync::watch;
-use tonic::body::Body;
-use tonic::codegen::http;
-
-use crate::around::{Answer, Around, Calls};
-use crate::failure::PlanFailure;
-use crate::status::to_status;
 
 /// Begins the drain of a server, and tells whether it has begun. Clones share it.
 #[derive(Clone, Debug)]
@@ -57,7 +50,7 @@ impl DrainHandle {
     }
 
     /// Lets a call in, unless the drain has begun.
-    fn enter(&self) -> Option<Inside> {
+    pub(crate) fn enter(&self) -> Option<Inside> {
         self.inside.send_modify(|inside| *inside += 1);
         let inside = Inside(Arc::clone(&self.inside));
         // Asked after counting: whoever is not refused here is seen by those who wait for the last to leave.
@@ -67,32 +60,11 @@ impl DrainHandle {
 
 /// A call that was let in; dropping this counts it out.
 #[derive(Debug)]
-struct Inside(Arc<watch::Sender<usize>>);
+pub(crate) struct Inside(Arc<watch::Sender<usize>>);
 
 impl Drop for Inside {
     fn drop(&mut self) {
         self.0.send_modify(|inside| *inside -= 1);
-    }
-}
-
-/// Refuses calls as UNAVAILABLE with `RetryInfo` once the drain has begun.
-#[derive(Clone, Debug)]
-pub(crate) struct Gate(pub(crate) DrainHandle);
-
-impl<S: Calls<B>, B> Around<S, B> for Gate {
-    type Inner = B;
-
-    fn call(&self, request: http::Request<B>, inner: &mut S) -> Answer {
-        let Some(inside) = self.0.enter() else {
-            return Box::pin(async { Ok(to_status(&PlanFailure::Draining).into_http()) });
-        };
-        let answer = inner.call(request);
-        Box::pin(async move {
-            let response = answer.await?;
-            // The response of a stream returns before its work ends: the count goes with the body.
-            let counted = move |_: &_| _ = &inside;
-            Ok(response.map(|body| Body::new(body.inspect_frame(counted))))
-        })
     }
 }
 

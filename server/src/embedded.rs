@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::config::Options;
+use crate::ops::config::Options;
+use crate::ops::statistics::Statistics;
 use crate::server::{RunError, Server, StartError};
 use crate::socket::SocketPath;
-use crate::statistics::Statistics;
 use crate::tasks::{self, Task};
 
 /// A running server of this process. Dropping it ends the server at once; [`EmbeddedServer::stop`] ends it in order.

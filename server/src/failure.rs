@@ -1,17 +1,17 @@
 //! Everything that can end a request without a plan, and a call without an answer.
 
 mod call;
+mod refusal;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use canopy_planner::PlanError;
-pub(crate) use canopy_planner::chain;
+use canopy_planner::{PlanError, RequestKey, chain};
 use canopy_topology::Ratio;
+use canopy_wire::RequestError;
 
 pub(crate) use self::call::{CallFailure, LeaseError};
-use crate::key::RequestKey;
-use crate::order::RequestError;
+pub(crate) use self::refusal::{Detail, KeptRefusal, Refusal, call_refusal, follows_from_request, in_short, refusal};
 
 /// Why there is no plan. The words of whoever refused are kept.
 #[derive(Debug, thiserror::Error)]

@@ -3,83 +3,59 @@
 //! A request is decoded and put in line ([`Order`]); a worker reads its topology, looks into the store, and if need be
 //! plans, checks and stores ([`Planner`]). Everything that blocks or computes runs on plain threads; the async runtime
 //! only moves messages. Nothing unchecked is stored or sent.
+//!
+//! Five folders, each of which knows only those before it: `store` (what is on the disk), `jobs` (what waits and what is
+//! planned), `replan` (leases, faults, plans anew), `ops` (what operators set and see), `rpc` (the services of `canopy.v1`,
+//! the only place that knows its messages). What all of them need stands beside them.
 
-mod admin;
-mod answered;
-mod answers;
 mod around;
-mod asked;
 mod call;
 mod clock;
-mod config;
-mod deadline;
 mod drain;
 mod embedded;
 mod failure;
-mod finds;
-mod front;
-mod job;
-mod journal;
-mod judge;
-mod key;
+mod jobs;
 mod listener;
 mod maintenance;
-mod malformed;
 mod metrics;
-mod notify;
-mod observed;
-mod order;
+mod ops;
 mod peer;
-mod pipeline;
-mod planner;
 mod process;
-mod queue;
-mod reading;
-mod receipts;
-mod refusals;
-mod reload;
 mod replan;
 mod rpc;
-mod schedules;
 mod server;
-mod service;
 mod socket;
-mod stand_in;
-mod statistics;
-mod status;
 mod store;
 mod tasks;
-mod telemetry;
 mod tenant;
-mod timeout;
-mod topologies;
 mod trace;
-mod workers;
 
+pub use canopy_planner::{Group, JointRequest as JointOrder, JointTask, Making, Request as Order, TopologyInput};
+pub use canopy_planner::{PlanKey, RequestKey, ScheduleKey, TopologyKey};
 pub use canopy_wire::InlineError;
-pub use config::{
-    AdminListen, ConfigError, DurationError, Exposure, Options, ServerFlags, Settings, Tenure, Time, data_dir_default,
-    parse_duration, print_effective, print_sample, socket_path,
-};
+pub use canopy_wire::RequestError;
+pub use canopy_wire::StoredPlan;
 pub use drain::DrainHandle;
 pub use embedded::EmbeddedServer;
 pub use failure::{PlanFailure, Shortfall};
-pub use key::{PlanKey, RequestKey, ScheduleKey, TopologyKey};
+pub use jobs::pipeline::Pipeline;
+pub use jobs::planner::{Planner, Prepared, PreparedJoint, Produced, Recall, Watch};
+pub use jobs::refusals::RefusalOptions;
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
-pub use order::{Group, JointOrder, JointTask, Making, Order, RequestError, TopologyInput};
-pub use pipeline::Pipeline;
-pub use planner::{Planner, Prepared, PreparedJoint, Produced, Recall, Watch};
+pub use ops::config::{
+    AdminListen, ConfigError, DurationError, Exposure, Options, ServerFlags, Settings, Tenure, Time, data_dir_default,
+    parse_duration, print_effective, print_sample, socket_path,
+};
+pub use ops::statistics::Statistics;
+pub use ops::telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};
 pub use process::{ServeError, run_server};
-pub use refusals::RefusalOptions;
 pub use replan::ReplanOptions;
 pub use server::{RunError, Server, StartError};
 pub use socket::SocketPath;
-pub use statistics::Statistics;
 pub use store::{
     ArchiveCounts, ArchiveError, ArchiveWriter, ArchivedRecord, CheckReport, DamagedRecord, Durability, Eviction,
     Lookup, MemoryStore, Migration, Opened, Pending, PlanSummary, RecordOptions, Records, Recovery, Repair, Space,
-    Staging, Store, StoreEngine, StoreError, StoredPlan, Upkeep, Usage, check_store, decode_record, encode_record,
-    open_store, pending_migration, read_archive, receive_archive, write_archive,
+    Staging, StatedCollective, Store, StoreEngine, StoreError, Upkeep, Usage, check_store, decode_record,
+    encode_record, open_store, pending_migration, read_archive, receive_archive, write_archive,
 };
-pub use telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};
 pub use tenant::IsolatedTenant;

@@ -24,11 +24,12 @@ use tokio::time;
 use tonic::codegen::http::Request;
 use tower::ServiceExt as _;
 
-pub(crate) use self::limits::{ConnectionLimits, Places, raise_descriptor_limit};
 use self::preface::Prefaced;
 use crate::around::Calls;
 use crate::clock;
 use crate::peer::{Host, Peer};
+
+pub(crate) use self::limits::{ConnectionLimits, Places, raise_descriptor_limit};
 
 /// Most calls in flight on one connection.
 const CALLS_PER_CONNECTION_MAX: u32 = 4096;

@@ -5,15 +5,15 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use canopy_planner::{PlanKey, chain};
+
 use crate::clock;
-use crate::config::{ConfigError, ServerFlags};
-use crate::key::PlanKey;
+use crate::ops::config::{ConfigError, ServerFlags};
 use crate::replan::EventLog;
 use crate::store::{
     ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, PlanSummary, Recovery, Repair, Space, Store,
     StoreEngine, StoreError, check_store, open_store, pending_migration, read_archive, write_archive,
 };
-use canopy_planner::chain;
 
 /// Keys read at a time.
 const PAGE: usize = 256;

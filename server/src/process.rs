@@ -3,16 +3,16 @@
 use std::io;
 use std::sync::Arc;
 
+use canopy_planner::chain;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::config::{Options, ServerFlags};
 use crate::listener::raise_descriptor_limit;
-use crate::notify::Notifier;
-use crate::reload::Reload;
+use crate::ops::config::{Options, ServerFlags};
+use crate::ops::notify::Notifier;
+use crate::ops::reload::Reload;
+use crate::ops::telemetry::{flush_log, start_logging};
 use crate::server::{RunError, Server, StartError};
 use crate::tasks;
-use crate::telemetry::{flush_log, start_logging};
-use canopy_planner::chain;
 
 /// Why a serving process ended with an error; prints the whole chain of causes.
 #[derive(Debug)]

@@ -15,15 +15,18 @@ mod bases;
 mod books;
 mod course;
 mod docket;
-mod events;
+mod event;
+mod event_log;
 mod footprint;
 mod foresight;
 mod leases;
 mod look;
 mod network;
 mod options;
+mod placed;
 mod scope;
 mod scribe;
+mod suspects;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -31,31 +34,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use canopy_planner::{PlanKey, chain};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time;
 
-pub(crate) use self::bases::{Base, Bases};
-pub(crate) use self::books::{Books, Count, Entered, ReportError, SYSTEM_CLOCK};
 use self::course::Course;
 use self::docket::{Docket, Seat};
-pub(crate) use self::events::{EventLog, EventOptions, Expired};
-pub(crate) use self::footprint::LinkSet;
 use self::foresight::Foresight;
-pub(crate) use self::leases::{Deed, Item, Lease, LeaseOptions, Leases, Standing, Valid, number_of};
-pub(crate) use self::network::{Network, Placed, entry_by_host};
-pub use self::options::ReplanOptions;
-pub(crate) use self::scope::Scope;
 use crate::clock;
 use crate::drain::DrainHandle;
-use crate::key::PlanKey;
+use crate::jobs::planner::Planner;
+use crate::jobs::queue::Queue;
 use crate::metrics::Metrics;
-use crate::planner::Planner;
-use crate::queue::Queue;
+use crate::store::topologies::Shelf;
 use crate::store::{Records, Store, StoreError};
 use crate::tasks;
-use crate::topologies::Shelf;
-use canopy_planner::chain;
+
+pub(crate) use self::bases::{Base, Bases};
+pub(crate) use self::books::{Books, Count, Entered, ReportError, SYSTEM_CLOCK};
+pub(crate) use self::event::Event;
+#[cfg(test)]
+pub(crate) use self::event::whole_events;
+pub(crate) use self::event_log::{EventLog, EventOptions, Expired};
+pub(crate) use self::footprint::LinkSet;
+pub(crate) use self::leases::{Deed, Item, Lease, LeaseOptions, Leases, Standing, Valid, number_of};
+pub(crate) use self::network::{Network, entry_by_host};
+pub use self::options::ReplanOptions;
+pub(crate) use self::placed::Placed;
+pub(crate) use self::scope::Scope;
 
 /// Seats whose plans are made at once; the queue decides what of it runs.
 const AT_ONCE: usize = 16;

@@ -1,174 +1,44 @@
-//! Follows every call from its arrival to the last byte of its answer: counts it, measures its messages, and opens its
-//! span.
+//! The services of `canopy.v1`, and what every call goes through: the only place that knows its messages.
 //!
-//! What a call is about only its handler knows; [`CallContext`] is how it reaches the counters of the server that
-//! serves it.
+//! A service decodes, calls one method and encodes. No policy of planning lives here.
 
-mod messages;
-mod received;
+pub(crate) mod answered;
+mod archives;
+mod cached;
+pub(crate) mod deadline;
+mod decode;
+mod deliver;
+mod describe;
+mod desk;
+mod events;
+mod faults;
+mod fields;
+pub(crate) mod finds;
+pub(crate) mod front;
+mod gate;
+pub(crate) mod judge;
+mod known_faults;
+mod leases;
+mod listing;
+pub(crate) mod malformed;
+mod operations;
+mod oversize;
+mod parts;
+mod plan_admin;
+mod plan_summaries;
+mod planner;
+mod rank_map;
+pub(crate) mod record;
+mod request_log;
+mod routes;
+mod server_admin;
+pub(crate) mod status;
+#[cfg(test)]
+mod tests;
+pub(crate) mod timeout;
+mod topologies;
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Instant;
-
-use http_body::{Body as HttpBody, Frame};
-use http_body_util::BodyExt as _;
-use metrics::SharedString;
-use prost::Message as _;
-use prost_types::FileDescriptorSet;
-use tonic::body::Body;
-use tonic::codegen::{Bytes, http};
-use tonic::{Code, Status};
-use tracing::{Instrument as _, Span};
-
-use self::messages::Messages;
-use self::received::Received;
-use crate::around::{Answer, Around, Calls};
-use crate::call::{CallContext, LineLimit};
-use crate::clock;
-use crate::metrics::{GoingOn, Metrics};
-use crate::peer::{Host, Peer};
-use crate::trace::call_span;
-
-pub(crate) use self::received::{Arrived, UploadBudget};
-
-/// The methods a server knows. A path that names none of them is counted as `other`.
-#[derive(Clone, Debug)]
-pub(crate) struct Methods(Arc<HashMap<String, Method>>);
-
-#[derive(Clone, Debug)]
-struct Method {
-    service: SharedString,
-    method: SharedString,
-}
-
-impl Methods {
-    /// The methods of all services in encoded descriptor sets.
-    pub(crate) fn of(descriptor_sets: &[&[u8]]) -> Self {
-        let mut methods = HashMap::new();
-        for set in descriptor_sets {
-            let set = FileDescriptorSet::decode(*set).expect("descriptors are compiled in");
-            for file in &set.file {
-                for service in &file.service {
-                    let full_name: Arc<str> = format!("{}.{}", file.package(), service.name()).into();
-                    for method in &service.method {
-                        let path = format!("/{full_name}/{}", method.name());
-                        let service = Arc::clone(&full_name).into();
-                        methods.insert(path, Method { service, method: Arc::<str>::from(method.name()).into() });
-                    }
-                }
-            }
-        }
-        Self(Arc::new(methods))
-    }
-
-    fn named(&self, path: &str) -> Method {
-        let other = || Method { service: "other".into(), method: "other".into() };
-        self.0.get(path).cloned().unwrap_or_else(other)
-    }
-}
-
-/// Counts calls.
-#[derive(Clone, Debug)]
-pub(crate) struct Record {
-    pub(crate) metrics: Metrics,
-    pub(crate) methods: Methods,
-    /// Of all connections together.
-    pub(crate) uploads: UploadBudget,
-    pub(crate) lines: LineLimit,
-}
-
-impl<S, B> Around<S, B> for Record
-where
-    S: Calls<Body>,
-    B: HttpBody<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static,
-{
-    type Inner = Body;
-
-    fn call(&self, request: http::Request<B>, inner: &mut S) -> Answer {
-        let method = self.methods.named(request.uri().path());
-        let span = call_span(&method.method, request.headers());
-        let metrics = self.metrics.clone();
-        let mut call = Call::begin(metrics.clone(), method, span.clone());
-        let host = request.extensions().get::<Peer>().map_or(Host::Local, |peer| peer.host);
-        let upload = self.uploads.upload(host);
-        let arrived = Arrived::default();
-        let received = |body| Body::new(Received::new(body, upload, arrived.clone(), metrics.clone()));
-        let mut request = request.map(received);
-        request.extensions_mut().insert(arrived);
-        let context = CallContext::begin(metrics, self.lines.clone(), request.headers(), &span);
-        let answer = {
-            let _within = (span.enter(), context.enter());
-            inner.call(request)
-        };
-        let answer = context.within(answer).instrument(span);
-        Box::pin(async move {
-            let response = answer.await?;
-            // A refusal has its status among the headers, everything else at the end of the body.
-            call.code = Status::from_header_map(response.headers()).map_or(call.code, |status| status.code());
-            let mut messages = Messages::default();
-            // The call ends with the body.
-            let follow = move |frame: &Frame<Bytes>| {
-                if let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) {
-                    call.code = status.code();
-                }
-                if let Some(data) = frame.data_ref() {
-                    messages.take(data, |length| call.metrics.message_bytes("out", length));
-                }
-            };
-            Ok(response.map(|body| Body::new(body.inspect_frame(follow))))
-        })
-    }
-}
-
-/// A call that goes on; dropping this ends it.
-struct Call {
-    metrics: Metrics,
-    method: Method,
-    arrived: Instant,
-    code: Code,
-    _span: Span,
-    _in_flight: GoingOn,
-}
-
-impl Call {
-    fn begin(metrics: Metrics, method: Method, span: Span) -> Self {
-        let labels = [("service", method.service.clone()), ("method", method.method.clone())];
-        let in_flight = metrics.going_on("canopy_rpc_in_flight", &labels);
-        // Until it has ended otherwise, a call that goes away was cancelled.
-        Self { metrics, method, arrived: clock::now(), code: Code::Cancelled, _span: span, _in_flight: in_flight }
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        let Method { service, method } = self.method.clone();
-        let labels = [("service", service), ("method", method), ("code", code_name(self.code).into())];
-        self.metrics.count("canopy_rpc_requests_total", &labels);
-        let time = clock::now().duration_since(self.arrived);
-        self.metrics.took("canopy_rpc_duration_seconds", &labels[..2], time);
-    }
-}
-
-/// The name of a code as the specification of gRPC writes it.
-const fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
-}
+pub(crate) use archives::PlanSpace;
+pub(crate) use decode::{Decoded, Method, decode};
+pub(crate) use events::EventStream;
+pub(crate) use routes::{GATED, OPEN, Shared, deadlines, methods, routes};

@@ -8,65 +8,56 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use canopy_proto::FILE_DESCRIPTOR_SET;
-use canopy_proto::v1::planner_server::PlannerServer;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tonic::service::Routes;
 use tonic_health::ServingStatus;
 
 use self::upkeep::{keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down};
-use crate::admin::{self, Pages};
-use crate::answered::Answered;
-use crate::answers::Answers;
 use crate::around::around;
 use crate::call::LineLimit;
 use crate::clock;
-use crate::config::{ConfigError, Options, Tenure};
-use crate::deadline::DeadlinePolicy;
-use crate::drain::{DrainHandle, Gate};
-use crate::finds::Finds;
-use crate::front::Front;
-use crate::journal::Journal;
+use crate::drain::DrainHandle;
+use crate::jobs::journal::Journal;
+use crate::jobs::pipeline::Pipeline;
+use crate::jobs::planner::Planner;
+use crate::jobs::queue::{Queue, QueueLimits};
+use crate::jobs::refusals::Refusals;
+use crate::jobs::workers::{Workers, Workshop};
 use crate::listener::{self, ConnectionLimits, Places};
-use crate::malformed::decodable;
 use crate::metrics::Metrics;
-use crate::observed::{ObservedPlanner, ObservedStore};
-use crate::pipeline::Pipeline;
-use crate::planner::Planner;
-use crate::queue::{Queue, QueueLimits};
-use crate::receipts::{ReceiptOptions, Receipts};
-use crate::refusals::Refusals;
+use crate::ops::admin::{self, Pages};
+use crate::ops::config::{ConfigError, Options, Tenure};
+use crate::ops::observed::{ObservedPlanner, ObservedStore};
+use crate::ops::statistics::Statistics;
 use crate::replan::{Bases, ReplanSpaces, Replanner};
-use crate::rpc::{Methods, Record, UploadBudget};
-use crate::service::{Desk, GATED, OPEN, Office, PlanSpace, PlannerService, in_parts, operators, oversize};
+use crate::rpc::answered::Answered;
+use crate::rpc::finds::Finds;
+use crate::rpc::front::Front;
+use crate::rpc::malformed::decodable;
+use crate::rpc::record::{Record, UploadBudget};
+use crate::rpc::timeout::Timeout;
+use crate::rpc::{GATED, OPEN, PlanSpace, Shared, deadlines, methods, routes};
 use crate::socket::{self, SocketPath};
-use crate::statistics::Statistics;
+use crate::store::receipts::{ReceiptOptions, Receipts};
+use crate::store::topologies::{Shelf, ShelfOptions};
 use crate::store::{RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
-use crate::timeout::Timeout;
-use crate::topologies::{Shelf, ShelfOptions};
-use crate::workers::{Workers, Workshop};
 
 /// The schedules of shapes may take this part of what plans may take beside them.
 const SCHEDULES_SHARE: u64 = 4;
 /// Longest time that a drain waits for plans that nobody waits for. New callers are refused meanwhile, and the next
 /// server makes those plans.
 const UNATTENDED_MAX: Duration = Duration::from_secs(1);
-/// Room in a message for everything but the topology.
-const MESSAGE_SLACK_BYTES: usize = 1 << 20;
 
 /// A server that is ready to serve: store open, workers running, sockets bound.
 #[derive(Debug)]
 pub struct Server {
     options: Options,
-    workshop: Arc<Workshop>,
-    cabinet: Cabinet,
+    shared: Shared,
     workers: Workers,
     ports: Ports,
-    drain: DrainHandle,
     metrics: Metrics,
     upkeep: Upkeep,
 }
@@ -88,21 +79,11 @@ impl Ports {
             None => Ok(None),
         };
         let (tcp, admin) = (bind(options.listen).await?, bind(options.admin_listen).await?);
-        let socket_name = || crate::config::socket_path(&options.data_dir).display().to_string();
+        let socket_name = || crate::ops::config::socket_path(&options.data_dir).display().to_string();
         let socket = Arc::new(SocketPath::of(&options.data_dir).map_err(listen_error(socket_name()))?);
         let unix = socket::bind(&socket).map_err(listen_error(socket_name()))?;
         Ok(Self { tcp, unix, admin, socket })
     }
-}
-
-/// What is kept beside the plans, and the plans as they are kept.
-#[derive(Debug)]
-struct Cabinet {
-    plans: PlanSpace,
-    shelf: Shelf,
-    finds: Finds,
-    receipts: Receipts,
-    replanner: Replanner,
 }
 
 /// Why a server did not start.
@@ -202,7 +183,9 @@ impl Server {
         let (leases, books) = (replanner.leases().clone(), replanner.books().clone());
         let records = workshop.records.clone();
         shelf.ask_what_is_in_use(move || topologies_in_use(&leases, &books, &records));
-        let cabinet = Cabinet {
+        let shared = Shared {
+            workshop: Arc::clone(&workshop),
+            drain: DrainHandle::new(),
             plans,
             shelf,
             finds: Finds::new(space(Space::Finds)),
@@ -217,9 +200,8 @@ impl Server {
             }
         }
         let workers = Workers::start(&workshop, options.worker_count.get()).map_err(StartError::Threads)?;
-        let drain = DrainHandle::new();
         let upkeep = opened.upkeep;
-        Ok(Self { options, workshop, cabinet, workers, ports, drain, metrics, upkeep })
+        Ok(Self { options, shared, workers, ports, metrics, upkeep })
     }
 
     /// The TCP address served, with the port that was chosen where 0 was asked for.
@@ -239,7 +221,7 @@ impl Server {
 
     /// Begins the drain from anywhere, as a signal does.
     pub fn drain_handle(&self) -> DrainHandle {
-        self.drain.clone()
+        self.shared.drain.clone()
     }
 
     /// Where the server is counted.
@@ -249,7 +231,7 @@ impl Server {
 
     /// Counts of what the server has done.
     pub fn statistics(&self) -> Statistics {
-        Statistics::of(&self.workshop)
+        Statistics::of(&self.shared.workshop)
     }
 
     /// Serves until `shutdown` is ready or its [`DrainHandle`] is used, then drains: new requests are refused as
@@ -260,7 +242,8 @@ impl Server {
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
-        let Self { options, workshop, cabinet, workers, ports, drain, metrics, upkeep } = self;
+        let Self { options, shared, workers, ports, metrics, upkeep } = self;
+        let (workshop, drain) = (Arc::clone(&shared.workshop), shared.drain.clone());
         // It stays to the very end: a server that drains is alive, and not ready.
         let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone(), upkeep: upkeep.clone() };
         let front = match options.tenure {
@@ -276,15 +259,16 @@ impl Server {
         for name in GATED.into_iter().chain(OPEN) {
             health_reporter.set_service_status(name, ServingStatus::Serving).await;
         }
-        let keeper = keep_up(upkeep, cabinet.shelf.clone(), metrics.clone(), health_reporter.clone(), drain.clone());
+        let keeper = keep_up(upkeep, shared.shelf.clone(), metrics.clone(), health_reporter.clone(), drain.clone());
         let keeper = tasks::spawn("store-upkeep", keeper);
         // One inside a command has nobody who watches.
-        let replanner = cabinet.replanner.clone();
+        let replanner = shared.replanner.clone();
         let replans =
             (options.tenure == Tenure::Standing).then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
         let _clock = (options.tenure == Tenure::Standing)
             .then(|| tasks::spawn("clock", write_clock_down(options.data_dir.clone())));
-        let routes = routes(&options, &workshop, cabinet, &drain)?.add_service(health_service).prepare();
+        let routes = routes(&options, shared).map_err(|error| RunError(Box::new(error)))?;
+        let routes = routes.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
         let record = Record { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
@@ -352,47 +336,6 @@ impl From<tokio::task::JoinError> for RunError {
     fn from(error: tokio::task::JoinError) -> Self {
         Self(Box::new(error))
     }
-}
-
-fn deadlines(options: &Options) -> DeadlinePolicy {
-    DeadlinePolicy { default: options.default_deadline, max: options.max_deadline }
-}
-
-/// Everything served but health, whose state changes.
-fn routes(
-    options: &Options,
-    workshop: &Arc<Workshop>,
-    cabinet: Cabinet,
-    drain: &DrainHandle,
-) -> Result<Routes, RunError> {
-    let deadlines = deadlines(options);
-    let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
-    let Cabinet { plans, shelf, finds, receipts, replanner } = cabinet;
-    let desk = Desk::new(workshop.records.clone(), receipts, deadlines);
-    let answers = Answers::new(workshop.records.clone());
-    let planner = PlannerService::new(Arc::clone(workshop), desk.clone(), shelf.clone(), answers, deadlines)
-        .reporting(replanner.clone());
-    let planner = PlannerServer::new(planner.reading(options.limits).isolating(&options.isolated_tenants))
-        .max_decoding_message_size(message_bytes_max);
-    let office = Office { workshop: Arc::clone(workshop), drain: drain.clone(), desk, shelf, finds, plans, replanner };
-    let reflection = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
-    let reflection_error = |error| RunError(Box::new(error));
-    let planner = around(Answered(oversize(message_bytes_max)), around(Answered(in_parts), planner));
-    let planner = around(Gate(drain.clone()), planner);
-    Ok(operators(Routes::new(planner), options, office, message_bytes_max)
-        .add_service(reflection().build_v1().map_err(reflection_error)?)
-        .add_service(reflection().build_v1alpha().map_err(reflection_error)?))
-}
-
-/// Every method served, for the names in metrics.
-fn methods() -> Methods {
-    let reflection =
-        [tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET, tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET];
-    Methods::of(&[&[FILE_DESCRIPTOR_SET, tonic_health::pb::FILE_DESCRIPTOR_SET], &reflection[..]].concat())
 }
 
 /// Waits until every listener has ended. Callers that do not even take a refusal are cut off soon: dropping the

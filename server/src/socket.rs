@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
 
-use crate::config::socket_path;
+use crate::ops::config::socket_path;
 
 /// Longest path, in bytes, that every Unix has room for in a socket's address.
 const PATH_BYTES_MAX: usize = 100;

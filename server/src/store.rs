@@ -8,6 +8,7 @@ mod archive;
 mod check;
 mod directory;
 mod doubled;
+mod engine;
 mod file;
 mod filed;
 #[cfg(test)]
@@ -16,40 +17,44 @@ mod ledger;
 mod memory;
 mod migrate;
 mod pages;
+pub(crate) mod receipts;
 mod recent;
 mod record;
 mod records;
 #[cfg(feature = "redb")]
 mod redb;
+pub(crate) mod schedules;
 mod sled;
 mod slot;
 mod space;
 mod spaces;
 mod summary;
+pub(crate) mod topologies;
 mod typed;
 mod upgrade;
 mod upkeep;
 mod uses;
 
+use canopy_planner::PlanKey;
+
 pub use archive::{
     ArchiveCounts, ArchiveError, ArchiveWriter, ArchivedRecord, Staging, read_archive, receive_archive, write_archive,
 };
 pub use check::{CheckReport, Repair, check_store};
-pub use directory::{Opened, Pending, Recovery, StoreEngine, open_store, pending_migration};
+pub use directory::{Opened, Pending, StoreEngine, open_store, pending_migration};
 #[cfg(test)]
 pub(crate) use gated::Gated;
 pub use memory::MemoryStore;
 pub use migrate::Migration;
 pub use record::{DamagedRecord, decode_record, encode_record};
-pub use records::{Eviction, RecordOptions, Records, StoredPlan, Usage};
+pub use records::{Eviction, RecordOptions, Records, Usage};
 pub(crate) use records::{Request, keys_of_id};
 pub use space::Space;
-pub use summary::PlanSummary;
+pub use spaces::Recovery;
+pub use summary::{PlanSummary, StatedCollective};
 pub use typed::Lookup;
 pub(crate) use typed::{SpaceOf, Stored, Summarised, decode_message, encode_message};
 pub use upkeep::Upkeep;
-
-use crate::key::PlanKey;
 
 /// Keeps records and their summaries. Every call may block; none is made from the async runtime.
 pub trait Store: Send + Sync + 'static {

@@ -7,12 +7,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use canopy_planner::{NotATenant, TenantName};
-use canopy_wire::TENANT_HEADER as HEADER;
+use canopy_wire::{RequestError, TENANT_HEADER as HEADER};
 use serde::{Deserialize, Serialize};
 use tonic::metadata::MetadataMap;
 
 use crate::failure::PlanFailure;
-use crate::order::RequestError;
 
 /// Tenants whose plans are kept apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]

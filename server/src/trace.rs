@@ -6,6 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use canopy_wire::Priority;
 use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tonic::codegen::http::HeaderMap;
@@ -15,13 +16,14 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::call::{CallContext, InCall};
 use crate::clock;
-use crate::order::Priority;
-use crate::telemetry::TRACE;
+
+/// Target of all spans that make up the trace of a request.
+pub(crate) const TRACE: &str = "canopy_trace";
 
 /// A stage of a job's work.
 macro_rules! stage_span {
     ($name:literal) => {
-        tracing::debug_span!(target: $crate::telemetry::TRACE, $name)
+        tracing::debug_span!(target: $crate::trace::TRACE, $name)
     };
 }
 pub(crate) use stage_span;

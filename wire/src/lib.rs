@@ -11,11 +11,12 @@ mod plan_request;
 mod priority;
 mod refused;
 mod request;
+mod stored_plan;
 
 pub use digest::sha256_hex;
 pub use entry::{Entry, decode_entry, encode_entry};
 pub use formats::{OUTPUT_FORMATS, format_of_wire, format_on_the_wire, target, target_on_the_wire};
-pub use losses::{LossError, in_words, loss, on_the_wire as loss_on_the_wire};
+pub use losses::{LossError, in_words, loss, loss_read, loss_written, on_the_wire as loss_on_the_wire};
 pub use plan::{
     bits, bounded, collective as collective_on_the_wire, plan, plan_header, puncture, timestamp, topology_summary,
     warnings, warnings_read,
@@ -30,3 +31,4 @@ pub use request::{
     draft, draft_on_the_wire, form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance,
     tolerance_on_the_wire,
 };
+pub use stored_plan::StoredPlan;

@@ -1,8 +1,10 @@
 //! What is broken or slow, between the wire and the words of [`canopy_faults`].
 
+use bytes::Bytes;
 use canopy_faults::{Device, Loss, Remaining, Target, TargetError};
 use canopy_proto::v1;
 use canopy_proto::v1::fault::Target as Stated;
+use prost::Message as _;
 
 /// What is wrong with a fault as it was stated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,6 +107,16 @@ pub fn on_the_wire(loss: &Loss) -> v1::Fault {
     v1::Fault { target: Some(target), remaining }
 }
 
+/// A loss as bytes of the wire.
+pub fn loss_written(loss: &Loss) -> Bytes {
+    on_the_wire(loss).encode_to_vec().into()
+}
+
+/// Reads what [`loss_written`] wrote; none for anything else.
+pub fn loss_read(bytes: Bytes) -> Option<Loss> {
+    loss(&v1::Fault::decode(bytes).ok()?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +139,7 @@ mod tests {
         ];
         for text in texts {
             let known: Loss = text.parse().unwrap();
+            assert_eq!(loss_read(loss_written(&known)), Some(known.clone()), "{text}");
             assert_eq!(loss(&on_the_wire(&known)), Ok(known), "{text}");
         }
     }

@@ -6,10 +6,9 @@
 //! to time, so that the next process goes on with it. The time of day is for people: what they say is translated when
 //! it comes in, what they are told when it goes out.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::{fs, io};
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use canopy_finder::FindError;
 use canopy_multiport::MultiPathError;
 use canopy_plan::NoSuchRank;
-use canopy_proto::v1::OutputFormat;
+use canopy_planner::chain;
 use canopy_topology::Slot;
 
-use super::{PlanFailure, chain};
-use crate::receipts::{NotAnId, ReceiptError};
+use super::PlanFailure;
+use crate::store::receipts::{NotAnId, ReceiptError};
+use crate::store::topologies::ShelfError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
-use crate::topologies::ShelfError;
 
 /// Why a lease is not kept.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +33,8 @@ pub(crate) enum CallFailure {
     PlanUnknown { name: String },
     #[error("the stored plan `{name}` was damaged and is in quarantine: {damage}; ask for it again")]
     PlanDamaged { name: String, damage: DamagedRecord },
-    #[error("plan `{plan}` has no file of format {}{}; ask for one that it lists", format.as_str_name(), kind(profile, *instances))]
-    ArtifactUnknown { plan: String, format: OutputFormat, profile: String, instances: u32 },
+    #[error("plan `{plan}` has no file of format {}{}; ask for one that it lists", format, kind(profile, *instances))]
+    ArtifactUnknown { plan: String, format: &'static str, profile: String, instances: u32 },
     #[error(
         "rank {rank} of plan `{plan}` is {}, and {} by the placement given; a plan holds for its own devices only, ask \
          for one with this placement",
@@ -48,8 +48,8 @@ pub(crate) enum CallFailure {
     NoRankMap { plan: String, wanted: Slot },
     #[error("the file ends at byte {size}, and the offset is {offset}; use 0 to {size}")]
     Offset { offset: u64, size: u64 },
-    #[error("files of format {} cannot be cut by ranks; fetch the whole file", format.as_str_name())]
-    NotSliced { format: OutputFormat },
+    #[error("files of format {} cannot be cut by ranks; fetch the whole file", format)]
+    NotSliced { format: &'static str },
     #[error(transparent)]
     SliceRank(#[from] NoSuchRank),
     #[error("there is no topology `{name}`; put it, or list the topologies")]

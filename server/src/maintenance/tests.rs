@@ -1,9 +1,9 @@
-use canopy_proto::v1::Plan;
+use canopy_planner::PlanKey;
+use canopy_wire::StoredPlan;
 use clap::Parser;
 
 use super::*;
-use crate::key::PlanKey;
-use crate::store::{Lookup, Records, Space, StoredPlan};
+use crate::store::{Lookup, Records, Space};
 
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -28,7 +28,9 @@ fn key(byte: u8) -> PlanKey {
 }
 
 fn plan(key: &PlanKey) -> StoredPlan {
-    StoredPlan::new(Plan { content_key: key.to_string(), ..Plan::default() }, Vec::new())
+    let mut stored = StoredPlan::default();
+    stored.plan.content_key = key.to_string();
+    stored
 }
 
 /// A data directory with two plans, one of them pinned.

@@ -4,13 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use canopy_planner::PlanError;
+use canopy_planner::{PlanError, PlanKey};
 use canopy_topology::{DocumentFormat, NodeIndex, Topology, TopologyLimits, identity_hash, read_document};
 
-use super::network::Devices;
+use super::placed::Devices;
 use crate::failure::CallFailure;
-use crate::key::PlanKey;
-use crate::topologies::{Purpose, Shelf, id_of};
+use crate::store::topologies::{Purpose, Shelf, id_of};
 
 /// Most links of the networks that are kept at hand, all together; the one that was read first goes first.
 const LINKS_MAX: usize = 4_000_000;

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use canopy_faults::{Book, BookError, Event, Loss, Outcome, Policy, Record, Target};
+use canopy_planner::PlanKey;
 
-use super::look::Suspects;
 use super::scope::{KeptScope, Scope};
+use super::suspects::Suspects;
 use crate::clock;
-use crate::key::PlanKey;
 use crate::store::{Store, StoreError, decode_message, encode_message};
 
 /// Most topologies with faults, those that are placed counted by placement.

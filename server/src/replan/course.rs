@@ -5,30 +5,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use canopy_faults::Loss;
-use canopy_proto::v1;
+use canopy_planner::{Request as Order, RequestKey, chain};
+use canopy_wire::{KeptRequestError, Priority, each_once, kept_request, loss_written, require_few_faults, timestamp};
 use prost_types::Duration as WireDuration;
 use tokio::task::spawn_blocking;
 use tokio::time;
 
 use super::books::Count;
 use super::docket::Seat;
-use super::events::{Draft, EventLog, KeptEvent};
-use super::footprint::LinkSet;
-use super::leases::{Avoided, Lease, Leases, Valid, number_of};
-use super::look::touched;
+use super::event::{Change, Event, Expired, Lost, Stage, Superseded};
+use super::event_log::{Draft, EventLog, KeptEvent};
+use super::footprint::{LinkSet, touched};
+use super::leases::{Avoided, Lease, Leases, Valid, digest, number_of};
 use super::{FAULTS_NOTED_MAX, RETRY_MS, Shared};
 use crate::clock;
-use crate::failure::{CallFailure, PlanFailure, chain};
-use crate::job::{Delivery, Goal, Outcome, Terms, Worker};
-use crate::key::RequestKey;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::jobs::job::{Delivery, Goal, Outcome, Terms, Worker};
+use crate::jobs::stand_in::{OnMiss, StandIn};
 use crate::metrics::size_class;
-use crate::order::{Order, Priority};
-use crate::stand_in::{OnMiss, StandIn};
-use crate::status::to_operation_error;
 use crate::store::StoreError;
-use canopy_wire as wire;
-use canopy_wire::timestamp;
-use canopy_wire::{KeptRequestError, each_once, kept_request, require_few_faults};
 
 /// How long a plan that stands in waits for the one that is wanted, which often takes no longer.
 const GRACE: Duration = Duration::from_millis(20);
@@ -44,7 +39,7 @@ pub(super) struct Course {
     /// Since when.
     since_ms: u64,
     /// What was told last.
-    told: Option<v1::PlanSuperseded>,
+    told: Option<Superseded>,
     /// Whether the seat is free again.
     ended: Arc<AtomicBool>,
 }
@@ -55,7 +50,7 @@ struct Later;
 /// A plan to tell of.
 struct News {
     delivery: Delivery,
-    stage: v1::ReplanStage,
+    stage: Stage,
     is_final: bool,
 }
 
@@ -105,8 +100,8 @@ impl Course {
         match lookup.ended().await {
             Ok(delivery) => {
                 let stage = match self.losses.is_empty() {
-                    true => v1::ReplanStage::Restored,
-                    false => v1::ReplanStage::Precomputed,
+                    true => Stage::Restored,
+                    false => Stage::Precomputed,
                 };
                 return self.tell(shared, News { delivery, stage, is_final: true }, &order).await;
             }
@@ -151,14 +146,14 @@ impl Course {
     async fn finish(&mut self, shared: &Arc<Shared>, outcome: Outcome, order: &Order) -> Result<(), Later> {
         match outcome {
             Ok(delivery) => {
-                let stage = v1::ReplanStage::Optimum;
+                let stage = Stage::Optimum;
                 self.tell(shared, News { delivery, stage, is_final: true }, order).await
             }
             Err(failure) => match self.told.take().filter(|_| !may_pass(&failure)) {
                 // What stands in is all that there is.
                 Some(told) => {
-                    let event = v1::PlanSuperseded { is_final: true, ..told };
-                    self.publish(shared, v1::replan_event::Event::Superseded(event)).await.map(drop)
+                    let event = Superseded { is_final: true, ..told };
+                    self.publish(shared, Change::Superseded(event)).await.map(drop)
                 }
                 None => self.lost(shared, &failure).await,
             },
@@ -193,7 +188,7 @@ impl Course {
         let survivors = puncture.map(|puncture| puncture.survivor_numbers()).unwrap_or_default();
         let new_plan = delivery.plan.plan.id.clone();
         let elapsed = Duration::from_millis(shared.leases.now_ms().saturating_sub(self.since_ms));
-        let event = v1::PlanSuperseded {
+        let event = Superseded {
             old_plan: String::new(),
             new_plan,
             stage: stage.into(),
@@ -205,10 +200,10 @@ impl Course {
             is_final,
         };
         self.told = Some(event.clone());
-        if !self.publish(shared, v1::replan_event::Event::Superseded(event)).await? {
+        if !self.publish(shared, Change::Superseded(event)).await? {
             return Ok(());
         }
-        let (outcome, class) = (stage_name(stage), size_class(ranks));
+        let (outcome, class) = (stage.name(), size_class(ranks));
         shared.metrics.count("canopy_replans_total", &[("outcome", outcome.into())]);
         let labels = [("outcome", outcome.into()), ("size_class", class.into())];
         shared.metrics.took("canopy_replan_latency_seconds", &labels, elapsed);
@@ -221,26 +216,26 @@ impl Course {
         if may_pass(failure) {
             return Err(Later);
         }
-        let event = v1::PlanLost { old_plan: String::new(), error: Some(to_operation_error(failure)) };
-        if self.publish(shared, v1::replan_event::Event::Lost(event)).await? {
+        let event = Lost { old_plan: String::new(), error: Some(failure.into()) };
+        if self.publish(shared, Change::Lost(event)).await? {
             shared.metrics.count("canopy_replans_total", &[("outcome", "lost".into())]);
         }
         Ok(())
     }
 
     /// Writes an event down, and then with the lease what it says; those who watch are told. False: there is nothing to tell any more.
-    async fn publish(&self, shared: &Arc<Shared>, event: v1::replan_event::Event) -> Result<bool, Later> {
-        let faults = self.losses.iter().take(FAULTS_NOTED_MAX).map(wire::loss_on_the_wire).collect();
-        let event = v1::ReplanEvent {
+    async fn publish(&self, shared: &Arc<Shared>, change: Change) -> Result<bool, Later> {
+        let faults = self.losses.iter().take(FAULTS_NOTED_MAX).map(loss_written).collect();
+        let event = Event {
             lease: self.lease.name(),
             job: self.lease.deed.job.clone(),
             item: self.item,
             faults,
-            event: Some(event),
-            ..v1::ReplanEvent::default()
+            change: Some(change),
+            ..Event::default()
         };
         let kept = KeptEvent {
-            event: Some(event),
+            event,
             avoided: if self.losses.is_empty() { Vec::new() } else { self.digest().to_vec() },
             tenant: self.lease.deed.tenant.clone(),
             ..KeptEvent::default()
@@ -293,18 +288,18 @@ impl Course {
     }
 
     /// What was told of a plan that stands in for the same faults, before this course began.
-    fn told_before(&self, shared: &Shared) -> Option<v1::PlanSuperseded> {
+    fn told_before(&self, shared: &Shared) -> Option<Superseded> {
         let valid =
             Some(self.current(shared)).filter(|valid| valid.is_provisional && valid.avoided == self.digest())?;
         let kept =
             shared.events.after(valid.event.saturating_sub(1), 1).ok().and_then(|events| events.first().cloned());
-        match kept.and_then(|kept| kept.event.clone()?.event) {
-            Some(v1::replan_event::Event::Superseded(told)) if told.new_plan == valid.plan => Some(told),
+        match kept.and_then(|kept| kept.event.change.clone()) {
+            Some(Change::Superseded(told)) if told.new_plan == valid.plan => Some(told),
             // It is long ago.
             _ => {
                 let ranks = self.lease.deed.items.get(self.item as usize).map_or(0, |item| item.ranks);
-                let (stage, new_plan) = (v1::ReplanStage::StandIn.into(), valid.plan.clone());
-                Some(v1::PlanSuperseded { stage, new_plan, survivors: valid.survivors(ranks), ..Default::default() })
+                let (stage, new_plan) = (Stage::StandIn.into(), valid.plan.clone());
+                Some(Superseded { stage, new_plan, survivors: valid.survivors(ranks), ..Default::default() })
             }
         }
     }
@@ -326,7 +321,7 @@ pub(super) fn order_for(
     let broken = || CallFailure::Broken { what: "a lease lacks what it is about".to_owned() };
     let item = lease.deed.items.get(item as usize).ok_or_else(broken)?;
     let key = lease.base().ok_or_else(broken)?;
-    let unknown = || CallFailure::TopologyUnknown { name: crate::topologies::id_of(&key) };
+    let unknown = || CallFailure::TopologyUnknown { name: crate::store::topologies::id_of(&key) };
     let base = shared.bases.get(&key)?.ok_or_else(unknown)?;
     let is_sound = losses.is_empty() || !touched(&base, losses).meets_bytes(&item.links);
     let document = |id: &str| {
@@ -351,55 +346,35 @@ pub(super) fn order_for(
 fn provisional(delivery: Delivery) -> News {
     let provenance = delivery.plan.plan.provenance.as_ref();
     let is_repaired = provenance.is_some_and(|provenance| !provenance.repaired_from.is_empty());
-    let stage = if is_repaired { v1::ReplanStage::Repaired } else { v1::ReplanStage::StandIn };
+    let stage = if is_repaired { Stage::Repaired } else { Stage::StandIn };
     News { delivery, stage, is_final: false }
-}
-
-/// A word for the label of a metric.
-const fn stage_name(stage: v1::ReplanStage) -> &'static str {
-    match stage {
-        v1::ReplanStage::Precomputed => "precomputed",
-        v1::ReplanStage::Repaired => "repaired",
-        v1::ReplanStage::StandIn => "stand-in",
-        v1::ReplanStage::Restored => "restored",
-        v1::ReplanStage::Optimum | v1::ReplanStage::Unspecified => "optimum",
-    }
-}
-
-/// Tells one set of losses from another.
-pub(super) fn digest(losses: &[Loss]) -> Avoided {
-    let mut hasher = blake3::Hasher::new_derive_key("canopy losses 1");
-    for text in losses.iter().map(Loss::to_string) {
-        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
-    }
-    *hasher.finalize().as_bytes()
 }
 
 /// The event with the plan that is valid until then, unless the lease is gone or says the same already.
 fn worth_telling(leases: &Leases, mut kept: KeptEvent) -> Option<KeptEvent> {
-    let (lease, item) = subject(leases, kept.event.as_ref()?)?;
+    let (lease, item) = subject(leases, &kept.event)?;
     let valid = lease.standing.items.get(item)?;
     let said = said_by(&kept, lease.deed.items.get(item)?.ranks);
     if (Valid { event: valid.event, ..said }) == *valid {
         return None;
     }
-    match kept.event.as_mut()?.event.as_mut()? {
-        v1::replan_event::Event::Superseded(superseded) => superseded.old_plan.clone_from(&valid.plan),
-        v1::replan_event::Event::Lost(lost) => lost.old_plan.clone_from(&valid.plan),
-        v1::replan_event::Event::Expired(_) | v1::replan_event::Event::Idle(_) => {}
+    match kept.event.change.as_mut()? {
+        Change::Superseded(superseded) => superseded.old_plan.clone_from(&valid.plan),
+        Change::Lost(lost) => lost.old_plan.clone_from(&valid.plan),
+        Change::Expired(_) => {}
     }
     Some(kept)
 }
 
 /// The lease that an event is about, and which of its plans.
-fn subject(leases: &Leases, event: &v1::ReplanEvent) -> Option<(Lease, usize)> {
+fn subject(leases: &Leases, event: &Event) -> Option<(Lease, usize)> {
     let lease = leases.get(number_of(&event.lease)?)?;
     Some((lease, event.item as usize))
 }
 
 /// Has a lease say what an event says of it, unless it says something later.
 fn apply(leases: &Leases, kept: &KeptEvent) {
-    let Some((lease, item)) = kept.event.as_ref().and_then(|event| subject(leases, event)) else { return };
+    let Some((lease, item)) = subject(leases, &kept.event) else { return };
     if is_expiry(kept) {
         // It says nothing of a plan, and the lease goes when all such events are written.
         return;
@@ -415,8 +390,8 @@ fn apply(leases: &Leases, kept: &KeptEvent) {
 
 /// What an event says of the plan that is valid.
 fn said_by(kept: &KeptEvent, ranks: u32) -> Valid {
-    let event = kept.event.clone().unwrap_or_default();
-    let faults: Vec<Loss> = event.faults.iter().filter_map(|fault| wire::loss(fault).ok()).collect();
+    let event = &kept.event;
+    let faults = event.losses();
     // Of more faults than an event holds, these are not all.
     let is_whole = digest(&faults).as_slice() == kept.avoided;
     let valid = Valid {
@@ -425,15 +400,15 @@ fn said_by(kept: &KeptEvent, ranks: u32) -> Valid {
         faults: if is_whole { faults.iter().map(Loss::to_string).collect() } else { Vec::new() },
         ..Valid::default()
     };
-    match event.event {
-        Some(v1::replan_event::Event::Superseded(superseded)) => {
+    match &event.change {
+        Some(Change::Superseded(superseded)) => {
             let survivors = &superseded.survivors;
             let is_lost = |rank: &u32| !survivors.is_empty() && survivors.binary_search(rank).is_err();
             let lost = (0..ranks).filter(is_lost).collect();
-            Valid { plan: superseded.new_plan, lost, is_provisional: !superseded.is_final, ..valid }
+            Valid { plan: superseded.new_plan.clone(), lost, is_provisional: !superseded.is_final, ..valid }
         }
-        Some(v1::replan_event::Event::Lost(lost)) => Valid { error: lost.error, ..valid },
-        Some(v1::replan_event::Event::Expired(_) | v1::replan_event::Event::Idle(_)) | None => valid,
+        Some(Change::Lost(lost)) => Valid { error: lost.error.clone(), ..valid },
+        Some(Change::Expired(_)) | None => valid,
     }
 }
 
@@ -445,13 +420,12 @@ pub(super) fn catch_up(leases: &Leases, events: &EventLog) -> Result<(), StoreEr
     let all = events.all();
     all.iter().for_each(|event| apply(leases, event));
     let expired = all.iter().filter(|kept| is_expiry(kept));
-    let numbers: Vec<u64> = expired.filter_map(|kept| number_of(&kept.event.as_ref()?.lease)).collect();
+    let numbers: Vec<u64> = expired.filter_map(|kept| number_of(&kept.event.lease)).collect();
     leases.release(&numbers).map(drop)
 }
 
 fn is_expiry(kept: &KeptEvent) -> bool {
-    let event = kept.event.as_ref().and_then(|event| event.event.as_ref());
-    matches!(event, Some(v1::replan_event::Event::Expired(_)))
+    matches!(kept.event.change, Some(Change::Expired(_)))
 }
 
 /// Writes down that a lease has expired; those who watch are told.
@@ -460,13 +434,13 @@ fn is_expiry(kept: &KeptEvent) -> bool {
 /// It could not be written.
 pub(super) fn tell_expired(events: &EventLog, lease: &Lease) -> Result<(), Arc<StoreError>> {
     let shown = timestamp(clock::shown_ms(lease.standing.expire_ms));
-    let event = v1::ReplanEvent {
+    let event = Event {
         lease: lease.name(),
         job: lease.deed.job.clone(),
-        event: Some(v1::replan_event::Event::Expired(v1::LeaseExpired { expire_time: Some(shown) })),
-        ..v1::ReplanEvent::default()
+        change: Some(Change::Expired(Expired { time: Some(shown) })),
+        ..Event::default()
     };
-    let kept = KeptEvent { event: Some(event), tenant: lease.deed.tenant.clone(), ..KeptEvent::default() };
+    let kept = KeptEvent { event, tenant: lease.deed.tenant.clone(), ..KeptEvent::default() };
     let draft = Draft { make: Box::new(move || Some(kept)), follow: Box::new(|_| {}) };
     events.append(draft).map(drop)
 }

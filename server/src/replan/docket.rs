@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use crate::order::Priority;
+use canopy_wire::Priority;
 
 /// Whose plan: the number of a lease, and which of its plans.
 pub(super) type Seat = (u64, u32);

@@ -1,6 +1,8 @@
 //! Which links of a network a plan is on, and which of them faults touch.
 
 use bytes::Bytes;
+use canopy_faults::{Directory, Loss};
+use canopy_planner::chain;
 use canopy_topology::{Fault, Link, NodeIndex, Topology};
 
 use super::bases::Base;
@@ -92,6 +94,20 @@ impl LinkSet {
     fn insert(&mut self, position: usize) {
         if let Some(byte) = self.bits.get_mut(position / 8) {
             *byte |= 1 << (position % 8);
+        }
+    }
+}
+
+/// The links that losses touch. All of them are known to mean something on this topology.
+pub(super) fn touched(base: &Base, losses: &[Loss]) -> LinkSet {
+    if losses.is_empty() {
+        return LinkSet::none(base);
+    }
+    match Directory::new(base.topology()).resolve(losses) {
+        Ok(faults) => LinkSet::touched(base, &faults),
+        Err(error) => {
+            tracing::error!(error = chain(&error), "a known fault means nothing on its topology");
+            LinkSet::all(base)
         }
     }
 }

@@ -10,25 +10,24 @@ use std::time::{Duration, Instant};
 
 use canopy_canonical::{Budget, WORK_SERVED};
 use canopy_faults::{Directory, Loss, Remaining, SingleKind, singles};
+use canopy_planner::{PlanKey, Request as Order, RequestKey};
 use canopy_synth::{Stop, bound};
 use canopy_topology::Rate;
+use canopy_wire::Priority;
 use tokio::task::spawn_blocking;
 use tokio::time;
 
 use super::Shared;
 use super::bases::Base;
 use super::course::order_for;
-use super::footprint::LinkSet;
+use super::footprint::{LinkSet, touched};
 use super::leases::{HeldKey, Lease};
-use super::look::touched;
-use crate::asked;
 use crate::clock;
 use crate::drain::DrainHandle;
-use crate::job::{Goal, Terms, Worker};
-use crate::key::{PlanKey, RequestKey};
-use crate::order::{Order, Priority};
-use crate::planner::Prepared;
-use crate::reading::read_deeply;
+use crate::jobs::asked;
+use crate::jobs::job::{Goal, Terms, Worker};
+use crate::jobs::planner::Prepared;
+use crate::jobs::reading::read_deeply;
 use crate::store::Lookup;
 
 /// How long nothing else must have been there to do before anything is planned ahead.

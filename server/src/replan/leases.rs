@@ -10,16 +10,17 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use canopy_proto::v1;
+use canopy_faults::Loss;
+use canopy_planner::PlanKey;
+use canopy_wire::Priority;
 
 use self::table::Table;
-pub(crate) use self::table::{HeldFootprint, HeldKey};
-use super::network::Placed;
+use super::placed::Placed;
 use crate::clock;
-use crate::failure::LeaseError;
-use crate::key::PlanKey;
-use crate::order::Priority;
+use crate::failure::{KeptRefusal, LeaseError};
 use crate::store::{Durability, Store, StoreError, decode_message, encode_message};
+
+pub(crate) use self::table::{HeldFootprint, HeldKey};
 
 /// Leases that are behind on the disk and written at once: nobody else can write meanwhile.
 const BEHIND_AT_ONCE: usize = 16;
@@ -52,7 +53,8 @@ pub(crate) struct Deed {
     /// Empty: everybody's.
     #[prost(string, tag = "3")]
     pub(crate) tenant: String,
-    #[prost(enumeration = "v1::Priority", tag = "4")]
+    /// Its number on the wire.
+    #[prost(int32, tag = "4")]
     pub(crate) priority: i32,
     /// Key of the sound network.
     #[prost(bytes = "vec", tag = "5")]
@@ -72,7 +74,7 @@ pub(crate) struct Deed {
 /// A plan that is held.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Item {
-    /// What was asked for, a [`v1::PlanRequest`]; the topology by its id or expression.
+    /// What was asked for, a `canopy.v1.PlanRequest`; the topology by its id or expression.
     #[prost(bytes = "bytes", tag = "1")]
     pub(crate) request: Bytes,
     /// Key of the plan for the sound network.
@@ -116,7 +118,7 @@ pub(crate) struct Valid {
     pub(crate) avoided: Vec<u8>,
     /// Why there is none.
     #[prost(message, optional, tag = "3")]
-    pub(crate) error: Option<v1::OperationError>,
+    pub(crate) error: Option<KeptRefusal>,
     /// Ranks of the request that it lacks, rising.
     #[prost(uint32, repeated, tag = "4")]
     pub(crate) lost: Vec<u32>,
@@ -133,6 +135,15 @@ pub(crate) struct Valid {
 
 /// Tells one set of faults from another: the hash of their texts in order.
 pub(crate) type Avoided = [u8; 32];
+
+/// Tells one set of losses from another, see [`Avoided`].
+pub(super) fn digest(losses: &[Loss]) -> Avoided {
+    let mut hasher = blake3::Hasher::new_derive_key("canopy losses 1");
+    for text in losses.iter().map(Loss::to_string) {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+    *hasher.finalize().as_bytes()
+}
 
 /// A lease. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -163,30 +174,7 @@ impl Lease {
 
     /// Priorities that this build does not know count as those of a job that starts.
     pub(crate) fn priority(&self) -> Priority {
-        let stated = self.deed.priority();
-        Priority::ALL.into_iter().find(|priority| priority.on_the_wire() == stated).unwrap_or(Priority::JobStart)
-    }
-
-    /// The lease on the wire. `is_replanning`: of an item, whether another plan is being made.
-    pub(crate) fn describe(&self, is_replanning: impl Fn(u32) -> bool) -> v1::Lease {
-        let Deed { job, tenant, priority, items, created_ms, .. } = &*self.deed;
-        let plan = |((number, item), valid): ((u32, &Item), &Valid)| v1::LeasedPlan {
-            original: item.original_key().plan_id(),
-            current: valid.plan.clone(),
-            is_replanning: is_replanning(number),
-            error: valid.error.clone(),
-            survivors: valid.survivors(item.ranks),
-        };
-        v1::Lease {
-            name: self.name(),
-            job: job.clone(),
-            topology: self.base().map(|key| crate::topologies::id_of(&key)).unwrap_or_default(),
-            plans: (0..).zip(items).zip(&self.standing.items).map(plan).collect(),
-            priority: *priority,
-            create_time: Some(canopy_wire::timestamp(clock::shown_ms(*created_ms))),
-            expire_time: Some(canopy_wire::timestamp(clock::shown_ms(self.standing.expire_ms))),
-            tenant: tenant.clone(),
-        }
+        Priority::of_number(self.deed.priority).unwrap_or(Priority::JobStart)
     }
 }
 

@@ -1,22 +1,22 @@
 //! Which leases need other plans, now that other things count as broken or slow.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use canopy_faults::{Directory, Loss};
+use canopy_faults::Loss;
+use canopy_planner::PlanKey;
 use tokio::task::AbortHandle;
 
 use super::bases::Base;
 use super::books::Books;
-use super::course;
 use super::docket::Seat;
-use super::footprint::LinkSet;
-use super::leases::{Avoided, HeldFootprint, Item, Valid};
-use super::network::{Network, Placed};
+use super::footprint::{LinkSet, touched};
+use super::leases::{Avoided, HeldFootprint, Item, Valid, digest};
+use super::network::Network;
+use super::placed::Placed;
 use super::scope::Scope;
+use super::suspects::Suspects;
 use super::{Known, Shared};
-use crate::key::PlanKey;
-use canopy_planner::chain;
 
 /// What a seat needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,49 +25,6 @@ enum Need {
     Nothing,
     /// A plan for what counts now.
     Plan,
-}
-
-/// Whose faults may matter: machines by the first part of their names, topologies and placements.
-#[derive(Debug, Default)]
-pub(super) struct Suspects {
-    machines: HashSet<String>,
-    placements: HashSet<PlanKey>,
-    topologies: HashSet<PlanKey>,
-}
-
-impl Suspects {
-    /// Those of some scopes.
-    pub(super) fn of<'a>(scopes: impl IntoIterator<Item = &'a Scope>) -> Self {
-        let mut suspects = Self::default();
-        for scope in scopes {
-            match scope {
-                Scope::Topology(base) => {
-                    suspects.topologies.insert(*base);
-                }
-                Scope::Placement { placement, .. } => {
-                    suspects.placements.insert(*placement);
-                }
-                Scope::Host(name) => {
-                    suspects.machines.insert(short(name).to_owned());
-                }
-            }
-        }
-        suspects
-    }
-
-    /// Whether they may matter to a plan; false: they do not. O(machines).
-    fn may_concern(&self, key: &PlanKey, base: &Base, placed: Option<&Placed>) -> bool {
-        let is_suspect = |name: &str| self.machines.contains(short(name));
-        self.topologies.contains(key)
-            || base.devices().is_some_and(|devices| devices.machines().any(is_suspect))
-            || placed
-                .is_some_and(|placed| self.placements.contains(placed.digest()) || placed.machines().any(is_suspect))
-    }
-}
-
-/// The part of a name that all names of the machine have.
-fn short(name: &str) -> &str {
-    name.split('.').next().unwrap_or(name)
 }
 
 /// What counts as broken or slow in a network.
@@ -80,7 +37,7 @@ struct Counting {
 
 impl Counting {
     fn new(base: &Base, losses: Arc<Vec<Loss>>) -> Arc<Self> {
-        Arc::new(Self { touched: touched(base, &losses), digest: course::digest(&losses), losses })
+        Arc::new(Self { touched: touched(base, &losses), digest: digest(&losses), losses })
     }
 }
 
@@ -213,7 +170,7 @@ impl Counting {
         let beside = added.entry((self.digest, valid.avoided.clone())).or_insert_with(|| {
             let avoided: Vec<Loss> = valid.faults.iter().map(|text| text.parse()).collect::<Result<_, _>>().ok()?;
             let still = avoided.iter().all(|loss| self.losses.binary_search(loss).is_ok());
-            let is_whole = course::digest(&avoided).as_slice() == valid.avoided;
+            let is_whole = digest(&avoided).as_slice() == valid.avoided;
             let new: Vec<Loss> =
                 self.losses.iter().filter(|loss| avoided.binary_search(loss).is_err()).cloned().collect();
             (still && is_whole).then(|| touched(base, &new))
@@ -221,20 +178,6 @@ impl Counting {
         match beside {
             Some(beside) if !beside.meets(links) => Need::Nothing,
             _ => Need::Plan,
-        }
-    }
-}
-
-/// The links that losses touch. All of them are known to mean something on this topology.
-pub(super) fn touched(base: &Base, losses: &[Loss]) -> LinkSet {
-    if losses.is_empty() {
-        return LinkSet::none(base);
-    }
-    match Directory::new(base.topology()).resolve(losses) {
-        Ok(faults) => LinkSet::touched(base, &faults),
-        Err(error) => {
-            tracing::error!(error = chain(&error), "a known fault means nothing on its topology");
-            LinkSet::all(base)
         }
     }
 }

@@ -4,9 +4,8 @@
 //! in a topology alone; where its ranks are placed on machines that it does not name, the names hold for that placement, and for no other.
 
 use canopy_faults::{Device, Target};
+use canopy_planner::PlanKey;
 use prost::Message;
-
-use crate::key::PlanKey;
 
 /// Where an element has its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

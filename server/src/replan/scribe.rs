@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use canopy_planner::chain;
 use tokio::task::spawn_blocking;
 use tokio::time;
 
@@ -10,7 +11,6 @@ use super::Shared;
 use super::course::tell_expired;
 use crate::drain::DrainHandle;
 use crate::store::StoreError;
-use canopy_planner::chain;
 
 /// Longest time between two looks for something to write.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use canopy_planner::PlanKey;
 use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use crate::asked;
 use crate::clock;
 use crate::drain::DrainHandle;
-use crate::key::PlanKey;
+use crate::jobs::asked;
 use crate::metrics::Metrics;
 use crate::replan::{Books, Leases};
-use crate::service::GATED;
+use crate::rpc::GATED;
+use crate::store::topologies::Shelf;
 use crate::store::{Opened, Records, Recovery, Upkeep};
-use crate::topologies::Shelf;
 
 /// Time between two looks.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);

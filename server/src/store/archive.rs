@@ -18,11 +18,12 @@ mod read;
 use std::io::{self, Write};
 
 use canopy_migrations::{VersionError, current_version};
+use canopy_planner::PlanKey;
 
-pub use self::read::{ArchivedRecord, Staging, read_archive, receive_archive};
 use super::upgrade::upgrade;
 use super::{Opened, Space, Store, StoreError};
-use crate::key::PlanKey;
+
+pub use self::read::{ArchivedRecord, Staging, read_archive, receive_archive};
 
 const MAGIC_1: [u8; 8] = *b"CNPYARC1";
 const MAGIC_2: [u8; 8] = *b"CNPYARC2";

@@ -1,10 +1,10 @@
 //! Looks at every record and summary of a space, and puts right what can be.
 
 use bytes::Bytes;
+use canopy_planner::PlanKey;
 
 use super::records::decode_plan;
 use super::{DamagedRecord, Durability, PlanSummary, Space, Store, StoreError, decode_record};
-use crate::key::PlanKey;
 
 /// What is done about faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ fn check_record(
     let stored = store.summary(key)?;
     let mended = match space {
         Space::Plans => decode_plan(key, Bytes::from(record)).map(|stored_plan| {
-            let fresh = PlanSummary::of(*key, &stored_plan.plan, size_bytes, now_ms);
+            let fresh = PlanSummary::of(*key, &stored_plan, size_bytes, now_ms);
             let stored = stored.and_then(|bytes| PlanSummary::decode(key, &bytes).ok());
             let fits = stored.as_ref().is_some_and(|stored| stored.describes_same_as(&fresh));
             (!fits).then(|| stored.map_or_else(|| fresh.clone(), |stored| fresh.with_history_of(&stored)).encode())

@@ -8,24 +8,22 @@
 //! | `….damaged-N` | files that could not be opened, kept for a person |
 //! | `….migrating`, `….migrated`, `….old` | a change of schema under way; removed or finished at the next start |
 
-use std::fs::{self, File, TryLockError};
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use canopy_migrations::{Version, current_version, steps_from};
 use serde::{Deserialize, Serialize};
 
-use super::migrate::{Migration, migrate};
-#[cfg(feature = "redb")]
-use super::redb::RedbEngine;
+use super::engine::{DirectoryLock, Engine, io_error, lock_directory, open_or_start_anew};
+use super::migrate::{Migration, clean_up, migrate};
 use super::sled::SledEngine;
 use super::slot::{Slot, SlotSpace};
-use super::spaces::{Spaces, records_versions, remove_other_records};
+use super::spaces::{Recovery, Spaces, records_versions, remove_other_records};
 use super::upkeep::{Health, Reopen, Upkeep};
 use super::{Space, Store, StoreError};
-use canopy_planner::chain;
+
+#[cfg(feature = "redb")]
+use super::redb::RedbEngine;
 
 /// What keeps the records on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
@@ -70,25 +68,6 @@ pub struct Opened {
     pub recovery: Recovery,
     /// Whether it can be written, and what to do until it can.
     pub upkeep: Upkeep,
-}
-
-/// What was done because the database and the files of records beside it did not agree: after a crash for a record or
-/// two, for many where the database was damaged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovery {
-    /// Records that only the files knew, and that are served again.
-    pub restored: usize,
-    /// Records whose file is gone.
-    pub lost: usize,
-    /// Files that only the folder knew, and that are damaged.
-    pub quarantined: usize,
-}
-
-impl Recovery {
-    /// Whether there was nothing to do.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl Opened {
@@ -152,30 +131,6 @@ pub struct Pending {
     pub records: usize,
 }
 
-/// An engine with files.
-pub(super) trait Engine: Sized {
-    /// One space of it. The files stay open as long as any lives.
-    type Space: Store;
-
-    /// Opens the files at this path with all spaces, or makes new ones.
-    fn open(path: &Path, lock: &Arc<DirectoryLock>) -> Result<Self, OpenFailure>;
-
-    /// One of its spaces.
-    fn space(&self, space: Space) -> Self::Space;
-
-    /// Copies those files of a damaged store that suffice to open another one; makes at least its directory.
-    fn salvage(damaged: &Path, path: &Path) -> io::Result<()>;
-
-    /// The schema version written last; `None` in a new store.
-    fn schema_version(&self) -> Result<Option<u32>, StoreError>;
-
-    /// Writes the schema version down; returns once it survives a crash.
-    fn set_schema_version(&self, version: u32) -> Result<(), StoreError>;
-
-    /// Returns once a store that has been dropped has let go of its files.
-    fn wait_until_closed(path: &Path) -> io::Result<()>;
-}
-
 fn open_with<E: Engine + Send + Sync + 'static>(
     directory: &Path,
     engine: StoreEngine,
@@ -204,66 +159,6 @@ fn open_with<E: Engine + Send + Sync + 'static>(
     let upkeep = Upkeep::new(health, reopen);
     remove_other_records(directory, current_version()).map_err(io_error(directory, "finishing a migration"))?;
     Ok(Opened { spaces, pins, moved_aside, migration, recovery, upkeep })
-}
-
-/// What [`open_or_start_anew`] gives: the engine, and where a damaged database was moved, with the reason.
-type Anew<E> = (E, Option<(PathBuf, String)>);
-
-/// Opens the files at this path; those that are damaged are moved aside, and what can be saved of them takes their place.
-pub(super) fn open_or_start_anew<E: Engine>(
-    directory: &Path,
-    path: &Path,
-    lock: &Arc<DirectoryLock>,
-) -> Result<Anew<E>, StoreError> {
-    match open_sound::<E>(path, lock) {
-        Ok(engine) => Ok((engine, None)),
-        Err(OpenFailure::File(source)) => Err(io_error(directory, "opening it")(source)),
-        Err(OpenFailure::Damaged(reason)) => {
-            let aside = free_name(path);
-            fs::rename(path, &aside).map_err(io_error(directory, "moving the damaged database aside"))?;
-            Ok((start_anew(directory, path, &aside, lock)?, Some((aside, reason))))
-        }
-    }
-}
-
-/// Opens the files at this path and reads through all that is listed in them. Engines may fail, or panic, at a damaged
-/// place only when they come to it: better now, when another database can take its place. O(records).
-fn open_sound<E: Engine>(path: &Path, lock: &Arc<DirectoryLock>) -> Result<E, OpenFailure> {
-    let engine = E::open(path, lock)?;
-    let read_through = || -> Result<(), StoreError> {
-        engine.schema_version()?;
-        for space in Space::ALL {
-            let space = engine.space(space);
-            space.keys(None, usize::MAX)?;
-            space.summaries(None, usize::MAX)?;
-            space.quarantined_count()?;
-        }
-        Ok(())
-    };
-    match catch_unwind(AssertUnwindSafe(read_through)) {
-        Ok(Ok(())) => Ok(engine),
-        Ok(Err(error)) => Err(OpenFailure::Damaged(chain(&error))),
-        Err(_) => Err(OpenFailure::Damaged("the engine could not make sense of what the files hold".to_owned())),
-    }
-}
-
-/// Opens a store in place of a damaged one: with what can be saved of it, else an empty one.
-fn start_anew<E: Engine>(
-    directory: &Path,
-    path: &Path,
-    damaged: &Path,
-    lock: &Arc<DirectoryLock>,
-) -> Result<E, StoreError> {
-    let failed = io_error(directory, "starting it anew");
-    E::salvage(damaged, path).map_err(&failed)?;
-    match open_sound::<E>(path, lock) {
-        Ok(engine) => Ok(engine),
-        Err(OpenFailure::File(source)) => Err(failed(source)),
-        Err(OpenFailure::Damaged(_)) => {
-            fs::remove_dir_all(path).map_err(&failed)?;
-            E::open(path, lock).map_err(|failure| failed(failure.into()))
-        }
-    }
 }
 
 fn pending_with<E: Engine>(
@@ -313,103 +208,4 @@ fn path_of(directory: &Path, engine: StoreEngine) -> Result<PathBuf, StoreError>
         return Err(StoreError::OtherEngine { directory, found: other.name(), asked: engine.name() });
     }
     Ok(path)
-}
-
-/// Names of a migration's files beside the store.
-pub(super) struct Names {
-    /// The new store while it is being written.
-    pub(super) migrating: PathBuf,
-    /// The new store when it is complete.
-    pub(super) migrated: PathBuf,
-    /// The old store, about to be removed.
-    pub(super) old: PathBuf,
-}
-
-impl Names {
-    pub(super) fn beside(path: &Path) -> Self {
-        let with = |suffix: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        Self { migrating: with(".migrating"), migrated: with(".migrated"), old: with(".old") }
-    }
-}
-
-/// Finishes or undoes a migration that was interrupted. A new store counts once it bears the name of a complete one
-/// and the old one is out of the way; until then the old one does, and the migration is done again.
-fn clean_up(path: &Path) -> io::Result<()> {
-    let names = Names::beside(path);
-    if !path.exists() && names.migrated.exists() {
-        fs::rename(&names.migrated, path)?;
-    }
-    for leftover in [names.migrating, names.migrated, names.old] {
-        if leftover.exists() {
-            fs::remove_dir_all(leftover)?;
-        }
-    }
-    Ok(())
-}
-
-/// Held by the process that owns a data directory.
-#[derive(Debug)]
-pub(super) struct DirectoryLock {
-    _file: File,
-}
-
-/// Creates the directory for its owner alone, and locks it for as long as what is returned lives.
-pub(super) fn lock_directory(directory: &Path) -> Result<DirectoryLock, StoreError> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory).map_err(io_error(directory, "creating its directory"))?;
-    let mut options = fs::OpenOptions::new();
-    let file = options.create(true).truncate(false).write(true).open(directory.join("lock"));
-    let file = file.map_err(io_error(directory, "opening its lock"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(DirectoryLock { _file: file }),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { directory: directory.display().to_string() }),
-        Err(TryLockError::Error(source)) => Err(io_error(directory, "locking it")(source)),
-    }
-}
-
-/// An error of the file system in a data directory.
-pub(super) fn io_error(directory: &Path, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
-    move |source| StoreError::Io { directory: directory.display().to_string(), doing, source }
-}
-
-/// Why a database did not open.
-pub(super) enum OpenFailure {
-    /// The file system refused: permissions, a full disk. Nothing is known to be wrong with the data.
-    File(io::Error),
-    /// The data cannot be read.
-    Damaged(String),
-}
-
-impl OpenFailure {
-    /// Tells an error of the environment from one of the data.
-    pub(super) fn of_io(error: io::Error) -> Self {
-        use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        match error.kind() {
-            PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull => Self::File(error),
-            _ => Self::Damaged(error.to_string()),
-        }
-    }
-}
-
-impl From<OpenFailure> for io::Error {
-    fn from(failure: OpenFailure) -> Self {
-        match failure {
-            OpenFailure::File(error) => error,
-            OpenFailure::Damaged(reason) => Self::other(reason),
-        }
-    }
-}
-
-/// First name `….damaged-N` that is free.
-fn free_name(path: &Path) -> PathBuf {
-    (1_u32..)
-        .map(|number| path.with_extension(format!("damaged-{number}")))
-        .find(|path| !path.exists())
-        .expect("a directory holds fewer than 2³² names")
 }

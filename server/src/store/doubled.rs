@@ -22,10 +22,11 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::directory::io_error;
+use canopy_planner::PlanKey;
+
+use super::engine::io_error;
 use super::upkeep::Health;
 use super::{Durability, Store, StoreError};
-use crate::key::PlanKey;
 
 const MAGIC: [u8; 4] = *b"CNPL";
 const HASHED: usize = 56;

@@ -5,7 +5,7 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use crate::key::PlanKey;
+use canopy_planner::PlanKey;
 
 const MAGIC: [u8; 4] = *b"CNPF";
 /// Bytes before the hash.

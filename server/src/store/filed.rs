@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 
-use super::directory::io_error;
+use canopy_planner::PlanKey;
+
+use super::engine::io_error;
 use super::file::{head, read_summary, record_range};
 use super::slot::Companion;
 use super::upkeep::Health;
 use super::{Durability, Recovery, Store, StoreError};
-use crate::key::PlanKey;
 
 /// Files read by one thread at least.
 const SHARE_MIN: usize = 1024;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use canopy_planner::PlanKey;
+
 use super::{Durability, Store, StoreError};
-use crate::key::PlanKey;
 
 /// A store before whose writes something is done, which is told their names and says whether they reach the disk.
 pub(crate) struct Gated<F> {

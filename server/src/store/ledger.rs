@@ -3,8 +3,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
+use canopy_planner::PlanKey;
+
 use super::PlanSummary;
-use crate::key::PlanKey;
 
 /// Weights of all stored plans.
 #[derive(Debug, Default)]

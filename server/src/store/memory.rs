@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use canopy_planner::PlanKey;
+
 use super::{Durability, Store, StoreError};
-use crate::key::PlanKey;
 
 /// Keeps records in memory.
 #[derive(Debug, Default)]

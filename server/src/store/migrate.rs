@@ -5,12 +5,13 @@
 //! of their folder, so those of either store are out of the other's way.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use canopy_migrations::{Version, current_version};
 
-use super::directory::{DirectoryLock, Engine, Names, OpenFailure, io_error};
+use super::engine::{DirectoryLock, Engine, OpenFailure, io_error};
 use super::spaces::{Spaces, remove_other_records};
 use super::upgrade::upgrade;
 use super::upkeep::Health;
@@ -28,6 +29,42 @@ pub struct Migration {
     pub records: usize,
     /// Records that could not be read and were left behind; such plans will be computed again.
     pub left_behind: usize,
+}
+
+/// Names of a migration's files beside the store.
+struct Names {
+    /// The new store while it is being written.
+    migrating: PathBuf,
+    /// The new store when it is complete.
+    migrated: PathBuf,
+    /// The old store, about to be removed.
+    old: PathBuf,
+}
+
+impl Names {
+    fn beside(path: &Path) -> Self {
+        let with = |suffix: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        Self { migrating: with(".migrating"), migrated: with(".migrated"), old: with(".old") }
+    }
+}
+
+/// Finishes or undoes a migration that was interrupted. A new store counts once it bears the name of a complete one
+/// and the old one is out of the way; until then the old one does, and the migration is done again.
+pub(super) fn clean_up(path: &Path) -> io::Result<()> {
+    let names = Names::beside(path);
+    if !path.exists() && names.migrated.exists() {
+        fs::rename(&names.migrated, path)?;
+    }
+    for leftover in [names.migrating, names.migrated, names.old] {
+        if leftover.exists() {
+            fs::remove_dir_all(leftover)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a new store at the place of `old`, which is removed.

@@ -1,7 +1,8 @@
 //! All keys or summaries of a store, read page by page: memory for one page, however many there are.
 
+use canopy_planner::PlanKey;
+
 use super::{Store, StoreError};
-use crate::key::PlanKey;
 
 /// Keys or summaries read at a time.
 pub(super) const PAGE: usize = 1024;

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Records, StoredPlan};
-use crate::key::PlanKey;
-use canopy_planner::{self as planner, MemoryUsage};
+use canopy_planner::{self as planner, MemoryUsage, PlanKey};
+use canopy_wire::StoredPlan;
+
+use super::Records;
 
 /// What any decoded plan takes beside the bytes of its record, which its files share; a guess on the safe side. One with
 /// a large proof takes more.
@@ -85,8 +86,6 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use canopy_proto::v1::Plan;
-
     use super::*;
 
     fn key(byte: u8) -> PlanKey {
@@ -94,8 +93,9 @@ mod tests {
     }
 
     fn plan(byte: u8) -> Arc<StoredPlan> {
-        let plan = Plan { content_key: key(byte).to_string(), ..Plan::default() };
-        Arc::new(StoredPlan::new(plan, Vec::new()))
+        let mut stored = StoredPlan::default();
+        stored.plan.content_key = key(byte).to_string();
+        Arc::new(stored)
     }
 
     /// Room for four plans whose records have no bytes.

@@ -3,7 +3,6 @@
 mod adopt;
 mod codec;
 mod pins;
-mod sent;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,20 +10,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use canopy_planner::Warning;
-use canopy_proto::v1::Plan;
+use canopy_planner::PlanKey;
+use canopy_wire::StoredPlan;
 
 use self::codec::encode_plan;
-pub(crate) use self::codec::keys_of_id;
-pub(super) use self::codec::{decode_plan, request_of};
-use self::sent::Sent;
 use super::ledger::Ledger;
 use super::pages::PAGE;
 use super::recent::Recent;
 use super::summary::Uses;
 use super::{Durability, Lookup, MemoryStore, PlanSummary, Store, StoreError};
 use crate::clock;
-use crate::key::PlanKey;
+
+pub(crate) use self::codec::keys_of_id;
+pub(super) use self::codec::{decode_plan, request_of};
 
 /// Eviction stops when this share of the limit is free, so that not every put has to look for victims.
 const FREED_SHARE: u64 = 16;
@@ -70,17 +68,6 @@ pub(super) struct Shared {
     uses: Mutex<BTreeMap<PlanKey, Uses>>,
     /// When uses were written down last, in milliseconds since 1970 UTC.
     pub(super) written_ms: AtomicU64,
-}
-
-/// A plan as it is kept.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoredPlan {
-    /// The plan, with the content of all its artifacts.
-    pub plan: Plan,
-    /// What everybody who gets it should know.
-    pub warnings: Vec<Warning>,
-    /// What is sent of it.
-    sent: Sent,
 }
 
 /// What a plan was asked for by; whoever stores the plan says what these bytes mean.
@@ -205,7 +192,7 @@ impl Records {
     ) -> Result<(), StoreError> {
         let record = encode_plan(plan, whole);
         let size_bytes = record.len() as u64;
-        let fresh = PlanSummary::of(*key, &plan.plan, size_bytes, (self.shared.options.now_ms)());
+        let fresh = PlanSummary::of(*key, plan, size_bytes, (self.shared.options.now_ms)());
         let mut summary = PlanSummary { asked, ..fresh };
         let mut guard = self.shared.lock_ledger();
         let ledger = self.shared.ledger_of(&mut guard)?;
@@ -364,7 +351,7 @@ impl Shared {
         };
         let size_bytes = record.len() as u64;
         match decode_plan(key, Bytes::from(record)) {
-            Ok(StoredPlan { plan, .. }) => {
+            Ok(plan) => {
                 let mut summary = PlanSummary::of(*key, &plan, size_bytes, (self.options.now_ms)());
                 summary.pinned = self.is_pinned(key)?;
                 self.store.set_summaries(&[(*key, summary.encode())], Durability::Synced)?;

@@ -3,19 +3,17 @@
 //! Each page carries a checksum. Slower than sled for small puts, since each really waits for the disk.
 
 use std::error::Error;
-use std::fs;
-use std::io;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
+use canopy_planner::{PlanKey, chain};
 use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _, TableDefinition};
 
-use super::directory::{DirectoryLock, Engine, OpenFailure};
+use super::engine::{DirectoryLock, Engine, OpenFailure};
 use super::{Durability, Space, Store, StoreError};
-use crate::key::PlanKey;
-use canopy_planner::chain;
 
 /// Whole values: redb gives back the space of large ones.
 type Bytes = TableDefinition<'static, [u8; 32], &'static [u8]>;

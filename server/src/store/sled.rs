@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use canopy_planner::PlanKey;
 use sled::transaction::{TransactionError, Transactional as _};
 use sled::{Batch, Db, Tree};
 
-use super::directory::{DirectoryLock, Engine, OpenFailure};
+use super::engine::{DirectoryLock, Engine, OpenFailure};
 use super::{Durability, Space, Store, StoreError};
-use crate::key::PlanKey;
 
 /// Greatest value given to sled, in bytes.
 const PIECE_BYTES: usize = 64 << 10;

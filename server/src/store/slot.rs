@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use super::directory::{DirectoryLock, Engine, io_error, open_or_start_anew};
+use canopy_planner::PlanKey;
+
+use super::engine::{DirectoryLock, Engine, io_error, open_or_start_anew};
 use super::upkeep::{Health, Reopen};
 use super::{Durability, Space, Store, StoreError};
-use crate::key::PlanKey;
 
 /// The place of an engine.
 pub(super) struct Slot<E> {

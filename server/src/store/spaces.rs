@@ -1,11 +1,9 @@
 //! The spaces of a data directory: which of them are in files, and where.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::{fs, io};
 
-use super::directory::Recovery;
 use super::doubled::DoubledSpace;
 use super::filed::FiledSpace;
 use super::slot::Companion;
@@ -17,6 +15,25 @@ const PINS: &str = "pins";
 
 /// First schema version that keeps records of some spaces in files.
 const FILED_SINCE: u32 = 4;
+
+/// What was done because the database and the files of records beside it did not agree: after a crash for a record or
+/// two, for many where the database was damaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Records that only the files knew, and that are served again.
+    pub restored: usize,
+    /// Records whose file is gone.
+    pub lost: usize,
+    /// Files that only the folder knew, and that are damaged.
+    pub quarantined: usize,
+}
+
+impl Recovery {
+    /// Whether there was nothing to do.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// The spaces of a data directory, those whose records are files included.
 pub(super) struct Spaces {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use canopy_proto::v1::{CollectiveSpec, Plan, Provenance};
+use canopy_planner::{PlanKey, ScheduleKey};
+use canopy_wire::StoredPlan;
 
 use super::{DamagedRecord, decode_message, encode_message};
-use crate::key::{PlanKey, ScheduleKey};
 
 /// A stored plan in a few hundred bytes: kept beside the record, so that listing plans reads no contents.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct PlanSummary {
     /// The plan's id, `plans/…`.
     pub id: String,
     /// What it does.
-    pub collective: CollectiveSpec,
+    pub collective: StatedCollective,
     /// Name of the algorithm that made it.
     pub algorithm: String,
     /// Hash of the network's shape, as the plan states it.
@@ -50,6 +50,17 @@ pub struct PlanSummary {
     pub asked: Vec<u8>,
 }
 
+/// What a plan says that it does, laid out as `canopy.v1.CollectiveSpec`.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct StatedCollective {
+    /// Its number on the wire.
+    #[prost(int32, tag = "1")]
+    pub kind: i32,
+    /// The rank with a role of its own.
+    #[prost(uint32, optional, tag = "2")]
+    pub root: Option<u32>,
+}
+
 /// The layout of a stored summary, without what the plan's key says. Fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Fields {
@@ -58,7 +69,7 @@ struct Fields {
     #[prost(string, tag = "2")]
     id: String,
     #[prost(message, optional, tag = "3")]
-    collective: Option<CollectiveSpec>,
+    collective: Option<StatedCollective>,
     #[prost(string, tag = "4")]
     algorithm: String,
     #[prost(string, tag = "5")]
@@ -95,15 +106,20 @@ struct Fields {
 
 impl PlanSummary {
     /// The summary of a plan that is stored for the first time.
-    pub(crate) fn of(key: PlanKey, plan: &Plan, size_bytes: u64, now_ms: u64) -> Self {
+    pub(crate) fn of(key: PlanKey, stored: &StoredPlan, size_bytes: u64, now_ms: u64) -> Self {
+        let plan = &stored.plan;
         let quality = plan.quality.clone().unwrap_or_default();
         let topology = plan.topology.clone().unwrap_or_default();
-        let wall_ms = plan.provenance.as_ref().map_or(0.0, |provenance| provenance.wall_ms);
-        let synthesis = Duration::try_from_secs_f64(wall_ms / 1e3).unwrap_or_default();
+        let collective = plan.collective.unwrap_or_default();
+        let provenance = plan.provenance.clone().unwrap_or_default();
+        let synthesis = Duration::try_from_secs_f64(provenance.wall_ms / 1e3).unwrap_or_default();
+        // Of what it says that it was made of, nothing that is no key.
+        let schedules: Vec<ScheduleKey> =
+            provenance.schedules.iter().filter_map(|digits| ScheduleKey::from_digits(digits)).collect();
         Self {
             key,
             id: plan.id.clone(),
-            collective: plan.collective.unwrap_or_default(),
+            collective: StatedCollective { kind: collective.kind, root: collective.root },
             algorithm: plan.algorithm.clone(),
             topology_hash: topology.hash,
             ranks: topology.ranks,
@@ -117,8 +133,8 @@ impl PlanSummary {
             pinned: false,
             synthesis_ms: u64::try_from(synthesis.as_millis()).unwrap_or(u64::MAX),
             stood_in_for: None,
-            tenant: plan.provenance.as_ref().map(|provenance| provenance.tenant.clone()).unwrap_or_default(),
-            schedules: plan.provenance.as_ref().map(schedules).unwrap_or_default(),
+            tenant: provenance.tenant,
+            schedules,
             asked: Vec::new(),
         }
     }
@@ -206,11 +222,6 @@ impl PlanSummary {
         self.last_used_ms = self.last_used_ms.max(uses.last_ms);
         self.stood_in_for = uses.stood_in_for.or(self.stood_in_for);
     }
-}
-
-/// What a plan says that it was made of; nothing that is no key.
-fn schedules(provenance: &Provenance) -> Vec<ScheduleKey> {
-    provenance.schedules.iter().filter_map(|digits| ScheduleKey::from_digits(digits)).collect()
 }
 
 fn keys(fields: Vec<Vec<u8>>) -> Option<Vec<ScheduleKey>> {

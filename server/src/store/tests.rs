@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use canopy_planner::Warning;
-use canopy_proto::v1::{Artifact, Plan};
+use canopy_wire::StoredPlan;
 
 use super::*;
 
@@ -23,11 +23,14 @@ fn key(byte: u8) -> PlanKey {
 /// A plan with a file of so many bytes.
 fn plan(key: &PlanKey, size: usize) -> StoredPlan {
     let content: Vec<u8> = (0_u8..=250).cycle().take(size).collect();
-    let artifact = Artifact { size_bytes: size as u64, content: Some(content.into()), ..Artifact::default() };
-    let text = key.to_string();
-    let id = format!("plans/{text:.32}");
-    let plan = Plan { id, content_key: text, artifacts: vec![artifact], ..Plan::default() };
-    StoredPlan::new(plan, vec![Warning::new("W", "w".to_owned())])
+    let mut stored = StoredPlan::default();
+    stored.warnings.push(Warning::new("W", "w".to_owned()));
+    stored.plan.id = key.plan_id();
+    stored.plan.content_key = key.to_string();
+    stored.plan.artifacts.resize_with(1, Default::default);
+    let file = &mut stored.plan.artifacts[0];
+    (file.size_bytes, file.content) = (size as u64, Some(content.into()));
+    stored
 }
 
 fn open(directory: &Path, engine: StoreEngine) -> Arc<dyn Store> {

@@ -6,10 +6,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use canopy_planner::PlanKey;
 use prost::Message;
 
 use super::{DamagedRecord, Store, StoreError, decode_record, encode_record};
-use crate::key::PlanKey;
 
 /// A record, and how it is read.
 pub(crate) trait Stored: Sized {

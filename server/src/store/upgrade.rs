@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use canopy_migrations::Version;
+use canopy_planner::PlanKey;
 
 use super::records::decode_plan;
 use super::{PlanSummary, Space, decode_record};
-use crate::key::PlanKey;
 
 /// A record and its summary as the current version has them.
 pub(super) struct Upgraded {
@@ -29,7 +29,7 @@ pub(super) fn upgrade(
     let summary = summary.and_then(lead);
     let summary = match space {
         Space::Plans => {
-            let plan = decode_plan(key, Bytes::copy_from_slice(&record)).ok()?.plan;
+            let plan = decode_plan(key, Bytes::copy_from_slice(&record)).ok()?;
             let fresh = PlanSummary::of(*key, &plan, record.len() as u64, now_ms);
             let kept = summary.and_then(|bytes| PlanSummary::decode(key, &bytes).ok());
             // The record may have another length now, but its pin and its uses stay.

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::StoreError;
 use canopy_planner::chain;
+
+use super::StoreError;
 
 /// What a disk must take before an engine is opened again: more than what it writes to be opened.
 const PROBE_BYTES: usize = 4 << 20;

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use canopy_planner::PlanKey;
+
 use super::{PlanSummary, Records, StoreError};
-use crate::key::PlanKey;
 
 /// Plans whose uses are remembered before they are written down.
 const USES_MAX: usize = 1024;

@@ -80,7 +80,7 @@ async fn a_hangup_applies_the_log_filter_of_the_file_and_keeps_it_when_the_file_
     let reload = "the configuration was read again; its log filter holds from here on";
     // Each is said at a level that the filter lets through.
     for (text, message) in [
-        ("log = \"warn,canopy_server::reload=info\"\n", reload),
+        ("log = \"warn,canopy_server::ops::reload=info\"\n", reload),
         ("log = \"a=b=c\"\n", "the configuration cannot be used; the present one stays"),
         ("max_deadline = \"1s\"\n", "the configuration cannot be used; the present one stays"),
     ] {

@@ -1,12 +1,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use canopy_faults::{Directory, MeaningError, Remaining, Severity};
+use canopy_planner::PlanKey;
 use canopy_topology::{TopologyLimits, generate};
 
 use super::super::bases::Base;
 use super::super::network::Network;
 use super::*;
-use crate::key::PlanKey;
 use crate::store::{Gated, MemoryStore};
 
 const KEY: PlanKey = PlanKey::from_bytes([9; 32]);

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use canopy_planner::PlanKey;
 use canopy_wire::kept_placed;
 
-use super::super::network::Placed;
+use super::super::placed::Placed;
 use super::{Item, Lease};
-use crate::key::PlanKey;
 
 /// The leases that are held, and ways to find them.
 #[derive(Debug, Default)]

@@ -3,8 +3,7 @@
 use canopy_faults::Loss;
 
 use super::super::FAULTS_NOTED_MAX;
-use super::super::course::digest;
-use super::Valid;
+use super::{Valid, digest};
 
 impl Valid {
     /// Whether it is the plan for the sound network.

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use bytes::Bytes;
 use canopy_migrations::{Version, steps_from};
+use canopy_planner::PlanKey;
+use canopy_wire::StoredPlan;
 
 use super::{ArchiveCounts, ArchiveError, END, KINDS, MAGIC_1, MAGIC_2, MAGIC_3};
-use crate::key::PlanKey;
 use crate::store::records::{decode_plan, request_of};
 use crate::store::upgrade::upgrade;
-use crate::store::{DamagedRecord, Space, StoreError, StoredPlan};
+use crate::store::{DamagedRecord, Space, StoreError};
 
 /// Greatest record or summary, in bytes; a length beyond it is a damaged one.
 const PART_BYTES_MAX: u64 = 1 << 30;

@@ -1,7 +1,8 @@
 //! Plans that are kept whatever room others need.
 
+use canopy_planner::PlanKey;
+
 use super::{Records, Shared};
-use crate::key::PlanKey;
 use crate::store::{Durability, PlanSummary, StoreError};
 
 /// No plan's key: says that all pins are there.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Weak};
 
-use super::super::directory::{DirectoryLock, Engine, OpenFailure, lock_directory};
+use super::super::engine::{DirectoryLock, Engine, OpenFailure, lock_directory};
 use super::super::filed::FiledSpace;
 use super::super::slot::{Slot, SlotSpace};
 use super::super::upkeep::{Health, Reopen};

@@ -1,6 +1,6 @@
 //! Stores of other schema versions.
 
-use super::directory::{self, DirectoryLock, Engine};
+use super::engine::{DirectoryLock, Engine, lock_directory};
 use super::*;
 
 /// A store as a build of version 1 left it behind, with three plans.
@@ -132,7 +132,7 @@ fn every_space_is_brought_up_to_date() {
     for engine in ENGINES {
         let directory = tempfile::tempdir().unwrap();
         {
-            let lock = Arc::new(directory::lock_directory(directory.path()).unwrap());
+            let lock = Arc::new(lock_directory(directory.path()).unwrap());
             match engine {
                 StoreEngine::Sled => plant_with::<sled::SledEngine>(&directory.path().join("store"), &lock),
                 StoreEngine::Redb => plant_with::<redb::RedbEngine>(&directory.path().join("store-redb"), &lock),

@@ -1,0 +1,169 @@
+//! Calls that make no plan.
+
+use canopy_finder::FindError;
+use canopy_multiport::{MultiPathError, PATHS_MAX};
+use tonic::Code;
+
+use super::{Detail, RETRY_BUSY, Refusal, refusal};
+use crate::failure::{CallFailure, LeaseError};
+use crate::store::receipts::ReceiptError;
+use crate::store::topologies::ShelfError;
+use crate::store::{ArchiveError, StoreError};
+
+/// Kinds of resources in `ResourceInfo`.
+const PLAN: &str = "canopy.v1.Plan";
+const ARTIFACT: &str = "canopy.v1.Artifact";
+const OPERATION: &str = "canopy.v1.Operation";
+const TOPOLOGY: &str = "canopy.v1.Topology";
+const LEASE: &str = "canopy.v1.Lease";
+const JOB: &str = "canopy.v1.Lease.job";
+const REQUEST_ID: &str = "canopy.v1.RequestId";
+
+/// The reason where a plan is for other devices than the caller has.
+const RANK_MAP_MISMATCH: &str = "RANK_MAP_MISMATCH";
+
+/// What a failure of such a call is.
+pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
+    match failure {
+        CallFailure::Plan(failure) => refusal(failure),
+        CallFailure::PlanUnknown { name } => missing("PLAN_UNKNOWN", PLAN, name),
+        CallFailure::PlanDamaged { name, .. } => {
+            Refusal::new(Code::DataLoss, "STORED_PLAN_CORRUPT", Detail::Resource(PLAN, name.clone()))
+        }
+        CallFailure::ArtifactUnknown { plan, .. } => missing("ARTIFACT_UNKNOWN", ARTIFACT, plan),
+        CallFailure::RankMap { rank, has, wanted, .. } => {
+            let refusal = Refusal::infeasible(RANK_MAP_MISMATCH, "placement").with("rank", rank);
+            let slots = [("plan_slot", has), ("given_slot", wanted)].into_iter();
+            slots.fold(refusal, |refusal, (name, slot)| {
+                slot.iter().fold(refusal, |refusal, slot| refusal.with(name, slot))
+            })
+        }
+        CallFailure::NoRankMap { wanted, .. } => {
+            Refusal::infeasible(RANK_MAP_MISMATCH, "placement").with("rank", 0).with("given_slot", wanted)
+        }
+        CallFailure::Offset { size, .. } => Refusal::input("OFFSET_INVALID", "offset").with("size", size),
+        CallFailure::NotSliced { .. } => Refusal::input("SLICE_UNSUPPORTED", "ranks"),
+        CallFailure::SliceRank(error) => {
+            Refusal::input("SLICE_RANK_UNKNOWN", "ranks").with("rank_count", error.rank_count)
+        }
+        CallFailure::TopologyUnknown { name } => missing("TOPOLOGY_UNKNOWN", TOPOLOGY, name),
+        CallFailure::Shelf(error) => shelf(error),
+        CallFailure::Find(error) => find(error),
+        CallFailure::PathsRank { field, count, .. } => {
+            Refusal::input("PATHS_RANK_UNKNOWN", *field).with("rank_count", count)
+        }
+        CallFailure::Paths(error) => paths(error),
+        CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
+        CallFailure::Filter { position, .. } => Refusal::input("FILTER_SYNTAX", "filter").with("position", position),
+        CallFailure::OrderBy { .. } => Refusal::input("ORDER_SYNTAX", "order_by"),
+        CallFailure::PageSize { limit, .. } => Refusal::input("PAGE_SIZE_INVALID", "page_size").with("limit", limit),
+        CallFailure::PageToken => Refusal::input("PAGE_TOKEN_INVALID", "page_token"),
+        CallFailure::EvictionTarget => Refusal::input("EVICTION_TARGET_INVALID", "filter"),
+        CallFailure::TooManyNames { limit, .. } => Refusal::input("TOO_MANY_NAMES", "names").with("limit", limit),
+        CallFailure::Timeout => Refusal::input("TIMEOUT_INVALID", "timeout"),
+        CallFailure::TooManyEvents { limit, .. } => Refusal::input("TOO_MANY_FAULTS", "events").with("limit", limit),
+        CallFailure::AroundFaults { failure, .. } => refusal(failure),
+        CallFailure::Faults { field, .. } => Refusal::input("FAULTS_INVALID", *field),
+        CallFailure::JobUnknown { job } => missing("JOB_UNKNOWN", JOB, job),
+        CallFailure::JointFaults { .. } => Refusal::infeasible("FAULTS_KNOWN", "fault_policy"),
+        CallFailure::FaultTarget { position, .. } => Refusal::input("FAULT_UNKNOWN", format!("faults[{position}]")),
+        CallFailure::ResumeToken => Refusal::new(Code::OutOfRange, "RESUME_TOKEN_EXPIRED", Detail::None),
+        CallFailure::TooManyWatches { of, limit } => {
+            Refusal::limit("WATCHES_FULL", "watches").with("of", of).with("limit", limit)
+        }
+        CallFailure::LeaseUnknown { name } => missing("LEASE_UNKNOWN", LEASE, name),
+        CallFailure::Lease { field, .. } => Refusal::input("LEASE_INVALID", field.clone()),
+        CallFailure::Leases(LeaseError::Store(error)) => store(error),
+        CallFailure::Leases(LeaseError::TooMany { .. } | LeaseError::TooLarge { .. }) => {
+            Refusal::limit("LEASES_FULL", "leases")
+        }
+        CallFailure::RequestId(_) => Refusal::input("REQUEST_ID_INVALID", "request_id"),
+        CallFailure::Receipt(ReceiptError::Reused { id }) => {
+            Refusal::new(Code::AlreadyExists, "REQUEST_ID_REUSED", Detail::Resource(REQUEST_ID, id.clone()))
+        }
+        CallFailure::Receipt(ReceiptError::Store(error)) | CallFailure::Store(error) => store(error),
+        CallFailure::Archive(error) => archive(error),
+        CallFailure::ArchiveRecord { record, .. } => Refusal::input("ARCHIVE_REJECTED", "piece").with("record", record),
+        CallFailure::Piece { offset, .. } => Refusal::input("PIECE_INVALID", "piece").with("offset", offset),
+        CallFailure::DrainRefused { .. } => Refusal::new(Code::PermissionDenied, "DRAIN_NOT_PERMITTED", Detail::None),
+        CallFailure::Late { deadline_ms } => {
+            Refusal::new(Code::DeadlineExceeded, "CALL_TIME_LIMIT", Detail::None).with("deadline_ms", deadline_ms)
+        }
+        CallFailure::Silence { seconds } => {
+            Refusal::new(Code::DeadlineExceeded, "REQUEST_STALLED", Detail::None).with("silence_s", seconds)
+        }
+        CallFailure::Slow { arrived, length, .. } => {
+            let refusal = Refusal::new(Code::DeadlineExceeded, "REQUEST_TOO_SLOW", Detail::None);
+            refusal.with("arrived_bytes", arrived).with("length_bytes", length)
+        }
+        CallFailure::Broken { .. } => Refusal::fault("CALL_FAILED"),
+    }
+}
+
+fn store(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::Full { limit, .. } => Refusal::limit("STORE_FULL", "store_bytes").with("limit", limit),
+        StoreError::Engine { .. }
+        | StoreError::Io { .. }
+        | StoreError::Failing { .. }
+        | StoreError::Unkept
+        | StoreError::InUse { .. }
+        | StoreError::Version { .. }
+        | StoreError::OtherEngine { .. }
+        | StoreError::NotBuilt { .. } => {
+            Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY))
+        }
+    }
+}
+
+fn find(error: &FindError) -> Refusal {
+    match error {
+        FindError::Nodes { limit, .. } => Refusal::input("FIND_NODES_INVALID", "nodes").with("limit", limit),
+        FindError::Degree { limit, .. } => Refusal::input("FIND_DEGREE_INVALID", "degree").with("limit", limit),
+        // Only those who do not wait any more have their searches stopped.
+        FindError::Stopped => Refusal::new(Code::Cancelled, "FIND_STOPPED", Detail::None),
+    }
+}
+
+fn paths(error: &MultiPathError) -> Refusal {
+    match error {
+        MultiPathError::Node { count, .. } => {
+            Refusal::input("PATHS_RANK_UNKNOWN", "target_rank").with("rank_count", count)
+        }
+        MultiPathError::Same { .. } => Refusal::input("PATHS_RANK_TWICE", "target_rank"),
+        MultiPathError::Empty => Refusal::input("PATHS_SIZE_INVALID", "size_bytes"),
+        MultiPathError::Count { .. } => Refusal::input("PATHS_MAX_INVALID", "paths_max").with("limit", PATHS_MAX),
+        MultiPathError::Rates => Refusal::infeasible("PATHS_RATES", "topology"),
+        MultiPathError::Unreachable { from, to } => {
+            Refusal::infeasible("PATHS_UNREACHABLE", format!("rank {from} to rank {to}"))
+        }
+        // Only those who do not wait any more have their searches stopped.
+        MultiPathError::Stopped(_) => Refusal::new(Code::Cancelled, "PATHS_STOPPED", Detail::None),
+    }
+}
+
+fn shelf(error: &ShelfError) -> Refusal {
+    match error {
+        ShelfError::TooMany { .. } | ShelfError::TooLarge { .. } => Refusal::limit("TOPOLOGIES_FULL", "topologies"),
+        ShelfError::Damaged { id, .. } => {
+            Refusal::new(Code::DataLoss, "STORED_TOPOLOGY_CORRUPT", Detail::Resource(TOPOLOGY, id.clone()))
+        }
+        ShelfError::Store(error) => store(error),
+    }
+}
+
+fn archive(error: &ArchiveError) -> Refusal {
+    match error {
+        ArchiveError::Store(error) => store(error),
+        // Of the file that takes the archive while it comes in.
+        ArchiveError::Io(_) => Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY)),
+        ArchiveError::Magic => Refusal::input("ARCHIVE_DAMAGED", "piece"),
+        ArchiveError::Damaged { offset, .. } => Refusal::input("ARCHIVE_DAMAGED", "piece").with("offset", offset),
+        ArchiveError::Version(_) => Refusal::infeasible("ARCHIVE_VERSION", "archive"),
+        ArchiveError::TooLarge { limit } => Refusal::limit("ARCHIVE_TOO_LARGE", "archive").with("limit", limit),
+    }
+}
+
+fn missing(reason: &'static str, kind: &'static str, name: &str) -> Refusal {
+    Refusal::new(Code::NotFound, reason, Detail::Resource(kind, name.to_owned()))
+}

@@ -1,0 +1,13 @@
+//! What waits and what is planned: the queue, its workers, the journal of both, and what is known of jobs that have ended.
+
+pub(crate) mod answers;
+pub(crate) mod asked;
+pub(crate) mod job;
+pub(crate) mod journal;
+pub(crate) mod pipeline;
+pub(crate) mod planner;
+pub(crate) mod queue;
+pub(crate) mod reading;
+pub(crate) mod refusals;
+pub(crate) mod stand_in;
+pub(crate) mod workers;

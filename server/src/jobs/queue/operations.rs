@@ -1,0 +1,145 @@
+//! The queue as operators see it: every job that makes a plan is an operation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use canopy_planner::TenantName;
+use canopy_wire::Priority;
+use tokio::sync::watch;
+
+use super::{Lines, Queue, QueueLimits};
+use crate::failure::PlanFailure;
+use crate::jobs::job::{Job, JobState, Operation, Phase};
+
+/// Most jobs that a look at the queue shows.
+const SHOWN_MAX: usize = 1000;
+
+/// What runs and what waits.
+#[derive(Debug)]
+pub(crate) struct QueueCounts {
+    pub(crate) limits: QueueLimits,
+    pub(crate) waiting: usize,
+    pub(crate) running: usize,
+    pub(crate) held_bytes: usize,
+    /// Waiting and running jobs of each priority, the one that goes first first.
+    pub(crate) priorities: Vec<(Priority, usize, usize)>,
+    /// Unfinished jobs: those that run, then the others in the order in which they will.
+    pub(crate) jobs: Vec<Arc<Job>>,
+}
+
+/// An operation to wait for.
+#[derive(Debug)]
+pub(crate) enum WaitedOperation {
+    /// It has ended.
+    Ended(Arc<Operation>),
+    /// It has not: its job, and the state to watch. Watching does not keep the job alive.
+    Live(Arc<Job>, watch::Receiver<JobState>),
+}
+
+impl WaitedOperation {
+    /// Whose it is alone; empty: everybody's.
+    pub(crate) fn tenant(&self) -> &str {
+        match self {
+            Self::Ended(operation) => operation.owner(),
+            Self::Live(job, _) => job.order.tenant.as_ref().map_or("", TenantName::as_str),
+        }
+    }
+
+    /// The operation as it is now.
+    pub(crate) fn describe(&self) -> Operation {
+        match self {
+            Self::Ended(operation) => Operation::clone(operation),
+            Self::Live(job, _) => job.describe(),
+        }
+    }
+}
+
+impl Queue {
+    /// The operation of this name.
+    pub(crate) fn operation(&self, name: &str) -> Option<WaitedOperation> {
+        self.lines().operation(name)
+    }
+
+    /// Every operation by number, those that have ended included. O(operations).
+    pub(crate) fn operations(&self) -> BTreeMap<u64, Operation> {
+        let lines = self.lines();
+        let ended: Vec<_> = lines.history.iter().map(|(number, operation)| (number, Arc::clone(operation))).collect();
+        let live: Vec<_> = lines.live.values().map(Arc::clone).collect();
+        drop(lines);
+        let ended = ended.into_iter().map(|(number, operation)| (number, Operation::clone(&operation)));
+        ended.chain(live.into_iter().map(|job| (job.number, job.describe()))).collect()
+    }
+
+    /// Ends the job of an operation, and those that follow it. One that has ended stays as it is. None: there is no
+    /// such operation.
+    pub(crate) fn cancel(&self, name: &str) -> Option<Operation> {
+        let operation = self.operation(name)?;
+        if let WaitedOperation::Live(job, _) = &operation {
+            job.cancel();
+            self.finish(job, Err(Arc::new(PlanFailure::CancelledByOperator)));
+        }
+        Some(operation.describe())
+    }
+
+    /// How many jobs wait for a planning worker and how many have one, by priority. O(unfinished jobs).
+    pub(crate) fn loads(&self) -> [(Priority, usize, usize); Priority::ALL.len()] {
+        let mut loads = Priority::ALL.map(|priority| (priority, 0, 0));
+        for job in self.lines().live.values() {
+            let ties = job.ties();
+            for (_, waiting, planning) in loads.iter_mut().filter(|(of, ..)| *of == ties.priority) {
+                *waiting += usize::from(ties.phase.waits());
+                *planning += usize::from(ties.phase == Phase::Planning);
+            }
+        }
+        loads
+    }
+
+    /// Jobs whose plans are not there, and are made or will be: not those that are looked for only. O(unfinished jobs).
+    pub(crate) fn searches(&self) -> usize {
+        let is_search =
+            |job: &&Arc<Job>| matches!(job.ties().phase, Phase::Queued | Phase::Following | Phase::Planning);
+        self.lines().live.values().filter(is_search).count()
+    }
+
+    /// What runs and what waits. O(unfinished jobs).
+    pub(crate) fn counts(&self) -> QueueCounts {
+        let lines = self.lines();
+        let mut jobs: Vec<(bool, Priority, Arc<Job>)> = Vec::with_capacity(lines.live.len());
+        let mut priorities: Vec<_> = Priority::ALL.into_iter().map(|priority| (priority, 0, 0)).collect();
+        for job in lines.live.values() {
+            let ties = job.ties();
+            let (runs, priority) = (ties.phase.runs(), ties.priority);
+            for (_, waiting, running) in priorities.iter_mut().filter(|(of, ..)| *of == priority) {
+                *waiting += usize::from(!runs && !ties.phase.is_end());
+                *running += usize::from(runs);
+            }
+            drop(ties);
+            jobs.push((runs, priority, Arc::clone(job)));
+        }
+        // Stable: equal ones stay in the order of their arrival.
+        jobs.sort_by_key(|&(runs, priority, _)| std::cmp::Reverse((runs, priority)));
+        QueueCounts {
+            limits: self.shared.limits,
+            waiting: priorities.iter().map(|(_, waiting, _)| waiting).sum(),
+            running: priorities.iter().map(|(.., running)| running).sum(),
+            held_bytes: lines.held_bytes,
+            priorities,
+            jobs: jobs.into_iter().take(SHOWN_MAX).map(|(.., job)| job).collect(),
+        }
+    }
+}
+
+impl Lines {
+    fn operation(&self, name: &str) -> Option<WaitedOperation> {
+        let number = name.rsplit_once('-')?.1.parse().ok()?;
+        let found = match self.live.get(&number) {
+            Some(job) => WaitedOperation::Live(Arc::clone(job), job.watch()),
+            None => WaitedOperation::Ended(Arc::clone(self.history.get(number)?)),
+        };
+        let is_named = match &found {
+            WaitedOperation::Ended(operation) => operation.name == name,
+            WaitedOperation::Live(job, _) => job.operation() == name,
+        };
+        is_named.then_some(found)
+    }
+}

@@ -1,0 +1,409 @@
+//! The threads that do the work: readers, who look into the store, and planners, who make what is not there.
+//!
+//! They are plain threads, not tasks: the async runtime never waits for a computation or a disk. A job that panics
+//! fails alone.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use std::{io, mem};
+
+use canopy_planner::{Note, PlanKey, Rejection, Warning, chain};
+use canopy_synth::Stop;
+use canopy_topology::Rate;
+use canopy_wire::StoredPlan;
+
+use crate::clock;
+use crate::failure::PlanFailure;
+use crate::jobs::asked;
+use crate::jobs::job::{Cache, Delivery, Goal, Job, NOT_STORED, Outcome, Read, Timings};
+use crate::jobs::journal::Journal;
+use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
+use crate::jobs::queue::Queue;
+use crate::jobs::reading::STACK_BYTES;
+use crate::jobs::refusals::Refusals;
+use crate::store::{Durability, Lookup, Records, Request};
+
+/// Threads that read topologies and look into the store. Some wait for the disk, where a job is written down: the
+/// others see to it that an answer that is there does not.
+const READER_COUNT: usize = 4;
+/// From this estimate on, plans that need no search are made one at a time.
+const LARGE_BYTES: u64 = 256 << 20;
+/// Shortest time between two reports of one stage that are passed on.
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What the workers share.
+pub(crate) struct Workshop {
+    pub(crate) queue: Queue,
+    pub(crate) planner: Arc<dyn Planner>,
+    pub(crate) records: Records,
+    /// Plans that are known not to be.
+    pub(crate) refusals: Refusals,
+    /// Where jobs that must survive a crash are written down.
+    pub(crate) journal: Option<Arc<Journal>>,
+    /// Syntheses that were started.
+    pub(crate) synthesis_count: AtomicU64,
+    /// Held while a large plan is made from what is known.
+    pub(crate) large_recalls: Mutex<()>,
+}
+
+/// All worker threads. They end when the queue is closed and empty; dropping this ends every job and, soon, them.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    threads: Vec<JoinHandle<()>>,
+    queue: Queue,
+    journal: Option<(Arc<Journal>, JoinHandle<()>)>,
+}
+
+impl Workers {
+    /// Starts the readers, `planner_count` planning threads, two for plans that may have to stand in for others, one of
+    /// which makes only what takes next to no time, and one for the journal if there is one.
+    pub(crate) fn start(workshop: &Arc<Workshop>, planner_count: usize) -> io::Result<Self> {
+        let mut workers = Self { threads: Vec::new(), queue: workshop.queue.clone(), journal: None };
+        if let Some(journal) = &workshop.journal {
+            let (journal, writer) = (Arc::clone(journal), Arc::clone(journal));
+            let builder = thread::Builder::new().name("canopy-journal".to_owned());
+            workers.journal = Some((journal, builder.spawn(move || writer.run())?));
+        }
+        for number in 0..READER_COUNT {
+            let workshop = Arc::clone(workshop);
+            let builder = thread::Builder::new().name(format!("canopy-reader-{number}")).stack_size(STACK_BYTES);
+            workers.threads.push(builder.spawn(move || {
+                while let Some(job) = workshop.queue.next_to_read() {
+                    workshop.guard(&job, || workshop.read(&job));
+                }
+            })?);
+        }
+        // A server that keeps a journal serves others, too; one inside a command has nobody to stand back for.
+        let stands_back = workshop.journal.is_some();
+        for number in 0..planner_count {
+            let workshop = Arc::clone(workshop);
+            let builder = thread::Builder::new().name(format!("canopy-planner-{number}")).stack_size(STACK_BYTES);
+            workers.threads.push(builder.spawn(move || {
+                if stands_back {
+                    step_back();
+                }
+                workshop.plan_all(Queue::next_to_plan);
+            })?);
+        }
+        let (quick, beside) = (Arc::clone(workshop), Arc::clone(workshop));
+        let builder = thread::Builder::new().name("canopy-quick".to_owned()).stack_size(STACK_BYTES);
+        workers.threads.push(builder.spawn(move || quick.plan_all(Queue::next_quick))?);
+        let builder = thread::Builder::new().name("canopy-beside".to_owned()).stack_size(STACK_BYTES);
+        workers.threads.push(builder.spawn(move || {
+            if stands_back {
+                step_back();
+            }
+            beside.plan_all(Queue::next_beside);
+        })?);
+        Ok(workers)
+    }
+
+    /// Waits until every thread has ended. The queue must have been closed.
+    pub(crate) fn join(mut self) {
+        for thread in mem::take(&mut self.threads) {
+            // Threads catch the panics of their jobs, so an error here says nothing new.
+            let _ended = thread.join();
+        }
+        if let Some((journal, thread)) = self.journal.take() {
+            // Jobs have ended for good, so this writes the last of it.
+            journal.close();
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// How far planning threads stand back behind all others (nice value): they take what is left of the processors, so
+/// that calls with deadlines and cached plans are answered while all of them compute.
+const PLANNER_NICENESS: i32 = 10;
+
+/// Lets the other threads of this process, and its neighbours, go first.
+fn step_back() {
+    static SAID: Once = Once::new();
+    // Without a process named, Linux means the calling thread.
+    if let Err(error) = rustix::process::nice(PLANNER_NICENESS) {
+        SAID.call_once(|| {
+            tracing::warn!(
+                %error,
+                "planning threads cannot lower their priority (setpriority), so answers may wait for searches; allow the \
+                 call, for instance with SystemCallFilter=setpriority in the unit"
+            );
+        });
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.queue.abort();
+        if let Some((journal, _)) = &self.journal {
+            journal.close();
+        }
+    }
+}
+
+impl std::fmt::Debug for Workshop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workshop").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+impl Workshop {
+    /// Gets ready to serve: learns what is stored, and puts the jobs in line that an earlier process left unfinished.
+    /// A store that fails at this is no reason not to serve. O(stored plans).
+    pub(crate) fn warm_up(&self) {
+        let started = clock::now();
+        match self.records.usage() {
+            Ok(usage) => {
+                let (plans, bytes, quarantined) = (usage.records, usage.bytes, usage.quarantined);
+                let total_ms = clock::millis_since(started);
+                tracing::info!(plans, bytes, quarantined, total_ms, "the store is known");
+            }
+            Err(error) => tracing::error!(error = chain(&error), "the store could not be read"),
+        }
+        let Some(journal) = &self.journal else { return };
+        let mut resumed = 0_usize;
+        let read = journal.for_each_unfinished(|unfinished| {
+            let number = unfinished.entry.number;
+            match self.queue.resume(unfinished) {
+                Ok(()) => resumed += 1,
+                Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job is not taken up again"),
+            }
+        });
+        if let Err(error) = read {
+            tracing::error!(error = chain(&error), "unfinished jobs could not be read; some are not taken up again");
+        }
+        if resumed > 0 {
+            tracing::info!(resumed, "unfinished jobs are taken up again");
+        }
+    }
+
+    /// Runs one step of a job and settles the job if the step ends it, by whatever means.
+    fn guard(&self, job: &Arc<Job>, step: impl FnOnce() -> Option<Outcome>) {
+        let priority = job.ties().priority;
+        let _in_trace = job.trace.enter(priority);
+        let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
+            tracing::error!(request = %job.key, panic = panic_text(panic.as_ref()), "a job panicked");
+            Some(Err(Arc::new(PlanFailure::Panicked { request: job.key })))
+        });
+        if let Some(outcome) = outcome {
+            self.queue.finish(job, outcome);
+        }
+    }
+
+    /// Reads the topology and looks into the store. None: the job waits for a planning thread.
+    fn read(&self, job: &Arc<Job>) -> Option<Outcome> {
+        let started = clock::now();
+        let queue_ms = clock::millis(started.duration_since(job.arrived));
+        if let Some(journal) = &self.journal {
+            journal.begin_reading(job);
+        }
+        job.update(|status| status.stage = "read");
+        let prepared = match self.planner.prepare(&job.order, job.as_ref()) {
+            Ok(prepared) => prepared,
+            Err(failure) => return Some(Err(Arc::new(failure))),
+        };
+        for plan in job.is_for(prepared.key) {
+            self.records.note_stand_in(&plan, &prepared.key);
+        }
+        let canonical_ms = clock::millis_since(started);
+        if let Some(plan) = self.stored(job, &prepared.key) {
+            let timings = Timings { queue_ms, canonical_ms, ..Timings::default() };
+            let Prepared { warnings, puncture, .. } = prepared;
+            return Some(Ok(Delivery { plan, cache: Cache::Hit, timings, warnings, puncture }));
+        }
+        if job.goal == Goal::Plan
+            && let Some(known) = self.refusals.find(&prepared.key, clock::now())
+        {
+            return Some(Err(Arc::new(known)));
+        }
+        if let Err(failure) = self.queue.check_memory(prepared.memory_bytes) {
+            return Some(Err(Arc::new(failure)));
+        }
+        let mut read = Read { prepared, schedule: None, queue_ms, canonical_ms, queued: clock::now() };
+        match self.recall(job, &read) {
+            Ok(Recall::Made(produced)) => return Some(Ok(self.kept(job, &read, queue_ms, *produced))),
+            Ok(Recall::Unknown(schedule)) => {
+                read.schedule = schedule;
+                read.canonical_ms = clock::millis_since(started);
+                read.queued = clock::now();
+            }
+            Err(failure) => return Some(Err(self.failed(job, &read, failure))),
+        }
+        if job.goal == Goal::Lookup {
+            return Some(Err(Arc::new(PlanFailure::NotCached)));
+        }
+        if let Some(journal) = &self.journal {
+            journal.end_reading(job);
+            if let Err(error) = journal.enter(job) {
+                let operation = job.operation();
+                tracing::error!(
+                    operation,
+                    error = chain(&error),
+                    "a job is not written down; it would not survive a crash"
+                );
+            }
+        }
+        job.update(|status| status.stage = "queue");
+        job.trace.wait();
+        self.queue.promote(job, read).err().map(|failure| Err(Arc::new(failure)))
+    }
+
+    /// Makes the plans of the jobs that `next` hands out, until it has no more.
+    fn plan_all(&self, next: fn(&Queue) -> Option<Arc<Job>>) {
+        while let Some(job) = next(&self.queue) {
+            self.guard(&job, || self.plan(&job));
+            self.queue.vacate(&job);
+        }
+    }
+
+    /// Makes the plan and stores it.
+    fn plan(&self, job: &Arc<Job>) -> Option<Outcome> {
+        let read = job.read.get().expect("only jobs that have been read are in the second line");
+        let queue_ms = read.queue_ms + clock::millis_since(read.queued);
+        // Its twin may have ended between this job's look into the store and its entry into the line.
+        if let Some(plan) = self.stored(job, &read.prepared.key) {
+            let timings = Timings { queue_ms, canonical_ms: read.canonical_ms, ..Timings::default() };
+            let (warnings, puncture) = (read.prepared.warnings.clone(), read.prepared.puncture.clone());
+            return Some(Ok(Delivery { plan, cache: Cache::Hit, timings, warnings, puncture }));
+        }
+        if job.is_requested() {
+            return Some(Err(Arc::new(PlanFailure::Stopped)));
+        }
+        if let Some(journal) = &self.journal {
+            journal.start(job);
+        }
+        if read.schedule.is_some_and(|schedule| self.planner.is_known(&schedule)) {
+            // A job of the same shape has ended meanwhile: what is left takes no search, and nobody need wait for it.
+            self.queue.land(job);
+        } else {
+            self.synthesis_count.fetch_add(1, Ordering::Relaxed);
+        }
+        let produced =
+            self.planner.produce(&job.order, &read.prepared, job.as_ref(), &JobWatch::new(job, &read.prepared.key));
+        Some(match produced {
+            Ok(produced) => Ok(self.kept(job, read, queue_ms, produced)),
+            Err(failure) => Err(self.failed(job, read, failure)),
+        })
+    }
+
+    /// Makes the plan from what is known of the shape of the network, on the thread that read it: others may search for
+    /// hours. Of large plans one at a time.
+    fn recall(&self, job: &Job, read: &Read) -> Result<Recall, PlanFailure> {
+        if job.ties().written.is_some_and(|written| written.starts > 0) {
+            // It may be what ended an earlier process: it waits for a planner, who counts how often it was begun.
+            return Ok(Recall::Unknown(None));
+        }
+        let is_large = read.prepared.memory_bytes > LARGE_BYTES;
+        let _alone = is_large.then(|| self.large_recalls.lock().unwrap_or_else(PoisonError::into_inner));
+        self.planner.recall(&job.order, &read.prepared, job, &JobWatch::new(job, &read.prepared.key))
+    }
+
+    /// Remembers that there is no such plan, and reports a job that failed through a bug.
+    fn failed(&self, job: &Job, read: &Read, failure: PlanFailure) -> Arc<PlanFailure> {
+        if let Some(fault) = failure.fault() {
+            let (request, plan) = (job.key, read.prepared.key);
+            tracing::error!(%request, %plan, fault, "a job failed through a bug; nothing was handed out");
+        }
+        let failure = Arc::new(failure);
+        self.refusals.learn(&read.prepared.key, &failure, clock::now());
+        failure
+    }
+
+    /// Stores a plan, and gives it to those who wait.
+    fn kept(&self, job: &Job, read: &Read, queue_ms: f64, produced: Produced) -> Delivery {
+        let Produced { mut plan, timings, is_recalled } = produced;
+        plan.plan.provenance.get_or_insert_default().request_key = job.key.to_string();
+        let mut warnings = read.prepared.warnings.clone();
+        job.update(|status| (status.stage, status.done, status.total) = ("store", 0, 1));
+        // What was made without a search can be made again: its schedule survives crashes of the machine.
+        let durability = if is_recalled { Durability::Lazy } else { Durability::Synced };
+        let asked = Request { whole: asked::request(&job.order), asked: asked::encode(&job.order, &read.prepared) };
+        if let Err(error) = self.records.put_asked(&read.prepared.key, &plan, asked, durability) {
+            tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
+            let text = "the plan could not be stored, and will be computed again when asked for";
+            warnings.push(Warning::new(NOT_STORED, text.to_owned()));
+        }
+        let timings = Timings { queue_ms, canonical_ms: read.canonical_ms, planned: timings };
+        let cache = if is_recalled { Cache::Hit } else { Cache::Miss };
+        Delivery { plan: Arc::new(plan), cache, timings, warnings, puncture: read.prepared.puncture.clone() }
+    }
+
+    /// The stored plan. A store that fails costs a computation, not the answer.
+    fn stored(&self, job: &Job, key: &PlanKey) -> Option<Arc<StoredPlan>> {
+        match self.records.get(key) {
+            Ok(Lookup::Found(plan)) => Some(plan),
+            Ok(Lookup::Missing) => None,
+            Ok(Lookup::Quarantined(damage)) => {
+                tracing::error!(plan = %key, %damage, "a stored plan was damaged and is in quarantine");
+                None
+            }
+            Err(error) => {
+                tracing::error!(request = %job.key, plan = %key, error = chain(&error), "the store could not be read");
+                None
+            }
+        }
+    }
+}
+
+/// Passes the reports of a planner on to those who wait for a job: within one stage, some each second.
+struct JobWatch<'a> {
+    job: &'a Job,
+    plan: &'a PlanKey,
+    passed_on: Mutex<(&'static str, Instant)>,
+}
+
+impl<'a> JobWatch<'a> {
+    fn new(job: &'a Job, plan: &'a PlanKey) -> Self {
+        Self { job, plan, passed_on: Mutex::new(("", clock::now())) }
+    }
+}
+
+impl Watch for JobWatch<'_> {
+    fn stage(&self, stage: &'static str, done: u64, total: u64) {
+        let now = clock::now();
+        let mut passed_on = self.passed_on.lock().unwrap_or_else(PoisonError::into_inner);
+        if passed_on.0 != stage || now.duration_since(passed_on.1) >= REPORT_INTERVAL {
+            *passed_on = (stage, now);
+            self.job.update(|status| (status.stage, status.done, status.total) = (stage, done, total));
+        }
+    }
+
+    fn bound(&self, algbw: &Rate) {
+        self.job.update(|status| status.bound = algbw.to_string());
+    }
+
+    fn incumbent(&self, algbw: &Rate) {
+        self.job.update(|status| status.incumbent = algbw.to_string());
+    }
+
+    fn note(&self, note: Note<'_>) {
+        let plan = self.plan.plan_id();
+        match note {
+            Note::Rejected(Rejection { algorithm, reason, problem }) => {
+                tracing::error!(%plan, algorithm, reason, problem, "a plan to compare with is wrong; it is left out");
+            }
+            Note::NoRival { algorithm, reason } => {
+                tracing::debug!(%plan, algorithm, failure = %reason, "a plan to compare with cannot be made");
+            }
+            Note::WrongSchedule { key, reason } => {
+                let fault = reason.fault();
+                tracing::error!(schedule = %key, fault, "a kept schedule is wrong; it is searched for again");
+            }
+            Note::NotRepaired { reason } => {
+                tracing::info!(reason = chain(reason), "a schedule is not repaired");
+            }
+        }
+    }
+}
+
+/// What a panic said, for the log only.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&'static str>().copied()).unwrap_or("no text")
+}
+
+#[cfg(test)]
+mod tests;

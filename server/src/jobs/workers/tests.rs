@@ -1,0 +1,208 @@
+use std::sync::mpsc;
+use std::time::Duration;
+
+use canopy_planner::{PlanError, Request as Order, RequestKey, ScheduleKey};
+use canopy_schedule::CollectiveKind;
+use canopy_topology::TopologyLimits;
+use canopy_wire::Priority;
+
+use super::*;
+use crate::jobs::job::{JobState, Phase, Terms, Worker};
+use crate::jobs::pipeline::Pipeline;
+use crate::jobs::planner::{Prepared, Produced};
+use crate::jobs::queue::{QueueLimits, Subscription};
+use crate::jobs::refusals::RefusalOptions;
+use crate::store::{MemoryStore, Store as _};
+
+/// Plans like the real one, but does something else first.
+struct Staged<F>(Pipeline, F);
+
+impl<F: Fn(&dyn Stop) + Send + Sync + 'static> Planner for Staged<F> {
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        self.0.prepare(order, stop)
+    }
+
+    fn recall(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Recall, PlanFailure> {
+        self.0.recall(order, prepared, stop, watch)
+    }
+
+    fn is_known(&self, schedule: &ScheduleKey) -> bool {
+        self.0.is_known(schedule)
+    }
+
+    fn produce(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Produced, PlanFailure> {
+        (self.1)(stop);
+        self.0.produce(order, prepared, stop, watch)
+    }
+}
+
+struct Shop {
+    workshop: Arc<Workshop>,
+    store: Arc<MemoryStore>,
+    workers: Option<Workers>,
+}
+
+impl Shop {
+    fn open(before_planning: impl Fn(&dyn Stop) + Send + Sync + 'static) -> Self {
+        Self::with_planners(1, before_planning)
+    }
+
+    fn with_planners(planner_count: usize, before_planning: impl Fn(&dyn Stop) + Send + Sync + 'static) -> Self {
+        let store = Arc::new(MemoryStore::default());
+        let workshop = Arc::new(Workshop {
+            queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None),
+            planner: Arc::new(Staged(Pipeline::new(TopologyLimits::STANDARD), before_planning)),
+            records: Records::new(Arc::clone(&store) as Arc<_>),
+            refusals: Refusals::new(RefusalOptions::STANDARD),
+            journal: None,
+            synthesis_count: AtomicU64::new(0),
+            large_recalls: Mutex::new(()),
+        });
+        let workers = Some(Workers::start(&workshop, planner_count).unwrap());
+        Self { workshop, store, workers }
+    }
+
+    fn submit(&self, expression: &str) -> Subscription {
+        let order = Order { size_bytes_max: 1 << 20, ..Order::on(expression, CollectiveKind::Allgather) };
+        let terms = Terms { priority: Priority::Interactive, detached: false, worker: Worker::Planner };
+        self.workshop.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).unwrap()
+    }
+
+    fn wait(&self, expression: &str) -> Outcome {
+        end(self.submit(expression))
+    }
+
+    fn synthesis_count(&self) -> u64 {
+        self.workshop.synthesis_count.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        self.workshop.queue.abort();
+        self.workers.take().unwrap().join();
+    }
+}
+
+/// Waits for the end of a job.
+fn end(mut subscription: Subscription) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let done = subscription.state.wait_for(|state| matches!(state, JobState::Done(_)));
+        let state = tokio::time::timeout(Duration::from_secs(20), done).await.expect("the job ends").unwrap().clone();
+        match state {
+            JobState::Done(outcome) => outcome,
+            JobState::Working(_) => unreachable!("waited for the end"),
+        }
+    })
+}
+
+#[test]
+fn a_plan_is_made_once_and_then_comes_from_the_store() {
+    let shop = Shop::open(|_| {});
+    let first = shop.wait("ring:4").unwrap();
+    let second = shop.wait("ring:4").unwrap();
+    assert_eq!((first.cache, second.cache), (Cache::Miss, Cache::Hit));
+    assert_eq!(first.plan, second.plan);
+    assert_eq!(shop.synthesis_count(), 1);
+}
+
+#[test]
+fn a_damaged_record_is_made_again_and_never_served() {
+    let shop = Shop::open(|_| {});
+    let first = shop.wait("ring:4").unwrap();
+    let key = PlanKey::from_bytes(hex(&first.plan.plan.content_key));
+    let mut record = shop.store.get(&key).unwrap().unwrap();
+    *record.last_mut().unwrap() ^= 1;
+    shop.store.put(&key, &record, &[]).unwrap();
+    let second = shop.wait("ring:4").unwrap();
+    // Its schedule is known, so nothing has to be searched for.
+    assert_eq!((second.cache, shop.synthesis_count()), (Cache::Hit, 1));
+    assert_eq!(second.plan.plan.artifacts, first.plan.plan.artifacts);
+    assert_eq!((shop.store.quarantined_count().unwrap(), shop.workshop.records.corruption_count()), (1, 1));
+    assert_eq!(shop.wait("ring:4").unwrap().cache, Cache::Hit);
+}
+
+#[test]
+fn networks_of_one_shape_share_a_search() {
+    let (begun, has_begun) = mpsc::channel();
+    let (open, is_open) = mpsc::channel();
+    let is_open = Mutex::new(is_open);
+    let shop = Shop::with_planners(3, move |_| {
+        begun.send(()).unwrap();
+        is_open.lock().unwrap().recv().unwrap();
+    });
+    let first = shop.submit("torus:3x4");
+    has_begun.recv().unwrap();
+    let second = shop.submit("torus:4x3");
+    while second.job().ties().phase != Phase::Queued {
+        thread::yield_now();
+    }
+    // Another shape does not wait, though a planner has nothing else to do than the second.
+    let other = shop.submit("ring:5");
+    has_begun.recv().unwrap();
+    assert!(has_begun.recv_timeout(Duration::from_millis(50)).is_err(), "one search is enough");
+    (0..3).for_each(|_| open.send(()).unwrap());
+    assert_eq!(end(other).unwrap().cache, Cache::Miss);
+    let (first, second) = (end(first).unwrap(), end(second).unwrap());
+    assert_eq!((first.cache, second.cache, shop.synthesis_count()), (Cache::Miss, Cache::Hit, 2));
+    assert_ne!(first.plan.plan.id, second.plan.plan.id);
+    // From now on, nobody even waits for a planner.
+    assert_eq!(shop.wait("torus:4x3").unwrap().cache, Cache::Hit);
+}
+
+fn hex(text: &str) -> [u8; 32] {
+    std::array::from_fn(|position| u8::from_str_radix(&text[2 * position..2 * position + 2], 16).unwrap())
+}
+
+#[test]
+fn a_panic_fails_its_job_alone() {
+    let shop = Shop::open(|_| {
+        if thread::current().name() == Some("canopy-planner-0") {
+            static FIRST: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+            assert!(!FIRST.swap(false, Ordering::Relaxed), "as planned");
+        }
+    });
+    assert!(matches!(shop.wait("ring:4"), Err(failure) if matches!(*failure, PlanFailure::Panicked { .. })));
+    assert!(shop.wait("ring:4").is_ok());
+}
+
+#[test]
+fn a_bad_topology_is_refused_by_the_reader() {
+    let shop = Shop::open(|_| {});
+    assert!(
+        matches!(shop.wait("nonsense:4"), Err(failure) if matches!(*failure, PlanFailure::Planning(PlanError::Expression(_))))
+    );
+    assert_eq!(shop.synthesis_count(), 0);
+}
+
+#[test]
+fn a_stored_plan_does_not_wait_behind_a_synthesis() {
+    let (started, has_started) = mpsc::sync_channel(1);
+    let shop = Shop::open(move |stop| {
+        // The only planning thread is busy until nobody waits for it; `try_send` lets the first job through at once.
+        if started.try_send(()).is_err() {
+            while !stop.is_requested() {
+                thread::yield_now();
+            }
+        }
+    });
+    shop.wait("ring:4").unwrap();
+    let busy = shop.submit("ring:5");
+    assert_eq!(shop.wait("ring:4").unwrap().cache, Cache::Hit);
+    has_started.recv().unwrap();
+    drop(busy);
+    assert!(shop.wait("ring:6").is_ok(), "the last waiter's leaving freed the thread");
+}

@@ -1,0 +1,115 @@
+//! The port for operators: plain HTTP, with nothing on it that changes anything.
+//!
+//! `/healthz` says that the process answers, `/readyz` whether it takes work, `/metrics` what it has done, and
+//! `/debug/queue` what it is doing.
+
+mod queue_page;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time;
+
+use self::queue_page::QueuePage;
+use crate::drain::DrainHandle;
+use crate::listener::{self, Places};
+use crate::metrics::Metrics;
+use crate::ops::statistics::WeakStatistics;
+use crate::store::Upkeep;
+
+/// How often recorded times are folded into their buckets.
+const UPKEEP: Duration = Duration::from_secs(5);
+/// Longest time from a connection to the end of the headers on it, and to the end of the answer.
+const HEADERS_MAX: Duration = Duration::from_secs(5);
+const PAGE_MAX: Duration = Duration::from_secs(30);
+
+/// What the pages show.
+#[derive(Clone, Debug)]
+pub(crate) struct Pages {
+    pub(crate) drain: DrainHandle,
+    pub(crate) statistics: WeakStatistics,
+    pub(crate) metrics: Metrics,
+    pub(crate) upkeep: Upkeep,
+}
+
+/// Serves the pages for as long as the future lives.
+pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
+    let metrics = pages.metrics.clone();
+    let router = router(pages);
+    // It stays to the end of the process, and nobody has to be told.
+    let (_stop, stopped) = watch::channel(false);
+    let serving = listener::serve(listener, places, move |stream, _| show(stream, router.clone()), stopped);
+    tokio::pin!(serving);
+    let mut upkeep = time::interval(UPKEEP);
+    loop {
+        tokio::select! {
+            () = &mut serving => return,
+            _ = upkeep.tick() => metrics.upkeep(),
+        }
+    }
+}
+
+/// Answers one request: the next one comes over a connection of its own, so that none stays open for nothing.
+async fn show(stream: TcpStream, router: Router) {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_MAX).keep_alive(false);
+    let shown = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Ok(Err(error)) = time::timeout(PAGE_MAX, shown).await {
+        tracing::debug!(%error, "a connection of the port for operators broke");
+    }
+}
+
+fn router(pages: Pages) -> Router {
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readiness))
+        .route("/metrics", get(metrics))
+        .route("/debug/queue", get(queue))
+        .with_state(pages)
+}
+
+/// The store is open and the workers run before there is a port, so only a drain stands between a server and work, or a disk that takes
+/// nothing.
+async fn readiness(State(pages): State<Pages>) -> impl IntoResponse {
+    if pages.drain.is_draining() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned());
+    }
+    match pages.upkeep.trouble() {
+        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("the store cannot be written: {reason}\n")),
+        None => (StatusCode::OK, "ready\n".to_owned()),
+    }
+}
+
+async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
+    // Figures of the store may come from the disk.
+    let page = move || {
+        pages.statistics.upgrade()?.show(&pages.metrics);
+        Some(pages.metrics.render())
+    };
+    let text = spawn_blocking(page).await;
+    match text.ok().flatten() {
+        Some(text) => Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)),
+        None => Err(StatusCode::SERVICE_UNAVAILABLE),
+    }
+}
+
+async fn queue(State(pages): State<Pages>) -> impl IntoResponse {
+    // Many jobs are many locks.
+    let text =
+        spawn_blocking(move || serde_json::to_string_pretty(&QueuePage::of(&pages.statistics.upgrade()?.queue())).ok());
+    match text.await.ok().flatten() {
+        Some(text) => Ok(([(CONTENT_TYPE, "application/json")], text + "\n")),
+        None => Err(StatusCode::SERVICE_UNAVAILABLE),
+    }
+}

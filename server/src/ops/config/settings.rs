@@ -1,0 +1,431 @@
+//! The settings of a server process, and their layers: a file, below the environment, below flags.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use canopy_topology::TopologyLimits;
+use clap::builder::BoolishValueParser;
+use clap::{Args as _, FromArgMatches as _};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AdminListen, ConfigError, Exposure, JOB_MEMORY_BYTES_DEFAULT, Options, QUEUE_BYTES_DEFAULT, QUEUE_LENGTH_DEFAULT,
+    Tenure, Time, data_dir_default, worker_count_default,
+};
+use crate::jobs::refusals::RefusalOptions;
+use crate::ops::telemetry::{LogFormat, Telemetry};
+use crate::replan::ReplanOptions;
+use crate::store::{RecordOptions, StoreEngine};
+use crate::tenant::IsolatedTenant;
+
+/// One layer of settings; what it does not say is left to the layer below.
+///
+/// The names of the fields are the keys of the file; their documentation is the help of the flags and the comment in
+/// the printed configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// TCP address to listen on [default: 127.0.0.1:7423].
+    #[arg(long, env = "CANOPY_LISTEN", value_name = "IP:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// TCP address of /healthz, /readyz and /metrics, or `off` [default: loopback, the port after `listen`].
+    #[arg(long, env = "CANOPY_ADMIN_LISTEN", value_name = "IP:PORT")]
+    pub admin_listen: Option<AdminListen>,
+    /// Listen on addresses that other machines can reach, without authentication [default: false].
+    #[arg(long, env = "CANOPY_ALLOW_PUBLIC", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub allow_public: Option<bool>,
+    /// Directory of the store and the Unix socket [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy].
+    #[arg(long, env = "CANOPY_DATA_DIR", value_name = "DIR", global = true)]
+    pub data_dir: Option<PathBuf>,
+    /// What keeps the plans on the disk [default: sled].
+    #[arg(long, env = "CANOPY_STORE_ENGINE", value_name = "ENGINE", value_enum, global = true)]
+    pub store_engine: Option<StoreEngine>,
+    /// Most bytes of stored plans; above it those least worth are evicted [default: 4294967296].
+    #[arg(long, env = "CANOPY_STORE_BYTES", value_name = "BYTES")]
+    pub store_bytes: Option<u64>,
+    /// Threads that make plans [default: one per core].
+    #[arg(long, env = "CANOPY_WORKERS", value_name = "COUNT")]
+    pub workers: Option<NonZeroUsize>,
+    /// Most requests that wait; more are refused at once [default: 1024].
+    #[arg(long, env = "CANOPY_QUEUE_LENGTH", value_name = "COUNT")]
+    pub queue_length: Option<NonZeroUsize>,
+    /// Most bytes of requests and of the networks in them, held while they wait or run [default: 536870912].
+    #[arg(long, env = "CANOPY_QUEUE_BYTES", value_name = "BYTES")]
+    pub queue_bytes: Option<usize>,
+    /// Most bytes of memory for making plans, by estimates: larger jobs are refused, others wait for their turn [default: 8589934592].
+    #[arg(long, env = "CANOPY_JOB_MEMORY_BYTES", value_name = "BYTES")]
+    pub job_memory_bytes: Option<u64>,
+    /// Most nodes of a topology [default: 10000].
+    #[arg(long, env = "CANOPY_MAX_NODES", value_name = "COUNT")]
+    pub max_nodes: Option<usize>,
+    /// Most directed links of a topology [default: 1000000].
+    #[arg(long, env = "CANOPY_MAX_LINKS", value_name = "COUNT")]
+    pub max_links: Option<usize>,
+    /// Most bytes of a request [default: 67108864].
+    #[arg(long, env = "CANOPY_MAX_REQUEST_BYTES", value_name = "BYTES")]
+    pub max_request_bytes: Option<usize>,
+    /// Tenants, by the header `x-canopy-tenant`, whose plans nobody else gets; `*` for all that have a name [default: []].
+    #[arg(long, env = "CANOPY_ISOLATE_TENANTS", value_name = "TENANT,...", value_delimiter = ',')]
+    pub isolate_tenants: Option<Vec<IsolatedTenant>>,
+    /// How long a request that can have no plan is refused again without a search; 0s for not at all [default: 10m].
+    #[arg(long, env = "CANOPY_NEGATIVE_TTL", value_name = "TIME")]
+    pub negative_ttl: Option<Time>,
+    /// Most requests that are remembered so [default: 4096].
+    #[arg(long, env = "CANOPY_NEGATIVE_ENTRIES", value_name = "COUNT")]
+    pub negative_entries: Option<usize>,
+    /// Shortest time between two plans anew for one lease [default: 5s].
+    #[arg(long, env = "CANOPY_REPLAN_WINDOW", value_name = "TIME")]
+    pub replan_window: Option<Time>,
+    /// Most plans that are begun anew in a second [default: 100].
+    #[arg(long, env = "CANOPY_REPLANS_PER_SECOND", value_name = "COUNT")]
+    pub replans_per_second: Option<NonZeroUsize>,
+    /// How long an element that was cleared must be sound before it counts as such [default: 10s].
+    #[arg(long, env = "CANOPY_FAULT_DEBOUNCE", value_name = "TIME")]
+    pub fault_debounce: Option<Time>,
+    /// How long an element that comes and goes must be quiet before it counts as sound [default: 1m].
+    #[arg(long, env = "CANOPY_FAULT_HOLD_DOWN", value_name = "TIME")]
+    pub fault_hold_down: Option<Time>,
+    /// Make plans for single faults of what jobs run on while nothing else is to be done [default: true].
+    #[arg(long, env = "CANOPY_PLAN_AHEAD", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub plan_ahead: Option<bool>,
+    /// Most pinned plans without a lease of which that is done as well, those used most [default: 64].
+    #[arg(long, env = "CANOPY_PLAN_AHEAD_PINNED", value_name = "COUNT")]
+    pub plan_ahead_pinned: Option<usize>,
+    /// Deadline of calls that state none [default: 30s].
+    #[arg(long, env = "CANOPY_DEFAULT_DEADLINE", value_name = "TIME")]
+    pub default_deadline: Option<Time>,
+    /// Greatest deadline; longer ones are cut [default: 1h].
+    #[arg(long, env = "CANOPY_MAX_DEADLINE", value_name = "TIME")]
+    pub max_deadline: Option<Time>,
+    /// How long requests may go on after the server was asked to end [default: 25s].
+    #[arg(long, env = "CANOPY_DRAIN_TIMEOUT", value_name = "TIME")]
+    pub drain_timeout: Option<Time>,
+    /// Let programs on this host drain the server over TCP, too, not over the Unix socket alone [default: false].
+    #[arg(long, env = "CANOPY_ALLOW_LOOPBACK_DRAIN", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub allow_loopback_drain: Option<bool>,
+    /// What is logged: a level, or targets with levels [default: $RUST_LOG, else info].
+    #[arg(long, env = "CANOPY_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+    /// How log lines look; `auto` is text on a terminal and JSON elsewhere [default: auto].
+    #[arg(long, env = "CANOPY_LOG_FORMAT", value_name = "FORMAT", value_enum)]
+    pub log_format: Option<LogFormat>,
+    /// OpenTelemetry collector that is sent traces (OTLP over gRPC), such as http://127.0.0.1:4317 [default: none].
+    #[arg(long, env = "CANOPY_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+}
+
+/// Settings as flags and environment variables, and the file below them.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ServerFlags {
+    /// Configuration file (TOML); environment variables and flags override it.
+    #[arg(long, env = "CANOPY_CONFIG", value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+    /// What is said outside the file.
+    #[command(flatten)]
+    pub settings: Settings,
+}
+
+impl ServerFlags {
+    /// All layers but the defaults, merged.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds an unknown key or a bad value.
+    pub fn into_settings(self) -> Result<Settings, ConfigError> {
+        match &self.config {
+            Some(path) => Ok(self.settings.over(Settings::read(path)?)),
+            None => Ok(self.settings),
+        }
+    }
+
+    /// The options these flags stand for; fills in what depends on the machine.
+    ///
+    /// # Errors
+    /// As [`ServerFlags::into_settings`] and [`Settings::into_options`].
+    pub fn into_options(self) -> Result<Options, ConfigError> {
+        self.into_settings()?.into_options()
+    }
+}
+
+impl Settings {
+    /// What `CANOPY_*` variables say.
+    ///
+    /// # Errors
+    /// A variable whose value cannot be read.
+    pub fn from_environment() -> Result<Self, ConfigError> {
+        let command = Self::augment_args(clap::Command::new("canopy").no_binary_name(true));
+        // The parser speaks of flags, and only the variables behind them were used.
+        let names: Vec<(String, String)> = command
+            .get_arguments()
+            .filter_map(|flag| {
+                let variable = flag.get_env()?.to_str()?.to_owned();
+                Some((format!("'--{} <{}>'", flag.get_long()?, flag.get_value_names()?.first()?), variable))
+            })
+            .collect();
+        let refused = |error: clap::Error| {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let problem = names.iter().fold(line.to_owned(), |line, (flag, variable)| line.replace(flag, variable));
+            ConfigError::Environment { problem }
+        };
+        let matches = command.try_get_matches_from([] as [&str; 0]).map_err(&refused)?;
+        Self::from_arg_matches(&matches).map_err(refused)
+    }
+
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// It cannot be read, is no TOML, or holds an unknown key or a bad value.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = fs::read_to_string(path)
+            .map_err(|error| ConfigError::Unreadable { path: path.display().to_string(), kind: error.kind() })?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads the text of a configuration file; `path` is for messages only.
+    ///
+    /// # Errors
+    /// It is no TOML, or holds an unknown key or a bad value.
+    pub fn parse(text: &str, path: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+            let problem = error.message().split('\n').collect::<Vec<_>>().join(", ");
+            ConfigError::Malformed { path: path.to_owned(), line, problem }
+        })
+    }
+
+    /// The defaults that do not depend on the machine or on other settings.
+    pub fn defaults() -> Self {
+        let limits = TopologyLimits::STANDARD;
+        Self {
+            listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 7423))),
+            admin_listen: None,
+            allow_public: Some(false),
+            data_dir: None,
+            store_engine: Some(StoreEngine::Sled),
+            store_bytes: Some(RecordOptions::STANDARD.bytes_max),
+            workers: None,
+            queue_length: Some(QUEUE_LENGTH_DEFAULT),
+            queue_bytes: Some(QUEUE_BYTES_DEFAULT),
+            job_memory_bytes: Some(JOB_MEMORY_BYTES_DEFAULT),
+            max_nodes: Some(limits.nodes_max),
+            max_links: Some(limits.links_max),
+            max_request_bytes: Some(limits.bytes_max),
+            isolate_tenants: Some(Vec::new()),
+            negative_ttl: Some(Time(RefusalOptions::STANDARD.lifetime)),
+            negative_entries: Some(RefusalOptions::STANDARD.count_max),
+            replan_window: Some(Time(ReplanOptions::STANDARD.window)),
+            replans_per_second: Some(ReplanOptions::STANDARD.per_second),
+            fault_debounce: Some(Time(ReplanOptions::STANDARD.debounce)),
+            fault_hold_down: Some(Time(ReplanOptions::STANDARD.hold_down)),
+            plan_ahead: Some(ReplanOptions::STANDARD.plans_ahead),
+            plan_ahead_pinned: Some(ReplanOptions::STANDARD.pinned_ahead),
+            default_deadline: Some(Time(Duration::from_secs(30))),
+            max_deadline: Some(Time(Duration::from_secs(3600))),
+            drain_timeout: Some(Time(Duration::from_secs(25))),
+            allow_loopback_drain: Some(false),
+            log: None,
+            log_format: Some(LogFormat::Auto),
+            otlp_endpoint: None,
+        }
+    }
+
+    /// The same with every setting given that has a value; what is none is off.
+    ///
+    /// # Errors
+    /// No data directory is given and there is no home directory.
+    pub fn filled(self) -> Result<Self, ConfigError> {
+        let mut all = self.over(Self::defaults());
+        if all.data_dir.is_none() {
+            all.data_dir = Some(data_dir_default()?);
+        }
+        all.workers.get_or_insert_with(worker_count_default);
+        if let Some(listen) = all.listen {
+            // Where the system chooses one port it chooses the other, too: several servers may run on one machine.
+            let port = if listen.port() == 0 { 0 } else { listen.port().checked_add(1).unwrap_or(0) };
+            all.admin_listen.get_or_insert(AdminListen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+        }
+        all.log.get_or_insert_with(Telemetry::filter_default);
+        Ok(all)
+    }
+
+    /// What the settings say about the server.
+    ///
+    /// # Errors
+    /// No data directory is given and there is no home directory.
+    pub fn into_options(self) -> Result<Options, ConfigError> {
+        const GIVEN: &str = "every setting without a value has a default";
+        let all = self.filled()?;
+        Ok(Options {
+            listen: all.listen,
+            admin_listen: match all.admin_listen.expect(GIVEN) {
+                AdminListen::Off => None,
+                AdminListen::At(address) => Some(address),
+            },
+            exposure: if all.allow_public.expect(GIVEN) { Exposure::Public } else { Exposure::Loopback },
+            data_dir: all.data_dir.expect(GIVEN),
+            store_engine: all.store_engine.expect(GIVEN),
+            store_bytes_max: all.store_bytes.expect(GIVEN),
+            worker_count: all.workers.expect(GIVEN),
+            queue_length_max: all.queue_length.expect(GIVEN),
+            queue_bytes_max: all.queue_bytes.expect(GIVEN),
+            job_memory_bytes_max: all.job_memory_bytes.expect(GIVEN),
+            limits: TopologyLimits {
+                nodes_max: all.max_nodes.expect(GIVEN),
+                links_max: all.max_links.expect(GIVEN),
+                bytes_max: all.max_request_bytes.expect(GIVEN),
+            },
+            isolated_tenants: all.isolate_tenants.expect(GIVEN),
+            refusals: RefusalOptions {
+                count_max: all.negative_entries.expect(GIVEN),
+                lifetime: all.negative_ttl.expect(GIVEN).0,
+            },
+            replans: ReplanOptions {
+                window: all.replan_window.expect(GIVEN).0,
+                per_second: all.replans_per_second.expect(GIVEN),
+                debounce: all.fault_debounce.expect(GIVEN).0,
+                hold_down: all.fault_hold_down.expect(GIVEN).0,
+                plans_ahead: all.plan_ahead.expect(GIVEN),
+                pinned_ahead: all.plan_ahead_pinned.expect(GIVEN),
+            },
+            default_deadline: all.default_deadline.expect(GIVEN).0,
+            max_deadline: all.max_deadline.expect(GIVEN).0,
+            drain_timeout: all.drain_timeout.expect(GIVEN).0,
+            loopback_drain: all.allow_loopback_drain.expect(GIVEN),
+            tenure: Tenure::Standing,
+        })
+    }
+
+    /// What the settings say about logs and traces.
+    ///
+    /// # Errors
+    /// The filter or the endpoint cannot be read.
+    pub fn telemetry(&self) -> Result<Telemetry, ConfigError> {
+        let format = self.log_format.unwrap_or(LogFormat::Auto);
+        Ok(Telemetry::new(self.log.clone(), format, self.otlp_endpoint.clone())?)
+    }
+
+    /// This layer over another one.
+    fn over(self, below: Self) -> Self {
+        macro_rules! merge {
+            ($($key:ident),+ $(,)?) => {{
+                // Exhaustive: a key that is forgotten here does not compile.
+                let Self { $($key),+ } = self;
+                Self { $($key: $key.or(below.$key)),+ }
+            }};
+        }
+        merge!(
+            listen,
+            admin_listen,
+            allow_public,
+            data_dir,
+            store_engine,
+            store_bytes,
+            workers,
+            queue_length,
+            queue_bytes,
+            job_memory_bytes,
+            max_nodes,
+            max_links,
+            max_request_bytes,
+            isolate_tenants,
+            negative_ttl,
+            negative_entries,
+            replan_window,
+            replans_per_second,
+            fault_debounce,
+            fault_hold_down,
+            plan_ahead,
+            plan_ahead_pinned,
+            default_deadline,
+            max_deadline,
+            drain_timeout,
+            allow_loopback_drain,
+            log,
+            log_format,
+            otlp_endpoint,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        server: ServerFlags,
+    }
+
+    fn flags(arguments: &[&str]) -> ServerFlags {
+        Arguments::try_parse_from([&["canopyd"], arguments].concat()).unwrap().server
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_the_file_over_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("canopyd.toml");
+        fs::write(&file, "listen = \"127.0.0.1:1\"\nqueue_length = 5\ndrain_timeout = \"3s\"\n").unwrap();
+        let file = file.to_str().unwrap();
+        let options = flags(&["--config", file, "--queue-length", "6"]).into_options().unwrap();
+        assert_eq!(options.queue_length_max.get(), 6);
+        assert_eq!(options.drain_timeout, Duration::from_secs(3));
+        assert_eq!(options.listen, Some("127.0.0.1:1".parse().unwrap()));
+        assert_eq!(options.admin_listen, Some("127.0.0.1:2".parse().unwrap()));
+        assert_eq!(options.max_deadline, Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_name_its_line_and_the_known_ones() {
+        let error = Settings::parse("listen = \"127.0.0.1:1\"\nqueue_lenght = 5\n", "c.toml").unwrap_err();
+        let text = error.to_string();
+        for part in ["c.toml, line 2", "queue_lenght", "`queue_length`", "`otlp_endpoint`"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn bad_values_are_refused_where_they_stand() {
+        for (line, words) in [
+            ("drain_timeout = \"soon\"", "is not a duration"),
+            ("drain_timeout = 5", "string"),
+            ("workers = 0", "nonzero"),
+            ("workers = -1", "nonzero"),
+            ("listen = \"somewhere\"", "socket address"),
+            ("log_format = \"xml\"", "json"),
+            ("workers = 1\nworkers = 2", "duplicate"),
+            ("[server]", "unknown field"),
+            ("= 1", ""),
+        ] {
+            let error = Settings::parse(line, "c.toml").unwrap_err().to_string();
+            assert!(error.contains("c.toml, line ") && error.contains(words), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_switch_needs_no_value_and_takes_one() {
+        for (arguments, expected) in [
+            (&[] as &[&str], Exposure::Loopback),
+            (&["--allow-public"], Exposure::Public),
+            (&["--allow-public=false"], Exposure::Loopback),
+        ] {
+            assert_eq!(flags(arguments).into_options().unwrap().exposure, expected, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn where_the_system_chooses_one_port_it_chooses_both() {
+        let options = flags(&["--listen", "127.0.0.1:0"]).into_options().unwrap();
+        assert_eq!(options.admin_listen, Some("127.0.0.1:0".parse().unwrap()));
+        assert_eq!(flags(&["--admin-listen", "off"]).into_options().unwrap().admin_listen, None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Figures that the parts of a server keep anyway, for those who look at it from outside.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use metrics::SharedString;
+
+use crate::clock;
+use crate::jobs::queue::QueueCounts;
+use crate::jobs::workers::Workshop;
+use crate::metrics::Metrics;
+
+/// Counts of what a server has done since its start.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    workshop: Arc<Workshop>,
+}
+
+impl Statistics {
+    pub(crate) fn of(workshop: &Arc<Workshop>) -> Self {
+        Self { workshop: Arc::clone(workshop) }
+    }
+
+    /// Syntheses that were started.
+    pub fn synthesis_count(&self) -> u64 {
+        self.workshop.synthesis_count.load(Ordering::Relaxed)
+    }
+
+    /// Damaged records that were met and put into quarantine.
+    pub fn corruption_count(&self) -> u64 {
+        self.workshop.records.corruption_count()
+    }
+
+    /// Requests that wait.
+    pub fn waiting_count(&self) -> usize {
+        self.workshop.queue.waiting()
+    }
+}
+
+/// The same without a hold on the server: who only looks must not keep the store open.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakStatistics(Weak<Workshop>);
+
+impl WeakStatistics {
+    pub(crate) fn upgrade(&self) -> Option<Statistics> {
+        self.0.upgrade().map(|workshop| Statistics { workshop })
+    }
+}
+
+/// The figures that are asked for when the metrics are shown.
+impl Statistics {
+    pub(crate) fn downgrade(&self) -> WeakStatistics {
+        WeakStatistics(Arc::downgrade(&self.workshop))
+    }
+
+    /// What runs and what waits.
+    pub(crate) fn queue(&self) -> QueueCounts {
+        self.workshop.queue.counts()
+    }
+
+    /// Has the metrics show the figures of now.
+    pub(crate) fn show(&self, metrics: &Metrics) {
+        for (priority, waiting, planning) in self.workshop.queue.loads() {
+            let label = [("priority", priority.name().into())];
+            metrics.set("canopy_synthesis_queue_depth", &label, waiting as f64);
+            metrics.set("canopy_synthesis_running", &label, planning as f64);
+        }
+        metrics.count_is("canopy_clock_jumps_total", &[], clock::jump_count());
+        metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
+        const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
+        const MEMORY: &[(&str, SharedString)] = &[("tier", SharedString::const_str("memory"))];
+        let refusals = self.workshop.refusals.counts();
+        metrics.set("canopy_negative_cache_entries", &[], refusals.kept as f64);
+        metrics.count_is("canopy_negative_cache_hits_total", &[], refusals.served);
+        let records = &self.workshop.records;
+        let memory = records.memory_usage();
+        metrics.count_is("canopy_cache_evictions_total", DISK, records.eviction_count());
+        metrics.count_is("canopy_cache_evictions_total", MEMORY, memory.evictions);
+        metrics.set("canopy_cache_entries", MEMORY, memory.records as f64);
+        metrics.set("canopy_cache_bytes", MEMORY, memory.bytes as f64);
+        metrics.set("canopy_cache_capacity_bytes", MEMORY, memory.bytes_max as f64);
+        // A store that fails shows its last figures; its operations count as errors.
+        if let Ok(usage) = records.usage() {
+            metrics.set("canopy_cache_entries", DISK, usage.records as f64);
+            metrics.set("canopy_cache_bytes", DISK, usage.bytes as f64);
+            metrics.set("canopy_cache_capacity_bytes", DISK, usage.bytes_max as f64);
+            metrics.set("canopy_cache_pinned_entries", DISK, usage.pinned as f64);
+        }
+        if let Ok((schedules, bytes)) = self.workshop.planner.kept() {
+            metrics.set("canopy_cache_schedules", &[], schedules as f64);
+            metrics.set("canopy_cache_schedule_bytes", &[], bytes as f64);
+        }
+    }
+}

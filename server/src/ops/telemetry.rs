@@ -1,0 +1,207 @@
+//! Logs of the server process, on standard error, and its traces.
+//!
+//! Logs are for people on a terminal, else one JSON object per line. Traces go to a collector if there is one; spans
+//! have a target of their own, so that without a collector they cost no more than the question whether to make them.
+
+mod lines;
+mod outlet;
+mod text;
+
+use std::env;
+use std::io::{self, IsTerminal as _};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::WithExportConfig as _;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use serde::{Deserialize, Serialize};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
+
+use self::lines::JsonLines;
+use self::outlet::Outlet;
+use self::text::TextFields;
+use crate::trace::TRACE;
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Text on a terminal, else JSON.
+    Auto,
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// Why nothing can be logged or traced as it is stated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum TelemetryError {
+    #[error("the log filter `{filter}` cannot be read: {problem}; use a level, such as info, or targets with levels")]
+    LogFilter { filter: String, problem: String },
+    #[error("`{endpoint}` is no endpoint for traces; use http://HOST:PORT, without TLS")]
+    TraceEndpoint { endpoint: String },
+}
+
+/// What is logged and traced, and where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Telemetry {
+    filter: String,
+    format: LogFormat,
+    otlp_endpoint: Option<String>,
+}
+
+/// Logs and traces of a process while it lives.
+#[derive(Debug)]
+pub(crate) struct Telescope {
+    traces: Option<SdkTracerProvider>,
+    filter: LogFilter,
+}
+
+/// The filter of a process's log, to be changed while it runs; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct LogFilter(reload::Handle<EnvFilter, Registry>);
+
+impl LogFilter {
+    /// Puts another filter in place. False: the process logs by other means, and nothing has changed.
+    pub(crate) fn change(&self, telemetry: &Telemetry) -> bool {
+        self.0.reload(EnvFilter::new(&telemetry.filter)).is_ok()
+    }
+}
+
+impl Telemetry {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The filter or the endpoint cannot be read.
+    pub fn new(
+        filter: Option<String>,
+        format: LogFormat,
+        otlp_endpoint: Option<String>,
+    ) -> Result<Self, TelemetryError> {
+        let filter = filter.unwrap_or_else(Self::filter_default);
+        if let Err(error) = EnvFilter::try_new(&filter) {
+            return Err(TelemetryError::LogFilter { filter, problem: error.to_string() });
+        }
+        if let Some(endpoint) = &otlp_endpoint {
+            let uri = endpoint.parse::<tonic::transport::Uri>().ok();
+            if uri.is_none_or(|uri| uri.scheme_str() != Some("http") || uri.authority().is_none()) {
+                return Err(TelemetryError::TraceEndpoint { endpoint: endpoint.clone() });
+            }
+        }
+        Ok(Self { filter, format, otlp_endpoint })
+    }
+
+    /// `RUST_LOG` if it says something, else `info`.
+    pub(crate) fn filter_default() -> String {
+        env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty()).unwrap_or_else(|| "info".to_owned())
+    }
+
+    /// Starts logs and traces, from within a runtime. A second start in one process changes nothing.
+    pub(crate) fn start(&self) -> Telescope {
+        let json = match self.format {
+            LogFormat::Auto => !io::stderr().is_terminal(),
+            LogFormat::Json => true,
+            LogFormat::Text => false,
+        };
+        let (filter, handle) = reload::Layer::new(EnvFilter::new(&self.filter));
+        let as_json = || fmt::layer().event_format(JsonLines).with_ansi(false);
+        let as_text = || fmt::layer().fmt_fields(TextFields).with_ansi(io::stderr().is_terminal());
+        let lines = match (outlet(json), json) {
+            (Some(outlet), true) => as_json().with_writer(outlet).boxed(),
+            (Some(outlet), false) => as_text().with_writer(outlet).boxed(),
+            // Better with a log that may hold up the process than without one.
+            (None, true) => as_json().with_writer(io::stderr).boxed(),
+            (None, false) => as_text().with_writer(io::stderr).boxed(),
+        };
+        let logs = Registry::default().with(lines.with_filter(filter));
+        let (traces, problem) = match self.otlp_endpoint.as_deref().map(provider) {
+            None => (None, None),
+            Some(Ok(traces)) => (Some(traces), None),
+            Some(Err(error)) => (None, Some(error)),
+        };
+        let spans = traces.as_ref().map(|traces| {
+            let only_requests = Targets::new().with_target(TRACE, LevelFilter::DEBUG);
+            tracing_opentelemetry::layer().with_tracer(traces.tracer("canopyd")).with_filter(only_requests)
+        });
+        let _already_started = logs.with(spans).try_init();
+        if let Some(error) = problem {
+            tracing::error!(%error, "traces cannot be sent; going on without");
+        }
+        Telescope { traces, filter: LogFilter(handle) }
+    }
+}
+
+impl Telescope {
+    /// The filter of the log.
+    pub(crate) fn filter(&self) -> LogFilter {
+        self.filter.clone()
+    }
+
+    /// Sends what has not been sent. Blocks for some seconds at most.
+    pub(crate) fn finish(self) {
+        if let Some(traces) = self.traces
+            && let Err(error) = traces.shutdown()
+        {
+            tracing::warn!(%error, "the last traces were not sent");
+        }
+    }
+}
+
+/// The way of all log lines of the process to standard error; none where the system has no thread for it.
+fn outlet(json: bool) -> Option<Outlet> {
+    OUTLET.get_or_init(|| Outlet::start(io::stderr(), if json { lines::dropped } else { dropped }).ok()).clone()
+}
+
+static OUTLET: OnceLock<Option<Outlet>> = OnceLock::new();
+
+/// Says in words that lines of the log were dropped.
+fn dropped(count: u64) -> String {
+    format!("WARN {count} lines of the log were dropped: its reader did not keep up\n")
+}
+
+/// Waits for the last lines of the log to leave the process, which ends next. Blocks for half a second at most, where
+/// nobody reads them.
+pub fn flush_log() {
+    if let Some(Some(outlet)) = OUTLET.get() {
+        outlet.flush(Duration::from_millis(500));
+    }
+}
+
+/// Sends spans to a collector in batches, from a thread of its own. The collector need not be there yet.
+fn provider(endpoint: &str) -> Result<SdkTracerProvider, opentelemetry_otlp::ExporterBuildError> {
+    let exporter = opentelemetry_otlp::SpanExporter::builder().with_tonic().with_endpoint(endpoint).build()?;
+    let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    let resource = Resource::builder().with_service_name("canopyd").with_attribute(version).build();
+    Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
+}
+
+/// Starts logging as without any configuration.
+pub(crate) fn start_logging() {
+    let usual = Telemetry { filter: Telemetry::filter_default(), format: LogFormat::Auto, otlp_endpoint: None };
+    usual.start().finish();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        let telemetry = |filter: &str, endpoint: &str| {
+            Telemetry::new(Some(filter.to_owned()), LogFormat::Auto, Some(endpoint.to_owned()))
+        };
+        assert!(telemetry("info,canopy_server=debug", "http://127.0.0.1:4317").is_ok());
+        assert!(matches!(telemetry("a=b=c", "http://x:1"), Err(TelemetryError::LogFilter { .. })));
+        for endpoint in ["", "127.0.0.1:4317", "https://x:4317", "http://", "grpc://x:1"] {
+            assert!(matches!(telemetry("info", endpoint), Err(TelemetryError::TraceEndpoint { .. })), "{endpoint}");
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! What became of leases, in order, for those who watch: on the disk before anybody is told.
+//!
+//! An event is the truth about its lease: what a lease itself says of its plans is written after it, and made to agree with it
+//! at the next start.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use canopy_planner::{PlanKey, chain};
+use canopy_wire::timestamp;
+use tokio::sync::watch;
+
+use super::event::Event;
+use crate::clock;
+use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
+
+/// Where it is written which log this is, and how far it has come: behind every event.
+const HEAD: PlanKey = PlanKey::from_bytes([0xff; 32]);
+
+/// Most logs that one knows to go on from.
+const EARLIER_MAX: usize = 16;
+
+/// How much is kept, and where the time comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventOptions {
+    /// Most events; beyond, the oldest go.
+    pub(crate) count_max: usize,
+    /// Age at which they go, in milliseconds.
+    pub(crate) age_max_ms: u64,
+    /// Milliseconds, by a clock that nobody sets.
+    pub(crate) now_ms: fn() -> u64,
+}
+
+impl EventOptions {
+    /// 10,000 events of a day, by the clock that nobody sets.
+    pub(crate) const STANDARD: Self = Self { count_max: 10_000, age_max_ms: 24 * 3_600_000, now_ms: clock::steady_ms };
+}
+
+/// An event as it is kept.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct KeptEvent {
+    /// As it is sent.
+    #[prost(message, required, tag = "1")]
+    pub(crate) event: Event,
+    /// What its plan avoids, see [`Avoided`](super::leases::Avoided).
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) avoided: Vec<u8>,
+    /// Its time in milliseconds, by the clock of the log.
+    #[prost(uint64, tag = "3")]
+    pub(crate) unix_ms: u64,
+    /// The tenant of its lease; empty: everybody's.
+    #[prost(string, tag = "4")]
+    pub(crate) tenant: String,
+}
+
+impl KeptEvent {
+    /// Its place in the log.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.event.sequence
+    }
+}
+
+impl Stored for KeptEvent {
+    fn decode(key: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
+        let event = decode_message(&record)?;
+        if PlanKey::numbered(Self::sequence(&event)) == *key { Ok(event) } else { Err(DamagedRecord::Payload) }
+    }
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Head {
+    /// Tells this log from one of another data directory.
+    #[prost(uint64, tag = "1")]
+    epoch: u64,
+    /// The last event there was.
+    #[prost(uint64, tag = "2")]
+    last: u64,
+    /// The logs that this one goes on from, the latest last.
+    #[prost(message, repeated, tag = "3")]
+    earlier: Vec<Earlier>,
+}
+
+/// A log of which this one was a copy once.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct Earlier {
+    #[prost(uint64, tag = "1")]
+    epoch: u64,
+    /// The last event that both have.
+    #[prost(uint64, tag = "2")]
+    until: u64,
+}
+
+impl Head {
+    /// None if there is none; a damaged one is made anew when the log is opened.
+    fn read(store: &dyn Store) -> Result<Option<Self>, StoreError> {
+        Ok(store.get(&HEAD)?.and_then(|record| decode_message(&record).ok()))
+    }
+
+    /// Whether this log has had the event that a log of this epoch had under this number.
+    fn has(&self, epoch: u64, sequence: u64) -> bool {
+        let earlier = self.earlier.iter().any(|earlier| earlier.epoch == epoch && sequence <= earlier.until);
+        earlier || (epoch == self.epoch && sequence <= self.last)
+    }
+}
+
+/// The log. Clones share it.
+#[derive(Clone)]
+pub(crate) struct EventLog {
+    shared: Arc<Shared>,
+}
+
+/// An event that is to be told of.
+pub(crate) struct Draft {
+    /// Makes it when it is its turn; none: there is nothing to tell any more.
+    pub(crate) make: Box<dyn FnOnce() -> Option<KeptEvent> + Send>,
+    /// Is called with it once it is on the disk, before anybody is told and before the next one is made.
+    pub(crate) follow: Box<dyn FnOnce(&KeptEvent) + Send>,
+}
+
+/// Whether an event was there to be told of, or why it could not be written.
+type Told = Result<bool, Arc<StoreError>>;
+
+/// A draft that waits for its turn.
+struct Waiting {
+    draft: Draft,
+    told: Arc<OnceLock<Told>>,
+}
+
+struct Shared {
+    space: SpaceOf<KeptEvent>,
+    options: EventOptions,
+    log: Mutex<Log>,
+    waiting: Mutex<Vec<Waiting>>,
+    /// Held by who writes; taken before `log` and `waiting`.
+    writing: Mutex<()>,
+    /// The last event that is on the disk.
+    latest: watch::Sender<u64>,
+}
+
+struct Log {
+    head: Head,
+    /// In order, without gaps.
+    events: VecDeque<Arc<KeptEvent>>,
+}
+
+/// A token that is none of this log, or whose successors are kept no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the resume token is none of this server, or events after it are kept no more; list the leases and watch from now on"
+)]
+pub(crate) struct Expired;
+
+impl fmt::Debug for EventLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLog").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl EventLog {
+    /// Reads what is kept. An event that cannot be read ends what can be resumed from before it.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn open(store: Arc<dyn Store>, options: EventOptions) -> Result<Self, StoreError> {
+        let space = SpaceOf::<KeptEvent>::new(store);
+        let (mut events, mut unreadable) = (VecDeque::<Arc<KeptEvent>>::new(), Vec::new());
+        for entry in space.all() {
+            match entry? {
+                (HEAD, _) => {}
+                (_, Some(event)) => {
+                    let follows = events.back().is_none_or(|last| last.sequence() + 1 == event.sequence());
+                    if !follows {
+                        unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
+                    }
+                    events.push_back(Arc::new(event));
+                }
+                (key, None) => unreadable.push(key),
+            }
+        }
+        let head = Head::read(&*space)?;
+        let last = events.back().map_or(0, |event| event.sequence());
+        if head.as_ref().is_some_and(|head: &Head| head.last > last) {
+            // The last ones are missing: what comes next would not follow.
+            unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
+        }
+        if !unreadable.is_empty() {
+            tracing::error!(
+                count = unreadable.len(),
+                "events that cannot be read, or that such ones follow, are dropped; who watches lists the leases anew"
+            );
+            space.remove(&unreadable)?;
+        }
+        // Without a head it is a new log: tokens of whatever was here before mean nothing in it.
+        let head = head.unwrap_or_else(|| Head { epoch: (options.now_ms)(), ..Head::default() });
+        let head = Head { last: head.last.max(last), ..head };
+        space.put_all(&[(HEAD, encode_message(&head))])?;
+        let latest = watch::Sender::new(head.last);
+        Ok(Self {
+            shared: Arc::new(Shared {
+                space,
+                options,
+                log: Mutex::new(Log { head, events }),
+                waiting: Mutex::default(),
+                writing: Mutex::new(()),
+                latest,
+            }),
+        })
+    }
+
+    /// Keeps an event, and tells those who watch once it survives a crash. True: there was one. Those that wait for the disk are
+    /// written together.
+    ///
+    /// # Errors
+    /// The engine failed; nobody is told.
+    pub(crate) fn append(&self, draft: Draft) -> Told {
+        let told = Arc::new(OnceLock::new());
+        self.waiting().push(Waiting { draft, told: Arc::clone(&told) });
+        let _turn = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = told.get() {
+            return told.clone();
+        }
+        let waiting = std::mem::take(&mut *self.waiting());
+        let (mut made, mut follow) = (Vec::new(), Vec::new());
+        for Waiting { draft, told } in waiting {
+            match (draft.make)() {
+                Some(event) => {
+                    made.push(event);
+                    follow.push((draft.follow, told));
+                }
+                None => told.set(Ok(false)).expect("it is set in one turn"),
+            }
+        }
+        let kept = self.keep(made, |kept| {
+            for (event, (follow, told)) in kept.iter().zip(std::mem::take(&mut follow)) {
+                follow(event);
+                told.set(Ok(true)).expect("it is set in one turn");
+            }
+        });
+        if let Err(error) = kept {
+            let error = Arc::new(error);
+            follow.into_iter().for_each(|(_, told)| told.set(Err(Arc::clone(&error))).expect("it is set in one turn"));
+        }
+        told.get().cloned().unwrap_or(Ok(false))
+    }
+
+    /// Writes events, has them followed, and tells of them. Numbers and dates them. In turn.
+    fn keep(&self, new: Vec<KeptEvent>, follow: impl FnOnce(&[Arc<KeptEvent>])) -> Result<(), StoreError> {
+        if new.is_empty() {
+            return Ok(());
+        }
+        let EventOptions { count_max, age_max_ms, now_ms } = self.shared.options;
+        let now = now_ms();
+        // Who reads the log need not wait for the disk.
+        let mut head = self.lock().head.clone();
+        let (mut kept, mut records) = (Vec::new(), Vec::new());
+        for mut event in new {
+            head.last += 1;
+            event.unix_ms = now;
+            event.event.sequence = head.last;
+            event.event.resume_token = token(head.epoch, head.last);
+            event.event.time = Some(timestamp(clock::shown_ms(now)));
+            records.push((PlanKey::numbered(head.last), encode_message(&event)));
+            kept.push(Arc::new(event));
+        }
+        records.push((HEAD, encode_message(&head)));
+        self.shared.space.put_all(&records)?;
+        follow(&kept);
+        let last = head.last;
+        let mut log = self.lock();
+        log.head = head;
+        log.events.extend(kept);
+        let outdated = now.saturating_sub(age_max_ms);
+        let mut gone = Vec::new();
+        while log.events.len() > count_max || log.events.front().is_some_and(|oldest| oldest.unix_ms < outdated) {
+            gone.extend(log.events.pop_front().map(|oldest| PlanKey::numbered(oldest.sequence())));
+        }
+        drop(log);
+        self.shared.latest.send_replace(last);
+        if !gone.is_empty()
+            && let Err(error) = self.shared.space.remove(&gone)
+        {
+            // The new ones are told of all the same. The old ones are read at the next start, and go after that.
+            tracing::error!(error = chain(&error), count = gone.len(), "old events could not be removed");
+        }
+        Ok(())
+    }
+
+    /// Has a log that nobody has open go on under another name, as it was brought here from elsewhere: what follows there is unknown
+    /// here, and the other way round. Tokens up to now hold in both.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn part_ways(store: &dyn Store, now_ms: u64) -> Result<(), StoreError> {
+        let Some(mut head) = Head::read(store)? else { return Ok(()) };
+        head.earlier.push(Earlier { epoch: head.epoch, until: head.last });
+        let too_many = head.earlier.len().saturating_sub(EARLIER_MAX);
+        head.earlier.drain(..too_many);
+        head.epoch = now_ms.max(head.epoch.saturating_add(1));
+        store.put_all(&[(HEAD, encode_message(&head))])
+    }
+
+    /// Is told of every event.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.shared.latest.subscribe()
+    }
+
+    /// The number of the event with this token, the last one for none.
+    ///
+    /// # Errors
+    /// Events after it are not there any more.
+    pub(crate) fn position(&self, resume_token: &str) -> Result<u64, Expired> {
+        let log = self.lock();
+        if resume_token.is_empty() {
+            return Ok(log.head.last);
+        }
+        let (epoch, sequence) = resume_token.split_once('-').ok_or(Expired)?;
+        let number = |digits: &str| u64::from_str_radix(digits, 16).map_err(|_| Expired);
+        let (epoch, sequence) = (number(epoch)?, number(sequence)?);
+        let oldest = log.events.front().map_or(log.head.last + 1, |event| event.sequence());
+        let known = log.head.has(epoch, sequence) && sequence.saturating_add(1) >= oldest;
+        if known && token(epoch, sequence) == resume_token { Ok(sequence) } else { Err(Expired) }
+    }
+
+    /// The token of an event.
+    pub(crate) fn token(&self, sequence: u64) -> String {
+        token(self.lock().head.epoch, sequence)
+    }
+
+    /// At most `limit` events after the one of this number, in order.
+    ///
+    /// # Errors
+    /// Some of them are not there any more.
+    pub(crate) fn after(&self, sequence: u64, limit: usize) -> Result<Vec<Arc<KeptEvent>>, Expired> {
+        let log = self.lock();
+        let Some(oldest) = log.events.front().map(|event| event.sequence()) else {
+            return if sequence >= log.head.last { Ok(Vec::new()) } else { Err(Expired) };
+        };
+        let skipped = (sequence + 1).checked_sub(oldest).ok_or(Expired)?;
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        Ok(log.events.iter().skip(skipped).take(limit).map(Arc::clone).collect())
+    }
+
+    /// All that are kept, in order.
+    pub(crate) fn all(&self) -> Vec<Arc<KeptEvent>> {
+        self.lock().events.iter().map(Arc::clone).collect()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn token(epoch: u64, sequence: u64) -> String {
+    format!("{epoch:016x}-{sequence:016x}")
+}
+
+#[cfg(test)]
+mod tests;

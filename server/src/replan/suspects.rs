@@ -1,0 +1,52 @@
+//! Whose faults may matter to a plan, told without looking at its links.
+
+use std::collections::HashSet;
+
+use canopy_planner::PlanKey;
+
+use super::bases::Base;
+use super::placed::Placed;
+use super::scope::Scope;
+
+/// Whose faults may matter: machines by the first part of their names, topologies and placements.
+#[derive(Debug, Default)]
+pub(super) struct Suspects {
+    pub(super) machines: HashSet<String>,
+    placements: HashSet<PlanKey>,
+    topologies: HashSet<PlanKey>,
+}
+
+impl Suspects {
+    /// Those of some scopes.
+    pub(super) fn of<'a>(scopes: impl IntoIterator<Item = &'a Scope>) -> Self {
+        let mut suspects = Self::default();
+        for scope in scopes {
+            match scope {
+                Scope::Topology(base) => {
+                    suspects.topologies.insert(*base);
+                }
+                Scope::Placement { placement, .. } => {
+                    suspects.placements.insert(*placement);
+                }
+                Scope::Host(name) => {
+                    suspects.machines.insert(short(name).to_owned());
+                }
+            }
+        }
+        suspects
+    }
+
+    /// Whether they may matter to a plan; false: they do not. O(machines).
+    pub(super) fn may_concern(&self, key: &PlanKey, base: &Base, placed: Option<&Placed>) -> bool {
+        let is_suspect = |name: &str| self.machines.contains(short(name));
+        self.topologies.contains(key)
+            || base.devices().is_some_and(|devices| devices.machines().any(is_suspect))
+            || placed
+                .is_some_and(|placed| self.placements.contains(placed.digest()) || placed.machines().any(is_suspect))
+    }
+}
+
+/// The part of a name that all names of the machine have.
+fn short(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}

@@ -1,0 +1,367 @@
+//! Archives on their way out of the store and into it.
+//!
+//! An archive that comes in is kept in a file without a name until its last byte is there, then verified, then judged,
+//! and only then taken: nothing of a damaged one is ever stored.
+
+mod incoming;
+mod outgoing;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufReader, Seek as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use canopy_planner::PlanKey;
+use canopy_proto::v1::{
+    ArchiveContents, ExportPlansEvent, ExportPlansRequest, ImportPlansReply, ImportPlansRequest, SkippedPlan,
+};
+use canopy_topology::TopologyLimits;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::spawn_blocking;
+use tonic::{Request, Status, Streaming};
+
+use self::incoming::{Incoming, Refused};
+use self::outgoing::PieceWriter;
+use super::EventStream;
+use super::desk::{Desk, log, read_answer};
+use super::plan_summaries::{chosen, for_each};
+use super::planner::STREAM_BUFFER;
+use crate::clock;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::jobs::planner::Planner;
+use crate::ops::config::Options;
+use crate::rpc::judge::{Verdict, judge_plan, judge_request};
+use crate::rpc::status::call_status;
+use crate::store::receipts::{Claim, Open, Repeatable};
+use crate::store::topologies::{Shelf, id_of, judge_topology};
+use crate::store::{ArchiveWriter, ArchivedRecord, PlanSummary, Records, Space, Store, StoreError, read_archive};
+use crate::tasks;
+use crate::tenant::Viewer;
+
+/// Exports at once; the others wait.
+const EXPORTS_AT_ONCE: usize = 2;
+/// Most plans of which it is told why they were skipped.
+const SKIPPED_TOLD_MAX: usize = 100;
+/// Room in an archive for topologies and what stands beside the records.
+const SLACK_BYTES: u64 = 2 << 30;
+
+/// Writes and reads archives for calls.
+#[derive(Clone)]
+pub(crate) struct Archives {
+    desk: Desk,
+    shelf: Shelf,
+    /// The space of plans below the records, which archives take as they are.
+    plans: PlanSpace,
+    /// Where an archive that comes in is kept.
+    directory: PathBuf,
+    limits: TopologyLimits,
+    /// Makes the keys of plans that come in.
+    planner: Arc<dyn Planner>,
+    plan_bytes_max: u64,
+    exports: Arc<Semaphore>,
+    /// One at a time: two could each fit, and together not.
+    imports: Arc<Semaphore>,
+}
+
+/// The space of plans.
+#[derive(Clone)]
+pub(crate) struct PlanSpace(pub(crate) Arc<dyn Store>);
+
+impl std::fmt::Debug for PlanSpace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PlanSpace")
+    }
+}
+
+impl std::fmt::Debug for Archives {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archives").field("desk", &self.desk).finish_non_exhaustive()
+    }
+}
+
+impl Archives {
+    pub(crate) fn new(
+        desk: Desk,
+        shelf: Shelf,
+        plans: PlanSpace,
+        (planner, options): (&Arc<dyn Planner>, &Options),
+    ) -> Self {
+        Self {
+            desk,
+            shelf,
+            plans,
+            directory: options.data_dir.clone(),
+            limits: options.limits,
+            planner: Arc::clone(planner),
+            plan_bytes_max: options.store_bytes_max,
+            exports: Arc::new(Semaphore::new(EXPORTS_AT_ONCE)),
+            imports: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// Sends an archive of the plans that the filter wants, and of all topologies.
+    pub(super) async fn export(
+        &self,
+        request: Request<ExportPlansRequest>,
+    ) -> Result<EventStream<ExportPlansEvent>, Status> {
+        let (headers, _, ExportPlansRequest { filter }) = request.into_parts();
+        let permit = Arc::clone(&self.exports).acquire_owned().await.map_err(|error| broken(&error))?;
+        let shelf = self.shelf.clone();
+        let viewer = Viewer::of(&headers);
+        let contents = self.desk.run("ExportPlans", &headers, move |records| {
+            let (keys, mut contents) = chosen(records, &viewer?, &filter)?;
+            let kept = shelf.usage()?;
+            contents.topologies = kept.count as u64;
+            contents.record_bytes += kept.bytes;
+            Ok((keys, contents))
+        });
+        let (keys, contents) = contents.await?;
+        let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
+        let (records, shelf, plans) = (self.desk.records().clone(), self.shelf.clone(), self.plans.clone());
+        let write = move || {
+            let _one_of_few = permit;
+            write(&records, &shelf, plans.0.as_ref(), &keys, contents, PieceWriter::new(sender));
+        };
+        let task = tasks::spawn("export-plans", async {
+            // A panic is the writer's: the stream ends without an end, which its reader notices.
+            let _ended = spawn_blocking(write).await;
+        });
+        Ok(EventStream::new(receiver, task))
+    }
+
+    /// Takes an archive whole, or not at all.
+    pub(super) async fn import(
+        &self,
+        request: Request<Streaming<ImportPlansRequest>>,
+    ) -> Result<ImportPlansReply, Status> {
+        let arrived = clock::now();
+        let (headers, _, stream) = request.into_parts();
+        let taken = self.take(Viewer::of(&headers), stream).await;
+        match taken {
+            Ok(reply) => {
+                log("ImportPlans", arrived, None);
+                Ok(reply)
+            }
+            Err(Refused::Call(failure)) => {
+                log("ImportPlans", arrived, Some(&failure));
+                Err(call_status(&failure))
+            }
+            // Whoever refused it on the way has said why, and so does the line of the call.
+            Err(Refused::Transport(status)) => Err(status),
+        }
+    }
+
+    async fn take(
+        &self,
+        viewer: Result<Viewer, PlanFailure>,
+        stream: Streaming<ImportPlansRequest>,
+    ) -> Result<ImportPlansReply, Refused> {
+        let viewer = viewer?;
+        let _one_at_a_time = self.imports.acquire().await.map_err(|error| lost(&error))?;
+        let limit = self.plan_bytes_max.saturating_add(SLACK_BYTES);
+        let Incoming { file, request_id, digest } = incoming::receive(stream, &self.directory, limit).await?;
+        let request = Repeatable::with_digest(&viewer.method("ImportPlans"), &request_id, &digest)?;
+        let this = self.clone();
+        // It goes on when its caller has left: half an import would be worse.
+        let done = spawn_blocking(move || {
+            let open: Option<Open> = match request.map(|request| this.desk.receipts().claim(&request)).transpose()? {
+                None => None,
+                Some(Claim::Open(open)) => Some(open),
+                Some(Claim::Answered(answer)) => return read_answer(&answer),
+            };
+            let reply = this.store(&viewer, file)?;
+            open.into_iter().for_each(|open| open.keep(prost::Message::encode_to_vec(&reply)));
+            Ok(reply)
+        });
+        let stored: Result<ImportPlansReply, CallFailure> = done.await.map_err(|error| lost(&error))?;
+        Ok(stored?)
+    }
+
+    /// Verifies, judges and stores what is in the file.
+    fn store(&self, viewer: &Viewer, file: File) -> Result<ImportPlansReply, CallFailure> {
+        let records = self.desk.records();
+        let mut file = BufReader::new(file);
+        let mut judged = Judged::default();
+        read_archive(&mut file, clock::unix_ms(), |record| {
+            judged.judge(&record, viewer, (self.planner.as_ref(), &self.limits));
+            Ok(())
+        })?;
+        if let Some((record, problem)) = judged.problem {
+            return Err(CallFailure::ArchiveRecord { record, problem });
+        }
+        self.shelf.admit(&judged.topologies)?;
+        self.fits(records, &judged)?;
+        file.rewind().map_err(crate::store::ArchiveError::from)?;
+        let (mut plans_added, mut plans_kept, mut topologies_added) = (0, 0, 0);
+        let mut refused = None;
+        read_archive(&mut file, clock::unix_ms(), |record| {
+            match record.space {
+                Space::Topologies => match self.shelf.take_in(record.key, record.record) {
+                    Ok(is_new) => topologies_added += u64::from(is_new),
+                    Err(error) => refused = refused.take().or(Some(error)),
+                },
+                Space::Plans if judged.plans.contains(record.key) => {
+                    let here = records.summary(record.key)?;
+                    plans_added += u64::from(here.is_none());
+                    plans_kept += u64::from(here.is_some_and(|here| here.pinned));
+                    records.adopt(&record)?;
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        match refused {
+            Some(error) => Err(error.into()),
+            None => Ok(ImportPlansReply {
+                contents: Some(judged.contents),
+                plans_added,
+                topologies_added,
+                plans_kept,
+                plans_skipped: judged.skipped_count,
+                skipped: judged.skipped,
+            }),
+        }
+    }
+
+    /// Whether all plans of an archive can be stored beside the pinned ones that it does not replace.
+    fn fits(&self, records: &Records, judged: &Judged) -> Result<(), CallFailure> {
+        let (mut pinned, limit) = (0_u64, self.plan_bytes_max);
+        for_each(records, |summary| {
+            if summary.pinned && !judged.plans.contains(&summary.key) {
+                pinned += summary.size_bytes;
+            }
+            Ok(())
+        })?;
+        let needed = judged.plan_bytes;
+        match pinned.saturating_add(needed) > limit {
+            true => Err(StoreError::Full { needed, pinned, limit }.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What an archive holds, and the first thing that is wrong with it.
+#[derive(Default)]
+struct Judged {
+    contents: ArchiveContents,
+    plans: BTreeSet<PlanKey>,
+    plan_bytes: u64,
+    topologies: Vec<(PlanKey, u64)>,
+    /// Plans that are not taken, and the first of them with the reasons.
+    skipped_count: u64,
+    skipped: Vec<SkippedPlan>,
+    problem: Option<(String, String)>,
+}
+
+impl Judged {
+    fn judge(
+        &mut self,
+        archived: &ArchivedRecord<'_>,
+        viewer: &Viewer,
+        (planner, limits): (&dyn Planner, &TopologyLimits),
+    ) {
+        if self.problem.is_some() {
+            return;
+        }
+        let size_bytes = archived.record.len() as u64;
+        let (name, verdict) = match archived.space {
+            Space::Topologies => {
+                self.contents.record_bytes += size_bytes;
+                self.contents.topologies += 1;
+                self.topologies.push((*archived.key, size_bytes));
+                (id_of(archived.key), judge_topology(archived.key, archived.record, limits))
+            }
+            Space::Plans => {
+                self.contents.record_bytes += size_bytes;
+                self.contents.plans += 1;
+                let summary = PlanSummary::decode(archived.key, archived.summary);
+                self.contents.pinned_plans += u64::from(summary.is_ok_and(|summary| summary.pinned));
+                let id = archived.key.plan_id();
+                let verdict = judge_record(archived, viewer, (planner, limits)).map(|verdict| match verdict {
+                    Verdict::Sound => {
+                        self.plans.insert(*archived.key);
+                        self.plan_bytes += size_bytes;
+                    }
+                    Verdict::Unusable(reason) => self.skip(&id, reason),
+                });
+                (id, verdict)
+            }
+            // Jobs and faults of another server are none of this one's.
+            _ => return,
+        };
+        self.problem = verdict.err().map(|problem| (name, problem));
+    }
+
+    fn skip(&mut self, id: &str, reason: String) {
+        self.skipped_count += 1;
+        if self.skipped.len() < SKIPPED_TOLD_MAX {
+            self.skipped.push(SkippedPlan { id: id.to_owned(), reason });
+        }
+    }
+}
+
+/// Whether a plan is what it says it is, and answers the request whose key it has, on behalf of this caller.
+fn judge_record(
+    archived: &ArchivedRecord<'_>,
+    viewer: &Viewer,
+    (planner, limits): (&dyn Planner, &TopologyLimits),
+) -> Result<Verdict, String> {
+    let plan = archived.plan().map_err(|damage| damage.to_string())?.plan;
+    let request = archived.request().map_err(|damage| damage.to_string())?;
+    let tenant = plan.provenance.as_ref().map(|provenance| provenance.tenant.as_str()).unwrap_or_default();
+    if !viewer.sees(tenant) {
+        let reason = format!("it is the plan of tenant {tenant} alone; import it as that tenant");
+        return Ok(Verdict::Unusable(reason));
+    }
+    judge_plan(&plan, limits)?;
+    judge_request(archived.key, &plan, &request, planner, limits)
+}
+
+/// Writes an archive into the stream. Whoever reads it hears of a failure in the stream.
+fn write(
+    records: &Records,
+    shelf: &Shelf,
+    plans: &dyn Store,
+    keys: &[PlanKey],
+    contents: ArchiveContents,
+    mut pieces: PieceWriter,
+) {
+    let written = (|| -> Result<ArchiveContents, CallFailure> {
+        pieces.contents(contents).map_err(crate::store::ArchiveError::from)?;
+        // Uses that are counted in memory travel with their plans.
+        records.write_back()?;
+        let mut found = ArchiveContents::default();
+        let mut archive = ArchiveWriter::begin(&mut pieces)?;
+        for key in keys {
+            let summary = records.summary(key)?;
+            if archive.plan(plans, key)? {
+                found.plans += 1;
+                found.pinned_plans += u64::from(summary.as_ref().is_some_and(|summary| summary.pinned));
+                found.record_bytes += summary.map_or(0, |summary| summary.size_bytes);
+            }
+        }
+        let mut topologies = Vec::new();
+        shelf.for_each(|shelved| topologies.push((shelved.key, shelved.size_bytes)))?;
+        for (key, size_bytes) in topologies {
+            if archive.topology(shelf.store(), &key)? {
+                found.topologies += 1;
+                found.record_bytes += size_bytes;
+            }
+        }
+        archive.finish()?;
+        Ok(found)
+    })();
+    match written {
+        Ok(found) => pieces.finish(found),
+        Err(failure) => pieces.fail(call_status(&failure)),
+    }
+}
+
+fn lost(error: &impl ToString) -> CallFailure {
+    CallFailure::Broken { what: error.to_string() }
+}
+
+fn broken(error: &impl ToString) -> Status {
+    call_status(&lost(error))
+}

@@ -1,0 +1,203 @@
+//! What is asked of cached plans: their files, and why they are as good as they are.
+
+use canopy_plan::{
+    Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures, SliceError, parse_msccl_xml_until,
+};
+use canopy_proto::v1::certificate::Kind;
+use canopy_proto::v1::{
+    Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
+    Quality, RuntimeLimit,
+};
+use canopy_topology::Rate;
+use canopy_wire::{
+    OUTPUT_FORMATS, RequestError, StoredPlan, format_of_wire, format_on_the_wire, plan_header, sha256_hex,
+};
+
+use super::desk::shown;
+use crate::failure::{CallFailure, PlanFailure};
+
+/// Most names of nodes in a sentence.
+const NAMES_MAX: usize = 12;
+
+/// A file of a plan that is to be sent.
+#[derive(Debug)]
+pub(super) struct ChosenFile {
+    /// Its place in the plan.
+    pub(super) position: u32,
+    /// The file with its content.
+    pub(super) artifact: Artifact,
+    /// Where to begin, at most its size.
+    pub(super) offset: usize,
+}
+
+/// The file that a request names.
+pub(super) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest) -> Result<ChosenFile, CallFailure> {
+    let (format, profile) = wanted(request)?;
+    let instances = request.instances;
+    let is_wanted = |file: &Artifact| {
+        let found = if file.format() == OutputFormat::MscclXml { instances_of(file) } else { 0 };
+        let is_instanced = instances == 0 || found == instances;
+        file.format == i32::from(format) && file.profile == profile && is_instanced
+    };
+    let found = (0_u32..).zip(&stored.plan.artifacts).find(|(_, file)| is_wanted(file));
+    let Some((position, artifact)) = found else {
+        return Err(CallFailure::ArtifactUnknown {
+            plan: stored.plan.id.clone(),
+            format: format.as_str_name(),
+            profile,
+            instances,
+        });
+    };
+    let artifact = match request.ranks.is_empty() {
+        true => artifact.clone(),
+        false => slice(artifact, &request.ranks)?,
+    };
+    let error = CallFailure::Offset { offset: request.offset, size: artifact.size_bytes };
+    if request.offset > artifact.size_bytes {
+        return Err(error);
+    }
+    let offset = usize::try_from(request.offset).map_err(|_| error)?;
+    Ok(ChosenFile { position, artifact, offset })
+}
+
+/// Instances of the plan in an MSCCL file; those of before there were instances have one.
+fn instances_of(file: &Artifact) -> u32 {
+    file.instances.max(1)
+}
+
+/// What some ranks need of a file. The same ranks get the same bytes, so a transfer of them can go on. O(file).
+fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
+    let (content, ranks) = (artifact.content.as_deref().unwrap_or_default(), ranks.iter().copied().collect());
+    let slice = format_of_wire(artifact.format)
+        .and_then(|format| format.slice(&artifact.profile, content, &ranks))
+        .ok_or(CallFailure::NotSliced { format: artifact.format().as_str_name() })?;
+    let content = slice.map_err(|error| match error {
+        SliceError::Unreadable(what) => CallFailure::Broken { what },
+        SliceError::NoSuchRank(error) => error.into(),
+    })?;
+    Ok(Artifact {
+        size_bytes: content.len() as u64,
+        sha256: sha256_hex(&content),
+        content: Some(content.into()),
+        ..artifact.clone()
+    })
+}
+
+fn wanted(request: &FetchArtifactRequest) -> Result<(OutputFormat, String), CallFailure> {
+    let Some(format) = format_of_wire(request.format) else {
+        let (field, number) = ("format".to_owned(), request.format);
+        let error = RequestError::UnknownValue { field, number, known: &OUTPUT_FORMATS };
+        return Err(CallFailure::Plan(PlanFailure::Request(error)));
+    };
+    let profile = match request.profile.as_str() {
+        "" => format.usual().profile.to_owned(),
+        stated => shown(stated),
+    };
+    Ok((format_on_the_wire(format), profile))
+}
+
+/// Says what limits a plan and what is in its files.
+pub(super) fn explain(stored: &StoredPlan) -> Result<PlanExplanation, CallFailure> {
+    let broken = |what: &str| CallFailure::Broken { what: format!("{}: {what}", stored.plan.id) };
+    let quality = stored.plan.quality.as_ref().ok_or_else(|| broken("no quality"))?;
+    // A ratio is a rate of one per second as far as its digits go, and rates show theirs.
+    let optimality: Rate = quality.optimality.parse().map_err(|_| broken("optimality"))?;
+    let (achieved, whole) = optimality.parts();
+    if achieved > whole {
+        return Err(broken("better than its bound"));
+    }
+    let artifacts = stored.plan.artifacts.iter().map(|artifact| facts(artifact).map_err(|error| broken(&error)));
+    Ok(PlanExplanation {
+        gap: format!("{}/{whole}", &whole - achieved),
+        gap_float: (1.0 - quality.optimality_float).max(0.0),
+        limit: limit(&stored.plan, quality).ok_or_else(|| broken("no certificate"))?,
+        artifacts: artifacts.collect::<Result<_, _>>()?,
+        plan: Some(plan_header(&stored.plan, 0)),
+    })
+}
+
+/// What is in a file.
+fn facts(artifact: &Artifact) -> Result<ArtifactFacts, String> {
+    let is_msccl = artifact.format() == OutputFormat::MscclXml;
+    let msccl = is_msccl.then(|| msccl_facts(artifact)).transpose()?;
+    Ok(ArtifactFacts { artifact: Some(Artifact { content: None, ..artifact.clone() }), msccl })
+}
+
+/// A stored MSCCL file, read.
+fn msccl_program(artifact: &Artifact) -> Result<(Profile, Program), String> {
+    let profile: Profile = artifact.profile.parse().map_err(|error: ProfileError| error.to_string())?;
+    let content = artifact.content.as_deref().unwrap_or_default();
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    let program =
+        parse_msccl_xml_until(text, profile, MSCCL_OWN_BYTES_MAX, &|| false).map_err(|error| error.to_string())?;
+    Ok((profile, program))
+}
+
+fn msccl_facts(artifact: &Artifact) -> Result<MscclFacts, String> {
+    let (profile, program) = msccl_program(artifact)?;
+    let figures = ProgramFigures::of(&program, profile);
+    let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let room = figures.room(instances_of(artifact), program.rank_count, profile);
+    Ok(MscclFacts {
+        channels: program.channel_count,
+        chunks_per_loop: program.chunk_count,
+        thread_blocks_max: count(figures.blocks.need),
+        steps_max: count(figures.steps.need),
+        scratch_chunks_max: figures.scratch_chunks,
+        size_bytes_min: program.bytes_min.unwrap_or(0),
+        size_bytes_max: program.bytes_max.unwrap_or(0),
+        rank_steps_max: count(figures.steps_per_rank),
+        nops: figures.nops,
+        binding: Some(runtime_limit(figures.binding())),
+        instances_max: room.instances_max,
+        instances_limit: Some(runtime_limit(room.stopped_by)),
+    })
+}
+
+fn runtime_limit(figure: Figure) -> RuntimeLimit {
+    let Figure { name, need, limit, rank } = figure;
+    RuntimeLimit { name: name.to_owned(), need, limit, rank }
+}
+
+/// The limit in a sentence.
+fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
+    let bound = &quality.bound;
+    match quality.certificate.as_ref()?.kind.as_ref()? {
+        Kind::Cut(cut) => {
+            let verb = match cut.direction() {
+                CutDirection::In => "enter",
+                CutDirection::Out => "leave",
+                CutDirection::Unspecified => return None,
+            };
+            let set = cut.set.as_ref()?;
+            let ranks = plan.topology.as_ref().map_or(0, |topology| topology.ranks);
+            Some(format!(
+                "the links that {verb} the set of {} add up to {} bytes/s; {} of {ranks} ranks are in it, so no \
+                 schedule exceeds {bound} bytes/s",
+                names(&set.nodes),
+                cut.capacity,
+                set.ranks.len(),
+            ))
+        }
+        Kind::Partition(partition) => Some(format!(
+            "the links that leave any of the {} sets {} add up to {} bytes/s, so no schedule exceeds {bound} bytes/s",
+            partition.sets.len(),
+            partition.sets.iter().take(NAMES_MAX).map(|set| names(&set.nodes)).collect::<Vec<_>>().join("; "),
+            partition.capacity,
+        )),
+        Kind::LpDual(dual) => Some(format!(
+            "with the lengths of the certificate, the links offer {} bytes/s × length and the distances of all pairs of \
+             ranks add up to {}, so no schedule exceeds {bound} bytes/s",
+            dual.volume, dual.distance,
+        )),
+    }
+}
+
+/// Names in a row, not too many.
+fn names(names: &[String]) -> String {
+    let mut text = names.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMES_MAX {
+        text += &format!(" and {} more", names.len() - NAMES_MAX);
+    }
+    text
+}

@@ -1,0 +1,211 @@
+//! Where calls meet the store: off the async runtime, a few at a time, within their deadlines.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use canopy_planner::{PlanKey, chain};
+use canopy_wire::StoredPlan;
+use prost::Message;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time;
+use tonic::Status;
+use tonic::metadata::MetadataMap;
+
+use crate::call::{self, CallContext};
+use crate::clock;
+use crate::failure::CallFailure;
+use crate::rpc::deadline::DeadlinePolicy;
+use crate::rpc::status::call_status;
+use crate::store::receipts::{Claim, Open, Receipts, Repeatable};
+use crate::store::{Lookup, Records, StoreError};
+use crate::tenant::Viewer;
+
+/// Calls that use the store at once; the others wait.
+const AT_ONCE: usize = 8;
+
+/// Reads and manages stored plans for calls.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    records: Records,
+    receipts: Receipts,
+    permits: Arc<Semaphore>,
+    deadlines: DeadlinePolicy,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").field("deadlines", &self.deadlines).finish_non_exhaustive()
+    }
+}
+
+impl Desk {
+    pub(crate) fn new(records: Records, receipts: Receipts, deadlines: DeadlinePolicy) -> Self {
+        Self { records, receipts, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines }
+    }
+
+    /// The same with places of its own, for calls that take long and must not keep the others out.
+    pub(crate) fn apart(&self, at_once: usize) -> Self {
+        Self { permits: Arc::new(Semaphore::new(at_once)), ..self.clone() }
+    }
+
+    /// The stored plans.
+    pub(crate) const fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// The answers that are kept for repeated requests.
+    pub(crate) const fn receipts(&self) -> &Receipts {
+        &self.receipts
+    }
+
+    /// Runs `work` for the call with these headers, and logs how it ended.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        method: &'static str,
+        headers: &MetadataMap,
+        work: impl FnOnce(&Records) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, Status> {
+        let arrived = clock::now();
+        let answer = self.work(headers, work).await;
+        log(method, arrived, answer.as_ref().err());
+        answer.map_err(|failure| call_status(&failure))
+    }
+
+    /// Runs `work`, which changes something, unless a request of the same id has been answered already: then that
+    /// answer is given again. `after` runs when `work` has been done and its answer kept.
+    pub(crate) async fn once<Q: Message, R: Message + Default + 'static>(
+        &self,
+        method: &'static str,
+        (headers, request_id, body): (&MetadataMap, &str, &Q),
+        work: impl FnOnce(&Records) -> Result<R, CallFailure> + Send + 'static,
+        after: impl FnOnce() + Send + 'static,
+    ) -> Result<R, Status> {
+        self.once_marked(method, (headers, request_id, body), |records, _| work(records), after).await
+    }
+
+    /// The same for work that marks what it does with the request, so that it is found again where a crash has taken the answer.
+    pub(crate) async fn once_marked<Q: Message, R: Message + Default + 'static>(
+        &self,
+        method: &'static str,
+        (headers, request_id, body): (&MetadataMap, &str, &Q),
+        work: impl FnOnce(&Records, Option<&Open>) -> Result<R, CallFailure> + Send + 'static,
+        after: impl FnOnce() + Send + 'static,
+    ) -> Result<R, Status> {
+        let viewer = Viewer::of(headers);
+        let wanted = |viewer: &Viewer| Repeatable::new(&viewer.method(method), request_id, body);
+        let (receipts, request) = (self.receipts.clone(), viewer.as_ref().map(wanted).unwrap_or(Ok(None)));
+        self.run(method, headers, move |records| {
+            viewer?;
+            let open = match request?.map(|request| receipts.claim(&request)).transpose()? {
+                None => None,
+                Some(Claim::Open(open)) => Some(open),
+                Some(Claim::Answered(answer)) => return read_answer(&answer),
+            };
+            let answer = work(records, open.as_ref())?;
+            open.into_iter().for_each(|open| open.keep(answer.encode_to_vec()));
+            after();
+            Ok(answer)
+        })
+        .await
+    }
+
+    /// Runs `work` for the call with these headers.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        headers: &MetadataMap,
+        work: impl FnOnce(&Records) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, CallFailure> {
+        let arrived = clock::now();
+        let deadline = self.deadlines.apply(headers);
+        let limit = time::Instant::from_std(arrived) + deadline.work;
+        let answer = async {
+            let permit = Arc::clone(&self.permits).acquire_owned().await;
+            let permit = permit.map_err(|error| CallFailure::Broken { what: error.to_string() })?;
+            let records = self.records.clone();
+            let call = CallContext::current();
+            let done = spawn_blocking(move || {
+                let _in_call = call.as_ref().map(CallContext::enter);
+                let done = work(&records);
+                // Work goes on when its caller has left; its place stays taken until it has ended.
+                drop(permit);
+                done
+            });
+            done.await.map_err(|error| CallFailure::Broken { what: error.to_string() })?
+        };
+        time::timeout_at(limit, answer).await.unwrap_or_else(|_| {
+            let deadline_ms = u64::try_from(deadline.stated.as_millis()).unwrap_or(u64::MAX);
+            Err(CallFailure::Late { deadline_ms })
+        })
+    }
+}
+
+impl Desk {
+    /// Writes the uses of plans down. What cannot be written is tried again with the next ones.
+    pub(super) async fn write_back(&self) {
+        let records = self.records.clone();
+        if let Ok(Err(error)) = spawn_blocking(move || records.write_back()).await {
+            tracing::error!(error = chain(&error), "the store failed");
+        }
+    }
+}
+
+/// An answer that was kept.
+pub(crate) fn read_answer<R: Message + Default>(answer: &[u8]) -> Result<R, CallFailure> {
+    R::decode(answer).map_err(|error| CallFailure::Broken { what: format!("a receipt: {error}") })
+}
+
+/// One line per finished call, and one more where a person must look.
+pub(crate) fn log(method: &'static str, arrived: Instant, failure: Option<&CallFailure>) {
+    match failure {
+        Some(CallFailure::Broken { what }) => tracing::error!(method, what, "a call failed through a bug"),
+        Some(CallFailure::Store(error)) if !matches!(error, StoreError::Full { .. }) => {
+            tracing::error!(method, error = chain(error), "the store failed")
+        }
+        _ => {}
+    }
+    let message = failure.map(ToString::to_string).unwrap_or_default();
+    let code = failure.map_or(tonic::Code::Ok, |failure| call_status(failure).code());
+    let Some(skipped) = call::may_log() else { return };
+    let skipped = (skipped > 0).then_some(skipped);
+    tracing::info!(method, ?code, total_ms = clock::millis_since(arrived), skipped, message);
+}
+
+/// The key of the plan with this name. One of another tenant is not there.
+pub(crate) fn key_of(records: &Records, viewer: &Viewer, name: &str) -> Result<PlanKey, CallFailure> {
+    let unknown = || CallFailure::PlanUnknown { name: shown(name) };
+    let key = records.find(name)?.ok_or_else(unknown)?;
+    let summary = records.summary(&key)?.filter(|summary| viewer.sees(&summary.tenant));
+    summary.map(|summary| summary.key).ok_or_else(unknown)
+}
+
+/// The plan with this name. Counts as a use if `uses`.
+pub(crate) fn plan_of(
+    records: &Records,
+    viewer: &Viewer,
+    name: &str,
+    uses: bool,
+) -> Result<Arc<StoredPlan>, CallFailure> {
+    let key = key_of(records, viewer, name)?;
+    match if uses { records.get(&key)? } else { records.peek(&key)? } {
+        Lookup::Found(plan) => Ok(plan),
+        Lookup::Missing => Err(CallFailure::PlanUnknown { name: shown(name) }),
+        Lookup::Quarantined(damage) => {
+            tracing::error!(plan = %key, %damage, "a stored plan was damaged and is in quarantine");
+            Err(CallFailure::PlanDamaged { name: shown(name), damage })
+        }
+    }
+}
+
+/// The id of the plan that a stored one was last sent in place of, if that is there by now; else empty.
+pub(crate) fn successor(records: &Records, plan: &StoredPlan) -> Result<String, CallFailure> {
+    let Some(key) = PlanKey::from_digits(&plan.plan.content_key) else { return Ok(String::new()) };
+    let summary = records.summary(&key)?;
+    let successor = summary.as_ref().map(|summary| records.successor(summary)).transpose()?;
+    Ok(successor.flatten().unwrap_or_default())
+}
+
+/// As much of a caller's text as is given back.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(80).collect()
+}

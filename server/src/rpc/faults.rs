@@ -1,0 +1,448 @@
+//! `canopy.v1.Faults`: what is broken or slow, and what has been planned instead.
+
+mod listed;
+mod subject;
+
+use std::time::Duration;
+
+use canopy_faults::{Event, Outcome, Remaining, Severity, Target};
+use canopy_planner::chain;
+use canopy_proto::v1;
+use canopy_proto::v1::faults_server::Faults;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{
+    ClearFaultsReply, ClearFaultsRequest, FaultEvent, FaultScope, Idle, ListFaultsReply, ListFaultsRequest,
+    OperationError, ReplanEvent, ReportFaultsReply, ReportFaultsRequest, ReportOutcome, ReportedFault, TopologySource,
+    WatchReplansRequest, replan_event,
+};
+use canopy_topology::TopologyLimits;
+use canopy_wire as wire;
+use canopy_wire::FAULTS_MAX;
+use prost::Message as _;
+use tokio::sync::mpsc;
+use tokio::time;
+use tonic::{Code, Request, Response, Status};
+
+use self::listed::list;
+use self::subject::Subject;
+use super::EventStream;
+use super::deliver::STALL_MAX;
+use super::desk::Desk;
+use super::fields::unix_ms;
+use crate::clock;
+use crate::drain::DrainHandle;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::peer::{Host, Peer, Shares};
+use crate::replan::{Entered, Event as LeaseEvent, Expired, Replanner, ReportError, Scope};
+use crate::rpc::status::{call_status, to_status};
+use crate::store::Records;
+use crate::store::receipts::Open;
+use crate::tasks;
+use crate::tenant::Viewer;
+
+/// Longest time in which a watch says nothing.
+const IDLE_INTERVAL: Duration = Duration::from_secs(30);
+/// Most watches at once: those that nobody reads hold what was sent to them. One host may have half of them; one
+/// connection far fewer than it may have calls.
+const WATCHES_MAX: u64 = 4096;
+const WATCHES_PER_HOST_MAX: u64 = WATCHES_MAX / 2;
+const WATCHES_PER_CONNECTION_MAX: u64 = 256;
+/// Events read from the log at a time.
+const EVENTS_AT_ONCE: usize = 64;
+/// Events a stream holds before the one who fills it waits for its reader.
+const STREAM_BUFFER: usize = 8;
+
+/// The service.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultsService {
+    desk: Desk,
+    replanner: Replanner,
+    drain: DrainHandle,
+    limits: TopologyLimits,
+    watches: Watches,
+}
+
+/// Places of watches.
+#[derive(Clone, Debug, Default)]
+struct Watches {
+    all: Shares<()>,
+    by_host: Shares<Host>,
+    by_connection: Shares<Peer>,
+}
+
+impl Watches {
+    /// A place for a watch over this connection.
+    fn take(&self, peer: Peer) -> Result<impl Send + use<>, CallFailure> {
+        let full = |of, limit| CallFailure::TooManyWatches { of, limit };
+        let of_connection = self.by_connection.take(peer, WATCHES_PER_CONNECTION_MAX);
+        let of_connection = of_connection.ok_or(full("connection", WATCHES_PER_CONNECTION_MAX))?;
+        // Whoever has the Unix socket may have all: there is one host behind it.
+        let host_limit = if peer.host == Host::Local { WATCHES_MAX } else { WATCHES_PER_HOST_MAX };
+        let of_host = self.by_host.take(peer.host, host_limit).ok_or(full("host", host_limit))?;
+        let of_all = self.all.take((), WATCHES_MAX).ok_or(full("server", WATCHES_MAX))?;
+        Ok((of_connection, of_host, of_all))
+    }
+}
+
+impl FaultsService {
+    pub(crate) fn new(desk: Desk, replanner: Replanner, drain: DrainHandle, limits: TopologyLimits) -> Self {
+        Self { desk, replanner, drain, limits, watches: Watches::default() }
+    }
+}
+
+#[tonic::async_trait]
+impl Faults for FaultsService {
+    async fn report_faults(
+        &self,
+        request: Request<ReportFaultsRequest>,
+    ) -> Result<Response<ReportFaultsReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (replanner, limits, viewer) = (self.replanner.clone(), self.limits, Viewer::of(&headers));
+        let reported = self.desk.run("ReportFaults", &headers, move |_| report(&replanner, &viewer?, request, &limits));
+        reported.await.map(Response::new)
+    }
+
+    async fn list_faults(&self, request: Request<ListFaultsRequest>) -> Result<Response<ListFaultsReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let replanner = self.replanner.clone();
+        self.desk.run("ListFaults", &headers, move |_| list(&replanner, &request)).await.map(Response::new)
+    }
+
+    async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Result<Response<ClearFaultsReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (replanner, wanted, limits) = (self.replanner.clone(), request.clone(), self.limits);
+        let viewer = Viewer::of(&headers);
+        let clear = move |_: &Records, open: Option<&Open>| clear(&replanner, &viewer?, (&wanted, open), &limits);
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once_marked("ClearFaults", call, clear, || {}).await.map(Response::new)
+    }
+
+    type WatchReplansStream = EventStream<ReplanEvent>;
+
+    async fn watch_replans(
+        &self,
+        request: Request<WatchReplansRequest>,
+    ) -> Result<Response<Self::WatchReplansStream>, Status> {
+        let (headers, extensions, request) = request.into_parts();
+        let failed = |failure: CallFailure| call_status(&failure);
+        let viewer = Viewer::of(&headers).map_err(|failure| failed(failure.into()))?;
+        let position =
+            self.replanner.events().position(&request.resume_token).map_err(|expired| failed(expired.into()))?;
+        let peer = extensions.get().copied().unwrap_or(Peer { host: Host::Local, connection: u64::MAX });
+        let place = self.watches.take(peer).map_err(failed)?;
+        let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
+        let watch = Watch { replanner: self.replanner.clone(), viewer, request, position, sender };
+        let drain = self.drain.clone();
+        let watching = self.replanner.metrics().going_on("canopy_watchers", &[]);
+        let task = tasks::spawn("watch-replans", async move {
+            let _place = (place, watching);
+            let sender = watch.sender.clone();
+            let end = tokio::select! {
+                end = watch.follow() => end,
+                () = drain.started() => Some(to_status(&PlanFailure::Draining)),
+            };
+            if let Some(status) = end {
+                // A reader that has gone is nobody's fault.
+                let _gone = time::timeout(STALL_MAX, sender.send(Err(status))).await;
+            }
+        });
+        Ok(Response::new(EventStream::new(receiver, task)))
+    }
+}
+
+/// One caller's watch.
+struct Watch {
+    replanner: Replanner,
+    viewer: Viewer,
+    request: WatchReplansRequest,
+    /// The last event that was passed over or sent.
+    position: u64,
+    sender: mpsc::Sender<Result<ReplanEvent, Status>>,
+}
+
+impl Watch {
+    /// Sends events until the reader has gone (`None`), or something ends the watch.
+    async fn follow(mut self) -> Option<Status> {
+        let events = self.replanner.events().clone();
+        let mut latest = events.watch();
+        loop {
+            // Seen before it is read: what comes meanwhile is another change.
+            latest.mark_unchanged();
+            let new = match events.after(self.position, EVENTS_AT_ONCE) {
+                Ok(new) => new,
+                Err(expired) => return Some(call_status(&expired.into())),
+            };
+            for kept in &new {
+                self.position = kept.sequence();
+                if self.viewer.sees(&kept.tenant) && self.wants(&kept.event) {
+                    self.send(on_the_wire(&kept.event)).await?;
+                }
+            }
+            if !new.is_empty() {
+                continue;
+            }
+            if time::timeout(IDLE_INTERVAL, latest.changed()).await.is_err() {
+                let resume_token = events.token(self.position);
+                let event = Some(replan_event::Event::Idle(Idle {}));
+                self.send(ReplanEvent { resume_token, event, ..ReplanEvent::default() }).await?;
+            }
+        }
+    }
+
+    fn wants(&self, event: &LeaseEvent) -> bool {
+        let fits = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
+        fits(&self.request.lease, &event.lease) && fits(&self.request.job, &event.job)
+    }
+
+    async fn send(&self, event: ReplanEvent) -> Option<()> {
+        time::timeout(STALL_MAX, self.sender.send(Ok(event))).await.ok()?.ok()
+    }
+}
+
+/// An event as it is sent, which is how it is laid out.
+fn on_the_wire(event: &LeaseEvent) -> ReplanEvent {
+    ReplanEvent::decode(event.encode_to_vec().as_slice()).expect("both are laid out alike")
+}
+
+fn report(
+    replanner: &Replanner,
+    viewer: &Viewer,
+    request: ReportFaultsRequest,
+    limits: &TopologyLimits,
+) -> Result<ReportFaultsReply, CallFailure> {
+    let ReportFaultsRequest { topology, events, job } = request;
+    if events.len() > FAULTS_MAX {
+        return Err(CallFailure::TooManyEvents { found: events.len(), limit: FAULTS_MAX });
+    }
+    let subject = Subject::of(replanner, viewer, (topology, &job), limits)?;
+    let (names, now) = (subject.entries(), replanner.leases().now_ms());
+    let entries = |event| {
+        let event = read_event(event, now)?;
+        names.of_event(&event).map_err(|problem| refused("FAULT_UNKNOWN", &problem))
+    };
+    let read: Vec<Result<Vec<(Scope, Event)>, ReportedFault>> = events.into_iter().map(entries).collect();
+    let all: Vec<(Scope, Event)> = read.iter().flatten().flatten().cloned().collect();
+    let named: Vec<Scope> = all.iter().map(|(scope, _)| scope.clone()).collect();
+    let mut entered = replanner.books().report(all)?.into_iter();
+    let mut changed = Vec::new();
+    let mut outcome = |read: Result<Vec<(Scope, Event)>, ReportedFault>| {
+        read.map_or_else(|refused| refused, |entries| outcome_of_all(entries, &mut entered, &mut changed))
+    };
+    let outcomes: Vec<ReportedFault> = read.into_iter().map(&mut outcome).collect();
+    for reported in &outcomes {
+        let label = outcome_name(reported.outcome());
+        replanner.metrics().count("canopy_fault_events_total", &[("outcome", label.into())]);
+    }
+    let leases = if changed.is_empty() { 0 } else { replanner.concerned(&changed) };
+    if !changed.is_empty() {
+        replanner.stir_changed();
+    }
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(ReportFaultsReply {
+        topology: subject.topology(),
+        outcomes,
+        active: number(subject.active(replanner.books(), &named)),
+        leases: number(leases),
+        placed_leases: number(subject.placed_leases(replanner)),
+    })
+}
+
+/// What became of an event that was entered in one scope or several: what changed anything, else what became of it in the first.
+fn outcome_of_all(
+    entries: Vec<(Scope, Event)>,
+    entered: &mut impl Iterator<Item = Result<Entered, ReportError>>,
+    changed: &mut Vec<Scope>,
+) -> ReportedFault {
+    let mut first = None;
+    // There is an outcome for each that was entered.
+    for ((scope, event), entered) in entries.into_iter().zip(entered) {
+        let (changes, found) = match entered {
+            Ok(entered) => (
+                entered.changes,
+                ReportedFault {
+                    outcome: outcome_of(entered).into(),
+                    error: None,
+                    element: event.target.to_string(),
+                    scope: scope_of(&scope).into(),
+                },
+            ),
+            Err(error) => (false, refused(report_reason(&error), &chain(&error))),
+        };
+        if changes {
+            changed.push(scope);
+        }
+        if changes || first.is_none() {
+            first = Some(found);
+        }
+    }
+    first.unwrap_or_else(|| refused("CALL_FAILED", "the event was lost"))
+}
+
+const fn scope_of(scope: &Scope) -> FaultScope {
+    match scope {
+        Scope::Topology(_) => FaultScope::Topology,
+        Scope::Placement { .. } => FaultScope::Placement,
+        Scope::Host(_) => FaultScope::Host,
+    }
+}
+
+fn read_event(event: FaultEvent, now: u64) -> Result<Event, ReportedFault> {
+    let bad = |field: &str, problem: String| refused("FAULT_INVALID", &format!("{field}: {problem}"));
+    let stated = event.fault.unwrap_or_default();
+    let loss = wire::loss(&stated).map_err(|error| bad(&format!("fault.{}", error.field()), chain(&error)))?;
+    let observed_ms = match event.observed_time {
+        None => now,
+        Some(time) => {
+            let stated = unix_ms(time);
+            clock::meant_ms(stated.ok_or_else(|| bad("observed_time", "it is before 1970; set the clock".to_owned()))?)
+        }
+    };
+    let expires_ms = match event.expires_after.map(Duration::try_from) {
+        None => None,
+        Some(Ok(after)) => Some(observed_ms.saturating_add(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))),
+        Some(Err(_)) => return Err(bad("expires_after", "it is negative; give a time ahead".to_owned())),
+    };
+    let severity = match v1::Severity::try_from(event.severity) {
+        Ok(v1::Severity::Fatal) => Severity::Fatal,
+        Ok(v1::Severity::Degraded) => Severity::Degraded,
+        Ok(v1::Severity::Unspecified) if loss.remaining == Remaining::GONE => Severity::Fatal,
+        Ok(v1::Severity::Unspecified) => Severity::Degraded,
+        Err(_) => return Err(bad("severity", "use SEVERITY_FATAL or SEVERITY_DEGRADED".to_owned())),
+    };
+    let FaultEvent { source, event_id, cleared, .. } = event;
+    let canopy_faults::Loss { target, remaining } = loss;
+    Ok(Event { source, event_id, target, remaining, severity, observed_ms, expires_ms, cleared })
+}
+
+const fn outcome_of(entered: Entered) -> ReportOutcome {
+    match (entered.outcome, entered.changes) {
+        (Outcome::New | Outcome::Updated | Outcome::Cleared, true) => ReportOutcome::Applied,
+        (Outcome::New | Outcome::Updated | Outcome::Cleared | Outcome::NothingToClear, _) => ReportOutcome::Noted,
+        (Outcome::Repeated, _) => ReportOutcome::Repeated,
+        (Outcome::Stale, _) => ReportOutcome::Stale,
+        (Outcome::ClearPending, _) => ReportOutcome::Clearing,
+        (Outcome::Held, _) => ReportOutcome::Held,
+    }
+}
+
+/// A word for the label of a metric.
+const fn outcome_name(outcome: ReportOutcome) -> &'static str {
+    match outcome {
+        ReportOutcome::Applied => "applied",
+        ReportOutcome::Noted => "noted",
+        ReportOutcome::Repeated => "repeated",
+        ReportOutcome::Stale => "stale",
+        ReportOutcome::Clearing => "clearing",
+        ReportOutcome::Held => "held",
+        ReportOutcome::Refused | ReportOutcome::Unspecified => "refused",
+    }
+}
+
+fn refused(reason: &str, message: &str) -> ReportedFault {
+    let (reason, message) = (reason.to_owned(), message.chars().take(500).collect());
+    let error = OperationError { code: Code::InvalidArgument.into(), reason, message };
+    ReportedFault { outcome: ReportOutcome::Refused.into(), error: Some(error), ..ReportedFault::default() }
+}
+
+const fn report_reason(error: &ReportError) -> &'static str {
+    use canopy_faults::BookError;
+    match error {
+        ReportError::Book(BookError::Event(_) | BookError::Future { .. }) => "FAULT_INVALID",
+        ReportError::Book(
+            BookError::TooManyElements { .. } | BookError::TooManySources { .. } | BookError::TooManyIds { .. },
+        )
+        | ReportError::TooManyBooks { .. } => "TOO_MANY_FAULTS",
+    }
+}
+
+fn clear(
+    replanner: &Replanner,
+    viewer: &Viewer,
+    (request, open): (&ClearFaultsRequest, Option<&Open>),
+    limits: &TopologyLimits,
+) -> Result<ClearFaultsReply, CallFailure> {
+    if request.faults.len() > FAULTS_MAX {
+        return Err(CallFailure::TooManyEvents { found: request.faults.len(), limit: FAULTS_MAX });
+    }
+    let topology = Some(request.topology.clone()).filter(|topology| !topology.is_empty());
+    let topology = topology.map(|id| TopologySource { source: Some(Source::Id(id)) });
+    let subject = Subject::of(replanner, viewer, (topology, &request.job), limits)?;
+    let names = subject.entries();
+    let mut wanted: Vec<(Scope, Option<Target>)> = Vec::new();
+    for (position, fault) in request.faults.iter().enumerate() {
+        let bad = |problem: String| CallFailure::FaultTarget { position, problem };
+        let loss = wire::loss(fault).map_err(|error| bad(chain(&error)))?;
+        let entries = names.of(&loss.target, Remaining::GONE).map_err(bad)?;
+        wanted.extend(entries.into_iter().map(|(scope, target)| (scope, Some(target))));
+    }
+    if request.faults.is_empty() {
+        wanted.extend(subject.scopes().into_iter().map(|scope| (scope, None)));
+        if wanted.is_empty() {
+            let problem = "name the faults, or a topology or job whose faults are all over".to_owned();
+            return Err(CallFailure::Faults { field: "faults", problem });
+        }
+    }
+    // Done again after a crash, it must not take out what has broken since.
+    let until_ms = open.map(|open| open.begin(replanner.leases().now_ms())).transpose()?.flatten();
+    let cleared = replanner.books().clear(&wanted, until_ms.unwrap_or(u64::MAX))?;
+    replanner.stir_changed();
+    let named: Vec<Scope> = wanted.into_iter().map(|(scope, _)| scope).collect();
+    let active = subject.active(replanner.books(), &named);
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(ClearFaultsReply { cleared: number(cleared), active: number(active) })
+}
+
+impl From<Expired> for CallFailure {
+    fn from(_: Expired) -> Self {
+        Self::ResumeToken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replan::whole_events;
+
+    #[test]
+    fn events_are_sent_as_they_are_kept() {
+        let mut changes = Vec::new();
+        for event in whole_events() {
+            let sent = on_the_wire(&event);
+            assert_eq!(sent.encode_to_vec(), event.encode_to_vec(), "{event:?}");
+            assert_eq!((sent.faults.len(), sent.event_time), (1, event.time));
+            changes.push(sent.event.expect("it says what happened"));
+        }
+        let [replan_event::Event::Superseded(plan), replan_event::Event::Lost(lost), replan_event::Event::Expired(end)] =
+            &changes[..]
+        else {
+            panic!("{changes:?}");
+        };
+        assert_eq!((plan.stage(), plan.is_final, &*plan.survivors), (v1::ReplanStage::Restored, true, &[0, 2][..]));
+        assert_eq!(lost.error.as_ref().map(|error| error.code), Some(Code::Cancelled.into()));
+        assert!(end.expire_time.is_some());
+    }
+
+    #[test]
+    fn neither_a_connection_nor_a_host_takes_all_watches() {
+        let watches = Watches::default();
+        let peer = |last, connection| Peer { host: Host::at([10, 0, 0, last].into()), connection };
+        let mut held = Vec::new();
+        let mut fill = |last| {
+            for connection in 0.. {
+                loop {
+                    match watches.take(peer(last, connection)) {
+                        Ok(place) => held.push(place),
+                        Err(CallFailure::TooManyWatches { of: "connection", limit: 256 }) => break,
+                        Err(CallFailure::TooManyWatches { of, .. }) => return (of, held.len()),
+                        Err(other) => panic!("{other:?}"),
+                    }
+                }
+            }
+            unreachable!("there is an end")
+        };
+        assert_eq!(fill(1), ("host", 2048));
+        assert_eq!((fill(2), fill(3)), (("host", 4096), ("server", 4096)));
+        held.clear();
+        assert!(watches.take(peer(1, 1)).is_ok());
+    }
+}

@@ -1,0 +1,115 @@
+//! `Faults.ListFaults`: what is known, as it is listed.
+
+use canopy_faults::{Record, Severity};
+use canopy_proto::v1;
+use canopy_proto::v1::{FaultScope, FaultState, KnownFault, ListFaultsReply, ListFaultsRequest};
+use canopy_wire as wire;
+use canopy_wire::timestamp;
+
+use super::scope_of;
+use crate::clock;
+use crate::failure::CallFailure;
+use crate::replan::{Replanner, Scope};
+use crate::rpc::fields::{Field, Kind, Value, unix_ms};
+use crate::rpc::listing::{ListRequest, Listing};
+use crate::store::topologies::id_of;
+
+const STATES: &[&str] = &["active", "clearing", "held"];
+const SCOPES: &[&str] = &["topology", "placement", "host"];
+const SEVERITIES: &[&str] = &["fatal", "degraded"];
+
+/// What faults are listed by.
+const FIELDS: &[Field<KnownFault>] = &[
+    Field { name: "topology", kind: Kind::Text, get: |fault| Value::Text(fault.topology.clone()) },
+    Field { name: "scope", kind: Kind::Word(SCOPES), get: |fault| Value::Text(scope_name(fault).to_owned()) },
+    Field { name: "machines", kind: Kind::Text, get: |fault| Value::Text(fault.machines.clone()) },
+    Field { name: "text", kind: Kind::Text, get: |fault| Value::Text(fault.text.clone()) },
+    Field { name: "state", kind: Kind::Word(STATES), get: |fault| Value::Text(state_name(fault).to_owned()) },
+    Field { name: "severity", kind: Kind::Word(SEVERITIES), get: |fault| Value::Text(severity_name(fault).to_owned()) },
+    Field {
+        name: "since",
+        kind: Kind::Time,
+        get: |fault| Value::Time(fault.since_time.and_then(unix_ms).unwrap_or(0)),
+    },
+    Field {
+        name: "reported",
+        kind: Kind::Time,
+        get: |fault| Value::Time(fault.reported_time.and_then(unix_ms).unwrap_or(0)),
+    },
+];
+
+/// A page of what is known.
+pub(super) fn list(replanner: &Replanner, request: &ListFaultsRequest) -> Result<ListFaultsReply, CallFailure> {
+    let ListFaultsRequest { page_size, page_token, filter, order_by } = request;
+    let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
+    replanner.books().for_each(|scope, record| {
+        let fault = known_fault(replanner, scope, record);
+        let place = [fault.topology.as_str(), fault.machines.as_str(), fault.text.as_str()].join("\n");
+        let order = fault.scope.to_be_bytes();
+        let id = [order.as_slice(), place.as_bytes(), scope.key_of("").as_bytes()].concat();
+        listing.show(fault, id);
+    });
+    let page = listing.finish();
+    Ok(ListFaultsReply { faults: page.items, next_page_token: page.next_page_token, total_size: page.total })
+}
+
+fn known_fault(replanner: &Replanner, scope: &Scope, record: &Record) -> KnownFault {
+    let loss = canopy_faults::Loss { target: record.target().clone(), remaining: record.counts_as() };
+    let better_ms = record.better_at_ms(replanner.books().policy());
+    let state = match (record.is_held(), better_ms.is_some()) {
+        (true, _) => FaultState::Held,
+        (false, true) => FaultState::Clearing,
+        (false, false) => FaultState::Active,
+    };
+    let expires = || {
+        let live: Vec<Option<u64>> =
+            record.sources().filter(|(_, word)| word.is_live).map(|(_, word)| word.expires_ms).collect();
+        live.iter().copied().collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max())
+    };
+    let severity = match record.severity() {
+        Some(Severity::Fatal) => v1::Severity::Fatal,
+        Some(Severity::Degraded) => v1::Severity::Degraded,
+        None => v1::Severity::Unspecified,
+    };
+    let machines = match scope {
+        Scope::Topology(_) => String::new(),
+        Scope::Placement { machines: name, .. } | Scope::Host(name) => name.clone(),
+    };
+    KnownFault {
+        topology: scope.base().map(id_of).unwrap_or_default(),
+        scope: scope_of(scope).into(),
+        machines,
+        fault: Some(wire::loss_on_the_wire(&loss)),
+        state: state.into(),
+        severity: severity.into(),
+        sources: record.sources().map(|(name, _)| name.to_owned()).collect(),
+        since_time: Some(timestamp(clock::shown_ms(record.since_ms()))),
+        reported_time: Some(timestamp(clock::shown_ms(record.changed_ms()))),
+        until_time: better_ms.or_else(expires).map(|ms| timestamp(clock::shown_ms(ms))),
+        suppressed: record.flaps_suppressed(),
+        text: loss.to_string(),
+    }
+}
+
+fn state_name(fault: &KnownFault) -> &'static str {
+    match fault.state() {
+        FaultState::Clearing => "clearing",
+        FaultState::Held => "held",
+        FaultState::Active | FaultState::Unspecified => "active",
+    }
+}
+
+fn scope_name(fault: &KnownFault) -> &'static str {
+    match fault.scope() {
+        FaultScope::Placement => "placement",
+        FaultScope::Host => "host",
+        FaultScope::Topology | FaultScope::Unspecified => "topology",
+    }
+}
+
+fn severity_name(fault: &KnownFault) -> &'static str {
+    match fault.severity() {
+        v1::Severity::Degraded => "degraded",
+        v1::Severity::Fatal | v1::Severity::Unspecified => "fatal",
+    }
+}

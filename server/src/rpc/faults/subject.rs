@@ -1,0 +1,172 @@
+//! What a report or a clear is about, and where its elements are entered.
+
+use std::collections::{BTreeSet, HashSet};
+
+use canopy_faults::{Directory, Event, Remaining, Target};
+use canopy_planner::{PlanKey, chain};
+use canopy_proto::v1::TopologySource;
+use canopy_topology::TopologyLimits;
+
+use super::super::desk::shown;
+use super::super::topologies::read_base;
+use crate::failure::CallFailure;
+use crate::replan::{Books, Lease, Network, Replanner, Scope, entry_by_host};
+use crate::store::topologies::id_of;
+use crate::tenant::Viewer;
+
+/// Networks or machines that elements are named of.
+pub(super) enum Subject {
+    /// A topology by itself.
+    Topology(Network),
+    /// The networks that the leases of a job are on, at least one, each once.
+    Job(Vec<Network>),
+    /// Machines by their names.
+    Machines,
+}
+
+impl Subject {
+    /// Reads what is named: at most one of the two.
+    pub(super) fn of(
+        replanner: &Replanner,
+        viewer: &Viewer,
+        (topology, job): (Option<TopologySource>, &str),
+        limits: &TopologyLimits,
+    ) -> Result<Self, CallFailure> {
+        match (topology, job) {
+            (None, "") => Ok(Self::Machines),
+            (Some(topology), "") => {
+                // One that says nothing is refused as missing.
+                let topology = Some(topology).filter(|topology| topology.source.is_some());
+                let (key, base) = read_base(replanner.bases(), topology, limits)?;
+                Ok(Self::Topology(Network::new(key, base, None)))
+            }
+            (None, job) => Self::of_job(replanner, viewer, job),
+            (Some(_), _) => {
+                let problem = "a topology is given as well; name one of the two".to_owned();
+                Err(CallFailure::Faults { field: "job", problem })
+            }
+        }
+    }
+
+    fn of_job(replanner: &Replanner, viewer: &Viewer, job: &str) -> Result<Self, CallFailure> {
+        let is_its = |lease: &Lease| lease.deed.job == job && viewer.sees(&lease.deed.tenant);
+        let (mut seen, mut networks) = (HashSet::<(PlanKey, Option<PlanKey>)>::new(), Vec::new());
+        for lease in replanner.leases().select(is_its) {
+            let Some(key) = lease.base() else { continue };
+            for item in &lease.deed.items {
+                let placed = replanner.leases().placed(&key, &item.original_key());
+                if !seen.insert((key, placed.as_ref().map(|placed| *placed.digest()))) {
+                    continue;
+                }
+                if let Some(base) = replanner.bases().get(&key)? {
+                    networks.push(Network::new(key, base, placed.as_ref()));
+                }
+            }
+        }
+        match networks.is_empty() {
+            true => Err(CallFailure::JobUnknown { job: shown(job) }),
+            false => Ok(Self::Job(networks)),
+        }
+    }
+
+    fn networks(&self) -> &[Network] {
+        match self {
+            Self::Topology(network) => std::slice::from_ref(network),
+            Self::Job(networks) => networks,
+            Self::Machines => &[],
+        }
+    }
+
+    /// `topologies/…`, where it is one.
+    pub(super) fn topology(&self) -> String {
+        let keys: BTreeSet<PlanKey> = self.networks().iter().map(|network| network.key).collect();
+        match (keys.first(), keys.len()) {
+            (Some(key), 1) => id_of(key),
+            _ => String::new(),
+        }
+    }
+
+    /// Names to enter elements by.
+    pub(super) fn entries(&self) -> Entries<'_> {
+        let directories = self.networks().iter().map(|network| (network, Directory::new(network.base.topology())));
+        Entries { directories: directories.collect() }
+    }
+
+    /// All scopes in which its elements may be.
+    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
+        let of_network = |network: &Network| {
+            let machines: Vec<Scope> = network.machines().map(|name| Scope::Host(name.to_owned())).collect();
+            machines.into_iter().chain([network.own_scope()])
+        };
+        self.networks().iter().flat_map(of_network).collect()
+    }
+
+    /// Elements that count as broken or slow in it; on machines, in the scopes that were named.
+    pub(super) fn active(&self, books: &Books, named: &[Scope]) -> usize {
+        if matches!(self, Self::Machines) {
+            let scopes: BTreeSet<&Scope> = named.iter().collect();
+            let hosts = scopes.into_iter().filter_map(|scope| match scope {
+                Scope::Host(name) => Some(name),
+                Scope::Topology(_) | Scope::Placement { .. } => None,
+            });
+            return hosts.flat_map(|name| books.of_host(name)).map(|count| count.losses.len()).sum();
+        }
+        let mut targets = HashSet::new();
+        for network in self.networks() {
+            let count = network.count(books);
+            targets.extend(count.losses.iter().map(|loss| (network.key, loss.target.clone())));
+        }
+        targets.len()
+    }
+
+    /// Leases that names of the topology do not concern.
+    pub(super) fn placed_leases(&self, replanner: &Replanner) -> usize {
+        match self {
+            Self::Topology(network) => replanner.placed_on(&network.key, &network.base),
+            Self::Job(_) | Self::Machines => 0,
+        }
+    }
+}
+
+/// Where elements are entered by their names in the networks of a subject.
+pub(super) struct Entries<'a> {
+    directories: Vec<(&'a Network, Directory<'a>)>,
+}
+
+impl Entries<'_> {
+    /// The scopes that an element has in them, each with its name there; or why it means nothing in the first of them.
+    pub(super) fn of(&self, target: &Target, remaining: Remaining) -> Result<BTreeSet<(Scope, Target)>, String> {
+        if self.directories.is_empty() {
+            let target = target.clone().checked().map_err(|error| chain(&error))?;
+            let entry = entry_by_host(&target).ok_or_else(|| {
+                format!(
+                    "{target} is no name of a machine's element; write host:NAME, gpu:HOST:INDEX or nic:HOST:INDEX, or name \
+                     the topology or the job"
+                )
+            })?;
+            return Ok(BTreeSet::from([(entry, target)]));
+        }
+        let (mut found, mut problem) = (BTreeSet::new(), None);
+        for (network, directory) in &self.directories {
+            match network.entry(directory, target, remaining) {
+                Ok(entry) => {
+                    found.insert(entry);
+                }
+                Err(error) => {
+                    problem.get_or_insert_with(|| chain(&error));
+                }
+            }
+        }
+        match problem.filter(|_| found.is_empty()) {
+            Some(problem) => Err(problem),
+            None => Ok(found),
+        }
+    }
+
+    /// The same of an event; what is left counts for nothing where it is cleared.
+    pub(super) fn of_event(&self, event: &Event) -> Result<Vec<(Scope, Event)>, String> {
+        let remaining = if event.cleared { Remaining::GONE } else { event.remaining };
+        let entries = self.of(&event.target, remaining)?;
+        Ok(entries.into_iter().map(|(scope, target)| (scope, Event { target, ..event.clone() })).collect())
+    }
+}

@@ -1,0 +1,180 @@
+//! Networks that were found for numbers of nodes and ports: kept, so that nobody looks for them twice.
+//!
+//! A record is the encoded answer. It is a cache of what can be found again: one that cannot be read costs a search, and
+//! nothing else.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use canopy_finder::{Candidate, FindError, Finder, Found, Links, Query, VERSION};
+use canopy_optimize::Stop;
+use canopy_planner::{PlanKey, chain};
+use canopy_proto::v1::{FindBounds, FindReply, FoundTopology, LackingTopology};
+
+use crate::store::{DamagedRecord, Lookup, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
+
+/// Most answers that are kept: some ten MiB.
+const COUNT_MAX: usize = 4096;
+/// How many leave when there are more.
+const COUNT_DROPPED: usize = 256;
+
+/// Answers in a store. Clones share it. Every call may block on the disk, and compute for seconds.
+#[derive(Clone)]
+pub(crate) struct Finds {
+    space: SpaceOf<FindReply>,
+    /// Held while answers are counted and dropped.
+    housekeeping: Arc<Mutex<()>>,
+}
+
+impl fmt::Debug for Finds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finds").finish_non_exhaustive()
+    }
+}
+
+impl Finds {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { space: SpaceOf::new(store), housekeeping: Arc::default() }
+    }
+
+    /// The answer to a query: a kept one, or what is found.
+    ///
+    /// # Errors
+    /// Those of [`Finder::find`]. A store that fails costs time only.
+    pub(crate) fn find(&self, query: Query, stop: &dyn Stop) -> Result<FindReply, FindError> {
+        query.check()?;
+        let key = key_of(query);
+        match self.space.get(&key).map(Lookup::found) {
+            Ok(Some(kept)) => return Ok(FindReply { cached: true, ..kept }),
+            Ok(None) => {}
+            Err(error) => tracing::error!(error = chain(&error), "a kept find could not be read"),
+        }
+        let answer = on_the_wire(&Finder::new().find(query, stop)?);
+        if let Err(error) = self.put(&key, &answer) {
+            tracing::error!(error = chain(&error), "a find could not be kept");
+        }
+        Ok(answer)
+    }
+
+    fn put(&self, key: &PlanKey, answer: &FindReply) -> Result<(), StoreError> {
+        let _alone = self.housekeeping.lock().unwrap_or_else(PoisonError::into_inner);
+        // Keys are hashes: the first of them are any.
+        let kept = self.space.keys(None, COUNT_MAX)?;
+        if kept.len() >= COUNT_MAX {
+            self.space.remove(&kept[..COUNT_DROPPED])?;
+        }
+        self.space.put(key, &encode_message(answer), &[])
+    }
+}
+
+impl Stored for FindReply {
+    fn decode(_: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
+        decode_message(&record)
+    }
+
+    fn log_damage(key: &PlanKey, _: &DamagedRecord) {
+        tracing::error!(find = %key, "a kept find is damaged and goes into quarantine");
+    }
+}
+
+fn key_of(Query { nodes, degree, links }: Query) -> PlanKey {
+    let mut hasher = blake3::Hasher::new_derive_key("canopy find 1");
+    for number in [VERSION, nodes, degree, u32::from(links == Links::Bidirectional)] {
+        hasher.update(&number.to_le_bytes());
+    }
+    PlanKey::from_bytes(*hasher.finalize().as_bytes())
+}
+
+fn on_the_wire(found: &Found) -> FindReply {
+    let bounds = found.bounds.map(|bounds| FindBounds {
+        steps: bounds.steps,
+        bandwidth: bounds.bandwidth.to_string(),
+        all_to_all_rate: bounds.all_to_all.to_string(),
+    });
+    let lacking = found.lacking.iter().map(|lacking| LackingTopology {
+        name: lacking.name.to_owned(),
+        steps: lacking.cost.steps,
+        bandwidth: lacking.cost.bandwidth.to_string(),
+    });
+    FindReply {
+        topologies: found.candidates.iter().map(|candidate| row(candidate, found)).collect(),
+        bounds,
+        lacking: lacking.collect(),
+        cached: false,
+    }
+}
+
+fn row(candidate: &Candidate, found: &Found) -> FoundTopology {
+    let (known, prediction) = (&candidate.known, &candidate.known.prediction);
+    let (gather, scatter) = (prediction.allgather, prediction.reduce_scatter);
+    let optimal = |least: canopy_optimize::Fraction| [gather, scatter].iter().all(|side| side.cost.bandwidth == least);
+    let exactness = gather.exactness.max(scatter.exactness);
+    FoundTopology {
+        expression: candidate.construction.to_string(),
+        steps: gather.cost.steps,
+        bandwidth: gather.cost.bandwidth.to_string(),
+        reduce_scatter_bandwidth: scatter.cost.bandwidth.to_string(),
+        at_most: exactness == canopy_direct::Exactness::AtMost,
+        diameter: known.diameter,
+        all_to_all_rate: known.all_to_all.rate.to_string(),
+        all_to_all_exact: known.all_to_all.proof.is_exact(),
+        bandwidth_optimal: found.bounds.is_some_and(|bounds| optimal(bounds.bandwidth)),
+        moore_optimal: found.bounds.is_some_and(|bounds| gather.cost.steps == bounds.steps),
+        bidirectional: known.is_bidirectional,
+        reverse_symmetric: prediction.is_reverse_symmetric,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_optimize::Never;
+
+    use super::*;
+    use crate::store::{MemoryStore, encode_record};
+
+    fn query(nodes: u32) -> Query {
+        Query { nodes, degree: 4, links: Links::Any }
+    }
+
+    #[test]
+    fn a_second_question_gets_the_first_answer() {
+        let finds = Finds::new(Arc::new(MemoryStore::default()));
+        let first = finds.find(query(12), &Never).unwrap();
+        let second = finds.find(query(12), &|| panic!("nothing is computed")).unwrap();
+        assert_eq!((first.cached, second.cached), (false, true));
+        assert_eq!(FindReply { cached: false, ..second }, first);
+        assert_eq!(first.topologies[0].expression, "circulant:n=12,offsets=2+3");
+        let other = finds.find(Query { links: Links::Bidirectional, ..query(12) }, &Never).unwrap();
+        assert!(!other.cached);
+    }
+
+    #[test]
+    fn a_damaged_answer_is_found_again() {
+        let store = Arc::new(MemoryStore::default());
+        let finds = Finds::new(store.clone());
+        let first = finds.find(query(9), &Never).unwrap();
+        store.put(&key_of(query(9)), &encode_record(b"\xff\xff"), &[]).unwrap();
+        assert_eq!(finds.find(query(9), &Never).unwrap(), first);
+        assert_eq!(store.quarantined_count().unwrap(), 1);
+    }
+
+    #[test]
+    fn a_stopped_search_leaves_nothing_behind() {
+        let store = Arc::new(MemoryStore::default());
+        let finds = Finds::new(store.clone());
+        assert_eq!(finds.find(query(9), &|| true).unwrap_err(), FindError::Stopped);
+        assert!(finds.find(query(1), &Never).is_err());
+        assert!(store.keys(None, 1).unwrap().is_empty());
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_is_kept() {
+        let store = Arc::new(MemoryStore::default());
+        for number in 0..COUNT_MAX {
+            store.put(&PlanKey::from_bytes(blake3::derive_key("test", &number.to_le_bytes())), &[], &[]).unwrap();
+        }
+        Finds::new(store.clone()).find(query(9), &Never).unwrap();
+        assert_eq!(store.keys(None, usize::MAX).unwrap().len(), COUNT_MAX - COUNT_DROPPED + 1);
+    }
+}

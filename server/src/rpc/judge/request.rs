@@ -1,0 +1,161 @@
+//! Judges plans that come from elsewhere by the request that they are kept with.
+//!
+//! A plan that is consistent with itself may still be filed under the key of a request that it does not answer. So the key is made
+//! anew from the request in the record, and the plan compared with the network that this request is about.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use canopy_plan::read_plan;
+use canopy_planner::{PLANNER_CLASS, PlanKey, Request as Order};
+use canopy_proto::v1::certificate::Kind;
+use canopy_proto::v1::{self, OutputFormat, Plan};
+use canopy_schedule::{Certificate, CutDirection, certified_bound, links_used};
+use canopy_synth::Never;
+use canopy_topology::{NodeIndex, Rank, Rate, Topology, TopologyLimits, identity_hash};
+use canopy_wire as wire;
+use canopy_wire::{bits, collective_on_the_wire, slots_on_the_wire, topology_summary};
+
+use crate::jobs::journal::decode_order;
+use crate::jobs::planner::{Planner, Prepared};
+
+/// What is to be done about a plan that is in order as far as it goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It answers the request whose key it has.
+    Sound,
+    /// It cannot be told which request it answers, or this server has no use for it.
+    Unusable(String),
+}
+
+/// Whether a plan answers the request that it is kept with, and has the key of that request. `request` is what
+/// [`request`](crate::jobs::asked::request) made; `key` is where the plan is filed.
+///
+/// # Errors
+/// What shows that it is not what it says, for people. O(size of the network and of the plan's `json` file).
+pub(crate) fn judge_request(
+    key: &PlanKey,
+    plan: &Plan,
+    request: &[u8],
+    planner: &dyn Planner,
+    limits: &TopologyLimits,
+) -> Result<Verdict, String> {
+    let provenance = plan.provenance.clone().unwrap_or_default();
+    if provenance.planner_class != PLANNER_CLASS {
+        let text =
+            format!("it is of planner class {}, and this server's is {}", provenance.planner_class, PLANNER_CLASS);
+        return Ok(Verdict::Unusable(text));
+    }
+    if request.is_empty() {
+        return Ok(Verdict::Unusable("its request is not kept with it, so that its key cannot be computed".to_owned()));
+    }
+    let Some(order) = decode_order(request) else {
+        return Ok(Verdict::Unusable("its request is of a kind that this version does not know".to_owned()));
+    };
+    let prepared = match planner.prepare(&order, &Never) {
+        Ok(prepared) => prepared,
+        Err(failure) => return Ok(Verdict::Unusable(format!("this server does not plan its request: {failure}"))),
+    };
+    if prepared.key != *key || plan.id != key.plan_id() {
+        return Err(format!("it is filed under the key of another request than its own, which has {}", prepared.key));
+    }
+    let tenant = order.tenant.as_ref().map(|tenant| tenant.as_str()).unwrap_or_default();
+    if provenance.tenant != tenant {
+        return Err("it states another tenant than its request".to_owned());
+    }
+    answers(plan, &order, &prepared)?;
+    judge_quality(plan, &prepared, limits)?;
+    Ok(Verdict::Sound)
+}
+
+/// Whether what a plan says of itself is what was asked for.
+fn answers(plan: &Plan, order: &Order, prepared: &Prepared) -> Result<(), String> {
+    let network = topology_summary(&prepared.topology, &prepared.topology_key);
+    let collective = v1::CollectiveSpec {
+        kind: collective_on_the_wire(prepared.collective.kind()).into(),
+        root: prepared.collective.root().map(Rank::number),
+    };
+    let valid_for = plan.valid_for.unwrap_or_default();
+    let outputs = order.outputs.iter().map(|&output| wire::target_on_the_wire(output));
+    let same_outputs = plan.artifacts.len() == order.outputs.len()
+        && outputs.zip(&plan.artifacts).all(|(asked, artifact)| {
+            asked.format() == artifact.format() && (asked.profile.is_empty() || asked.profile == artifact.profile)
+        });
+    let wrong = [
+        ("topology", plan.topology.as_ref() != Some(&network)),
+        ("collective", plan.collective != Some(collective)),
+        ("shares", plan.shares != prepared.shares.weights()),
+        ("rank_map", plan.rank_map != prepared.rank_map.as_deref().map(slots_on_the_wire)),
+        ("valid_for", valid_for.ranks != network.ranks || valid_for.in_place != order.in_place),
+        ("artifacts", !same_outputs),
+    ];
+    match wrong.iter().find(|(_, is_wrong)| *is_wrong) {
+        Some((field, _)) => Err(format!("its field `{field}` is not that of a plan for its request")),
+        None => Ok(()),
+    }
+}
+
+/// Whether the bound holds on the network of the request, and a `json` file is for that network.
+fn judge_quality(plan: &Plan, prepared: &Prepared, limits: &TopologyLimits) -> Result<(), String> {
+    let whole = plan.artifacts.iter().find(|artifact| artifact.format() == OutputFormat::Json);
+    if let Some(artifact) = whole {
+        let limits = TopologyLimits { bytes_max: usize::MAX, ..*limits };
+        let content = artifact.content.as_deref().unwrap_or_default();
+        let file = read_plan(content, &limits).map_err(|error| error.to_string())?;
+        if identity_hash(&file.topology) != prepared.topology_key.identity {
+            return Err("its json file is for another network than that of its request".to_owned());
+        }
+        let used = bits(&links_used(&file.schedule.shape, file.topology.links().len()));
+        if !plan.links_used.is_empty() && plan.links_used != used {
+            return Err("it states other links than its json file uses".to_owned());
+        }
+        // The bound in it has been proven together with its transfers.
+        return Ok(());
+    }
+    let quality = plan.quality.as_ref().ok_or("it states no quality")?;
+    let stated = quality.certificate.as_ref().and_then(|certificate| certificate.kind.as_ref());
+    let certificate = certificate(&prepared.topology, stated.ok_or("it has no certificate")?)?;
+    let bound = certified_bound(&prepared.topology, prepared.collective, &prepared.shares, &certificate);
+    let bound = bound.map_err(|error| format!("its certificate: {error}"))?;
+    let achieved: Rate = quality.achieved.parse().map_err(|error| format!("its rate: {error}"))?;
+    let optimality = achieved.ratio_to(&bound).ok_or("its bound is zero")?;
+    if quality.bound != bound.to_string() || achieved > bound || quality.optimality != optimality.to_string() {
+        return Err("it states a bound that its certificate does not prove, or a rate beyond it".to_owned());
+    }
+    Ok(())
+}
+
+/// A certificate as it was before it was put on the wire.
+fn certificate(topology: &Topology, stated: &Kind) -> Result<Certificate, String> {
+    let node = |id: &String| -> Result<NodeIndex, String> {
+        topology.find_node(id).ok_or_else(|| "its certificate names a node that its network does not have".to_owned())
+    };
+    let set = |set: &v1::NodeSet| -> Result<Vec<NodeIndex>, String> {
+        let mut nodes = set.nodes.iter().map(node).collect::<Result<Vec<_>, _>>()?;
+        nodes.sort_unstable();
+        Ok(nodes)
+    };
+    match stated {
+        Kind::Cut(cut) => {
+            let direction = match cut.direction() {
+                v1::CutDirection::Out => CutDirection::Out,
+                v1::CutDirection::In => CutDirection::In,
+                v1::CutDirection::Unspecified => return Err("its cut has no direction".to_owned()),
+            };
+            Ok(Certificate::Cut { direction, nodes: set(cut.set.as_ref().ok_or("its cut has no nodes")?)? })
+        }
+        Kind::Partition(partition) => {
+            Ok(Certificate::Partition { sets: partition.sets.iter().map(set).collect::<Result<_, _>>()? })
+        }
+        Kind::LpDual(dual) => {
+            let mut stated: BTreeMap<_, VecDeque<u64>> = BTreeMap::new();
+            for length in &dual.lengths {
+                stated.entry((node(&length.from)?, node(&length.to)?)).or_default().push_back(length.length);
+            }
+            // Parallel links follow one another, there as here.
+            let mut length = |from, to| stated.get_mut(&(from, to)).and_then(VecDeque::pop_front).unwrap_or(0);
+            Ok(Certificate::LpDual {
+                lengths: topology.links().iter().map(|link| length(link.from, link.to)).collect(),
+            })
+        }
+    }
+}

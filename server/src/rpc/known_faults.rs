@@ -1,0 +1,180 @@
+//! Faults that the server knows, put into requests on their way in: from there on a request says all that it is planned for, and its key,
+//! the cache, repairs and provisional plans are those of any request that names the faults itself.
+
+use std::sync::Arc;
+
+use canopy_faults::{Directory, Loss};
+use canopy_planner::seen_by;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{FaultPolicy, PlanRequest, Punctured, TopologySource, Warning};
+use canopy_topology::{Rank, TopologyLimits, Transit, seating};
+use canopy_wire as wire;
+use canopy_wire::RequestError;
+use prost::Message as _;
+use tonic::{Code, Status};
+
+use super::topologies::{see_base, text_hash};
+use crate::failure::{CallFailure, PlanFailure};
+use crate::replan::{Base, Network, Placed, Replanner};
+
+/// Longest message of a refusal: its status travels in headers.
+const MESSAGE_CHARACTERS_MAX: usize = 1500;
+
+/// Known faults that a request was made to name.
+#[derive(Clone, Debug)]
+pub(crate) struct AppliedFaults {
+    /// How many, and the first of them.
+    words: Arc<str>,
+}
+
+impl AppliedFaults {
+    fn new(losses: &[Loss]) -> Self {
+        Self { words: wire::in_words(losses).into() }
+    }
+
+    /// What an answer says of them.
+    pub(super) fn warning(&self) -> Warning {
+        Warning { code: "FAULTS_APPLIED".to_owned(), text: format!("planned around {}", self.words) }
+    }
+
+    /// The same refusal, which may be for what they leave alone, with a way out.
+    pub(super) fn explain(&self, status: &Status) -> Status {
+        if status.code() != Code::FailedPrecondition {
+            return status.clone();
+        }
+        let way_out =
+            format!("; planned around {}; for the healthy network, ignore them (FAULT_POLICY_IGNORE)", self.words);
+        let room = MESSAGE_CHARACTERS_MAX.saturating_sub(way_out.chars().count());
+        let message: String = status.message().chars().take(room).chain(way_out.chars()).collect();
+        let details = status.details().to_vec().into();
+        Status::with_details_and_metadata(status.code(), message, details, status.metadata().clone())
+    }
+}
+
+/// What a request makes of the faults that the server knows.
+pub(super) fn policy(number: i32) -> Result<FaultPolicy, RequestError> {
+    let known = "FAULT_POLICY_APPLY or FAULT_POLICY_IGNORE";
+    match FaultPolicy::try_from(number) {
+        Ok(FaultPolicy::Unspecified | FaultPolicy::Apply) => Ok(FaultPolicy::Apply),
+        Ok(FaultPolicy::Ignore) => Ok(FaultPolicy::Ignore),
+        Err(_) => Err(RequestError::UnknownValue { field: "fault_policy".to_owned(), number, known }),
+    }
+}
+
+/// Makes a request name the faults that are known of its network, unless it says that they are to be ignored. None: there are none
+/// that its ranks see. What is wrong with its topology is left for others to refuse.
+pub(super) fn apply(
+    replanner: Option<&Replanner>,
+    request: &mut PlanRequest,
+    limits: &TopologyLimits,
+) -> Result<Option<AppliedFaults>, CallFailure> {
+    let policy = policy(request.fault_policy).map_err(PlanFailure::Request)?;
+    let include_reported = match request.topology.as_mut().and_then(|topology| topology.source.as_mut()) {
+        Some(Source::Punctured(punctured)) => std::mem::take(&mut punctured.include_reported),
+        _ => false,
+    };
+    if policy == FaultPolicy::Ignore {
+        return match include_reported {
+            true => {
+                let (field, method) = ("topology.punctured.include_reported", "a request that ignores known faults");
+                Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into())
+            }
+            false => Ok(None),
+        };
+    }
+    let Some(losses) = known(replanner, request, limits)? else { return Ok(None) };
+    let applied = AppliedFaults::new(&losses);
+    if !request.joint_collectives.is_empty() {
+        return Err(CallFailure::JointFaults { faults: format!("there are {}", applied.words) });
+    }
+    request.topology = Some(punctured(request.topology.take(), &losses));
+    Ok(Some(applied))
+}
+
+/// Longest text of a network, in bytes, and most faults that are put into a request without leaving its thread.
+const AT_ONCE_BYTES_MAX: usize = 64 << 10;
+const AT_ONCE_FAULTS_MAX: usize = 256;
+
+/// [`apply`] where that takes neither the disk nor time: the network was read before, all of its ranks take part, and no machine's
+/// faults have to be looked at. None: the request is as it was, and somebody else is to see to it.
+pub(super) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) -> Option<Option<AppliedFaults>> {
+    let source = request.topology.as_ref()?;
+    let is_plain = matches!(source.source, Some(Source::Expression(_) | Source::Document(_)));
+    if !is_plain || !request.joint_collectives.is_empty() {
+        return None;
+    }
+    if policy(request.fault_policy).ok()? == FaultPolicy::Ignore {
+        return Some(None);
+    }
+    let is_whole = request.ranks.is_empty() && request.placement.is_none();
+    if !is_whole || source.encoded_len() > AT_ONCE_BYTES_MAX {
+        return None;
+    }
+    let (key, base) = replanner.bases().seen(&text_hash(source))?;
+    let network = Network::new(key, base, None);
+    if network.machines().next().is_some() && replanner.books().has_hosts() {
+        return None;
+    }
+    let losses = network.count(replanner.books()).losses;
+    if losses.is_empty() {
+        return Some(None);
+    }
+    (losses.len() <= AT_ONCE_FAULTS_MAX).then(|| {
+        request.topology = Some(punctured(request.topology.take(), &losses));
+        Some(AppliedFaults::new(&losses))
+    })
+}
+
+/// What counts as broken or slow of the network of a request, as far as its ranks see it; none: nothing, or its topology cannot be read.
+fn known(
+    replanner: Option<&Replanner>,
+    request: &PlanRequest,
+    limits: &TopologyLimits,
+) -> Result<Option<Vec<Loss>>, CallFailure> {
+    let Some(replanner) = replanner.filter(|replanner| replanner.books().any_counts()) else { return Ok(None) };
+    let source = match request.topology.as_ref().and_then(|topology| topology.source.as_ref()) {
+        Some(Source::Punctured(punctured)) => punctured.base.as_deref(),
+        _ => request.topology.as_ref(),
+    };
+    let (key, base) = match see_base(replanner.bases(), source, limits) {
+        Ok(found) => found,
+        Err(CallFailure::Plan(_) | CallFailure::TopologyUnknown { .. }) => return Ok(None),
+        Err(failure) => return Err(failure),
+    };
+    let network = Network::new(key, Arc::clone(&base), canopy_wire::placed(request).map(Placed::new).as_ref());
+    let count = network.count(replanner.books());
+    let seen = seen(&base, request, &count.losses);
+    Ok(Some(seen).filter(|losses| !losses.is_empty()))
+}
+
+/// The losses of what the ranks of a request see of its network.
+fn seen(base: &Base, request: &PlanRequest, losses: &[Loss]) -> Vec<Loss> {
+    let all = || losses.to_vec();
+    let is_forwarded = request.transit == i32::from(canopy_proto::v1::GroupTransit::Forward);
+    if losses.is_empty() || is_forwarded || (request.ranks.is_empty() && request.placement.is_none()) {
+        return all();
+    }
+    // What cannot be is refused where it is planned for.
+    let Ok(slots) = request.placement.as_ref().map(wire::slots).transpose() else { return all() };
+    let listed: Vec<Rank> = request.ranks.iter().copied().map(Rank::new).collect();
+    let listed = Some(listed.as_slice()).filter(|listed| !listed.is_empty());
+    let Ok(seated) = seating(base.topology(), listed, slots.as_deref()) else { return all() };
+    let Some(members) = seated.members else { return all() };
+    let Ok(part) = base.topology().group(&members, Transit::Unused) else { return all() };
+    let directory = Directory::new(base.topology());
+    let is_seen = |loss: &&Loss| {
+        let faults = directory.resolve(std::slice::from_ref(*loss));
+        faults.is_ok_and(|faults| !seen_by(&part, &faults).is_empty())
+    };
+    losses.iter().filter(is_seen).cloned().collect()
+}
+
+/// What losses leave of a network, beside the faults that its source names already.
+fn punctured(source: Option<TopologySource>, losses: &[Loss]) -> TopologySource {
+    let mut punctured = match source {
+        Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => *punctured,
+        source => Punctured { base: source.map(Box::new), ..Punctured::default() },
+    };
+    punctured.faults.extend(losses.iter().map(wire::loss_on_the_wire));
+    TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }
+}

@@ -1,0 +1,352 @@
+//! `canopy.v1.Leases`: which job runs on which plans.
+
+mod around;
+mod describe;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use canopy_planner::{PlanKey, Request as Order};
+use canopy_proto::v1;
+use canopy_proto::v1::leases_server::Leases;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{
+    AcquireLeaseRequest, GetLeaseRequest, Lease as WireLease, ListLeasesReply, ListLeasesRequest, PlanRequest,
+    ReleaseLeaseReply, ReleaseLeaseRequest, RenewLeaseRequest, TopologySource,
+};
+use canopy_synth::Never;
+use canopy_topology::TopologyLimits;
+use canopy_wire::{Priority, RequestError};
+use prost::Message as _;
+use tokio::runtime::Handle;
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+
+use super::decode::{Decoded, Method, decode};
+use super::desk::{Desk, shown};
+use super::fields::{Field, Kind, Value, unix_ms};
+use super::listing::{ListRequest, Listing};
+use super::topologies::{read_base, resolve};
+use crate::failure::{CallFailure, PlanFailure};
+use crate::jobs::planner::Planner;
+use crate::jobs::queue::Queue;
+use crate::replan::{Base, Deed, Item, Lease, Network, Placed, Replanner, Standing, Valid, number_of};
+use crate::store::Records;
+use crate::store::receipts::Open;
+use crate::store::topologies::{Shelf, id_of};
+use crate::tenant::{IsolatedTenant, Viewer};
+
+/// Most plans of one lease.
+const REQUESTS_MAX: usize = 64;
+/// Longest name of a job in bytes.
+const JOB_BYTES_MAX: usize = 128;
+/// How long a lease may last without being renewed, and how long it does where nothing is said.
+const TTL_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(7 * 24 * 3600));
+const TTL_DEFAULT: Duration = Duration::from_secs(3600);
+/// Longest expression that is kept with a lease; longer texts are topologies of their own.
+const EXPRESSION_BYTES_MAX: usize = 4096;
+
+const PRIORITIES: &[&str] = &["prefetch", "interactive", "job-start", "repair"];
+
+/// What leases are listed by.
+const FIELDS: &[Field<WireLease>] = &[
+    Field { name: "name", kind: Kind::Text, get: |lease| Value::Text(lease.name.clone()) },
+    Field { name: "job", kind: Kind::Text, get: |lease| Value::Text(lease.job.clone()) },
+    Field { name: "topology", kind: Kind::Text, get: |lease| Value::Text(lease.topology.clone()) },
+    Field { name: "priority", kind: Kind::Word(PRIORITIES), get: |lease| Value::Text(priority_name(lease).to_owned()) },
+    Field {
+        name: "replanned",
+        kind: Kind::Flag,
+        get: |lease| Value::Flag(lease.plans.iter().any(|plan| plan.current != plan.original)),
+    },
+    Field {
+        name: "created",
+        kind: Kind::Time,
+        get: |lease| Value::Time(lease.create_time.and_then(unix_ms).unwrap_or(0)),
+    },
+    Field {
+        name: "expires",
+        kind: Kind::Time,
+        get: |lease| Value::Time(lease.expire_time.and_then(unix_ms).unwrap_or(0)),
+    },
+];
+
+/// The service.
+#[derive(Clone)]
+pub(crate) struct LeasesService {
+    desk: Desk,
+    replanner: Replanner,
+    queue: Queue,
+    planner: Arc<dyn Planner>,
+    shelf: Shelf,
+    isolated: Arc<[IsolatedTenant]>,
+    limits: TopologyLimits,
+}
+
+impl std::fmt::Debug for LeasesService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LeasesService").field("replanner", &self.replanner).finish_non_exhaustive()
+    }
+}
+
+impl LeasesService {
+    pub(crate) fn new(
+        desk: Desk,
+        replanner: Replanner,
+        (queue, planner, shelf): (Queue, Arc<dyn Planner>, Shelf),
+        isolated: &[IsolatedTenant],
+        limits: TopologyLimits,
+    ) -> Self {
+        Self { desk, replanner, queue, planner, shelf, isolated: isolated.into(), limits }
+    }
+
+    /// The lease that this very request has acquired already, its answer having been lost; else a new one. Runs where it may block.
+    fn acquire_once(
+        &self,
+        headers: &MetadataMap,
+        runtime: &Handle,
+        request: AcquireLeaseRequest,
+        open: Option<&Open>,
+    ) -> Result<WireLease, CallFailure> {
+        let Some(open) = open else { return self.acquire(headers, runtime, request, Deed::default()) };
+        let (key, digest) = open.marks();
+        match self.replanner.leases().of_request(key) {
+            Some(lease) if lease.deed.request_digest == digest => Ok(self.describe(&lease)),
+            Some(_) => Err(open.reused().into()),
+            None => {
+                let (request_key, request_digest) = (key.as_bytes().to_vec(), digest.to_vec());
+                self.acquire(headers, runtime, request, Deed { request_key, request_digest, ..Deed::default() })
+            }
+        }
+    }
+
+    /// Looks the plans of a lease up, and keeps it with what the deed says already.
+    fn acquire(
+        &self,
+        headers: &MetadataMap,
+        runtime: &Handle,
+        request: AcquireLeaseRequest,
+        marked: Deed,
+    ) -> Result<WireLease, CallFailure> {
+        let viewer = Viewer::of(headers)?;
+        let AcquireLeaseRequest { job, requests, ttl, priority, .. } = request;
+        let is_plain = (1..=JOB_BYTES_MAX).contains(&job.len()) && !job.contains(char::is_control);
+        if !is_plain {
+            return Err(bad("job", format!("give 1 to {JOB_BYTES_MAX} bytes without control characters")));
+        }
+        if requests.is_empty() || requests.len() > REQUESTS_MAX {
+            return Err(bad("requests", format!("give 1 to {REQUESTS_MAX} requests, found {}", requests.len())));
+        }
+        let ttl_ms = millis(ttl_of(ttl)?.unwrap_or(TTL_DEFAULT));
+        let priority = match v1::Priority::try_from(priority) {
+            Ok(v1::Priority::Unspecified) => v1::Priority::JobStart,
+            Ok(priority) => priority,
+            Err(_) => return Err(bad("priority", "use PRIORITY_PREFETCH to PRIORITY_REPAIR".to_owned())),
+        };
+        let mut network: Option<(PlanKey, Arc<Base>)> = None;
+        let (mut items, mut valid) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
+        let mut tenant = String::new();
+        for (position, mut request) in requests.into_iter().enumerate() {
+            let (key, base) = read_base(self.replanner.bases(), request.topology.clone(), &self.limits)?;
+            if network.get_or_insert_with(|| (key, Arc::clone(&base))).0 != key {
+                let field = format!("requests[{position}].topology");
+                return Err(bad(&field, "a lease is on one topology; acquire one for each".to_owned()));
+            }
+            request.topology = Some(kept_source(request.topology.take(), &key));
+            if request.fault_policy == i32::from(v1::FaultPolicy::Ignore) {
+                let field = format!("requests[{position}].fault_policy");
+                return Err(bad(&field, "a lease is planned around faults; leave it out, or hold no lease".to_owned()));
+            }
+            // What does not change the plan is not kept.
+            request.quality = None;
+            (request.priority, request.detached, request.request_id) = (0, false, String::new());
+            let source = resolve(&self.shelf, request.topology.clone())?;
+            let asked = PlanRequest { topology: source, ..request.clone() };
+            let within = |error: RequestError| {
+                let (field, error) = (format!("requests[{position}].{}", error.field()), Box::new(error));
+                PlanFailure::Request(RequestError::InBundle { field, error })
+            };
+            let Decoded { mut order, .. } = decode(asked, Method::Plan).map_err(within)?;
+            order.tenant = viewer.owner(&self.isolated);
+            tenant = order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default();
+            let network = Network::new(key, base, canopy_wire::placed(&request).map(Placed::new).as_ref());
+            let (item, first) = self.item(runtime, request, &order, &network)?;
+            items.push(item);
+            valid.push(first);
+        }
+        let Some((key, _)) = network else { return Err(bad("requests", "give at least one".to_owned())) };
+        let standing =
+            Standing { expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms), ttl_ms, items: valid };
+        let deed = Deed { job, tenant, priority: priority.into(), base: key.as_bytes().to_vec(), items, ..marked };
+        let lease = self.replanner.leases().acquire(deed, standing)?;
+        self.replanner.stir(key);
+        Ok(self.describe(&lease))
+    }
+
+    /// A plan that is held, and the one that is valid first: it must be there, but where known faults are on its way.
+    fn item(
+        &self,
+        runtime: &Handle,
+        request: PlanRequest,
+        order: &Order,
+        network: &Network,
+    ) -> Result<(Item, Valid), CallFailure> {
+        let prepared = self.planner.prepare(order, &Never)?;
+        let count = network.count(self.replanner.books());
+        let found = match self.cached(runtime, order) {
+            Ok(found) => Some(found),
+            Err(failure) if !count.losses.is_empty() && matches!(*failure, PlanFailure::NotCached) => None,
+            // Somebody else may have asked the same.
+            Err(failure) => {
+                return Err(CallFailure::Plan(Arc::try_unwrap(failure).unwrap_or(PlanFailure::NotCached)));
+            }
+        };
+        let links = self.links(&network.base, (&prepared.topology, order), found.as_ref()).into_bytes();
+        let ranks = prepared.topology.rank_count();
+        let valid = match network.touches(&count, &links) {
+            true => self.around(runtime, order, (&count, ranks))?,
+            false if found.is_some() => Valid { plan: prepared.key.plan_id(), ..Valid::default() },
+            false => return Err(CallFailure::Plan(PlanFailure::NotCached)),
+        };
+        let original = prepared.key.as_bytes().to_vec().into();
+        Ok((Item { request: request.encode_to_vec().into(), original, links, ranks }, valid))
+    }
+
+    fn describe(&self, lease: &Lease) -> WireLease {
+        let number = lease.deed.number;
+        describe::lease(lease, |item| self.replanner.is_replanning(number, item))
+    }
+
+    /// The lease of this name, unless it is another tenant's.
+    fn find(&self, viewer: &Viewer, name: &str) -> Result<Lease, CallFailure> {
+        let found = number_of(name).and_then(|number| self.replanner.leases().get(number));
+        let found = found.filter(|lease| viewer.sees(&lease.deed.tenant));
+        found.ok_or_else(|| CallFailure::LeaseUnknown { name: shown(name) })
+    }
+
+    fn renew(&self, headers: &MetadataMap, request: &RenewLeaseRequest) -> Result<WireLease, CallFailure> {
+        let lease = self.find(&Viewer::of(headers)?, &request.name)?;
+        let ttl_ms = ttl_of(request.ttl)?.map(millis);
+        let renewed = self.replanner.leases().renew(lease.deed.number, ttl_ms)?;
+        let lease = renewed.ok_or_else(|| CallFailure::LeaseUnknown { name: shown(&request.name) })?;
+        Ok(self.describe(&lease))
+    }
+
+    fn release(
+        &self,
+        headers: &MetadataMap,
+        request: &ReleaseLeaseRequest,
+        open: Option<&Open>,
+    ) -> Result<ReleaseLeaseReply, CallFailure> {
+        let viewer = Viewer::of(headers)?;
+        let leases = self.replanner.leases();
+        let numbers: Vec<u64> = match (request.name.as_str(), request.job.as_str()) {
+            ("", "") => return Err(bad("name", "name a lease, or the job whose leases end".to_owned())),
+            (name, "") => match self.find(&viewer, name) {
+                Ok(lease) => vec![lease.deed.number],
+                // Released twice, or expired.
+                Err(_) if number_of(name).is_some() => Vec::new(),
+                Err(failure) => return Err(failure),
+            },
+            ("", job) => {
+                // Done again after a crash, it must not end what the job has acquired since.
+                let last = open.map(|open| open.begin(leases.last_number())).transpose()?.flatten();
+                let last = last.unwrap_or(u64::MAX);
+                let of_job = |lease: &Lease| {
+                    lease.deed.number <= last && lease.deed.job == job && viewer.sees(&lease.deed.tenant)
+                };
+                leases.select(of_job).iter().map(|lease| lease.deed.number).collect()
+            }
+            _ => return Err(bad("job", "give a name or a job, not both".to_owned())),
+        };
+        let released = leases.release(&numbers)?;
+        Ok(ReleaseLeaseReply { released: u32::try_from(released).unwrap_or(u32::MAX) })
+    }
+
+    fn list(&self, headers: &MetadataMap, request: &ListLeasesRequest) -> Result<ListLeasesReply, CallFailure> {
+        let viewer = Viewer::of(headers)?;
+        let ListLeasesRequest { page_size, page_token, filter, order_by } = request;
+        let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
+        for lease in self.replanner.leases().select(|lease| viewer.sees(&lease.deed.tenant)) {
+            // Newest first.
+            listing.show(self.describe(&lease), (u64::MAX - lease.deed.number).to_be_bytes().to_vec());
+        }
+        let page = listing.finish();
+        Ok(ListLeasesReply { leases: page.items, next_page_token: page.next_page_token, total_size: page.total })
+    }
+}
+
+#[tonic::async_trait]
+impl Leases for LeasesService {
+    async fn acquire_lease(&self, request: Request<AcquireLeaseRequest>) -> Result<Response<WireLease>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (service, of, wanted, runtime) = (self.clone(), headers.clone(), request.clone(), Handle::current());
+        let acquire = move |_: &Records, open: Option<&Open>| service.acquire_once(&of, &runtime, wanted, open);
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once_marked("AcquireLease", call, acquire, || {}).await.map(Response::new)
+    }
+
+    async fn renew_lease(&self, request: Request<RenewLeaseRequest>) -> Result<Response<WireLease>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (service, of) = (self.clone(), headers.clone());
+        self.desk.run("RenewLease", &headers, move |_| service.renew(&of, &request)).await.map(Response::new)
+    }
+
+    async fn release_lease(
+        &self,
+        request: Request<ReleaseLeaseRequest>,
+    ) -> Result<Response<ReleaseLeaseReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (service, of, wanted) = (self.clone(), headers.clone(), request.clone());
+        let release = move |_: &Records, open: Option<&Open>| service.release(&of, &wanted, open);
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once_marked("ReleaseLease", call, release, || {}).await.map(Response::new)
+    }
+
+    async fn get_lease(&self, request: Request<GetLeaseRequest>) -> Result<Response<WireLease>, Status> {
+        let (headers, _, GetLeaseRequest { name }) = request.into_parts();
+        let (service, of) = (self.clone(), headers.clone());
+        let got = self.desk.run("GetLease", &headers, move |_| {
+            service.find(&Viewer::of(&of)?, &name).map(|lease| service.describe(&lease))
+        });
+        got.await.map(Response::new)
+    }
+
+    async fn list_leases(&self, request: Request<ListLeasesRequest>) -> Result<Response<ListLeasesReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (service, of) = (self.clone(), headers.clone());
+        self.desk.run("ListLeases", &headers, move |_| service.list(&of, &request)).await.map(Response::new)
+    }
+}
+
+/// How the topology of a request is kept: a short expression as it is, as some algorithms plan by it; all else by its id.
+fn kept_source(source: Option<TopologySource>, key: &PlanKey) -> TopologySource {
+    match source {
+        Some(TopologySource { source: Some(Source::Expression(text)) }) if text.len() <= EXPRESSION_BYTES_MAX => {
+            TopologySource { source: Some(Source::Expression(text)) }
+        }
+        _ => TopologySource { source: Some(Source::Id(id_of(key))) },
+    }
+}
+
+/// How long a lease lasts, if that is said.
+fn ttl_of(stated: Option<prost_types::Duration>) -> Result<Option<Duration>, CallFailure> {
+    let Some(stated) = stated else { return Ok(None) };
+    let (least, most) = TTL_RANGE;
+    let ttl = Duration::try_from(stated).ok().filter(|ttl| (least..=most).contains(ttl));
+    ttl.map(Some).ok_or_else(|| bad("ttl", format!("give {least:?} to {most:?}")))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn bad(field: &str, problem: String) -> CallFailure {
+    CallFailure::Lease { field: field.to_owned(), problem }
+}
+
+fn priority_name(lease: &WireLease) -> &'static str {
+    let stated = lease.priority();
+    let known = Priority::ALL.into_iter().find(|priority| priority.on_the_wire() == stated);
+    known.unwrap_or(Priority::JobStart).name()
+}

@@ -1,0 +1,121 @@
+//! Summaries of plans: what they are listed and chosen by, and how they are sent.
+
+use std::time::Duration;
+
+use canopy_planner::PlanKey;
+use canopy_proto::v1;
+use canopy_proto::v1::CollectiveSpec;
+use canopy_schedule::CollectiveKind;
+use canopy_topology::Ratio;
+use canopy_wire::{collective_on_the_wire, timestamp};
+
+use super::fields::{COLLECTIVES, Field, Kind, Value};
+use super::listing::{ListRequest, Listing};
+use crate::clock;
+use crate::failure::CallFailure;
+use crate::store::{PlanSummary, Records, StatedCollective};
+use crate::tenant::Viewer;
+
+/// Summaries read at once.
+const BATCH: usize = 1000;
+
+/// What plans are listed by.
+pub(super) const FIELDS: &[Field<PlanSummary>] = &[
+    Field { name: "id", kind: Kind::Id, get: |plan| Value::Text(plan.id.clone()) },
+    Field {
+        name: "collective",
+        kind: Kind::Word(COLLECTIVES),
+        get: |plan| Value::Text(collective_name(Some(&stated(plan.collective))).to_owned()),
+    },
+    Field { name: "algorithm", kind: Kind::Text, get: |plan| Value::Text(plan.algorithm.clone()) },
+    Field { name: "topology", kind: Kind::Text, get: |plan| Value::Text(plan.topology_hash.clone()) },
+    Field { name: "ranks", kind: Kind::Number, get: |plan| Value::Number(plan.ranks.into()) },
+    Field { name: "optimality", kind: Kind::Ratio, get: |plan| Value::Ratio(ratio(&plan.optimality)) },
+    Field { name: "size_bytes", kind: Kind::Number, get: |plan| Value::Number(plan.size_bytes) },
+    Field { name: "created", kind: Kind::Time, get: |plan| Value::Time(plan.created_ms) },
+    Field { name: "last_used", kind: Kind::Time, get: |plan| Value::Time(plan.last_used_ms) },
+    Field { name: "hits", kind: Kind::Number, get: |plan| Value::Number(plan.hits) },
+    Field { name: "tenant", kind: Kind::Text, get: |plan| Value::Text(plan.tenant.clone()) },
+    Field { name: "pinned", kind: Kind::Flag, get: |plan| Value::Flag(plan.pinned) },
+];
+
+/// A summary on the wire.
+pub(super) fn on_the_wire(records: &Records, summary: PlanSummary) -> Result<v1::PlanSummary, CallFailure> {
+    let age = Duration::from_millis(clock::unix_ms().saturating_sub(summary.created_ms));
+    Ok(v1::PlanSummary {
+        superseded_by: records.successor(&summary)?.unwrap_or_default(),
+        age: age.try_into().ok(),
+        id: summary.id,
+        content_key: summary.key.to_string(),
+        collective: Some(stated(summary.collective)),
+        algorithm: summary.algorithm,
+        topology_hash: summary.topology_hash,
+        ranks: summary.ranks,
+        optimality: summary.optimality,
+        size_bytes: summary.size_bytes,
+        create_time: Some(timestamp(summary.created_ms)),
+        last_use_time: Some(timestamp(summary.last_used_ms)),
+        hits: summary.hits,
+        pinned: summary.pinned,
+        tenant: summary.tenant,
+    })
+}
+
+/// The name of a collective in text; empty for none.
+fn collective_name(spec: Option<&CollectiveSpec>) -> &'static str {
+    let kinds = CollectiveKind::ALL.into_iter();
+    let is_meant = |kind: &CollectiveKind| spec.is_some_and(|spec| spec.kind() == collective_on_the_wire(*kind));
+    kinds.filter(is_meant).map(CollectiveKind::name).next().unwrap_or_default()
+}
+
+/// achieved ÷ bound of a stored plan, which was written by this server's kind.
+fn ratio(text: &str) -> Ratio {
+    text.parse().or_else(|_| "0".parse()).expect("zero is a ratio")
+}
+
+fn stated(StatedCollective { kind, root }: StatedCollective) -> CollectiveSpec {
+    CollectiveSpec { kind, root }
+}
+
+/// The keys of all plans that a filter wants, in their order, and what they come to.
+pub(super) fn chosen(
+    records: &Records,
+    viewer: &Viewer,
+    filter: &str,
+) -> Result<(Vec<PlanKey>, v1::ArchiveContents), CallFailure> {
+    let filter = Listing::new(FIELDS, &ListRequest { filter, ..ListRequest::default() })?;
+    let (mut keys, mut contents) = (Vec::new(), v1::ArchiveContents::default());
+    for_each_seen(records, viewer, |summary| {
+        if filter.accepts(&summary) {
+            keys.push(summary.key);
+            contents.plans += 1;
+            contents.pinned_plans += u64::from(summary.pinned);
+            contents.record_bytes += summary.size_bytes;
+        }
+        Ok(())
+    })?;
+    Ok((keys, contents))
+}
+
+/// Shows every summary that the caller sees to `take`, in order of the keys.
+pub(super) fn for_each_seen(
+    records: &Records,
+    viewer: &Viewer,
+    mut take: impl FnMut(PlanSummary) -> Result<(), CallFailure>,
+) -> Result<(), CallFailure> {
+    for_each(records, |summary| if viewer.sees(&summary.tenant) { take(summary) } else { Ok(()) })
+}
+
+/// Shows every summary to `take`, in order of the keys. What is removed meanwhile may or may not be shown.
+pub(super) fn for_each(
+    records: &Records,
+    mut take: impl FnMut(PlanSummary) -> Result<(), CallFailure>,
+) -> Result<(), CallFailure> {
+    let mut after = None;
+    loop {
+        let batch = records.list(after, BATCH)?;
+        let Some(last) = batch.last() else { return Ok(()) };
+        after = Some(last.key);
+        batch.into_iter().try_for_each(&mut take)?;
+    }
+}

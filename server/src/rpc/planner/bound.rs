@@ -1,0 +1,41 @@
+//! `Planner.Bound`: the best that any plan can reach.
+
+use std::sync::Arc;
+
+use canopy_planner::bounded;
+use canopy_proto::v1::{BoundReply, PlanRequest};
+use canopy_wire as wire;
+use canopy_wire::RequestError;
+use tonic::{Request, Status};
+
+use super::PlannerService;
+use crate::failure::PlanFailure;
+use crate::rpc::known_faults::AppliedFaults;
+use crate::rpc::topologies::Presence;
+use crate::rpc::{Decoded, Method, decode};
+
+/// Answers the call.
+pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest>) -> Result<BoundReply, Status> {
+    let (headers, extensions, request) = service.resolve(request, Method::Bound).await?.into_parts();
+    let applied = extensions.get::<AppliedFaults>().cloned();
+    let (workshop, caller) = (Arc::clone(&service.workshop), Presence::default());
+    let gone = caller.ended();
+    let found = service.bundles.run(Method::Bound.name(), &headers, move |_| {
+        let Decoded { order, .. } = decode(request, Method::Bound).map_err(PlanFailure::Request)?;
+        if order.joint.is_some() {
+            let (field, method) = ("joint_collectives", Method::Bound.name());
+            return Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
+        }
+        let prepared = workshop.planner.prepare(&order, &gone)?;
+        let found = bounded(&prepared, &gone).map_err(PlanFailure::from)?;
+        Ok(wire::bounded(&prepared, &found))
+    });
+    match (found.await, applied) {
+        (Ok(mut reply), Some(applied)) => {
+            reply.warnings.push(applied.warning());
+            Ok(reply)
+        }
+        (Err(status), Some(applied)) => Err(applied.explain(&status)),
+        (answer, None) => answer,
+    }
+}

@@ -1,0 +1,488 @@
+//! `PlanBundle`: the plans of a job for its communicators, collectives and sizes, made by the calls that everybody makes.
+//!
+//! | step | where |
+//! |---|---|
+//! | what is asked for | `request` |
+//! | the communicators' networks, and which of them the runtime cannot tell apart | `network` |
+//! | why items have no file | `refusals` |
+//! | several plans for each item, and at which sizes each is fastest | `candidates`, `compare` |
+//! | as many files as the runtime reads, each a plan of its own | here |
+//! | the finished folder, run through the rules of its runtime | `folder` |
+//! | plans that run at the same time, which are another kind of bundle | `joint` |
+//!
+//! An item that fails does not keep the others back, and none takes the time that those after it need.
+
+mod advice;
+mod candidates;
+mod compare;
+mod folder;
+mod joint;
+mod network;
+mod refusals;
+mod request;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use canopy_bundle::{ByteRange, Indivisible, Ladder, PlanRange, Runtime, Standing, fit, standings};
+use canopy_proto::v1;
+use canopy_schedule::CollectiveKind;
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use self::candidates::Candidate;
+use self::compare::Comparison;
+use self::folder::{MadeFile, audited, env};
+use self::joint::JointWanted;
+use self::network::{Party, parties};
+use self::refusals::{ambiguous, broken, inherit, mixed_sizes, refusal, unnamed};
+use self::request::Wanted;
+use super::PlannerService;
+use crate::clock;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::rpc::decode::Method;
+use crate::rpc::deliver::Answer;
+use crate::rpc::known_faults::{self, AppliedFaults};
+use crate::rpc::status::call_status;
+use crate::rpc::{desk, topologies};
+
+/// The name of the method.
+const METHOD: &str = "PlanBundle";
+/// Each search but the first has at most this part of an item's time.
+const OTHERS_PART: u32 = 16;
+/// Shortest time that is given to a search; with less, there is none.
+const SEARCH_MIN: Duration = Duration::from_millis(5);
+/// Longest text of a refusal that is passed on: there may be hundreds of them.
+const REFUSAL_CHARACTERS_MAX: usize = 300;
+
+/// Answers a call within its deadline.
+pub(super) async fn plan_bundle(
+    service: &PlannerService,
+    request: Request<v1::PlanBundleRequest>,
+) -> Result<v1::PlanBundleReply, Status> {
+    let arrived = clock::now();
+    let (headers, _, request) = request.into_parts();
+    let deadline = service.deadlines.apply(&headers);
+    let gone = Arc::new(AtomicBool::new(false));
+    let session = Session { service, headers, end: arrived + deadline.work, gone, applied: OnceLock::new() };
+    let answer = session.any(request).await;
+    desk::log(METHOD, arrived, answer.as_ref().err());
+    answer.unwrap_or_else(|failure| Err(call_status(&failure)))
+}
+
+/// One call. Dropped with it, which ends what still computes for it.
+struct Session<'a> {
+    service: &'a PlannerService,
+    headers: MetadataMap,
+    /// When work must have ended.
+    end: Instant,
+    gone: Arc<AtomicBool>,
+    /// Known faults that its plans are made around.
+    applied: OnceLock<AppliedFaults>,
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where an item stands.
+struct Item {
+    reply: v1::BundleItem,
+    /// The request that all its plans share.
+    base: v1::PlanRequest,
+    party: usize,
+    kind: CollectiveKind,
+    candidates: Vec<Candidate>,
+    /// By candidate that has a plan: which it is, and what is known of its times.
+    compared: Option<Comparison>,
+    /// Files in the order of their sizes.
+    files: Vec<MadeFile>,
+}
+
+impl Session<'_> {
+    /// Answers a request of either kind. A plan that is refused, where all are needed, has said so in the log by itself.
+    async fn any(&self, request: v1::PlanBundleRequest) -> Result<Result<v1::PlanBundleReply, Status>, CallFailure> {
+        match request.joint {
+            true => joint::answer(self, JointWanted::read(request).map_err(PlanFailure::Request)?).await,
+            false => self.answer(Wanted::read(request).map_err(PlanFailure::Request)?).await.map(Ok),
+        }
+    }
+
+    async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleReply, CallFailure> {
+        let (topology, fault_policy) = (wanted.topology.take(), wanted.fault_policy);
+        let (service, members) = (self.service.clone(), wanted.members());
+        // Once for all, so that every plan is of the same network, whatever becomes of a stored one and of faults meanwhile.
+        let (source, parties, applied) = self
+            .compute(self.left(), move |stop| {
+                let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
+                let applied = known_faults::apply(service.replanner.as_ref(), &mut all, &service.limits)?;
+                let source = topologies::resolve(&service.shelf, all.topology)?;
+                let (topology, faults) = topologies::read_punctured(source.clone(), &service.limits, stop)?;
+                Ok((source, parties(&topology, &faults, &members, stop)?, applied))
+            })
+            .await?;
+        let applied = applied.map(|applied| self.applied.get_or_init(|| applied));
+        let mut reply = v1::PlanBundleReply {
+            profile: wanted.runtime.name().to_owned(),
+            model: Some(wanted.model().on_the_wire()),
+            ..v1::PlanBundleReply::default()
+        };
+        reply.warnings.extend(applied.map(AppliedFaults::warning));
+        let mut items = self.items(&wanted, &parties, &source, &mut reply.warnings);
+        self.compare_all(&wanted, &mut items).await;
+        if wanted.runtime == Runtime::Nccl {
+            advice::advise(&parties, items, &mut reply);
+            return Ok(reply);
+        }
+        let ladders: Vec<Ladder> = items.iter().map(|item| item.ladder().cloned().unwrap_or_default()).collect();
+        let files_max = wanted.runtime.rules().map_or(0, |rules| rules.files_max);
+        let steps = fit(&ladders, files_max);
+        for (position, step) in steps.into_iter().enumerate() {
+            self.make_files(&wanted, &mut items, position, step, files_max).await;
+        }
+        self.hand_over(&wanted, &parties, &mut items).await?;
+        inherit(&mut items);
+        gather_assumed(&mut items, &mut reply.warnings);
+        let paths: Vec<String> =
+            items.iter().flat_map(|item| &item.reply.files).map(|file| file.path.clone()).collect();
+        if !paths.is_empty() {
+            reply.env = env(wanted.runtime, &paths);
+        }
+        reply.items = items.into_iter().map(|item| item.reply).collect();
+        Ok(reply)
+    }
+
+    /// The items of a request, with what is known of them before anything is planned.
+    fn items(
+        &self,
+        wanted: &Wanted,
+        parties: &[Party],
+        source: &Option<v1::TopologySource>,
+        warnings: &mut Vec<v1::Warning>,
+    ) -> Vec<Item> {
+        let known: Vec<_> = parties.iter().map(Party::communicator).collect();
+        let standings = standings(wanted.runtime, &known);
+        let mixed = mixed_sizes(wanted.runtime, parties);
+        let mut items = Vec::new();
+        for (party, (standing, communicator)) in standings.iter().zip(&wanted.communicators).enumerate() {
+            let name_of = |other: usize| wanted.communicators.get(other).map_or("", |other| other.name.as_str());
+            let mut served_by = String::new();
+            let mut failure = mixed.clone();
+            match *standing {
+                _ if failure.is_some() => {}
+                Standing::Own { is_contested } if is_contested && wanted.strict => {
+                    let text = format!(
+                        "{} gives the files of `{}` to communicators on other wiring",
+                        wanted.runtime, communicator.name
+                    );
+                    failure = Some(ambiguous(text));
+                }
+                Standing::Own { .. } => {}
+                Standing::Shared { with } => name_of(with).clone_into(&mut served_by),
+                Standing::Ambiguous { with } => {
+                    let text = format!(
+                        "{} cannot tell `{}` from `{}`, which is on other wiring, and gives it files that are right there \
+                         but made for the other",
+                        wanted.runtime,
+                        communicator.name,
+                        name_of(with)
+                    );
+                    if wanted.strict {
+                        failure = Some(ambiguous(text));
+                    } else {
+                        name_of(with).clone_into(&mut served_by);
+                        warnings.push(v1::Warning { code: "AMBIGUOUS_BUNDLE".to_owned(), text });
+                    }
+                }
+            }
+            let lost = parties.get(party).and_then(|party| party.failure.clone());
+            for (kind, base) in wanted.requests(communicator, source) {
+                let (collective, in_place) = (base.collective, base.in_place.unwrap_or_default());
+                let reply = v1::BundleItem {
+                    communicator: communicator.name.clone(),
+                    collective,
+                    ranks: parties.get(party).map_or(0, |party| party.ranks),
+                    in_place,
+                    served_by: served_by.clone(),
+                    error: failure.clone().or_else(|| lost.clone()).or_else(|| unnamed(wanted.runtime, kind)),
+                    ranks_per_node: parties.get(party).and_then(|party| party.ranks_per_node),
+                    ..v1::BundleItem::default()
+                };
+                let candidates = match wanted.runtime {
+                    Runtime::Nccl => candidates::of_nccl(kind),
+                    _ => candidates::of(kind, parties.get(party).map_or(&[], |party| party.family)),
+                };
+                items.push(Item { reply, base, party, kind, candidates, compared: None, files: Vec::new() });
+            }
+        }
+        if items.iter().any(|item| candidates::reduces(&item.reply)) {
+            let text = "averages and operators of one's own match no file: the runtime's own algorithms serve them";
+            let code = "REDUCTION_NOT_SUPPORTED_BY_RUNTIME".to_owned();
+            warnings.push(v1::Warning { code, text: text.to_owned() });
+        }
+        items
+    }
+
+    /// Has the plans of all items made and compared, each within its share of the first two thirds of the time.
+    async fn compare_all(&self, wanted: &Wanted, items: &mut [Item]) {
+        let mut open = items.iter().filter(|item| item.is_own()).count();
+        let end = clock::now() + self.left() * 2 / 3;
+        for item in items.iter_mut().filter(|item| item.is_own()) {
+            let left = end.saturating_duration_since(clock::now());
+            self.compare(wanted, item, left / u32::try_from(open).unwrap_or(u32::MAX).max(1)).await;
+            open -= 1;
+        }
+    }
+
+    /// Has the plans of one item made and compared.
+    async fn compare(&self, wanted: &Wanted, item: &mut Item, limit: Duration) {
+        let end = clock::now() + limit;
+        let left = || end.saturating_duration_since(clock::now());
+        let mut plans: Vec<(usize, Bytes)> = Vec::new();
+        let mut is_cut = false;
+        for (position, candidate) in item.candidates.iter().enumerate() {
+            let mut described = v1::BundleCandidate { name: candidate.name.to_owned(), ..Default::default() };
+            let json = v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..Default::default() };
+            // What is compared must be what the runtime has room for.
+            let file = Some(wanted.output.clone()).filter(|_| wanted.runtime != Runtime::Nccl);
+            let outputs = std::iter::once(json).chain(file).collect();
+            let request = candidate.on(v1::PlanRequest { outputs, ..item.base.clone() });
+            // What comes first may take half of what there is, each of the others a little: the simulation needs its part.
+            let search = if position == 0 { left() / 2 } else { (left() / 2).min(limit / OTHERS_PART) };
+            match self.plan(request, search).await {
+                Ok(v1::PlanReply { plan: Some(plan), .. }) => {
+                    described.algorithm = plan.algorithm;
+                    plans.extend(plan.artifacts.into_iter().next().and_then(|file| Some((position, file.content?))));
+                }
+                Ok(_) => described.error = Some(broken("the answer holds no plan")),
+                Err(error) => {
+                    is_cut |= error.code == i32::from(Code::DeadlineExceeded);
+                    described.error = Some(error);
+                }
+            }
+            item.reply.candidates.push(described);
+        }
+        if plans.is_empty() {
+            let first = item.reply.candidates.iter().find_map(|candidate| candidate.error.clone());
+            item.reply.error = first.or_else(|| Some(broken("no plan was asked for")));
+            return;
+        }
+        let (model, sizes) = (wanted.model(), wanted.sizes);
+        let contents = plans.clone();
+        let compared = self.compute(left(), move |stop| Ok(compare::compare(&contents, sizes, model, stop)));
+        let compared = match compared.await {
+            Ok(Ok(compared)) => compared,
+            Ok(Err(problem)) => {
+                item.reply.error = Some(broken(&problem));
+                return;
+            }
+            // One plan for all sizes is right, too.
+            Err(_) => {
+                is_cut = true;
+                Comparison::alone(&plans, sizes)
+            }
+        };
+        for &(later, earlier) in &compared.copies {
+            let name = item.candidates.get(earlier).map_or("", |candidate| candidate.name);
+            item.reply.candidates.iter_mut().skip(later).take(1).for_each(|copy| name.clone_into(&mut copy.same_as));
+        }
+        if is_cut || compared.is_cut {
+            item.warn("CANDIDATES_CUT", "the deadline came before all plans were compared".to_owned());
+        }
+        item.compared = Some(compared);
+    }
+
+    /// Has the files of one item made, after so many steps down its ladder; `None`: it gets none.
+    async fn make_files(
+        &self,
+        wanted: &Wanted,
+        items: &mut [Item],
+        position: usize,
+        step: Option<usize>,
+        files_max: usize,
+    ) {
+        let open = items.iter().skip(position).filter(|item| item.is_own()).count();
+        let Some(item) = items.get_mut(position).filter(|item| item.is_own()) else { return };
+        let Some(step) = step else {
+            let text = format!("{} reads {files_max} files, which are those of the items before", wanted.runtime);
+            item.reply.error = Some(refusal(Code::FailedPrecondition, "FILE_COUNT_LIMIT", text.clone()));
+            item.warn("FILE_COUNT_LIMIT", text);
+            return;
+        };
+        let Some(ladder) = item.ladder() else { return };
+        let (ranges, all) = (ladder.at(step).to_vec(), ladder.at(0).len());
+        if ranges.len() < all {
+            let text = format!("{} of {all} ranges have a file, as {} reads {files_max}", ranges.len(), wanted.runtime);
+            item.warn("RANGES_TRIMMED", text);
+        }
+        // An eighth is for the folder as a whole.
+        let end = clock::now() + self.left() * 7 / 8 / u32::try_from(open).unwrap_or(u32::MAX).max(1);
+        for PlanRange { candidate, range } in ranges {
+            let Some(candidate) = item.candidates.get(candidate).cloned() else { continue };
+            let request = candidate.on(v1::PlanRequest {
+                outputs: vec![wanted.output.clone()],
+                size_bytes_min: range.first(),
+                size_bytes_max: Some(range.last()),
+                ..item.base.clone()
+            });
+            match self.plan(request, end.saturating_duration_since(clock::now())).await {
+                Ok(reply) => item.keep(&candidate, range, reply),
+                Err(error) => {
+                    let text = format!("sizes {range} have no file: {}", error.message);
+                    item.warn("RANGES_TRIMMED", text);
+                    item.reply.error.get_or_insert(error);
+                }
+            }
+        }
+        if !item.files.is_empty() {
+            item.reply.error = None;
+        }
+        item.warn_of_failing(wanted.runtime);
+    }
+
+    /// Reads all files back and asks the rules of the runtime about each of them.
+    async fn hand_over(&self, wanted: &Wanted, parties: &[Party], items: &mut [Item]) -> Result<(), CallFailure> {
+        let mut files = Vec::new();
+        for (position, item) in items.iter_mut().enumerate() {
+            let (party, ranks) = (parties.get(item.party), item.reply.ranks);
+            let ranks_per_node = party.and_then(|party| party.ranks_per_node).unwrap_or(0);
+            let made = std::mem::take(&mut item.files).into_iter();
+            files.extend(made.map(|file| MadeFile { item: position, ranks, ranks_per_node, ..file }));
+        }
+        if files.is_empty() {
+            return Ok(());
+        }
+        let (runtime, output) = (wanted.runtime, wanted.read_output());
+        let described = self.compute(self.left(), move |stop| Ok(audited(runtime, output, files, stop))).await?;
+        let described = described.map_err(|what| CallFailure::Broken { what })?;
+        for (item, file) in described {
+            if let Some(item) = items.get_mut(item) {
+                item.reply.files.push(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Time until work must have ended.
+    fn left(&self) -> Duration {
+        self.end.saturating_duration_since(clock::now())
+    }
+
+    /// Makes a plan as `Plan` would, with the content of its files.
+    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanReply, v1::OperationError> {
+        if limit < SEARCH_MIN {
+            let text = "the deadline left no time for this plan; allow more time".to_owned();
+            return Err(refusal(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", text));
+        }
+        let mut request = Request::new(request);
+        *request.metadata_mut() = self.headers.clone();
+        request.set_timeout(limit);
+        if let Some(applied) = self.applied.get() {
+            request.extensions_mut().insert(applied.clone());
+        }
+        let answer = self.service.answer(request, Method::Plan).await.map(Answer::into_whole);
+        answer.map_err(|status| {
+            let info = status.get_details_error_info();
+            let text = status.message().chars().take(REFUSAL_CHARACTERS_MAX).collect();
+            refusal(status.code(), info.as_ref().map_or("", |info| &info.reason), text)
+        })
+    }
+
+    /// Computes on a thread for at most so long. What is computed is told when it is not wanted any more.
+    async fn compute<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, CallFailure> {
+        let (gone, end) = (Arc::clone(&self.gone), clock::now() + limit);
+        let done = self
+            .service
+            .bundles
+            .work(&self.headers, move |_| work(&|| gone.load(Ordering::Relaxed) || clock::now() >= end));
+        let late = |_| {
+            let deadline_ms = self.service.deadlines.apply(&self.headers).stated.as_millis();
+            Err(CallFailure::Late { deadline_ms: u64::try_from(deadline_ms).unwrap_or(u64::MAX) })
+        };
+        tokio::time::timeout(limit, done).await.unwrap_or_else(late)
+    }
+}
+
+impl Item {
+    /// Whether it is to have files of its own.
+    fn is_own(&self) -> bool {
+        self.reply.served_by.is_empty() && self.reply.error.is_none()
+    }
+
+    fn ladder(&self) -> Option<&Ladder> {
+        self.compared.as_ref().filter(|_| self.is_own()).map(|compared| &compared.ladder)
+    }
+
+    fn warn(&mut self, code: &str, text: String) {
+        self.reply.warnings.push(v1::Warning { code: code.to_owned(), text });
+    }
+
+    /// Says which calls fail where a runtime picks a file before it divides the message.
+    fn warn_of_failing(&mut self, runtime: Runtime) {
+        if runtime.rules().is_none_or(|rules| rules.indivisible != Indivisible::Fails) {
+            return;
+        }
+        let of_file = |file: &MadeFile| {
+            let unit = file.plan.valid_for.as_ref().map_or(1, |valid| valid.alignment_elements);
+            format!("{} by {unit}", file.range)
+        };
+        let ranges: Vec<String> = self.files.iter().map(of_file).collect();
+        if !ranges.is_empty() {
+            let ranges = ranges.join(", ");
+            let text =
+                format!("{runtime} fails with messages that the picked file does not divide, in bytes: {ranges}");
+            self.warn("RUNTIME_ADVICE", text);
+        }
+    }
+
+    /// Takes the file of a plan for as many of these sizes as it is made for.
+    fn keep(&mut self, candidate: &Candidate, range: ByteRange, reply: v1::PlanReply) {
+        let v1::PlanReply { plan, warnings, .. } = reply;
+        for warning in warnings {
+            // The request itself numbers the ranks of communicators, and faults are said once for all.
+            let is_said = matches!(warning.code.as_str(), "RANKS_RENUMBERED" | "FAULTS_APPLIED");
+            if !is_said && !self.reply.warnings.contains(&warning) {
+                self.reply.warnings.push(warning);
+            }
+        }
+        let Some(plan) = plan else { return };
+        let last = plan.valid_for.as_ref().map_or(0, |valid| valid.size_bytes_max);
+        let unit = plan.valid_for.as_ref().map_or(1, |valid| valid.alignment_elements).max(1);
+        let usable = ByteRange::new(range.first(), range.end().min(last.saturating_add(1)));
+        let Some(usable) = usable.filter(|usable| usable.last() / unit * unit >= usable.first()) else {
+            let text =
+                format!("no message of the sizes {range} is a multiple of the {unit} chunks of {}", candidate.name);
+            self.warn("RANGES_TRIMMED", text);
+            return;
+        };
+        let times = self.compared.as_ref().map(|compared| compared.times_of(candidate.name, &self.candidates, usable));
+        self.files.push(MadeFile {
+            // Both are filled in where all files come together.
+            item: 0,
+            ranks_per_node: 0,
+            ranks: self.reply.ranks,
+            collective: self.kind,
+            in_place: self.reply.in_place,
+            range: usable,
+            candidate: candidate.name,
+            plan,
+            times: times.unwrap_or_default(),
+        });
+    }
+}
+
+/// Says once for all items that it is not known where ranks are.
+fn gather_assumed(items: &mut [Item], warnings: &mut Vec<v1::Warning>) {
+    let is_assumed = |warning: &mut v1::Warning| warning.code == "RANK_MAP_ASSUMED";
+    let found: Vec<_> = items.iter_mut().flat_map(|item| item.reply.warnings.extract_if(.., is_assumed)).collect();
+    warnings.extend(found.into_iter().next());
+}

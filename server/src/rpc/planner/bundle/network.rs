@@ -1,0 +1,210 @@
+//! The networks of a job's communicators, as far as files depend on them.
+
+use canopy_bundle::{Communicator, NcclNetwork};
+use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
+use canopy_planner::{PlanError, seen_by};
+use canopy_proto::v1::OperationError;
+use canopy_synth::{Algorithm, family_algorithms};
+use canopy_topology::{Fault, Rank, Topology, Transit, content_hash};
+
+use crate::failure::{CallFailure, PlanFailure};
+use crate::rpc::status::to_operation_error;
+
+/// Most ranks of a network that is looked at for its family: some milliseconds.
+const FAMILY_RANKS_MAX: u32 = 1024;
+
+/// A communicator whose network is known.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Party {
+    /// Number of its ranks.
+    pub(super) ranks: u32,
+    /// Its ranks in each box, where that is one number.
+    pub(super) ranks_per_node: Option<u32>,
+    /// What NCCL sees of it.
+    pub(super) nccl: NcclNetwork,
+    /// Algorithms that are made for networks of its family.
+    pub(super) family: &'static [Algorithm],
+    /// Why there is no plan for what faults leave of it.
+    pub(super) failure: Option<OperationError>,
+    /// Equal for two exactly where some renaming of switches and links makes one of the other, rank by rank; as far as
+    /// that can be told within the budget of the canonical form, else where they are equal as they stand.
+    wiring: Vec<u8>,
+}
+
+impl Party {
+    /// The same for those who compare.
+    pub(super) fn communicator(&self) -> Communicator<'_> {
+        Communicator { ranks: self.ranks, ranks_per_node: self.ranks_per_node, wiring: &self.wiring }
+    }
+}
+
+/// The networks of some groups of ranks, as faults leave them; an empty list is all of them.
+///
+/// # Errors
+/// Ranks that are no group of the topology; stopped.
+pub(super) fn parties(
+    topology: &Topology,
+    faults: &[Fault],
+    members: &[Vec<u32>],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Party>, CallFailure> {
+    let party = |ranks: &Vec<u32>| {
+        let group = match ranks.is_empty() {
+            true => topology.clone(),
+            false => {
+                let ranks: Vec<Rank> = ranks.iter().copied().map(Rank::new).collect();
+                topology.group(&ranks, Transit::Unused).map_err(|error| PlanFailure::from(PlanError::Group(error)))?
+            }
+        };
+        // Where too little is left, it is the healthy network that is told from others.
+        let left = Some(seen_by(&group, faults)).filter(|seen| !seen.is_empty()).map(|seen| group.puncture(&seen));
+        let (group, failure) = match left {
+            None => (group, None),
+            Some(Ok(left)) => (left.topology, None),
+            Some(Err(error)) => (group, Some(to_operation_error(&PlanError::Fault(error).into()))),
+        };
+        let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
+        let is_small = group.rank_count() <= FAMILY_RANKS_MAX;
+        let family = if is_small { family_algorithms(&group) } else { &[] };
+        let (ranks_per_node, nccl) = (per_box(&group), nccl(&group));
+        Ok(Party { ranks: group.rank_count(), ranks_per_node, nccl, family, failure, wiring })
+    };
+    members.iter().map(party).collect()
+}
+
+/// Each rank in a role of its own, so that a form that is equal has equal ranks in equal places.
+fn wiring(topology: &Topology, stop: &dyn Fn() -> bool) -> Result<Vec<u8>, Stopped> {
+    let roles: Vec<u32> = (0..topology.rank_count()).collect();
+    if let Some(graph) = graph_of(topology, &roles) {
+        let analysis = analyse(&graph, Budget { work_max: WORK_SERVED, stop })?;
+        if let Some(solution) = Analysis::solution(&analysis) {
+            return Ok([b"form", form_hash(&solution.form(&graph)).as_bytes().as_slice()].concat());
+        }
+    }
+    Ok([b"as it stands", content_hash(topology).as_bytes().as_slice()].concat())
+}
+
+/// Machines and NICs as NCCL sees them: boxes, and the links that lead out of the first one; each rank is a machine of its own where
+/// some state no box.
+fn nccl(topology: &Topology) -> NcclNetwork {
+    let boxes = boxes(topology);
+    let ranks = topology.rank_count();
+    let box_of = |node: usize| boxes.get(node).copied().flatten();
+    let mut numbers: Vec<Option<u32>> = (0..ranks as usize).map(box_of).collect();
+    let first = numbers.first().copied().flatten().filter(|_| numbers.iter().all(Option::is_some));
+    let is_inside = |node: usize| if first.is_some() { box_of(node) == first } else { node == 0 };
+    let (mut nics, mut nic_bytes_per_sec, mut inside_bytes_per_sec) = (0, u64::MAX, 0_u64);
+    for link in topology.links() {
+        let rate = link.capacity.bytes_per_sec();
+        match (is_inside(link.from.index()), is_inside(link.to.index())) {
+            (true, false) => {
+                nics += 1;
+                nic_bytes_per_sec = nic_bytes_per_sec.min(rate);
+            }
+            (true, true) if link.from.index() == 0 => inside_bytes_per_sec = inside_bytes_per_sec.saturating_add(rate),
+            _ => {}
+        }
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    let nodes = if first.is_some() { u32::try_from(numbers.len()).unwrap_or(ranks) } else { ranks };
+    let nic_bytes_per_sec = if nics == 0 { 0 } else { nic_bytes_per_sec };
+    NcclNetwork { ranks, nodes, nics, nic_bytes_per_sec, inside_bytes_per_sec }
+}
+
+/// The number of ranks in each box that has any, where it is one.
+fn per_box(topology: &Topology) -> Option<u32> {
+    let boxes = boxes(topology);
+    let mut counts: Vec<u32> = Vec::new();
+    // Ranks are the first nodes.
+    for number in boxes.into_iter().take(topology.rank_count() as usize) {
+        let number = number? as usize;
+        if counts.len() <= number {
+            counts.resize(number + 1, 0);
+        }
+        counts.iter_mut().skip(number).take(1).for_each(|count| *count += 1);
+    }
+    counts.retain(|&count| count > 0);
+    let first = counts.first().copied()?;
+    counts.iter().all(|&count| count == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_topology::{TopologyLimits, generate};
+
+    use super::*;
+
+    fn wirings(expression: &str, members: &[&[u32]]) -> Vec<Party> {
+        let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let members: Vec<Vec<u32>> = members.iter().map(|ranks| ranks.to_vec()).collect();
+        parties(&topology, &[], &members, &|| false).unwrap()
+    }
+
+    #[test]
+    fn boxes_of_one_kind_are_wired_alike_and_pairs_across_them_are_not() {
+        let found = wirings("dgx-a100:boxes=2", &[&[0, 1], &[8, 9], &[0, 8], &[9, 8]]);
+        assert_eq!(found[0], found[1]);
+        assert_ne!(found[0].wiring, found[2].wiring);
+        // Both ranks of a pair are alike here, so their order does not matter.
+        assert_eq!(found[1].wiring, found[3].wiring);
+        assert_eq!((found[0].ranks_per_node, found[2].ranks_per_node), (Some(2), Some(1)));
+    }
+
+    #[test]
+    fn machines_and_nics_are_those_of_the_boxes() {
+        let found = wirings("dgx-h100:boxes=4", &[&[], &[0, 1, 2, 3], &[0, 8]]);
+        let seen: Vec<_> =
+            found.iter().map(|party| (party.nccl.nodes, party.nccl.nics, party.nccl.channels())).collect();
+        assert_eq!(seen[..2], [(4, 8, 16), (1, 4, 24)]);
+        assert_eq!((seen[2].0, seen[2].1), (2, 1));
+        let ring = wirings("ring:6", &[&[]]);
+        assert_eq!((ring[0].nccl.nodes, ring[0].nccl.nics, ring[0].nccl.channels()), (6, 2, 4));
+    }
+
+    /// Of a network of its own, whatever it is a part of.
+    #[test]
+    fn communicators_have_families() {
+        let found = wirings("dfc2:3x4", &[&[], &[0, 1, 4, 5], &[0, 1, 2, 3], &[0, 1, 2, 4, 5, 6, 8, 9, 10]]);
+        let families: Vec<_> = found.iter().map(|party| party.family).collect();
+        let own: &[Algorithm] = &[Algorithm::Dfc2, Algorithm::Dfc2Do];
+        // A line is joined completely.
+        assert_eq!(families, [own, own, &[], own]);
+    }
+
+    #[test]
+    fn the_order_of_ranks_counts() {
+        let found = wirings("torus:4x4", &[&[0, 1, 2, 3], &[4, 5, 6, 7], &[0, 2, 1, 3], &[1, 2, 3, 0]]);
+        assert_eq!(found[0], found[1]);
+        assert_ne!(found[0].wiring, found[2].wiring);
+        assert_eq!(found[0].wiring, found[3].wiring);
+        assert_eq!(found[0].ranks_per_node, None);
+    }
+
+    #[test]
+    fn faults_leave_communicators_smaller_or_on_other_wiring() {
+        let topology = generate("dgx-a100:boxes=2", &TopologyLimits::STANDARD).unwrap();
+        let faults = [Fault::Node { id: "b0g3".to_owned() }, Fault::Node { id: "b1nv".to_owned() }];
+        let of_box = |first: u32| (first..first + 8).collect::<Vec<u32>>();
+        let members = [of_box(0), of_box(8), vec![2, 3]];
+        let found = parties(&topology, &faults, &members, &|| false).unwrap();
+        assert_eq!(found.iter().map(|party| party.ranks).collect::<Vec<_>>(), [7, 8, 2]);
+        let failures: Vec<_> =
+            found.iter().map(|party| party.failure.as_ref().map(|failure| &*failure.reason)).collect();
+        assert_eq!(failures, [None, None, Some("TOO_FEW_RANKS")]);
+        let healthy = parties(&topology, &[], &members, &|| false).unwrap();
+        assert_eq!(healthy[0].wiring, healthy[1].wiring);
+        assert_ne!(found[1].wiring, healthy[1].wiring);
+    }
+
+    #[test]
+    fn what_is_no_group_is_refused() {
+        let topology = generate("ring:4", &TopologyLimits::STANDARD).unwrap();
+        for wrong in [vec![0, 9], vec![1, 1], vec![2]] {
+            assert!(matches!(
+                parties(&topology, &[], &[wrong], &|| false),
+                Err(CallFailure::Plan(PlanFailure::Planning(PlanError::Group(_))))
+            ));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Everything that is served: the services of `canopy.v1` with their limits, and reflection.
+
+use std::sync::Arc;
+
+use canopy_proto::FILE_DESCRIPTOR_SET;
+use canopy_proto::v1::faults_server::FaultsServer;
+use canopy_proto::v1::leases_server::LeasesServer;
+use canopy_proto::v1::operations_server::OperationsServer;
+use canopy_proto::v1::plan_admin_server::PlanAdminServer;
+use canopy_proto::v1::planner_server::PlannerServer;
+use canopy_proto::v1::server_admin_server::ServerAdminServer;
+use canopy_proto::v1::topologies_server::TopologiesServer;
+use tonic::server::NamedService as _;
+use tonic::service::Routes;
+
+use super::archives::{Archives, PlanSpace};
+use super::desk::Desk;
+use super::faults::FaultsService;
+use super::gate::Gate;
+use super::leases::LeasesService;
+use super::operations::OperationsService;
+use super::oversize::oversize;
+use super::parts::in_parts;
+use super::plan_admin::PlanAdminService;
+use super::planner::PlannerService;
+use super::record::Methods;
+use super::server_admin::ServerAdminService;
+use super::topologies::TopologiesService;
+use crate::around::around;
+use crate::drain::DrainHandle;
+use crate::jobs::answers::Answers;
+use crate::jobs::workers::Workshop;
+use crate::ops::config::Options;
+use crate::replan::Replanner;
+use crate::rpc::answered::Answered;
+use crate::rpc::deadline::DeadlinePolicy;
+use crate::rpc::finds::Finds;
+use crate::store::receipts::Receipts;
+use crate::store::topologies::Shelf;
+
+/// Longest message to an operators' service.
+const OPERATORS_BYTES_MAX: usize = 1 << 20;
+
+/// Services that begin something, by name: a drain refuses their calls, waits for those inside, and health says so.
+pub(crate) const GATED: [&str; 5] = [
+    PlannerServer::<PlannerService>::NAME,
+    FaultsServer::<FaultsService>::NAME,
+    LeasesServer::<LeasesService>::NAME,
+    PlanAdminServer::<PlanAdminService>::NAME,
+    TopologiesServer::<TopologiesService>::NAME,
+];
+
+/// Services that only watch and end, by name: those who follow the drain of a server need them.
+pub(crate) const OPEN: [&str; 2] =
+    [OperationsServer::<OperationsService>::NAME, ServerAdminServer::<ServerAdminService>::NAME];
+
+/// Calls about topologies that read them at once; the others wait.
+const TOPOLOGIES_AT_ONCE: usize = 2;
+/// Calls about faults at once, which wait for the disk together.
+const FAULTS_AT_ONCE: usize = 64;
+/// Calls about leases at once.
+const LEASES_AT_ONCE: usize = 8;
+/// Calls that must not wait behind those that list and evict.
+const URGENT_AT_ONCE: usize = 4;
+/// Room in a message for everything but the topology.
+const MESSAGE_SLACK_BYTES: usize = 1 << 20;
+
+/// What the services share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) drain: DrainHandle,
+    /// Plans as they are kept.
+    pub(crate) plans: PlanSpace,
+    pub(crate) shelf: Shelf,
+    pub(crate) finds: Finds,
+    pub(crate) receipts: Receipts,
+    pub(crate) replanner: Replanner,
+}
+
+/// How long calls may take.
+pub(crate) fn deadlines(options: &Options) -> DeadlinePolicy {
+    DeadlinePolicy { default: options.default_deadline, max: options.max_deadline }
+}
+
+/// Everything served but health, whose state changes.
+///
+/// # Errors
+/// The services cannot be described for reflection.
+pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, tonic_reflection::server::Error> {
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let deadlines = deadlines(options);
+    let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
+    let desk = Desk::new(shared.workshop.records.clone(), shared.receipts.clone(), deadlines);
+    let answers = Answers::new(shared.workshop.records.clone());
+    let (workshop, shelf) = (Arc::clone(&shared.workshop), shared.shelf.clone());
+    let planner = PlannerService::new(workshop, desk.clone(), shelf, answers, deadlines)
+        .reporting(shared.replanner.clone())
+        .reading(options.limits)
+        .isolating(&options.isolated_tenants);
+    let planner = PlannerServer::new(planner).max_decoding_message_size(message_bytes_max);
+    let planner = around(Answered(oversize(message_bytes_max)), around(Answered(in_parts), planner));
+    let planner = around(Gate(shared.drain.clone()), planner);
+    Ok(operators(Routes::new(planner), options, shared, desk, message_bytes_max)
+        .add_service(reflection().build_v1()?)
+        .add_service(reflection().build_v1alpha()?))
+}
+
+/// Adds the operators' services.
+fn operators(routes: Routes, options: &Options, shared: Shared, desk: Desk, message_bytes_max: usize) -> Routes {
+    let Shared { workshop, drain, plans, shelf, finds, replanner, .. } = shared;
+    let deadlines = deadlines(options);
+    let urgent = desk.apart(URGENT_AT_ONCE);
+    let operations = OperationsService::new(workshop.queue.clone(), urgent.clone(), deadlines);
+    let topologies = TopologiesService::new(desk.apart(TOPOLOGIES_AT_ONCE), shelf.clone(), finds, options.limits);
+    let faults = FaultsService::new(desk.apart(FAULTS_AT_ONCE), replanner.clone(), drain.clone(), options.limits);
+    let parts = (workshop.queue.clone(), Arc::clone(&workshop.planner), shelf.clone());
+    let leases =
+        LeasesService::new(desk.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);
+    let plans = PlanAdminService::new(
+        desk.clone(),
+        Archives::new(desk, shelf.clone(), plans, (&workshop.planner, options)),
+        &workshop,
+    );
+    let server = ServerAdminService::new(workshop, urgent, shelf, drain.clone(), options);
+    let limit = Answered(oversize(OPERATORS_BYTES_MAX));
+    let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
+    let plans = PlanAdminServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);
+    let server = ServerAdminServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
+    let topologies = TopologiesServer::new(topologies).max_decoding_message_size(message_bytes_max);
+    let faults = FaultsServer::new(faults).max_decoding_message_size(message_bytes_max);
+    let leases = LeasesServer::new(leases).max_decoding_message_size(message_bytes_max);
+    let large = Answered(oversize(message_bytes_max));
+    let gate = Gate(drain);
+    routes
+        .add_service(around(gate.clone(), around(large.clone(), faults)))
+        .add_service(around(gate.clone(), around(large.clone(), leases)))
+        .add_service(around(limit.clone(), operations))
+        .add_service(around(limit.clone(), server))
+        .add_service(around(gate.clone(), around(limit, plans)))
+        .add_service(around(gate, around(large, topologies)))
+}
+
+/// Every method served, for the names in metrics.
+pub(crate) fn methods() -> Methods {
+    let reflection =
+        [tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET, tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET];
+    Methods::of(&[&[FILE_DESCRIPTOR_SET, tonic_health::pb::FILE_DESCRIPTOR_SET], &reflection[..]].concat())
+}

@@ -1,0 +1,177 @@
+//! `canopy.v1.ServerAdmin`: the server as a whole.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use canopy_plan::Format;
+use canopy_planner::TenantName;
+use canopy_proto::v1::server_admin_server::ServerAdmin;
+use canopy_proto::v1::{
+    DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetStatusRequest, PriorityStatus, QueueStatus,
+    ServerCounts, ServerLimits, ServerStatus,
+};
+use canopy_wire::format_on_the_wire;
+use tonic::{Request, Response, Status};
+
+use super::describe;
+use super::desk::{Desk, log};
+use crate::clock;
+use crate::drain::DrainHandle;
+use crate::failure::CallFailure;
+use crate::jobs::job::Job;
+use crate::jobs::workers::Workshop;
+use crate::ops::config::Options;
+use crate::peer::{Host, Peer};
+use crate::rpc::status::{call_status, to_status};
+use crate::store::Records;
+use crate::store::topologies::Shelf;
+use crate::tenant::Viewer;
+
+/// The service.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerAdminService {
+    workshop: Arc<Workshop>,
+    desk: Desk,
+    shelf: Shelf,
+    drain: DrainHandle,
+    limits: ServerLimits,
+    started: Instant,
+    loopback_drain: bool,
+}
+
+impl ServerAdminService {
+    pub(crate) fn new(
+        workshop: Arc<Workshop>,
+        desk: Desk,
+        shelf: Shelf,
+        drain: DrainHandle,
+        options: &Options,
+    ) -> Self {
+        let limits = ServerLimits {
+            nodes_max: options.limits.nodes_max as u64,
+            links_max: options.limits.links_max as u64,
+            topology_bytes_max: options.limits.bytes_max as u64,
+            queue_length_max: options.queue_length_max.get() as u64,
+            queue_bytes_max: options.queue_bytes_max as u64,
+            workers: u32::try_from(options.worker_count.get()).unwrap_or(u32::MAX),
+            default_deadline: on_the_wire(options.default_deadline),
+            max_deadline: on_the_wire(options.max_deadline),
+        };
+        let loopback_drain = options.loopback_drain;
+        Self { workshop, desk, shelf, drain, limits, started: clock::now(), loopback_drain }
+    }
+
+    /// Whether whoever calls from there may end the server. Without identities, only the file system tells operators
+    /// from others: the Unix socket is its owner's alone.
+    fn may_drain(&self, host: Host) -> bool {
+        host == Host::Local || (self.loopback_drain && host.is_here())
+    }
+}
+
+#[tonic::async_trait]
+impl ServerAdmin for ServerAdminService {
+    async fn get_status(&self, request: Request<GetStatusRequest>) -> Result<Response<ServerStatus>, Status> {
+        let (headers, ..) = request.into_parts();
+        let (shelf, planner) = (self.shelf.clone(), Arc::clone(&self.workshop.planner));
+        let usage = self.desk.run("GetStatus", &headers, move |records| {
+            Ok((records.usage()?, records.corruption_count(), shelf.usage()?, planner.kept()?))
+        });
+        let (usage, corruptions, kept, (schedules, schedule_bytes)) = usage.await?;
+        let (topologies, topology_bytes) = (kept.count, kept.bytes);
+        let (queue, refusals) = (self.workshop.queue.counts(), self.workshop.refusals.counts());
+        let counts = ServerCounts {
+            plans: usage.records as u64,
+            pinned_plans: usage.pinned as u64,
+            plan_bytes: usage.bytes,
+            syntheses: self.workshop.synthesis_count.load(Ordering::Relaxed),
+            corruptions,
+            waiting: queue.waiting as u64,
+            running: queue.running as u64,
+            topologies: topologies as u64,
+            topology_bytes,
+            refusals: refusals.kept as u64,
+            refusals_served: refusals.served,
+            schedules: schedules as u64,
+            schedule_bytes,
+        };
+        Ok(Response::new(ServerStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            draining: self.drain.is_draining(),
+            uptime: on_the_wire(clock::now().duration_since(self.started)),
+            algorithms: canopy_baselines::algorithms().map(|algorithm| algorithm.name().to_owned()).collect(),
+            formats: Format::ALL.map(supported).into(),
+            limits: Some(self.limits),
+            counts: Some(counts),
+        }))
+    }
+
+    async fn get_queue(&self, request: Request<GetQueueRequest>) -> Result<Response<QueueStatus>, Status> {
+        let arrived = clock::now();
+        let viewer = Viewer::of(request.metadata()).map_err(|failure| to_status(&failure))?;
+        let is_seen = |job: &Arc<Job>| viewer.sees(job.order.tenant.as_ref().map_or("", TenantName::as_str));
+        let counts = self.workshop.queue.counts();
+        let status = QueueStatus {
+            waiting: counts.waiting as u64,
+            length_max: counts.limits.length_max as u64,
+            held_bytes: counts.held_bytes as u64,
+            held_bytes_max: counts.limits.bytes_max as u64,
+            priorities: counts
+                .priorities
+                .iter()
+                .map(|&(priority, waiting, running)| PriorityStatus {
+                    priority: priority.on_the_wire().into(),
+                    waiting: waiting as u64,
+                    running: running as u64,
+                })
+                .collect(),
+            operations: counts
+                .jobs
+                .iter()
+                .filter(|job| is_seen(job))
+                .map(|job| job.describe())
+                .filter(|operation| operation.result.is_none())
+                .map(|operation| describe::operation(&operation))
+                .collect(),
+        };
+        log("GetQueue", arrived, None);
+        Ok(Response::new(status))
+    }
+
+    async fn drain(&self, request: Request<DrainRequest>) -> Result<Response<DrainReply>, Status> {
+        let arrived = clock::now();
+        let (headers, extensions, request) = request.into_parts();
+        let host = extensions.get::<Peer>().map_or(Host::Local, |peer| peer.host);
+        if !self.may_drain(host) {
+            let failure = CallFailure::DrainRefused { is_here: host.is_here() };
+            log("Drain", arrived, Some(&failure));
+            return Err(call_status(&failure));
+        }
+        let (workshop, drain) = (Arc::clone(&self.workshop), self.drain.clone());
+        let count = move |_: &Records| {
+            let counts = workshop.queue.counts();
+            Ok(DrainReply { unfinished: (counts.waiting + counts.running) as u64 })
+        };
+        let call = (&headers, &*request.request_id, &request);
+        // Only once its receipt is on the disk: a repeat finds it at the successor.
+        let begin = move || {
+            drain.start();
+        };
+        self.desk.once("Drain", call, count, begin).await.map(Response::new)
+    }
+}
+
+/// A duration on the wire; none beyond what the wire can say.
+fn on_the_wire(duration: Duration) -> Option<prost_types::Duration> {
+    duration.try_into().ok()
+}
+
+/// A format, and the profiles that are named for it.
+fn supported(format: Format) -> FormatSupport {
+    let profiles = match format {
+        Format::MscclXml => vec![format.usual().profile],
+        format => format.profiles(),
+    };
+    let profiles = profiles.into_iter().map(str::to_owned).collect();
+    FormatSupport { format: format_on_the_wire(format).into(), profiles }
+}

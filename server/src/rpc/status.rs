@@ -1,0 +1,107 @@
+//! Failures as gRPC status: code, stable reason, and typed details.
+//!
+//! Messages are the words of the library that refused, so that every client shows the same ones.
+
+use std::collections::HashMap;
+
+use canopy_planner::{PlanKey, chain};
+use canopy_proto::v1;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::failure::{CallFailure, Detail, KeptRefusal, PlanFailure, Refusal, call_refusal, in_short, refusal};
+
+/// Domain of every `ErrorInfo`.
+const DOMAIN: &str = "canopy";
+
+/// The status of a failure.
+pub(crate) fn to_status(failure: &PlanFailure) -> Status {
+    status(refusal(failure), &chain(failure))
+}
+
+/// The status of the failure of a call that makes no plan.
+pub(crate) fn call_status(failure: &CallFailure) -> Status {
+    status(call_refusal(failure), &chain(failure))
+}
+
+/// The same as it is shown with an operation.
+pub(crate) fn to_operation_error(failure: &PlanFailure) -> v1::OperationError {
+    operation_error(failure.into())
+}
+
+/// A refusal that was kept.
+pub(crate) fn operation_error(KeptRefusal { code, reason, message }: KeptRefusal) -> v1::OperationError {
+    v1::OperationError { code, reason, message }
+}
+
+/// The same as it is shown with a plan that stands in for the one that failed.
+///
+/// `operation` is the job that goes on making that one, and `wanted` its key, where they are known.
+pub(crate) fn to_fallback(failure: &PlanFailure, operation: Option<String>, wanted: Option<&PlanKey>) -> v1::Fallback {
+    let reason = match failure {
+        PlanFailure::Deadline { .. } => "DEADLINE",
+        _ => refusal(failure).reason,
+    };
+    let (text, operation) = (in_short(&chain(failure)), operation.unwrap_or_default());
+    let plan = wanted.map(PlanKey::plan_id).unwrap_or_default();
+    v1::Fallback { reason: reason.to_owned(), text, operation, plan }
+}
+
+/// What is wrong with a topology, where that is the failure's cause; none for what is the server's affair.
+pub(crate) fn to_topology_problem(failure: &PlanFailure) -> Option<v1::TopologyProblem> {
+    let Refusal { code, reason, detail, .. } = refusal(failure);
+    let (Detail::Field(field) | Detail::Limit(field)) = detail else { return None };
+    let at_fault = matches!(code, Code::InvalidArgument | Code::ResourceExhausted);
+    at_fault.then(|| v1::TopologyProblem { reason: reason.to_owned(), field, message: in_short(&chain(failure)) })
+}
+
+/// The status of a message over the limit of the transport, which is read no further.
+pub(crate) fn oversized(limit: usize, words: &str) -> Status {
+    status(Refusal::limit("REQUEST_TOO_LARGE", "request").with("limit", limit), words)
+}
+
+/// The status of a request that is no message: its bytes cannot be decoded.
+pub(crate) fn malformed(words: &str) -> Status {
+    let words = format!("the request cannot be decoded: {words}; send a message of canopy.v1, uncompressed");
+    status(Refusal::new(Code::InvalidArgument, "REQUEST_MALFORMED", Detail::Field("request".to_owned())), &words)
+}
+
+fn status(refusal: Refusal, words: &str) -> Status {
+    let message = in_short(words);
+    let mut details = ErrorDetails::new();
+    let metadata: HashMap<String, String> =
+        refusal.metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    details.set_error_info(refusal.reason, DOMAIN, metadata);
+    match refusal.detail {
+        Detail::None => {}
+        Detail::Field(field) => {
+            details.add_bad_request_violation(field, message.clone());
+        }
+        Detail::Precondition(subject) => {
+            details.add_precondition_failure_violation(refusal.reason, subject, message.clone());
+        }
+        Detail::Components(subject, components) => {
+            details.add_precondition_failure_violation(refusal.reason, subject, message.clone());
+            for (position, ids) in components.into_iter().enumerate() {
+                let subject = format!("component {position}");
+                details.add_precondition_failure_violation(refusal.reason, subject, ids);
+            }
+        }
+        Detail::Limit(subject) => {
+            details.add_quota_failure_violation(subject, message.clone());
+        }
+        Detail::Busy(subject, delay) => {
+            details.add_quota_failure_violation(subject, message.clone()).set_retry_info(Some(delay));
+        }
+        Detail::Retry(delay) => {
+            details.set_retry_info(Some(delay));
+        }
+        Detail::Resource(kind, name) => {
+            details.set_resource_info(kind, name, "", message.clone());
+        }
+    }
+    Status::with_error_details(refusal.code, message, details)
+}
+
+#[cfg(test)]
+mod tests;

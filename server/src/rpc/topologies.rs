@@ -1,0 +1,366 @@
+//! `canopy.v1.Topologies`: topologies that the server keeps, and topologies that somebody wants to be looked at.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use canopy_canonical::{Budget, WORK_STANDARD};
+use canopy_families::{Recognition, recognise};
+use canopy_faults::Directory;
+use canopy_finder::{Links, Query};
+use canopy_planner::{PlanError, PlanKey, TopologyKey};
+use canopy_proto::v1;
+use canopy_proto::v1::topologies_server::Topologies;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{
+    CheckTopologyReply, CheckTopologyRequest, DeleteTopologyReply, DeleteTopologyRequest, DocumentFormat, FindReply,
+    FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, Punctured,
+    PutTopologyReply, PutTopologyRequest, StoredTopology, TopologySource, TopologySummary, UnbalancedNode,
+    UnreachablePair,
+};
+use canopy_topology::{Fault, Topology, TopologyLimits, identity_hash, read_document, to_yaml};
+use canopy_wire as wire;
+use canopy_wire::{RequestError, Sourced, sha256_hex, sourced, timestamp, topology_input, topology_summary};
+use prost::Message as _;
+use tonic::{Request, Response, Status};
+
+use super::desk::{Desk, shown};
+use super::fields::{Field, Kind, Value};
+use super::listing::{ListRequest, Listing};
+use crate::failure::{CallFailure, PlanFailure};
+use crate::jobs::reading::read_deeply;
+use crate::replan::{Base, Bases};
+use crate::rpc::finds::Finds;
+use crate::rpc::status::to_topology_problem;
+use crate::store::Records;
+use crate::store::topologies::{Kept, Shelf, Shelved, TopologyFacts, id_of};
+
+/// Most bytes of a document in one answer.
+const PART_BYTES_MAX: usize = 2 << 20;
+/// What topologies are listed by.
+const FIELDS: &[Field<Shelved>] = &[
+    Field { name: "id", kind: Kind::Text, get: |kept| Value::Text(kept.id()) },
+    Field { name: "name", kind: Kind::Text, get: |kept| Value::Text(kept.name.clone()) },
+    Field { name: "hash", kind: Kind::Text, get: |kept| Value::Text(kept.summary.hash.clone()) },
+    Field { name: "ranks", kind: Kind::Number, get: |kept| Value::Number(kept.summary.ranks.into()) },
+    Field { name: "nodes", kind: Kind::Number, get: |kept| Value::Number(kept.summary.nodes.into()) },
+    Field { name: "links", kind: Kind::Number, get: |kept| Value::Number(kept.summary.links.into()) },
+    Field { name: "size_bytes", kind: Kind::Number, get: |kept| Value::Number(kept.size_bytes) },
+    Field { name: "created", kind: Kind::Time, get: |kept| Value::Time(kept.created_ms) },
+];
+
+/// The service.
+#[derive(Clone, Debug)]
+pub(crate) struct TopologiesService {
+    desk: Desk,
+    shelf: Shelf,
+    finds: Finds,
+    limits: TopologyLimits,
+}
+
+impl TopologiesService {
+    pub(crate) const fn new(desk: Desk, shelf: Shelf, finds: Finds, limits: TopologyLimits) -> Self {
+        Self { desk, shelf, finds, limits }
+    }
+}
+
+/// A caller that waits. Dropping it, as a cancelled or late call does, ends the reading of its topology.
+#[derive(Debug, Default)]
+pub(super) struct Presence(Arc<AtomicBool>);
+
+impl Presence {
+    /// Whether nobody waits any more.
+    pub(super) fn ended(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let gone = Arc::clone(&self.0);
+        move || gone.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[tonic::async_trait]
+impl Topologies for TopologiesService {
+    async fn put_topology(&self, request: Request<PutTopologyRequest>) -> Result<Response<PutTopologyReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (shelf, limits, source) = (self.shelf.clone(), self.limits, request.topology.clone());
+        let caller = Presence::default();
+        let gone = caller.ended();
+        let put = move |_: &Records| {
+            let (topology, warnings) = read(&shelf, source, &limits, &gone)?;
+            let (shelved, created) = shelf.put(&topology)?;
+            Ok(PutTopologyReply { topology: Some(on_the_wire(shelved)), created, warnings })
+        };
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once("PutTopology", call, put, || {}).await.map(Response::new)
+    }
+
+    async fn get_topology(&self, request: Request<GetTopologyRequest>) -> Result<Response<GetTopologyReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (shelf, limits) = (self.shelf.clone(), self.limits);
+        let got = self.desk.run("GetTopology", &headers, move |_| get(&shelf, &request, &limits));
+        got.await.map(Response::new)
+    }
+
+    async fn list_topologies(
+        &self,
+        request: Request<ListTopologiesRequest>,
+    ) -> Result<Response<ListTopologiesReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let shelf = self.shelf.clone();
+        let listed = self.desk.run("ListTopologies", &headers, move |_| list(&shelf, &request));
+        listed.await.map(Response::new)
+    }
+
+    async fn check_topology(
+        &self,
+        request: Request<CheckTopologyRequest>,
+    ) -> Result<Response<CheckTopologyReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (shelf, limits) = (self.shelf.clone(), self.limits);
+        let caller = Presence::default();
+        let gone = caller.ended();
+        let checked =
+            self.desk.run("CheckTopology", &headers, move |_| check(&shelf, request.topology, &limits, &gone));
+        checked.await.map(Response::new)
+    }
+
+    async fn delete_topology(
+        &self,
+        request: Request<DeleteTopologyRequest>,
+    ) -> Result<Response<DeleteTopologyReply>, Status> {
+        let (headers, _, request) = request.into_parts();
+        let (shelf, name) = (self.shelf.clone(), request.name.clone());
+        let delete = move |_: &Records| {
+            let freed_bytes = shelf.remove(&name)?.ok_or_else(|| unknown(&name))?;
+            Ok(DeleteTopologyReply { freed_bytes })
+        };
+        let call = (&headers, &*request.request_id, &request);
+        self.desk.once("DeleteTopology", call, delete, || {}).await.map(Response::new)
+    }
+
+    async fn find(&self, request: Request<FindRequest>) -> Result<Response<FindReply>, Status> {
+        let (headers, _, FindRequest { nodes, degree, bidirectional }) = request.into_parts();
+        let links = if bidirectional { Links::Bidirectional } else { Links::Any };
+        let query = Query { nodes, degree, links };
+        let (finds, caller) = (self.finds.clone(), Presence::default());
+        let gone = caller.ended();
+        let found = self.desk.run("Find", &headers, move |_| Ok(finds.find(query, &gone)?));
+        found.await.map(Response::new)
+    }
+}
+
+/// The same source with the text of the topology in place of its id, also where it is a base; any other source as it is.
+pub(crate) fn resolve(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
+    let id = match source {
+        Some(TopologySource { source: Some(Source::Id(id)) }) => id,
+        Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => {
+            let Punctured { base, faults, include_reported } = *punctured;
+            let base = resolve_sound(shelf, base.map(|base| *base))?.map(Box::new);
+            let punctured = Box::new(Punctured { base, faults, include_reported });
+            return Ok(Some(TopologySource { source: Some(Source::Punctured(punctured)) }));
+        }
+        source => return Ok(source),
+    };
+    let Kept { document, .. } = shelf.get(&id)?.ok_or_else(|| unknown(&id))?;
+    let document = v1::TopologyDocument { format: DocumentFormat::Json.into(), content: document };
+    Ok(Some(TopologySource { source: Some(Source::Document(document)) }))
+}
+
+/// The same for a source that names a sound network; how deep they are nested does not matter, as none but the first is read.
+fn resolve_sound(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
+    match source {
+        Some(TopologySource { source: Some(Source::Id(_)) }) => resolve(shelf, source),
+        source => Ok(source),
+    }
+}
+
+fn unknown(name: &str) -> CallFailure {
+    CallFailure::TopologyUnknown { name: shown(name) }
+}
+
+/// Reads the sound network of leases or faults, and has it stored: at hand, where it has been read before.
+pub(super) fn read_base(
+    bases: &Bases,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+) -> Result<(PlanKey, Arc<Base>), CallFailure> {
+    if let Some(id) = id_in(source.as_ref()) {
+        return bases.named(id)?.ok_or_else(|| unknown(id));
+    }
+    let key = source.as_ref().map(text_hash);
+    if let Some(known) = key.and_then(|key| bases.known(&key)) {
+        return Ok(known);
+    }
+    let input = topology_input(source).map_err(PlanFailure::Request)?;
+    let (topology, _) = read_deeply(&input, limits, &|| false)?;
+    let found = bases.put(topology)?;
+    key.iter().for_each(|key| bases.learn(*key, found.0));
+    Ok(found)
+}
+
+/// Reads the healthy network of a request, and stores nothing: in memory, where it has been read before.
+pub(super) fn see_base(
+    bases: &Bases,
+    source: Option<&TopologySource>,
+    limits: &TopologyLimits,
+) -> Result<(PlanKey, Arc<Base>), CallFailure> {
+    if let Some(id) = id_in(source) {
+        return bases.named(id)?.ok_or_else(|| unknown(id));
+    }
+    let text = source.map(text_hash);
+    if let Some(known) = text.and_then(|text| bases.seen(&text)) {
+        return Ok(known);
+    }
+    let input = topology_input(source.cloned()).map_err(PlanFailure::Request)?;
+    let (topology, _) = read_deeply(&input, limits, &|| false)?;
+    let found = bases.see(topology);
+    text.iter().for_each(|text| bases.learn(*text, found.0));
+    Ok(found)
+}
+
+/// The id that a source is.
+fn id_in(source: Option<&TopologySource>) -> Option<&str> {
+    match source?.source.as_ref()? {
+        Source::Id(id) => Some(id),
+        Source::Expression(_) | Source::Document(_) | Source::Inline(_) | Source::Punctured(_) => None,
+    }
+}
+
+/// Tells the text of one source from another.
+pub(super) fn text_hash(source: &TopologySource) -> [u8; 32] {
+    *blake3::hash(&source.encode_to_vec()).as_bytes()
+}
+
+/// Reads a topology, wherever it comes from.
+pub(super) fn read(
+    shelf: &Shelf,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: &(dyn Fn() -> bool + Sync),
+) -> Result<(Topology, Vec<v1::Warning>), CallFailure> {
+    let input = topology_input(resolve(shelf, source)?).map_err(PlanFailure::Request)?;
+    let (topology, warnings) = read_deeply(&input, limits, gone)?;
+    Ok((topology, wire::warnings(&warnings)))
+}
+
+/// Reads the healthy network of a source whose ids are resolved, and what its faults mean there.
+pub(super) fn read_punctured(
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: &(dyn Fn() -> bool + Sync),
+) -> Result<(Topology, Vec<Fault>), CallFailure> {
+    let Sourced { topology, faults } = sourced(source).map_err(PlanFailure::Request)?;
+    let (topology, _) = read_deeply(&topology, limits, gone)?;
+    let faults =
+        Directory::new(&topology).resolve(&faults).map_err(PlanError::FaultMeaning).map_err(PlanFailure::from)?;
+    Ok((topology, faults))
+}
+
+fn get(shelf: &Shelf, request: &GetTopologyRequest, limits: &TopologyLimits) -> Result<GetTopologyReply, CallFailure> {
+    let Kept { shelved, document } = shelf.get(&request.name)?.ok_or_else(|| unknown(&request.name))?;
+    let refused = |number| {
+        let (field, known) = ("format".to_owned(), "DOCUMENT_FORMAT_YAML or DOCUMENT_FORMAT_JSON");
+        CallFailure::Plan(PlanFailure::Request(RequestError::UnknownValue { field, number, known }))
+    };
+    let document = match DocumentFormat::try_from(request.format) {
+        Ok(DocumentFormat::Unspecified) if request.offset == 0 => {
+            return Ok(GetTopologyReply { topology: Some(on_the_wire(shelved)), ..GetTopologyReply::default() });
+        }
+        Ok(DocumentFormat::Json) => document,
+        Ok(DocumentFormat::Yaml) => yaml(&document, limits)?,
+        Ok(DocumentFormat::Unspecified | DocumentFormat::NcclXml) | Err(_) => return Err(refused(request.format)),
+    };
+    let beyond = CallFailure::Offset { offset: request.offset, size: document.len() as u64 };
+    let start = usize::try_from(request.offset).ok().filter(|&start| start <= document.len()).ok_or(beyond)?;
+    let end = document.len().min(start.saturating_add(PART_BYTES_MAX));
+    Ok(GetTopologyReply {
+        topology: Some(on_the_wire(shelved)),
+        document: Some(v1::TopologyDocument { format: request.format, content: document.slice(start..end) }),
+        document_size_bytes: document.len() as u64,
+        document_sha256: sha256_hex(&document),
+    })
+}
+
+/// The same topology as YAML. It was written by this server's kind, so that a text that cannot be read is a fault, but
+/// for one that was stored under greater limits.
+fn yaml(json: &[u8], limits: &TopologyLimits) -> Result<Bytes, CallFailure> {
+    let read = read_document(json, Some(canopy_topology::DocumentFormat::Json), limits);
+    let read = read.map_err(|error| CallFailure::Plan(PlanError::Document(error).into()))?;
+    Ok(to_yaml(&read.topology).into_bytes().into())
+}
+
+fn list(shelf: &Shelf, request: &ListTopologiesRequest) -> Result<ListTopologiesReply, CallFailure> {
+    let ListTopologiesRequest { page_size, page_token, filter, order_by } = request;
+    let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
+    shelf.for_each(|shelved| {
+        let id = shelved.key.as_bytes().to_vec();
+        listing.show(shelved, id);
+    })?;
+    let page = listing.finish();
+    Ok(ListTopologiesReply {
+        topologies: page.items.into_iter().map(on_the_wire).collect(),
+        next_page_token: page.next_page_token,
+        total_size: page.total,
+    })
+}
+
+fn check(
+    shelf: &Shelf,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: &(dyn Fn() -> bool + Sync),
+) -> Result<CheckTopologyReply, CallFailure> {
+    let (topology, warnings) = match read(shelf, source, limits, gone) {
+        Ok(read) => read,
+        Err(CallFailure::Plan(failure)) => {
+            let problem = to_topology_problem(&failure).ok_or(CallFailure::Plan(failure))?;
+            return Ok(CheckTopologyReply { problem: Some(problem), ..CheckTopologyReply::default() });
+        }
+        Err(failure) => return Err(failure),
+    };
+    let found = recognise(&topology, Budget { work_max: WORK_STANDARD, stop: &|| gone() });
+    let family = match found.map_err(|_| PlanFailure::Stopped)? {
+        Recognition::Member(found) => found.expression,
+        Recognition::Other | Recognition::Undetermined { .. } | Recognition::TooLarge => String::new(),
+    };
+    let id = |node: canopy_topology::NodeIndex| topology.node(node).id.clone();
+    // The node of rank r has index r.
+    let end = |rank: canopy_topology::Rank| {
+        topology.nodes().get(rank.index()).map_or_else(String::new, |node| node.id.clone())
+    };
+    Ok(CheckTopologyReply {
+        problem: None,
+        id: id_of(&PlanKey::from_bytes(*identity_hash(&topology).as_bytes())),
+        name: topology.name().unwrap_or_default().to_owned(),
+        summary: Some(topology_summary(&topology, &TopologyKey::of(&topology))),
+        unreachable: topology.first_unreachable().map(|(from, to)| UnreachablePair {
+            from_rank: from.number(),
+            from_node: end(from),
+            to_rank: to.number(),
+            to_node: end(to),
+        }),
+        unbalanced: topology.first_unbalanced().map(|(node, entering, leaving)| UnbalancedNode {
+            node: id(node),
+            entering: entering.to_string(),
+            leaving: leaving.to_string(),
+        }),
+        warnings,
+        family,
+    })
+}
+
+fn on_the_wire(shelved: Shelved) -> StoredTopology {
+    let id = shelved.id();
+    let TopologyFacts { hash, hash_kind, ranks, nodes, links } = shelved.summary;
+    StoredTopology {
+        id,
+        name: shelved.name,
+        summary: Some(TopologySummary { hash, hash_kind, ranks, nodes, links }),
+        size_bytes: shelved.size_bytes,
+        create_time: Some(timestamp(shelved.created_ms)),
+    }
+}

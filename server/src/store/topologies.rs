@@ -1,0 +1,318 @@
+//! Topologies that are kept, so that requests can name them.
+//!
+//! A topology is kept by what it says: its key is the hash of everything that a plan's files can show, so that equal
+//! ones are stored once and none ever changes. None goes by itself before there is no room for another one; then those go that nothing
+//! uses. A part of the room is for leases and faults alone, so that they always find some.
+
+mod room;
+mod shelved;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use canopy_planner::PlanKey;
+use canopy_topology::{Topology, identity_hash, to_json};
+
+use self::room::{Limits, Room};
+use crate::clock;
+use crate::store::{DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _, keys_of_id};
+
+pub(crate) use self::room::Purpose;
+pub(crate) use self::shelved::{Shelved, TopologyFacts, judge as judge_topology};
+
+/// What every id begins with.
+const FOLDER: &str = "topologies/";
+/// Digits of the key in an id.
+const ID_DIGITS: usize = 32;
+
+/// Keeps topologies in a space of the store. Clones share it. Every call may block on the disk.
+#[derive(Clone)]
+pub(crate) struct Shelf {
+    shared: Arc<Shared>,
+}
+
+/// How much may be kept, and where the time comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShelfOptions {
+    /// Most topologies.
+    pub(crate) count_max: usize,
+    /// Most bytes of their records.
+    pub(crate) bytes_max: u64,
+    /// Milliseconds since 1970 UTC.
+    pub(crate) now_ms: fn() -> u64,
+}
+
+impl ShelfOptions {
+    /// 10,000 topologies, 1 GiB, and the clock of the system.
+    pub(crate) const STANDARD: Self = Self { count_max: 10_000, bytes_max: 1 << 30, now_ms: clock::unix_ms };
+}
+
+impl std::fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shelf").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+struct Shared {
+    space: SpaceOf<Kept>,
+    options: ShelfOptions,
+    /// What is there, read when first needed. Held while anything changes.
+    room: Mutex<Option<Room>>,
+    in_use: OnceLock<InUse>,
+    /// How many went because others needed the room.
+    removed: AtomicU64,
+}
+
+/// Says which topologies something is on.
+type InUse = Box<dyn Fn() -> BTreeSet<PlanKey> + Send + Sync>;
+
+/// How much is kept, and how much may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShelfUsage {
+    pub(crate) count: usize,
+    pub(crate) bytes: u64,
+    pub(crate) count_max: usize,
+    pub(crate) bytes_max: u64,
+    /// How many went since the start because others needed the room.
+    pub(crate) removed: u64,
+}
+
+/// Why a topology was not kept or not found.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ShelfError {
+    #[error("the server keeps {count} topologies that are all in use, as many as it may; delete some")]
+    TooMany { count: usize },
+    #[error(
+        "{held} bytes of topologies are kept, and this one of {found} would exceed the limit of {limit}; delete some"
+    )]
+    TooLarge { held: u64, found: u64, limit: u64 },
+    #[error("the stored topology {id} was damaged and is in quarantine: {damage}; put it again")]
+    Damaged { id: String, damage: DamagedRecord },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A topology with its text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    /// What is known of it.
+    pub(crate) shelved: Shelved,
+    /// Its text as canopy's JSON.
+    pub(crate) document: Bytes,
+}
+
+impl Shelf {
+    pub(crate) fn new(store: Arc<dyn Store>, options: ShelfOptions) -> Self {
+        let (room, in_use, removed) = (Mutex::new(None), OnceLock::new(), AtomicU64::new(0));
+        let space = SpaceOf::new(store);
+        Self { shared: Arc::new(Shared { space, options, room, in_use, removed }) }
+    }
+
+    /// Learns whom to ask which topologies something is on; once.
+    pub(crate) fn ask_what_is_in_use(&self, in_use: impl Fn() -> BTreeSet<PlanKey> + Send + Sync + 'static) {
+        let _known_already = self.shared.in_use.set(Box::new(in_use));
+    }
+
+    /// Notes a use of a topology; false: it is not there.
+    pub(crate) fn touch(&self, key: &PlanKey) -> Result<bool, ShelfError> {
+        let mut guard = self.shared.lock();
+        Ok(self.shared.room(&mut guard)?.touch(key))
+    }
+
+    /// Keeps a topology that somebody wants to name; returns once that survives a crash. True: it was not there before.
+    pub(crate) fn put(&self, topology: &Topology) -> Result<(Shelved, bool), ShelfError> {
+        self.put_for(topology, Purpose::Named)
+    }
+
+    /// Keeps a topology for a purpose, as [`Shelf::put`].
+    pub(crate) fn put_for(&self, topology: &Topology, purpose: Purpose) -> Result<(Shelved, bool), ShelfError> {
+        let key = PlanKey::from_bytes(*identity_hash(topology).as_bytes());
+        let mut guard = self.shared.lock();
+        let room = self.shared.room(&mut guard)?;
+        if room.touch(&key)
+            && let Some(kept) = self.shared.read(&key)?
+        {
+            let mut shelved = kept.shelved;
+            if purpose == Purpose::Named && room.purpose_of(&key) == Some(Purpose::Held) {
+                shelved.is_left_by_use = false;
+                let summaries = [(key, shelved.encode())];
+                self.shared.space.set_summaries(&summaries, Durability::Synced)?;
+                room.enter(key, shelved.size_bytes, purpose);
+            }
+            return Ok((shelved, false));
+        }
+        let document = to_json(topology).into_bytes();
+        let mut shelved = Shelved::of(key, topology, (self.shared.options.now_ms)());
+        shelved.is_left_by_use = purpose == Purpose::Held;
+        let (record, shelved) = shelved.encode_with(document);
+        self.shared.keep(room, &key, &record, &shelved)?;
+        Ok((shelved, true))
+    }
+
+    /// Keeps what another store kept, as it is. True: it was not there before. The caller has verified it.
+    pub(crate) fn take_in(&self, key: &PlanKey, record: &[u8]) -> Result<bool, ShelfError> {
+        let shelved = match Kept::decode(key, Bytes::copy_from_slice(record)) {
+            Ok(kept) => kept.shelved,
+            Err(damage) => return Err(ShelfError::Damaged { id: id_of(key), damage }),
+        };
+        let mut guard = self.shared.lock();
+        let room = self.shared.room(&mut guard)?;
+        let is_new = room.size_of(key).is_none();
+        self.shared.keep(room, key, record, &shelved)?;
+        Ok(is_new)
+    }
+
+    /// Whether all of these can be kept: keys and bytes of records. What is there already is replaced.
+    pub(crate) fn admit(&self, wanted: &[(PlanKey, u64)]) -> Result<(), ShelfError> {
+        let mut guard = self.shared.lock();
+        let room = self.shared.room(&mut guard)?;
+        let Limits { count: count_max, bytes: limit } = self.shared.limits().of(Purpose::Named);
+        let new: BTreeMap<PlanKey, u64> = wanted.iter().copied().collect();
+        let (mut count, mut found) = (room.count(), 0_u64);
+        for (key, size_bytes) in &new {
+            let old = room.size_of(key);
+            count += usize::from(old.is_none());
+            found = found.saturating_add(size_bytes.saturating_sub(old.unwrap_or(0)));
+        }
+        let held = room.bytes();
+        if count > count_max {
+            return Err(ShelfError::TooMany { count: count_max });
+        }
+        if held.saturating_add(found) > limit { Err(ShelfError::TooLarge { held, found, limit }) } else { Ok(()) }
+    }
+
+    /// The topology of this id, if it is kept.
+    pub(crate) fn get(&self, id: &str) -> Result<Option<Kept>, ShelfError> {
+        let mut guard = self.shared.lock();
+        let room = self.shared.room(&mut guard)?;
+        let Some(key) = find(room, id) else { return Ok(None) };
+        room.touch(&key);
+        drop(guard);
+        self.shared.read(&key)
+    }
+
+    /// Removes the topology of this id; returns what it was.
+    pub(crate) fn remove(&self, id: &str) -> Result<Option<u64>, ShelfError> {
+        let mut guard = self.shared.lock();
+        let room = self.shared.room(&mut guard)?;
+        let Some(key) = find(room, id) else { return Ok(None) };
+        self.shared.space.remove(&[key])?;
+        Ok(room.strike(&key))
+    }
+
+    /// Shows all topologies to `take` in the order of their keys. What comes or goes meanwhile may or may not be shown.
+    pub(crate) fn for_each(&self, mut take: impl FnMut(Shelved)) -> Result<(), ShelfError> {
+        self.shared.room(&mut self.shared.lock())?;
+        for entry in self.shared.space.summaries() {
+            entry?.1.into_iter().for_each(&mut take);
+        }
+        Ok(())
+    }
+
+    /// How much is kept, and how much may be.
+    pub(crate) fn usage(&self) -> Result<ShelfUsage, ShelfError> {
+        let mut guard = self.shared.lock();
+        let room = self.shared.room(&mut guard)?;
+        let ShelfOptions { count_max, bytes_max, .. } = self.shared.options;
+        let removed = self.shared.removed.load(Ordering::Relaxed);
+        Ok(ShelfUsage { count: room.count(), bytes: room.bytes(), count_max, bytes_max, removed })
+    }
+
+    /// The space, for export.
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.shared.space
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<Room>> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { count: self.options.count_max, bytes: self.options.bytes_max }
+    }
+
+    /// What is there, read from the summaries the first time, the oldest as if it had been used first. A summary that cannot be read is
+    /// made again from its record; a record that cannot be read either is put into quarantine. O(topologies) once.
+    fn room<'a>(&self, guard: &'a mut Option<Room>) -> Result<&'a mut Room, StoreError> {
+        if guard.is_none() {
+            let mut found = BTreeSet::new();
+            for entry in self.space.summaries() {
+                let (key, shelved) = entry?;
+                let shelved = shelved.map_or_else(|| self.mend(&key), |shelved| Ok(Some(shelved)))?;
+                let known = |shelved: Shelved| (shelved.created_ms, key, shelved.size_bytes, shelved.is_left_by_use);
+                found.extend(shelved.map(known));
+            }
+            let mut room = Room::default();
+            for (_, key, size_bytes, is_left_by_use) in found {
+                room.enter(key, size_bytes, if is_left_by_use { Purpose::Held } else { Purpose::Named });
+            }
+            *guard = Some(room);
+        }
+        Ok(guard.as_mut().expect("it has just been read"))
+    }
+
+    /// Makes a summary again. None: nothing is left under this key.
+    fn mend(&self, key: &PlanKey) -> Result<Option<Shelved>, StoreError> {
+        match self.space.get(key)? {
+            Lookup::Found(Kept { shelved, .. }) => {
+                self.space.set_summaries(&[(*key, shelved.encode())], Durability::Synced)?;
+                Ok(Some(shelved))
+            }
+            Lookup::Missing => self.space.remove(&[*key]).map(|()| None),
+            Lookup::Quarantined(_) => Ok(None),
+        }
+    }
+
+    fn read(&self, key: &PlanKey) -> Result<Option<Kept>, ShelfError> {
+        match self.space.get(key)? {
+            Lookup::Found(kept) => Ok(Some(kept)),
+            Lookup::Missing => Ok(None),
+            Lookup::Quarantined(damage) => Err(ShelfError::Damaged { id: id_of(key), damage }),
+        }
+    }
+
+    /// Keeps a record, in place of what nothing uses where there is no room beside that.
+    fn keep(&self, room: &mut Room, key: &PlanKey, record: &[u8], shelved: &Shelved) -> Result<(), ShelfError> {
+        let purpose = if shelved.is_left_by_use { Purpose::Held } else { Purpose::Named };
+        let (limits, found) = (self.limits().of(purpose), record.len() as u64);
+        if room.size_of(key).is_none() {
+            let in_use = || self.in_use.get().map(|in_use| in_use()).unwrap_or_default();
+            let victims = room.victims(found, limits, in_use);
+            if !victims.is_empty() {
+                self.space.remove(&victims)?;
+                for victim in &victims {
+                    room.strike(victim);
+                }
+                self.removed.fetch_add(victims.len() as u64, Ordering::Relaxed);
+                tracing::info!(count = victims.len(), "topologies that nothing uses have made room for another one");
+            }
+            if room.count() >= limits.count {
+                return Err(ShelfError::TooMany { count: room.count() });
+            }
+        }
+        let held = room.bytes() - room.size_of(key).unwrap_or(0);
+        if held.saturating_add(found) > limits.bytes {
+            return Err(ShelfError::TooLarge { held, found, limit: limits.bytes });
+        }
+        self.space.put(key, record, &shelved.encode())?;
+        room.enter(*key, found, purpose);
+        Ok(())
+    }
+}
+
+/// The id of the topology under this key.
+pub(crate) fn id_of(key: &PlanKey) -> String {
+    format!("{FOLDER}{:.ID_DIGITS$}", key.to_string())
+}
+
+/// The key of this id among those that are there.
+fn find(room: &Room, id: &str) -> Option<PlanKey> {
+    room.first_in(keys_of_id(FOLDER, id)?)
+}
+
+#[cfg(test)]
+mod tests;
