@@ -43,8 +43,8 @@ pub use jobs::planner::{Planner, Prepared, PreparedJoint, Produced, Recall, Watc
 pub use jobs::refusals::RefusalOptions;
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 pub use ops::config::{
-    AdminListen, ConfigError, DurationError, Exposure, Options, ServerFlags, Settings, Tenure, Time, data_dir_default,
-    parse_duration, print_effective, print_sample, socket_path,
+    AdminListen, ConfigError, DurationError, Exposure, Lifetime, Options, ServerFlags, Settings, Time,
+    data_dir_default, parse_duration, print_effective, print_sample, socket_path,
 };
 pub use ops::statistics::Statistics;
 pub use ops::telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};

@@ -1,10 +1,10 @@
-//! What becomes of running jobs when something breaks: books of faults, leases on plans, and plans that take the place of others.
+//! What becomes of running jobs when something breaks: fault logs, leases on plans, and plans that take the place of others.
 //!
 //! ```text
-//! reports ─▶ books ──(what counts has changed)──▶ for each lease on the topology: does its plan cross it?
+//! reports ─▶ fault logs ──(what counts has changed)──▶ for each lease on the topology: does its plan cross it?
 //!                                                    │ yes                      │ no, or it is gone
 //!                                                    ▼                          ▼
-//!                                     docket: by priority, once per window    the plan stays, or comes back from the cache
+//!                                     queue: by priority, once per window    the plan stays, or comes back from the cache
 //!                                                    │
 //!                                                    ▼
 //!                      cache ─ hit ─▶ event          queue: a plan that stands in ─▶ event, the one asked for ─▶ event
@@ -12,21 +12,21 @@
 //! An event is on the disk before anybody is told, and before the lease says the same.
 
 mod bases;
-mod books;
-mod course;
-mod docket;
+mod concerned;
 mod event;
 mod event_log;
-mod footprint;
-mod foresight;
+mod fault_logs;
 mod leases;
-mod look;
+mod link_set;
 mod network;
 mod options;
 mod placed;
+mod plans_ahead;
+mod replan_queue;
+mod resynthesis;
 mod scope;
-mod scribe;
 mod suspects;
+mod write_behind;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,26 +39,26 @@ use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time;
 
-use self::course::Course;
-use self::docket::{Docket, Seat};
-use self::foresight::Foresight;
+use self::plans_ahead::PlansAhead;
+use self::replan_queue::{HeldPlan, ReplanQueue};
+use self::resynthesis::Resynthesis;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
 use crate::metrics::Metrics;
-use crate::store::topologies::Shelf;
+use crate::store::topologies::TopologyStore;
 use crate::store::{Records, Store, StoreError};
 use crate::tasks;
 
 pub(crate) use self::bases::{Base, Bases};
-pub(crate) use self::books::{Books, Count, Entered, ReportError, SYSTEM_CLOCK};
 pub(crate) use self::event::Event;
 #[cfg(test)]
 pub(crate) use self::event::whole_events;
 pub(crate) use self::event_log::{EventLog, EventOptions, Expired};
-pub(crate) use self::footprint::LinkSet;
-pub(crate) use self::leases::{Deed, Item, Lease, LeaseOptions, Leases, Standing, Valid, number_of};
+pub(crate) use self::fault_logs::{Count, Entered, FaultLogs, ReportError, SYSTEM_CLOCK};
+pub(crate) use self::leases::{Item, Lease, LeaseOptions, LeaseState, LeaseTerms, Leases, ValidPlan, number_of};
+pub(crate) use self::link_set::LinkSet;
 pub(crate) use self::network::{Network, entry_by_host};
 pub use self::options::ReplanOptions;
 pub(crate) use self::placed::Placed;
@@ -66,7 +66,7 @@ pub(crate) use self::scope::Scope;
 
 /// Seats whose plans are made at once; the queue decides what of it runs.
 const AT_ONCE: usize = 16;
-/// How long after a failure that may pass a seat is tried again.
+/// How long after a failure that may pass a held plan is tried again.
 const RETRY_MS: u64 = 1000;
 /// Longest time between two looks at what has expired.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -92,12 +92,12 @@ struct Shared {
     queue: Queue,
     planner: Arc<dyn Planner>,
     records: Records,
-    shelf: Shelf,
+    topologies: TopologyStore,
     bases: Bases,
-    books: Books,
+    fault_logs: FaultLogs,
     leases: Leases,
     events: EventLog,
-    /// Shortest time between two plans anew for one seat.
+    /// Shortest time between two plans anew for one held plan.
     window_ms: u64,
     plans_ahead: bool,
     pinned_ahead: usize,
@@ -110,12 +110,12 @@ struct Shared {
     begun: Instant,
 }
 
-/// What is known of seats beyond what is written down, and who is in line.
+/// What is known of held plans beyond what is written down, and who is in line.
 struct State {
     /// By the time of [`Shared::elapsed_ms`], as nobody sets that clock.
-    docket: Docket,
-    seats: HashMap<Seat, Known>,
-    /// By topology and plan: the links of it that the plans of seats are on.
+    replan_queue: ReplanQueue,
+    held_plans: HashMap<HeldPlan, Known>,
+    /// By topology and plan: the links of it that the plans of held plans are on.
     links: HashMap<(PlanKey, String), Arc<LinkSet>>,
     running: usize,
     /// Topologies whose leases are to be looked at.
@@ -124,7 +124,7 @@ struct State {
     shown_ms: Option<u64>,
 }
 
-/// What is known of the plan that is valid in a seat.
+/// What is known of the plan that is valid in a held plan.
 #[derive(Clone, Debug, Default)]
 struct Known {
     /// Of a plan that is not the original: its id, and the links that it is on.
@@ -156,17 +156,17 @@ impl Replanner {
     /// The engine failed.
     pub(crate) fn open(
         spaces: ReplanSpaces,
-        (queue, planner, records, shelf, bases): (Queue, Arc<dyn Planner>, Records, Shelf, Bases),
+        (queue, planner, records, topologies, bases): (Queue, Arc<dyn Planner>, Records, TopologyStore, Bases),
         metrics: Metrics,
         options: &ReplanOptions,
     ) -> Result<Self, StoreError> {
-        let books = Books::open(spaces.faults, options.policy(), SYSTEM_CLOCK)?;
+        let fault_logs = FaultLogs::open(spaces.faults, options.policy(), SYSTEM_CLOCK)?;
         let leases = Leases::open(spaces.leases, LeaseOptions::STANDARD)?;
         let events = EventLog::open(spaces.replans, EventOptions::STANDARD)?;
-        course::catch_up(&leases, &events)?;
+        resynthesis::catch_up(&leases, &events)?;
         let state = State {
-            docket: Docket::new(options.pace()),
-            seats: HashMap::new(),
+            replan_queue: ReplanQueue::new(options.pace()),
+            held_plans: HashMap::new(),
             links: HashMap::new(),
             running: 0,
             stirred: leases.bases(),
@@ -179,9 +179,9 @@ impl Replanner {
             queue,
             planner,
             records,
-            shelf,
+            topologies,
             bases,
-            books,
+            fault_logs,
             leases,
             events,
             window_ms,
@@ -200,8 +200,8 @@ impl Replanner {
         &self.shared.bases
     }
 
-    pub(crate) fn books(&self) -> &Books {
-        &self.shared.books
+    pub(crate) fn fault_logs(&self) -> &FaultLogs {
+        &self.shared.fault_logs
     }
 
     pub(crate) fn leases(&self) -> &Leases {
@@ -227,11 +227,11 @@ impl Replanner {
         self.shared.stir.notify_one();
     }
 
-    /// Whether another plan is being made for a seat, or will be.
+    /// Whether another plan is being made for a held plan, or will be.
     pub(crate) fn is_replanning(&self, lease: u64, item: u32) -> bool {
         let state = self.shared.lock();
-        state.docket.contains((lease, item))
-            || state.seats.get(&(lease, item)).is_some_and(|known| known.running.is_some())
+        state.replan_queue.contains((lease, item))
+            || state.held_plans.get(&(lease, item)).is_some_and(|known| known.running.is_some())
     }
 
     /// Number of leases that some scopes matter to, and whose plans cross what counts as broken or slow, or have until now.
@@ -249,12 +249,12 @@ impl Replanner {
     /// Makes plans anew until the server drains. What is not done then is begun again by its successor.
     pub(crate) async fn run(self, drain: DrainHandle) {
         // They end with this task.
-        let mut courses = JoinSet::new();
-        let scribe = tasks::spawn("scribe", scribe::run(Arc::clone(&self.shared), drain.clone()));
+        let mut running = JoinSet::new();
+        let writer = tasks::spawn("writer", write_behind::run(Arc::clone(&self.shared), drain.clone()));
         let ahead = self
             .shared
             .plans_ahead
-            .then(|| tasks::spawn("foresight", Foresight::default().run(Arc::clone(&self.shared), drain.clone())));
+            .then(|| tasks::spawn("plans_ahead", PlansAhead::default().run(Arc::clone(&self.shared), drain.clone())));
         loop {
             let shared = Arc::clone(&self.shared);
             // May read topologies from the disk.
@@ -263,25 +263,26 @@ impl Replanner {
                 tracing::error!(%error, "leases could not be looked at");
                 None
             });
-            while let Some(course) = begun(&self.shared).await {
+            while let Some(resynthesis) = begun(&self.shared).await {
                 let shared = Arc::clone(&self.shared);
-                let seat = course.seat();
-                let occupied = Occupied { shared: Arc::clone(&shared), seat, ended: course.ended() };
-                let begun = courses.spawn(async move {
-                    // The seat is free whatever becomes of it.
+                let held_plan = resynthesis.held_plan();
+                let occupied = Occupied { shared: Arc::clone(&shared), held_plan, ended: resynthesis.ended() };
+                let begun = running.spawn(async move {
+                    // The held plan is free whatever becomes of it.
                     let _seat = occupied;
-                    course.run(&shared).await;
+                    resynthesis.run(&shared).await;
                 });
                 if let Some(Running { abort, .. }) =
-                    self.shared.lock().seats.get_mut(&seat).and_then(|known| known.running.as_mut())
+                    self.shared.lock().held_plans.get_mut(&held_plan).and_then(|known| known.running.as_mut())
                 {
                     *abort = Some(begun);
                 }
             }
-            while courses.try_join_next().is_some() {}
+            while running.try_join_next().is_some() {}
             let (now, elapsed) = (self.shared.leases.now_ms(), self.shared.elapsed_ms());
-            let docket = self.shared.lock().docket.next_wake(elapsed);
-            let waits = [wake.map(|wake| wake.saturating_sub(now)), docket.map(|wake| wake.saturating_sub(elapsed))];
+            let replan_queue = self.shared.lock().replan_queue.next_wake(elapsed);
+            let waits =
+                [wake.map(|wake| wake.saturating_sub(now)), replan_queue.map(|wake| wake.saturating_sub(elapsed))];
             let wait = waits.into_iter().flatten().min().map(Duration::from_millis);
             let wait = wait.unwrap_or(LOOK_INTERVAL).clamp(Duration::from_millis(5), LOOK_INTERVAL);
             tokio::select! {
@@ -289,17 +290,17 @@ impl Replanner {
                 () = drain.started() => break,
             }
         }
-        courses.shutdown().await;
+        running.shutdown().await;
         // Both look at the drain before all else.
-        let _ended = scribe.join().await;
+        let _ended = writer.join().await;
         if let Some(ahead) = ahead {
             let _ended = ahead.join().await;
         }
     }
 }
 
-/// The next seat that may have its plan made anew. What counts for it may take a moment to find out.
-async fn begun(shared: &Arc<Shared>) -> Option<Course> {
+/// The next held plan that may have its plan made anew. What counts for it may take a moment to find out.
+async fn begun(shared: &Arc<Shared>) -> Option<Resynthesis> {
     let shared = Arc::clone(shared);
     let begun = spawn_blocking(move || shared.begin()).await;
     begun.unwrap_or_else(|error| {
@@ -308,11 +309,11 @@ async fn begun(shared: &Arc<Shared>) -> Option<Course> {
     })
 }
 
-/// A seat whose plan is being made; dropping it frees the seat.
+/// A held plan whose plan is being made; dropping it frees the held plan.
 struct Occupied {
     shared: Arc<Shared>,
-    seat: Seat,
-    /// Tells what the course has begun on other threads.
+    held_plan: HeldPlan,
+    /// Tells what the resynthesis has begun on other threads.
     ended: Arc<AtomicBool>,
 }
 
@@ -321,11 +322,11 @@ impl Drop for Occupied {
         self.ended.store(true, Ordering::Relaxed);
         let mut state = self.shared.lock();
         state.running = state.running.saturating_sub(1);
-        if let Some(known) = state.seats.get_mut(&self.seat) {
+        if let Some(known) = state.held_plans.get_mut(&self.held_plan) {
             known.running = None;
         }
         // What counts may be other things by now.
-        if let Some(base) = self.shared.leases.get(self.seat.0).and_then(|lease| lease.base()) {
+        if let Some(base) = self.shared.leases.get(self.held_plan.0).and_then(|lease| lease.base()) {
             state.stirred.push(base);
         }
         drop(state);
@@ -334,10 +335,10 @@ impl Drop for Occupied {
 }
 
 impl Shared {
-    /// Lets the time of the books pass, and puts in line who needs another plan. Returns when to look again.
+    /// Lets the time of the fault logs pass, and puts in line who needs another plan. Returns when to look again.
     fn look(&self) -> Option<u64> {
         clock::observe();
-        let (changed, wake) = self.books.tick();
+        let (changed, wake) = self.fault_logs.tick();
         if !changed.is_empty() {
             self.unwritten.notify_one();
         }
@@ -361,7 +362,7 @@ impl Shared {
     /// Whether nothing is to be done but to think ahead.
     fn is_calm(&self) -> bool {
         let state = self.lock();
-        let is_idle = state.running == 0 && state.docket.len() == 0;
+        let is_idle = state.running == 0 && state.replan_queue.len() == 0;
         drop(state);
         is_idle && self.queue.searches() == 0
     }
@@ -373,9 +374,9 @@ impl Shared {
             return;
         }
         state.shown_ms = Some(now);
-        let waiting = state.docket.len();
+        let waiting = state.replan_queue.len();
         drop(state);
-        let (active, held_back) = self.books.totals();
+        let (active, held_back) = self.fault_logs.totals();
         self.metrics.set("canopy_faults_active", &[], active as f64);
         self.metrics.count_is("canopy_fault_flaps_suppressed_total", &[], held_back);
         self.metrics.set("canopy_leases_active", &[], self.leases.len() as f64);
@@ -385,13 +386,13 @@ impl Shared {
     /// Leases that are gone want no plans.
     fn forget_the_released(&self) {
         let mut state = self.lock();
-        let State { docket, seats, links, .. } = &mut *state;
-        let is_held = |seat: &Seat| self.leases.get(seat.0).is_some();
-        let gone: Vec<Seat> = docket.seats().filter(|seat| !is_held(seat)).copied().collect();
-        gone.into_iter().for_each(|seat| docket.strike(seat));
+        let State { replan_queue, held_plans, links, .. } = &mut *state;
+        let is_held = |held_plan: &HeldPlan| self.leases.get(held_plan.0).is_some();
+        let gone: Vec<HeldPlan> = replan_queue.held_plans().filter(|held_plan| !is_held(held_plan)).copied().collect();
+        gone.into_iter().for_each(|held_plan| replan_queue.strike(held_plan));
         let mut vain = Vec::new();
-        seats.retain(|seat, known| {
-            let stays = is_held(seat);
+        held_plans.retain(|held_plan, known| {
+            let stays = is_held(held_plan);
             let running = known.running.iter();
             vain.extend(running.filter(|_| !stays).filter_map(|running| running.abort.clone()));
             stays || known.running.is_some()
@@ -401,43 +402,43 @@ impl Shared {
         vain.iter().for_each(AbortHandle::abort);
     }
 
-    /// The next seat that may have its plan made anew.
-    fn begin(&self) -> Option<Course> {
+    /// The next held plan that may have its plan made anew.
+    fn begin(&self) -> Option<Resynthesis> {
         loop {
             let mut state = self.lock();
             if state.running >= AT_ONCE {
                 return None;
             }
             let begun_ms = self.elapsed_ms();
-            let seat = state.docket.next(begun_ms)?;
+            let held_plan = state.replan_queue.next(begun_ms)?;
             state.running += 1;
             let running = Running { digest: [0; 32], begun_ms, abort: None };
-            state.seats.entry(seat).or_default().running = Some(running);
+            state.held_plans.entry(held_plan).or_default().running = Some(running);
             drop(state);
-            let course = self.leases.get(seat.0).map(|lease| {
-                let count = self.count_for(&lease, seat.1);
-                Course::new(lease, seat.1, count, self.leases.now_ms())
+            let resynthesis = self.leases.get(held_plan.0).map(|lease| {
+                let count = self.count_for(&lease, held_plan.1);
+                Resynthesis::new(lease, held_plan.1, count, self.leases.now_ms())
             });
             let mut state = self.lock();
-            let Some(course) = course else {
+            let Some(resynthesis) = resynthesis else {
                 state.running = state.running.saturating_sub(1);
-                state.seats.remove(&seat);
+                state.held_plans.remove(&held_plan);
                 continue;
             };
-            if let Some(running) = state.seats.get_mut(&seat).and_then(|known| known.running.as_mut()) {
-                running.digest = course.digest();
+            if let Some(running) = state.held_plans.get_mut(&held_plan).and_then(|known| known.running.as_mut()) {
+                running.digest = resynthesis.digest();
             }
-            return Some(course);
+            return Some(resynthesis);
         }
     }
 
     /// What counts for a plan of a lease; none: the topology cannot be read.
     fn count_for(&self, lease: &Lease, item: u32) -> Option<Count> {
         let key = lease.base()?;
-        let item = lease.deed.items.get(item as usize)?;
+        let item = lease.terms.items.get(item as usize)?;
         let base = self.bases.get(&key).ok().flatten()?;
         let placed = self.leases.placed(&key, &item.original_key());
-        Some(Network::new(key, base, placed.as_ref()).count(&self.books))
+        Some(Network::new(key, base, placed.as_ref()).count(&self.fault_logs))
     }
 
     /// Time since the start in milliseconds.

@@ -5,16 +5,16 @@
 pub(crate) mod answered;
 mod archives;
 mod cached;
+mod call_pool;
+pub(crate) mod connection_threads;
 pub(crate) mod deadline;
 mod decode;
 mod deliver;
 mod describe;
-mod desk;
 mod events;
 mod faults;
 mod fields;
 pub(crate) mod finds;
-pub(crate) mod front;
 mod gate;
 pub(crate) mod judge;
 mod known_faults;

@@ -24,24 +24,24 @@ use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::{Queue, QueueLimits};
 use crate::jobs::refusals::Refusals;
-use crate::jobs::workers::{Workers, Workshop};
+use crate::jobs::workers::{Jobs, Workers};
 use crate::listener::{self, ConnectionLimits, Places};
 use crate::metrics::Metrics;
 use crate::ops::admin::{self, Pages};
-use crate::ops::config::{ConfigError, Options, Tenure};
+use crate::ops::config::{ConfigError, Lifetime, Options};
 use crate::ops::observed::{ObservedPlanner, ObservedStore};
 use crate::ops::statistics::Statistics;
 use crate::replan::{Bases, ReplanSpaces, Replanner};
 use crate::rpc::answered::Answered;
+use crate::rpc::connection_threads::ConnectionThreads;
 use crate::rpc::finds::Finds;
-use crate::rpc::front::Front;
 use crate::rpc::malformed::decodable;
 use crate::rpc::record::{Record, UploadBudget};
 use crate::rpc::timeout::Timeout;
 use crate::rpc::{GATED, OPEN, PlanSpace, Shared, deadlines, methods, routes};
 use crate::socket::{self, SocketPath};
 use crate::store::receipts::{ReceiptOptions, Receipts};
-use crate::store::topologies::{Shelf, ShelfOptions};
+use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
 use crate::store::{RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
 
@@ -155,12 +155,12 @@ impl Server {
         };
         let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
         let store: Arc<dyn Store> = Arc::new(ObservedStore { inner: space(Space::Plans), metrics: metrics.clone() });
-        let shelf = Shelf::new(space(Space::Topologies), ShelfOptions::STANDARD);
+        let topologies = TopologyStore::new(space(Space::Topologies), TopologyStoreOptions::STANDARD);
         let plans = PlanSpace(Arc::clone(&store));
         let spaces =
             ReplanSpaces { faults: space(Space::Faults), leases: space(Space::Leases), replans: space(Space::Replans) };
-        let journal = (options.tenure == Tenure::Standing).then(|| Arc::new(Journal::new(space(Space::Jobs))));
-        let workshop = Arc::new(Workshop {
+        let journal = (options.lifetime == Lifetime::Daemon).then(|| Arc::new(Journal::new(space(Space::Jobs))));
+        let jobs = Arc::new(Jobs {
             queue: Queue::new(limits, journal.clone()),
             planner: Arc::new(ObservedPlanner {
                 inner: planner(&options, space(Space::Schedules)),
@@ -173,33 +173,33 @@ impl Server {
             large_recalls: Mutex::new(()),
         });
         let replanner = {
-            let bases = Bases::new(shelf.clone(), options.limits);
-            let (queue, records) = (workshop.queue.clone(), workshop.records.clone());
-            let parts = (queue, Arc::clone(&workshop.planner), records, shelf.clone(), bases);
+            let bases = Bases::new(topologies.clone(), options.limits);
+            let (queue, records) = (jobs.queue.clone(), jobs.records.clone());
+            let parts = (queue, Arc::clone(&jobs.planner), records, topologies.clone(), bases);
             let (replans, of_replans) = (options.replans, metrics.clone());
             let opened = spawn_blocking(move || Replanner::open(spaces, parts, of_replans, &replans)).await;
             opened.map_err(|error| StartError::Threads(io::Error::other(error)))??
         };
-        let (leases, books) = (replanner.leases().clone(), replanner.books().clone());
-        let records = workshop.records.clone();
-        shelf.ask_what_is_in_use(move || topologies_in_use(&leases, &books, &records));
+        let (leases, fault_logs) = (replanner.leases().clone(), replanner.fault_logs().clone());
+        let records = jobs.records.clone();
+        topologies.ask_what_is_in_use(move || topologies_in_use(&leases, &fault_logs, &records));
         let shared = Shared {
-            workshop: Arc::clone(&workshop),
+            jobs: Arc::clone(&jobs),
             drain: DrainHandle::new(),
             plans,
-            shelf,
+            topologies,
             finds: Finds::new(space(Space::Finds)),
             receipts: Receipts::new(space(Space::Requests), ReceiptOptions::STANDARD),
             replanner,
         };
-        if options.tenure == Tenure::Standing {
-            let workshop = Arc::clone(&workshop);
-            if let Err(error) = spawn_blocking(move || workshop.warm_up()).await {
+        if options.lifetime == Lifetime::Daemon {
+            let jobs = Arc::clone(&jobs);
+            if let Err(error) = spawn_blocking(move || jobs.warm_up()).await {
                 // An engine may panic on damaged files; what it can read of them is served all the same.
                 tracing::error!(%error, "the store could not be read");
             }
         }
-        let workers = Workers::start(&workshop, options.worker_count.get()).map_err(StartError::Threads)?;
+        let workers = Workers::start(&jobs, options.worker_count.get()).map_err(StartError::Threads)?;
         let upkeep = opened.upkeep;
         Ok(Self { options, shared, workers, ports, metrics, upkeep })
     }
@@ -231,7 +231,7 @@ impl Server {
 
     /// Counts of what the server has done.
     pub fn statistics(&self) -> Statistics {
-        Statistics::of(&self.shared.workshop)
+        Statistics::of(&self.shared.jobs)
     }
 
     /// Serves until `shutdown` is ready or its [`DrainHandle`] is used, then drains: new requests are refused as
@@ -243,29 +243,30 @@ impl Server {
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
         let Self { options, shared, workers, ports, metrics, upkeep } = self;
-        let (workshop, drain) = (Arc::clone(&shared.workshop), shared.drain.clone());
+        let (jobs, drain) = (Arc::clone(&shared.jobs), shared.drain.clone());
         // It stays to the very end: a server that drains is alive, and not ready.
         let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone(), upkeep: upkeep.clone() };
-        let front = match options.tenure {
-            Tenure::Standing => Front::start().map_err(|error| RunError(Box::new(error)))?,
-            Tenure::Command => Front::none(),
+        let front = match options.lifetime {
+            Lifetime::Daemon => ConnectionThreads::start().map_err(|error| RunError(Box::new(error)))?,
+            Lifetime::Command => ConnectionThreads::none(),
         };
         let places = ConnectionLimits::of_process();
-        let _admin = ports.admin.map(|listener| {
-            let places = Places::new("admin", places.admin, metrics.clone());
-            front.pages("admin", admin::serve(listener, places, pages))
-        });
+        let places_of = |name, most| Places::new(name, most, metrics.clone());
+        let _admin = ports
+            .admin
+            .map(|listener| front.pages("admin", admin::serve(listener, places_of("admin", places.admin), pages)));
         let (health_reporter, health_service) = tonic_health::server::health_reporter();
         for name in GATED.into_iter().chain(OPEN) {
             health_reporter.set_service_status(name, ServingStatus::Serving).await;
         }
-        let keeper = keep_up(upkeep, shared.shelf.clone(), metrics.clone(), health_reporter.clone(), drain.clone());
+        let keeper =
+            keep_up(upkeep, shared.topologies.clone(), metrics.clone(), health_reporter.clone(), drain.clone());
         let keeper = tasks::spawn("store-upkeep", keeper);
         // One inside a command has nobody who watches.
         let replanner = shared.replanner.clone();
         let replans =
-            (options.tenure == Tenure::Standing).then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
-        let _clock = (options.tenure == Tenure::Standing)
+            (options.lifetime == Lifetime::Daemon).then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
+        let _clock = (options.lifetime == Lifetime::Daemon)
             .then(|| tasks::spawn("clock", write_clock_down(options.data_dir.clone())));
         let routes = routes(&options, shared).map_err(|error| RunError(Box::new(error)))?;
         let routes = routes.add_service(health_service).prepare();
@@ -275,12 +276,10 @@ impl Server {
         let timeout = Timeout { policy: deadlines(&options), runtime: Handle::current() };
         let service = around(record, around(timeout, around(Answered(decodable), routes)));
         let (stop, stopped) = watch::channel(false);
-        let unix_places = Places::new("unix", places.unix, metrics.clone());
-        let unix = listener::serve_calls(ports.unix, unix_places, service.clone(), stopped.clone());
+        let unix = listener::serve_calls(ports.unix, places_of("unix", places.unix), service.clone(), stopped.clone());
         let mut listeners = vec![front.connections("unix-listener", unix)];
         if let Some(tcp) = ports.tcp {
-            let tcp_places = Places::new("tcp", places.tcp, metrics);
-            let tcp = listener::serve_calls(tcp, tcp_places, service, stopped);
+            let tcp = listener::serve_calls(tcp, places_of("tcp", places.tcp), service, stopped);
             listeners.push(front.connections("tcp-listener", tcp));
         }
         tokio::select! {
@@ -291,27 +290,30 @@ impl Server {
         // Nobody says that it serves from here on.
         let _ended = tokio::time::timeout(UNATTENDED_MAX, keeper.join()).await;
         say_of_gated(&health_reporter, ServingStatus::NotServing).await;
-        workshop.queue.close();
+        jobs.queue.close();
         if let Some(replans) = replans {
             // It looks at the drain before all else.
             let _ended = replans.join().await;
         }
         // The listeners stay, so that whoever still comes is told when to try again.
-        end_jobs(&workshop.queue, &drain, options.drain_timeout).await;
+        end_jobs(&jobs.queue, &drain, options.drain_timeout).await;
         stop.send_replace(true);
-        let ended = join(listeners).await;
-        // Solvers that were asked to stop do so soon, but a last write to the disk may take its time.
-        let joined = spawn_blocking(move || workers.join()).await;
-        if options.tenure == Tenure::Standing
+        let ended = join(listeners).await.and(end_workers(workers).await);
+        if options.lifetime == Lifetime::Daemon
             && let Err(error) = clock::write_down(&options.data_dir)
         {
             tracing::warn!(%error, "the clock could not be written down");
         }
         // While the directory is still this process's, so that no successor loses its socket.
         let _nothing_to_remove = std::fs::remove_file(ports.socket.path());
-        drop((workshop, ports.socket));
-        ended.and(joined.map_err(RunError::from))
+        drop((jobs, ports.socket));
+        ended
     }
+}
+
+/// Waits for the workers: solvers that were asked to stop do so soon, but a last write to the disk may take its time.
+async fn end_workers(workers: Workers) -> Result<(), RunError> {
+    spawn_blocking(move || workers.join()).await.map_err(RunError::from)
 }
 
 /// Lets those inside go on for a while, and then ends all jobs.

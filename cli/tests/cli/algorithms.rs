@@ -1,10 +1,10 @@
 //! `canopy plan --algorithm` from end to end: every collective by the algorithms that plan them all.
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 /// Planned, written, read back and verified; the name of the algorithm and the ratio to the bound.
 #[track_caller]
-fn planned(desk: &Desk, topology: &str, collective: &str, algorithm: &str) -> (String, String) {
+fn planned(desk: &CallPool, topology: &str, collective: &str, algorithm: &str) -> (String, String) {
     let plan = desk
         .json(&format!("plan {topology} --collective {collective} --algorithm {algorithm} -o {algorithm}.json --json"));
     let verdict = desk.json(&format!("verify {algorithm}.json --json"));
@@ -16,7 +16,7 @@ fn planned(desk: &Desk, topology: &str, collective: &str, algorithm: &str) -> (S
 
 #[test]
 fn direct_and_ring_plan_every_collective() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for collective in
         ["allgather", "reduce-scatter", "allreduce", "broadcast", "reduce", "gather", "scatter", "all-to-all"]
     {
@@ -31,7 +31,7 @@ fn direct_and_ring_plan_every_collective() {
 /// The same network by other expressions has other schedules: as many steps as each says.
 #[test]
 fn expansions_follow_the_expression() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let steps = |topology: &str, collective: &str| {
         assert_eq!(planned(&desk, topology, collective, "expansion").0, "expansion");
         let plan = format!("plan {topology} --collective {collective} --algorithm expansion -o again.json --json");
@@ -56,7 +56,7 @@ fn expansions_follow_the_expression() {
 /// Steps and their cost are on the plan, and the files of runtimes are verified by running them.
 #[test]
 fn breadth_first_broadcasts_come_in_steps() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for collective in ["allgather", "reduce-scatter", "allreduce", "broadcast", "reduce"] {
         assert_eq!(planned(&desk, "hypercube:3", collective, "bfb").0, "bfb", "{collective}");
     }
@@ -83,7 +83,7 @@ fn breadth_first_broadcasts_come_in_steps() {
 /// Routings that others are compared with: planned, written, read back and judged like all plans.
 #[test]
 fn baselines_of_all_to_all_are_plans_like_others() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (topology, algorithm) in [
         ("torus:3x3,host=75GB/s", "sssp"),
         ("torus:3x3,down=00-01", "ewsp"),
@@ -107,7 +107,7 @@ fn baselines_of_all_to_all_are_plans_like_others() {
 /// The plan that `auto` takes for a size is the one that is simulated fastest, and for large messages that of the best rate.
 #[track_caller]
 fn takes_the_fastest(network: &str, collective: &str, size: &str, others: &[&str]) -> String {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let time = |algorithm: &str| {
         let plan = format!("plan {network} --collective {collective} --size {size} --algorithm {algorithm}");
         let name = desk.json(&format!("{plan} -o plan.json --json"))["algorithm"].as_str().unwrap().to_owned();
@@ -136,7 +136,7 @@ fn small_messages_get_the_fastest_plan() {
 /// Trees choose where how much is added up, which no oneCCL plan can say; steps add up as much everywhere.
 #[test]
 fn runtimes_of_equal_shares_get_an_allreduce_in_steps() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let request = "plan genkautz:n=32,d=4 --collective allreduce";
     assert_eq!(desk.json(&format!("{request} --format oneccl-xml -o plan.xml --json"))["algorithm"], "bfb");
     assert_eq!(desk.json("verify plan.xml --collective allreduce --json")["ok"], true);
@@ -154,7 +154,7 @@ fn small_all_to_alls_take_short_routes() {
 /// A proof says of which schedules it is: switches unwound in one way, and the two phases of an allreduce one after the other.
 #[test]
 fn proofs_of_time_say_what_they_leave_open() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = |network: &str, kind: &str| {
         desk.json(&format!("plan {network} --collective {kind} --algorithm tacos-ilp -o plan.json --json"))["time"]
             .clone()
@@ -172,7 +172,7 @@ fn proofs_of_time_say_what_they_leave_open() {
 /// The proof of a plan is shown where it is made and where it is kept; equal seeds give equal plans.
 #[test]
 fn schedules_in_time_say_how_near_to_the_fastest_they_are() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = desk.json("plan mesh:3x3 --collective allgather --algorithm tacos-ilp -o plan.json --json");
     assert_eq!((&plan["time"]["end"], &plan["time"]["bound"]), (&4.into(), &4.into()), "{plan}");
     let text = desk.run("plan mesh:3x3 --collective allgather --algorithm tacos-ilp -o plan.json").stderr;
@@ -203,7 +203,7 @@ fn schedules_in_time_say_how_near_to_the_fastest_they_are() {
 
 #[test]
 fn auto_says_what_it_took() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     assert_eq!(planned(&desk, "ring:8", "allgather", "auto").0, "forest");
     assert_eq!(planned(&desk, "dgx-a100:boxes=2", "gather", "auto"), ("flow".to_owned(), "1/1".to_owned()));
     assert_eq!(planned(&desk, "mesh:3x3", "scatter", "auto"), ("flow".to_owned(), "1/1".to_owned()));
@@ -212,7 +212,7 @@ fn auto_says_what_it_took() {
 
 #[test]
 fn an_algorithm_that_does_not_apply_says_why() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.refused("plan ring:4 --collective gather --algorithm forest", 2, &["forest does not plan gather", "direct"]);
     desk.refused(
         "plan ring:4 --collective gather --algorithm rings",
@@ -224,7 +224,7 @@ fn an_algorithm_that_does_not_apply_says_why() {
 /// An all-to-all in steps is lowered for every runtime, and verified by running its files.
 #[test]
 fn flows_in_steps_run_everywhere() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (topology, steps) in [
         ("hypercube:3", 3),
         ("twisted-cube", 2),
@@ -255,7 +255,7 @@ fn flows_in_steps_run_everywhere() {
 /// shared take 5/2 and so bound the collective. Said again of a plan that is known, and of no other algorithm.
 #[test]
 fn choices_of_paths_say_what_they_lack() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = |topology: &str, algorithm: &str| {
         let plan = format!("plan {topology} --collective all-to-all --algorithm {algorithm}");
         desk.json(&format!("{plan} -o plan.json --json"))

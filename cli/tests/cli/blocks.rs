@@ -2,24 +2,24 @@
 
 use serde_json::json;
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 /// What ranks of a ring of four have for each other: rows are sources.
 const ROWS: &str = "0,3,0,1\n2,0,5,0\n0,0,9,4\n1,1,1,1\n";
 
-fn planned(desk: &Desk, topology: &str, blocks: &str, rest: &str) -> serde_json::Value {
+fn planned(desk: &CallPool, topology: &str, blocks: &str, rest: &str) -> serde_json::Value {
     desk.json(&format!("plan {topology} --collective all-to-all-v --blocks {blocks} {rest} -o plan.json --json"))
 }
 
 /// A file's path, as an argument.
-fn file(desk: &Desk, name: &str, content: &str) -> String {
+fn file(desk: &CallPool, name: &str, content: &str) -> String {
     desk.write(name, content);
     desk.path(name).display().to_string()
 }
 
 #[test]
 fn blocks_are_planned_verified_and_kept() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let rows = file(&desk, "rows.csv", ROWS);
     let plan = planned(&desk, "ring:4", &rows, "");
     assert_eq!(
@@ -70,7 +70,7 @@ fn blocks_are_planned_verified_and_kept() {
 /// Equal blocks are the plain all-to-all, to the byte.
 #[test]
 fn equal_blocks_are_an_all_to_all() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let rows = file(&desk, "rows.csv", &"7 7 7 7\n".repeat(4));
     let plain = desk.json("plan ring:4 --collective all-to-all -o plain.json --json");
     let plan = planned(&desk, "ring:4", &rows, "");
@@ -81,7 +81,7 @@ fn equal_blocks_are_an_all_to_all() {
 
 #[test]
 fn routings_and_steps_take_blocks() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let rows = file(&desk, "rows.csv", ROWS);
     for algorithm in ["direct", "ring", "sssp", "ewsp", "dor", "pmcf", "pmcf-shortest", "tsmcf", "pairwise"] {
         let plan = planned(&desk, "ring:4", &rows, &format!("--algorithm {algorithm}"));
@@ -102,7 +102,7 @@ fn routings_and_steps_take_blocks() {
 /// Ranks of a group are numbered anew, and rows and columns are in these numbers.
 #[test]
 fn blocks_are_those_of_a_group() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let rows = file(&desk, "rows.csv", "0 1\n3 0\n");
     let plan = planned(&desk, "ring:4", &rows, "--ranks 1,2");
     // Three of four units over one link of 25 GB/s, in which a rank has two on average.
@@ -113,7 +113,7 @@ fn blocks_are_those_of_a_group() {
 /// Formats of runtimes presume blocks of one size, and json does not.
 #[test]
 fn files_of_runtimes_are_refused() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let rows = file(&desk, "rows.csv", ROWS);
     for format in ["msccl-xml", "mscclpp-json", "oneccl-xml", "routes-xml"] {
         let plan = format!("plan ring:4 --collective all-to-all-v --blocks {rows} --format {format} -o plan.xml");
@@ -123,7 +123,7 @@ fn files_of_runtimes_are_refused() {
 
 #[test]
 fn what_is_no_matrix_of_the_ranks_is_refused() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let huge = "1\n".repeat(1_000_000);
     let (nothing, too_much) = ("0 0 0 0\n".repeat(4), "0 18446744073709551615 0 0\n".repeat(4));
     for (content, words) in [

@@ -1,11 +1,11 @@
 //! `canopy bound`.
 
-use crate::support::{DISCONNECTED, Desk, UNBALANCED, check_members};
+use crate::support::{CallPool, DISCONNECTED, UNBALANCED, check_members};
 
 /// Values by hand: a link carries 25 GB/s unless the family says otherwise.
 #[test]
 fn bounds_of_small_networks() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (topology, collective, algbw) in [
         // Seven of eight ranks send their shares through two links: 8 · 50 / 7.
         ("ring:8", "allgather", "400000000000/7"),
@@ -28,7 +28,7 @@ fn bounds_of_small_networks() {
 
 #[test]
 fn the_object_has_the_shape_of_the_contract() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let members = ["canopy", "command", "topology", "collective", "bound", "certificate"];
     let object = desk.json("bound dgx-a100:boxes=2 --collective allgather --json");
     check_members(&object, &members);
@@ -75,7 +75,7 @@ fn the_object_has_the_shape_of_the_contract() {
 /// The funnel's switch is not balanced: trees at the rate of the cut are not promised.
 #[test]
 fn an_explanation_names_what_is_odd_and_what_repairs_bring() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let explained = |topology: &str| {
         let object = desk.json(&format!("bound {topology} --collective allreduce --explain --json"));
         check_members(&object["explanation"], &["parts", "two_phases", "repairs"]);
@@ -118,7 +118,7 @@ fn an_explanation_names_what_is_odd_and_what_repairs_bring() {
 
 #[test]
 fn a_bound_that_is_not_known_to_be_reachable_says_so() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("funnel.yaml", UNBALANCED);
     let object = desk.json("bound funnel.yaml --collective reduce-scatter --json");
     assert_eq!(object["bound"]["tight"], false);
@@ -130,7 +130,7 @@ fn a_bound_that_is_not_known_to_be_reachable_says_so() {
 
 #[test]
 fn people_get_the_same_in_words() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let run = desk.run("bound ring:4 --collective allgather");
     assert_eq!(run.stderr, "");
     for words in
@@ -142,7 +142,7 @@ fn people_get_the_same_in_words() {
 
 #[test]
 fn refusals_have_their_status() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.refused("bound ring:4", 2, &["no collective is given", "allgather, reduce-scatter"]);
     desk.refused("bound ring:4 --collective gossip", 2, &["gossip"]);
     desk.refused("bound ring:4 --collective all-to-all-v", 2, &["a size for each block", "--blocks FILE"]);
@@ -157,7 +157,7 @@ fn refusals_have_their_status() {
 /// By hand: of six units, five enter each of the ranks that have one, over 50 GB/s.
 #[test]
 fn shares_are_weighed() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let object = desk.json("bound ring:4 --collective allgather --shares 6,2x3 --json");
     assert_eq!(object["bound"]["algbw"], "60000000000");
     assert_eq!(object["shares"], serde_json::json!([3, 1, 1, 1]));
@@ -179,7 +179,7 @@ fn shares_are_weighed() {
 /// Two ranks of a ring reach each other by way of the others, or not at all.
 #[test]
 fn groups_use_others_or_not() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let bound = "bound ring:4 --collective allgather --ranks 0,2";
     let object = desk.json(&format!("{bound} --transit forward --json"));
     assert_eq!((&object["bound"]["algbw"], &object["topology"]["ranks"]), (&"100000000000".into(), &2.into()));

@@ -1,6 +1,6 @@
 //! `canopy convert`: files for one runtime become files for another, or are refused with the reason.
 
-use crate::support::{Desk, check_members};
+use crate::support::{CallPool, check_members};
 
 const MEMBERS: [&str; 7] = ["canopy", "command", "from", "to", "changes", "warnings", "files"];
 
@@ -24,7 +24,7 @@ const PAIR: &str = r#"<algo name="pair" proto="Simple" nchannels="1" nchunksperl
 
 #[test]
 fn a_repaired_file_is_right_for_its_runtime_and_says_what_was_done() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("pair.xml", PAIR);
     for profile in ["msccl", "msccl-executor", "rccl-msccl"] {
         let judged = desk.run(&format!("verify pair.xml --profile {profile}"));
@@ -55,7 +55,7 @@ fn a_repaired_file_is_right_for_its_runtime_and_says_what_was_done() {
 /// Both send four chunks before they receive: more transfers than a queue holds, unless two chunks fit into one.
 #[test]
 fn a_size_at_which_queues_fill_up_is_lowered() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let wide = PAIR
         .replace("    <copy i_off=\"0\"/>\n", "")
         .replace("nchunksperloop=\"1\"", "nchunksperloop=\"4\"")
@@ -74,7 +74,7 @@ fn a_size_at_which_queues_fill_up_is_lowered() {
 
 #[test]
 fn what_cannot_be_right_is_not_written() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     // Both receive before either sends.
     let swapped = PAIR.replace("s=\"0\" type=\"s\"", "s=\"2\" type=\"s\"");
     let mut lines: Vec<&str> = swapped.lines().collect();
@@ -96,7 +96,7 @@ fn what_cannot_be_right_is_not_written() {
 /// The default profile is msccl's; a file in the words of others names them.
 #[test]
 fn a_file_for_another_runtime_is_recognised() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let head = "coll=\"reducescatter\" inplace=\"1\" outofplace=\"0\" minBytes=\"0\" maxBytes=\"1024\"";
     let text = PAIR.replace("    <copy i_off=\"0\"/>\n", "").replace("coll=\"allreduce\" inplace=\"1\"", head);
     desk.write("later.xml", text);
@@ -110,7 +110,7 @@ fn a_file_for_another_runtime_is_recognised() {
 /// Two ranks on two links of 10 GB/s in either direction: an exchange of the whole vector.
 #[test]
 fn a_file_is_rated_on_a_network() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("pair.xml", PAIR.replace("    <copy i_off=\"0\"/>\n", ""));
     let verdict = desk.json("verify pair.xml --topology complete:2,bw=10GB/s --json");
     assert_eq!(verdict["algbw"], "10000000000", "{verdict}");
@@ -124,7 +124,7 @@ fn a_file_is_rated_on_a_network() {
 /// A file of a runtime says which operations are run, not which transfers of which network they are for.
 #[test]
 fn files_of_runtimes_become_no_files_of_other_formats() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (format, found) in [("oneccl-xml", "a oneCCL plan"), ("mscclpp-json", "an execution plan of MSCCL++")] {
         assert_eq!(desk.run(&format!("plan ring:2 -c allgather --format {format} -o plan")).status, Some(0));
         let words = [
@@ -144,7 +144,7 @@ fn files_of_runtimes_become_no_files_of_other_formats() {
 #[cfg(feature = "embedded")]
 #[test]
 fn a_plan_becomes_what_a_server_writes() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (collective, size) in [("allgather", "64MiB"), ("allreduce", "1MiB")] {
         let plan = format!("plan dgx-a100:boxes=2 -c {collective} --size {size}");
         assert_eq!(desk.run(&format!("{plan} -o plan.json")).status, Some(0));
@@ -181,7 +181,7 @@ fn a_plan_becomes_what_a_server_writes() {
 #[cfg(feature = "embedded")]
 #[test]
 fn what_a_plan_cannot_become_is_said() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     assert_eq!(desk.run("plan ring:4 -c broadcast --root 2 -o rooted.json").status, Some(0));
     desk.refused("convert rooted.json --to msccl -o new", 3, &["cannot name the root"]);
     assert_eq!(desk.run("convert rooted.json --to mscclpp-0.10 -o new.json").status, Some(0));
@@ -204,7 +204,7 @@ fn what_a_plan_cannot_become_is_said() {
 #[cfg(feature = "embedded")]
 #[test]
 fn an_execution_plan_is_converted_between_versions() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = "plan dgx-a100:boxes=1 -c allgather --size 1MiB --format mscclpp-json";
     for (profile, name) in [("mscclpp-0.8", "old.json"), ("mscclpp-0.10", "new.json")] {
         assert_eq!(desk.run(&format!("{plan} --profile {profile} -o {name}")).status, Some(0));

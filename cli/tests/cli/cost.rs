@@ -1,11 +1,11 @@
 //! `canopy topology cost`.
 
-use crate::support::{Desk, check_members};
+use crate::support::{CallPool, check_members};
 
 /// Three racks in a row, by hand: switches of 3 ports, a terminal cable each, two fibres of 2 m and one of 3 m.
 #[test]
 fn a_bill_that_can_be_added_up_by_hand() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let run = desk.run("topology cost dfc2:1x3");
     assert_eq!(run.status, Some(0), "{run:?}");
     let expected = "\
@@ -24,7 +24,7 @@ total      32470.72 USD, 2323.87 of it cables
 
 #[test]
 fn the_object_has_the_shape_of_its_description() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let object = desk.json("topology cost dfc2:32x32,terminals=64 torus:10x10x10 --json");
     check_members(&object, &["canopy", "command", "currency", "networks"]);
     let [dfc2, torus] = object["networks"].as_array().unwrap().as_slice() else { panic!("{object}") };
@@ -53,7 +53,7 @@ fn the_object_has_the_shape_of_its_description() {
 
 #[test]
 fn kinds_are_compared_by_what_an_endpoint_costs() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let run = desk.run("topology cost --endpoints 100000");
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!((run.status, lines.len()), (Some(0), 9), "{run:?}");
@@ -64,7 +64,7 @@ fn kinds_are_compared_by_what_an_endpoint_costs() {
 
 #[test]
 fn prices_come_from_a_file_where_one_is_given() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let printed = desk.run("topology cost --print-parameters").stdout;
     desk.write("same.toml", &printed);
     let plain = desk.json("topology cost slim-fly:q=5 --json");
@@ -79,7 +79,7 @@ fn prices_come_from_a_file_where_one_is_given() {
 
 #[test]
 fn refusals_name_the_field_and_the_remedy() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let printed = desk.run("topology cost --print-parameters").stdout;
     for (name, text, words) in [
         ("negative.toml", printed.replace("11141", "-11141"), "-11141"),

@@ -6,7 +6,7 @@ use std::path::Path;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use crate::support::{Desk, check_members, sha256};
+use crate::support::{CallPool, check_members, sha256};
 
 /// Names of elements in a drawing, which must be well-formed and refer to nothing outside.
 #[track_caller]
@@ -29,14 +29,14 @@ fn elements(drawn: &str) -> BTreeSet<String> {
     names
 }
 
-fn drawn(desk: &Desk, name: &str) -> String {
+fn drawn(desk: &CallPool, name: &str) -> String {
     String::from_utf8(desk.read(name)).unwrap()
 }
 
 /// Compares with the pictures in `docs/images`; `CANOPY_APPROVE=1` writes them instead.
 #[test]
 fn the_pictures_of_the_readme_are_made_by_the_program() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (expression, name, words) in [
         ("mi250:boxes=2", "mi250.svg", "the bottleneck: 332 GB/s enter the 2 marked ranks"),
         ("dgx-a100:boxes=2", "dgx-a100.svg", "the bottleneck: 325 GB/s enter the 1 marked rank"),
@@ -62,7 +62,7 @@ fn the_pictures_of_the_readme_are_made_by_the_program() {
 /// A file says what its network was before; a plan of a server is drawn as one that is made here.
 #[test]
 fn a_plan_and_its_network_before_are_drawn() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = desk.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
     let kept = desk.run(&format!("draw {}", plan["plan"].as_str().unwrap()));
     assert_eq!(desk.run("draw plan.json -o of-plan.svg").status, Some(0));
@@ -81,7 +81,7 @@ fn a_plan_and_its_network_before_are_drawn() {
 /// Every rank is in every tree: as many plates as ranks in each panel, and a link to each but the root.
 #[test]
 fn trees_of_a_root_and_of_all_roots_are_drawn() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
     let report = desk.json("draw plan.json --what trees --root 3 -o trees.svg --json");
     assert_eq!(report["what"], "trees");
@@ -108,7 +108,7 @@ fn trees_of_a_root_and_of_all_roots_are_drawn() {
 
 #[test]
 fn a_run_is_drawn_with_the_links_that_took_longest_first() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write(
         "pair.yaml",
         "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 25GB/s, latency: 500ns, both: true}]\n",
@@ -127,7 +127,7 @@ fn a_run_is_drawn_with_the_links_that_took_longest_first() {
 
 #[test]
 fn names_are_texts_and_nothing_else() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let hostile = "<script>alert(1)</script>";
     desk.write(
         "hostile.yaml",
@@ -152,7 +152,7 @@ fn names_are_texts_and_nothing_else() {
 
 #[test]
 fn what_cannot_be_drawn_is_refused_with_a_way_out() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.refused("draw torus:32x32", 2, &["1024 nodes", "at most 400", "draw a part"]);
     desk.refused("draw none.json", 2, &["none.json"]);
     desk.refused("draw plans/0123", 2, &["plans/0123"]);

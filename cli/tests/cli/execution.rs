@@ -4,11 +4,11 @@ use std::process::Command;
 
 use canopy_prerequisites::program;
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 #[test]
 fn a_plan_is_made_and_found_right() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for profile in ["mscclpp-0.8", "mscclpp-0.9", "mscclpp-0.10"] {
         for (collective, extra) in [("allreduce", ""), ("all-to-all", "--in-place"), ("broadcast", "--root 3")] {
             let arguments =
@@ -31,7 +31,7 @@ fn a_plan_is_made_and_found_right() {
 /// The same request gives the same bytes, and the default profile is the newest version.
 #[test]
 fn plans_are_reproducible_and_for_the_newest_version() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let first = desk.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
     assert_eq!(first["files"][0]["profile"], "mscclpp-0.10");
     let bytes = desk.read("plan.json");
@@ -43,7 +43,7 @@ fn plans_are_reproducible_and_for_the_newest_version() {
 /// 0.6 and 0.7 abort on these files, so no command makes, converts or judges one for them.
 #[test]
 fn versions_that_read_another_schema_are_refused_with_the_reason() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
     for version in ["mscclpp-0.6", "mscclpp-0.7"] {
         for arguments in [
@@ -62,7 +62,7 @@ fn versions_that_read_another_schema_are_refused_with_the_reason() {
 /// The kernels of 0.8 and 0.9 send what lies elsewhere; a plan for them has none of the operation they misread.
 #[test]
 fn a_plan_over_several_boxes_is_judged_as_each_version_executes_it() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = "plan dgx-a100:boxes=2,gpus=2 -c allreduce --size 1MiB --format mscclpp-json";
     let flushes = |name: &str| String::from_utf8(desk.read(name)).unwrap().contains("\"pwsf\"");
     for (profile, may_flush) in [("mscclpp-0.8", false), ("mscclpp-0.9", false), ("mscclpp-0.10", true)] {
@@ -82,7 +82,7 @@ fn a_plan_over_several_boxes_is_judged_as_each_version_executes_it() {
 
 #[test]
 fn the_module_beside_a_plan_states_when_it_is_to_be_used() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan dgx-a100:boxes=2,gpus=4 -c allgather --format mscclpp-json -o plan.json --json");
     // Nothing says on which machines these are; and a name is a name, whatever marks it holds.
     desk.json("plan ring:4 -c allgather --format mscclpp-json -o @NAME@.json --json");
@@ -111,7 +111,7 @@ fn the_module_beside_a_plan_states_when_it_is_to_be_used() {
 
 #[test]
 fn damage_is_found_and_names_are_told_apart() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan ring:4 -c allgather --out-of-place --format mscclpp-json -o plan.json --json");
     let text = String::from_utf8(desk.read("plan.json")).unwrap();
     for (from, to, words) in [

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Desk, check_members};
+use crate::support::{CallPool, check_members};
 
 const MEMBERS: [&str; 20] = [
     "canopy",
@@ -34,7 +34,7 @@ fn entry<'a>(report: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn rates_times_and_verdict_by_hand() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let report = desk.json("explain dgx-a100:boxes=2 --collective allgather --json");
     check_members(&report, &MEMBERS);
     assert_eq!((&report["optimality"], &report["gap"]), (&"1/1".into(), &"0/1".into()));
@@ -72,7 +72,7 @@ fn rates_times_and_verdict_by_hand() {
 
 #[test]
 fn a_plan_from_a_file_is_explained_as_it_is_simulated() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write(
         "pair.yaml",
         "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 25GB/s, latency: 500ns, both: true}]\n",
@@ -108,7 +108,7 @@ fn a_plan_from_a_file_is_explained_as_it_is_simulated() {
 /// Of a schedule in steps it says how many they are, and whether they wait for each other.
 #[test]
 fn steps_and_their_pace_are_named() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (network, pace, words) in [
         ("mesh:3x3", "barriers", ", each begun when the one before has ended"),
         ("dims:ring2+fc4+switch4,bw=200GB/s+100GB/s+50GB/s", "in-turn", ", in turn: each route carries"),
@@ -125,7 +125,7 @@ fn steps_and_their_pace_are_named() {
 /// Cuts that a box or a root makes, partitions, lengths.
 #[test]
 fn every_kind_of_certificate_has_words() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (arguments, words) in [
         ("dgx-a100:boxes=2 -c broadcast", "the whole message must reach the 8 ranks of box b1 over 8 links of 25 GB/s"),
         (
@@ -158,7 +158,7 @@ fn every_kind_of_certificate_has_words() {
 /// and not five times that of one ring.
 #[test]
 fn plans_across_boxes_are_compared_with_a_ring_for_each_nic() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (collective, rate, of_bound) in
         [("allgather", "12800000000000/31", "4/5"), ("allreduce", "6400000000000/31", "4/5")]
     {
@@ -180,7 +180,7 @@ fn plans_across_boxes_are_compared_with_a_ring_for_each_nic() {
 /// What is less than 5 % faster is no gain, whatever it is compared with.
 #[test]
 fn a_few_per_cent_are_no_gain() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     // One GPU in each box: the ring is the optimum. Two: N/(N−1) of the NICs' rate against N/(N−2), the cut of a box.
     let report = desk.json("explain rail:boxes=32,gpus=1,nv=450GB/s,nic=50GB/s -c allgather --size 1GiB --json");
     assert_eq!((&report["verdict"]["worth_it"], &report["verdict"]["times_as_fast"]), (&false.into(), &"1/1".into()));
@@ -193,7 +193,7 @@ fn a_few_per_cent_are_no_gain() {
 
 #[test]
 fn a_plan_that_is_slower_is_called_so() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan dgx-a100:boxes=2 --collective allgather --algorithm direct -o direct.json --json");
     let report = desk.json("explain direct.json --size 256MiB --json");
     assert_eq!(report["verdict"]["worth_it"], false);
@@ -222,7 +222,7 @@ fn a_plan_that_is_slower_is_called_so() {
 /// then 2 its own and 3's.
 #[test]
 fn plans_of_different_shares_are_compared_with_textbook_ones() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan complete:4,bw=10GB/s -c allgather --shares 1,2,3,4 -o plan.json --json");
     let report = desk.json("explain plan.json --size 10KiB --json");
     for name in ["recursive-doubling", "bruck"] {
@@ -238,7 +238,7 @@ fn plans_of_different_shares_are_compared_with_textbook_ones() {
 
 #[test]
 fn what_cannot_be_explained_is_refused_with_a_way_out() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.refused("explain none.json", 2, &["none.json"]);
     desk.refused("explain ring:4", 2, &["no collective is given", "--collective C"]);
     desk.json("plan ring:4 --collective allgather -o plan.json --json");

@@ -9,10 +9,10 @@ use canopy_proto::chakra::{GlobalMetadata, Node, NodeType};
 use prost::Message as _;
 use quick_xml::events::Event;
 
-use crate::support::{Desk, check_members, sha256};
+use crate::support::{CallPool, check_members, sha256};
 
-fn desk_with_plan(topology: &str, collective: &str) -> Desk {
-    let desk = Desk::new();
+fn desk_with_plan(topology: &str, collective: &str) -> CallPool {
+    let desk = CallPool::new();
     desk.json(&format!("plan {topology} --collective {collective} --format json -o plan.json --json"));
     desk
 }

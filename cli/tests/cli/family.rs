@@ -1,10 +1,10 @@
 //! Networks whose files state no boxes: they are taken from the family that the network is of.
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 #[test]
 fn networks_without_boxes_have_the_bounds_and_plans_of_those_with_boxes() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.run("topology generate dgx-a100:boxes=4 -o stated.yaml");
     let stated = String::from_utf8(desk.read("stated.yaml")).unwrap();
     let without =

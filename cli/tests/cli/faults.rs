@@ -1,12 +1,12 @@
 //! `canopy faults`.
 
-use crate::support::{Desk, check_members};
+use crate::support::{CallPool, check_members};
 
 /// Values by hand: without its link to the box switch a GPU takes in 25 GB/s what fifteen others send, 16 · 25 / 15; without its
 /// card 300 GB/s. Without InfiniBand the boxes are apart; without a box eight GPUs have 300 GB/s each, 8 · 325 / 7.
 #[test]
 fn single_faults_are_ranked_by_what_they_leave() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let object = desk.json("faults what-if dgx-a100:boxes=2 --collective allgather --json");
     check_members(&object, &["canopy", "command", "topology", "collective", "remaining", "sound", "faults"]);
     assert_eq!((&object["sound"]["algbw"], &object["remaining"]), (&"1040000000000/3".into(), &"0/1".into()));
@@ -45,7 +45,7 @@ fn single_faults_are_ranked_by_what_they_leave() {
 
 #[test]
 fn roots_and_fractions_count() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let object = desk.json("faults what-if ring:4 --collective broadcast --root 1 --kinds gpu --json");
     let outcomes: Vec<(&str, &str)> = object["faults"]
         .as_array()
@@ -61,7 +61,7 @@ fn roots_and_fractions_count() {
 
 #[test]
 fn what_cannot_be_ranked_is_refused() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (arguments, status, words) in [
         ("faults what-if ring:4", 2, "no collective is given"),
         ("faults what-if ring:4 --collective allgather --kinds fan", 2, "use link, nic, gpu, host, switch"),
@@ -75,7 +75,7 @@ fn what_cannot_be_ranked_is_refused() {
 }
 
 /// Lines of standard output, and what is said on the way.
-fn fed(desk: &Desk, arguments: &str) -> (Vec<String>, String) {
+fn fed(desk: &CallPool, arguments: &str) -> (Vec<String>, String) {
     let run = desk.run(&format!("faults feed {arguments} --dry-run"));
     assert_eq!(run.status, Some(0), "{run:?}");
     (run.stdout.lines().map(str::to_owned).collect(), run.stderr)
@@ -83,7 +83,7 @@ fn fed(desk: &Desk, arguments: &str) -> (Vec<String>, String) {
 
 #[test]
 fn feeds_are_mapped_to_elements_and_nothing_is_dropped_silently() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write(
         "events.jsonl",
         "{\"source\":\"ufm\",\"event_id\":\"1\",\"fault\":\"nic:b0:3>ib*1/2\"}\n\n{\"source\":\"ufm\"\n\
@@ -122,7 +122,7 @@ fn feeds_are_mapped_to_elements_and_nothing_is_dropped_silently() {
 /// Lists of nodes, documents between lines, and one that breaks off.
 #[test]
 fn states_of_slurm_come_as_lists_and_as_json() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write(
         "states",
         "b[0-1] idle\n{\n  \"nodes\": [\n    {\"name\": \"b0\", \"state\": [\"IDLE\", \"DRAIN\"]},\n    {\"name\": \"b1\",\n\
@@ -138,7 +138,7 @@ fn states_of_slurm_come_as_lists_and_as_json() {
 
 #[test]
 fn feeds_that_cannot_be_read_are_refused() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("names.txt", "\na fan:3\n");
     for (arguments, words) in [
         ("dgx-a100 --format json nothing.jsonl", "cannot read nothing.jsonl"),
@@ -169,7 +169,7 @@ fn monitors_of_nvsentinel_are_listened_to() {
     use canopy_proto::nvsentinel::{Entity, HealthEvent, HealthEvents};
     use tonic::transport::Endpoint;
 
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let address = format!("unix:{}", desk.path("sentinel.sock").display());
     let mut feed = desk
         .command(&format!("faults feed dgx-a100:boxes=2 --format nvsentinel --listen {address} --dry-run"))

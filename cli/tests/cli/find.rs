@@ -1,11 +1,11 @@
 //! `canopy find`.
 
-use crate::support::{Desk, check_members};
+use crate::support::{CallPool, check_members};
 
 /// Table 3.4: 1,024 nodes of four ports, 10 µs, 100 Gbps, 1 MiB.
 #[test]
 fn the_published_frontier() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let object = desk.json("find --nodes 1024 --degree 4 --workload allreduce:1MiB --json");
     let rows = object["topologies"].as_array().unwrap();
     let named = |expression: &str| rows.iter().find(|row| row["expression"] == expression).unwrap();
@@ -28,7 +28,7 @@ fn the_published_frontier() {
 
 #[test]
 fn the_object_has_the_shape_of_its_description() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let object = desk.json("find --nodes 12 --degree 4 --json");
     let members = [
         "canopy",
@@ -70,7 +70,7 @@ fn the_object_has_the_shape_of_its_description() {
 
 #[test]
 fn tables_and_drawings_name_every_network() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let run = desk.run("find --nodes 64 --degree 4 --workload all-to-all:64MiB --svg frontier.svg");
     assert_eq!(run.status, Some(0), "{}", run.stderr);
     let drawing = String::from_utf8(desk.read("frontier.svg")).unwrap();
@@ -84,7 +84,7 @@ fn tables_and_drawings_name_every_network() {
 
 #[test]
 fn bad_numbers_are_refused() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (arguments, status, words) in [
         ("find --nodes 8", 2, "--degree"),
         ("find --nodes 0 --degree 4", 2, "nodes: 0 is not from 2 to 16384"),

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 #[test]
 fn plans_say_which_form_they_have_and_why() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let reply = desk.json("plan mesh:4x4 --collective allreduce -o plan.json --json");
     let form = json!({"name": "trees", "reason": "faster", "two_phases": "80000000000/3"});
     assert_eq!(reply["form"], form);
@@ -29,7 +29,7 @@ fn plans_say_which_form_they_have_and_why() {
 
 #[test]
 fn another_form_can_be_asked_for() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan =
         |arguments: &str| desk.json(&format!("plan mesh:4x4 --collective allreduce {arguments} -o plan.json --json"));
     let best = plan("");
@@ -51,7 +51,7 @@ fn another_form_can_be_asked_for() {
 
 #[test]
 fn shares_say_where_trees_add_up_and_cost_nothing() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let shares = "--shares 1x8,3x8";
     let reply = desk.json(&format!("plan mesh:4x4 --collective allreduce {shares} -o plan.json --json"));
     assert_eq!((&reply["optimality"], &reply["form"]["name"]), (&"1/1".into(), &"trees".into()));
@@ -61,7 +61,7 @@ fn shares_say_where_trees_add_up_and_cost_nothing() {
 
 #[test]
 fn options_of_forms_are_refused_where_they_mean_nothing() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let refused =
         |arguments: &str, words: &[&str]| desk.refused(&format!("plan ring:4 {arguments} -o x.json"), 2, words);
     refused("--collective allgather --form trees", &["--form", "leave it out"]);

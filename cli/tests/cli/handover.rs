@@ -16,7 +16,7 @@ use tokio_stream::Stream;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Response, Status};
 
-use crate::support::{Desk, Run};
+use crate::support::{CallPool, Run};
 
 /// Takes every call and never answers it.
 struct Silent {
@@ -76,7 +76,7 @@ impl Planner for Silent {
 
 #[test]
 fn a_command_survives_the_end_of_the_server_it_joined() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let data = desk.path("data");
     let store = open_store(&data, StoreEngine::Sled).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();

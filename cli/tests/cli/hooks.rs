@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Desk, Run};
+use crate::support::{CallPool, Run};
 
 /// Far more than the deadlines of the hooks below, far less than what they would wait without.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Runs a hook that must end with this status, with nothing on standard output.
 #[expect(clippy::disallowed_methods, reason = "how long the program takes is what is tested")]
 #[track_caller]
-fn hook(desk: &Desk, arguments: &str, status: i32, words: &str) -> Run {
+fn hook(desk: &CallPool, arguments: &str, status: i32, words: &str) -> Run {
     let started = Instant::now();
     let run = desk.run(arguments);
     assert!(started.elapsed() < PATIENCE, "{arguments}: {:?}", started.elapsed());
@@ -21,7 +21,7 @@ fn hook(desk: &Desk, arguments: &str, status: i32, words: &str) -> Run {
 
 #[test]
 fn nothing_makes_a_hook_fail_unless_it_is_strict() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("file", "");
     for (arguments, strict_status, words) in [
         ("fetch ring:4 -c allgather --job 1 --out out --server unix:none.sock --on-miss fail", 6, "no server answers"),
@@ -62,7 +62,7 @@ fn nothing_makes_a_hook_fail_unless_it_is_strict() {
 
 #[test]
 fn a_server_that_never_answers_does_not_hold_a_job() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     // It takes connections, but nobody reads what comes.
     let _silent = std::os::unix::net::UnixListener::bind(desk.path("silent.sock")).unwrap();
     let arguments = "ring:4 -c allgather,allreduce --job 1 --server unix:silent.sock --deadline 300ms";
@@ -82,7 +82,7 @@ fn a_server_that_never_answers_does_not_hold_a_job() {
 
 #[test]
 fn a_task_of_a_job_without_plans_hears_nothing() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let run = hook(&desk, "env --format slurm-task-prolog --dir none", 0, "");
     assert_eq!(run.stderr, "");
     hook(&desk, "env --format slurm-task-prolog --dir none --strict", 2, "no manifest is in none");
@@ -94,7 +94,7 @@ fn a_task_of_a_job_without_plans_hears_nothing() {
 fn a_job_gets_its_plans_and_leaves_nothing() {
     use crate::support::sha256;
 
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let fetch = "fetch dgx-a100:boxes=2 -c allgather,allreduce --job 17 --nodes gpu[1-2] --size 64MiB --out jobs/17 \
                  --deadline 60s --on-miss fail --strict";
     hook(&desk, fetch, 0, "2 of 2 plans for job 17");
@@ -158,7 +158,7 @@ fn a_job_gets_its_plans_and_leaves_nothing() {
 #[cfg(feature = "embedded")]
 #[test]
 fn a_node_gets_the_part_of_its_ranks() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let fetch = "fetch dgx-a100:boxes=2 -c allreduce --job 17 --size 64MiB --deadline 60s --on-miss fail --strict";
     hook(&desk, &format!("{fetch} --out whole"), 0, "1 of 1 plans for job 17");
     hook(&desk, &format!("{fetch} --out part --ranks 8-15"), 0, "1 of 1 plans for job 17");
@@ -195,7 +195,7 @@ fn a_node_gets_the_part_of_its_ranks() {
 #[cfg(feature = "embedded")]
 #[test]
 fn every_runtime_is_handed_what_it_reads() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (options, profile, ending, names) in [
         ("--profile msccl-executor", "msccl-executor", "xml", &["NCCL_MSCCL_ENABLE", "MSCCL_ALGO_DIR"][..]),
         (
@@ -270,7 +270,7 @@ fn every_runtime_is_handed_what_it_reads() {
 #[cfg(feature = "embedded")]
 #[test]
 fn the_module_of_a_job_picks_what_is_meant() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let fetch = "fetch dgx-a100:boxes=2 -c allreduce,broadcast --root 3 --job 17 --size 64MiB --out job --profile mscclpp-0.10 \
                  --deadline 60s --on-miss fail --strict";
     hook(&desk, fetch, 0, "2 of 2 plans for job 17");

@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use crate::support::{Desk, Serving};
+use crate::support::{CallPool, Serving};
 
 const ROWS: &str =
     "--joint up=0-17:allgather:18MiB --joint down=35,18-34:broadcast@35:1MiB --joint sum=18-35:reduce@18:1MiB";
 
-fn read(desk: &Desk, name: &str) -> Value {
+fn read(desk: &CallPool, name: &str) -> Value {
     serde_json::from_slice(&desk.read(name)).unwrap()
 }
 
 #[test]
 fn each_has_a_file_and_all_of_them_get_along() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let made = desk.json(&format!("plan mesh:6x6 {ROWS} --format msccl-xml -o out --json"));
     assert_eq!(made["cache"], serde_json::json!(["miss", "miss", "miss"]));
     let manifest = read(&desk, "out/manifest.json");
@@ -54,7 +54,7 @@ fn each_has_a_file_and_all_of_them_get_along() {
 
 #[test]
 fn plans_that_were_made_apart_are_no_plans_in_common() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (name, ranks) in [("a", "0-17"), ("b", "6-23")] {
         desk.json(&format!(
             "plan mesh:6x6 -c allgather --algorithm tacos --ranks {ranks} --transit forward -o {name}.json --json"
@@ -89,7 +89,7 @@ fn plans_that_were_made_apart_are_no_plans_in_common() {
 
 #[test]
 fn what_is_wrong_is_told_in_the_words_of_the_command() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (arguments, words) in [
         ("--joint up=0,99:allgather -o out", "--joint up: ranks[1]"),
         ("--joint up=0,3,0:allgather -o out", "--joint up: ranks[2]"),
@@ -108,7 +108,7 @@ fn what_is_wrong_is_told_in_the_words_of_the_command() {
 /// The same by a server in a process of its own.
 #[test]
 fn a_server_makes_the_same() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json(&format!("plan mesh:6x6 {ROWS} -o own --json"));
     let _serving = Serving::on(&desk);
     let asked = desk.json(&format!("plan mesh:6x6 {ROWS} -o asked --json"));

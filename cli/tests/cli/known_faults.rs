@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::support::{Desk, Serving};
+use crate::support::{CallPool, Serving};
 
 const PLAN: &str = "plan dgx-a100:boxes=2 --collective allgather -o plan.json --json";
 
 #[test]
 fn new_plans_are_made_around_known_faults_and_say_so() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let _server = Serving::with(&desk, "--fault-debounce 100ms --plan-ahead=false");
     let healthy = desk.json(PLAN);
     assert!(healthy.get("faults").is_none(), "{healthy}");
@@ -34,7 +34,7 @@ fn new_plans_are_made_around_known_faults_and_say_so() {
 /// A server that has known a fault of the network, and says of the bound what the program itself says of what is left.
 #[test]
 fn a_bound_from_a_server_takes_known_faults_into_account() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let _server = Serving::with(&desk, "--plan-ahead=false");
     let server = format!("--server unix:{}", desk.path("data/canopy.sock").display());
     const BOUND: &str = "bound dgx-a100:boxes=2 --collective allreduce";
@@ -54,7 +54,7 @@ fn a_bound_from_a_server_takes_known_faults_into_account() {
 
 #[test]
 fn faults_are_reported_by_machine_and_by_job() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let _server = Serving::with(&desk, "--fault-debounce 100ms --plan-ahead=false");
     for (job, nodes) in [("17", "gpu[01-02]"), ("18", "gpu[11-12]")] {
         let fetch = format!(

@@ -5,11 +5,11 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Desk, Serving, check_members, sha256};
+use crate::support::{CallPool, Serving, check_members, sha256};
 
 #[test]
 fn a_job_that_holds_a_lease_is_told_of_other_plans() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let _server = Serving::with(&desk, "--fault-debounce 100ms --plan-ahead=false");
     let fetch = "fetch dgx-a100:boxes=2 --collective allgather --job 17 --out job --lease 1h --deadline 30s --strict";
     let fetched = desk.run(fetch);

@@ -1,10 +1,10 @@
 //! `canopy plan --trees`, `--max-chunks`, `--max-depth` and `--tolerance` from end to end.
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 /// Planned, written, read back and verified: chunks per share and the rate.
 #[track_caller]
-fn planned(desk: &Desk, arguments: &str) -> (u64, String) {
+fn planned(desk: &CallPool, arguments: &str) -> (u64, String) {
     let plan = desk.json(&format!("plan {arguments} -o plan.json --json"));
     let verdict = desk.json("verify plan.json --json");
     assert_eq!((&verdict["ok"], &verdict["algbw"]), (&true.into(), &plan["algbw"]), "{arguments}: {verdict}");
@@ -14,7 +14,7 @@ fn planned(desk: &Desk, arguments: &str) -> (u64, String) {
 /// Two boxes of MI250: the article's 320 and 348 GB/s, and 3 as the best number up to 4.
 #[test]
 fn plans_have_the_trees_that_are_asked_for() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let allgather = |options: &str| planned(&desk, &format!("mi250:boxes=2 --collective allgather {options}"));
     assert_eq!(allgather("--trees 1"), (1, "320000000000".to_owned()));
     assert_eq!(allgather("--trees 5 --algorithm forest"), (5, "8000000000000/23".to_owned()));
@@ -26,7 +26,7 @@ fn plans_have_the_trees_that_are_asked_for() {
 /// A plan that may lack a part says what it lacks, and is another than the best one.
 #[test]
 fn plans_lack_no_more_than_they_may() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let rail = "plan rail:boxes=4,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1 --collective allgather -o plan.json --json";
     let best = desk.json(rail);
     let near = desk.json(&format!("{rail} --tolerance 1/8"));
@@ -49,7 +49,7 @@ fn plans_lack_no_more_than_they_may() {
 /// `steps` is the depth; below the four hops that a ring of eight needs, the least is named.
 #[test]
 fn plans_are_no_deeper_than_asked_for() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = desk.json("plan mi250:boxes=2 --collective allgather --max-depth 7 -o plan.json --json");
     assert!(plan["steps"].as_u64().unwrap() <= 7, "{plan}");
     let verdict = desk.json("verify plan.json --json");
@@ -63,7 +63,7 @@ fn plans_are_no_deeper_than_asked_for() {
 /// Through the switch of a box every hop crosses two links; between ranks of a ring, one. Steps have no trees.
 #[test]
 fn plans_say_how_far_their_trees_reach() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let star = desk.json("plan dgx-a100:boxes=1 --collective allgather -o star.json --json");
     let figures =
         |plan: &serde_json::Value| ["steps", "depth_mean", "hops_max", "hops_mean"].map(|name| plan[name].as_f64());
@@ -78,7 +78,7 @@ fn plans_say_how_far_their_trees_reach() {
 /// The loss is stated exactly, and each limit makes a plan of its own in the cache.
 #[test]
 fn limits_are_part_of_what_is_asked_for() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan =
         |options: &str| desk.json(&format!("plan dgx-a100:boxes=2 --collective allgather {options} -o a --json"));
     let (optimal, limited) = (plan(""), plan("--trees 1"));
@@ -90,7 +90,7 @@ fn limits_are_part_of_what_is_asked_for() {
 
 #[test]
 fn limits_that_mean_nothing_are_refused() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (arguments, words) in [
         ("ring:4 --collective allgather --trees 0", ["--trees", "is not a count"]),
         ("ring:4 --collective allgather --max-chunks many", ["--max-chunks", "is not a count"]),

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 /// Writes the links of an expression's network under other names and in another order, without ranks.
-fn write_plain(desk: &Desk, expression: &str, file: &str) {
+fn write_plain(desk: &CallPool, expression: &str, file: &str) {
     assert_eq!(desk.run(&format!("topology generate {expression} -o stated.yaml")).status, Some(0));
     let stated = String::from_utf8(desk.read("stated.yaml")).unwrap();
     let ids: Vec<&str> =
@@ -30,7 +30,7 @@ fn write_plain(desk: &Desk, expression: &str, file: &str) {
 
 /// What is said of the plan for a network, and its simulated times with barriers and without.
 #[track_caller]
-fn planned(desk: &Desk, network: &str, collective: &str, algorithm: &str) -> Value {
+fn planned(desk: &CallPool, network: &str, collective: &str, algorithm: &str) -> Value {
     let plan = format!("plan {network} --collective {collective} --algorithm {algorithm} -o plan.json --json");
     let plan = desk.json(&plan);
     assert_eq!(desk.json("verify plan.json --json")["ok"], true, "{collective} by {algorithm}");
@@ -47,7 +47,7 @@ fn planned(desk: &Desk, network: &str, collective: &str, algorithm: &str) -> Val
 
 #[test]
 fn plain_files_cost_what_the_expression_does() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (expression, asked) in [
         ("kautz:d=4,n=2", [("allgather", "kautz"), ("all-to-all", "kautz-m"), ("allreduce", "auto")]),
         ("dfc2:5x6", [("all-to-all", "dfc2"), ("allreduce", "dfc2-do"), ("allgather", "auto")]),

@@ -1,13 +1,13 @@
 //! oneCCL plans on the command line: made, verified, rated, and refused when damaged.
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 /// A plan that somebody wrote by hand, with a declaration and a comment before it.
 const HAND_MADE: &str = include_str!("../../../crates/plan/tests/oneccl_files/all_to_all_ring3.xml");
 
 #[test]
 fn hand_made_plans_are_verified_and_rated() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("plan.xml", HAND_MADE);
     let verdict = desk.json("verify plan.xml --collective all-to-all --topology ring:3,dir=uni,bw=6GB/s --json");
     assert_eq!(
@@ -37,7 +37,7 @@ fn hand_made_plans_are_verified_and_rated() {
 #[cfg(feature = "embedded")]
 #[test]
 fn plans_are_made_and_hold() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (kind, options) in [("allreduce", ""), ("scatter", " --root 3"), ("all-to-all", " --in-place")] {
         let plan = format!("plan dgx-a100:boxes=2,gpus=2 --collective {kind}{options} --format oneccl-xml");
         let made = desk.json(&format!("{plan} -o plan.xml --json"));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Desk, Run, Serving, check_members};
+use crate::support::{CallPool, Run, Serving, check_members};
 
 fn names<'a>(object: &'a Value, list: &str, member: &str) -> Vec<&'a str> {
     object[list].as_array().unwrap().iter().map(|entry| entry[member].as_str().unwrap()).collect()
@@ -10,7 +10,7 @@ fn names<'a>(object: &'a Value, list: &str, member: &str) -> Vec<&'a str> {
 
 #[test]
 fn cached_plans_are_listed_shown_pinned_and_evicted() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     // Each command runs a server of its own on what the one before left.
     let plan = |arguments: &str| {
         desk.json(&format!("plan {arguments} -o plan.out --json"))["plan"].as_str().unwrap().to_owned()
@@ -73,7 +73,7 @@ fn cached_plans_are_listed_shown_pinned_and_evicted() {
 
 #[test]
 fn jobs_are_listed_followed_and_ended() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let _server = Serving::on(&desk);
     let prefetch = |topology: &str| {
         let run =
@@ -103,7 +103,7 @@ fn jobs_are_listed_followed_and_ended() {
 
 #[test]
 fn a_server_is_drained_by_word() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.refused("drain", 2, &["nothing to drain"]);
     let mut server = Serving::on(&desk);
     let drained = desk.json("drain --json");
@@ -113,7 +113,7 @@ fn a_server_is_drained_by_word() {
 
 #[test]
 fn a_burst_is_served_by_one_plan() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let bench = desk.json("bench ring:6 -c allgather --burst 200 --concurrency 50 --call plan --cold --json");
     check_members(&bench, &["canopy", "command", "burst", "concurrency", "connections", "distinct", "calls"]);
     let calls = &bench["calls"][0];

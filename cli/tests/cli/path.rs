@@ -1,13 +1,13 @@
 //! `canopy path`.
 
-use crate::support::{Desk, check_members};
+use crate::support::{CallPool, check_members};
 
 /// Type 1 of K(4, 2), with α = 1 µs and β = 0.1 ns.
 const KAUTZ: &str = "path kautz:d=4,n=2,bw=10GB/s,lat=1us 0 10 --size 1MB";
 
 #[test]
 fn parts_are_told_for_people() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let run = desk.run(KAUTZ);
     assert_eq!(run.status, Some(0), "{run:?}");
     let expected = "\
@@ -26,7 +26,7 @@ on one     202.000 us by 01 > 12 > 23
 
 #[test]
 fn the_object_has_the_shape_of_its_description() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let object = desk.json(&format!("{KAUTZ} --json"));
     let members = [
         "canopy",
@@ -52,7 +52,7 @@ fn the_object_has_the_shape_of_its_description() {
 
 #[test]
 fn refusals_name_the_argument() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.refused("path ring:4 0 1 --size 0", 2, &["--size"]);
     desk.refused("path ring:4 0 1", 2, &["--size"]);
     desk.refused(

@@ -2,11 +2,11 @@
 
 use std::process::Stdio;
 
-use crate::support::{DISCONNECTED, Desk, Run, check_members, sha256};
+use crate::support::{CallPool, DISCONNECTED, Run, check_members, sha256};
 
 #[test]
 fn a_plan_is_made_once_and_then_remembered() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let first = desk.json("plan ring:4 --collective allgather -o first.json --json");
     check_members(
         &first,
@@ -68,7 +68,7 @@ fn a_plan_is_made_once_and_then_remembered() {
 
 #[test]
 fn msccl_files_are_written_for_their_profile_and_hold() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for collective in ["allgather", "reduce-scatter", "allreduce"] {
         let planned = desk.json(&format!(
             "plan dgx-a100:boxes=1,gpus=4 --collective {collective} --format msccl-xml --size 16MiB -o plan.xml --json"
@@ -85,7 +85,7 @@ fn msccl_files_are_written_for_their_profile_and_hold() {
 
 #[test]
 fn instances_fill_the_channels_of_a_runtime() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = "plan dgx-a100:boxes=1,gpus=4 --collective allreduce --format msccl-xml -o";
     let mut algbw = Vec::new();
     for (asked, instances) in [("", 1), (" --instances 3", 3), (" --instances auto", 32)] {
@@ -118,7 +118,7 @@ fn instances_fill_the_channels_of_a_runtime() {
 
 #[test]
 fn a_file_and_its_expression_are_the_same_network() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.run("topology generate ring:6 -o ring.yaml");
     desk.run("topology generate ring:6 -o ring.json");
     let plans: Vec<_> = ["ring:6", "ring.yaml", "ring.json"]
@@ -131,7 +131,7 @@ fn a_file_and_its_expression_are_the_same_network() {
 
 #[test]
 fn the_servers_refusals_keep_their_status_and_leave_no_file() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("split.yaml", DISCONNECTED);
     desk.refused("plan split.yaml --collective allgather -o plan.json", 3, &["cannot be reached"]);
     desk.refused("plan ring:1 --collective allgather -o plan.json", 2, &["two"]);
@@ -149,7 +149,7 @@ fn the_servers_refusals_keep_their_status_and_leave_no_file() {
 
 #[test]
 fn several_processes_share_one_data_folder() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let spawn = |name: usize| {
         let mut command = desk.command(&format!("plan torus:3x3 --collective allgather -o plan{}.json --json", name));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -171,7 +171,7 @@ fn several_processes_share_one_data_folder() {
 #[test]
 fn an_interrupt_ends_the_command_and_leaves_no_file() {
     for signal in ["-INT", "-TERM"] {
-        let desk = Desk::new();
+        let desk = CallPool::new();
         let mut command = desk.command("plan complete:400 --collective allgather -o plan.json");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // Once its server listens, the command waits for the plan, which takes much longer than sending a signal.
@@ -189,7 +189,7 @@ fn an_interrupt_ends_the_command_and_leaves_no_file() {
 
 #[test]
 fn a_server_in_another_process_is_shared_by_socket_and_by_port() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let mut command = desk.command("serve --listen 127.0.0.1:0");
     let mut server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while !desk.path("data/canopy.sock").exists() {
@@ -221,7 +221,7 @@ links:
 /// Each share leaves its rank once instead of three times, and arrives at three: 4 links instead of 6.
 #[test]
 fn what_switches_can_save_is_on_the_plan() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("capable.yaml", CAPABLE);
     desk.write("plain.yaml", CAPABLE.replace(", multicast: true, aggregate: true", ""));
     for collective in ["allgather", "reduce-scatter"] {
@@ -271,7 +271,7 @@ links:
 
 #[test]
 fn a_link_that_is_slower_one_way_is_no_obstacle() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     // What the switch then hands out less, all 16 ranks share: 12.5 of 16 · 325 GB/s.
     for (degraded, expected) in [("b0g3>ib", "415/416"), ("ib>b0g3", "1/1")] {
         let topology = format!("dgx-a100:boxes=2,degrade={degraded}*1/2");
@@ -298,7 +298,7 @@ links:
 
 #[test]
 fn a_plan_that_cannot_be_made_is_stood_in_for_on_request() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("fine.yaml", TOO_FINE);
     let arguments = "plan fine.yaml --collective allgather -o plan.json --json";
     desk.refused(arguments, 3, &["18446744073709551615 trees"]);
@@ -318,7 +318,7 @@ fn a_plan_that_cannot_be_made_is_stood_in_for_on_request() {
 
 #[test]
 fn shares_and_groups_are_planned_and_hold() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let asked = "plan dgx-a100:boxes=2,gpus=4 --collective allgather --ranks 2-5 --shares 4,0,2,2 -o part.json --json";
     let planned = desk.json(asked);
     assert_eq!((&planned["shares"], &planned["topology"]["ranks"]), (&serde_json::json!([2, 0, 1, 1]), &4.into()));

@@ -1,10 +1,10 @@
 //! What the program does not do, and how it says so.
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 #[test]
 fn options_of_later_versions_are_refused_by_name() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for option in ["--link-down 0:1", "--node-down 2", "--degrade 0:1=1/2"] {
         let name = option.split_whitespace().next().unwrap();
         desk.refused(&format!("plan ring:4 --collective allgather {option}"), 2, &[name, "not available yet"]);
@@ -14,7 +14,7 @@ fn options_of_later_versions_are_refused_by_name() {
 
 #[test]
 fn names_of_later_versions_are_told_from_nonsense() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (arguments, words) in [
         ("plan ring:4 --collective allgather --format oneccl-xml --profile msccl", "msccl reads msccl-xml"),
         ("plan ring:4 --collective allgather --format oneccl-xml --instances 2", "--instances is for msccl-xml"),
@@ -47,7 +47,7 @@ fn names_of_later_versions_are_told_from_nonsense() {
 /// `25` may be meant in GB/s or in Gbps: a network so described would be planned for, whatever was meant.
 #[test]
 fn rates_and_times_without_a_unit_are_refused_with_what_to_write() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let document = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, both: true, bandwidth: \"25\"}]\n";
     desk.write("text.yaml", document);
     for (arguments, words) in [
@@ -68,14 +68,14 @@ fn rates_and_times_without_a_unit_are_refused_with_what_to_write() {
 
 #[test]
 fn a_server_that_is_not_there_is_worth_another_try() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.refused("plan ring:4 --collective allgather --server unix:nothing.sock", 6, &["no server answers"]);
     assert!(!desk.path("data").exists(), "a named server is the only one asked");
 }
 
 #[test]
 fn help_and_version_succeed() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let version = desk.run("--version");
     assert_eq!((version.status, version.stdout), (Some(0), format!("canopy {}\n", env!("CARGO_PKG_VERSION"))));
     for arguments in [

@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 
 use canopy_prerequisites::program;
 
-use crate::support::{Desk, sha256};
+use crate::support::{CallPool, sha256};
 
-fn written(desk: &Desk, arguments: &str) -> String {
+fn written(desk: &CallPool, arguments: &str) -> String {
     let report = desk.json(&format!("explain {arguments} --report report.html --json"));
     assert_eq!(report["files"][0]["format"], "html");
     assert_eq!(report["files"][0]["sha256"], sha256(&desk.path("report.html")));
@@ -16,7 +16,7 @@ fn written(desk: &Desk, arguments: &str) -> String {
 
 #[test]
 fn the_file_holds_everything_and_refers_to_nothing() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let page = written(&desk, "torus:4x4,down=00-01 -c allgather");
     for words in [
         "<html lang=\"en\">",
@@ -41,7 +41,7 @@ fn the_file_holds_everything_and_refers_to_nothing() {
 
 #[test]
 fn what_cannot_be_drawn_is_said_in_its_place() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan torus:12x12 --collective broadcast -o plan.json --json");
     let page = written(&desk, "plan.json --size 64KiB --work-max 100000");
     assert!(page.contains("<p>Not drawn: the trees have 144 ranks, and at most 128 are drawn"), "{page}");
@@ -50,7 +50,7 @@ fn what_cannot_be_drawn_is_said_in_its_place() {
 
 #[test]
 fn names_of_nodes_are_texts() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("hostile.yaml", HOSTILE);
     let page = written(&desk, "hostile.yaml -c allgather --sizes 1KiB..1MiB");
     assert!(page.contains("&lt;script/x") && page.contains("&lt;/title&lt;b") && !page.contains("<script"), "{page}");
@@ -71,7 +71,7 @@ links:
 "#;
 
 /// Bytes of the screenshot, and what the page wrote on its console.
-fn shown(browser: &Path, desk: &Desk, page: &str) -> (u64, Vec<String>) {
+fn shown(browser: &Path, desk: &CallPool, page: &str) -> (u64, Vec<String>) {
     let (shot, profile) = (desk.path("shot.png"), desk.path("profile"));
     let _absent = std::fs::remove_file(&shot);
     let output = Command::new(browser)
@@ -93,7 +93,7 @@ fn shown(browser: &Path, desk: &Desk, page: &str) -> (u64, Vec<String>) {
 #[test]
 fn a_browser_shows_it_without_complaint() {
     let Some(browser) = program("chromium") else { return };
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("blank.html", "<!DOCTYPE html><title>blank</title>");
     let (blank, silence) = shown(&browser, &desk, "blank.html");
     assert_eq!(silence, Vec::<String>::new());

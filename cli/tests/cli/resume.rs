@@ -16,7 +16,7 @@ use tokio_stream::Stream;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Code, Request, Response, Status};
 
-use crate::support::{Desk, Run};
+use crate::support::{CallPool, Run};
 
 /// As much of a file as the runtime looks at before it runs it.
 const CONTENT: &[u8] = br#"<algo name="pair" proto="Simple" nchannels="1" nchunksperloop="1" ngpus="2" coll="allreduce" inplace="1" minBytes="0" maxBytes="1025">
@@ -127,7 +127,7 @@ impl Planner for Breaking {
 }
 
 /// Runs the command against such a server; what it left, and what it asked for.
-fn fetch(desk: &Desk, keeps: bool) -> (Run, Vec<String>) {
+fn fetch(desk: &CallPool, keeps: bool) -> (Run, Vec<String>) {
     let service = Breaking { keeps, ..Breaking::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let _in_runtime = runtime.enter();
@@ -140,7 +140,7 @@ fn fetch(desk: &Desk, keeps: bool) -> (Run, Vec<String>) {
 }
 
 #[track_caller]
-fn check_file(desk: &Desk) {
+fn check_file(desk: &CallPool) {
     let manifest: serde_json::Value = serde_json::from_slice(&desk.read("out/manifest.json")).unwrap();
     let path = manifest["files"][0]["path"].as_str().unwrap();
     assert!(path.ends_with(&format!("/plans/00-allreduce-{:.12}.xml", hex(CONTENT))), "{path}");
@@ -150,7 +150,7 @@ fn check_file(desk: &Desk) {
 
 #[test]
 fn a_broken_file_is_fetched_from_where_it_broke() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let (run, asked) = fetch(&desk, true);
     assert_eq!(run.status, Some(0), "{run:?}");
     assert_eq!(asked, ["plan", "plans/x from 9"]);
@@ -159,7 +159,7 @@ fn a_broken_file_is_fetched_from_where_it_broke() {
 
 #[test]
 fn a_broken_file_that_is_gone_is_asked_for_anew() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let (run, asked) = fetch(&desk, false);
     assert_eq!(run.status, Some(0), "{run:?}");
     assert_eq!(asked, ["plan", "plans/x from 9", "plan"]);

@@ -1,6 +1,6 @@
 //! `canopy resynth`: plans after faults, and what they are worth, through the real program.
 
-use crate::support::{Desk, check_members};
+use crate::support::{CallPool, check_members};
 
 const MEMBERS: [&str; 7] = ["canopy", "command", "faults", "survivors", "collective", "plans", "restart"];
 const PLAN: [&str; 8] = ["stage", "after_ms", "plan", "algorithm", "algbw", "algbw_GBps", "bound", "optimality"];
@@ -8,7 +8,7 @@ const PLAN: [&str; 8] = ["stage", "after_ms", "plan", "algorithm", "algbw", "alg
 /// What a slow link leaves of the plan that runs is exact, and so is what a new one gains.
 #[test]
 fn an_old_plan_that_still_runs_is_weighed_on_what_is_left() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let report = desk.json("resynth ring:4 --fault link:0=1*1/2 --collective allgather --size 3MB -o plan.json --json");
     check_members(&report, &MEMBERS);
     let plans = report["plans"].as_array().unwrap();
@@ -29,7 +29,7 @@ fn an_old_plan_that_still_runs_is_weighed_on_what_is_left() {
 /// A plan over what is gone does not run, and the reason is said.
 #[test]
 fn an_old_plan_over_what_is_gone_does_not_run() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (fault, why) in [("link:00=01", "no such link"), ("gpu:22", "it has 8 ranks, and the plan 9")] {
         let report = desk.json(&format!("resynth torus:3x3 --fault {fault} -c allgather --json"));
         let old = &report["restart"]["old"];
@@ -41,7 +41,7 @@ fn an_old_plan_over_what_is_gone_does_not_run() {
 
 #[test]
 fn what_cannot_be_planned_is_refused() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.refused("resynth ring:4 --fault link:0=1 --fault link:2=3 -c allgather", 3, &["2 components"]);
     desk.refused("resynth ring:4 --fault gpu:9 -c allgather", 2, &["topology.punctured.faults[0]"]);
     desk.refused("resynth ring:4 --fault moon:9 -c allgather", 2, &["names nothing that can break"]);

@@ -1,13 +1,13 @@
 //! Route plans on the command line: made, verified, rated, limited to few layers, and refused when damaged.
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 /// A plan that somebody wrote by hand, with a declaration and a comment before it.
 const HAND_MADE: &str = include_str!("../../../crates/plan/tests/route_files/all_to_all_ring3.xml");
 
 #[test]
 fn hand_made_plans_are_verified_and_rated() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("routes.xml", HAND_MADE);
     let verdict = desk.json("verify routes.xml --collective all-to-all --topology ring:3,dir=uni,bw=6GB/s --json");
     assert_eq!(
@@ -44,7 +44,7 @@ fn hand_made_plans_are_verified_and_rated() {
 #[cfg(feature = "embedded")]
 #[test]
 fn plans_are_made_and_hold() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (network, kind, options) in [
         ("torus:4x4", "all-to-all", ""),
         ("dgx-a100:boxes=2,gpus=2", "all-to-all", " --algorithm sssp"),
@@ -76,7 +76,7 @@ fn plans_are_made_and_hold() {
 #[cfg(feature = "embedded")]
 #[test]
 fn punctured_tori_take_few_layers() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (faults, ranks, time) in [
         ("", 27, (9, 1)),
         (",down=121-122+011-211+210-220", 27, (162, 17)),
@@ -99,7 +99,7 @@ fn punctured_tori_take_few_layers() {
 #[cfg(feature = "embedded")]
 #[test]
 fn layers_are_limited_or_refused() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = "plan torus:4x4 --collective all-to-all --format routes-xml -o routes.xml --json";
     let free = desk.json(plan);
     let needed = free["files"][0]["layers"].as_u64().unwrap();

@@ -1,6 +1,6 @@
 //! `canopy run`: plans are executed by real processes, and none of them is left behind.
 
-use crate::support::{Desk, check_members};
+use crate::support::{CallPool, check_members};
 
 /// A plan that somebody wrote by hand.
 const HAND_MADE: &str = include_str!("../../../crates/plan/tests/oneccl_files/allreduce_pair.xml");
@@ -36,7 +36,7 @@ fn children(parent: u32) -> Vec<u32> {
 
 #[test]
 fn a_hand_made_plan_runs_on_every_type_and_length() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("pair.xml", HAND_MADE);
     for (element, size) in [("float32", "4"), ("float64", "1000"), ("int32", "12"), ("int64", "65536")] {
         let run = desk.json(&format!("run pair.xml --type {element} --size {size} --seed 3 --json"));
@@ -59,7 +59,7 @@ fn a_hand_made_plan_runs_on_every_type_and_length() {
 
 #[test]
 fn what_cannot_be_run_is_refused() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("pair.xml", HAND_MADE);
     desk.refused("run pair.xml --size 6", 2, &["6 bytes are not a whole number of float32", "such as 4 or 8"]);
     desk.refused("run pair.xml --size 1TiB", 2, &["over the limit of", "lower --size"]);
@@ -76,7 +76,7 @@ fn what_cannot_be_run_is_refused() {
 #[cfg(feature = "embedded")]
 #[test]
 fn eight_ranks_move_real_bytes() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (kind, options) in
         [("allreduce", ""), ("all-to-all", ""), ("reduce-scatter", " --in-place"), ("scatter", " --root 5")]
     {
@@ -98,7 +98,7 @@ fn eight_ranks_move_real_bytes() {
 #[cfg(feature = "embedded")]
 #[test]
 fn a_rank_that_dies_ends_the_run_at_once() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan ring:4 --collective allreduce --format oneccl-xml -o plan.xml --json");
     let mut command = desk.command("run plan.xml --delays 60s --deadline 5m");
     let piped = std::process::Stdio::piped;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Desk, check_members, sha256};
+use crate::support::{CallPool, check_members, sha256};
 
 const MEMBERS: [&str; 9] =
     ["canopy", "command", "topology", "collective", "algorithm", "model", "algbw", "bound", "sizes"];
@@ -26,8 +26,8 @@ nodes: [{id: a}, {id: b}]
 links: [{from: a, to: b, bandwidth: 25GB/s, latency: 500ns, both: true}]
 ";
 
-fn desk_with_plan(collective: &str) -> Desk {
-    let desk = Desk::new();
+fn desk_with_plan(collective: &str) -> CallPool {
+    let desk = CallPool::new();
     desk.write("pair.yaml", PAIR);
     desk.json(&format!("plan pair.yaml --collective {collective} --format json -o plan.json --json"));
     desk

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{DISCONNECTED, Desk, check_members, sha256};
+use crate::support::{CallPool, DISCONNECTED, check_members, sha256};
 
 const PAIR: &str = "\
 canopy: 1
@@ -19,7 +19,7 @@ fn text<'a>(object: &'a Value, member: &str) -> &'a str {
 
 #[test]
 fn a_topology_is_put_listed_written_named_and_deleted() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("pair.yaml", PAIR);
     let put = desk.json("topology put pair.yaml --json");
     check_members(&put, &["canopy", "command", "created", "id", "name", "topology", "bytes", "created_at", "warnings"]);
@@ -56,7 +56,7 @@ fn a_topology_is_put_listed_written_named_and_deleted() {
 /// Wherever a plan file is read, its id does as well, and the first digits of it.
 #[test]
 fn plans_are_read_by_their_ids() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let made = desk.json("plan ring:4 --collective allgather -o plan.json --json");
     let id = text(&made, "plan");
     let digits = id.strip_prefix("plans/").unwrap();
@@ -89,7 +89,7 @@ fn plans_are_read_by_their_ids() {
 
 #[test]
 fn ids_in_filters_have_an_order() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let mut known: Vec<String> = Vec::new();
     for ranks in 3..9 {
         let made = desk.json(&format!("plan ring:{ranks} --collective allgather -o plan.json --json"));
@@ -107,7 +107,7 @@ fn ids_in_filters_have_an_order() {
 /// A file of a runtime that the server has not is made here, and proved right.
 #[test]
 fn files_of_plans_are_fetched_or_made() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let made = desk.json("plan ring:4 --collective allgather --format msccl-xml -o first.xml --json");
     let with_xml = text(&made, "plan");
     let got = desk.json(&format!("plans get {with_xml} --format msccl-xml -o got.xml --json"));
@@ -142,7 +142,7 @@ fn files_of_plans_are_fetched_or_made() {
 
 #[test]
 fn a_check_says_what_the_server_makes_of_a_topology() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("pair.yaml", PAIR);
     desk.write("typo.yaml", PAIR.replace("1GB/s", "much"));
     desk.write("disconnected.yaml", DISCONNECTED);
@@ -172,7 +172,7 @@ fn a_check_says_what_the_server_makes_of_a_topology() {
 }
 
 /// What the server on the desk holds, apart from when and how often it was used.
-fn holdings(desk: &Desk) -> Vec<(String, bool)> {
+fn holdings(desk: &CallPool) -> Vec<(String, bool)> {
     let plans = desk.json("plans list --json")["plans"].as_array().unwrap().clone();
     let mut held: Vec<_> =
         plans.iter().map(|plan| (text(plan, "plan").to_owned(), plan["pinned"].as_bool().unwrap())).collect();
@@ -183,7 +183,7 @@ fn holdings(desk: &Desk) -> Vec<(String, bool)> {
 
 #[test]
 fn an_import_restores_what_an_export_saved() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let pinned = desk.json("plan ring:4 --collective allgather -o ring.json --json");
     desk.json(&format!("plans pin {} --json", text(&pinned, "plan")));
     desk.json("plan torus:3x3 --collective allreduce --format msccl-xml -o torus.xml --json");
@@ -223,7 +223,7 @@ fn an_import_restores_what_an_export_saved() {
 
 #[test]
 fn two_plans_are_compared() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let plan = |arguments: &str| text(&desk.json(&format!("plan {arguments} -o out --json")), "plan").to_owned();
     let a = plan("ring:4 --collective allgather");
     let b = plan("ring:4 --collective allgather --size 512MiB");

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A working folder with a data folder beside the files.
-pub(crate) struct Desk {
+pub(crate) struct CallPool {
     folder: TempDir,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
-impl Desk {
+impl CallPool {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -100,12 +100,12 @@ pub(crate) struct Serving {
 
 #[cfg(feature = "embedded")]
 impl Serving {
-    pub(crate) fn on(desk: &Desk) -> Self {
+    pub(crate) fn on(desk: &CallPool) -> Self {
         Self::with(desk, "")
     }
 
     /// The same with further flags.
-    pub(crate) fn with(desk: &Desk, flags: &str) -> Self {
+    pub(crate) fn with(desk: &CallPool, flags: &str) -> Self {
         let mut command = desk.command(&format!("serve --listen 127.0.0.1:0 {flags}"));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         while !desk.path("data/canopy.sock").exists() {

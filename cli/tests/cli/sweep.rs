@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Desk, check_members, sha256};
+use crate::support::{CallPool, check_members, sha256};
 
 const MEMBERS: [&str; 11] = [
     "canopy",
@@ -27,7 +27,7 @@ fn names<'a>(object: &'a Value, member: &str, name: &str) -> Vec<&'a str> {
 }
 
 /// The time of an algorithm at a size, by the command for one plan.
-fn time(desk: &Desk, made: &str, algorithm: &str, size: u64) -> u64 {
+fn time(desk: &CallPool, made: &str, algorithm: &str, size: u64) -> u64 {
     let run = desk.json(&format!("simulate {made} --algorithm {algorithm} --size {size} --json"));
     run["sizes"][0]["time_ps"].as_u64().unwrap()
 }
@@ -72,7 +72,7 @@ fn check_consistent(report: &Value) {
 /// times are those of each plan simulated alone.
 #[test]
 fn kautz_networks_combine_small_messages() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let made = "kautz:d=3,n=2 --collective allreduce";
     let report = desk.json(&format!("simulate {made} --sweep --sizes 1KiB..1GiB --json"));
     check_members(&report, &MEMBERS);
@@ -107,7 +107,7 @@ fn kautz_networks_combine_small_messages() {
 /// Rows and columns at once for few bytes, many trees for more.
 #[test]
 fn grids_are_compared_and_drawn() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let command = "simulate dfc2:4x4 --collective broadcast --root 5 --sweep --sizes 1KiB..4MiB";
     let report = desk.json(&format!("{command} --plot sweep.svg --json"));
     check_members(&report, &[&MEMBERS[..], &["root", "files"]].concat());
@@ -141,7 +141,7 @@ fn grids_are_compared_and_drawn() {
 /// What is refused for work has no time, and nobody is called the fastest where it might be.
 #[test]
 fn too_much_work_is_told_and_the_others_go_on() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let command = "simulate ring:8 --collective allgather --sweep --algorithms ring,direct --sizes 1KiB..64MiB";
     let report = desk.json(&format!("{command} --piece 64KiB --work-max 3000 --json"));
     let untimed = list(&report, "algorithms").iter().filter(|one| one["untimed"].is_string());
@@ -156,7 +156,7 @@ fn too_much_work_is_told_and_the_others_go_on() {
 
 #[test]
 fn names_and_networks_are_refused_with_a_way_out() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let sweep = "simulate ring:5 --collective allgather --sweep";
     desk.refused(&format!("{sweep} --algorithms ring,direct,ring"), 2, &["names ring twice", "name each once"]);
     let unknown = desk.run(&format!("{sweep} --algorithms ring,rong"));

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::support::Desk;
+use crate::support::CallPool;
 
 /// Boxes of H100, whose own switches do both and whose InfiniBand switch does neither.
-fn document(desk: &Desk, boxes: u32) -> String {
+fn document(desk: &CallPool, boxes: u32) -> String {
     let text = desk.run(&format!("topology generate dgx-h100:boxes={boxes}")).stdout;
     let capable: String = text
         .lines()
@@ -25,7 +25,7 @@ fn document(desk: &Desk, boxes: u32) -> String {
     name
 }
 
-fn count(desk: &Desk, operation: &str) -> usize {
+fn count(desk: &CallPool, operation: &str) -> usize {
     let plan: Value = serde_json::from_slice(&desk.read("plan.json")).unwrap();
     let operations = plan["gpus"].as_array().unwrap().iter().flat_map(|gpu| gpu["threadblocks"].as_array().unwrap());
     operations.flat_map(|block| block["ops"].as_array().unwrap()).filter(|op| op["name"] == operation).count()
@@ -33,7 +33,7 @@ fn count(desk: &Desk, operation: &str) -> usize {
 
 #[test]
 fn switches_store_and_sum_where_the_topology_says_so() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let (one, two) = (document(&desk, 1), document(&desk, 2));
     for (topology, collective, profile, operation, is_there) in [
         (&one, "allreduce", "mscclpp-0.8", "glres", true),
@@ -62,10 +62,10 @@ fn switches_store_and_sum_where_the_topology_says_so() {
 /// Without channels of switches a plan is what it is on the same network with plain switches, but for its name.
 #[test]
 fn channels_of_switches_can_be_left_out() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let topology = document(&desk, 1);
     for collective in ["allreduce", "allgather"] {
-        let unnamed = |desk: &Desk| {
+        let unnamed = |desk: &CallPool| {
             let text = String::from_utf8(desk.read("plan.json")).unwrap();
             text.lines().filter(|line| !line.contains("\"name\": \"canopy-")).collect::<Vec<_>>().join("\n")
         };
@@ -86,7 +86,7 @@ fn channels_of_switches_can_be_left_out() {
 /// What is said of the schedule has nothing to do with what a runtime's file makes of it.
 #[test]
 fn bundles_and_explanations_take_such_networks() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let topology = document(&desk, 1);
     let made = desk.run(&format!(
         "plan {topology} -c allreduce --sizes 1MiB-64MiB --format mscclpp-json --profile mscclpp-0.10 -o bundle"

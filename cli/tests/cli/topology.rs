@@ -1,10 +1,10 @@
 //! `canopy topology`.
 
-use crate::support::{DISCONNECTED, Desk, Run, UNBALANCED, check_members, sha256};
+use crate::support::{CallPool, DISCONNECTED, Run, UNBALANCED, check_members, sha256};
 
 #[test]
 fn what_is_generated_reads_back_as_the_same_network() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let composed = "product(debruijn:d=2,n=2;line(ring:3)):lat=1us";
     for expression in ["ring:8", "dgx-a100:boxes=2", "torus:4x4", "hypercube:3", "genkautz:n=32,d=4", composed] {
         let shown = desk.json(&format!("topology show {expression} --json"));
@@ -23,7 +23,7 @@ fn what_is_generated_reads_back_as_the_same_network() {
 
 #[test]
 fn conversion_there_and_back_keeps_every_byte() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     assert_eq!(desk.run("topology generate dgx-h100:boxes=2 -o a.yaml").stdout, "");
     desk.run("topology convert a.yaml --to json -o b.json");
     desk.run("topology convert b.json --to yaml -o c.yaml");
@@ -34,7 +34,7 @@ fn conversion_there_and_back_keeps_every_byte() {
 
 #[test]
 fn show_tells_balance_and_connectivity() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let members = [
         "canopy",
         "command",
@@ -75,7 +75,7 @@ fn show_tells_balance_and_connectivity() {
 
 #[test]
 fn show_tells_what_looks_alike() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let members = [
         "determined",
         "cells",
@@ -112,7 +112,7 @@ fn show_tells_what_looks_alike() {
 
 #[test]
 fn show_tells_ports_and_steps() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let members = [
         "degree",
         "port_rate",
@@ -180,7 +180,7 @@ links:
 
 #[test]
 fn show_names_the_family_whatever_nodes_are_called() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("renamed.yaml", RENAMED);
     desk.write("slow.yaml", RENAMED.replacen("25GB/s", "24GB/s", 1));
     desk.write("late.yaml", RENAMED.replace("both: true", "both: true, latency: 1us"));
@@ -219,7 +219,7 @@ fn show_names_the_family_whatever_nodes_are_called() {
 
 #[test]
 fn hashes_of_shapes_do_not_depend_on_names() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("renamed.yaml", RENAMED);
     let hash = |topology: &str| desk.json(&format!("topology hash {topology} --json"));
     let (named, renamed) = (hash("ring:4,bw=25GB/s"), hash("renamed.yaml"));
@@ -238,7 +238,7 @@ fn hashes_of_shapes_do_not_depend_on_names() {
 
 #[test]
 fn the_same_network_is_told_rank_by_rank() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("renamed.yaml", RENAMED);
     let same = desk.json("topology same ring:4,bw=25GB/s renamed.yaml --json");
     check_members(&same, &["canopy", "command", "a", "b", "same", "ranks", "nodes"]);
@@ -260,7 +260,7 @@ fn the_same_network_is_told_rank_by_rank() {
 
 #[test]
 fn the_first_difference_is_told() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (a, b, words) in [
         ("ring:4", "ring:5", "A has 4 ranks, B has 5"),
         ("dgx-a100:boxes=2", "dgx-a100:boxes=2,degrade=b0g3-ib*1/2", "A has 0 links of 12500000000 bytes/s"),
@@ -284,14 +284,14 @@ fn the_first_difference_is_told() {
 
 #[test]
 fn an_existing_file_wins_over_an_expression() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.write("ring:4", UNBALANCED);
     assert_eq!(desk.json("topology show ring:4 --json")["name"], "funnel");
 }
 
 #[test]
 fn errors_say_what_was_read_and_where() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.refused("topology show missing.yaml", 2, &["`missing.yaml` is neither an existing file nor", "ring:8"]);
     desk.refused("topology show some/where", 2, &["neither an existing file nor a generator expression"]);
     desk.refused("topology show nonsense", 2, &["`nonsense`"]);
@@ -316,7 +316,7 @@ fn errors_say_what_was_read_and_where() {
 
 #[test]
 fn files_over_the_limit_are_refused_before_they_are_read() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let huge = std::fs::File::create(desk.path("huge.yaml")).unwrap();
     huge.set_len((64 << 20) + 1).unwrap();
     desk.refused("topology show huge.yaml", 2, &["huge.yaml", "67108864 bytes", "CANOPY_MAX_REQUEST_BYTES"]);
@@ -324,7 +324,7 @@ fn files_over_the_limit_are_refused_before_they_are_read() {
 
 #[test]
 fn limits_are_those_of_a_server_by_the_same_variables() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (variable, value, words) in [
         ("CANOPY_MAX_NODES", "4", "4"),
         ("CANOPY_MAX_LINKS", "7", "7"),
@@ -339,7 +339,7 @@ fn limits_are_those_of_a_server_by_the_same_variables() {
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     let mut command = desk.command("topology generate complete:64");
     let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

@@ -1,6 +1,6 @@
 //! `canopy verify`: what is right passes, and every kind of damage has status 2.
 
-use crate::support::{Desk, check_members};
+use crate::support::{CallPool, check_members};
 
 const MEMBERS: [&str; 12] = [
     "canopy",
@@ -19,7 +19,7 @@ const MEMBERS: [&str; 12] = [
 
 /// Verifies a file that must not pass, and gives the names of the checks that object.
 #[track_caller]
-fn objections(desk: &Desk, arguments: &str) -> Vec<String> {
+fn objections(desk: &CallPool, arguments: &str) -> Vec<String> {
     let run = desk.run(&format!("verify {arguments} --json"));
     assert_eq!(run.status, Some(2), "{arguments}\n{run:?}");
     assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
@@ -38,7 +38,7 @@ fn objections(desk: &Desk, arguments: &str) -> Vec<String> {
 
 #[test]
 fn garbage_is_reported_not_crashed_on() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     for (name, content) in [
         ("empty", &b""[..]),
         ("spaces", b"  \n "),
@@ -61,7 +61,7 @@ fn garbage_is_reported_not_crashed_on() {
 #[cfg(feature = "embedded")]
 #[test]
 fn expectations_that_are_not_met_are_problems() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan ring:4 --collective allgather -o plan.json --json");
     let verdict = desk.json("verify plan.json --json");
     check_members(&verdict, &MEMBERS);
@@ -78,7 +78,7 @@ fn expectations_that_are_not_met_are_problems() {
 #[cfg(feature = "embedded")]
 #[test]
 fn a_plan_that_states_more_than_it_does_is_found_out() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan ring:4 --collective allgather -o plan.json --json");
     let text = String::from_utf8(desk.read("plan.json")).unwrap();
     let rate = "200000000000/3";
@@ -96,7 +96,7 @@ fn a_plan_that_states_more_than_it_does_is_found_out() {
 #[cfg(feature = "embedded")]
 #[test]
 fn a_plan_that_calls_too_much_reachable_is_found_out() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan torus:4x4,down=00>01 --collective allreduce -o loose.json --json");
     desk.json("verify loose.json --json");
     let text = String::from_utf8(desk.read("loose.json")).unwrap();
@@ -130,7 +130,7 @@ fn split_at_match<'a>(text: &'a str, pattern: &str, nth: usize) -> (&'a str, &'a
 #[cfg(feature = "embedded")]
 #[test]
 fn what_runtimes_pass_over_is_warned_about_and_no_failure() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
     let text = String::from_utf8(desk.read("plan.xml")).unwrap();
     let odd = text
@@ -155,7 +155,7 @@ fn what_runtimes_pass_over_is_warned_about_and_no_failure() {
 #[cfg(feature = "embedded")]
 #[test]
 fn a_damaged_msccl_file_is_found_out() {
-    let desk = Desk::new();
+    let desk = CallPool::new();
     desk.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
     let text = String::from_utf8(desk.read("plan.xml")).unwrap();
     let verdict = desk.json("verify plan.xml --json");

@@ -10,7 +10,7 @@ use canopy_topology::Slot;
 
 use super::PlanFailure;
 use crate::store::receipts::{NotAnId, ReceiptError};
-use crate::store::topologies::ShelfError;
+use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
 
 /// Why a lease is not kept.
@@ -55,7 +55,7 @@ pub(crate) enum CallFailure {
     #[error("there is no topology `{name}`; put it, or list the topologies")]
     TopologyUnknown { name: String },
     #[error(transparent)]
-    Shelf(#[from] ShelfError),
+    TopologyStore(#[from] TopologyStoreError),
     #[error(transparent)]
     Find(#[from] FindError),
     #[error("{field}: rank {rank} is not in the topology, whose ranks are below {count}")]

@@ -1,6 +1,6 @@
 //! What a stored plan was asked for by, kept in its summary: plans for faults that have not happened can be made of it.
 //!
-//! Only short ones are kept. A long topology is kept by its key alone, for whoever has put it on the shelf.
+//! Only short ones are kept. A long topology is kept by its key alone, for whoever has put it in the topology store.
 
 use bytes::Bytes;
 use canopy_planner::{Making, PlanKey, Request as Order, TopologyInput};
@@ -9,7 +9,7 @@ use prost::Message as _;
 
 use crate::jobs::journal::{decode_order, encode_order};
 use crate::jobs::planner::Prepared;
-use crate::store::topologies::{Shelf, id_of};
+use crate::store::topologies::{TopologyStore, id_of};
 
 /// Most bytes of a request that are kept with its plan.
 const BYTES_MAX: usize = 4096;
@@ -23,7 +23,7 @@ struct Asked {
     /// The order; its topology is an empty expression where the key stands for it.
     #[prost(bytes = "vec", tag = "1")]
     order: Vec<u8>,
-    /// Key of the topology on the shelf; empty: the order holds it.
+    /// Key of the topology in the topology store; empty: the order holds it.
     #[prost(bytes = "vec", tag = "2")]
     topology: Vec<u8>,
 }
@@ -62,15 +62,15 @@ pub(crate) fn topology_of(asked: &[u8]) -> Option<PlanKey> {
     Asked::decode(asked).ok()?.topology.try_into().ok().map(PlanKey::from_bytes)
 }
 
-/// The order that [`encode`] was given. None: nothing is kept, this build does not know it, or its topology is not on the shelf.
-pub(crate) fn decode(asked: &[u8], shelf: &Shelf) -> Option<Order> {
+/// The order that [`encode`] was given. None: nothing is kept, this build does not know it, or its topology is not in the topology store.
+pub(crate) fn decode(asked: &[u8], topologies: &TopologyStore) -> Option<Order> {
     let Asked { order, topology } = Asked::decode(asked).ok()?;
     let order = decode_order(&order)?;
     if topology.is_empty() {
         return Some(order);
     }
     let key = PlanKey::from_bytes(topology.try_into().ok()?);
-    let content: Bytes = shelf.get(&id_of(&key)).ok()??.document;
+    let content: Bytes = topologies.get(&id_of(&key)).ok()??.document;
     Some(Order { topology: TopologyInput::Document { format: DocumentFormat::Json, content }, ..order })
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use crate::jobs::pipeline::Pipeline;
     use crate::jobs::planner::Planner as _;
     use crate::store::MemoryStore;
-    use crate::store::topologies::ShelfOptions;
+    use crate::store::topologies::TopologyStoreOptions;
 
     const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
 
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn short_requests_are_kept_whole_and_long_topologies_by_their_keys() {
-        let shelf = Shelf::new(Arc::new(MemoryStore::default()), ShelfOptions::STANDARD);
+        let topologies = TopologyStore::new(Arc::new(MemoryStore::default()), TopologyStoreOptions::STANDARD);
         let short = order(expression("ring:6"), vec![0, 1, 2]);
-        assert_eq!(decode(&kept(&short), &shelf), Some(short));
+        assert_eq!(decode(&kept(&short), &topologies), Some(short));
 
         let topology = generate("torus:8x8", &LIMITS).unwrap();
         let content: Bytes = to_json(&topology).into();
@@ -117,9 +117,9 @@ mod tests {
         let long = order(source.clone(), Vec::new());
         let asked = kept(&long);
         assert!(!asked.is_empty() && asked.len() < 1000, "{} bytes", asked.len());
-        assert_eq!(decode(&asked, &shelf), None, "nobody has put it there");
-        shelf.put(&topology).unwrap();
-        assert_eq!(decode(&asked, &shelf), Some(long));
+        assert_eq!(decode(&asked, &topologies), None, "nobody has put it there");
+        topologies.put(&topology).unwrap();
+        assert_eq!(decode(&asked, &topologies), Some(long));
         assert!(kept(&order(source, vec![0, 1, 2])).is_empty(), "what was planned on is a part of it");
     }
 
@@ -133,10 +133,10 @@ mod tests {
         ] {
             assert!(kept(&order).is_empty(), "{order:?}");
         }
-        let shelf = Shelf::new(Arc::new(MemoryStore::default()), ShelfOptions::STANDARD);
+        let topologies = TopologyStore::new(Arc::new(MemoryStore::default()), TopologyStoreOptions::STANDARD);
         let asked = kept(&sound);
         for end in 0..asked.len() {
-            assert!(decode(&asked[..end], &shelf).is_none(), "cut at {end}");
+            assert!(decode(&asked[..end], &topologies).is_none(), "cut at {end}");
         }
     }
 }

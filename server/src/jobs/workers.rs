@@ -36,7 +36,7 @@ const LARGE_BYTES: u64 = 256 << 20;
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What the workers share.
-pub(crate) struct Workshop {
+pub(crate) struct Jobs {
     pub(crate) queue: Queue,
     pub(crate) planner: Arc<dyn Planner>,
     pub(crate) records: Records,
@@ -61,35 +61,35 @@ pub(crate) struct Workers {
 impl Workers {
     /// Starts the readers, `planner_count` planning threads, two for plans that may have to stand in for others, one of
     /// which makes only what takes next to no time, and one for the journal if there is one.
-    pub(crate) fn start(workshop: &Arc<Workshop>, planner_count: usize) -> io::Result<Self> {
-        let mut workers = Self { threads: Vec::new(), queue: workshop.queue.clone(), journal: None };
-        if let Some(journal) = &workshop.journal {
+    pub(crate) fn start(jobs: &Arc<Jobs>, planner_count: usize) -> io::Result<Self> {
+        let mut workers = Self { threads: Vec::new(), queue: jobs.queue.clone(), journal: None };
+        if let Some(journal) = &jobs.journal {
             let (journal, writer) = (Arc::clone(journal), Arc::clone(journal));
             let builder = thread::Builder::new().name("canopy-journal".to_owned());
             workers.journal = Some((journal, builder.spawn(move || writer.run())?));
         }
         for number in 0..READER_COUNT {
-            let workshop = Arc::clone(workshop);
+            let jobs = Arc::clone(jobs);
             let builder = thread::Builder::new().name(format!("canopy-reader-{number}")).stack_size(STACK_BYTES);
             workers.threads.push(builder.spawn(move || {
-                while let Some(job) = workshop.queue.next_to_read() {
-                    workshop.guard(&job, || workshop.read(&job));
+                while let Some(job) = jobs.queue.next_to_read() {
+                    jobs.guard(&job, || jobs.read(&job));
                 }
             })?);
         }
         // A server that keeps a journal serves others, too; one inside a command has nobody to stand back for.
-        let stands_back = workshop.journal.is_some();
+        let stands_back = jobs.journal.is_some();
         for number in 0..planner_count {
-            let workshop = Arc::clone(workshop);
+            let jobs = Arc::clone(jobs);
             let builder = thread::Builder::new().name(format!("canopy-planner-{number}")).stack_size(STACK_BYTES);
             workers.threads.push(builder.spawn(move || {
                 if stands_back {
                     step_back();
                 }
-                workshop.plan_all(Queue::next_to_plan);
+                jobs.plan_all(Queue::next_to_plan);
             })?);
         }
-        let (quick, beside) = (Arc::clone(workshop), Arc::clone(workshop));
+        let (quick, beside) = (Arc::clone(jobs), Arc::clone(jobs));
         let builder = thread::Builder::new().name("canopy-quick".to_owned()).stack_size(STACK_BYTES);
         workers.threads.push(builder.spawn(move || quick.plan_all(Queue::next_quick))?);
         let builder = thread::Builder::new().name("canopy-beside".to_owned()).stack_size(STACK_BYTES);
@@ -144,13 +144,13 @@ impl Drop for Workers {
     }
 }
 
-impl std::fmt::Debug for Workshop {
+impl std::fmt::Debug for Jobs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Workshop").field("queue", &self.queue).finish_non_exhaustive()
+        f.debug_struct("Jobs").field("queue", &self.queue).finish_non_exhaustive()
     }
 }
 
-impl Workshop {
+impl Jobs {
     /// Gets ready to serve: learns what is stored, and puts the jobs in line that an earlier process left unfinished.
     /// A store that fails at this is no reason not to serve. O(stored plans).
     pub(crate) fn warm_up(&self) {

@@ -63,15 +63,15 @@ pub struct Options {
     /// Whether programs on this host may drain the server over TCP, not over the Unix socket alone.
     pub loopback_drain: bool,
     /// Whether the server outlives the command that started it.
-    pub tenure: Tenure,
+    pub lifetime: Lifetime,
 }
 
 /// What a server is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tenure {
+pub enum Lifetime {
     /// It serves whoever comes: jobs that it cannot finish are taken up by its successor, and it is ready once it
     /// knows what is stored.
-    Standing,
+    Daemon,
     /// It serves one command, and ends with it: its unfinished jobs are forgotten, and those of a standing server on
     /// the same directory are left alone.
     Command,
@@ -108,7 +108,7 @@ impl Options {
             max_deadline: Duration::from_secs(24 * 3600),
             drain_timeout: Duration::ZERO,
             loopback_drain: false,
-            tenure: Tenure::Command,
+            lifetime: Lifetime::Command,
         }
     }
 

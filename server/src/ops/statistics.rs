@@ -7,60 +7,60 @@ use metrics::SharedString;
 
 use crate::clock;
 use crate::jobs::queue::QueueCounts;
-use crate::jobs::workers::Workshop;
+use crate::jobs::workers::Jobs;
 use crate::metrics::Metrics;
 
 /// Counts of what a server has done since its start.
 #[derive(Clone, Debug)]
 pub struct Statistics {
-    workshop: Arc<Workshop>,
+    jobs: Arc<Jobs>,
 }
 
 impl Statistics {
-    pub(crate) fn of(workshop: &Arc<Workshop>) -> Self {
-        Self { workshop: Arc::clone(workshop) }
+    pub(crate) fn of(jobs: &Arc<Jobs>) -> Self {
+        Self { jobs: Arc::clone(jobs) }
     }
 
     /// Syntheses that were started.
     pub fn synthesis_count(&self) -> u64 {
-        self.workshop.synthesis_count.load(Ordering::Relaxed)
+        self.jobs.synthesis_count.load(Ordering::Relaxed)
     }
 
     /// Damaged records that were met and put into quarantine.
     pub fn corruption_count(&self) -> u64 {
-        self.workshop.records.corruption_count()
+        self.jobs.records.corruption_count()
     }
 
     /// Requests that wait.
     pub fn waiting_count(&self) -> usize {
-        self.workshop.queue.waiting()
+        self.jobs.queue.waiting()
     }
 }
 
 /// The same without a hold on the server: who only looks must not keep the store open.
 #[derive(Clone, Debug)]
-pub(crate) struct WeakStatistics(Weak<Workshop>);
+pub(crate) struct WeakStatistics(Weak<Jobs>);
 
 impl WeakStatistics {
     pub(crate) fn upgrade(&self) -> Option<Statistics> {
-        self.0.upgrade().map(|workshop| Statistics { workshop })
+        self.0.upgrade().map(|jobs| Statistics { jobs })
     }
 }
 
 /// The figures that are asked for when the metrics are shown.
 impl Statistics {
     pub(crate) fn downgrade(&self) -> WeakStatistics {
-        WeakStatistics(Arc::downgrade(&self.workshop))
+        WeakStatistics(Arc::downgrade(&self.jobs))
     }
 
     /// What runs and what waits.
     pub(crate) fn queue(&self) -> QueueCounts {
-        self.workshop.queue.counts()
+        self.jobs.queue.counts()
     }
 
     /// Has the metrics show the figures of now.
     pub(crate) fn show(&self, metrics: &Metrics) {
-        for (priority, waiting, planning) in self.workshop.queue.loads() {
+        for (priority, waiting, planning) in self.jobs.queue.loads() {
             let label = [("priority", priority.name().into())];
             metrics.set("canopy_synthesis_queue_depth", &label, waiting as f64);
             metrics.set("canopy_synthesis_running", &label, planning as f64);
@@ -69,10 +69,10 @@ impl Statistics {
         metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
         const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
         const MEMORY: &[(&str, SharedString)] = &[("tier", SharedString::const_str("memory"))];
-        let refusals = self.workshop.refusals.counts();
+        let refusals = self.jobs.refusals.counts();
         metrics.set("canopy_negative_cache_entries", &[], refusals.kept as f64);
         metrics.count_is("canopy_negative_cache_hits_total", &[], refusals.served);
-        let records = &self.workshop.records;
+        let records = &self.jobs.records;
         let memory = records.memory_usage();
         metrics.count_is("canopy_cache_evictions_total", DISK, records.eviction_count());
         metrics.count_is("canopy_cache_evictions_total", MEMORY, memory.evictions);
@@ -86,7 +86,7 @@ impl Statistics {
             metrics.set("canopy_cache_capacity_bytes", DISK, usage.bytes_max as f64);
             metrics.set("canopy_cache_pinned_entries", DISK, usage.pinned as f64);
         }
-        if let Ok((schedules, bytes)) = self.workshop.planner.kept() {
+        if let Ok((schedules, bytes)) = self.jobs.planner.kept() {
             metrics.set("canopy_cache_schedules", &[], schedules as f64);
             metrics.set("canopy_cache_schedule_bytes", &[], bytes as f64);
         }

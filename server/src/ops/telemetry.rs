@@ -4,7 +4,7 @@
 //! have a target of their own, so that without a collector they cost no more than the question whether to make them.
 
 mod lines;
-mod outlet;
+mod log_writer;
 mod text;
 
 use std::env;
@@ -24,7 +24,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 use self::lines::JsonLines;
-use self::outlet::Outlet;
+use self::log_writer::LogWriter;
 use self::text::TextFields;
 use crate::trace::TRACE;
 
@@ -114,9 +114,9 @@ impl Telemetry {
         let (filter, handle) = reload::Layer::new(EnvFilter::new(&self.filter));
         let as_json = || fmt::layer().event_format(JsonLines).with_ansi(false);
         let as_text = || fmt::layer().fmt_fields(TextFields).with_ansi(io::stderr().is_terminal());
-        let lines = match (outlet(json), json) {
-            (Some(outlet), true) => as_json().with_writer(outlet).boxed(),
-            (Some(outlet), false) => as_text().with_writer(outlet).boxed(),
+        let lines = match (writer(json), json) {
+            (Some(writer), true) => as_json().with_writer(writer).boxed(),
+            (Some(writer), false) => as_text().with_writer(writer).boxed(),
             // Better with a log that may hold up the process than without one.
             (None, true) => as_json().with_writer(io::stderr).boxed(),
             (None, false) => as_text().with_writer(io::stderr).boxed(),
@@ -156,11 +156,11 @@ impl Telescope {
 }
 
 /// The way of all log lines of the process to standard error; none where the system has no thread for it.
-fn outlet(json: bool) -> Option<Outlet> {
-    OUTLET.get_or_init(|| Outlet::start(io::stderr(), if json { lines::dropped } else { dropped }).ok()).clone()
+fn writer(json: bool) -> Option<LogWriter> {
+    WRITER.get_or_init(|| LogWriter::start(io::stderr(), if json { lines::dropped } else { dropped }).ok()).clone()
 }
 
-static OUTLET: OnceLock<Option<Outlet>> = OnceLock::new();
+static WRITER: OnceLock<Option<LogWriter>> = OnceLock::new();
 
 /// Says in words that lines of the log were dropped.
 fn dropped(count: u64) -> String {
@@ -170,8 +170,8 @@ fn dropped(count: u64) -> String {
 /// Waits for the last lines of the log to leave the process, which ends next. Blocks for half a second at most, where
 /// nobody reads them.
 pub fn flush_log() {
-    if let Some(Some(outlet)) = OUTLET.get() {
-        outlet.flush(Duration::from_millis(500));
+    if let Some(Some(writer)) = WRITER.get() {
+        writer.flush(Duration::from_millis(500));
     }
 }
 

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::failure::{KeptRefusal, LeaseError};
 use crate::store::{Durability, Store, StoreError, decode_message, encode_message};
 
-pub(crate) use self::table::{HeldFootprint, HeldKey};
+pub(crate) use self::table::{HeldKey, HeldLinks};
 
 /// Leases that are behind on the disk and written at once: nobody else can write meanwhile.
 const BEHIND_AT_ONCE: usize = 16;
@@ -45,7 +45,7 @@ impl LeaseOptions {
 
 /// What a lease is about; fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Deed {
+pub(crate) struct LeaseTerms {
     #[prost(uint64, tag = "1")]
     pub(crate) number: u64,
     #[prost(string, tag = "2")]
@@ -80,7 +80,7 @@ pub(crate) struct Item {
     /// Key of the plan for the sound network.
     #[prost(bytes = "bytes", tag = "2")]
     pub(crate) original: Bytes,
-    /// The links that it is on, see [`LinkSet`](super::footprint::LinkSet).
+    /// The links that it is on, see [`LinkSet`](super::link_set::LinkSet).
     #[prost(bytes = "bytes", tag = "3")]
     pub(crate) links: Bytes,
     /// Number of its ranks.
@@ -97,19 +97,19 @@ impl Item {
 
 /// What has become of a lease; fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Standing {
+pub(crate) struct LeaseState {
     #[prost(uint64, tag = "1")]
     pub(crate) expire_ms: u64,
     #[prost(uint64, tag = "2")]
     pub(crate) ttl_ms: u64,
     /// One for each item.
     #[prost(message, repeated, tag = "3")]
-    pub(crate) items: Vec<Valid>,
+    pub(crate) items: Vec<ValidPlan>,
 }
 
 /// The plan that is valid now in place of one that is held.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Valid {
+pub(crate) struct ValidPlan {
     /// `plans/…`; empty: there is none.
     #[prost(string, tag = "1")]
     pub(crate) plan: String,
@@ -148,33 +148,33 @@ pub(super) fn digest(losses: &[Loss]) -> Avoided {
 /// A lease. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
-    pub(crate) deed: Arc<Deed>,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) terms: Arc<LeaseTerms>,
+    pub(crate) state: Arc<LeaseState>,
     /// Bytes of its record.
     record_bytes: usize,
 }
 
 impl Lease {
-    fn new(deed: Deed, standing: Standing, record_bytes: usize) -> Self {
-        Self { deed: Arc::new(deed), standing: Arc::new(standing), record_bytes }
+    fn new(terms: LeaseTerms, state: LeaseState, record_bytes: usize) -> Self {
+        Self { terms: Arc::new(terms), state: Arc::new(state), record_bytes }
     }
 
     pub(crate) fn name(&self) -> String {
-        name_of(self.deed.number)
+        name_of(self.terms.number)
     }
 
     pub(crate) fn base(&self) -> Option<PlanKey> {
-        key_from(&self.deed.base)
+        key_from(&self.terms.base)
     }
 
     /// The key of the request that acquired it, if that had an id.
     fn request(&self) -> Option<PlanKey> {
-        key_from(&self.deed.request_key)
+        key_from(&self.terms.request_key)
     }
 
     /// Priorities that this build does not know count as those of a job that starts.
     pub(crate) fn priority(&self) -> Priority {
-        Priority::of_number(self.deed.priority).unwrap_or(Priority::JobStart)
+        Priority::of_number(self.terms.priority).unwrap_or(Priority::JobStart)
     }
 }
 
@@ -243,7 +243,7 @@ impl Leases {
     }
 
     /// Keeps a lease, and gives it its number.
-    pub(crate) fn acquire(&self, mut deed: Deed, standing: Standing) -> Result<Lease, LeaseError> {
+    pub(crate) fn acquire(&self, mut terms: LeaseTerms, state: LeaseState) -> Result<Lease, LeaseError> {
         let LeaseOptions { count_max, bytes_max: limit, now_ms } = self.shared.options;
         let _turn = self.turn();
         let (count, held, last) = {
@@ -253,17 +253,17 @@ impl Leases {
         if count >= count_max {
             return Err(LeaseError::TooMany { count });
         }
-        deed.number = last + 1;
-        deed.created_ms = now_ms();
-        let record = encode_message(&deed);
+        terms.number = last + 1;
+        terms.created_ms = now_ms();
+        let record = encode_message(&terms);
         let found = record.len();
         if held + found > limit {
             return Err(LeaseError::TooLarge { held, found, limit });
         }
-        self.shared.store.put(&PlanKey::numbered(deed.number), &record, &encode_message(&standing))?;
-        let number = deed.number;
+        self.shared.store.put(&PlanKey::numbered(terms.number), &record, &encode_message(&state))?;
+        let number = terms.number;
         let mut table = self.lock();
-        table.put(Lease::new(deed, standing, found));
+        table.put(Lease::new(terms, state, found));
         Ok(table.get(number).expect("it was put there").clone())
     }
 
@@ -282,27 +282,27 @@ impl Leases {
         let _turn = self.turn();
         let Some(mut lease) = self.get(number) else { return Ok(None) };
         let now = self.now_ms();
-        let renew = |standing: &mut Standing| {
-            standing.ttl_ms = ttl_ms.unwrap_or(standing.ttl_ms);
-            standing.expire_ms = now.saturating_add(standing.ttl_ms);
+        let renew = |state: &mut LeaseState| {
+            state.ttl_ms = ttl_ms.unwrap_or(state.ttl_ms);
+            state.expire_ms = now.saturating_add(state.ttl_ms);
         };
-        renew(Arc::make_mut(&mut lease.standing));
+        renew(Arc::make_mut(&mut lease.state));
         self.shared.store.set_summaries(&[summary_of(&lease)], Durability::Synced)?;
         let mut table = self.lock();
         // Its plans may be others by now.
         let mut lease = table.get(number).expect("none is let go but in turn").clone();
-        renew(Arc::make_mut(&mut lease.standing));
+        renew(Arc::make_mut(&mut lease.state));
         table.put(lease.clone());
         Ok(Some(lease))
     }
 
     /// Has a lease say of a plan what an event says that is on the disk. The lease itself follows there with
     /// [`Leases::write_behind`].
-    pub(crate) fn follow(&self, number: u64, item: usize, valid: Valid) {
+    pub(crate) fn follow(&self, number: u64, item: usize, valid: ValidPlan) {
         let mut table = self.lock();
         let Some(mut lease) = table.get(number).cloned() else { return };
-        let standing = Arc::make_mut(&mut lease.standing);
-        standing.items.iter_mut().skip(item).take(1).for_each(|known| *known = valid.clone());
+        let state = Arc::make_mut(&mut lease.state);
+        state.items.iter_mut().skip(item).take(1).for_each(|known| *known = valid.clone());
         table.put(lease);
         table.behind.insert(number);
     }
@@ -323,8 +323,8 @@ impl Leases {
         }
         let mut table = self.lock();
         for written in &some {
-            let number = written.deed.number;
-            if table.get(number).is_some_and(|lease| Arc::ptr_eq(&lease.standing, &written.standing)) {
+            let number = written.terms.number;
+            if table.get(number).is_some_and(|lease| Arc::ptr_eq(&lease.state, &written.state)) {
                 table.behind.remove(&number);
             }
         }
@@ -357,7 +357,7 @@ impl Leases {
         let (mut numbers, mut failure) = (Vec::new(), None);
         for lease in &ended {
             match tell(lease) {
-                Ok(()) => numbers.push(lease.deed.number),
+                Ok(()) => numbers.push(lease.terms.number),
                 Err(error) => {
                     failure = Some(error);
                     break;
@@ -385,7 +385,7 @@ impl Leases {
     }
 
     /// Plans that are held on a topology.
-    pub(crate) fn held_on(&self, base: &PlanKey) -> Vec<HeldFootprint> {
+    pub(crate) fn held_on(&self, base: &PlanKey) -> Vec<HeldLinks> {
         self.lock().held_on(base)
     }
 
@@ -450,14 +450,14 @@ impl Leases {
 
 /// What has become of a lease, as it is written down.
 fn summary_of(lease: &Lease) -> (PlanKey, Vec<u8>) {
-    (PlanKey::numbered(lease.deed.number), encode_message(&*lease.standing))
+    (PlanKey::numbered(lease.terms.number), encode_message(&*lease.state))
 }
 
 fn read(key: &PlanKey, record: &[u8], summary: &[u8]) -> Option<Lease> {
-    let (deed, standing): (Deed, Standing) = (decode_message(record).ok()?, decode_message(summary).ok()?);
-    let has_keys = key_from(&deed.base).is_some() && deed.items.iter().all(|item| key_from(&item.original).is_some());
-    let is_whole = PlanKey::numbered(deed.number) == *key && deed.items.len() == standing.items.len() && has_keys;
-    is_whole.then(|| Lease::new(deed, standing, record.len()))
+    let (terms, state): (LeaseTerms, LeaseState) = (decode_message(record).ok()?, decode_message(summary).ok()?);
+    let has_keys = key_from(&terms.base).is_some() && terms.items.iter().all(|item| key_from(&item.original).is_some());
+    let is_whole = PlanKey::numbered(terms.number) == *key && terms.items.len() == state.items.len() && has_keys;
+    is_whole.then(|| Lease::new(terms, state, record.len()))
 }
 
 #[cfg(test)]

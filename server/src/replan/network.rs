@@ -9,8 +9,8 @@ use canopy_planner::PlanKey;
 use canopy_topology::{NodeIndex, Slot, same_host};
 
 use super::bases::Base;
-use super::books::{Books, Count};
-use super::footprint::touched;
+use super::fault_logs::{Count, FaultLogs};
+use super::link_set::touched;
 use super::placed::{Devices, Placed};
 use super::scope::Scope;
 
@@ -63,22 +63,22 @@ impl Network {
     }
 
     /// What counts as broken or slow here, by the names of the topology: each element once, in a fixed order.
-    pub(crate) fn count(&self, books: &Books) -> Count {
+    pub(crate) fn count(&self, fault_logs: &FaultLogs) -> Count {
         let mut losses: BTreeMap<Target, Remaining> = BTreeMap::new();
         let mut since_ms = 0;
         let mut add = |Loss { target, remaining }: Loss| {
             let left = losses.entry(target).or_insert(remaining);
             *left = remaining.min(*left);
         };
-        if let Some(count) = books.count(&self.own_scope()) {
+        if let Some(count) = fault_logs.count(&self.own_scope()) {
             since_ms = count.since_ms;
             count.losses.iter().cloned().for_each(&mut add);
         }
-        if let Some(devices) = self.devices.as_ref().filter(|_| books.has_hosts()) {
+        if let Some(devices) = self.devices.as_ref().filter(|_| fault_logs.has_hosts()) {
             let directory = OnceCell::new();
             let directory = || directory.get_or_init(|| Directory::new(self.base.topology()));
             for (machine, nodes) in &devices.machines {
-                for count in books.of_host(machine) {
+                for count in fault_logs.of_host(machine) {
                     since_ms = since_ms.max(count.since_ms);
                     count
                         .losses

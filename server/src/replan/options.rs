@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use canopy_faults::Policy;
 
-use super::docket::Pace;
+use super::replan_queue::Pace;
 
 /// When plans are made anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use tonic::{Request, Status, Streaming};
 use self::incoming::{Incoming, Refused};
 use self::outgoing::PieceWriter;
 use super::EventStream;
-use super::desk::{Desk, log, read_answer};
+use super::call_pool::{CallPool, log, read_answer};
 use super::plan_summaries::{chosen, for_each};
 use super::planner::STREAM_BUFFER;
 use crate::clock;
@@ -34,7 +34,7 @@ use crate::ops::config::Options;
 use crate::rpc::judge::{Verdict, judge_plan, judge_request};
 use crate::rpc::status::call_status;
 use crate::store::receipts::{Claim, Open, Repeatable};
-use crate::store::topologies::{Shelf, id_of, judge_topology};
+use crate::store::topologies::{TopologyStore, id_of, judge_topology};
 use crate::store::{ArchiveWriter, ArchivedRecord, PlanSummary, Records, Space, Store, StoreError, read_archive};
 use crate::tasks;
 use crate::tenant::Viewer;
@@ -49,8 +49,8 @@ const SLACK_BYTES: u64 = 2 << 30;
 /// Writes and reads archives for calls.
 #[derive(Clone)]
 pub(crate) struct Archives {
-    desk: Desk,
-    shelf: Shelf,
+    pool: CallPool,
+    topologies: TopologyStore,
     /// The space of plans below the records, which archives take as they are.
     plans: PlanSpace,
     /// Where an archive that comes in is kept.
@@ -76,20 +76,20 @@ impl std::fmt::Debug for PlanSpace {
 
 impl std::fmt::Debug for Archives {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Archives").field("desk", &self.desk).finish_non_exhaustive()
+        f.debug_struct("Archives").field("pool", &self.pool).finish_non_exhaustive()
     }
 }
 
 impl Archives {
     pub(crate) fn new(
-        desk: Desk,
-        shelf: Shelf,
+        pool: CallPool,
+        topologies: TopologyStore,
         plans: PlanSpace,
         (planner, options): (&Arc<dyn Planner>, &Options),
     ) -> Self {
         Self {
-            desk,
-            shelf,
+            pool,
+            topologies,
             plans,
             directory: options.data_dir.clone(),
             limits: options.limits,
@@ -107,21 +107,21 @@ impl Archives {
     ) -> Result<EventStream<ExportPlansEvent>, Status> {
         let (headers, _, ExportPlansRequest { filter }) = request.into_parts();
         let permit = Arc::clone(&self.exports).acquire_owned().await.map_err(|error| broken(&error))?;
-        let shelf = self.shelf.clone();
+        let topologies = self.topologies.clone();
         let viewer = Viewer::of(&headers);
-        let contents = self.desk.run("ExportPlans", &headers, move |records| {
+        let contents = self.pool.run("ExportPlans", &headers, move |records| {
             let (keys, mut contents) = chosen(records, &viewer?, &filter)?;
-            let kept = shelf.usage()?;
+            let kept = topologies.usage()?;
             contents.topologies = kept.count as u64;
             contents.record_bytes += kept.bytes;
             Ok((keys, contents))
         });
         let (keys, contents) = contents.await?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
-        let (records, shelf, plans) = (self.desk.records().clone(), self.shelf.clone(), self.plans.clone());
+        let (records, topologies, plans) = (self.pool.records().clone(), self.topologies.clone(), self.plans.clone());
         let write = move || {
             let _one_of_few = permit;
-            write(&records, &shelf, plans.0.as_ref(), &keys, contents, PieceWriter::new(sender));
+            write(&records, &topologies, plans.0.as_ref(), &keys, contents, PieceWriter::new(sender));
         };
         let task = tasks::spawn("export-plans", async {
             // A panic is the writer's: the stream ends without an end, which its reader notices.
@@ -165,7 +165,7 @@ impl Archives {
         let this = self.clone();
         // It goes on when its caller has left: half an import would be worse.
         let done = spawn_blocking(move || {
-            let open: Option<Open> = match request.map(|request| this.desk.receipts().claim(&request)).transpose()? {
+            let open: Option<Open> = match request.map(|request| this.pool.receipts().claim(&request)).transpose()? {
                 None => None,
                 Some(Claim::Open(open)) => Some(open),
                 Some(Claim::Answered(answer)) => return read_answer(&answer),
@@ -180,7 +180,7 @@ impl Archives {
 
     /// Verifies, judges and stores what is in the file.
     fn store(&self, viewer: &Viewer, file: File) -> Result<ImportPlansReply, CallFailure> {
-        let records = self.desk.records();
+        let records = self.pool.records();
         let mut file = BufReader::new(file);
         let mut judged = Judged::default();
         read_archive(&mut file, clock::unix_ms(), |record| {
@@ -190,14 +190,14 @@ impl Archives {
         if let Some((record, problem)) = judged.problem {
             return Err(CallFailure::ArchiveRecord { record, problem });
         }
-        self.shelf.admit(&judged.topologies)?;
+        self.topologies.admit(&judged.topologies)?;
         self.fits(records, &judged)?;
         file.rewind().map_err(crate::store::ArchiveError::from)?;
         let (mut plans_added, mut plans_kept, mut topologies_added) = (0, 0, 0);
         let mut refused = None;
         read_archive(&mut file, clock::unix_ms(), |record| {
             match record.space {
-                Space::Topologies => match self.shelf.take_in(record.key, record.record) {
+                Space::Topologies => match self.topologies.take_in(record.key, record.record) {
                     Ok(is_new) => topologies_added += u64::from(is_new),
                     Err(error) => refused = refused.take().or(Some(error)),
                 },
@@ -321,7 +321,7 @@ fn judge_record(
 /// Writes an archive into the stream. Whoever reads it hears of a failure in the stream.
 fn write(
     records: &Records,
-    shelf: &Shelf,
+    topologies: &TopologyStore,
     plans: &dyn Store,
     keys: &[PlanKey],
     contents: ArchiveContents,
@@ -341,10 +341,10 @@ fn write(
                 found.record_bytes += summary.map_or(0, |summary| summary.size_bytes);
             }
         }
-        let mut topologies = Vec::new();
-        shelf.for_each(|shelved| topologies.push((shelved.key, shelved.size_bytes)))?;
-        for (key, size_bytes) in topologies {
-            if archive.topology(shelf.store(), &key)? {
+        let mut entries = Vec::new();
+        topologies.for_each(|entry| entries.push((entry.key, entry.size_bytes)))?;
+        for (key, size_bytes) in entries {
+            if archive.topology(topologies.store(), &key)? {
                 found.topologies += 1;
                 found.record_bytes += size_bytes;
             }

@@ -13,7 +13,7 @@ use canopy_wire::{
     OUTPUT_FORMATS, RequestError, StoredPlan, format_of_wire, format_on_the_wire, plan_header, sha256_hex,
 };
 
-use super::desk::shown;
+use super::call_pool::shown;
 use crate::failure::{CallFailure, PlanFailure};
 
 /// Most names of nodes in a sentence.

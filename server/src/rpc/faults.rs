@@ -26,8 +26,8 @@ use tonic::{Code, Request, Response, Status};
 use self::listed::list;
 use self::subject::Subject;
 use super::EventStream;
+use super::call_pool::CallPool;
 use super::deliver::STALL_MAX;
-use super::desk::Desk;
 use super::fields::unix_ms;
 use crate::clock;
 use crate::drain::DrainHandle;
@@ -55,7 +55,7 @@ const STREAM_BUFFER: usize = 8;
 /// The service.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultsService {
-    desk: Desk,
+    pool: CallPool,
     replanner: Replanner,
     drain: DrainHandle,
     limits: TopologyLimits,
@@ -85,8 +85,8 @@ impl Watches {
 }
 
 impl FaultsService {
-    pub(crate) fn new(desk: Desk, replanner: Replanner, drain: DrainHandle, limits: TopologyLimits) -> Self {
-        Self { desk, replanner, drain, limits, watches: Watches::default() }
+    pub(crate) fn new(pool: CallPool, replanner: Replanner, drain: DrainHandle, limits: TopologyLimits) -> Self {
+        Self { pool, replanner, drain, limits, watches: Watches::default() }
     }
 }
 
@@ -98,14 +98,14 @@ impl Faults for FaultsService {
     ) -> Result<Response<ReportFaultsReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let (replanner, limits, viewer) = (self.replanner.clone(), self.limits, Viewer::of(&headers));
-        let reported = self.desk.run("ReportFaults", &headers, move |_| report(&replanner, &viewer?, request, &limits));
+        let reported = self.pool.run("ReportFaults", &headers, move |_| report(&replanner, &viewer?, request, &limits));
         reported.await.map(Response::new)
     }
 
     async fn list_faults(&self, request: Request<ListFaultsRequest>) -> Result<Response<ListFaultsReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let replanner = self.replanner.clone();
-        self.desk.run("ListFaults", &headers, move |_| list(&replanner, &request)).await.map(Response::new)
+        self.pool.run("ListFaults", &headers, move |_| list(&replanner, &request)).await.map(Response::new)
     }
 
     async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Result<Response<ClearFaultsReply>, Status> {
@@ -114,7 +114,7 @@ impl Faults for FaultsService {
         let viewer = Viewer::of(&headers);
         let clear = move |_: &Records, open: Option<&Open>| clear(&replanner, &viewer?, (&wanted, open), &limits);
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once_marked("ClearFaults", call, clear, || {}).await.map(Response::new)
+        self.pool.once_marked("ClearFaults", call, clear, || {}).await.map(Response::new)
     }
 
     type WatchReplansStream = EventStream<ReplanEvent>;
@@ -223,7 +223,7 @@ fn report(
     let read: Vec<Result<Vec<(Scope, Event)>, ReportedFault>> = events.into_iter().map(entries).collect();
     let all: Vec<(Scope, Event)> = read.iter().flatten().flatten().cloned().collect();
     let named: Vec<Scope> = all.iter().map(|(scope, _)| scope.clone()).collect();
-    let mut entered = replanner.books().report(all)?.into_iter();
+    let mut entered = replanner.fault_logs().report(all)?.into_iter();
     let mut changed = Vec::new();
     let mut outcome = |read: Result<Vec<(Scope, Event)>, ReportedFault>| {
         read.map_or_else(|refused| refused, |entries| outcome_of_all(entries, &mut entered, &mut changed))
@@ -241,7 +241,7 @@ fn report(
     Ok(ReportFaultsReply {
         topology: subject.topology(),
         outcomes,
-        active: number(subject.active(replanner.books(), &named)),
+        active: number(subject.active(replanner.fault_logs(), &named)),
         leases: number(leases),
         placed_leases: number(subject.placed_leases(replanner)),
     })
@@ -384,10 +384,10 @@ fn clear(
     }
     // Done again after a crash, it must not take out what has broken since.
     let until_ms = open.map(|open| open.begin(replanner.leases().now_ms())).transpose()?.flatten();
-    let cleared = replanner.books().clear(&wanted, until_ms.unwrap_or(u64::MAX))?;
+    let cleared = replanner.fault_logs().clear(&wanted, until_ms.unwrap_or(u64::MAX))?;
     replanner.stir_changed();
     let named: Vec<Scope> = wanted.into_iter().map(|(scope, _)| scope).collect();
-    let active = subject.active(replanner.books(), &named);
+    let active = subject.active(replanner.fault_logs(), &named);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Ok(ClearFaultsReply { cleared: number(cleared), active: number(active) })
 }

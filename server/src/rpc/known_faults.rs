@@ -112,10 +112,10 @@ pub(super) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) ->
     }
     let (key, base) = replanner.bases().seen(&text_hash(source))?;
     let network = Network::new(key, base, None);
-    if network.machines().next().is_some() && replanner.books().has_hosts() {
+    if network.machines().next().is_some() && replanner.fault_logs().has_hosts() {
         return None;
     }
-    let losses = network.count(replanner.books()).losses;
+    let losses = network.count(replanner.fault_logs()).losses;
     if losses.is_empty() {
         return Some(None);
     }
@@ -131,7 +131,7 @@ fn known(
     request: &PlanRequest,
     limits: &TopologyLimits,
 ) -> Result<Option<Vec<Loss>>, CallFailure> {
-    let Some(replanner) = replanner.filter(|replanner| replanner.books().any_counts()) else { return Ok(None) };
+    let Some(replanner) = replanner.filter(|replanner| replanner.fault_logs().any_counts()) else { return Ok(None) };
     let source = match request.topology.as_ref().and_then(|topology| topology.source.as_ref()) {
         Some(Source::Punctured(punctured)) => punctured.base.as_deref(),
         _ => request.topology.as_ref(),
@@ -142,7 +142,7 @@ fn known(
         Err(failure) => return Err(failure),
     };
     let network = Network::new(key, Arc::clone(&base), canopy_wire::placed(request).map(Placed::new).as_ref());
-    let count = network.count(replanner.books());
+    let count = network.count(replanner.fault_logs());
     let seen = seen(&base, request, &count.losses);
     Ok(Some(seen).filter(|losses| !losses.is_empty()))
 }

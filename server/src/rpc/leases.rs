@@ -22,18 +22,18 @@ use tokio::runtime::Handle;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
+use super::call_pool::{CallPool, shown};
 use super::decode::{Decoded, Method, decode};
-use super::desk::{Desk, shown};
 use super::fields::{Field, Kind, Value, unix_ms};
 use super::listing::{ListRequest, Listing};
 use super::topologies::{read_base, resolve};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
-use crate::replan::{Base, Deed, Item, Lease, Network, Placed, Replanner, Standing, Valid, number_of};
+use crate::replan::{Base, Item, Lease, LeaseState, LeaseTerms, Network, Placed, Replanner, ValidPlan, number_of};
 use crate::store::Records;
 use crate::store::receipts::Open;
-use crate::store::topologies::{Shelf, id_of};
+use crate::store::topologies::{TopologyStore, id_of};
 use crate::tenant::{IsolatedTenant, Viewer};
 
 /// Most plans of one lease.
@@ -74,11 +74,11 @@ const FIELDS: &[Field<WireLease>] = &[
 /// The service.
 #[derive(Clone)]
 pub(crate) struct LeasesService {
-    desk: Desk,
+    pool: CallPool,
     replanner: Replanner,
     queue: Queue,
     planner: Arc<dyn Planner>,
-    shelf: Shelf,
+    topologies: TopologyStore,
     isolated: Arc<[IsolatedTenant]>,
     limits: TopologyLimits,
 }
@@ -91,13 +91,13 @@ impl std::fmt::Debug for LeasesService {
 
 impl LeasesService {
     pub(crate) fn new(
-        desk: Desk,
+        pool: CallPool,
         replanner: Replanner,
-        (queue, planner, shelf): (Queue, Arc<dyn Planner>, Shelf),
+        (queue, planner, topologies): (Queue, Arc<dyn Planner>, TopologyStore),
         isolated: &[IsolatedTenant],
         limits: TopologyLimits,
     ) -> Self {
-        Self { desk, replanner, queue, planner, shelf, isolated: isolated.into(), limits }
+        Self { pool, replanner, queue, planner, topologies, isolated: isolated.into(), limits }
     }
 
     /// The lease that this very request has acquired already, its answer having been lost; else a new one. Runs where it may block.
@@ -108,25 +108,30 @@ impl LeasesService {
         request: AcquireLeaseRequest,
         open: Option<&Open>,
     ) -> Result<WireLease, CallFailure> {
-        let Some(open) = open else { return self.acquire(headers, runtime, request, Deed::default()) };
+        let Some(open) = open else { return self.acquire(headers, runtime, request, LeaseTerms::default()) };
         let (key, digest) = open.marks();
         match self.replanner.leases().of_request(key) {
-            Some(lease) if lease.deed.request_digest == digest => Ok(self.describe(&lease)),
+            Some(lease) if lease.terms.request_digest == digest => Ok(self.describe(&lease)),
             Some(_) => Err(open.reused().into()),
             None => {
                 let (request_key, request_digest) = (key.as_bytes().to_vec(), digest.to_vec());
-                self.acquire(headers, runtime, request, Deed { request_key, request_digest, ..Deed::default() })
+                self.acquire(
+                    headers,
+                    runtime,
+                    request,
+                    LeaseTerms { request_key, request_digest, ..LeaseTerms::default() },
+                )
             }
         }
     }
 
-    /// Looks the plans of a lease up, and keeps it with what the deed says already.
+    /// Looks the plans of a lease up, and keeps it with what the terms says already.
     fn acquire(
         &self,
         headers: &MetadataMap,
         runtime: &Handle,
         request: AcquireLeaseRequest,
-        marked: Deed,
+        marked: LeaseTerms,
     ) -> Result<WireLease, CallFailure> {
         let viewer = Viewer::of(headers)?;
         let AcquireLeaseRequest { job, requests, ttl, priority, .. } = request;
@@ -160,7 +165,7 @@ impl LeasesService {
             // What does not change the plan is not kept.
             request.quality = None;
             (request.priority, request.detached, request.request_id) = (0, false, String::new());
-            let source = resolve(&self.shelf, request.topology.clone())?;
+            let source = resolve(&self.topologies, request.topology.clone())?;
             let asked = PlanRequest { topology: source, ..request.clone() };
             let within = |error: RequestError| {
                 let (field, error) = (format!("requests[{position}].{}", error.field()), Box::new(error));
@@ -175,10 +180,11 @@ impl LeasesService {
             valid.push(first);
         }
         let Some((key, _)) = network else { return Err(bad("requests", "give at least one".to_owned())) };
-        let standing =
-            Standing { expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms), ttl_ms, items: valid };
-        let deed = Deed { job, tenant, priority: priority.into(), base: key.as_bytes().to_vec(), items, ..marked };
-        let lease = self.replanner.leases().acquire(deed, standing)?;
+        let state =
+            LeaseState { expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms), ttl_ms, items: valid };
+        let terms =
+            LeaseTerms { job, tenant, priority: priority.into(), base: key.as_bytes().to_vec(), items, ..marked };
+        let lease = self.replanner.leases().acquire(terms, state)?;
         self.replanner.stir(key);
         Ok(self.describe(&lease))
     }
@@ -190,9 +196,9 @@ impl LeasesService {
         request: PlanRequest,
         order: &Order,
         network: &Network,
-    ) -> Result<(Item, Valid), CallFailure> {
+    ) -> Result<(Item, ValidPlan), CallFailure> {
         let prepared = self.planner.prepare(order, &Never)?;
-        let count = network.count(self.replanner.books());
+        let count = network.count(self.replanner.fault_logs());
         let found = match self.cached(runtime, order) {
             Ok(found) => Some(found),
             Err(failure) if !count.losses.is_empty() && matches!(*failure, PlanFailure::NotCached) => None,
@@ -205,7 +211,7 @@ impl LeasesService {
         let ranks = prepared.topology.rank_count();
         let valid = match network.touches(&count, &links) {
             true => self.around(runtime, order, (&count, ranks))?,
-            false if found.is_some() => Valid { plan: prepared.key.plan_id(), ..Valid::default() },
+            false if found.is_some() => ValidPlan { plan: prepared.key.plan_id(), ..ValidPlan::default() },
             false => return Err(CallFailure::Plan(PlanFailure::NotCached)),
         };
         let original = prepared.key.as_bytes().to_vec().into();
@@ -213,21 +219,21 @@ impl LeasesService {
     }
 
     fn describe(&self, lease: &Lease) -> WireLease {
-        let number = lease.deed.number;
+        let number = lease.terms.number;
         describe::lease(lease, |item| self.replanner.is_replanning(number, item))
     }
 
     /// The lease of this name, unless it is another tenant's.
     fn find(&self, viewer: &Viewer, name: &str) -> Result<Lease, CallFailure> {
         let found = number_of(name).and_then(|number| self.replanner.leases().get(number));
-        let found = found.filter(|lease| viewer.sees(&lease.deed.tenant));
+        let found = found.filter(|lease| viewer.sees(&lease.terms.tenant));
         found.ok_or_else(|| CallFailure::LeaseUnknown { name: shown(name) })
     }
 
     fn renew(&self, headers: &MetadataMap, request: &RenewLeaseRequest) -> Result<WireLease, CallFailure> {
         let lease = self.find(&Viewer::of(headers)?, &request.name)?;
         let ttl_ms = ttl_of(request.ttl)?.map(millis);
-        let renewed = self.replanner.leases().renew(lease.deed.number, ttl_ms)?;
+        let renewed = self.replanner.leases().renew(lease.terms.number, ttl_ms)?;
         let lease = renewed.ok_or_else(|| CallFailure::LeaseUnknown { name: shown(&request.name) })?;
         Ok(self.describe(&lease))
     }
@@ -243,7 +249,7 @@ impl LeasesService {
         let numbers: Vec<u64> = match (request.name.as_str(), request.job.as_str()) {
             ("", "") => return Err(bad("name", "name a lease, or the job whose leases end".to_owned())),
             (name, "") => match self.find(&viewer, name) {
-                Ok(lease) => vec![lease.deed.number],
+                Ok(lease) => vec![lease.terms.number],
                 // Released twice, or expired.
                 Err(_) if number_of(name).is_some() => Vec::new(),
                 Err(failure) => return Err(failure),
@@ -253,9 +259,9 @@ impl LeasesService {
                 let last = open.map(|open| open.begin(leases.last_number())).transpose()?.flatten();
                 let last = last.unwrap_or(u64::MAX);
                 let of_job = |lease: &Lease| {
-                    lease.deed.number <= last && lease.deed.job == job && viewer.sees(&lease.deed.tenant)
+                    lease.terms.number <= last && lease.terms.job == job && viewer.sees(&lease.terms.tenant)
                 };
-                leases.select(of_job).iter().map(|lease| lease.deed.number).collect()
+                leases.select(of_job).iter().map(|lease| lease.terms.number).collect()
             }
             _ => return Err(bad("job", "give a name or a job, not both".to_owned())),
         };
@@ -267,9 +273,9 @@ impl LeasesService {
         let viewer = Viewer::of(headers)?;
         let ListLeasesRequest { page_size, page_token, filter, order_by } = request;
         let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
-        for lease in self.replanner.leases().select(|lease| viewer.sees(&lease.deed.tenant)) {
+        for lease in self.replanner.leases().select(|lease| viewer.sees(&lease.terms.tenant)) {
             // Newest first.
-            listing.show(self.describe(&lease), (u64::MAX - lease.deed.number).to_be_bytes().to_vec());
+            listing.show(self.describe(&lease), (u64::MAX - lease.terms.number).to_be_bytes().to_vec());
         }
         let page = listing.finish();
         Ok(ListLeasesReply { leases: page.items, next_page_token: page.next_page_token, total_size: page.total })
@@ -283,13 +289,13 @@ impl Leases for LeasesService {
         let (service, of, wanted, runtime) = (self.clone(), headers.clone(), request.clone(), Handle::current());
         let acquire = move |_: &Records, open: Option<&Open>| service.acquire_once(&of, &runtime, wanted, open);
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once_marked("AcquireLease", call, acquire, || {}).await.map(Response::new)
+        self.pool.once_marked("AcquireLease", call, acquire, || {}).await.map(Response::new)
     }
 
     async fn renew_lease(&self, request: Request<RenewLeaseRequest>) -> Result<Response<WireLease>, Status> {
         let (headers, _, request) = request.into_parts();
         let (service, of) = (self.clone(), headers.clone());
-        self.desk.run("RenewLease", &headers, move |_| service.renew(&of, &request)).await.map(Response::new)
+        self.pool.run("RenewLease", &headers, move |_| service.renew(&of, &request)).await.map(Response::new)
     }
 
     async fn release_lease(
@@ -300,13 +306,13 @@ impl Leases for LeasesService {
         let (service, of, wanted) = (self.clone(), headers.clone(), request.clone());
         let release = move |_: &Records, open: Option<&Open>| service.release(&of, &wanted, open);
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once_marked("ReleaseLease", call, release, || {}).await.map(Response::new)
+        self.pool.once_marked("ReleaseLease", call, release, || {}).await.map(Response::new)
     }
 
     async fn get_lease(&self, request: Request<GetLeaseRequest>) -> Result<Response<WireLease>, Status> {
         let (headers, _, GetLeaseRequest { name }) = request.into_parts();
         let (service, of) = (self.clone(), headers.clone());
-        let got = self.desk.run("GetLease", &headers, move |_| {
+        let got = self.pool.run("GetLease", &headers, move |_| {
             service.find(&Viewer::of(&of)?, &name).map(|lease| service.describe(&lease))
         });
         got.await.map(Response::new)
@@ -315,7 +321,7 @@ impl Leases for LeasesService {
     async fn list_leases(&self, request: Request<ListLeasesRequest>) -> Result<Response<ListLeasesReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let (service, of) = (self.clone(), headers.clone());
-        self.desk.run("ListLeases", &headers, move |_| service.list(&of, &request)).await.map(Response::new)
+        self.pool.run("ListLeases", &headers, move |_| service.list(&of, &request)).await.map(Response::new)
     }
 }
 

@@ -11,8 +11,8 @@ use tokio::time;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
+use super::call_pool::{CallPool, log, shown};
 use super::describe;
-use super::desk::{Desk, log, shown};
 use super::fields::{COLLECTIVES, Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
 use crate::clock;
@@ -53,13 +53,13 @@ const FIELDS: &[Field<Operation>] = &[
 #[derive(Clone, Debug)]
 pub(crate) struct OperationsService {
     queue: Queue,
-    desk: Desk,
+    pool: CallPool,
     deadlines: DeadlinePolicy,
 }
 
 impl OperationsService {
-    pub(crate) const fn new(queue: Queue, desk: Desk, deadlines: DeadlinePolicy) -> Self {
-        Self { queue, desk, deadlines }
+    pub(crate) const fn new(queue: Queue, pool: CallPool, deadlines: DeadlinePolicy) -> Self {
+        Self { queue, pool, deadlines }
     }
 
     /// The operation of this name, unless it is another tenant's.
@@ -157,6 +157,6 @@ impl Operations for OperationsService {
             Ok(describe::operation(&cancelled))
         };
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once("CancelOperation", call, cancel, || {}).await.map(Response::new)
+        self.pool.once("CancelOperation", call, cancel, || {}).await.map(Response::new)
     }
 }

@@ -14,13 +14,13 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::EventStream;
 use super::archives::Archives;
-use super::desk::{Desk, key_of, shown};
+use super::call_pool::{CallPool, key_of, shown};
 use super::listing::{ListRequest, Listing};
 use super::plan_summaries::{FIELDS, for_each_seen, on_the_wire};
 use crate::failure::CallFailure;
 use crate::jobs::planner::Planner;
 use crate::jobs::refusals::Refusals;
-use crate::jobs::workers::Workshop;
+use crate::jobs::workers::Jobs;
 use crate::store::{Eviction, PlanSummary, Records};
 use crate::tenant::Viewer;
 
@@ -30,16 +30,16 @@ const NAMES_MAX: usize = 1000;
 /// The service.
 #[derive(Clone)]
 pub(crate) struct PlanAdminService {
-    desk: Desk,
+    pool: CallPool,
     archives: Archives,
     refusals: Refusals,
     planner: Arc<dyn Planner>,
 }
 
 impl PlanAdminService {
-    pub(crate) fn new(desk: Desk, archives: Archives, workshop: &Workshop) -> Self {
-        let (refusals, planner) = (workshop.refusals.clone(), Arc::clone(&workshop.planner));
-        Self { desk, archives, refusals, planner }
+    pub(crate) fn new(pool: CallPool, archives: Archives, jobs: &Jobs) -> Self {
+        let (refusals, planner) = (jobs.refusals.clone(), Arc::clone(&jobs.planner));
+        Self { pool, archives, refusals, planner }
     }
 }
 
@@ -48,7 +48,7 @@ impl PlanAdmin for PlanAdminService {
     async fn list_plans(&self, request: Request<ListPlansRequest>) -> Result<Response<ListPlansReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let viewer = Viewer::of(&headers);
-        let listed = self.desk.run("ListPlans", &headers, move |records| list(records, &viewer?, &request));
+        let listed = self.pool.run("ListPlans", &headers, move |records| list(records, &viewer?, &request));
         listed.await.map(Response::new)
     }
 
@@ -58,7 +58,7 @@ impl PlanAdmin for PlanAdminService {
     ) -> Result<Response<v1::PlanSummary>, Status> {
         let (headers, _, GetPlanSummaryRequest { name }) = request.into_parts();
         let viewer = Viewer::of(&headers);
-        let found = self.desk.run("GetPlanSummary", &headers, move |records| {
+        let found = self.pool.run("GetPlanSummary", &headers, move |records| {
             let summary = records.summary(&key_of(records, &viewer?, &name)?)?;
             on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
         });
@@ -74,7 +74,7 @@ impl PlanAdmin for PlanAdminService {
             let summary = records.pin(&key_of(records, &viewer?, &name)?)?;
             on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
         };
-        self.desk.once("PinPlan", call, pin, || {}).await.map(Response::new)
+        self.pool.once("PinPlan", call, pin, || {}).await.map(Response::new)
     }
 
     async fn unpin_plan(&self, request: Request<UnpinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
@@ -86,7 +86,7 @@ impl PlanAdmin for PlanAdminService {
             let summary = records.unpin(&key_of(records, &viewer?, &name)?)?;
             on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
         };
-        self.desk.once("UnpinPlan", call, unpin, || {}).await.map(Response::new)
+        self.pool.once("UnpinPlan", call, unpin, || {}).await.map(Response::new)
     }
 
     async fn evict_plans(&self, request: Request<EvictPlansRequest>) -> Result<Response<EvictPlansReply>, Status> {
@@ -95,7 +95,7 @@ impl PlanAdmin for PlanAdminService {
         let call = (&headers, &*request.request_id, &request);
         let (viewer, planner) = (Viewer::of(&headers), Arc::clone(&self.planner));
         let evict = move |records: &Records| evict(records, planner.as_ref(), &viewer?, &asked);
-        self.desk.once("EvictPlans", call, evict, || {}).await.map(Response::new)
+        self.pool.once("EvictPlans", call, evict, || {}).await.map(Response::new)
     }
 
     type ExportPlansStream = EventStream<ExportPlansEvent>;
@@ -122,7 +122,7 @@ impl PlanAdmin for PlanAdminService {
         let call = (&headers, &*request.request_id, &request);
         let refusals = self.refusals.clone();
         let forget = move |_: &Records| Ok(ForgetRefusalsReply { forgotten: refusals.clear() as u64 });
-        self.desk.once("ForgetRefusals", call, forget, || {}).await.map(Response::new)
+        self.pool.once("ForgetRefusals", call, forget, || {}).await.map(Response::new)
     }
 }
 

@@ -24,9 +24,9 @@ use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
 use super::cached::ChosenFile;
+use super::call_pool::{self, CallPool};
 use super::decode::{Decoded, Method, decode};
 use super::deliver::{Answer, Call, CallTerms, INLINE_BYTES_MAX, STALL_MAX, Sink, pieces};
-use super::desk::{self, Desk};
 use super::events::EventStream;
 use super::known_faults::AppliedFaults;
 use super::parts::{self, Parts};
@@ -38,12 +38,12 @@ use crate::failure::CallFailure;
 use crate::jobs::answers::{Answers, Found};
 use crate::jobs::job::{Goal, Terms};
 use crate::jobs::stand_in::StandIn;
-use crate::jobs::workers::Workshop;
+use crate::jobs::workers::Jobs;
 use crate::replan::Replanner;
 use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::status::{call_status, to_status};
 use crate::store::receipts::{Claim, Open, Repeatable};
-use crate::store::topologies::Shelf;
+use crate::store::topologies::TopologyStore;
 use crate::tasks;
 use crate::tenant::{IsolatedTenant, Viewer};
 
@@ -56,11 +56,11 @@ pub(super) const STREAM_BUFFER: usize = 2;
 /// The service.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannerService {
-    workshop: Arc<Workshop>,
-    desk: Desk,
+    jobs: Arc<Jobs>,
+    pool: CallPool,
     /// Where bundles are computed.
-    bundles: Desk,
-    shelf: Shelf,
+    bundles: CallPool,
+    topologies: TopologyStore,
     answers: Answers,
     deadlines: DeadlinePolicy,
     /// What a topology may be like.
@@ -75,19 +75,19 @@ pub(crate) struct PlannerService {
 
 impl PlannerService {
     pub(crate) fn new(
-        workshop: Arc<Workshop>,
-        desk: Desk,
-        shelf: Shelf,
+        jobs: Arc<Jobs>,
+        pool: CallPool,
+        topologies: TopologyStore,
         answers: Answers,
         deadlines: DeadlinePolicy,
     ) -> Self {
-        let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, desk.apart(BUNDLES_AT_ONCE));
+        let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, pool.apart(BUNDLES_AT_ONCE));
         let progress_interval = Duration::from_millis(100);
         Self {
-            workshop,
-            desk,
+            jobs,
+            pool,
             bundles,
-            shelf,
+            topologies,
             answers,
             deadlines,
             limits,
@@ -116,7 +116,7 @@ impl PlannerService {
     /// says all it means, whatever becomes of the topology and the faults. Where no fault is known and no id is named, it is left as it is.
     async fn resolve(&self, mut request: Request<PlanRequest>, method: Method) -> Result<Request<PlanRequest>, Status> {
         let source = request.get_ref().topology.as_ref().and_then(|topology| topology.source.as_ref());
-        match self.replanner.as_ref().filter(|replanner| replanner.books().any_counts()) {
+        match self.replanner.as_ref().filter(|replanner| replanner.fault_logs().any_counts()) {
             None if !matches!(source, Some(Source::Id(_) | Source::Punctured(_))) => return Ok(request),
             None => {}
             Some(replanner) => {
@@ -130,14 +130,14 @@ impl PlannerService {
         }
         let arrived = clock::now();
         let (headers, mut extensions, mut request) = request.into_parts();
-        let (shelf, replanner, limits) = (self.shelf.clone(), self.replanner.clone(), self.limits);
-        let resolved = self.desk.work(&headers, move |_| {
+        let (topologies, replanner, limits) = (self.topologies.clone(), self.replanner.clone(), self.limits);
+        let resolved = self.pool.work(&headers, move |_| {
             let applied = known_faults::apply(replanner.as_ref(), &mut request, &limits)?;
-            request.topology = resolve(&shelf, request.topology.take())?;
+            request.topology = resolve(&topologies, request.topology.take())?;
             Ok((request, applied))
         });
         let (request, applied) = resolved.await.map_err(|failure| {
-            desk::log(method.name(), arrived, Some(&failure));
+            call_pool::log(method.name(), arrived, Some(&failure));
             call_status(&failure)
         })?;
         if let Some(applied) = applied {
@@ -152,17 +152,17 @@ impl PlannerService {
             let (method, request) = (viewer.method(Method::Prefetch.name()), request.get_ref());
             Ok(Repeatable::new(&method, &request.request_id, request)?)
         });
-        let receipts = self.desk.receipts().clone();
+        let receipts = self.pool.receipts().clone();
         let arrived = clock::now();
-        let claimed = self.desk.work(request.metadata(), move |_| match wanted? {
+        let claimed = self.pool.work(request.metadata(), move |_| match wanted? {
             None => Ok(Err(None)),
             Some(wanted) => match receipts.claim(&wanted)? {
-                Claim::Answered(answer) => desk::read_answer(&answer).map(Ok),
+                Claim::Answered(answer) => call_pool::read_answer(&answer).map(Ok),
                 Claim::Open(open) => Ok(Err(Some(open))),
             },
         });
         claimed.await.map_err(|failure| {
-            desk::log(Method::Prefetch.name(), arrived, Some(&failure));
+            call_pool::log(Method::Prefetch.name(), arrived, Some(&failure));
             call_status(&failure)
         })
     }
@@ -195,8 +195,8 @@ impl PlannerService {
     /// Puts a request in line.
     fn submit(&self, mut call: CallTerms, order: Order, terms: Terms, goal: Goal) -> Result<Call, Status> {
         let wanted = (call.quality.on_miss, terms.priority, call.deadline.work);
-        let stand_in = StandIn::submit(&self.workshop.queue, &order, wanted);
-        match self.workshop.queue.submit(call.key, order, goal, terms) {
+        let stand_in = StandIn::submit(&self.jobs.queue, &order, wanted);
+        match self.jobs.queue.submit(call.key, order, goal, terms) {
             Ok(subscription) => Ok(Call { terms: call, answers: self.answers.clone(), subscription, stand_in }),
             Err(failure) => {
                 let status = to_status(&failure);
@@ -218,8 +218,8 @@ impl PlannerService {
             // It ends at once, with a plan that is stored.
             return Ok(());
         }
-        let (queue, job) = (self.workshop.queue.clone(), Arc::clone(call.subscription.job()));
-        let written = self.desk.work(headers, move |_| Ok(queue.write_down(&job)?));
+        let (queue, job) = (self.jobs.queue.clone(), Arc::clone(call.subscription.job()));
+        let written = self.pool.work(headers, move |_| Ok(queue.write_down(&job)?));
         written.await.map_err(|failure| call_status(&failure))
     }
 
@@ -238,7 +238,7 @@ impl PlannerService {
             return self.submit(call, order, terms, method.goal())?.reply().await;
         };
         if write_back {
-            self.desk.write_back().await;
+            self.pool.write_back().await;
         }
         call.reply_at_once(delivery)
     }
@@ -285,7 +285,7 @@ impl Planner for PlannerService {
         let request = self.resolve(request, Method::Prefetch).await?;
         let operation = self.leave(request).await?;
         let answer = operation.encode_to_vec();
-        let kept = self.desk.work(&headers, move |_| {
+        let kept = self.pool.work(&headers, move |_| {
             if let Some(open) = open {
                 open.keep(answer);
             }
@@ -299,10 +299,10 @@ impl Planner for PlannerService {
     async fn get_plan(&self, request: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
         let (headers, _, GetPlanRequest { name, placement }) = request.into_parts();
         let viewer = Viewer::of(&headers);
-        let found = self.desk.run("GetPlan", &headers, move |records| {
-            let plan = desk::plan_of(records, &viewer?, &name, false)?;
+        let found = self.pool.run("GetPlan", &headers, move |records| {
+            let plan = call_pool::plan_of(records, &viewer?, &name, false)?;
             rank_map::require(&plan.plan, placement)?;
-            let successor = Plan { superseded_by: desk::successor(records, &plan)?, ..Plan::default() };
+            let successor = Plan { superseded_by: call_pool::successor(records, &plan)?, ..Plan::default() };
             Ok(Parts::plan(plan.header_sent(), &successor))
         });
         found.await.map(|found| one(Plan::default(), found))
@@ -311,11 +311,11 @@ impl Planner for PlannerService {
     async fn explain_plan(&self, request: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
         let (headers, _, ExplainPlanRequest { name, placement }) = request.into_parts();
         let viewer = Viewer::of(&headers);
-        let explained = self.desk.run("ExplainPlan", &headers, move |records| {
-            let plan = desk::plan_of(records, &viewer?, &name, false)?;
+        let explained = self.pool.run("ExplainPlan", &headers, move |records| {
+            let plan = call_pool::plan_of(records, &viewer?, &name, false)?;
             rank_map::require(&plan.plan, placement)?;
             let mut explained = cached::explain(&plan)?;
-            explained.plan.get_or_insert_default().superseded_by = desk::successor(records, &plan)?;
+            explained.plan.get_or_insert_default().superseded_by = call_pool::successor(records, &plan)?;
             Ok(explained)
         });
         explained.await.map(Response::new)
@@ -341,11 +341,11 @@ impl Planner for PlannerService {
     ) -> Result<Response<Self::FetchArtifactStream>, Status> {
         let (headers, _, request) = request.into_parts();
         let viewer = Viewer::of(&headers);
-        let chosen = self.desk.run("FetchArtifact", &headers, move |records| {
+        let chosen = self.pool.run("FetchArtifact", &headers, move |records| {
             // A transfer that goes on is not another use.
-            let plan = desk::plan_of(records, &viewer?, &request.plan, request.offset == 0)?;
+            let plan = call_pool::plan_of(records, &viewer?, &request.plan, request.offset == 0)?;
             rank_map::require(&plan.plan, request.placement.clone())?;
-            Ok((cached::choose(&plan, &request)?, desk::successor(records, &plan)?))
+            Ok((cached::choose(&plan, &request)?, call_pool::successor(records, &plan)?))
         });
         let (chosen, superseded_by) = chosen.await?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);

@@ -14,7 +14,7 @@ use tonic::server::NamedService as _;
 use tonic::service::Routes;
 
 use super::archives::{Archives, PlanSpace};
-use super::desk::Desk;
+use super::call_pool::CallPool;
 use super::faults::FaultsService;
 use super::gate::Gate;
 use super::leases::LeasesService;
@@ -29,14 +29,14 @@ use super::topologies::TopologiesService;
 use crate::around::around;
 use crate::drain::DrainHandle;
 use crate::jobs::answers::Answers;
-use crate::jobs::workers::Workshop;
+use crate::jobs::workers::Jobs;
 use crate::ops::config::Options;
 use crate::replan::Replanner;
 use crate::rpc::answered::Answered;
 use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::finds::Finds;
 use crate::store::receipts::Receipts;
-use crate::store::topologies::Shelf;
+use crate::store::topologies::TopologyStore;
 
 /// Longest message to an operators' service.
 const OPERATORS_BYTES_MAX: usize = 1 << 20;
@@ -68,11 +68,11 @@ const MESSAGE_SLACK_BYTES: usize = 1 << 20;
 /// What the services share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) jobs: Arc<Jobs>,
     pub(crate) drain: DrainHandle,
     /// Plans as they are kept.
     pub(crate) plans: PlanSpace,
-    pub(crate) shelf: Shelf,
+    pub(crate) topologies: TopologyStore,
     pub(crate) finds: Finds,
     pub(crate) receipts: Receipts,
     pub(crate) replanner: Replanner,
@@ -95,38 +95,39 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, tonic_
     };
     let deadlines = deadlines(options);
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
-    let desk = Desk::new(shared.workshop.records.clone(), shared.receipts.clone(), deadlines);
-    let answers = Answers::new(shared.workshop.records.clone());
-    let (workshop, shelf) = (Arc::clone(&shared.workshop), shared.shelf.clone());
-    let planner = PlannerService::new(workshop, desk.clone(), shelf, answers, deadlines)
+    let pool = CallPool::new(shared.jobs.records.clone(), shared.receipts.clone(), deadlines);
+    let answers = Answers::new(shared.jobs.records.clone());
+    let (jobs, topologies) = (Arc::clone(&shared.jobs), shared.topologies.clone());
+    let planner = PlannerService::new(jobs, pool.clone(), topologies, answers, deadlines)
         .reporting(shared.replanner.clone())
         .reading(options.limits)
         .isolating(&options.isolated_tenants);
     let planner = PlannerServer::new(planner).max_decoding_message_size(message_bytes_max);
     let planner = around(Answered(oversize(message_bytes_max)), around(Answered(in_parts), planner));
     let planner = around(Gate(shared.drain.clone()), planner);
-    Ok(operators(Routes::new(planner), options, shared, desk, message_bytes_max)
+    Ok(operators(Routes::new(planner), options, shared, pool, message_bytes_max)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?))
 }
 
 /// Adds the operators' services.
-fn operators(routes: Routes, options: &Options, shared: Shared, desk: Desk, message_bytes_max: usize) -> Routes {
-    let Shared { workshop, drain, plans, shelf, finds, replanner, .. } = shared;
+fn operators(routes: Routes, options: &Options, shared: Shared, pool: CallPool, message_bytes_max: usize) -> Routes {
+    let Shared { jobs, drain, plans, topologies, finds, replanner, .. } = shared;
     let deadlines = deadlines(options);
-    let urgent = desk.apart(URGENT_AT_ONCE);
-    let operations = OperationsService::new(workshop.queue.clone(), urgent.clone(), deadlines);
-    let topologies = TopologiesService::new(desk.apart(TOPOLOGIES_AT_ONCE), shelf.clone(), finds, options.limits);
-    let faults = FaultsService::new(desk.apart(FAULTS_AT_ONCE), replanner.clone(), drain.clone(), options.limits);
-    let parts = (workshop.queue.clone(), Arc::clone(&workshop.planner), shelf.clone());
+    let urgent = pool.apart(URGENT_AT_ONCE);
+    let operations = OperationsService::new(jobs.queue.clone(), urgent.clone(), deadlines);
+    let faults = FaultsService::new(pool.apart(FAULTS_AT_ONCE), replanner.clone(), drain.clone(), options.limits);
+    let parts = (jobs.queue.clone(), Arc::clone(&jobs.planner), topologies.clone());
     let leases =
-        LeasesService::new(desk.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);
+        LeasesService::new(pool.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);
+    let topologies_pool = pool.apart(TOPOLOGIES_AT_ONCE);
     let plans = PlanAdminService::new(
-        desk.clone(),
-        Archives::new(desk, shelf.clone(), plans, (&workshop.planner, options)),
-        &workshop,
+        pool.clone(),
+        Archives::new(pool, topologies.clone(), plans, (&jobs.planner, options)),
+        &jobs,
     );
-    let server = ServerAdminService::new(workshop, urgent, shelf, drain.clone(), options);
+    let server = ServerAdminService::new(jobs, urgent, topologies.clone(), drain.clone(), options);
+    let topologies = TopologiesService::new(topologies_pool, topologies, finds, options.limits);
     let limit = Answered(oversize(OPERATORS_BYTES_MAX));
     let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let plans = PlanAdminServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);

@@ -14,26 +14,26 @@ use canopy_proto::v1::{
 use canopy_wire::format_on_the_wire;
 use tonic::{Request, Response, Status};
 
+use super::call_pool::{CallPool, log};
 use super::describe;
-use super::desk::{Desk, log};
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::CallFailure;
 use crate::jobs::job::Job;
-use crate::jobs::workers::Workshop;
+use crate::jobs::workers::Jobs;
 use crate::ops::config::Options;
 use crate::peer::{Host, Peer};
 use crate::rpc::status::{call_status, to_status};
 use crate::store::Records;
-use crate::store::topologies::Shelf;
+use crate::store::topologies::TopologyStore;
 use crate::tenant::Viewer;
 
 /// The service.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerAdminService {
-    workshop: Arc<Workshop>,
-    desk: Desk,
-    shelf: Shelf,
+    jobs: Arc<Jobs>,
+    pool: CallPool,
+    topologies: TopologyStore,
     drain: DrainHandle,
     limits: ServerLimits,
     started: Instant,
@@ -42,9 +42,9 @@ pub(crate) struct ServerAdminService {
 
 impl ServerAdminService {
     pub(crate) fn new(
-        workshop: Arc<Workshop>,
-        desk: Desk,
-        shelf: Shelf,
+        jobs: Arc<Jobs>,
+        pool: CallPool,
+        topologies: TopologyStore,
         drain: DrainHandle,
         options: &Options,
     ) -> Self {
@@ -59,7 +59,7 @@ impl ServerAdminService {
             max_deadline: on_the_wire(options.max_deadline),
         };
         let loopback_drain = options.loopback_drain;
-        Self { workshop, desk, shelf, drain, limits, started: clock::now(), loopback_drain }
+        Self { jobs, pool, topologies, drain, limits, started: clock::now(), loopback_drain }
     }
 
     /// Whether whoever calls from there may end the server. Without identities, only the file system tells operators
@@ -73,18 +73,18 @@ impl ServerAdminService {
 impl ServerAdmin for ServerAdminService {
     async fn get_status(&self, request: Request<GetStatusRequest>) -> Result<Response<ServerStatus>, Status> {
         let (headers, ..) = request.into_parts();
-        let (shelf, planner) = (self.shelf.clone(), Arc::clone(&self.workshop.planner));
-        let usage = self.desk.run("GetStatus", &headers, move |records| {
-            Ok((records.usage()?, records.corruption_count(), shelf.usage()?, planner.kept()?))
+        let (topologies, planner) = (self.topologies.clone(), Arc::clone(&self.jobs.planner));
+        let usage = self.pool.run("GetStatus", &headers, move |records| {
+            Ok((records.usage()?, records.corruption_count(), topologies.usage()?, planner.kept()?))
         });
         let (usage, corruptions, kept, (schedules, schedule_bytes)) = usage.await?;
         let (topologies, topology_bytes) = (kept.count, kept.bytes);
-        let (queue, refusals) = (self.workshop.queue.counts(), self.workshop.refusals.counts());
+        let (queue, refusals) = (self.jobs.queue.counts(), self.jobs.refusals.counts());
         let counts = ServerCounts {
             plans: usage.records as u64,
             pinned_plans: usage.pinned as u64,
             plan_bytes: usage.bytes,
-            syntheses: self.workshop.synthesis_count.load(Ordering::Relaxed),
+            syntheses: self.jobs.synthesis_count.load(Ordering::Relaxed),
             corruptions,
             waiting: queue.waiting as u64,
             running: queue.running as u64,
@@ -110,7 +110,7 @@ impl ServerAdmin for ServerAdminService {
         let arrived = clock::now();
         let viewer = Viewer::of(request.metadata()).map_err(|failure| to_status(&failure))?;
         let is_seen = |job: &Arc<Job>| viewer.sees(job.order.tenant.as_ref().map_or("", TenantName::as_str));
-        let counts = self.workshop.queue.counts();
+        let counts = self.jobs.queue.counts();
         let status = QueueStatus {
             waiting: counts.waiting as u64,
             length_max: counts.limits.length_max as u64,
@@ -147,9 +147,9 @@ impl ServerAdmin for ServerAdminService {
             log("Drain", arrived, Some(&failure));
             return Err(call_status(&failure));
         }
-        let (workshop, drain) = (Arc::clone(&self.workshop), self.drain.clone());
+        let (jobs, drain) = (Arc::clone(&self.jobs), self.drain.clone());
         let count = move |_: &Records| {
-            let counts = workshop.queue.counts();
+            let counts = jobs.queue.counts();
             Ok(DrainReply { unfinished: (counts.waiting + counts.running) as u64 })
         };
         let call = (&headers, &*request.request_id, &request);
@@ -157,7 +157,7 @@ impl ServerAdmin for ServerAdminService {
         let begin = move || {
             drain.start();
         };
-        self.desk.once("Drain", call, count, begin).await.map(Response::new)
+        self.pool.once("Drain", call, count, begin).await.map(Response::new)
     }
 }
 

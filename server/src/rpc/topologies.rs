@@ -24,7 +24,7 @@ use canopy_wire::{RequestError, Sourced, sha256_hex, sourced, timestamp, topolog
 use prost::Message as _;
 use tonic::{Request, Response, Status};
 
-use super::desk::{Desk, shown};
+use super::call_pool::{CallPool, shown};
 use super::fields::{Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
 use crate::failure::{CallFailure, PlanFailure};
@@ -33,12 +33,12 @@ use crate::replan::{Base, Bases};
 use crate::rpc::finds::Finds;
 use crate::rpc::status::to_topology_problem;
 use crate::store::Records;
-use crate::store::topologies::{Kept, Shelf, Shelved, TopologyFacts, id_of};
+use crate::store::topologies::{Kept, TopologyEntry, TopologyFacts, TopologyStore, id_of};
 
 /// Most bytes of a document in one answer.
 const PART_BYTES_MAX: usize = 2 << 20;
 /// What topologies are listed by.
-const FIELDS: &[Field<Shelved>] = &[
+const FIELDS: &[Field<TopologyEntry>] = &[
     Field { name: "id", kind: Kind::Text, get: |kept| Value::Text(kept.id()) },
     Field { name: "name", kind: Kind::Text, get: |kept| Value::Text(kept.name.clone()) },
     Field { name: "hash", kind: Kind::Text, get: |kept| Value::Text(kept.summary.hash.clone()) },
@@ -52,15 +52,15 @@ const FIELDS: &[Field<Shelved>] = &[
 /// The service.
 #[derive(Clone, Debug)]
 pub(crate) struct TopologiesService {
-    desk: Desk,
-    shelf: Shelf,
+    pool: CallPool,
+    topologies: TopologyStore,
     finds: Finds,
     limits: TopologyLimits,
 }
 
 impl TopologiesService {
-    pub(crate) const fn new(desk: Desk, shelf: Shelf, finds: Finds, limits: TopologyLimits) -> Self {
-        Self { desk, shelf, finds, limits }
+    pub(crate) const fn new(pool: CallPool, topologies: TopologyStore, finds: Finds, limits: TopologyLimits) -> Self {
+        Self { pool, topologies, finds, limits }
     }
 }
 
@@ -86,22 +86,22 @@ impl Drop for Presence {
 impl Topologies for TopologiesService {
     async fn put_topology(&self, request: Request<PutTopologyRequest>) -> Result<Response<PutTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (shelf, limits, source) = (self.shelf.clone(), self.limits, request.topology.clone());
+        let (topologies, limits, source) = (self.topologies.clone(), self.limits, request.topology.clone());
         let caller = Presence::default();
         let gone = caller.ended();
         let put = move |_: &Records| {
-            let (topology, warnings) = read(&shelf, source, &limits, &gone)?;
-            let (shelved, created) = shelf.put(&topology)?;
-            Ok(PutTopologyReply { topology: Some(on_the_wire(shelved)), created, warnings })
+            let (topology, warnings) = read(&topologies, source, &limits, &gone)?;
+            let (entry, created) = topologies.put(&topology)?;
+            Ok(PutTopologyReply { topology: Some(on_the_wire(entry)), created, warnings })
         };
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once("PutTopology", call, put, || {}).await.map(Response::new)
+        self.pool.once("PutTopology", call, put, || {}).await.map(Response::new)
     }
 
     async fn get_topology(&self, request: Request<GetTopologyRequest>) -> Result<Response<GetTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (shelf, limits) = (self.shelf.clone(), self.limits);
-        let got = self.desk.run("GetTopology", &headers, move |_| get(&shelf, &request, &limits));
+        let (topologies, limits) = (self.topologies.clone(), self.limits);
+        let got = self.pool.run("GetTopology", &headers, move |_| get(&topologies, &request, &limits));
         got.await.map(Response::new)
     }
 
@@ -110,8 +110,8 @@ impl Topologies for TopologiesService {
         request: Request<ListTopologiesRequest>,
     ) -> Result<Response<ListTopologiesReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let shelf = self.shelf.clone();
-        let listed = self.desk.run("ListTopologies", &headers, move |_| list(&shelf, &request));
+        let topologies = self.topologies.clone();
+        let listed = self.pool.run("ListTopologies", &headers, move |_| list(&topologies, &request));
         listed.await.map(Response::new)
     }
 
@@ -120,11 +120,11 @@ impl Topologies for TopologiesService {
         request: Request<CheckTopologyRequest>,
     ) -> Result<Response<CheckTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (shelf, limits) = (self.shelf.clone(), self.limits);
+        let (topologies, limits) = (self.topologies.clone(), self.limits);
         let caller = Presence::default();
         let gone = caller.ended();
         let checked =
-            self.desk.run("CheckTopology", &headers, move |_| check(&shelf, request.topology, &limits, &gone));
+            self.pool.run("CheckTopology", &headers, move |_| check(&topologies, request.topology, &limits, &gone));
         checked.await.map(Response::new)
     }
 
@@ -133,13 +133,13 @@ impl Topologies for TopologiesService {
         request: Request<DeleteTopologyRequest>,
     ) -> Result<Response<DeleteTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (shelf, name) = (self.shelf.clone(), request.name.clone());
+        let (topologies, name) = (self.topologies.clone(), request.name.clone());
         let delete = move |_: &Records| {
-            let freed_bytes = shelf.remove(&name)?.ok_or_else(|| unknown(&name))?;
+            let freed_bytes = topologies.remove(&name)?.ok_or_else(|| unknown(&name))?;
             Ok(DeleteTopologyReply { freed_bytes })
         };
         let call = (&headers, &*request.request_id, &request);
-        self.desk.once("DeleteTopology", call, delete, || {}).await.map(Response::new)
+        self.pool.once("DeleteTopology", call, delete, || {}).await.map(Response::new)
     }
 
     async fn find(&self, request: Request<FindRequest>) -> Result<Response<FindReply>, Status> {
@@ -148,32 +148,38 @@ impl Topologies for TopologiesService {
         let query = Query { nodes, degree, links };
         let (finds, caller) = (self.finds.clone(), Presence::default());
         let gone = caller.ended();
-        let found = self.desk.run("Find", &headers, move |_| Ok(finds.find(query, &gone)?));
+        let found = self.pool.run("Find", &headers, move |_| Ok(finds.find(query, &gone)?));
         found.await.map(Response::new)
     }
 }
 
 /// The same source with the text of the topology in place of its id, also where it is a base; any other source as it is.
-pub(crate) fn resolve(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
+pub(crate) fn resolve(
+    topologies: &TopologyStore,
+    source: Option<TopologySource>,
+) -> Result<Option<TopologySource>, CallFailure> {
     let id = match source {
         Some(TopologySource { source: Some(Source::Id(id)) }) => id,
         Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => {
             let Punctured { base, faults, include_reported } = *punctured;
-            let base = resolve_sound(shelf, base.map(|base| *base))?.map(Box::new);
+            let base = resolve_sound(topologies, base.map(|base| *base))?.map(Box::new);
             let punctured = Box::new(Punctured { base, faults, include_reported });
             return Ok(Some(TopologySource { source: Some(Source::Punctured(punctured)) }));
         }
         source => return Ok(source),
     };
-    let Kept { document, .. } = shelf.get(&id)?.ok_or_else(|| unknown(&id))?;
+    let Kept { document, .. } = topologies.get(&id)?.ok_or_else(|| unknown(&id))?;
     let document = v1::TopologyDocument { format: DocumentFormat::Json.into(), content: document };
     Ok(Some(TopologySource { source: Some(Source::Document(document)) }))
 }
 
 /// The same for a source that names a sound network; how deep they are nested does not matter, as none but the first is read.
-fn resolve_sound(shelf: &Shelf, source: Option<TopologySource>) -> Result<Option<TopologySource>, CallFailure> {
+fn resolve_sound(
+    topologies: &TopologyStore,
+    source: Option<TopologySource>,
+) -> Result<Option<TopologySource>, CallFailure> {
     match source {
-        Some(TopologySource { source: Some(Source::Id(_)) }) => resolve(shelf, source),
+        Some(TopologySource { source: Some(Source::Id(_)) }) => resolve(topologies, source),
         source => Ok(source),
     }
 }
@@ -237,12 +243,12 @@ pub(super) fn text_hash(source: &TopologySource) -> [u8; 32] {
 
 /// Reads a topology, wherever it comes from.
 pub(super) fn read(
-    shelf: &Shelf,
+    topologies: &TopologyStore,
     source: Option<TopologySource>,
     limits: &TopologyLimits,
     gone: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Topology, Vec<v1::Warning>), CallFailure> {
-    let input = topology_input(resolve(shelf, source)?).map_err(PlanFailure::Request)?;
+    let input = topology_input(resolve(topologies, source)?).map_err(PlanFailure::Request)?;
     let (topology, warnings) = read_deeply(&input, limits, gone)?;
     Ok((topology, wire::warnings(&warnings)))
 }
@@ -260,15 +266,19 @@ pub(super) fn read_punctured(
     Ok((topology, faults))
 }
 
-fn get(shelf: &Shelf, request: &GetTopologyRequest, limits: &TopologyLimits) -> Result<GetTopologyReply, CallFailure> {
-    let Kept { shelved, document } = shelf.get(&request.name)?.ok_or_else(|| unknown(&request.name))?;
+fn get(
+    topologies: &TopologyStore,
+    request: &GetTopologyRequest,
+    limits: &TopologyLimits,
+) -> Result<GetTopologyReply, CallFailure> {
+    let Kept { entry, document } = topologies.get(&request.name)?.ok_or_else(|| unknown(&request.name))?;
     let refused = |number| {
         let (field, known) = ("format".to_owned(), "DOCUMENT_FORMAT_YAML or DOCUMENT_FORMAT_JSON");
         CallFailure::Plan(PlanFailure::Request(RequestError::UnknownValue { field, number, known }))
     };
     let document = match DocumentFormat::try_from(request.format) {
         Ok(DocumentFormat::Unspecified) if request.offset == 0 => {
-            return Ok(GetTopologyReply { topology: Some(on_the_wire(shelved)), ..GetTopologyReply::default() });
+            return Ok(GetTopologyReply { topology: Some(on_the_wire(entry)), ..GetTopologyReply::default() });
         }
         Ok(DocumentFormat::Json) => document,
         Ok(DocumentFormat::Yaml) => yaml(&document, limits)?,
@@ -278,7 +288,7 @@ fn get(shelf: &Shelf, request: &GetTopologyRequest, limits: &TopologyLimits) -> 
     let start = usize::try_from(request.offset).ok().filter(|&start| start <= document.len()).ok_or(beyond)?;
     let end = document.len().min(start.saturating_add(PART_BYTES_MAX));
     Ok(GetTopologyReply {
-        topology: Some(on_the_wire(shelved)),
+        topology: Some(on_the_wire(entry)),
         document: Some(v1::TopologyDocument { format: request.format, content: document.slice(start..end) }),
         document_size_bytes: document.len() as u64,
         document_sha256: sha256_hex(&document),
@@ -293,12 +303,12 @@ fn yaml(json: &[u8], limits: &TopologyLimits) -> Result<Bytes, CallFailure> {
     Ok(to_yaml(&read.topology).into_bytes().into())
 }
 
-fn list(shelf: &Shelf, request: &ListTopologiesRequest) -> Result<ListTopologiesReply, CallFailure> {
+fn list(topologies: &TopologyStore, request: &ListTopologiesRequest) -> Result<ListTopologiesReply, CallFailure> {
     let ListTopologiesRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
-    shelf.for_each(|shelved| {
-        let id = shelved.key.as_bytes().to_vec();
-        listing.show(shelved, id);
+    topologies.for_each(|entry| {
+        let id = entry.key.as_bytes().to_vec();
+        listing.show(entry, id);
     })?;
     let page = listing.finish();
     Ok(ListTopologiesReply {
@@ -309,12 +319,12 @@ fn list(shelf: &Shelf, request: &ListTopologiesRequest) -> Result<ListTopologies
 }
 
 fn check(
-    shelf: &Shelf,
+    topologies: &TopologyStore,
     source: Option<TopologySource>,
     limits: &TopologyLimits,
     gone: &(dyn Fn() -> bool + Sync),
 ) -> Result<CheckTopologyReply, CallFailure> {
-    let (topology, warnings) = match read(shelf, source, limits, gone) {
+    let (topology, warnings) = match read(topologies, source, limits, gone) {
         Ok(read) => read,
         Err(CallFailure::Plan(failure)) => {
             let problem = to_topology_problem(&failure).ok_or(CallFailure::Plan(failure))?;
@@ -353,14 +363,14 @@ fn check(
     })
 }
 
-fn on_the_wire(shelved: Shelved) -> StoredTopology {
-    let id = shelved.id();
-    let TopologyFacts { hash, hash_kind, ranks, nodes, links } = shelved.summary;
+fn on_the_wire(entry: TopologyEntry) -> StoredTopology {
+    let id = entry.id();
+    let TopologyFacts { hash, hash_kind, ranks, nodes, links } = entry.summary;
     StoredTopology {
         id,
-        name: shelved.name,
+        name: entry.name,
         summary: Some(TopologySummary { hash, hash_kind, ranks, nodes, links }),
-        size_bytes: shelved.size_bytes,
-        create_time: Some(timestamp(shelved.created_ms)),
+        size_bytes: entry.size_bytes,
+        create_time: Some(timestamp(entry.created_ms)),
     }
 }

@@ -13,9 +13,9 @@ use crate::clock;
 use crate::drain::DrainHandle;
 use crate::jobs::asked;
 use crate::metrics::Metrics;
-use crate::replan::{Books, Leases};
+use crate::replan::{FaultLogs, Leases};
 use crate::rpc::GATED;
-use crate::store::topologies::Shelf;
+use crate::store::topologies::TopologyStore;
 use crate::store::{Opened, Records, Recovery, Upkeep};
 
 /// Time between two looks.
@@ -37,8 +37,8 @@ pub(super) fn tell_of(opened: &Opened) {
 }
 
 /// The topologies that leases, faults or what is known of pinned plans are on.
-pub(super) fn topologies_in_use(leases: &Leases, books: &Books, records: &Records) -> BTreeSet<PlanKey> {
-    let mut used: BTreeSet<PlanKey> = leases.bases().into_iter().chain(books.bases()).collect();
+pub(super) fn topologies_in_use(leases: &Leases, fault_logs: &FaultLogs, records: &Records) -> BTreeSet<PlanKey> {
+    let mut used: BTreeSet<PlanKey> = leases.bases().into_iter().chain(fault_logs.bases()).collect();
     let pinned = records.pinned(usize::MAX).unwrap_or_default();
     let summaries = pinned.iter().filter_map(|key| records.summary(key).ok().flatten());
     used.extend(summaries.filter_map(|summary| asked::topology_of(&summary.asked)));
@@ -48,7 +48,7 @@ pub(super) fn topologies_in_use(leases: &Leases, books: &Books, records: &Record
 /// Mends the store whenever it cannot be written, and says so meanwhile, until the server drains.
 pub(super) async fn keep_up(
     upkeep: Upkeep,
-    shelf: Shelf,
+    topologies: TopologyStore,
     metrics: Metrics,
     health: HealthReporter,
     drain: DrainHandle,
@@ -62,7 +62,7 @@ pub(super) async fn keep_up(
             () = drain.started() => return,
             _ = ticks.tick() => {}
         }
-        let (mender, kept) = (upkeep.clone(), shelf.clone());
+        let (mender, kept) = (upkeep.clone(), topologies.clone());
         let looked = spawn_blocking(move || (mender.mend(), kept.usage().ok())).await;
         let (can_write, kept) = looked.unwrap_or((false, None));
         if let Some(kept) = kept {

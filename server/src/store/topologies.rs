@@ -4,8 +4,8 @@
 //! ones are stored once and none ever changes. None goes by itself before there is no room for another one; then those go that nothing
 //! uses. A part of the room is for leases and faults alone, so that they always find some.
 
+mod entry;
 mod room;
-mod shelved;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,8 @@ use self::room::{Limits, Room};
 use crate::clock;
 use crate::store::{DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _, keys_of_id};
 
+pub(crate) use self::entry::{TopologyEntry, TopologyFacts, judge as judge_topology};
 pub(crate) use self::room::Purpose;
-pub(crate) use self::shelved::{Shelved, TopologyFacts, judge as judge_topology};
 
 /// What every id begins with.
 const FOLDER: &str = "topologies/";
@@ -29,13 +29,13 @@ const ID_DIGITS: usize = 32;
 
 /// Keeps topologies in a space of the store. Clones share it. Every call may block on the disk.
 #[derive(Clone)]
-pub(crate) struct Shelf {
+pub(crate) struct TopologyStore {
     shared: Arc<Shared>,
 }
 
 /// How much may be kept, and where the time comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ShelfOptions {
+pub(crate) struct TopologyStoreOptions {
     /// Most topologies.
     pub(crate) count_max: usize,
     /// Most bytes of their records.
@@ -44,20 +44,20 @@ pub(crate) struct ShelfOptions {
     pub(crate) now_ms: fn() -> u64,
 }
 
-impl ShelfOptions {
+impl TopologyStoreOptions {
     /// 10,000 topologies, 1 GiB, and the clock of the system.
     pub(crate) const STANDARD: Self = Self { count_max: 10_000, bytes_max: 1 << 30, now_ms: clock::unix_ms };
 }
 
-impl std::fmt::Debug for Shelf {
+impl std::fmt::Debug for TopologyStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shelf").field("options", &self.shared.options).finish_non_exhaustive()
+        f.debug_struct("TopologyStore").field("options", &self.shared.options).finish_non_exhaustive()
     }
 }
 
 struct Shared {
     space: SpaceOf<Kept>,
-    options: ShelfOptions,
+    options: TopologyStoreOptions,
     /// What is there, read when first needed. Held while anything changes.
     room: Mutex<Option<Room>>,
     in_use: OnceLock<InUse>,
@@ -70,7 +70,7 @@ type InUse = Box<dyn Fn() -> BTreeSet<PlanKey> + Send + Sync>;
 
 /// How much is kept, and how much may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ShelfUsage {
+pub(crate) struct TopologyUsage {
     pub(crate) count: usize,
     pub(crate) bytes: u64,
     pub(crate) count_max: usize,
@@ -81,7 +81,7 @@ pub(crate) struct ShelfUsage {
 
 /// Why a topology was not kept or not found.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ShelfError {
+pub(crate) enum TopologyStoreError {
     #[error("the server keeps {count} topologies that are all in use, as many as it may; delete some")]
     TooMany { count: usize },
     #[error(
@@ -98,13 +98,13 @@ pub(crate) enum ShelfError {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Kept {
     /// What is known of it.
-    pub(crate) shelved: Shelved,
+    pub(crate) entry: TopologyEntry,
     /// Its text as canopy's JSON.
     pub(crate) document: Bytes,
 }
 
-impl Shelf {
-    pub(crate) fn new(store: Arc<dyn Store>, options: ShelfOptions) -> Self {
+impl TopologyStore {
+    pub(crate) fn new(store: Arc<dyn Store>, options: TopologyStoreOptions) -> Self {
         let (room, in_use, removed) = (Mutex::new(None), OnceLock::new(), AtomicU64::new(0));
         let space = SpaceOf::new(store);
         Self { shared: Arc::new(Shared { space, options, room, in_use, removed }) }
@@ -116,56 +116,60 @@ impl Shelf {
     }
 
     /// Notes a use of a topology; false: it is not there.
-    pub(crate) fn touch(&self, key: &PlanKey) -> Result<bool, ShelfError> {
+    pub(crate) fn touch(&self, key: &PlanKey) -> Result<bool, TopologyStoreError> {
         let mut guard = self.shared.lock();
         Ok(self.shared.room(&mut guard)?.touch(key))
     }
 
     /// Keeps a topology that somebody wants to name; returns once that survives a crash. True: it was not there before.
-    pub(crate) fn put(&self, topology: &Topology) -> Result<(Shelved, bool), ShelfError> {
+    pub(crate) fn put(&self, topology: &Topology) -> Result<(TopologyEntry, bool), TopologyStoreError> {
         self.put_for(topology, Purpose::Named)
     }
 
-    /// Keeps a topology for a purpose, as [`Shelf::put`].
-    pub(crate) fn put_for(&self, topology: &Topology, purpose: Purpose) -> Result<(Shelved, bool), ShelfError> {
+    /// Keeps a topology for a purpose, as [`TopologyStore::put`].
+    pub(crate) fn put_for(
+        &self,
+        topology: &Topology,
+        purpose: Purpose,
+    ) -> Result<(TopologyEntry, bool), TopologyStoreError> {
         let key = PlanKey::from_bytes(*identity_hash(topology).as_bytes());
         let mut guard = self.shared.lock();
         let room = self.shared.room(&mut guard)?;
         if room.touch(&key)
             && let Some(kept) = self.shared.read(&key)?
         {
-            let mut shelved = kept.shelved;
+            let mut entry = kept.entry;
             if purpose == Purpose::Named && room.purpose_of(&key) == Some(Purpose::Held) {
-                shelved.is_left_by_use = false;
-                let summaries = [(key, shelved.encode())];
+                entry.is_left_by_use = false;
+                let summaries = [(key, entry.encode())];
                 self.shared.space.set_summaries(&summaries, Durability::Synced)?;
-                room.enter(key, shelved.size_bytes, purpose);
+                room.enter(key, entry.size_bytes, purpose);
             }
-            return Ok((shelved, false));
+            return Ok((entry, false));
         }
         let document = to_json(topology).into_bytes();
-        let mut shelved = Shelved::of(key, topology, (self.shared.options.now_ms)());
-        shelved.is_left_by_use = purpose == Purpose::Held;
-        let (record, shelved) = shelved.encode_with(document);
-        self.shared.keep(room, &key, &record, &shelved)?;
-        Ok((shelved, true))
+        let mut entry = TopologyEntry::of(key, topology, (self.shared.options.now_ms)());
+        entry.is_left_by_use = purpose == Purpose::Held;
+        let (record, entry) = entry.encode_with(document);
+        self.shared.keep(room, &key, &record, &entry)?;
+        Ok((entry, true))
     }
 
     /// Keeps what another store kept, as it is. True: it was not there before. The caller has verified it.
-    pub(crate) fn take_in(&self, key: &PlanKey, record: &[u8]) -> Result<bool, ShelfError> {
-        let shelved = match Kept::decode(key, Bytes::copy_from_slice(record)) {
-            Ok(kept) => kept.shelved,
-            Err(damage) => return Err(ShelfError::Damaged { id: id_of(key), damage }),
+    pub(crate) fn take_in(&self, key: &PlanKey, record: &[u8]) -> Result<bool, TopologyStoreError> {
+        let entry = match Kept::decode(key, Bytes::copy_from_slice(record)) {
+            Ok(kept) => kept.entry,
+            Err(damage) => return Err(TopologyStoreError::Damaged { id: id_of(key), damage }),
         };
         let mut guard = self.shared.lock();
         let room = self.shared.room(&mut guard)?;
         let is_new = room.size_of(key).is_none();
-        self.shared.keep(room, key, record, &shelved)?;
+        self.shared.keep(room, key, record, &entry)?;
         Ok(is_new)
     }
 
     /// Whether all of these can be kept: keys and bytes of records. What is there already is replaced.
-    pub(crate) fn admit(&self, wanted: &[(PlanKey, u64)]) -> Result<(), ShelfError> {
+    pub(crate) fn admit(&self, wanted: &[(PlanKey, u64)]) -> Result<(), TopologyStoreError> {
         let mut guard = self.shared.lock();
         let room = self.shared.room(&mut guard)?;
         let Limits { count: count_max, bytes: limit } = self.shared.limits().of(Purpose::Named);
@@ -178,13 +182,17 @@ impl Shelf {
         }
         let held = room.bytes();
         if count > count_max {
-            return Err(ShelfError::TooMany { count: count_max });
+            return Err(TopologyStoreError::TooMany { count: count_max });
         }
-        if held.saturating_add(found) > limit { Err(ShelfError::TooLarge { held, found, limit }) } else { Ok(()) }
+        if held.saturating_add(found) > limit {
+            Err(TopologyStoreError::TooLarge { held, found, limit })
+        } else {
+            Ok(())
+        }
     }
 
     /// The topology of this id, if it is kept.
-    pub(crate) fn get(&self, id: &str) -> Result<Option<Kept>, ShelfError> {
+    pub(crate) fn get(&self, id: &str) -> Result<Option<Kept>, TopologyStoreError> {
         let mut guard = self.shared.lock();
         let room = self.shared.room(&mut guard)?;
         let Some(key) = find(room, id) else { return Ok(None) };
@@ -194,7 +202,7 @@ impl Shelf {
     }
 
     /// Removes the topology of this id; returns what it was.
-    pub(crate) fn remove(&self, id: &str) -> Result<Option<u64>, ShelfError> {
+    pub(crate) fn remove(&self, id: &str) -> Result<Option<u64>, TopologyStoreError> {
         let mut guard = self.shared.lock();
         let room = self.shared.room(&mut guard)?;
         let Some(key) = find(room, id) else { return Ok(None) };
@@ -203,7 +211,7 @@ impl Shelf {
     }
 
     /// Shows all topologies to `take` in the order of their keys. What comes or goes meanwhile may or may not be shown.
-    pub(crate) fn for_each(&self, mut take: impl FnMut(Shelved)) -> Result<(), ShelfError> {
+    pub(crate) fn for_each(&self, mut take: impl FnMut(TopologyEntry)) -> Result<(), TopologyStoreError> {
         self.shared.room(&mut self.shared.lock())?;
         for entry in self.shared.space.summaries() {
             entry?.1.into_iter().for_each(&mut take);
@@ -212,12 +220,12 @@ impl Shelf {
     }
 
     /// How much is kept, and how much may be.
-    pub(crate) fn usage(&self) -> Result<ShelfUsage, ShelfError> {
+    pub(crate) fn usage(&self) -> Result<TopologyUsage, TopologyStoreError> {
         let mut guard = self.shared.lock();
         let room = self.shared.room(&mut guard)?;
-        let ShelfOptions { count_max, bytes_max, .. } = self.shared.options;
+        let TopologyStoreOptions { count_max, bytes_max, .. } = self.shared.options;
         let removed = self.shared.removed.load(Ordering::Relaxed);
-        Ok(ShelfUsage { count: room.count(), bytes: room.bytes(), count_max, bytes_max, removed })
+        Ok(TopologyUsage { count: room.count(), bytes: room.bytes(), count_max, bytes_max, removed })
     }
 
     /// The space, for export.
@@ -241,10 +249,10 @@ impl Shared {
         if guard.is_none() {
             let mut found = BTreeSet::new();
             for entry in self.space.summaries() {
-                let (key, shelved) = entry?;
-                let shelved = shelved.map_or_else(|| self.mend(&key), |shelved| Ok(Some(shelved)))?;
-                let known = |shelved: Shelved| (shelved.created_ms, key, shelved.size_bytes, shelved.is_left_by_use);
-                found.extend(shelved.map(known));
+                let (key, entry) = entry?;
+                let entry = entry.map_or_else(|| self.mend(&key), |entry| Ok(Some(entry)))?;
+                let known = |entry: TopologyEntry| (entry.created_ms, key, entry.size_bytes, entry.is_left_by_use);
+                found.extend(entry.map(known));
             }
             let mut room = Room::default();
             for (_, key, size_bytes, is_left_by_use) in found {
@@ -256,28 +264,34 @@ impl Shared {
     }
 
     /// Makes a summary again. None: nothing is left under this key.
-    fn mend(&self, key: &PlanKey) -> Result<Option<Shelved>, StoreError> {
+    fn mend(&self, key: &PlanKey) -> Result<Option<TopologyEntry>, StoreError> {
         match self.space.get(key)? {
-            Lookup::Found(Kept { shelved, .. }) => {
-                self.space.set_summaries(&[(*key, shelved.encode())], Durability::Synced)?;
-                Ok(Some(shelved))
+            Lookup::Found(Kept { entry, .. }) => {
+                self.space.set_summaries(&[(*key, entry.encode())], Durability::Synced)?;
+                Ok(Some(entry))
             }
             Lookup::Missing => self.space.remove(&[*key]).map(|()| None),
             Lookup::Quarantined(_) => Ok(None),
         }
     }
 
-    fn read(&self, key: &PlanKey) -> Result<Option<Kept>, ShelfError> {
+    fn read(&self, key: &PlanKey) -> Result<Option<Kept>, TopologyStoreError> {
         match self.space.get(key)? {
             Lookup::Found(kept) => Ok(Some(kept)),
             Lookup::Missing => Ok(None),
-            Lookup::Quarantined(damage) => Err(ShelfError::Damaged { id: id_of(key), damage }),
+            Lookup::Quarantined(damage) => Err(TopologyStoreError::Damaged { id: id_of(key), damage }),
         }
     }
 
     /// Keeps a record, in place of what nothing uses where there is no room beside that.
-    fn keep(&self, room: &mut Room, key: &PlanKey, record: &[u8], shelved: &Shelved) -> Result<(), ShelfError> {
-        let purpose = if shelved.is_left_by_use { Purpose::Held } else { Purpose::Named };
+    fn keep(
+        &self,
+        room: &mut Room,
+        key: &PlanKey,
+        record: &[u8],
+        entry: &TopologyEntry,
+    ) -> Result<(), TopologyStoreError> {
+        let purpose = if entry.is_left_by_use { Purpose::Held } else { Purpose::Named };
         let (limits, found) = (self.limits().of(purpose), record.len() as u64);
         if room.size_of(key).is_none() {
             let in_use = || self.in_use.get().map(|in_use| in_use()).unwrap_or_default();
@@ -291,14 +305,14 @@ impl Shared {
                 tracing::info!(count = victims.len(), "topologies that nothing uses have made room for another one");
             }
             if room.count() >= limits.count {
-                return Err(ShelfError::TooMany { count: room.count() });
+                return Err(TopologyStoreError::TooMany { count: room.count() });
             }
         }
         let held = room.bytes() - room.size_of(key).unwrap_or(0);
         if held.saturating_add(found) > limits.bytes {
-            return Err(ShelfError::TooLarge { held, found, limit: limits.bytes });
+            return Err(TopologyStoreError::TooLarge { held, found, limit: limits.bytes });
         }
-        self.space.put(key, record, &shelved.encode())?;
+        self.space.put(key, record, &entry.encode())?;
         room.enter(*key, found, purpose);
         Ok(())
     }

@@ -65,12 +65,12 @@ struct Acknowledged {
 /// All that was told, over the lives of all servers.
 type Told = Arc<Mutex<Vec<ReplanEvent>>>;
 
-struct Desk {
+struct CallPool {
     faults: FaultsClient<Channel>,
     leases: LeasesClient<Channel>,
 }
 
-impl Desk {
+impl CallPool {
     async fn at(process: &Process) -> Self {
         let channel = process.channel().await;
         Self { faults: FaultsClient::new(channel.clone()), leases: LeasesClient::new(channel) }
@@ -203,7 +203,7 @@ fn start(folder: Option<tempfile::TempDir>) -> Process {
 async fn follow(process: &Process, told: &Told) -> JoinHandle<()> {
     let resume_token = told.lock().unwrap().last().map(|event| event.resume_token.clone()).unwrap_or_default();
     let asked = WatchReplansRequest { resume_token, ..WatchReplansRequest::default() };
-    let mut events = Desk::at(process).await.faults.watch_replans(asked).await.unwrap().into_inner();
+    let mut events = CallPool::at(process).await.faults.watch_replans(asked).await.unwrap().into_inner();
     let told = Arc::clone(told);
     spawn(async move {
         while let Ok(Some(event)) = events.message().await {
@@ -235,7 +235,7 @@ fn plan_of(event: &ReplanEvent) -> Option<(&str, bool)> {
 }
 
 /// Waits until nothing is planned any more, and all that became of the leases was told.
-async fn settled(desk: &mut Desk, told: &Told) -> Vec<Lease> {
+async fn settled(desk: &mut CallPool, told: &Told) -> Vec<Lease> {
     let limit = tokio::time::Instant::now() + PATIENCE;
     loop {
         let leases = desk.list().await;
@@ -267,10 +267,10 @@ async fn whatever_was_acknowledged_outlives_every_kill() {
     let mut watching = follow(&process, &told).await;
     // From here on there is a token to go on from.
     while told.lock().unwrap().is_empty() {
-        Desk::at(&process).await.act(&mut random, &mut known).await.unwrap();
+        CallPool::at(&process).await.act(&mut random, &mut known).await.unwrap();
     }
     for life in 0..lives {
-        let mut desk = Desk::at(&process).await;
+        let mut desk = CallPool::at(&process).await;
         desk.check(&mut known, life).await;
         let lasts = Duration::from_millis(20 + random.below(400));
         let acting = async {
@@ -290,7 +290,7 @@ async fn whatever_was_acknowledged_outlives_every_kill() {
         watching.await.unwrap();
         watching = follow(&process, &told).await;
     }
-    let mut desk = Desk::at(&process).await;
+    let mut desk = CallPool::at(&process).await;
     desk.check(&mut known, lives).await;
     settled(&mut desk, &told).await;
     let topology = known.topology.clone();

@@ -236,6 +236,22 @@ async fn what_is_wrong_is_named_and_nothing_is_kept() {
     // Too many chunks are refused before there is room for them.
     let (code, ..) = changed(|asked| asked.joint_collectives[0].chunks = u64::MAX).await;
     assert!(matches!(code, Code::FailedPrecondition | Code::ResourceExhausted | Code::InvalidArgument), "{code:?}");
+    check_nothing_is_kept(&server).await;
+    server.stop().await;
+}
+
+async fn check_nothing_is_kept(server: &TestServer) {
+    let left = canopy_proto::v1::plan_admin_client::PlanAdminClient::new(server.channel.clone())
+        .list_plans(canopy_proto::v1::ListPlansRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
+    assert_eq!(left.total_size, 0);
+}
+
+#[tokio::test]
+async fn whose_plan_cannot_be_made_is_named_and_nothing_is_kept() {
+    let server = TestServer::start().await;
     // Who cannot reach each other is told which collective that is.
     let apart = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}, {id: d}]\nlinks: [{from: a, to: b, bandwidth: 1GB/s, both: true}, {from: c, to: d, bandwidth: 1GB/s, both: true}]";
     let topology = crate::support::document_request(canopy_proto::v1::DocumentFormat::Yaml, apart).topology;
@@ -255,11 +271,6 @@ async fn what_is_wrong_is_named_and_nothing_is_kept() {
     let status = server.client().plan_bundle(asked).await.unwrap_err();
     assert_eq!(refusal(&status).1, "FORMAT_UNSUPPORTED_BY_RUNTIME", "{status:?}");
     assert!(status.message().contains("collective 0 "), "{}", status.message());
-    let left = canopy_proto::v1::plan_admin_client::PlanAdminClient::new(server.channel.clone())
-        .list_plans(canopy_proto::v1::ListPlansRequest::default())
-        .await
-        .unwrap()
-        .into_inner();
-    assert_eq!(left.total_size, 0);
+    check_nothing_is_kept(&server).await;
     server.stop().await;
 }

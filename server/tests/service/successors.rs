@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::{GetOperationRequest, ListOperationsRequest, Operation, WaitOperationRequest, operation};
-use canopy_server::{Options, Pipeline, Tenure};
+use canopy_server::{Lifetime, Options, Pipeline};
 use canopy_topology::TopologyLimits;
 use tokio::time::timeout;
 use tonic::Code;
@@ -43,7 +43,7 @@ async fn jobs_that_a_drain_cuts_off_are_finished_by_the_next_server() {
 
     // A command on the same directory leaves them alone.
     let (planner, _gate) = GatedPlanner::new();
-    let server = TestServer::start_in(directory, |options| options.tenure = Tenure::Command, planner).await;
+    let server = TestServer::start_in(directory, |options| options.lifetime = Lifetime::Command, planner).await;
     assert_eq!(get(&server, &prefetched).await, Err(Code::NotFound));
     let directory = server.stop().await;
 

@@ -12,8 +12,8 @@ use canopy_proto::v1::{
     TopologySource, topology_source::Source,
 };
 use canopy_server::{
-    DrainHandle, Exposure, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError, Server,
-    StartError, Statistics, StoreError, Tenure, Watch,
+    DrainHandle, Exposure, Lifetime, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError,
+    Server, StartError, Statistics, StoreError, Watch,
 };
 use canopy_synth::Stop;
 use canopy_topology::TopologyLimits;
@@ -52,7 +52,7 @@ pub(crate) fn options(directory: &TempDir) -> Options {
         max_deadline: Duration::from_secs(60),
         drain_timeout: Duration::from_secs(10),
         loopback_drain: true,
-        tenure: Tenure::Standing,
+        lifetime: Lifetime::Daemon,
         ..Options::embedded(directory.path().to_owned())
     }
 }

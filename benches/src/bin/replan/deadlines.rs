@@ -7,10 +7,10 @@ use std::time::Duration;
 use canopy_benches::print_table;
 use canopy_client::{Client, ErrorClass};
 use canopy_proto::v1::{OnMiss, PlanRequest, QualityPolicy};
-use canopy_server::Tenure;
+use canopy_server::Lifetime;
 use tokio::task::JoinSet;
 
-use super::{Collective, Desk, Failure, LARGE, Times, ms, now, request};
+use super::{CallPool, Collective, Failure, LARGE, Times, ms, now, request};
 
 /// Connections that ask for one plan after the other while answers are timed.
 const BUSY: u32 = 3;
@@ -36,7 +36,7 @@ fn asked(network: &str, number: u32, collective: Collective, on_miss: OnMiss) ->
 
 /// Times answers with every deadline, for plans that are made while [`BUSY`] others are.
 pub(super) async fn deadlines() -> Result<(), Failure> {
-    let mut desk = Desk::open(|options| options.tenure = Tenure::Standing).await?;
+    let mut desk = CallPool::open(|options| options.lifetime = Lifetime::Daemon).await?;
     let mut others = JoinSet::new();
     for first in 0..BUSY {
         let mut client: Client = desk.connect().await?;

@@ -3,7 +3,7 @@
 use canopy_proto::v1::{Collective, PlanRequest};
 use canopy_topology::{Rank, TopologyLimits, generate};
 
-use super::{Desk, Failure, Times, link, ms, request};
+use super::{CallPool, Failure, Times, link, ms, request};
 
 const NETWORK: &str = "torus:16x16";
 
@@ -14,7 +14,7 @@ pub(super) async fn in_time() -> Result<(), Failure> {
     let whole = generate(NETWORK, &TopologyLimits::STANDARD)?;
     let ends = [87, 88].map(|rank| whole.node(Rank::new(rank).node()).id.clone());
     for collective in [Collective::Allgather, Collective::Allreduce] {
-        let mut desk = Desk::open(|_| {}).await?;
+        let mut desk = CallPool::open(|_| {}).await?;
         let asked =
             |faults: &[_]| PlanRequest { algorithm: "tacos".to_owned(), ..request(NETWORK, collective, faults) };
         desk.client.plan(asked(&[]), None, &mut Times::new()).await?;

@@ -10,11 +10,11 @@ use canopy_proto::v1::{
     replan_event,
 };
 use canopy_server::{
-    EmbeddedServer, Options, PlanKey, ReplanOptions, Space, StoreEngine, Tenure, decode_record, encode_record,
+    EmbeddedServer, Lifetime, Options, PlanKey, ReplanOptions, Space, StoreEngine, decode_record, encode_record,
     open_store,
 };
 
-use super::{Collective, Desk, Failure, Times, expression, link, ms, request, resident};
+use super::{CallPool, Collective, Failure, Times, expression, link, ms, request, resident};
 
 const NETWORK: &str = "dgx-a100:boxes=10";
 const RANKS_OF_A_BOX: u32 = 8;
@@ -48,12 +48,12 @@ fn options(folder: &Path) -> Options {
     let per_second = std::num::NonZeroUsize::MAX;
     let replans =
         ReplanOptions { per_second, plans_ahead: false, window: Duration::from_millis(100), ..ReplanOptions::STANDARD };
-    Options { tenure: Tenure::Standing, replans, ..Options::embedded(folder.to_owned()) }
+    Options { lifetime: Lifetime::Daemon, replans, ..Options::embedded(folder.to_owned()) }
 }
 
 async fn measured(count: usize) -> Result<[String; 9], Failure> {
     let folder = tempfile::tempdir()?;
-    let mut desk = Desk::open_in(folder, options).await?;
+    let mut desk = CallPool::open_in(folder, options).await?;
     for number in 0..BOXES {
         let wanted = of_box(number);
         desk.client.plan(wanted.clone(), None, &mut Times::new()).await?;
@@ -70,7 +70,7 @@ async fn measured(count: usize) -> Result<[String; 9], Failure> {
     let server = EmbeddedServer::start(options(folder.path())).await?;
     let ready = watch.elapsed();
     let held = resident().saturating_sub(before);
-    let desk = Desk::of(server, folder).await?;
+    let desk = CallPool::of(server, folder).await?;
     let mut cells = vec![count.to_string(), format!("{:.0}", ms(ready)), held.to_string()];
     for (number, concerned) in CONCERNED.into_iter().enumerate() {
         let (report, first, last) = broken(&desk.client, number, concerned).await?;

@@ -30,7 +30,7 @@ use canopy_proto::v1::{
     ListLeasesRequest, OnMiss, PlanReply, PlanRequest, Progress, Punctured, QualityPolicy, Ratio, ReportFaultsRequest,
     TopologySource, WatchReplansRequest, fault, replan_event,
 };
-use canopy_server::{EmbeddedServer, Options, Tenure};
+use canopy_server::{EmbeddedServer, Lifetime, Options};
 use canopy_topology::{NodeKind, Topology, TopologyLimits, generate};
 
 type Failure = Box<dyn Error>;
@@ -75,13 +75,13 @@ fn main() -> Result<(), Failure> {
 }
 
 /// A server with a folder of its own, and a connection to it.
-struct Desk {
+struct CallPool {
     server: EmbeddedServer,
     client: Client,
     folder: tempfile::TempDir,
 }
 
-impl Desk {
+impl CallPool {
     async fn open(change: impl FnOnce(&mut Options)) -> Result<Self, Failure> {
         Self::open_in(tempfile::tempdir()?, |folder| {
             let mut options = Options::embedded(folder.to_owned());
@@ -244,7 +244,7 @@ async fn faults() -> Result<(), Failure> {
 async fn measured(network: &str, collective: Collective, cases: Vec<Vec<Fault>>) -> Result<Sums, Failure> {
     let mut sums = Sums::default();
     for faults in cases {
-        let mut desk = Desk::open(|_| {}).await?;
+        let mut desk = CallPool::open(|_| {}).await?;
         desk.client.plan(request(network, collective, &[]), None, &mut Times::new()).await?;
         let mut times = Times::new();
         match desk.client.plan(request(network, collective, &faults), None, &mut times).await {
@@ -314,7 +314,7 @@ fn pair(singles: &[Fault], number: usize) -> Vec<Fault> {
 #[expect(clippy::print_stdout, reason = "the figures are the result")]
 async fn large() -> Result<(), Failure> {
     for collective in [Collective::Allgather, Collective::Allreduce] {
-        let mut desk = Desk::open(|_| {}).await?;
+        let mut desk = CallPool::open(|_| {}).await?;
         desk.client.plan(request(LARGE, collective, &[]), None, &mut Times::new()).await?;
         let mut times = Times::new();
         let faults = [link("b0g3", "ib", Some((1, 2)))];
@@ -339,7 +339,7 @@ async fn storm() -> Result<(), Failure> {
     const EVENTS: u64 = 10_000;
     /// As many as there are reporters.
     const REPORTERS: usize = 8;
-    let mut desk = Desk::open(|options| options.tenure = Tenure::Standing).await?;
+    let mut desk = CallPool::open(|options| options.lifetime = Lifetime::Daemon).await?;
     let sound = PlanRequest { quality: None, ..request(NETWORK, Collective::Allgather, &[]) };
     for job in 0..20 {
         desk.client.plan(sound.clone(), None, &mut Times::new()).await?;

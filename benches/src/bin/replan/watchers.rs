@@ -5,9 +5,9 @@ use std::time::Duration;
 use canopy_benches::{Stopwatch, print_table};
 use canopy_client::{Client, ClientError};
 use canopy_proto::v1::{AcquireLeaseRequest, FaultEvent, PlanRequest, ReportFaultsRequest, WatchReplansRequest};
-use canopy_server::{ReplanOptions, Tenure};
+use canopy_server::{Lifetime, ReplanOptions};
 
-use super::{Collective, Desk, Failure, Times, expression, link, ms, quantile, request, resident};
+use super::{CallPool, Collective, Failure, Times, expression, link, ms, quantile, request, resident};
 
 const NETWORK: &str = "dgx-a100:boxes=2";
 /// Watches on one connection.
@@ -38,8 +38,8 @@ pub(super) async fn watchers() -> Result<(), Failure> {
 }
 
 async fn measured(reading: usize, silent: usize) -> Result<[String; 7], Failure> {
-    let mut desk = Desk::open(|options| {
-        options.tenure = Tenure::Standing;
+    let mut desk = CallPool::open(|options| {
+        options.lifetime = Lifetime::Daemon;
         options.replans = ReplanOptions {
             per_second: std::num::NonZeroUsize::MAX,
             plans_ahead: false,

@@ -2,12 +2,13 @@
 
 use canopy_finder::FindError;
 use canopy_multiport::{MultiPathError, PATHS_MAX};
+use canopy_topology::Slot;
 use tonic::Code;
 
 use super::{Detail, RETRY_BUSY, Refusal, refusal};
 use crate::failure::{CallFailure, LeaseError};
 use crate::store::receipts::ReceiptError;
-use crate::store::topologies::ShelfError;
+use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, StoreError};
 
 /// Kinds of resources in `ResourceInfo`.
@@ -19,9 +20,6 @@ const LEASE: &str = "canopy.v1.Lease";
 const JOB: &str = "canopy.v1.Lease.job";
 const REQUEST_ID: &str = "canopy.v1.RequestId";
 
-/// The reason where a plan is for other devices than the caller has.
-const RANK_MAP_MISMATCH: &str = "RANK_MAP_MISMATCH";
-
 /// What a failure of such a call is.
 pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
     match failure {
@@ -31,23 +29,15 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
             Refusal::new(Code::DataLoss, "STORED_PLAN_CORRUPT", Detail::Resource(PLAN, name.clone()))
         }
         CallFailure::ArtifactUnknown { plan, .. } => missing("ARTIFACT_UNKNOWN", ARTIFACT, plan),
-        CallFailure::RankMap { rank, has, wanted, .. } => {
-            let refusal = Refusal::infeasible(RANK_MAP_MISMATCH, "placement").with("rank", rank);
-            let slots = [("plan_slot", has), ("given_slot", wanted)].into_iter();
-            slots.fold(refusal, |refusal, (name, slot)| {
-                slot.iter().fold(refusal, |refusal, slot| refusal.with(name, slot))
-            })
-        }
-        CallFailure::NoRankMap { wanted, .. } => {
-            Refusal::infeasible(RANK_MAP_MISMATCH, "placement").with("rank", 0).with("given_slot", wanted)
-        }
+        CallFailure::RankMap { rank, has, wanted, .. } => rank_map(*rank, has.as_ref(), wanted.as_ref()),
+        CallFailure::NoRankMap { wanted, .. } => rank_map(0, None, Some(wanted)),
         CallFailure::Offset { size, .. } => Refusal::input("OFFSET_INVALID", "offset").with("size", size),
         CallFailure::NotSliced { .. } => Refusal::input("SLICE_UNSUPPORTED", "ranks"),
         CallFailure::SliceRank(error) => {
             Refusal::input("SLICE_RANK_UNKNOWN", "ranks").with("rank_count", error.rank_count)
         }
         CallFailure::TopologyUnknown { name } => missing("TOPOLOGY_UNKNOWN", TOPOLOGY, name),
-        CallFailure::Shelf(error) => shelf(error),
+        CallFailure::TopologyStore(error) => topologies(error),
         CallFailure::Find(error) => find(error),
         CallFailure::PathsRank { field, count, .. } => {
             Refusal::input("PATHS_RANK_UNKNOWN", *field).with("rank_count", count)
@@ -100,6 +90,16 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
     }
 }
 
+/// The first rank that is on another device than the caller says.
+fn rank_map(rank: usize, has: Option<&Slot>, wanted: Option<&Slot>) -> Refusal {
+    let refusal = Refusal::infeasible("RANK_MAP_MISMATCH", "placement").with("rank", rank);
+    let slots = [("plan_slot", has), ("given_slot", wanted)].into_iter();
+    slots.fold(refusal, |refusal, (name, slot)| match slot {
+        Some(slot) => refusal.with(name, slot),
+        None => refusal,
+    })
+}
+
 fn store(error: &StoreError) -> Refusal {
     match error {
         StoreError::Full { limit, .. } => Refusal::limit("STORE_FULL", "store_bytes").with("limit", limit),
@@ -142,13 +142,15 @@ fn paths(error: &MultiPathError) -> Refusal {
     }
 }
 
-fn shelf(error: &ShelfError) -> Refusal {
+fn topologies(error: &TopologyStoreError) -> Refusal {
     match error {
-        ShelfError::TooMany { .. } | ShelfError::TooLarge { .. } => Refusal::limit("TOPOLOGIES_FULL", "topologies"),
-        ShelfError::Damaged { id, .. } => {
+        TopologyStoreError::TooMany { .. } | TopologyStoreError::TooLarge { .. } => {
+            Refusal::limit("TOPOLOGIES_FULL", "topologies")
+        }
+        TopologyStoreError::Damaged { id, .. } => {
             Refusal::new(Code::DataLoss, "STORED_TOPOLOGY_CORRUPT", Detail::Resource(TOPOLOGY, id.clone()))
         }
-        ShelfError::Store(error) => store(error),
+        TopologyStoreError::Store(error) => store(error),
     }
 }
 

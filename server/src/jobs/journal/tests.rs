@@ -20,23 +20,12 @@ use crate::jobs::queue::{Queue, QueueLimits, Subscription};
 use crate::store::{Gated, MemoryStore};
 
 mod crashes;
+mod orders;
 
 const LIMITS: QueueLimits = QueueLimits { length_max: 8, bytes_max: 1 << 20, memory_bytes_max: u64::MAX };
 
 fn order(expression: &str) -> Order {
     Order { size_bytes_max: 1 << 20, ..Order::on(expression, CollectiveKind::Allgather) }
-}
-
-/// An order for the second of two.
-fn joint(kind: CollectiveKind, root: Option<u32>, number: u64) -> JointOrder {
-    let task = |ranks: &[u32], chunks| JointTask {
-        ranks: ranks.to_vec(),
-        kind,
-        root,
-        size_bytes: NonZeroU64::new(number).unwrap(),
-        chunks: NonZeroU64::new(chunks).unwrap(),
-    };
-    JointOrder { tasks: vec![task(&[], 1), task(&[3, u32::MAX], 7)], position: 1 }
 }
 
 impl Journal {
@@ -180,84 +169,6 @@ fn a_job_that_cannot_be_written_down_is_not_left_alone_and_does_not_turn_up_late
     is_sound.store(true, Ordering::Relaxed);
     process.journal.write_back();
     assert!(unfinished(&Journal::new(disk)).is_empty());
-}
-
-#[test]
-fn every_order_is_read_back() {
-    let node = |id: &str| DraftNode {
-        id: id.to_owned(),
-        kind: NodeKind::Compute,
-        rank: None,
-        attributes: Attributes::default(),
-    };
-    let document = |format| TopologyInput::Document { format, content: Bytes::from_static(b"canopy: 1") };
-    let topologies = [
-        TopologyInput::Expression("ring:8".to_owned()),
-        document(DocumentFormat::Yaml),
-        document(DocumentFormat::Json),
-        document(DocumentFormat::NcclXml),
-        TopologyInput::Inline(TopologyDraft { name: None, nodes: vec![node("a"), node("b")], links: Vec::new() }),
-    ];
-    let mut number = 0;
-    for topology in topologies {
-        for kind in CollectiveKind::ALL {
-            for (algorithm, priority) in canopy_baselines::algorithms().zip(Priority::ALL) {
-                number += 1;
-                let root = kind.has_root().then_some(1);
-                let instances = [Instances::ONE, Instances::Exactly(NonZeroU32::new(7).unwrap()), Instances::Auto];
-                let msccl = instances.map(|instances| Target { instances, ..Profile::Msccl.into() });
-                let routes = Target {
-                    layers_max: NonZeroU32::new(u32::try_from(number % 3).unwrap()),
-                    ..Format::RoutesXml.usual()
-                };
-                let outputs =
-                    msccl.into_iter().chain([Format::Json.usual(), Format::OnecclXml.usual(), routes]).collect();
-                let in_place = number % 2 == 0;
-                let topology = topology.clone();
-                let limits = TreeLimits {
-                    trees_per_root: NonZeroU64::new(number % 3),
-                    chunks: NonZeroU64::new(number % 4),
-                    max_chunks: NonZeroU64::new(number % 5),
-                    max_depth: NonZeroU32::new(u32::try_from(number % 7).unwrap()),
-                    tolerance: Tolerance::new(u32::try_from(number % 3).unwrap(), 64),
-                };
-                let forms = [None, Some(AllreduceForm::TwoPhases), Some(AllreduceForm::Trees)];
-                let form = forms[usize::try_from(number % 3).unwrap()];
-                let sums = SumOptions { form, roots: RootPolicy::ALL[usize::from(in_place)] };
-                let shares = if number % 3 == 0 { vec![0, u64::MAX, number] } else { Vec::new() };
-                let transit = if in_place { Transit::Forward } else { Transit::Unused };
-                let group = (number % 4 < 2).then(|| Group { ranks: vec![5, 0, u32::MAX], transit });
-                let slot = |device| Slot { node: "a.example".to_owned(), device };
-                let placement = (number % 5 < 2).then(|| vec![slot(u32::MAX), slot(0)]);
-                let size_bytes_max = number;
-                let order = Order {
-                    topology,
-                    faults: Vec::new(),
-                    kind,
-                    root,
-                    shares,
-                    group,
-                    placement,
-                    tenant: (number % 7 < 3).then(|| "team-7".parse().unwrap()),
-                    algorithm,
-                    limits,
-                    sums,
-                    seed: number,
-                    making: Making::Searched,
-                    joint: (number % 6 == 1).then(|| joint(kind, root, number)),
-                    in_place,
-                    outputs,
-                    size_bytes_min: number / 2,
-                    size_bytes_max,
-                };
-                let record = encode_entry(number, &order, priority, 5);
-                let read = decode_entry(&record).unwrap();
-                assert_eq!(RequestKey::of(&read.request), RequestKey::of(&order));
-                let entry = canopy_wire::Entry { number, request: order, priority, arrived_unix_ms: 5 };
-                assert_eq!(read, entry);
-            }
-        }
-    }
 }
 
 #[test]

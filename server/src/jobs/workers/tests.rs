@@ -49,7 +49,7 @@ impl<F: Fn(&dyn Stop) + Send + Sync + 'static> Planner for Staged<F> {
 }
 
 struct Shop {
-    workshop: Arc<Workshop>,
+    jobs: Arc<Jobs>,
     store: Arc<MemoryStore>,
     workers: Option<Workers>,
 }
@@ -61,7 +61,7 @@ impl Shop {
 
     fn with_planners(planner_count: usize, before_planning: impl Fn(&dyn Stop) + Send + Sync + 'static) -> Self {
         let store = Arc::new(MemoryStore::default());
-        let workshop = Arc::new(Workshop {
+        let jobs = Arc::new(Jobs {
             queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None),
             planner: Arc::new(Staged(Pipeline::new(TopologyLimits::STANDARD), before_planning)),
             records: Records::new(Arc::clone(&store) as Arc<_>),
@@ -70,14 +70,14 @@ impl Shop {
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),
         });
-        let workers = Some(Workers::start(&workshop, planner_count).unwrap());
-        Self { workshop, store, workers }
+        let workers = Some(Workers::start(&jobs, planner_count).unwrap());
+        Self { jobs, store, workers }
     }
 
     fn submit(&self, expression: &str) -> Subscription {
         let order = Order { size_bytes_max: 1 << 20, ..Order::on(expression, CollectiveKind::Allgather) };
         let terms = Terms { priority: Priority::Interactive, detached: false, worker: Worker::Planner };
-        self.workshop.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).unwrap()
+        self.jobs.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).unwrap()
     }
 
     fn wait(&self, expression: &str) -> Outcome {
@@ -85,13 +85,13 @@ impl Shop {
     }
 
     fn synthesis_count(&self) -> u64 {
-        self.workshop.synthesis_count.load(Ordering::Relaxed)
+        self.jobs.synthesis_count.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Shop {
     fn drop(&mut self) {
-        self.workshop.queue.abort();
+        self.jobs.queue.abort();
         self.workers.take().unwrap().join();
     }
 }
@@ -131,7 +131,7 @@ fn a_damaged_record_is_made_again_and_never_served() {
     // Its schedule is known, so nothing has to be searched for.
     assert_eq!((second.cache, shop.synthesis_count()), (Cache::Hit, 1));
     assert_eq!(second.plan.plan.artifacts, first.plan.plan.artifacts);
-    assert_eq!((shop.store.quarantined_count().unwrap(), shop.workshop.records.corruption_count()), (1, 1));
+    assert_eq!((shop.store.quarantined_count().unwrap(), shop.jobs.records.corruption_count()), (1, 1));
     assert_eq!(shop.wait("ring:4").unwrap().cache, Cache::Hit);
 }
 

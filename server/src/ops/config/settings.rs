@@ -12,8 +12,8 @@ use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AdminListen, ConfigError, Exposure, JOB_MEMORY_BYTES_DEFAULT, Options, QUEUE_BYTES_DEFAULT, QUEUE_LENGTH_DEFAULT,
-    Tenure, Time, data_dir_default, worker_count_default,
+    AdminListen, ConfigError, Exposure, JOB_MEMORY_BYTES_DEFAULT, Lifetime, Options, QUEUE_BYTES_DEFAULT,
+    QUEUE_LENGTH_DEFAULT, Time, data_dir_default, worker_count_default,
 };
 use crate::jobs::refusals::RefusalOptions;
 use crate::ops::telemetry::{LogFormat, Telemetry};
@@ -298,7 +298,7 @@ impl Settings {
             max_deadline: all.max_deadline.expect(GIVEN).0,
             drain_timeout: all.drain_timeout.expect(GIVEN).0,
             loopback_drain: all.allow_loopback_drain.expect(GIVEN),
-            tenure: Tenure::Standing,
+            lifetime: Lifetime::Daemon,
         })
     }
 

@@ -38,7 +38,7 @@ struct OnBase {
 
 /// A plan that leases hold on a topology, and where it may be hit.
 #[derive(Clone, Debug)]
-pub(crate) struct HeldFootprint {
+pub(crate) struct HeldLinks {
     /// The plan for the healthy network.
     pub(crate) plan: PlanKey,
     /// Where its request places ranks.
@@ -78,24 +78,24 @@ impl HeldPlan {
 impl Table {
     /// Puts a lease in, in place of the one of the same number. O(plans of the lease · log leases).
     pub(super) fn put(&mut self, mut lease: Lease) {
-        let number = lease.deed.number;
+        let number = lease.terms.number;
         self.unlink(number);
         self.bytes += lease.record_bytes;
         self.last = self.last.max(number);
-        self.ends.insert((lease.standing.expire_ms, number));
+        self.ends.insert((lease.state.expire_ms, number));
         self.requests.extend(lease.request().map(|request| (request, number)));
         if let Some(base) = lease.base() {
             let of_base = self.bases.entry(base).or_default();
-            if lease.standing.items.iter().any(|valid| !valid.avoided.is_empty()) {
+            if lease.state.items.iter().any(|valid| !valid.avoided.is_empty()) {
                 of_base.moved.insert(number);
             }
-            let items = lease.deed.items.iter().map(|item| {
+            let items = lease.terms.items.iter().map(|item| {
                 of_base.plans.entry(item.original_key()).or_insert_with(|| HeldPlan::new(item)).take(number, item)
             });
             let items = items.collect();
-            // Of one that has been here before, others may look at the deed, and it has the bytes already.
-            if let Some(deed) = Arc::get_mut(&mut lease.deed) {
-                deed.items = items;
+            // Of one that has been here before, others may look at the terms, and it has the bytes already.
+            if let Some(terms) = Arc::get_mut(&mut lease.terms) {
+                terms.items = items;
             }
         }
         self.leases.insert(number, lease);
@@ -110,14 +110,14 @@ impl Table {
     fn unlink(&mut self, number: u64) {
         let Some(lease) = self.leases.remove(&number) else { return };
         self.bytes = self.bytes.saturating_sub(lease.record_bytes);
-        self.ends.remove(&(lease.standing.expire_ms, number));
+        self.ends.remove(&(lease.state.expire_ms, number));
         if let Some(request) = lease.request().filter(|request| self.requests.get(request) == Some(&number)) {
             self.requests.remove(&request);
         }
         let Some(base) = lease.base() else { return };
         let Some(of_base) = self.bases.get_mut(&base) else { return };
         of_base.moved.remove(&number);
-        for original in lease.deed.items.iter().map(Item::original_key) {
+        for original in lease.terms.items.iter().map(Item::original_key) {
             if let Some(held) = of_base.plans.get_mut(&original) {
                 held.leases.remove(&number);
                 if held.leases.is_empty() {
@@ -159,9 +159,9 @@ impl Table {
     }
 
     /// Plans that are held on a topology.
-    pub(super) fn held_on(&self, base: &PlanKey) -> Vec<HeldFootprint> {
+    pub(super) fn held_on(&self, base: &PlanKey) -> Vec<HeldLinks> {
         let plans = self.bases.get(base).into_iter().flat_map(|of_base| &of_base.plans);
-        let footprint = |(plan, held): (&PlanKey, &HeldPlan)| HeldFootprint {
+        let footprint = |(plan, held): (&PlanKey, &HeldPlan)| HeldLinks {
             plan: *plan,
             placed: held.placed.clone(),
             links: held.links.clone(),
@@ -183,7 +183,7 @@ impl Table {
     /// Of those, the ones that hold one of some plans. O(leases with another plan than the original).
     pub(super) fn moved_holding(&self, base: &PlanKey, plans: &HashSet<PlanKey>) -> BTreeSet<u64> {
         let holds = |number: &u64| {
-            let items = self.leases.get(number).into_iter().flat_map(|lease| &lease.deed.items);
+            let items = self.leases.get(number).into_iter().flat_map(|lease| &lease.terms.items);
             items.map(Item::original_key).any(|plan| plans.contains(&plan))
         };
         let moved = self.bases.get(base).into_iter().flat_map(|of_base| &of_base.moved);
@@ -220,7 +220,7 @@ pub(crate) struct HeldKey {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Deed, Standing, Valid};
+    use super::super::{LeaseState, LeaseTerms, ValidPlan};
     use super::*;
 
     fn lease(number: u64, base: u8, plans: &[u8], expire_ms: u64, is_moved: bool) -> Lease {
@@ -231,9 +231,14 @@ mod tests {
             ..Item::default()
         };
         let avoided = if is_moved { vec![9; 32] } else { Vec::new() };
-        let deed = Deed { number, base: vec![base; 32], items: plans.iter().map(item).collect(), ..Deed::default() };
-        let items = plans.iter().map(|_| Valid { avoided: avoided.clone(), ..Valid::default() }).collect();
-        Lease::new(deed, Standing { expire_ms, items, ..Standing::default() }, 100)
+        let terms = LeaseTerms {
+            number,
+            base: vec![base; 32],
+            items: plans.iter().map(item).collect(),
+            ..LeaseTerms::default()
+        };
+        let items = plans.iter().map(|_| ValidPlan { avoided: avoided.clone(), ..ValidPlan::default() }).collect();
+        Lease::new(terms, LeaseState { expire_ms, items, ..LeaseState::default() }, 100)
     }
 
     #[test]
@@ -241,7 +246,7 @@ mod tests {
         let mut table = Table::default();
         table.put(lease(1, 1, &[3], 5, false));
         table.put(lease(2, 1, &[3], 5, false));
-        let links = |number| table.get(number).unwrap().deed.items[0].links.as_ptr();
+        let links = |number| table.get(number).unwrap().terms.items[0].links.as_ptr();
         assert_eq!(links(1), links(2));
     }
 
@@ -263,12 +268,12 @@ mod tests {
             }
             let crosses = |links: &[u8]| links[0] & touched != 0;
             let of = |wanted: &dyn Fn(&Lease) -> bool| -> BTreeSet<u64> {
-                table.all().filter(|lease| wanted(lease)).map(|lease| lease.deed.number).collect()
+                table.all().filter(|lease| wanted(lease)).map(|lease| lease.terms.number).collect()
             };
             for base in (0..3).map(|base| PlanKey::from_bytes([base; 32])) {
                 let is_concerned = |lease: &Lease| {
-                    let moved = lease.standing.items.iter().any(|valid| !valid.avoided.is_empty());
-                    lease.base() == Some(base) && (moved || lease.deed.items.iter().any(|item| crosses(&item.links)))
+                    let moved = lease.state.items.iter().any(|valid| !valid.avoided.is_empty());
+                    lease.base() == Some(base) && (moved || lease.terms.items.iter().any(|item| crosses(&item.links)))
                 };
                 let held = table.held_on(&base);
                 let crossing = held.iter().filter(|held| crosses(&held.links)).map(|held| &held.plan);
@@ -276,21 +281,21 @@ mod tests {
                 concerned.append(&mut table.moved(&base));
                 prop_assert_eq!(concerned, of(&is_concerned));
                 let crossing: HashSet<PlanKey> = held.iter().filter(|held| crosses(&held.links)).map(|held| held.plan).collect();
-                let holds = |lease: &Lease| lease.deed.items.iter().any(|item| crossing.contains(&item.original_key()));
-                let is_moved = |lease: &Lease| lease.standing.items.iter().any(|valid| !valid.avoided.is_empty());
+                let holds = |lease: &Lease| lease.terms.items.iter().any(|item| crossing.contains(&item.original_key()));
+                let is_moved = |lease: &Lease| lease.state.items.iter().any(|valid| !valid.avoided.is_empty());
                 let both = of(&|lease: &Lease| lease.base() == Some(base) && is_moved(lease) && holds(lease));
                 prop_assert_eq!(table.moved_holding(&base, &crossing), both);
                 prop_assert_eq!(table.bases().any(|known| *known == base), !of(&|lease| lease.base() == Some(base)).is_empty());
             }
-            prop_assert_eq!(table.ended(now_ms).collect::<BTreeSet<_>>(), of(&|lease| lease.standing.expire_ms <= now_ms));
+            prop_assert_eq!(table.ended(now_ms).collect::<BTreeSet<_>>(), of(&|lease| lease.state.expire_ms <= now_ms));
             prop_assert_eq!(table.bytes(), 100 * table.all().len());
             let held: BTreeSet<HeldKey> = table.all().flat_map(|lease| {
-                let plans = lease.deed.items.iter().map(Item::original_key);
+                let plans = lease.terms.items.iter().map(Item::original_key);
                 plans.map(|plan| HeldKey { base: lease.base().unwrap(), plan }).collect::<Vec<_>>()
             }).collect();
             prop_assert_eq!(table.plans().map(|(key, _)| key).collect::<BTreeSet<_>>(), held);
             for (key, holder) in table.plans() {
-                prop_assert_eq!(table.holder(&key).unwrap().deed.number, holder.deed.number);
+                prop_assert_eq!(table.holder(&key).unwrap().terms.number, holder.terms.number);
                 prop_assert!(holder.base() == Some(key.base));
             }
         }

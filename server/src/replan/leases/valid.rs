@@ -3,9 +3,9 @@
 use canopy_faults::Loss;
 
 use super::super::FAULTS_NOTED_MAX;
-use super::{Valid, digest};
+use super::{ValidPlan, digest};
 
-impl Valid {
+impl ValidPlan {
     /// Whether it is the plan for the sound network.
     pub(crate) fn is_original(&self) -> bool {
         self.avoided.is_empty() && !self.plan.is_empty()

@@ -124,11 +124,14 @@ fn every_wrong_field_is_named() {
     check_refused("algorithm", |request| request.algorithm = "magic".to_owned());
     check_refused("ranks", |request| request.transit = v1::GroupTransit::Unused.into());
     check_refused("transit", |request| (request.ranks, request.transit) = (vec![0, 1], 9));
-    let output = |format: i32, profile: &str| v1::OutputSpec {
-        format,
-        profile: profile.to_owned(),
-        ..v1::OutputSpec::default()
-    };
+}
+
+fn output(format: i32, profile: &str) -> v1::OutputSpec {
+    v1::OutputSpec { format, profile: profile.to_owned(), ..v1::OutputSpec::default() }
+}
+
+#[test]
+fn every_wrong_output_is_named() {
     check_refused("outputs[0].format", |request| request.outputs = vec![output(0, "")]);
     check_refused("outputs[1].format", |request| request.outputs = vec![output(1, ""), output(55, "")]);
     check_refused("outputs[0].profile", |request| request.outputs = vec![output(1, "msccl")]);
@@ -170,6 +173,10 @@ fn every_wrong_field_is_named() {
     });
     check_refused("outputs[1]", |request| request.outputs = vec![output(2, ""), instances(2, 1)]);
     check_refused("outputs[2]", |request| request.outputs = vec![instances(2, 1), instances(2, 2), instances(2, 2)]);
+}
+
+#[test]
+fn every_wrong_quality_is_named() {
     let ratio = |numerator, denominator| {
         let minimum_optimality = Some(v1::Ratio { numerator, denominator });
         Some(v1::QualityPolicy { minimum_optimality, ..v1::QualityPolicy::default() })

@@ -42,7 +42,7 @@ const FIELDS: &[Field<KnownFault>] = &[
 pub(super) fn list(replanner: &Replanner, request: &ListFaultsRequest) -> Result<ListFaultsReply, CallFailure> {
     let ListFaultsRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
-    replanner.books().for_each(|scope, record| {
+    replanner.fault_logs().for_each(|scope, record| {
         let fault = known_fault(replanner, scope, record);
         let place = [fault.topology.as_str(), fault.machines.as_str(), fault.text.as_str()].join("\n");
         let order = fault.scope.to_be_bytes();
@@ -55,7 +55,7 @@ pub(super) fn list(replanner: &Replanner, request: &ListFaultsRequest) -> Result
 
 fn known_fault(replanner: &Replanner, scope: &Scope, record: &Record) -> KnownFault {
     let loss = canopy_faults::Loss { target: record.target().clone(), remaining: record.counts_as() };
-    let better_ms = record.better_at_ms(replanner.books().policy());
+    let better_ms = record.better_at_ms(replanner.fault_logs().policy());
     let state = match (record.is_held(), better_ms.is_some()) {
         (true, _) => FaultState::Held,
         (false, true) => FaultState::Clearing,

@@ -7,10 +7,10 @@ use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1::TopologySource;
 use canopy_topology::TopologyLimits;
 
-use super::super::desk::shown;
+use super::super::call_pool::shown;
 use super::super::topologies::read_base;
 use crate::failure::CallFailure;
-use crate::replan::{Books, Lease, Network, Replanner, Scope, entry_by_host};
+use crate::replan::{FaultLogs, Lease, Network, Replanner, Scope, entry_by_host};
 use crate::store::topologies::id_of;
 use crate::tenant::Viewer;
 
@@ -49,11 +49,11 @@ impl Subject {
     }
 
     fn of_job(replanner: &Replanner, viewer: &Viewer, job: &str) -> Result<Self, CallFailure> {
-        let is_its = |lease: &Lease| lease.deed.job == job && viewer.sees(&lease.deed.tenant);
+        let is_its = |lease: &Lease| lease.terms.job == job && viewer.sees(&lease.terms.tenant);
         let (mut seen, mut networks) = (HashSet::<(PlanKey, Option<PlanKey>)>::new(), Vec::new());
         for lease in replanner.leases().select(is_its) {
             let Some(key) = lease.base() else { continue };
-            for item in &lease.deed.items {
+            for item in &lease.terms.items {
                 let placed = replanner.leases().placed(&key, &item.original_key());
                 if !seen.insert((key, placed.as_ref().map(|placed| *placed.digest()))) {
                     continue;
@@ -102,18 +102,18 @@ impl Subject {
     }
 
     /// Elements that count as broken or slow in it; on machines, in the scopes that were named.
-    pub(super) fn active(&self, books: &Books, named: &[Scope]) -> usize {
+    pub(super) fn active(&self, fault_logs: &FaultLogs, named: &[Scope]) -> usize {
         if matches!(self, Self::Machines) {
             let scopes: BTreeSet<&Scope> = named.iter().collect();
             let hosts = scopes.into_iter().filter_map(|scope| match scope {
                 Scope::Host(name) => Some(name),
                 Scope::Topology(_) | Scope::Placement { .. } => None,
             });
-            return hosts.flat_map(|name| books.of_host(name)).map(|count| count.losses.len()).sum();
+            return hosts.flat_map(|name| fault_logs.of_host(name)).map(|count| count.losses.len()).sum();
         }
         let mut targets = HashSet::new();
         for network in self.networks() {
-            let count = network.count(books);
+            let count = network.count(fault_logs);
             targets.extend(count.losses.iter().map(|loss| (network.key, loss.target.clone())));
         }
         targets.len()

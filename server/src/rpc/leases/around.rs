@@ -13,7 +13,7 @@ use super::LeasesService;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::job::{Delivery, Goal, Terms, Worker};
 use crate::jobs::stand_in::{OnMiss, StandIn};
-use crate::replan::{Base, Count, LinkSet, Valid};
+use crate::replan::{Base, Count, LinkSet, ValidPlan};
 
 /// Longest time that an acquisition waits for a plan around faults: one that needs no search is there in a fraction of it.
 const FIRST_PLAN_MAX: Duration = Duration::from_secs(10);
@@ -56,7 +56,7 @@ impl LeasesService {
         runtime: &Handle,
         order: &Order,
         (count, ranks): (&Count, u32),
-    ) -> Result<Valid, CallFailure> {
+    ) -> Result<ValidPlan, CallFailure> {
         let order = Order { faults: count.losses.to_vec(), ..order.clone() };
         let found = match self.cached(runtime, &order) {
             Ok(delivery) => Ok(First { delivery, is_provisional: false }),
@@ -66,7 +66,7 @@ impl LeasesService {
         let failed = |failure| CallFailure::AroundFaults { failure, faults: canopy_wire::in_words(&count.losses) };
         let First { delivery, is_provisional } = found.map_err(failed)?;
         let survivors = delivery.puncture.as_ref().map(|puncture| puncture.survivor_numbers()).unwrap_or_default();
-        Ok(Valid::around(&count.losses, delivery.plan.plan.id.clone(), &survivors, ranks, is_provisional))
+        Ok(ValidPlan::around(&count.losses, delivery.plan.plan.id.clone(), &survivors, ranks, is_provisional))
     }
 
     /// Has a plan made, and takes one that needs no search if that is there much sooner.

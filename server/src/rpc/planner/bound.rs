@@ -18,7 +18,7 @@ use crate::rpc::{Decoded, Method, decode};
 pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest>) -> Result<BoundReply, Status> {
     let (headers, extensions, request) = service.resolve(request, Method::Bound).await?.into_parts();
     let applied = extensions.get::<AppliedFaults>().cloned();
-    let (workshop, caller) = (Arc::clone(&service.workshop), Presence::default());
+    let (jobs, caller) = (Arc::clone(&service.jobs), Presence::default());
     let gone = caller.ended();
     let found = service.bundles.run(Method::Bound.name(), &headers, move |_| {
         let Decoded { order, .. } = decode(request, Method::Bound).map_err(PlanFailure::Request)?;
@@ -26,7 +26,7 @@ pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest
             let (field, method) = ("joint_collectives", Method::Bound.name());
             return Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
         }
-        let prepared = workshop.planner.prepare(&order, &gone)?;
+        let prepared = jobs.planner.prepare(&order, &gone)?;
         let found = bounded(&prepared, &gone).map_err(PlanFailure::from)?;
         Ok(wire::bounded(&prepared, &found))
     });

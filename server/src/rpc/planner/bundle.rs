@@ -47,7 +47,7 @@ use crate::rpc::decode::Method;
 use crate::rpc::deliver::Answer;
 use crate::rpc::known_faults::{self, AppliedFaults};
 use crate::rpc::status::call_status;
-use crate::rpc::{desk, topologies};
+use crate::rpc::{call_pool, topologies};
 
 /// The name of the method.
 const METHOD: &str = "PlanBundle";
@@ -69,7 +69,7 @@ pub(super) async fn plan_bundle(
     let gone = Arc::new(AtomicBool::new(false));
     let session = Session { service, headers, end: arrived + deadline.work, gone, applied: OnceLock::new() };
     let answer = session.any(request).await;
-    desk::log(METHOD, arrived, answer.as_ref().err());
+    call_pool::log(METHOD, arrived, answer.as_ref().err());
     answer.unwrap_or_else(|failure| Err(call_status(&failure)))
 }
 
@@ -121,7 +121,7 @@ impl Session<'_> {
             .compute(self.left(), move |stop| {
                 let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
                 let applied = known_faults::apply(service.replanner.as_ref(), &mut all, &service.limits)?;
-                let source = topologies::resolve(&service.shelf, all.topology)?;
+                let source = topologies::resolve(&service.topologies, all.topology)?;
                 let (topology, faults) = topologies::read_punctured(source.clone(), &service.limits, stop)?;
                 Ok((source, parties(&topology, &faults, &members, stop)?, applied))
             })

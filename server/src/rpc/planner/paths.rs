@@ -14,12 +14,12 @@ use crate::rpc::topologies::{self, Presence};
 /// Answers the call.
 pub(super) async fn paths(service: &PlannerService, request: Request<PathsRequest>) -> Result<PathsReply, Status> {
     let (headers, _, request) = request.into_parts();
-    let (shelf, limits) = (service.shelf.clone(), service.limits);
+    let (topologies, limits) = (service.topologies.clone(), service.limits);
     let caller = Presence::default();
     let gone = caller.ended();
     let found = service.bundles.run("Paths", &headers, move |_| {
         let forwarding = forwarding(request.forwarding)?;
-        let (topology, warnings) = topologies::read(&shelf, request.topology.clone(), &limits, &gone)?;
+        let (topology, warnings) = topologies::read(&topologies, request.topology.clone(), &limits, &gone)?;
         find(&topology, &request, forwarding, warnings, &gone)
     });
     found.await

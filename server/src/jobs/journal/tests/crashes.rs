@@ -145,33 +145,37 @@ fn live_until_death(
             }
             5 => process.journal.write_back(),
             _ if random.below(12) == 0 => {
-                // The end in order: what runs is stopped, and its start is taken back if that can still be written.
-                let unfinished = process.queue.operations().into_values().filter(|found| found.result.is_none());
-                let unfinished: Vec<String> = unfinished.map(|found| found.name).collect();
-                process.queue.abort();
-                process.journal.write_back();
-                // What nobody had read is written down as well.
-                for name in unfinished {
-                    if mortal.is_dead() {
-                        expected.ended.insert(name);
-                    } else if !expected.ended.contains(&name) {
-                        expected.safe.entry(name).or_insert(0);
-                    }
-                }
-                for job in running {
-                    let name = job.operation();
-                    if !mortal.is_dead() {
-                        expected.safe.entry(name).and_modify(|starts| *starts -= 1);
-                    } else if expected.safe.remove(&name).is_some() {
-                        expected.ended.insert(name);
-                    }
-                }
+                end_in_order(process, mortal, expected, &running);
                 return;
             }
             _ => {}
         }
         if mortal.is_dead() {
             return;
+        }
+    }
+}
+
+/// The end in order: what runs is stopped, and its start is taken back if that can still be written.
+fn end_in_order(process: &Process, mortal: &Mortal, expected: &mut Expected, running: &[Arc<Job>]) {
+    let unfinished = process.queue.operations().into_values().filter(|found| found.result.is_none());
+    let unfinished: Vec<String> = unfinished.map(|found| found.name).collect();
+    process.queue.abort();
+    process.journal.write_back();
+    // What nobody had read is written down as well.
+    for name in unfinished {
+        if mortal.is_dead() {
+            expected.ended.insert(name);
+        } else if !expected.ended.contains(&name) {
+            expected.safe.entry(name).or_insert(0);
+        }
+    }
+    for job in running {
+        let name = job.operation();
+        if !mortal.is_dead() {
+            expected.safe.entry(name).and_modify(|starts| *starts -= 1);
+        } else if expected.safe.remove(&name).is_some() {
+            expected.ended.insert(name);
         }
     }
 }

@@ -94,7 +94,7 @@ pub(super) async fn answer(
     // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
     let resolve = move |_: &(dyn Fn() -> bool + Sync)| {
         known_faults::apply(service.replanner.as_ref(), &mut first, &service.limits)?;
-        topologies::resolve(&service.shelf, first.topology)
+        topologies::resolve(&service.topologies, first.topology)
     };
     let source = session.compute(session.left(), resolve).await?;
     let (mut items, mut contents, mut assumed) = (Vec::new(), Vec::new(), None);

@@ -38,6 +38,55 @@ pub(super) struct Wanted {
     model: Model,
 }
 
+/// What every collective of a bundle is asked for with.
+struct Specs<'a> {
+    output: &'a v1::OutputSpec,
+    /// Whether tables are wanted, and no files.
+    is_advice: bool,
+    priority: i32,
+    fault_policy: i32,
+}
+
+impl Specs<'_> {
+    /// The collectives, and the file of each plan. All that a plan would be refused for, whatever the network is, is refused here.
+    fn read(
+        &self,
+        collectives: &[v1::CollectiveSpec],
+    ) -> Result<(Vec<(CollectiveKind, v1::CollectiveSpec)>, Target), RequestError> {
+        let mut kinds: Vec<(CollectiveKind, v1::CollectiveSpec)> = Vec::new();
+        let mut read_output = Format::Json.usual();
+        for (position, spec) in collectives.iter().enumerate() {
+            let source = v1::topology_source::Source::Expression(String::new());
+            let probe = v1::PlanRequest {
+                topology: Some(v1::TopologySource { source: Some(source) }),
+                collective: Some(*spec),
+                outputs: if self.is_advice { Vec::new() } else { vec![self.output.clone()] },
+                priority: self.priority,
+                fault_policy: self.fault_policy,
+                ..v1::PlanRequest::default()
+            };
+            let field = format!("collectives[{position}]");
+            let within = |error: RequestError| RequestError::InBundle {
+                field: error.field().replacen("collective", &field, 1).replacen("outputs[0]", "output", 1),
+                error: Box::new(error),
+            };
+            let order = decode::decode(probe, Method::Plan).map_err(within)?.order;
+            if kinds.iter().any(|&(kind, _)| kind == order.kind) {
+                return Err(RequestError::Repeated { field, what: order.kind.name().to_owned() });
+            }
+            read_output = order.outputs.first().copied().unwrap_or(Format::Json.usual());
+            kinds.push((order.kind, *spec));
+        }
+        Ok((kinds, read_output))
+    }
+}
+
+fn margin(v1::Ratio { numerator, denominator }: v1::Ratio) -> Result<Margin, RequestError> {
+    let parts = u32::try_from(numerator).ok().zip(u32::try_from(denominator).ok());
+    let margin = parts.and_then(|(numerator, denominator)| Margin::new(numerator, denominator));
+    margin.ok_or(RequestError::Margin { numerator, denominator })
+}
+
 impl Wanted {
     /// Reads a request.
     ///
@@ -65,14 +114,7 @@ impl Wanted {
         let min = request.size_bytes_min.max(1);
         let empty = RequestError::EmptySizes { min, max: size_bytes_max };
         let sizes = ByteRange::new(min, size_bytes_max.saturating_add(1)).ok_or(empty)?;
-        let margin = match request.margin {
-            None => Margin::STANDARD,
-            Some(v1::Ratio { numerator, denominator }) => {
-                let parts = u32::try_from(numerator).ok().zip(u32::try_from(denominator).ok());
-                let margin = parts.and_then(|(numerator, denominator)| Margin::new(numerator, denominator));
-                margin.ok_or(RequestError::Margin { numerator, denominator })?
-            }
-        };
+        let margin = request.margin.map_or(Ok(Margin::STANDARD), margin)?;
         let alpha_ns = request.alpha_ns.unwrap_or(canopy_simulate::ALPHA_NS_USUAL);
         if alpha_ns > ALPHA_NS_MAX {
             return Err(RequestError::TooMany { field: "alpha_ns", found: alpha_ns, limit: ALPHA_NS_MAX });
@@ -80,37 +122,8 @@ impl Wanted {
         if collectives.is_empty() {
             return Err(missing("collectives", "say what to plan"));
         }
-        let mut kinds = Vec::new();
-        let mut read_output = Format::Json.usual();
-        for (position, spec) in collectives.iter().enumerate() {
-            // All that a plan would be refused for, whatever the network is.
-            let source = v1::topology_source::Source::Expression(String::new());
-            let probe = v1::PlanRequest {
-                topology: Some(v1::TopologySource { source: Some(source) }),
-                collective: Some(*spec),
-                outputs: if is_advice { Vec::new() } else { vec![output.clone()] },
-                priority,
-                fault_policy,
-                ..v1::PlanRequest::default()
-            };
-            let within = |error: RequestError| RequestError::InBundle {
-                field: error.field().replacen("collective", &format!("collectives[{position}]"), 1).replacen(
-                    "outputs[0]",
-                    "output",
-                    1,
-                ),
-                error: Box::new(error),
-            };
-            let order = decode::decode(probe, Method::Plan).map_err(within)?.order;
-            if kinds.iter().any(|&(kind, _)| kind == order.kind) {
-                return Err(RequestError::Repeated {
-                    field: format!("collectives[{position}]"),
-                    what: order.kind.name().to_owned(),
-                });
-            }
-            read_output = order.outputs.first().copied().unwrap_or(Format::Json.usual());
-            kinds.push((order.kind, *spec));
-        }
+        let specs = Specs { output: &output, is_advice, priority, fault_policy };
+        let (kinds, read_output) = specs.read(&collectives)?;
         let remedy = "choose the format and profile of a runtime: which file is picked is a matter of its rules";
         let runtime = match is_advice {
             true => Runtime::Nccl,

@@ -7,7 +7,7 @@ use tonic_types::StatusExt as _;
 use super::*;
 use crate::failure::{LeaseError, PlanFailure};
 use crate::store::receipts::ReceiptError;
-use crate::store::topologies::ShelfError;
+use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
 
 #[track_caller]
@@ -36,7 +36,7 @@ fn what_is_not_there_is_named() {
     check(topology, Code::NotFound, "TOPOLOGY_UNKNOWN", "topologies/x");
     let lease = CallFailure::LeaseUnknown { name: "leases/x".to_owned() };
     check(lease, Code::NotFound, "LEASE_UNKNOWN", "leases/x");
-    let damaged = ShelfError::Damaged { id: "topologies/x".to_owned(), damage };
+    let damaged = TopologyStoreError::Damaged { id: "topologies/x".to_owned(), damage };
     check(damaged.into(), Code::DataLoss, "STORED_TOPOLOGY_CORRUPT", "topologies/x");
     let reused = ReceiptError::Reused { id: "an id".to_owned() };
     check(reused.into(), Code::AlreadyExists, "REQUEST_ID_REUSED", "an id");
@@ -76,7 +76,7 @@ fn limits_say_which() {
     check(full.into(), Code::ResourceExhausted, "STORE_FULL", "");
     check(LeaseError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "LEASES_FULL", "");
     check(CallFailure::TooManyWatches { of: "server", limit: 9 }, Code::ResourceExhausted, "WATCHES_FULL", "");
-    check(ShelfError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "TOPOLOGIES_FULL", "");
+    check(TopologyStoreError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "TOPOLOGIES_FULL", "");
     check(ArchiveError::TooLarge { limit: 9 }.into(), Code::ResourceExhausted, "ARCHIVE_TOO_LARGE", "");
 }
 

@@ -15,7 +15,7 @@ const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// Takes lines; clones lead to the same thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outlet(Arc<Shared>);
+pub(super) struct LogWriter(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -32,16 +32,16 @@ struct State {
     is_writing: bool,
 }
 
-impl Outlet {
+impl LogWriter {
     /// Starts the thread that writes to `sink`. `notice` makes a line of the number of lines that were dropped.
     ///
     /// # Errors
     /// The system has no more threads.
     pub(super) fn start(sink: impl Write + Send + 'static, notice: fn(u64) -> String) -> io::Result<Self> {
-        let outlet = Self::default();
-        let shared = Arc::clone(&outlet.0);
+        let writer = Self::default();
+        let shared = Arc::clone(&writer.0);
         thread::Builder::new().name("canopy-log".to_owned()).spawn(move || shared.write_to(sink, notice))?;
-        Ok(outlet)
+        Ok(writer)
     }
 
     /// Waits until every line has left, but no longer than `patience`.
@@ -83,7 +83,7 @@ impl Shared {
 }
 
 /// Each write is one line: the formatters of `tracing-subscriber` write a line at once.
-impl Write for Outlet {
+impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut state = self.0.lock();
         if state.waiting.len().saturating_add(line.len()) > WAITING_BYTES_MAX {
@@ -101,7 +101,7 @@ impl Write for Outlet {
     }
 }
 
-impl<'a> MakeWriter<'a> for Outlet {
+impl<'a> MakeWriter<'a> for LogWriter {
     type Writer = Self;
 
     fn make_writer(&'a self) -> Self {
@@ -145,17 +145,17 @@ mod tests {
         let (open, gate) = mpsc::channel();
         let (taken, lines) = mpsc::channel();
         let (asked, is_asked) = mpsc::channel();
-        let mut outlet = Outlet::start(Stuck { asked, gate, taken }, notice).unwrap();
-        outlet.write_all(b"first\n").unwrap();
+        let mut writer = LogWriter::start(Stuck { asked, gate, taken }, notice).unwrap();
+        writer.write_all(b"first\n").unwrap();
         // The first line is on its way alone, and all that follows waits behind it.
         is_asked.recv().unwrap();
         let long = vec![b'x'; 1 << 20];
         for _ in 0..8 {
-            outlet.write_all(&long).unwrap();
+            writer.write_all(&long).unwrap();
         }
-        outlet.flush(Duration::from_millis(1));
+        writer.flush(Duration::from_millis(1));
         drop(open);
-        outlet.flush(Duration::from_secs(60));
+        writer.flush(Duration::from_secs(60));
         let text: Vec<u8> = lines.try_iter().flatten().collect();
         let text = String::from_utf8(text).unwrap();
         assert!(text.starts_with("first\n"), "{}", text.len());
@@ -170,12 +170,12 @@ mod tests {
         let (open, gate) = mpsc::channel();
         drop(open);
         let (asked, _) = mpsc::channel();
-        let mut outlet = Outlet::start(Stuck { asked, gate, taken }, notice).unwrap();
+        let mut writer = LogWriter::start(Stuck { asked, gate, taken }, notice).unwrap();
         let expected: String = (0..1000).map(|number| format!("line {number}\n")).collect();
         for line in expected.split_inclusive('\n') {
-            outlet.write_all(line.as_bytes()).unwrap();
+            writer.write_all(line.as_bytes()).unwrap();
         }
-        outlet.flush(Duration::from_secs(60));
+        writer.flush(Duration::from_secs(60));
         assert_eq!(String::from_utf8(lines.try_iter().flatten().collect()).unwrap(), expected);
     }
 }

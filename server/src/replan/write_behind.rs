@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 use tokio::time;
 
 use super::Shared;
-use super::course::tell_expired;
+use super::resynthesis::tell_expired;
 use crate::drain::DrainHandle;
 use crate::store::StoreError;
 
@@ -67,7 +67,7 @@ fn pause(failures: u32) -> Duration {
 }
 
 fn keep_up(shared: &Shared) -> Result<(), Arc<StoreError>> {
-    let books = shared.books.write();
+    let fault_logs = shared.fault_logs.write();
     let expired = shared.leases.expire(|lease| tell_expired(&shared.events, lease));
     if let Ok(count @ 1..) = expired {
         tracing::info!(count, "leases have expired");
@@ -81,7 +81,7 @@ fn keep_up(shared: &Shared) -> Result<(), Arc<StoreError>> {
             Err(error) => break Err(error),
         }
     };
-    books.map_err(Arc::new).and(expired.map(drop)).and(leases.map_err(Arc::new))
+    fault_logs.map_err(Arc::new).and(expired.map(drop)).and(leases.map_err(Arc::new))
 }
 
 #[cfg(test)]

@@ -26,20 +26,20 @@ const AT_ONCE: usize = 8;
 
 /// Reads and manages stored plans for calls.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct CallPool {
     records: Records,
     receipts: Receipts,
     permits: Arc<Semaphore>,
     deadlines: DeadlinePolicy,
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for CallPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").field("deadlines", &self.deadlines).finish_non_exhaustive()
+        f.debug_struct("CallPool").field("deadlines", &self.deadlines).finish_non_exhaustive()
     }
 }
 
-impl Desk {
+impl CallPool {
     pub(crate) fn new(records: Records, receipts: Receipts, deadlines: DeadlinePolicy) -> Self {
         Self { records, receipts, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines }
     }
@@ -140,7 +140,7 @@ impl Desk {
     }
 }
 
-impl Desk {
+impl CallPool {
     /// Writes the uses of plans down. What cannot be written is tried again with the next ones.
     pub(super) async fn write_back(&self) {
         let records = self.records.clone();

@@ -62,9 +62,9 @@ pub(crate) struct Count {
     pub(crate) since_ms: u64,
 }
 
-/// All books. Clones share them.
+/// All fault logs. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Books {
+pub(crate) struct FaultLogs {
     shared: Arc<Shared>,
 }
 
@@ -72,7 +72,7 @@ struct Shared {
     store: Arc<dyn Store>,
     policy: Policy,
     now_ms: fn() -> u64,
-    books: Mutex<BTreeMap<Scope, Kind>>,
+    fault_logs: Mutex<BTreeMap<Scope, Kind>>,
     /// Whether anything counts anywhere, for those who need not wait to learn that nothing does.
     any_counts: AtomicBool,
     /// Held by who writes: elements whose records on the disk are behind.
@@ -88,13 +88,13 @@ struct Kind {
     count: Count,
 }
 
-impl fmt::Debug for Books {
+impl fmt::Debug for FaultLogs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Books").field("policy", &self.shared.policy).finish_non_exhaustive()
+        f.debug_struct("FaultLogs").field("policy", &self.shared.policy).finish_non_exhaustive()
     }
 }
 
-impl Books {
+impl FaultLogs {
     /// Reads what is kept. What cannot be read is forgotten: its sources say it again, or an operator does.
     ///
     /// # Errors
@@ -113,14 +113,14 @@ impl Books {
             store.remove(&unreadable)?;
         }
         let now = now_ms();
-        let books = records.into_iter().map(|(scope, records)| {
+        let fault_logs = records.into_iter().map(|(scope, records)| {
             let since_ms = records.iter().map(Record::since_ms).max().unwrap_or(now);
             (scope, Kind::new(Book::rebuilt(policy, 0, records), since_ms))
         });
-        let books: BTreeMap<Scope, Kind> = books.collect();
-        let any_counts = AtomicBool::new(any_counts(&books));
-        let (books, writing) = (Mutex::new(books), Mutex::default());
-        Ok(Self { shared: Arc::new(Shared { store, policy, now_ms, books, any_counts, writing }) })
+        let fault_logs: BTreeMap<Scope, Kind> = fault_logs.collect();
+        let any_counts = AtomicBool::new(any_counts(&fault_logs));
+        let (fault_logs, writing) = (Mutex::new(fault_logs), Mutex::default());
+        Ok(Self { shared: Arc::new(Shared { store, policy, now_ms, fault_logs, any_counts, writing }) })
     }
 
     /// Enters events, each in its scope under the one name that its element has there, in their order; returns once what was
@@ -129,19 +129,19 @@ impl Books {
     /// # Errors
     /// The engine failed: what was entered counts, and may be lost in a crash.
     pub(crate) fn report(&self, events: Vec<(Scope, Event)>) -> Result<Vec<Result<Entered, ReportError>>, StoreError> {
-        let mut books = self.shared.lock();
+        let mut fault_logs = self.shared.lock();
         let now = (self.shared.now_ms)();
         let mut touched = BTreeSet::new();
         let mut enter = |(scope, event): (Scope, Event)| -> Result<Entered, ReportError> {
             let event = event.checked().map_err(BookError::from)?;
-            let scope = known_scope(&books, scope);
+            let scope = known_scope(&fault_logs, scope);
             let event = Event { target: scope.rehosted(event.target), ..event };
-            let kind = match books.contains_key(&scope) {
-                true => books.get_mut(&scope),
+            let kind = match fault_logs.contains_key(&scope) {
+                true => fault_logs.get_mut(&scope),
                 false => {
-                    require_room(&books, &scope)?;
+                    require_room(&fault_logs, &scope)?;
                     let new = Kind::new(Book::new(self.shared.policy), now);
-                    Some(books.entry(scope.clone()).or_insert(new))
+                    Some(fault_logs.entry(scope.clone()).or_insert(new))
                 }
             };
             let kind = kind.expect("it was found, or put there");
@@ -152,9 +152,9 @@ impl Books {
             Ok(Entered { outcome, changes })
         };
         let entered = events.into_iter().map(&mut enter).collect();
-        touched.iter().for_each(|scope| books.get_mut(scope).into_iter().for_each(|kind| kind.recount(now)));
-        self.shared.note(&books);
-        drop(books);
+        touched.iter().for_each(|scope| fault_logs.get_mut(scope).into_iter().for_each(|kind| kind.recount(now)));
+        self.shared.note(&fault_logs);
+        drop(fault_logs);
         self.write()?;
         Ok(entered)
     }
@@ -163,14 +163,14 @@ impl Books {
     /// how many counted, once that survives a crash.
     ///
     /// # Errors
-    /// The engine failed, as for [`Books::report`].
+    /// The engine failed, as for [`FaultLogs::report`].
     pub(crate) fn clear(&self, wanted: &[(Scope, Option<Target>)], until_ms: u64) -> Result<usize, StoreError> {
-        let mut books = self.shared.lock();
+        let mut fault_logs = self.shared.lock();
         let now = (self.shared.now_ms)();
         let mut cleared = 0;
         for (scope, target) in wanted {
-            let scope = known_scope(&books, scope.clone());
-            let Some(kind) = books.get_mut(&scope) else { continue };
+            let scope = known_scope(&fault_logs, scope.clone());
+            let Some(kind) = fault_logs.get_mut(&scope) else { continue };
             let all: Vec<Target> = match target {
                 Some(target) => vec![scope.rehosted(target.clone())],
                 None => kind.book.records().map(|record| record.target().clone()).collect(),
@@ -180,18 +180,18 @@ impl Books {
             cleared += old.iter().filter(|target| kind.book.clear(target, now) == Outcome::Cleared).count();
             kind.recount(now);
         }
-        self.shared.note(&books);
-        drop(books);
+        self.shared.note(&fault_logs);
+        drop(fault_logs);
         self.write().map(|()| cleared)
     }
 
     /// Lets the time pass; returns the scopes in which other things count than when this was last called, and when it should
-    /// be called again. What that changed is on the disk after [`Books::write`]; until then a start finds it out again.
+    /// be called again. What that changed is on the disk after [`FaultLogs::write`]; until then a start finds it out again.
     pub(crate) fn tick(&self) -> (Vec<Scope>, Option<u64>) {
         let now = (self.shared.now_ms)();
         let (mut changed, mut next) = (Vec::new(), None::<u64>);
-        let mut books = self.shared.lock();
-        for (scope, kind) in books.iter_mut() {
+        let mut fault_logs = self.shared.lock();
+        for (scope, kind) in fault_logs.iter_mut() {
             kind.book.tick(now);
             kind.recount(now);
             if kind.told != kind.book.version() {
@@ -200,7 +200,7 @@ impl Books {
             }
             next = next.into_iter().chain(kind.book.next_wake()).min();
         }
-        self.shared.note(&books);
+        self.shared.note(&fault_logs);
         (changed, next)
     }
 
@@ -220,8 +220,8 @@ impl Books {
 
     /// Whose faults count.
     pub(super) fn suspects(&self) -> Suspects {
-        let books = self.shared.lock();
-        Suspects::of(books.iter().filter(|(_, kind)| !kind.count.losses.is_empty()).map(|(scope, _)| scope))
+        let fault_logs = self.shared.lock();
+        Suspects::of(fault_logs.iter().filter(|(_, kind)| !kind.count.losses.is_empty()).map(|(scope, _)| scope))
     }
 
     /// What counts as broken or slow in a scope; `None`: nothing ever did, as far as is remembered.
@@ -236,23 +236,27 @@ impl Books {
 
     /// What counts on a machine by this name, whole or short: of each that it may be.
     pub(crate) fn of_host(&self, name: &str) -> Vec<Count> {
-        let books = self.shared.lock();
-        hosts_like(&books, name).filter_map(|scope| books.get(&scope)).map(|kind| kind.count.clone()).collect()
+        let fault_logs = self.shared.lock();
+        hosts_like(&fault_logs, name)
+            .filter_map(|scope| fault_logs.get(&scope))
+            .map(|kind| kind.count.clone())
+            .collect()
     }
 
     /// Shows all elements of which anything counts, of all scopes.
     pub(crate) fn for_each(&self, mut take: impl FnMut(&Scope, &Record)) {
-        let books = self.shared.lock();
-        let records = books.iter().flat_map(|(scope, kind)| kind.book.records().map(move |record| (scope, record)));
+        let fault_logs = self.shared.lock();
+        let records =
+            fault_logs.iter().flat_map(|(scope, kind)| kind.book.records().map(move |record| (scope, record)));
         let counting = records.filter(|(_, record)| !record.counts_as().is_whole() || record.is_held());
         counting.for_each(|(scope, record)| take(scope, record));
     }
 
     /// Elements that count, over all scopes, and changes that were held back.
     pub(crate) fn totals(&self) -> (usize, u64) {
-        let books = self.shared.lock();
-        let active = books.values().map(|kind| kind.count.losses.len()).sum();
-        let held_back = books.values().flat_map(|kind| kind.book.records()).map(Record::flaps_suppressed).sum();
+        let fault_logs = self.shared.lock();
+        let active = fault_logs.values().map(|kind| kind.count.losses.len()).sum();
+        let held_back = fault_logs.values().flat_map(|kind| kind.book.records()).map(Record::flaps_suppressed).sum();
         (active, held_back)
     }
 
@@ -269,19 +273,19 @@ impl Books {
         let mut behind = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
         {
-            let mut books = self.shared.lock();
-            for (scope, kind) in books.iter_mut() {
+            let mut fault_logs = self.shared.lock();
+            for (scope, kind) in fault_logs.iter_mut() {
                 behind.extend(kind.book.take_unsaved().into_iter().map(|(target, _)| (scope.clone(), target)));
             }
             for (scope, target) in behind.iter() {
                 let key = scope.key_of(&target.to_string());
-                match books.get(scope).and_then(|kind| kind.book.record(target)) {
+                match fault_logs.get(scope).and_then(|kind| kind.book.record(target)) {
                     Some(record) => kept.push((key, encode(scope, record))),
                     None => gone.push(key),
                 }
             }
             // A book that nothing is in any more is needed no more; what it told is known.
-            books.retain(|_, kind| kind.book.records().len() > 0 || kind.told != kind.book.version());
+            fault_logs.retain(|_, kind| kind.book.records().len() > 0 || kind.told != kind.book.version());
         }
         if !kept.is_empty() {
             self.shared.store.put_all(&kept)?;
@@ -296,47 +300,47 @@ impl Books {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Scope, Kind>> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.fault_logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// To be called whenever other things may count.
-    fn note(&self, books: &BTreeMap<Scope, Kind>) {
-        self.any_counts.store(any_counts(books), Ordering::Relaxed);
+    fn note(&self, fault_logs: &BTreeMap<Scope, Kind>) {
+        self.any_counts.store(any_counts(fault_logs), Ordering::Relaxed);
     }
 }
 
-fn any_counts(books: &BTreeMap<Scope, Kind>) -> bool {
-    books.values().any(|kind| !kind.count.losses.is_empty())
+fn any_counts(fault_logs: &BTreeMap<Scope, Kind>) -> bool {
+    fault_logs.values().any(|kind| !kind.count.losses.is_empty())
 }
 
 /// Machines of which anything is remembered that a name may mean: the one of that name, those that it is short for, and those
 /// that are short for it.
-fn hosts_like<'a>(books: &'a BTreeMap<Scope, Kind>, name: &'a str) -> impl Iterator<Item = Scope> + 'a {
+fn hosts_like<'a>(fault_logs: &'a BTreeMap<Scope, Kind>, name: &'a str) -> impl Iterator<Item = Scope> + 'a {
     let exact = std::iter::once(name).chain(name.match_indices('.').filter_map(|(dot, _)| name.get(..dot)));
-    let exact = exact.map(|name| Scope::Host(name.to_owned())).filter(|scope| books.contains_key(scope));
+    let exact = exact.map(|name| Scope::Host(name.to_owned())).filter(|scope| fault_logs.contains_key(scope));
     let start = format!("{name}.");
-    let longer = books.range(Scope::Host(start.clone())..).map(|(scope, _)| scope.clone());
+    let longer = fault_logs.range(Scope::Host(start.clone())..).map(|(scope, _)| scope.clone());
     let longer = longer.take_while(move |scope| matches!(scope, Scope::Host(host) if host.starts_with(&start)));
     exact.chain(longer)
 }
 
 /// The scope under which a machine is known already, by its whole or short name; any other as it is.
-fn known_scope(books: &BTreeMap<Scope, Kind>, scope: Scope) -> Scope {
+fn known_scope(fault_logs: &BTreeMap<Scope, Kind>, scope: Scope) -> Scope {
     let Scope::Host(name) = &scope else { return scope };
-    let mut known = hosts_like(books, name);
+    let mut known = hosts_like(fault_logs, name);
     let only = known.next().filter(|_| known.next().is_none());
     drop(known);
     only.unwrap_or(scope)
 }
 
-fn require_room(books: &BTreeMap<Scope, Kind>, scope: &Scope) -> Result<(), ReportError> {
-    if books.len() < BOOKS_MAX.min(HOSTS_MAX) {
+fn require_room(fault_logs: &BTreeMap<Scope, Kind>, scope: &Scope) -> Result<(), ReportError> {
+    if fault_logs.len() < BOOKS_MAX.min(HOSTS_MAX) {
         return Ok(());
     }
-    let hosts = books.range(Scope::Host(String::new())..).count();
+    let hosts = fault_logs.range(Scope::Host(String::new())..).count();
     let (count, limit, what) = match scope {
         Scope::Host(_) => (hosts, HOSTS_MAX, "machines"),
-        Scope::Topology(_) | Scope::Placement { .. } => (books.len() - hosts, BOOKS_MAX, "topologies"),
+        Scope::Topology(_) | Scope::Placement { .. } => (fault_logs.len() - hosts, BOOKS_MAX, "topologies"),
     };
     if count < limit { Ok(()) } else { Err(ReportError::TooManyBooks { count, what }) }
 }

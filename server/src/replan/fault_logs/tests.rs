@@ -24,8 +24,8 @@ fn entries(events: Vec<Event>) -> Vec<Result<(Scope, Event), MeaningError>> {
     events.into_iter().map(entry).collect()
 }
 
-fn report(books: &Books, events: Vec<Event>) -> Result<Vec<Result<Entered, ReportError>>, StoreError> {
-    books.report(entries(events).into_iter().map(Result::unwrap).collect())
+fn report(fault_logs: &FaultLogs, events: Vec<Event>) -> Result<Vec<Result<Entered, ReportError>>, StoreError> {
+    fault_logs.report(entries(events).into_iter().map(Result::unwrap).collect())
 }
 
 /// An event of a machine.
@@ -50,13 +50,13 @@ fn event(id: &str, target: &str, observed_ms: u64, cleared: bool) -> Event {
 fn faults_survive_a_restart_and_replays_change_nothing() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let now: fn() -> u64 = || 1_000_000;
-    let books = Books::open(Arc::clone(&store), Policy::STANDARD, now).unwrap();
+    let fault_logs = FaultLogs::open(Arc::clone(&store), Policy::STANDARD, now).unwrap();
     let events = || vec![event("1", "gpu:b0:3", 10, false), event("2", "gpu:b0g3", 11, false)];
     assert!(entries(vec![event("3", "gpu:b9g9", 12, false)]).remove(0).is_err());
-    let entered = report(&books, events()).unwrap();
+    let entered = report(&fault_logs, events()).unwrap();
     assert!(matches!(entered[0], Ok(Entered { outcome: Outcome::New, changes: true })));
     assert!(matches!(entered[1], Ok(Entered { outcome: Outcome::Updated, changes: false })), "by its other name");
-    let again = Books::open(store, Policy::STANDARD, now).unwrap();
+    let again = FaultLogs::open(store, Policy::STANDARD, now).unwrap();
     let losses = again.count(&BASE).unwrap().losses;
     assert_eq!(losses.iter().map(ToString::to_string).collect::<Vec<_>>(), ["gpu:b0g3"]);
     assert_eq!(again.tick().0, [BASE], "whoever begins is told of all");
@@ -73,83 +73,83 @@ fn what_could_not_be_written_is_written_later_and_not_acknowledged_before() {
     let sound = Arc::clone(&is_sound);
     let now: fn() -> u64 = || 1_000_000;
     let store = Gated::over(&disk, move |_| sound.load(Ordering::Relaxed));
-    let books = Books::open(store, Policy::STANDARD, now).unwrap();
-    let report = |id, target| report(&books, vec![event(id, target, 10, false)]);
+    let fault_logs = FaultLogs::open(store, Policy::STANDARD, now).unwrap();
+    let report = |id, target| report(&fault_logs, vec![event(id, target, 10, false)]);
     assert!(report("1", "gpu:b0g3").is_err());
     assert!(report("1", "gpu:b0g3").is_err(), "said again, it is still not on the disk");
-    assert!(books.write().is_err());
-    assert_eq!(books.tick().0, [BASE], "it counts all the same");
+    assert!(fault_logs.write().is_err());
+    assert_eq!(fault_logs.tick().0, [BASE], "it counts all the same");
     is_sound.store(true, Ordering::Relaxed);
     assert!(report("2", "gpu:b0g4").is_ok());
-    let kept = || Books::open(Arc::clone(&disk), Policy::STANDARD, now).unwrap().count(&BASE);
+    let kept = || FaultLogs::open(Arc::clone(&disk), Policy::STANDARD, now).unwrap().count(&BASE);
     assert_eq!(kept().unwrap().losses.len(), 2, "whoever writes next writes all");
 
     is_sound.store(false, Ordering::Relaxed);
-    assert!(books.clear(&[(BASE, None)], u64::MAX).is_err());
+    assert!(fault_logs.clear(&[(BASE, None)], u64::MAX).is_err());
     assert_eq!(kept().unwrap().losses.len(), 2);
     is_sound.store(true, Ordering::Relaxed);
-    books.write().unwrap();
+    fault_logs.write().unwrap();
     assert_eq!(kept().unwrap().losses.len(), 0);
 }
 
 #[test]
 fn a_machine_is_known_by_its_whole_and_its_short_name() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let books = Books::open(Arc::clone(&store), Policy::STANDARD, || 1_000_000).unwrap();
-    assert!(!books.any_counts() && !books.has_hosts());
-    let entered = books.report(vec![
+    let fault_logs = FaultLogs::open(Arc::clone(&store), Policy::STANDARD, || 1_000_000).unwrap();
+    assert!(!fault_logs.any_counts() && !fault_logs.has_hosts());
+    let entered = fault_logs.report(vec![
         at("gpu1.a", event("1", "nic:gpu1.a:3", 10, false)),
         at("gpu1", event("2", "nic:gpu1:3", 11, false)),
         at("gpu10.a", event("3", "gpu:gpu10.a:0", 11, false)),
     ]);
     let changes: Vec<bool> = entered.unwrap().into_iter().map(|entered| entered.unwrap().changes).collect();
     assert_eq!(changes, [true, false, true], "the second says the same of the same card");
-    let books = Books::open(store, Policy::STANDARD, || 1_000_000).unwrap();
+    let fault_logs = FaultLogs::open(store, Policy::STANDARD, || 1_000_000).unwrap();
     let known = |name| {
-        let counts = books.of_host(name);
+        let counts = fault_logs.of_host(name);
         counts.iter().flat_map(|count| count.losses.iter()).map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!((known("gpu1"), known("gpu1.a")), (vec!["nic:gpu1.a:3".to_owned()], vec!["nic:gpu1.a:3".to_owned()]));
     assert_eq!((known("gpu1.b"), known("gpu"), known("gpu10")), (vec![], vec![], vec!["gpu:gpu10.a:0".to_owned()]));
-    assert!(books.any_counts() && books.has_hosts() && books.count(&BASE).is_none());
+    assert!(fault_logs.any_counts() && fault_logs.has_hosts() && fault_logs.count(&BASE).is_none());
     let clear = ["nic:gpu1:3", "gpu:gpu10:0"].map(|target| {
         let target: Target = target.parse().unwrap();
         let host = if target.kind() == "nic" { "gpu1" } else { "gpu10" };
         (Scope::Host(host.to_owned()), Some(target))
     });
-    assert_eq!(books.clear(&clear, u64::MAX).unwrap(), 2);
-    assert!(!books.any_counts());
+    assert_eq!(fault_logs.clear(&clear, u64::MAX).unwrap(), 2);
+    assert!(!fault_logs.any_counts());
 }
 
 static NOW: AtomicU64 = AtomicU64::new(1_000_000);
 
 #[test]
 fn what_is_cleared_counts_until_it_was_sound_for_a_while() {
-    let books =
-        Books::open(Arc::new(MemoryStore::default()), Policy::STANDARD, || NOW.load(Ordering::Relaxed)).unwrap();
+    let fault_logs =
+        FaultLogs::open(Arc::new(MemoryStore::default()), Policy::STANDARD, || NOW.load(Ordering::Relaxed)).unwrap();
     let report = |id, cleared| {
-        let entered = report(&books, vec![event(id, "nic:b0g1", NOW.load(Ordering::Relaxed), cleared)]).unwrap();
+        let entered = report(&fault_logs, vec![event(id, "nic:b0g1", NOW.load(Ordering::Relaxed), cleared)]).unwrap();
         entered.into_iter().next().unwrap().unwrap().outcome
     };
     assert_eq!(report("1", false), Outcome::New);
-    assert_eq!((books.tick().0.len(), books.totals().0), (1, 1));
+    assert_eq!((fault_logs.tick().0.len(), fault_logs.totals().0), (1, 1));
     NOW.fetch_add(100, Ordering::Relaxed);
     assert_eq!(report("2", true), Outcome::ClearPending);
-    let (changed, next) = books.tick();
-    assert_eq!((changed.len(), books.totals().0), (0, 1));
+    let (changed, next) = fault_logs.tick();
+    assert_eq!((changed.len(), fault_logs.totals().0), (0, 1));
     NOW.store(next.unwrap(), Ordering::Relaxed);
-    assert_eq!((books.tick().0, books.totals().0), (vec![BASE], 0));
-    assert_eq!(books.count(&BASE).unwrap().since_ms, NOW.load(Ordering::Relaxed));
+    assert_eq!((fault_logs.tick().0, fault_logs.totals().0), (vec![BASE], 0));
+    assert_eq!(fault_logs.count(&BASE).unwrap().since_ms, NOW.load(Ordering::Relaxed));
     // Long enough ago that it is no flapping.
     NOW.fetch_add(3_600_000, Ordering::Relaxed);
     assert_eq!(report("3", false), Outcome::New);
     let shown = || {
         let mut shown = 0;
-        books.for_each(|_, _| shown += 1);
+        fault_logs.for_each(|_, _| shown += 1);
         shown
     };
     let since = NOW.load(Ordering::Relaxed);
-    assert_eq!(books.clear(&[(BASE, None)], since - 1).unwrap(), 0, "it has been known only since");
-    assert_eq!((shown(), books.clear(&[(BASE, None)], since).unwrap()), (1, 1));
-    assert_eq!((books.tick().0, shown()), (vec![BASE], 0));
+    assert_eq!(fault_logs.clear(&[(BASE, None)], since - 1).unwrap(), 0, "it has been known only since");
+    assert_eq!((shown(), fault_logs.clear(&[(BASE, None)], since).unwrap()), (1, 1));
+    assert_eq!((fault_logs.tick().0, shown()), (vec![BASE], 0));
 }

@@ -10,7 +10,7 @@ use crate::store::{DamagedRecord, Stored, Summarised, decode_message, decode_rec
 
 /// What is known of a kept topology without its text.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Shelved {
+pub(crate) struct TopologyEntry {
     /// Where it is kept: the hash of all it says.
     pub(crate) key: PlanKey,
     /// Its name for display; may be empty.
@@ -81,7 +81,7 @@ struct Fields {
     is_left_by_use: bool,
 }
 
-impl Shelved {
+impl TopologyEntry {
     /// What is to be known of a topology that is stored for the first time; the size is that of nothing yet.
     pub(super) fn of(key: PlanKey, topology: &Topology, now_ms: u64) -> Self {
         let name = topology.name().unwrap_or_default().to_owned();
@@ -136,7 +136,7 @@ impl Stored for Kept {
         let payload = record.slice_ref(decode_record(&record)?);
         let mut fields = Fields::decode(payload).map_err(|_| DamagedRecord::Payload)?;
         let document = std::mem::take(&mut fields.document);
-        Ok(Self { shelved: Shelved::from_fields(key, fields, size_bytes)?, document })
+        Ok(Self { entry: TopologyEntry::from_fields(key, fields, size_bytes)?, document })
     }
 
     fn log_damage(key: &PlanKey, damage: &DamagedRecord) {
@@ -145,12 +145,12 @@ impl Stored for Kept {
 }
 
 impl Summarised for Kept {
-    type Summary = Shelved;
+    type Summary = TopologyEntry;
 
-    fn decode_summary(key: &PlanKey, summary: &[u8]) -> Result<Shelved, DamagedRecord> {
+    fn decode_summary(key: &PlanKey, summary: &[u8]) -> Result<TopologyEntry, DamagedRecord> {
         let fields: Fields = decode_message(summary)?;
         let size_bytes = fields.size_bytes;
-        Shelved::from_fields(key, fields, size_bytes)
+        TopologyEntry::from_fields(key, fields, size_bytes)
     }
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn judge(key: &PlanKey, record: &[u8], limits: &TopologyLimits) -> Re
     if identity_hash(&read.topology).as_bytes() != key.as_bytes() {
         return Err("its text is that of another topology".to_owned());
     }
-    let fresh = Shelved::of(*key, &read.topology, kept.shelved.created_ms);
-    let stated = Shelved { size_bytes: 0, is_left_by_use: false, ..kept.shelved };
+    let fresh = TopologyEntry::of(*key, &read.topology, kept.entry.created_ms);
+    let stated = TopologyEntry { size_bytes: 0, is_left_by_use: false, ..kept.entry };
     if fresh == stated { Ok(()) } else { Err("it states other counts than its text has".to_owned()) }
 }

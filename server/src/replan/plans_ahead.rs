@@ -19,9 +19,9 @@ use tokio::time;
 
 use super::Shared;
 use super::bases::Base;
-use super::course::order_for;
-use super::footprint::{LinkSet, touched};
 use super::leases::{HeldKey, Lease};
+use super::link_set::{LinkSet, touched};
+use super::resynthesis::order_for;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::jobs::asked;
@@ -47,7 +47,7 @@ const WEIGHED_RANKS_MAX: u32 = 512;
 
 /// What has been planned for ahead.
 #[derive(Default)]
-pub(super) struct Foresight {
+pub(super) struct PlansAhead {
     ahead: Option<Ahead>,
     done: HashSet<Subject>,
     /// The size of `done` at which it is looked through.
@@ -72,7 +72,7 @@ struct Ahead {
     losses: Vec<Loss>,
 }
 
-impl Foresight {
+impl PlansAhead {
     /// Plans ahead as long as the server runs and has nothing else to do.
     pub(super) async fn run(mut self, shared: Arc<Shared>, drain: DrainHandle) {
         while !drain.is_draining() {
@@ -162,7 +162,7 @@ fn is_held(shared: &Shared, subject: &Subject) -> bool {
 
 /// What was asked for where a lease holds a plan, and the faults to be planned for.
 fn of_lease(shared: &Shared, held: &HeldKey, lease: &Lease, stop: &Recalled) -> Option<(Order, Vec<Loss>)> {
-    let (number, item) = (0..).zip(&lease.deed.items).find(|(_, item)| item.original_key() == held.plan)?;
+    let (number, item) = (0..).zip(&lease.terms.items).find(|(_, item)| item.original_key() == held.plan)?;
     let base = shared.bases.get(&held.base).ok().flatten()?;
     let (sound, _) = order_for(shared, lease, number, &[]).ok()?;
     let losses = ranked(shared, &base, &item.links, &sound, stop);
@@ -172,7 +172,7 @@ fn of_lease(shared: &Shared, held: &HeldKey, lease: &Lease, stop: &Recalled) -> 
 /// The same of a pinned plan. None: it is not known what it was asked for by.
 fn of_pinned(shared: &Shared, key: &PlanKey, stop: &Recalled) -> Option<(Order, Vec<Loss>)> {
     let summary = shared.records.summary(key).ok().flatten()?;
-    let sound = asked::decode(&summary.asked, &shared.shelf)?;
+    let sound = asked::decode(&summary.asked, &shared.topologies)?;
     let Ok(Lookup::Found(stored)) = shared.records.peek(key) else { return None };
     let (topology, _) = read_deeply(&sound.topology, shared.bases.limits(), &|| stop.is_requested()).ok()?;
     let prepared = shared.planner.prepare(&sound, stop).ok()?;

@@ -8,17 +8,17 @@ use canopy_planner::PlanKey;
 use tokio::task::AbortHandle;
 
 use super::bases::Base;
-use super::books::Books;
-use super::docket::Seat;
-use super::footprint::{LinkSet, touched};
-use super::leases::{Avoided, HeldFootprint, Item, Valid, digest};
+use super::fault_logs::FaultLogs;
+use super::leases::{Avoided, HeldLinks, Item, ValidPlan, digest};
+use super::link_set::{LinkSet, touched};
 use super::network::Network;
 use super::placed::Placed;
+use super::replan_queue::HeldPlan;
 use super::scope::Scope;
 use super::suspects::Suspects;
 use super::{Known, Shared};
 
-/// What a seat needs.
+/// What a held plan needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     /// Its plan stays.
@@ -43,7 +43,7 @@ impl Counting {
 
 /// What counts in a topology by where it is placed, found out once for each placement.
 struct Views<'a> {
-    books: &'a Books,
+    fault_logs: &'a FaultLogs,
     key: PlanKey,
     base: Arc<Base>,
     suspects: Suspects,
@@ -52,9 +52,9 @@ struct Views<'a> {
 }
 
 impl<'a> Views<'a> {
-    fn new(books: &'a Books, key: PlanKey, base: &Arc<Base>) -> Self {
+    fn new(fault_logs: &'a FaultLogs, key: PlanKey, base: &Arc<Base>) -> Self {
         let (base, healthy) = (Arc::clone(base), Counting::new(base, Arc::default()));
-        Self { books, key, base, suspects: books.suspects(), healthy, known: HashMap::new() }
+        Self { fault_logs, key, base, suspects: fault_logs.suspects(), healthy, known: HashMap::new() }
     }
 
     /// What counts for a plan by where its request places ranks.
@@ -62,10 +62,10 @@ impl<'a> Views<'a> {
         if !self.suspects.may_concern(&self.key, &self.base, placed.map(Arc::as_ref)) {
             return Arc::clone(&self.healthy);
         }
-        let Self { books, key, base, known, .. } = self;
+        let Self { fault_logs, key, base, known, .. } = self;
         let found = known.entry(placed.map(|placed| *placed.digest())).or_insert_with(|| {
             let network = Network::new(*key, Arc::clone(base), placed);
-            Counting::new(base, network.count(books).losses)
+            Counting::new(base, network.count(fault_logs).losses)
         });
         Arc::clone(found)
     }
@@ -95,7 +95,7 @@ impl Shared {
         let changed = Suspects::of(scopes);
         for key in self.bases_of(scopes) {
             let Ok(Some(base)) = self.bases.get(&key) else { continue };
-            let mut views = Views::new(&self.books, key, &base);
+            let mut views = Views::new(&self.fault_logs, key, &base);
             let mut held = self.leases.held_on(&key);
             held.retain(|held| {
                 changed.may_concern(&key, &base, held.placed.as_deref()) && {
@@ -112,27 +112,27 @@ impl Shared {
         concerned
     }
 
-    /// Puts those in line whose plans on a topology do not do any more. O(plans held on it · links / 8 + leases concerned + seats).
+    /// Puts those in line whose plans on a topology do not do any more. O(plans held on it · links / 8 + leases concerned + held plans).
     pub(super) fn look_at(&self, key: &PlanKey, base: &Arc<Base>) {
-        let mut views = Views::new(&self.books, *key, base);
+        let mut views = Views::new(&self.fault_logs, *key, base);
         let held = self.leases.held_on(key);
         let crossing = held.iter().filter(|held| views.of(held.placed.as_ref()).touched.meets_bytes(&held.links));
         let crossing: Vec<PlanKey> = crossing.map(|held| held.plan).collect();
         let placements: HashMap<PlanKey, Option<Arc<Placed>>> =
-            held.into_iter().map(|HeldFootprint { plan, placed, .. }| (plan, placed)).collect();
+            held.into_iter().map(|HeldLinks { plan, placed, .. }| (plan, placed)).collect();
         let mut numbers = self.leases.holding(key, crossing.iter());
         numbers.append(&mut self.leases.moved(key));
         {
             // Those whose plan is made for what counts no more are concerned as well.
             let state = self.lock();
-            numbers.extend(state.docket.seats().chain(state.seats.keys()).map(|(number, _)| number));
+            numbers.extend(state.replan_queue.held_plans().chain(state.held_plans.keys()).map(|(number, _)| number));
         }
         let (mut added, now) = (HashMap::new(), self.elapsed_ms());
         let concerned = numbers.into_iter().filter_map(|number| self.leases.get(number));
         for lease in concerned.filter(|lease| lease.base().as_ref() == Some(key)) {
-            for ((number, item), valid) in (0..).zip(&lease.deed.items).zip(&lease.standing.items) {
-                let seat: Seat = (lease.deed.number, number);
-                let known = self.lock().seats.get(&seat).cloned().unwrap_or_default();
+            for ((number, item), valid) in (0..).zip(&lease.terms.items).zip(&lease.state.items) {
+                let held_plan: HeldPlan = (lease.terms.number, number);
+                let known = self.lock().held_plans.get(&held_plan).cloned().unwrap_or_default();
                 let all = views.of(placements.get(&item.original_key()).and_then(Option::as_ref));
                 if let Some(running) = &known.running {
                     // It has had its time, and its plan would be for what does not count any more.
@@ -142,8 +142,8 @@ impl Shared {
                     continue;
                 }
                 match all.need(base, item, valid, &known, &mut added) {
-                    Need::Nothing => self.lock().docket.strike(seat),
-                    Need::Plan => self.lock().docket.enter(seat, lease.priority(), 0),
+                    Need::Nothing => self.lock().replan_queue.strike(held_plan),
+                    Need::Plan => self.lock().replan_queue.enter(held_plan, lease.priority(), 0),
                 }
             }
         }
@@ -154,8 +154,8 @@ impl Shared {
 type Beside = HashMap<(Avoided, Vec<u8>), Option<LinkSet>>;
 
 impl Counting {
-    /// What a seat needs. `added` is worked out on the way.
-    fn need(&self, base: &Base, item: &Item, valid: &Valid, known: &Known, added: &mut Beside) -> Need {
+    /// What a held plan needs. `added` is worked out on the way.
+    fn need(&self, base: &Base, item: &Item, valid: &ValidPlan, known: &Known, added: &mut Beside) -> Need {
         if !self.touched.meets_bytes(&item.links) {
             // The original does: it stays, or comes back.
             return if valid.avoided.is_empty() { Need::Nothing } else { Need::Plan };

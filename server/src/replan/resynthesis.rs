@@ -11,12 +11,12 @@ use prost_types::Duration as WireDuration;
 use tokio::task::spawn_blocking;
 use tokio::time;
 
-use super::books::Count;
-use super::docket::Seat;
 use super::event::{Change, Event, Expired, Lost, Stage, Superseded};
 use super::event_log::{Draft, EventLog, KeptEvent};
-use super::footprint::{LinkSet, touched};
-use super::leases::{Avoided, Lease, Leases, Valid, digest, number_of};
+use super::fault_logs::Count;
+use super::leases::{Avoided, Lease, Leases, ValidPlan, digest, number_of};
+use super::link_set::{LinkSet, touched};
+use super::replan_queue::HeldPlan;
 use super::{FAULTS_NOTED_MAX, RETRY_MS, Shared};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
@@ -30,8 +30,8 @@ const GRACE: Duration = Duration::from_millis(20);
 /// By what the beginning of better and better plans that stand in is reckoned.
 const SEARCH_TIME: Duration = Duration::from_secs(20);
 
-/// The making of a plan for a seat.
-pub(super) struct Course {
+/// The making of a plan for a held plan.
+pub(super) struct Resynthesis {
     lease: Lease,
     item: u32,
     /// What counts.
@@ -40,7 +40,7 @@ pub(super) struct Course {
     since_ms: u64,
     /// What was told last.
     told: Option<Superseded>,
-    /// Whether the seat is free again.
+    /// Whether the held plan is free again.
     ended: Arc<AtomicBool>,
 }
 
@@ -54,19 +54,19 @@ struct News {
     is_final: bool,
 }
 
-impl Course {
+impl Resynthesis {
     pub(super) fn new(lease: Lease, item: u32, count: Option<Count>, now_ms: u64) -> Self {
         let (losses, since_ms) = count.map_or_else(|| (Arc::default(), now_ms), |count| (count.losses, count.since_ms));
         // A lease that was acquired since could not have a plan before.
-        let since_ms = since_ms.max(lease.deed.created_ms);
+        let since_ms = since_ms.max(lease.terms.created_ms);
         Self { lease, item, losses, since_ms, told: None, ended: Arc::default() }
     }
 
-    pub(super) fn seat(&self) -> Seat {
-        (self.lease.deed.number, self.item)
+    pub(super) fn held_plan(&self) -> HeldPlan {
+        (self.lease.terms.number, self.item)
     }
 
-    /// To be set once the seat is free again.
+    /// To be set once the held plan is free again.
     pub(super) fn ended(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.ended)
     }
@@ -78,10 +78,10 @@ impl Course {
 
     /// Makes the plan and tells of it.
     pub(super) async fn run(mut self, shared: &Arc<Shared>) {
-        let (seat, priority) = (self.seat(), self.lease.priority());
+        let (held_plan, priority) = (self.held_plan(), self.lease.priority());
         if self.drive(shared).await.is_err() {
             let not_before_ms = shared.elapsed_ms().saturating_add(RETRY_MS);
-            shared.lock().docket.enter(seat, priority, not_before_ms);
+            shared.lock().replan_queue.enter(held_plan, priority, not_before_ms);
         }
     }
 
@@ -184,7 +184,7 @@ impl Course {
         let News { delivery, stage, is_final } = news;
         let quality = delivery.plan.plan.quality.clone().unwrap_or_default();
         let puncture = delivery.puncture.as_deref();
-        let ranks = self.lease.deed.items.get(self.item as usize).map_or(0, |item| item.ranks);
+        let ranks = self.lease.terms.items.get(self.item as usize).map_or(0, |item| item.ranks);
         let survivors = puncture.map(|puncture| puncture.survivor_numbers()).unwrap_or_default();
         let new_plan = delivery.plan.plan.id.clone();
         let elapsed = Duration::from_millis(shared.leases.now_ms().saturating_sub(self.since_ms));
@@ -228,7 +228,7 @@ impl Course {
         let faults = self.losses.iter().take(FAULTS_NOTED_MAX).map(loss_written).collect();
         let event = Event {
             lease: self.lease.name(),
-            job: self.lease.deed.job.clone(),
+            job: self.lease.terms.job.clone(),
             item: self.item,
             faults,
             change: Some(change),
@@ -237,13 +237,13 @@ impl Course {
         let kept = KeptEvent {
             event,
             avoided: if self.losses.is_empty() { Vec::new() } else { self.digest().to_vec() },
-            tenant: self.lease.deed.tenant.clone(),
+            tenant: self.lease.terms.tenant.clone(),
             ..KeptEvent::default()
         };
         let (writer, reader, leases) = (Arc::clone(shared), shared.leases.clone(), shared.leases.clone());
         let ended = Arc::clone(&self.ended);
         let draft = Draft {
-            // A course that was ended may have been at this point; its seat is another one's by now.
+            // A resynthesis that was ended may have been at this point; its held plan is another one's by now.
             make: Box::new(move || if ended.load(Ordering::Relaxed) { None } else { worth_telling(&reader, kept) }),
             follow: Box::new(move |kept| apply(&leases, kept)),
         };
@@ -265,7 +265,7 @@ impl Course {
             false => self.links_of(shared, order, delivery).await,
         };
         let plan = delivery.plan.plan.id.clone();
-        shared.lock().seats.entry(self.seat()).or_default().links = links.map(|links| (plan, links));
+        shared.lock().held_plans.entry(self.held_plan()).or_default().links = links.map(|links| (plan, links));
     }
 
     /// The links of the topology that a plan is on. Many leases may have the same.
@@ -287,7 +287,7 @@ impl Course {
         Some(links)
     }
 
-    /// What was told of a plan that stands in for the same faults, before this course began.
+    /// What was told of a plan that stands in for the same faults, before this resynthesis began.
     fn told_before(&self, shared: &Shared) -> Option<Superseded> {
         let valid =
             Some(self.current(shared)).filter(|valid| valid.is_provisional && valid.avoided == self.digest())?;
@@ -297,7 +297,7 @@ impl Course {
             Some(Change::Superseded(told)) if told.new_plan == valid.plan => Some(told),
             // It is long ago.
             _ => {
-                let ranks = self.lease.deed.items.get(self.item as usize).map_or(0, |item| item.ranks);
+                let ranks = self.lease.terms.items.get(self.item as usize).map_or(0, |item| item.ranks);
                 let (stage, new_plan) = (Stage::StandIn.into(), valid.plan.clone());
                 Some(Superseded { stage, new_plan, survivors: valid.survivors(ranks), ..Default::default() })
             }
@@ -305,9 +305,9 @@ impl Course {
     }
 
     /// The plan that is valid now.
-    fn current(&self, shared: &Shared) -> Valid {
-        let lease = shared.leases.get(self.lease.deed.number);
-        lease.as_ref().unwrap_or(&self.lease).standing.items.get(self.item as usize).cloned().unwrap_or_default()
+    fn current(&self, shared: &Shared) -> ValidPlan {
+        let lease = shared.leases.get(self.lease.terms.number);
+        lease.as_ref().unwrap_or(&self.lease).state.items.get(self.item as usize).cloned().unwrap_or_default()
     }
 }
 
@@ -319,14 +319,14 @@ pub(super) fn order_for(
     losses: &[Loss],
 ) -> Result<(Order, bool), CallFailure> {
     let broken = || CallFailure::Broken { what: "a lease lacks what it is about".to_owned() };
-    let item = lease.deed.items.get(item as usize).ok_or_else(broken)?;
+    let item = lease.terms.items.get(item as usize).ok_or_else(broken)?;
     let key = lease.base().ok_or_else(broken)?;
     let unknown = || CallFailure::TopologyUnknown { name: crate::store::topologies::id_of(&key) };
     let base = shared.bases.get(&key)?.ok_or_else(unknown)?;
     let is_sound = losses.is_empty() || !touched(&base, losses).meets_bytes(&item.links);
     let document = |id: &str| {
         let unknown = || CallFailure::TopologyUnknown { name: id.to_owned() };
-        Ok(shared.shelf.get(id)?.ok_or_else(unknown)?.document)
+        Ok(shared.topologies.get(id)?.ok_or_else(unknown)?.document)
     };
     let mut order = kept_request(item.request.clone(), document).map_err(|error| match error {
         KeptRequestError::Damaged => broken(),
@@ -337,7 +337,7 @@ pub(super) fn order_for(
         require_few_faults(losses.len()).map_err(PlanFailure::Request)?;
         order.faults = each_once(losses.to_vec());
     }
-    let tenant = Some(lease.deed.tenant.as_str()).filter(|tenant| !tenant.is_empty());
+    let tenant = Some(lease.terms.tenant.as_str()).filter(|tenant| !tenant.is_empty());
     order.tenant = tenant.map(str::parse).transpose().map_err(|_| broken())?;
     Ok((order, is_sound))
 }
@@ -353,9 +353,9 @@ fn provisional(delivery: Delivery) -> News {
 /// The event with the plan that is valid until then, unless the lease is gone or says the same already.
 fn worth_telling(leases: &Leases, mut kept: KeptEvent) -> Option<KeptEvent> {
     let (lease, item) = subject(leases, &kept.event)?;
-    let valid = lease.standing.items.get(item)?;
-    let said = said_by(&kept, lease.deed.items.get(item)?.ranks);
-    if (Valid { event: valid.event, ..said }) == *valid {
+    let valid = lease.state.items.get(item)?;
+    let said = said_by(&kept, lease.terms.items.get(item)?.ranks);
+    if (ValidPlan { event: valid.event, ..said }) == *valid {
         return None;
     }
     match kept.event.change.as_mut()? {
@@ -379,35 +379,35 @@ fn apply(leases: &Leases, kept: &KeptEvent) {
         // It says nothing of a plan, and the lease goes when all such events are written.
         return;
     }
-    let Some((ranks, valid)) = lease.deed.items.get(item).map(|item| item.ranks).zip(lease.standing.items.get(item))
+    let Some((ranks, valid)) = lease.terms.items.get(item).map(|item| item.ranks).zip(lease.state.items.get(item))
     else {
         return;
     };
     if valid.event < kept.sequence() {
-        leases.follow(lease.deed.number, item, said_by(kept, ranks));
+        leases.follow(lease.terms.number, item, said_by(kept, ranks));
     }
 }
 
 /// What an event says of the plan that is valid.
-fn said_by(kept: &KeptEvent, ranks: u32) -> Valid {
+fn said_by(kept: &KeptEvent, ranks: u32) -> ValidPlan {
     let event = &kept.event;
     let faults = event.losses();
     // Of more faults than an event holds, these are not all.
     let is_whole = digest(&faults).as_slice() == kept.avoided;
-    let valid = Valid {
+    let valid = ValidPlan {
         avoided: kept.avoided.clone(),
         event: event.sequence,
         faults: if is_whole { faults.iter().map(Loss::to_string).collect() } else { Vec::new() },
-        ..Valid::default()
+        ..ValidPlan::default()
     };
     match &event.change {
         Some(Change::Superseded(superseded)) => {
             let survivors = &superseded.survivors;
             let is_lost = |rank: &u32| !survivors.is_empty() && survivors.binary_search(rank).is_err();
             let lost = (0..ranks).filter(is_lost).collect();
-            Valid { plan: superseded.new_plan.clone(), lost, is_provisional: !superseded.is_final, ..valid }
+            ValidPlan { plan: superseded.new_plan.clone(), lost, is_provisional: !superseded.is_final, ..valid }
         }
-        Some(Change::Lost(lost)) => Valid { error: lost.error.clone(), ..valid },
+        Some(Change::Lost(lost)) => ValidPlan { error: lost.error.clone(), ..valid },
         Some(Change::Expired(_)) | None => valid,
     }
 }
@@ -433,14 +433,14 @@ fn is_expiry(kept: &KeptEvent) -> bool {
 /// # Errors
 /// It could not be written.
 pub(super) fn tell_expired(events: &EventLog, lease: &Lease) -> Result<(), Arc<StoreError>> {
-    let shown = timestamp(clock::shown_ms(lease.standing.expire_ms));
+    let shown = timestamp(clock::shown_ms(lease.state.expire_ms));
     let event = Event {
         lease: lease.name(),
-        job: lease.deed.job.clone(),
+        job: lease.terms.job.clone(),
         change: Some(Change::Expired(Expired { time: Some(shown) })),
         ..Event::default()
     };
-    let kept = KeptEvent { event, tenant: lease.deed.tenant.clone(), ..KeptEvent::default() };
+    let kept = KeptEvent { event, tenant: lease.terms.tenant.clone(), ..KeptEvent::default() };
     let draft = Draft { make: Box::new(move || Some(kept)), follow: Box::new(|_| {}) };
     events.append(draft).map(drop)
 }

@@ -16,12 +16,12 @@ const CONNECTION_THREADS: usize = 2;
 
 /// Runtimes beside the one that handles calls; dropping this ends their tasks.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct ConnectionThreads {
     connections: Option<Runtime>,
     pages: Option<Runtime>,
 }
 
-impl Front {
+impl ConnectionThreads {
     /// Starts the threads.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ where
     tasks::spawn_on(&runtime.map_or_else(Handle::current, |runtime| runtime.handle().clone()), name, future)
 }
 
-impl Drop for Front {
+impl Drop for ConnectionThreads {
     fn drop(&mut self) {
         // Within a runtime nobody may wait for another one's threads.
         for runtime in [self.connections.take(), self.pages.take()].into_iter().flatten() {
