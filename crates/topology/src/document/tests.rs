@@ -156,7 +156,7 @@ links:
 
 /// What is refused, the field that is named, and words the message must have. The second entry of `links` is at fault.
 #[test]
-fn refusals_name_the_field_and_the_remedy() {
+fn refusals_of_links_name_the_field_and_the_remedy() {
     for (link, field, words) in [
         ("from: a, to: b", "links[1]", "missing field `bandwidth`"),
         (
@@ -193,6 +193,10 @@ fn refusals_name_the_field_and_the_remedy() {
         );
         check_refusal(&text, Some(field), words);
     }
+}
+
+#[test]
+fn refusals_of_nodes_name_the_field_and_the_remedy() {
     for (nodes, field, words) in [
         ("{id: a}", Some("nodes"), "at least two compute nodes, found 1"),
         ("{id: a}, {id: b, kind: router}", Some("nodes[1].kind"), "expected one of compute, switch"),
@@ -213,6 +217,10 @@ fn refusals_name_the_field_and_the_remedy() {
     ] {
         check_refusal(&format!("canopy: 1\nnodes: [{nodes}]\nlinks: []\n"), field, words);
     }
+}
+
+#[test]
+fn refusals_of_documents_name_the_field_and_the_remedy() {
     for (text, field, words) in [
         ("", None, "`canopy: 1`, `nodes` and `links`"),
         ("nodes: []\nlinks: []", None, "missing field `canopy`"),

@@ -22,6 +22,23 @@ struct Access {
 /// What tells an access from all others: thread, time, part and offset.
 type Token = (usize, u32, usize, u64);
 
+/// What is sure to have happened before an access.
+#[derive(Clone, Copy)]
+struct Before<'a> {
+    /// What its thread knows.
+    clock: &'a Clock,
+    /// By offset in its effect: what had to happen for the packets that the effect reads.
+    causes: &'a [BTreeSet<Token>],
+}
+
+/// What a put over a port does besides moving data.
+#[derive(Clone, Copy)]
+struct PortUse {
+    signals: bool,
+    /// Whether the block waits until the proxy is done.
+    flushes: bool,
+}
+
 /// What is sure once a packet is there: what its writer knew, and what had to happen for this very cell.
 #[derive(Clone)]
 struct Flag {
@@ -38,6 +55,12 @@ impl Access {
     fn is_one_sum(&self, other: &Self) -> bool {
         self.token() == other.token()
     }
+
+    /// Whether a thread whose clock has these times knows of the access.
+    fn is_known(&self, threads: &Threads, by: usize, times: &[u32]) -> bool {
+        let (own, position) = threads.seat[self.thread];
+        own == threads.seat[by].0 && times.get(position).is_some_and(|&time| time > self.time)
+    }
 }
 
 /// What has happened to a cell.
@@ -49,6 +72,30 @@ struct History {
     /// Whether the cell is used for packets.
     is_packet: Option<bool>,
     is_packet_written: bool,
+}
+
+impl History {
+    /// An earlier access that conflicts with one, without being sure to have happened before it.
+    fn unordered(
+        &self,
+        threads: &Threads,
+        by: Access,
+        before: Before<'_>,
+        is_write: bool,
+        is_packet: bool,
+    ) -> Option<Access> {
+        let Before { clock, causes } = before;
+        let causes = usize::try_from(by.offset).ok().and_then(|at| causes.get(at));
+        let is_cause = |earlier: &Access| causes.is_some_and(|causes| causes.contains(&earlier.token()));
+        let is_known = |earlier: &Access, times: &[u32]| earlier.is_known(threads, by.thread, times);
+        // The flag of a packet orders its reader behind its writer.
+        let is_ordered_by_flag = is_packet && !is_write;
+        let follows = |written: &Access| is_ordered_by_flag || is_known(written, &clock.seen) || is_cause(written);
+        let is_ordered = |read: &&Access| is_known(read, &clock.happened) || read.is_one_sum(&by) || is_cause(read);
+        self.written
+            .filter(|written| !follows(written))
+            .or_else(|| self.read.iter().filter(|_| is_write).find(|read| !is_ordered(read)).copied())
+    }
 }
 
 /// Follows the order and compares clocks.
@@ -147,13 +194,11 @@ impl<'a> Watch<'a> {
                 for (part, effect) in event.effects.iter().enumerate() {
                     let access = Access { part, ..access };
                     let causes = self.causes(effect);
-                    for (spans, is_write) in [(&effect.sources, false), (&effect.targets, true)] {
-                        spans.iter().for_each(|span| self.touch(span, access, (&clock, &causes), is_write, findings));
-                    }
+                    self.move_data(effect, access, Before { clock: &clock, causes: &causes }, findings);
                     self.raise_flags(effect, access, &clock, &causes);
                 }
             }
-            Role::Port { signals, flushes } => self.port(event, access, (signals, flushes), findings),
+            Role::Port { signals, flushes } => self.port(event, access, PortUse { signals, flushes }, findings),
         }
     }
 
@@ -181,7 +226,7 @@ impl<'a> Watch<'a> {
         (own.begin(), own.known.clone())
     }
 
-    fn port(&mut self, event: &Event, by: Access, (signals, flushes): (bool, bool), findings: &mut Findings<'_>) {
+    fn port(&mut self, event: &Event, by: Access, also: PortUse, findings: &mut Findings<'_>) {
         // The block waits for the packets that are forwarded before it hands them over.
         let read = Rc::new(self.packets_read(by.block, event));
         for (&line, effect) in event.lines.iter().zip(&event.effects) {
@@ -190,15 +235,14 @@ impl<'a> Watch<'a> {
             clock.join(&read, true);
             let access = Access { thread: proxy, time, ..by };
             let causes = self.causes(effect);
-            effect.sources.iter().for_each(|span| self.touch(span, access, (&clock, &causes), false, findings));
-            effect.targets.iter().for_each(|span| self.touch(span, access, (&clock, &causes), true, findings));
+            self.move_data(effect, access, Before { clock: &clock, causes: &causes }, findings);
             self.raise_flags(effect, access, &Rc::new(clock), &causes);
             self.knowledge[proxy].meet();
             let after = self.knowledge[proxy].known.clone();
-            if flushes {
+            if also.flushes {
                 self.knowledge[by.block].learn(&after, false);
             }
-            if signals {
+            if also.signals {
                 self.told[line].push_back((after, false));
             }
         }
@@ -244,44 +288,42 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn touch(
-        &mut self,
-        span: &Span,
-        by: Access,
-        (clock, causes): (&Clock, &[BTreeSet<Token>]),
-        is_write: bool,
-        findings: &mut Findings<'_>,
-    ) {
-        let place = self.machine.blocks[by.block].place(by.step);
-        let (group, _) = self.threads.seat[by.thread];
-        let is_own = self.machine.blocks.get(by.thread).is_some_and(|block| block.rank == span.rank);
-        if !is_own {
-            let is_exempt = span.is_packet && self.machine.has_two_halves;
-            let mut members = self.threads.ranks[group].iter().zip(&clock.happened);
-            let has_begun = members.any(|(rank, &time)| *rank == Some(span.rank) && time > 0)
-                || self.machine.blocks[by.block].rank == span.rank;
-            if !has_begun && !is_exempt {
-                let message = format!("rank {} may not have begun; wait for a signal from it first", span.rank);
-                findings.problem(place, message);
-            }
-            if !is_exempt {
-                self.foreign.insert((span.rank, by.thread, is_write), by);
+    /// Reads the sources of an effect, then writes its targets.
+    fn move_data(&mut self, effect: &Effect, by: Access, before: Before<'_>, findings: &mut Findings<'_>) {
+        for (spans, is_write) in [(&effect.sources, false), (&effect.targets, true)] {
+            for span in spans {
+                self.touch_elsewhere(span, by, before.clock, is_write, findings);
+                self.touch(span, by, before, is_write, findings);
             }
         }
-        let seats = &self.threads.seat;
-        let is_known = |earlier: &Access, times: &[u32]| {
-            let (other, position) = seats[earlier.thread];
-            other == group && times.get(position).is_some_and(|&time| time > earlier.time)
-        };
-        let machine = self.machine;
-        let range = span.first..span.first + span.count;
-        for (offset, cell) in (0_u64..).zip(range) {
+    }
+
+    /// Memory of another rank is touched once that rank has begun, and before it ends: what is left to see at the end.
+    fn touch_elsewhere(&mut self, span: &Span, by: Access, clock: &Clock, is_write: bool, findings: &mut Findings<'_>) {
+        let is_own = self.machine.blocks.get(by.thread).is_some_and(|block| block.rank == span.rank);
+        let is_exempt = span.is_packet && self.machine.has_two_halves;
+        if is_own || is_exempt {
+            return;
+        }
+        let block = &self.machine.blocks[by.block];
+        let (group, _) = self.threads.seat[by.thread];
+        let mut members = self.threads.ranks[group].iter().zip(&clock.happened);
+        let has_begun = members.any(|(rank, &time)| *rank == Some(span.rank) && time > 0) || block.rank == span.rank;
+        if !has_begun {
+            let message = format!("rank {} may not have begun; wait for a signal from it first", span.rank);
+            findings.problem(block.place(by.step), message);
+        }
+        self.foreign.insert((span.rank, by.thread, is_write), by);
+    }
+
+    /// Each cell of a span is read after it was written, and written after it was read.
+    fn touch(&mut self, span: &Span, by: Access, before: Before<'_>, is_write: bool, findings: &mut Findings<'_>) {
+        let (machine, threads) = (self.machine, self.threads);
+        let place = machine.blocks[by.block].place(by.step);
+        let Some(cells) = self.cells.get_mut(span.rank as usize) else { return };
+        for (offset, cell) in (0_u64..).zip(span.first..span.first + span.count) {
             let by = Access { offset, ..by };
-            let causes = usize::try_from(offset).ok().and_then(|at| causes.get(at));
-            let is_cause = |earlier: &Access| causes.is_some_and(|causes| causes.contains(&earlier.token()));
-            let history =
-                self.cells.get_mut(span.rank as usize).and_then(|cells| cells.get_mut(usize::try_from(cell).ok()?));
-            let Some(history) = history else { return };
+            let Some(history) = usize::try_from(cell).ok().and_then(|cell| cells.get_mut(cell)) else { return };
             if history.is_packet.is_some_and(|is_packet| is_packet != span.is_packet) {
                 findings.problem(place, "scratch is used for packets here and plainly elsewhere; keep them apart");
                 return;
@@ -293,21 +335,7 @@ impl<'a> Watch<'a> {
                 findings.problem(place, "a packet is written twice in one launch, and its flag is the same");
                 return;
             }
-            // The flag of a packet orders its reader behind its writer.
-            let ordered_by_flag = span.is_packet && !is_write;
-            let unordered = match &history.written {
-                Some(written) if !ordered_by_flag && !is_known(written, &clock.seen) && !is_cause(written) => {
-                    Some(*written)
-                }
-                _ if is_write => {
-                    let mut reads = history.read.iter();
-                    let is_ordered =
-                        |read: &Access| is_known(read, &clock.happened) || read.is_one_sum(&by) || is_cause(read);
-                    reads.find(|read| !is_ordered(read)).copied()
-                }
-                _ => None,
-            };
-            if let Some(other) = unordered {
+            if let Some(other) = history.unordered(threads, by, before, is_write, span.is_packet) {
                 let elsewhere = machine.blocks[other.block].place(other.step);
                 let verb = if is_write { "writes" } else { "reads" };
                 let message = format!("{verb} memory of rank {} in no order with {elsewhere}", span.rank);
@@ -318,7 +346,8 @@ impl<'a> Watch<'a> {
                 history.written = Some(by);
                 history.read.clear();
             } else {
-                history.read.retain(|read| read.thread != by.thread || !is_known(read, &clock.happened));
+                let is_past = |read: &Access| read.is_known(threads, by.thread, &before.clock.happened);
+                history.read.retain(|read| read.thread != by.thread || !is_past(read));
                 history.read.push(by);
             }
         }

@@ -81,6 +81,13 @@ struct Block {
     threads: Vec<Thread>,
 }
 
+impl Block {
+    /// Whether all its threads have come to an operation.
+    fn has_come(&self, at: usize) -> bool {
+        self.threads.iter().all(|thread| thread.next >= at)
+    }
+}
+
 /// Who else may go on after a step.
 #[derive(PartialEq, Eq)]
 enum Wakes {
@@ -252,94 +259,96 @@ impl Machine {
             self.blocks[block].threads[thread] = Thread { next: at + 1, flushing: None };
             return Ok(Some(Wakes::Block));
         }
-        let has_come = |block: &Block, at: usize| block.threads.iter().all(|thread| thread.next >= at);
-        let mut wakes = Wakes::All;
-        match op.name.as_str() {
+        let all_if = |is_done: bool| is_done.then_some(Wakes::All);
+        let wakes = match op.name.as_str() {
             "nop" => {
-                if !self.is_misread(Misread::NopMeetsNobody) && !has_come(&self.blocks[block], at) {
-                    return Ok(None);
-                }
-                wakes = Wakes::Block;
+                let is_done = self.is_misread(Misread::NopMeetsNobody) || self.blocks[block].has_come(at);
+                is_done.then_some(Wakes::Block)
             }
-            "barrier" => {
-                let (id, count) = op.barrier;
-                let is_this = |op: &Op| op.name == "barrier" && op.barrier.0 == id;
-                let turn = self.blocks[block].ops[..at].iter().filter(|op| is_this(op)).count();
-                let arrived = self.blocks.iter().filter(|other| {
-                    let mut meetings = (0..other.ops.len()).filter(|&at| is_this(&other.ops[at]));
-                    other.rank == rank && meetings.nth(turn).is_some_and(|at| has_come(other, at))
-                });
-                if arrived.count() < count && !self.is_misread(Misread::BarrierPasses) {
-                    return Ok(None);
-                }
-            }
-            "flush" => {}
+            "barrier" => all_if(self.is_misread(Misread::BarrierPasses) || self.has_met(block, at)),
+            "flush" => all_if(true),
             "signal" | "rlxsignal" => {
-                if let Some(&channel) = op.channels.get(thread) {
-                    match channel.is_port {
-                        true => self.push(channel, Order::Signal),
-                        false => *self.signals.entry(channel).or_default() += 1,
-                    }
-                }
+                op.channels.get(thread).into_iter().for_each(|channel| self.signal(*channel));
+                all_if(true)
             }
-            "wait" | "rlxwait" => {
-                if let Some(&Channel { is_port, own, peer, ordinal }) = op.channels.get(thread) {
-                    let from = Channel { is_port, own: peer, peer: own, ordinal };
-                    let count = self.signals.entry(from).or_default();
-                    match *count {
-                        0 if self.launch.misread != Some(Misread::WaitPasses) => return Ok(None),
-                        _ => *count = count.saturating_sub(1),
-                    }
-                }
-            }
-            "sem_release" => {
-                if let Some(&id) = op.semaphores.get(thread) {
-                    *self.semaphores.get_mut(&(rank, id)).ok_or("no such semaphore")? += 1;
-                }
-            }
-            "sem_acquire" => {
-                if let Some(&id) = op.semaphores.get(thread) {
-                    let value = self.semaphores.get_mut(&(rank, id)).ok_or("no such semaphore")?;
-                    match *value {
-                        0 if self.launch.misread != Some(Misread::AcquirePasses) => return Ok(None),
-                        _ => *value = value.saturating_sub(1),
-                    }
-                }
-            }
-            _ if op.is_port => match self.port(op, thread)? {
-                None => return Ok(None),
-                Some(flushing) => {
-                    self.blocks[block].threads[thread].flushing = flushing;
-                    if flushing.is_some() {
-                        self.has_begun[rank] = true;
-                        return Ok(Some(Wakes::All));
-                    }
-                }
+            "wait" | "rlxwait" => all_if(op.channels.get(thread).is_none_or(|channel| self.wait(*channel))),
+            "sem_release" | "sem_acquire" => match op.semaphores.get(thread) {
+                Some(&id) => all_if(self.semaphore(rank, id, op.name == "sem_acquire")?),
+                None => all_if(true),
             },
-            _ => {
-                let moves = self.moves(op)?;
-                let count = self.blocks[block].threads.len();
-                // Which thread has which unit is another matter in every operation.
-                let own = |unit: usize| mix((at * 65_536 + unit) as u64) % count as u64 == thread as u64;
-                let is_there = |part: &Move| {
-                    (0..part.bytes / UNIT).filter(|&unit| own(unit)).all(|unit| self.packets_are_there(part, unit))
-                };
-                if !moves.iter().all(is_there) {
-                    return Ok(None);
-                }
-                self.has_begun[rank] = true;
-                for part in &moves {
-                    for unit in (0..part.bytes / UNIT).filter(|&unit| own(unit)) {
-                        self.transfer(part, unit, rank, false)?;
-                    }
-                }
-                let has_packets = moves.iter().any(|part| part.targets.iter().any(|place| place.is_packets));
-                wakes = if has_packets { Wakes::All } else { Wakes::Block };
-            }
+            _ if op.is_port => self.port(op, thread)?.map(|flushing| {
+                self.blocks[block].threads[thread].flushing = flushing;
+                Wakes::All
+            }),
+            _ => self.move_units(block, thread)?,
+        };
+        if wakes.is_some() {
+            self.has_begun[rank] = true;
+            let thread = &mut self.blocks[block].threads[thread];
+            thread.next += usize::from(thread.flushing.is_none());
+        }
+        Ok(wakes)
+    }
+
+    /// Whether all blocks that a barrier is for have come to the one that a block is at.
+    fn has_met(&self, block: usize, at: usize) -> bool {
+        let Block { rank, ops, .. } = &self.blocks[block];
+        let (id, count) = ops[at].barrier;
+        let is_this = |op: &Op| op.name == "barrier" && op.barrier.0 == id;
+        let turn = ops[..at].iter().filter(|op| is_this(op)).count();
+        let arrived = self.blocks.iter().filter(|other| {
+            let mut meetings = (0..other.ops.len()).filter(|&at| is_this(&other.ops[at]));
+            other.rank == *rank && meetings.nth(turn).is_some_and(|at| other.has_come(at))
+        });
+        arrived.count() >= count
+    }
+
+    fn signal(&mut self, channel: Channel) {
+        match channel.is_port {
+            true => self.push(channel, Order::Signal),
+            false => *self.signals.entry(channel).or_default() += 1,
+        }
+    }
+
+    /// Takes a signal of the other end, if there is one.
+    fn wait(&mut self, Channel { is_port, own, peer, ordinal }: Channel) -> bool {
+        let passes = self.is_misread(Misread::WaitPasses);
+        let count = self.signals.entry(Channel { is_port, own: peer, peer: own, ordinal }).or_default();
+        let is_there = *count > 0;
+        *count = count.saturating_sub(1);
+        is_there || passes
+    }
+
+    /// Releases or acquires a semaphore, if that can be done.
+    fn semaphore(&mut self, rank: usize, id: usize, acquires: bool) -> Result<bool, String> {
+        let passes = self.is_misread(Misread::AcquirePasses);
+        let value = self.semaphores.get_mut(&(rank, id)).ok_or("no such semaphore")?;
+        let is_there = *value > 0;
+        *value = if acquires { value.saturating_sub(1) } else { *value + 1 };
+        Ok(!acquires || is_there || passes)
+    }
+
+    /// Moves the units of a thread, once all packets among them are there.
+    fn move_units(&mut self, block: usize, thread: usize) -> Result<Option<Wakes>, String> {
+        let Block { rank, ops, threads } = &self.blocks[block];
+        let (rank, at, count) = (*rank, threads[thread].next, threads.len());
+        let moves = self.moves(&ops[at])?;
+        // Which thread has which unit is another matter in every operation.
+        let own = |unit: usize| mix((at * 65_536 + unit) as u64) % count as u64 == thread as u64;
+        let is_there = |part: &Move| {
+            (0..part.bytes / UNIT).filter(|&unit| own(unit)).all(|unit| self.packets_are_there(part, unit))
+        };
+        if !moves.iter().all(is_there) {
+            return Ok(None);
         }
         self.has_begun[rank] = true;
-        self.blocks[block].threads[thread].next += 1;
-        Ok(Some(wakes))
+        for part in &moves {
+            for unit in (0..part.bytes / UNIT).filter(|&unit| own(unit)) {
+                self.transfer(part, unit, rank, false)?;
+            }
+        }
+        let has_packets = moves.iter().any(|part| part.targets.iter().any(|place| place.is_packets));
+        Ok(Some(if has_packets { Wakes::All } else { Wakes::Block }))
     }
 
     /// Hands the put of one thread to its proxy. The channel that it then waits for, if any; none if it cannot go on.

@@ -22,14 +22,32 @@ fn refusal(bytes: &[u8]) -> String {
     message
 }
 
-/// Each piece of damage is refused by its own reason.
+/// Damages a plan by replacing the first of each `from` by its `to`: each is refused for the reason that is expected.
+#[track_caller]
+fn check_damage(plan: &str, cases: &[(&str, &str, &str)]) {
+    for (from, to, expected) in cases {
+        assert!(plan.contains(from), "{from}");
+        let message = refusal(plan.replacen(from, to, 1).as_bytes());
+        assert!(message.contains(expected), "{from}, {to}: {message}");
+    }
+}
+
 #[test]
-fn refusals_say_what_is_wrong() {
-    let plan = text(&by_hand());
-    for (from, to, expected) in [
+fn refusals_of_versions_kinds_and_networks() {
+    let damage = [
         (r#""canopy":1,"kind""#, r#""canopy":6,"kind""#, "format version 6 is not known"),
         (r#""canopy":1,"kind""#, r#""canopy":0,"kind""#, "format version 0 is not known"),
         (r#""kind":"plan""#, r#""kind":"graph""#, "unknown variant `graph`, expected `plan`"),
+        (r#""id":"b","#, r#""id":"a","#, "topology: node id `a` is given twice"),
+        (r#""bandwidth":"3.001kB/s""#, r#""bandwidth":"fast""#, "topology: links[1].bandwidth: "),
+    ];
+    check_damage(&text(&by_hand()), &damage);
+}
+
+/// Shares are uniform, a list of weights, or equally long lists of them.
+#[test]
+fn refusals_of_shares() {
+    let damage = [
         (
             r#""shares":"uniform""#,
             r#""shares":"weighted""#,
@@ -44,6 +62,14 @@ fn refusals_say_what_is_wrong() {
         (r#""shares":"uniform""#, r#""shares":[[]]"#, "blocks have 0 weights for 1 ranks"),
         (r#""shares":"uniform""#, r#""shares":[[3,0],[0,3]]"#, "all blocks between different ranks have weight 0"),
         (r#""shares":"uniform""#, r#""shares":[[0,18446744073709551615],[1,0]]"#, "in row 1, column 0"),
+    ];
+    check_damage(&text(&by_hand()), &damage);
+}
+
+/// The shape of a schedule and the form of an allreduce say which fields it has.
+#[test]
+fn refusals_of_shapes_and_forms() {
+    let damage = [
         (
             r#""shape":"forest""#,
             r#""shape":"stars""#,
@@ -63,6 +89,14 @@ fn refusals_say_what_is_wrong() {
         (r#""shape":"forest""#, r#""shape":"steps""#, "schedule.phases does not belong to a schedule of shape `steps`"),
         (r#""phases":["#, r#""trees":["#, "schedule.phases is missing, and a schedule of shape `forest` needs it"),
         (r#""phases":["#, r#""paths":[],"phases":["#, "schedule.paths does not belong to a schedule of shape `forest`"),
+    ];
+    check_damage(&text(&by_hand()), &damage);
+}
+
+/// Trees, their hops, and the routes that carry them.
+#[test]
+fn refusals_of_trees() {
+    let damage = [
         (r#""action":"copy""#, r#""action":"move""#, "unknown variant `move`"),
         (r#""action":"copy","#, "", "missing field `action`"),
         (r#""multiplicity":5,"#, "", "missing field `multiplicity`"),
@@ -77,6 +111,13 @@ fn refusals_say_what_is_wrong() {
         ("[0,1,1]", r#"[0,1,"1"]"#, "invalid type: string \"1\", expected a route"),
         ("[1,3]", "[1,0]", "a carrier of 0 chunks"),
         (r#""routes":[[0],[1]]"#, r#""routes":[0,1]"#, "invalid type: integer `0`, expected a sequence"),
+    ];
+    check_damage(&text(&by_hand()), &damage);
+}
+
+#[test]
+fn refusals_of_collectives() {
+    let damage = [
         (r#""collective":"broadcast""#, r#""collective":"broadcasts""#, "collective: `broadcasts` is not a collective"),
         (r#""root":0,"shares""#, r#""shares""#, "root is missing, and broadcast needs one"),
         (r#""root":0,"shares""#, r#""root":2,"shares""#, "root: root 2 is not a rank; ranks are 0 to 1"),
@@ -85,6 +126,14 @@ fn refusals_say_what_is_wrong() {
             r#""collective":"allgather""#,
             "root: root 0 is given, but allgather has no root",
         ),
+    ];
+    check_damage(&text(&by_hand()), &damage);
+}
+
+/// A bound, its certificate, and the rate that is compared with it.
+#[test]
+fn refusals_of_bounds() {
+    let damage = [
         (r#""direction":"out""#, r#""direction":"up""#, "unknown variant `up`, expected `out` or `in`"),
         (r#""kind":"cut""#, r#""kind":"partition""#, "certificate.sets is missing, and the kind `partition` needs it"),
         (r#""direction":"out","#, "", "certificate.direction is missing, and the kind `cut` needs it"),
@@ -103,16 +152,11 @@ fn refusals_say_what_is_wrong() {
         (r#""lower":"9003/2""#, r#""lower":"5002""#, "bound.lower is 5002; it must be less"),
         (r#""tight":false"#, r#""tight":true"#, "bound.lower is 9003/2; it must be the same, since the bound is tight"),
         (r#""upper":"5001""#, r#""upper":"5002""#, "bound.upper is 5002; it must be the same"),
-        (r#""id":"b","#, r#""id":"a","#, "topology: node id `a` is given twice"),
-        (r#""bandwidth":"3.001kB/s""#, r#""bandwidth":"fast""#, "topology: links[1].bandwidth: "),
-    ] {
-        assert!(plan.contains(from), "{from}");
-        let message = refusal(plan.replacen(from, to, 1).as_bytes());
-        assert!(message.contains(expected), "{to}: {message}");
-    }
+    ];
+    check_damage(&text(&by_hand()), &damage);
 }
 
-/// The same for the shapes of later versions.
+/// Sends and paths, of the shapes of later versions.
 #[test]
 fn refusals_of_sends_and_paths() {
     let plan = text(&steps_by_hand());
@@ -131,9 +175,7 @@ fn refusals_of_sends_and_paths() {
         (r#"[0,"copy",0,1,"0",2,0]"#, "expected a first chunk, or a list of them"),
         ("7", "invalid type: integer `7`, expected a send"),
     ] {
-        assert!(plan.contains(send), "{plan}");
-        let message = refusal(plan.replacen(send, to, 1).as_bytes());
-        assert!(message.contains(expected), "{to}: {message}");
+        check_damage(&plan, &[(send, to, expected)]);
     }
     let plan = text(&flow_by_hand());
     let path = "[0,1,3,[0]]";
@@ -145,19 +187,17 @@ fn refusals_of_sends_and_paths() {
         ("[0,1,3,[0],0]", "trailing characters"),
         ("7", "invalid type: integer `7`, expected a path"),
     ] {
-        assert!(plan.contains(path), "{plan}");
-        let message = refusal(plan.replacen(path, to, 1).as_bytes());
-        assert!(message.contains(expected), "{to}: {message}");
+        check_damage(&plan, &[(path, to, expected)]);
     }
 }
 
-/// The same for paths that stand for those of every rank.
+/// Paths that stand for those of every rank.
 #[test]
 fn refusals_of_patterns() {
     let plan = text(&synthesized("ring:5,bw=1GB/s", CollectiveKind::AllToAll));
     let routes = r#""routes":[[0],[1],"#;
     let many = format!(r#""patterns":[[1,[{}0]]]"#, "0,".repeat((1 << 27) / 5));
-    for (from, to, expected) in [
+    let damage = [
         (r#""ports":2,"#, "", "schedule.ports is missing"),
         (r#""ports":2,"#, r#""ports":2,"paths":[],"#, "schedule.paths does not belong"),
         (r#""shape":"flow","#, r#""shape":"steps","#, "schedule.ports does not belong to a schedule of shape `steps`"),
@@ -174,11 +214,8 @@ fn refusals_of_patterns() {
         ("[1,[0,0]]", "[1]", "invalid length 1, expected a tuple of size 2"),
         ("[1,[0,0]]", "[-1,[0,0]]", "invalid value: integer `-1`, expected u64"),
         (r#""patterns":[[1,[0]]"#, &many[..many.len() - 1], "schedule.patterns stand for 20 paths of 134217"),
-    ] {
-        assert!(plan.contains(from), "{from}");
-        let message = refusal(plan.replacen(from, to, 1).as_bytes());
-        assert!(message.contains(expected), "{from}: {message}");
-    }
+    ];
+    check_damage(&plan, &damage);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use canopy_plan::{Buffer, Chunks, Operation, Profile, Program, Step};
+use canopy_plan::{Buffer, Chunks, Operation, Profile, Program, RankProgram, Step};
 use canopy_schedule::CollectiveKind;
 
 /// States visited before a program is left undecided.
@@ -116,8 +116,7 @@ impl World {
             ),
             start: State { blocks: Vec::new(), cells: Vec::new(), queues: Vec::new() },
         };
-        let mut queues: BTreeMap<(u32, u32, u32), (usize, u32, u32)> = BTreeMap::new();
-        for (position, rank) in program.ranks.iter().enumerate() {
+        for rank in &program.ranks {
             if program.ranks.iter().filter(|other| other.rank == rank.rank).count() > 1
                 || rank.rank >= program.rank_count
             {
@@ -129,25 +128,39 @@ impl World {
             if rank.output_chunks != 0 && rank.output_chunks != output {
                 return Err("o_chunks");
             }
-            let (i, o, own) = (input as usize, output as usize, (rank.rank * share) as usize);
-            let kind = program.purpose.collective();
-            let (bases, end) = match kind {
-                _ if !program.in_place => ([0, i, i + o], i + o),
-                Some(CollectiveKind::Allgather | CollectiveKind::Gather) => ([own, 0, o], o),
-                Some(CollectiveKind::ReduceScatter | CollectiveKind::Scatter) => ([0, own, i], i),
-                _ => ([0, 0, i], i),
-            };
-            let mut cells: Vec<u64> = (0..end + rank.scratch_chunks as usize)
-                .map(|cell| mix(!(rank.rank as u64) << 20 ^ cell as u64))
-                .collect();
-            let gives = !matches!(kind, Some(CollectiveKind::Broadcast | CollectiveKind::Scatter)) || rank.rank == 0;
-            if gives {
-                for chunk in 0..input {
-                    cells[bases[0] + chunk as usize] = given(rank.rank, chunk);
-                }
+            world.add_memory(rank, input as usize, output as usize, (rank.rank * share) as usize);
+        }
+        world.add_blocks()?;
+        world.validate()?;
+        world.find_shared();
+        Ok(world)
+    }
+
+    /// Memory of a rank: garbage, and in the input what the caller gives.
+    fn add_memory(&mut self, rank: &RankProgram, i: usize, o: usize, own: usize) {
+        let kind = self.program.purpose.collective();
+        let (bases, end) = match kind {
+            _ if !self.program.in_place => ([0, i, i + o], i + o),
+            Some(CollectiveKind::Allgather | CollectiveKind::Gather) => ([own, 0, o], o),
+            Some(CollectiveKind::ReduceScatter | CollectiveKind::Scatter) => ([0, own, i], i),
+            _ => ([0, 0, i], i),
+        };
+        let mut cells: Vec<u64> =
+            (0..end + rank.scratch_chunks as usize).map(|cell| mix(!(rank.rank as u64) << 20 ^ cell as u64)).collect();
+        let gives = !matches!(kind, Some(CollectiveKind::Broadcast | CollectiveKind::Scatter)) || rank.rank == 0;
+        if gives {
+            for (cell, chunk) in cells[bases[0]..].iter_mut().take(i).zip(0..) {
+                *cell = given(rank.rank, chunk);
             }
-            world.bases.push(bases);
-            world.start.cells.push(cells);
+        }
+        self.bases.push(bases);
+        self.start.cells.push(cells);
+    }
+
+    /// Blocks, and a queue for each connection, which has one writer and one reader at most.
+    fn add_blocks(&mut self) -> Result<(), &'static str> {
+        let mut queues: BTreeMap<(u32, u32, u32), (usize, u32, u32)> = BTreeMap::new();
+        for (position, rank) in self.program.ranks.iter().enumerate() {
             for block in &rank.thread_blocks {
                 let mut attach = |name: (u32, u32, u32), is_sender: bool| {
                     let count = queues.len();
@@ -162,17 +175,15 @@ impl World {
                 let sends_on = block.send.map(|to| attach((rank.rank, to, block.channel), true));
                 let receives_on = block.receive.map(|from| attach((from, rank.rank, block.channel), false));
                 let steps = block.steps.clone();
-                world.blocks.push(Block { rank: position, id: block.id, sends_on, receives_on, steps });
+                self.blocks.push(Block { rank: position, id: block.id, sends_on, receives_on, steps });
             }
         }
         if queues.values().any(|&(_, senders, receivers)| senders > 1 || receivers > 1) {
             return Err("a queue with two writers or readers");
         }
-        world.start.queues = vec![VecDeque::new(); queues.len()];
-        world.start.blocks = vec![(0, 0, 0); world.blocks.len()];
-        world.validate()?;
-        world.find_shared();
-        Ok(world)
+        self.start.queues = vec![VecDeque::new(); queues.len()];
+        self.start.blocks = vec![(0, 0, 0); self.blocks.len()];
+        Ok(())
     }
 
     fn validate(&self) -> Result<(), &'static str> {

@@ -146,9 +146,16 @@ fn dimensions_have_their_blocks_and_rates() {
     assert!(matches!(error, ExpressionError::NotExact { divisor: 3, .. }), "{error}");
 }
 
+#[track_caller]
+fn check_refusals(cases: &[(&str, &str)]) {
+    for (expression, message) in cases {
+        assert_eq!(generate(expression, &LIMITS).unwrap_err().to_string(), *message, "{expression}");
+    }
+}
+
 #[test]
-fn what_makes_no_network_is_refused_with_its_place() {
-    for (expression, message) in [
+fn circulants_and_rings_that_are_no_network_are_refused_with_their_place() {
+    check_refusals(&[
         (
             "circulant:n=6",
             "position 11: n `6` is not usable; expected more than 6 without offsets; for fewer take complete:n",
@@ -173,6 +180,12 @@ fn what_makes_no_network_is_refused_with_its_place() {
             "biring:n=2,d=2",
             "position 8: n `2` is not usable; expected whole numbers from 3; two nodes with d links are uniring:n=2",
         ),
+    ]);
+}
+
+#[test]
+fn catalogue_members_that_are_no_network_are_refused_with_their_place() {
+    check_refusals(&[
         ("genkautz:n=4,d=4", "position 10: n `4` is not usable; expected more nodes than d"),
         ("distreg:n=33", "position 9: n `33` is not usable; expected one of 6 9 10 15 16 26 32 45 80 728"),
         (
@@ -188,6 +201,23 @@ fn what_makes_no_network_is_refused_with_its_place() {
             "dragonfly:3x5",
             "position 11: size `3x5` is not usable; expected in AxG as many ranks in a group as there are other groups: A from G-1",
         ),
+        ("kautz:d=2", "`kautz` lacks `n`; write it as in `kautz:d=2,n=4`"),
+        (
+            "dragonfly:4x5,bw=1GB/s",
+            "position 15: `dragonfly` has no key `bw`; it takes local global lat down nodes-down degrade faults host nicforward",
+        ),
+        (
+            "twisted-cube:8",
+            "position 14: `twisted-cube` takes no value without a key, found `8`; write it as in `twisted-cube`",
+        ),
+    ]);
+    let long = format!("torus:{}8", "1x".repeat(127));
+    assert!(generate(&long, &LIMITS).unwrap_err().to_string().contains("at most 127 extents"));
+}
+
+#[test]
+fn dimensions_that_make_no_network_are_refused_with_their_place() {
+    check_refusals(&[
         (
             "dims:ring4+bus2",
             "position 6: size `ring4+bus2` is not usable; expected ring, fc or switch, each with a number of ranks from 1, joined by `+`, such as `ring2+fc4+switch64`",
@@ -204,20 +234,7 @@ fn what_makes_no_network_is_refused_with_its_place() {
             "dims:ring4+ring4,bw=1GB/s+2GB/s+3GB/s",
             "position 18: bw `1GB/s+2GB/s+3GB/s` is not usable; expected one rate, or one for each dimension joined by `+`",
         ),
-        ("kautz:d=2", "`kautz` lacks `n`; write it as in `kautz:d=2,n=4`"),
-        (
-            "dragonfly:4x5,bw=1GB/s",
-            "position 15: `dragonfly` has no key `bw`; it takes local global lat down nodes-down degrade faults host nicforward",
-        ),
-        (
-            "twisted-cube:8",
-            "position 14: `twisted-cube` takes no value without a key, found `8`; write it as in `twisted-cube`",
-        ),
-    ] {
-        assert_eq!(generate(expression, &LIMITS).unwrap_err().to_string(), message, "{expression}");
-    }
-    let long = format!("torus:{}8", "1x".repeat(127));
-    assert!(generate(&long, &LIMITS).unwrap_err().to_string().contains("at most 127 extents"));
+    ]);
     let long = format!("dims:{}ring8", "fc1+".repeat(127));
     assert!(generate(&long, &LIMITS).unwrap_err().to_string().contains("at most 127 dimensions"));
 }

@@ -3,91 +3,117 @@
 use super::{FLAG, Machine, Misread, Move, Place, UNIT};
 use crate::execution_interpreter::rank::{Home, Op, Reference};
 
+/// Refuses an operation whose references are not as the format has them.
+fn need(op: &Op, is_right: bool) -> Result<(), String> {
+    if is_right { Ok(()) } else { Err(format!("{} with such references", op.name)) }
+}
+
+/// The places of all references.
+fn each(of: &[Reference], place: &dyn Fn(&Reference) -> Result<Vec<Place>, String>) -> Result<Vec<Place>, String> {
+    of.iter().map(place).collect::<Result<Vec<_>, _>>().map(|places| places.concat())
+}
+
 impl Machine {
     /// What an operation moves, by the table of the format.
     pub(super) fn moves(&self, op: &Op) -> Result<Vec<Move>, String> {
-        let need = |is_right: bool| if is_right { Ok(()) } else { Err(format!("{} with such references", op.name)) };
+        match op.name.as_str() {
+            "put" | "pws" | "pwsf" | "get" | "ppkt" => self.moves_of_pairs(op),
+            "rppkt" => self.moves_of_one_source(op),
+            _ => Ok(vec![self.single_move(op)?]),
+        }
+    }
+
+    /// From each source to the target at its place.
+    fn moves_of_pairs(&self, op: &Op) -> Result<Vec<Move>, String> {
         let (sources, targets) = (&op.sources, &op.targets);
-        let plain = |at: &Reference| self.places(op, at, at.index, false);
-        let packets = |at: &Reference| self.places(op, at, at.index, true);
-        let bytes = |at: &Reference| self.range(op, at).map(|(_, bytes)| bytes);
-        let single = |sources: Vec<Place>, targets: Vec<Place>, bytes| vec![Move { sources, targets, bytes }];
-        let each = |of: &[Reference], place: &dyn Fn(&Reference) -> Result<Vec<Place>, String>| {
-            of.iter().map(place).collect::<Result<Vec<_>, _>>().map(|places| places.concat())
+        let remote = if op.name == "get" { sources } else { targets };
+        need(op, sources.len() == targets.len() && remote.iter().all(|at| at.is_remote))?;
+        let pair = |(from, to): (&Reference, &Reference)| match op.name.as_str() {
+            "get" => Ok(Move {
+                sources: self.places(op, from, to.index, false)?,
+                targets: self.places(op, to, from.index, false)?,
+                bytes: self.bytes(op, from)?,
+            }),
+            "ppkt" => Ok(Move {
+                sources: self.plain(op, from)?,
+                targets: self.packets(op, to)?,
+                bytes: self.bytes(op, from)?,
+            }),
+            _ => {
+                // Over memory the buffer of the first source is that of all.
+                let homes = if op.is_port { from.homes.clone() } else { sources[0].homes.clone() };
+                let index = if self.is_misread(Misread::PutsAtSourceIndex) { from.index } else { to.index };
+                let from = Reference { homes, ..from.clone() };
+                let (sources, targets) = (self.plain(op, &from)?, self.places(op, to, index, false)?);
+                Ok(Move { sources, targets, bytes: self.bytes(op, to)? })
+            }
         };
-        let drops = |misread| self.is_misread(misread);
-        Ok(match op.name.as_str() {
+        sources.iter().zip(targets).map(pair).collect()
+    }
+
+    /// Packets from one source to each target.
+    fn moves_of_one_source(&self, op: &Op) -> Result<Vec<Move>, String> {
+        need(op, !op.sources.is_empty() && op.targets.iter().all(|at| at.is_remote))?;
+        let from = &op.sources[0];
+        let to = |to: &Reference| {
+            Ok(Move { sources: self.packets(op, from)?, targets: self.packets(op, to)?, bytes: self.bytes(op, from)? })
+        };
+        op.targets.iter().map(to).collect()
+    }
+
+    /// From all sources, summed, to all targets.
+    fn single_move(&self, op: &Op) -> Result<Move, String> {
+        let (sources, targets) = (&op.sources, &op.targets);
+        let plain = |at: &Reference| self.plain(op, at);
+        let packets = |at: &Reference| self.packets(op, at);
+        let (from, to) = match op.name.as_str() {
             "copy" => {
-                need(sources.len() == 1 && targets.len() == 1)?;
-                let (from, to) =
-                    if drops(Misread::CopiesSwapped) { (&targets[0], &sources[0]) } else { (&sources[0], &targets[0]) };
-                single(plain(from)?, plain(to)?, bytes(&sources[0])?)
-            }
-            "put" | "pws" | "pwsf" => {
-                need(sources.len() == targets.len() && targets.iter().all(|at| at.is_remote))?;
-                let pair = |(from, to): (&Reference, &Reference)| {
-                    // Over memory the buffer of the first source is that of all.
-                    let homes = if op.is_port { from.homes.clone() } else { sources[0].homes.clone() };
-                    let index = if drops(Misread::PutsAtSourceIndex) { from.index } else { to.index };
-                    let from = Reference { homes, ..from.clone() };
-                    let (sources, targets) = (plain(&from)?, self.places(op, to, index, false)?);
-                    Ok(Move { sources, targets, bytes: bytes(to)? })
-                };
-                sources.iter().zip(targets).map(pair).collect::<Result<_, String>>()?
-            }
-            "get" => {
-                need(sources.len() == targets.len() && sources.iter().all(|at| at.is_remote))?;
-                let pair = |(from, to): (&Reference, &Reference)| {
-                    let (sources, targets) =
-                        (self.places(op, from, to.index, false)?, self.places(op, to, from.index, false)?);
-                    Ok(Move { sources, targets, bytes: bytes(from)? })
-                };
-                sources.iter().zip(targets).map(pair).collect::<Result<_, String>>()?
+                need(op, sources.len() == 1 && targets.len() == 1)?;
+                let (from, to) = (plain(&sources[0])?, plain(&targets[0])?);
+                if self.is_misread(Misread::CopiesSwapped) { (to, from) } else { (from, to) }
             }
             "re" | "res" | "rre" | "rres" => {
                 let is_read = op.name.starts_with("rr");
-                need(sources.len() > 1 && sources[1..].iter().all(|at| at.is_remote == is_read))?;
-                need(targets[1..].iter().all(|at| at.is_remote) && (targets.len() > 1) == op.name.ends_with('s'))?;
+                need(op, sources.len() > 1 && sources[1..].iter().all(|at| at.is_remote == is_read))?;
+                need(op, targets[1..].iter().all(|at| at.is_remote) && (targets.len() > 1) == op.name.ends_with('s'))?;
                 let summed = match self.launch.misread {
                     Some(Misread::FirstSourceLeftOut) => &sources[1..],
                     Some(Misread::FurtherSourcesLeftOut) => &sources[..1],
                     _ => &sources[..],
                 };
-                let kept = if drops(Misread::SumsStayAtHome) { &targets[..1] } else { &targets[..] };
-                single(each(summed, &plain)?, each(kept, &plain)?, bytes(&sources[0])?)
+                let kept = if self.is_misread(Misread::SumsStayAtHome) { &targets[..1] } else { &targets[..] };
+                (each(summed, &plain)?, each(kept, &plain)?)
             }
             "glres" | "gstore" | "gstorepkt" => {
-                need(sources.len() == 1 && targets.len() == 1 && targets[0].is_group)?;
-                need(sources[0].is_group == (op.name == "glres"))?;
+                need(op, sources.len() == 1 && targets.len() == 1 && targets[0].is_group)?;
+                need(op, sources[0].is_group == (op.name == "glres"))?;
                 let mut to = if op.name == "gstorepkt" { packets(&targets[0])? } else { plain(&targets[0])? };
-                if drops(Misread::GroupIsItsFirst) {
+                if self.is_misread(Misread::GroupIsItsFirst) {
                     to.truncate(1);
                 }
-                single(plain(&sources[0])?, to, bytes(&sources[0])?)
+                (plain(&sources[0])?, to)
             }
-            "ppkt" => {
-                need(sources.len() == targets.len() && targets.iter().all(|at| at.is_remote))?;
-                let pair = |(from, to): (&Reference, &Reference)| {
-                    Ok(Move { sources: plain(from)?, targets: packets(to)?, bytes: bytes(from)? })
-                };
-                sources.iter().zip(targets).map(pair).collect::<Result<_, String>>()?
-            }
-            "rppkt" => {
-                need(!sources.is_empty() && targets.iter().all(|at| at.is_remote))?;
-                let to = |to: &Reference| {
-                    Ok(Move { sources: packets(&sources[0])?, targets: packets(to)?, bytes: bytes(&sources[0])? })
-                };
-                targets.iter().map(to).collect::<Result<_, String>>()?
-            }
-            "cpkt" => single(plain(&sources[0])?, packets(&targets[0])?, bytes(&sources[0])?),
-            "upkt" => single(packets(&sources[0])?, plain(&targets[0])?, bytes(&sources[0])?),
-            "repkt" | "respkt" | "recpkt" | "recspkt" => {
-                let from = [plain(&sources[0])?, each(&sources[1..], &packets)?].concat();
-                let to = [plain(&targets[0])?, each(&targets[1..], &packets)?].concat();
-                single(from, to, bytes(&sources[0])?)
-            }
+            "cpkt" => (plain(&sources[0])?, packets(&targets[0])?),
+            "upkt" => (packets(&sources[0])?, plain(&targets[0])?),
+            "repkt" | "respkt" | "recpkt" | "recspkt" => (
+                [plain(&sources[0])?, each(&sources[1..], &packets)?].concat(),
+                [plain(&targets[0])?, each(&targets[1..], &packets)?].concat(),
+            ),
             other => return Err(format!("no operation that is interpreted: {other}")),
-        })
+        };
+        Ok(Move { sources: from, targets: to, bytes: self.bytes(op, &sources[0])? })
+    }
+
+    fn plain(&self, op: &Op, at: &Reference) -> Result<Vec<Place>, String> {
+        self.places(op, at, at.index, false)
+    }
+
+    fn packets(&self, op: &Op, at: &Reference) -> Result<Vec<Place>, String> {
+        self.places(op, at, at.index, true)
+    }
+
+    fn bytes(&self, op: &Op, at: &Reference) -> Result<usize, String> {
+        self.range(op, at).map(|(_, bytes)| bytes)
     }
 
     /// First byte behind the index, and number of bytes, of what is done of a reference.
