@@ -29,7 +29,7 @@ pub fn copy_by_requests(
     if task.node_count() != nodes as usize {
         return Err(CopyError::Sizes { task: task.node_count(), network: nodes, group: task.node_count() });
     }
-    let mut board = Board {
+    let mut state = TransferState {
         network,
         chunks,
         chance: Chance::new(seed),
@@ -40,19 +40,19 @@ pub fn copy_by_requests(
         moments: BTreeSet::from([0]),
     };
     for (chunk, &owner) in (0..).zip(task.owners()) {
-        let place = board.place(owner, chunk);
-        board.arrival[place] = 0;
+        let place = state.place(owner, chunk);
+        state.arrival[place] = 0;
     }
     let members = (0..nodes).filter(|&node| task.is_member(node));
     let mut open: Vec<(u32, u32)> = members.flat_map(|node| (0..chunks).map(move |chunk| (node, chunk))).collect();
-    while let Some(now) = board.moments.pop_first() {
-        open.retain(|&(node, chunk)| board.arrival[board.place(node, chunk)] > now);
+    while let Some(now) = state.moments.pop_first() {
+        open.retain(|&(node, chunk)| state.arrival[state.place(node, chunk)] > now);
         if open.is_empty() {
-            return Ok(board.finish());
+            return Ok(state.finish());
         }
-        board.chance.shuffle(&mut open);
+        state.chance.shuffle(&mut open);
         for &(node, chunk) in &open {
-            board.serve(node, chunk, now);
+            state.serve(node, chunk, now);
         }
         if stop.is_requested() {
             return Err(CopyError::Stopped);
@@ -76,7 +76,7 @@ pub(crate) fn best_by_requests(
 }
 
 /// What is where, and under way.
-struct Board<'a> {
+struct TransferState<'a> {
     network: &'a TimedNetwork,
     chunks: u32,
     chance: Chance,
@@ -91,7 +91,7 @@ struct Board<'a> {
     moments: BTreeSet<u64>,
 }
 
-impl Board<'_> {
+impl TransferState<'_> {
     const fn place(&self, node: u32, chunk: u32) -> usize {
         node as usize * self.chunks as usize + chunk as usize
     }

@@ -1,4 +1,4 @@
-//! What monitors and schedulers say, as events of the book: one reader for each of their forms.
+//! What monitors and schedulers say, as events of the log: one reader for each of their forms.
 //!
 //! A reader takes one message and gives an [`Item`] for each thing it says: an event, or why it is none. Nothing is dropped without
 //! a word, and what cannot be read is an error of that message alone. Which elements of a network the names mean is left to

@@ -3,18 +3,18 @@
 //! Pure: text, numbers and times in, faults of a topology out. It knows nothing of plans, and has no clock: every time is an
 //! argument, in milliseconds since 1970.
 
-mod book;
 mod event;
 pub mod feeds;
+mod log;
 mod remaining;
 mod resolve;
 mod singles;
 mod target;
 mod text;
 
-pub use book::{Book, BookError, Outcome, Policy, PolicyError, Record, Word};
 pub use event::{Event, EventError, Severity};
+pub use log::{FaultLog, FaultLogError, Outcome, Policy, PolicyError, Record, Word};
 pub use remaining::{Remaining, RemainingError};
 pub use resolve::{Directory, MeaningError, ResolveError};
-pub use singles::{Alike, SingleKind, singles};
+pub use singles::{EquivalentFaults, SingleKind, singles};
 pub use target::{Device, Loss, Target, TargetError};

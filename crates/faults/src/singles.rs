@@ -42,7 +42,7 @@ impl SingleKind {
 
 /// Single faults that an automorphism of the network exchanges, so that what is left by each is the same but for names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alike {
+pub struct EquivalentFaults {
     /// What they are.
     pub kind: SingleKind,
     /// The elements, in the order of the topology, at least one.
@@ -75,7 +75,7 @@ pub fn singles(
     kinds: &[SingleKind],
     roles: &[u32],
     budget: Budget<'_>,
-) -> Result<Vec<Alike>, Stopped> {
+) -> Result<Vec<EquivalentFaults>, Stopped> {
     let topology = directory.topology();
     let Some(graph) = graph_of(topology, roles) else { return Ok(Vec::new()) };
     let analysis = analyse(&graph, budget)?;
@@ -89,11 +89,11 @@ pub fn singles(
             SingleKind::Switch => symmetry.nodes(|kind| matches!(kind, NodeKind::Switch { .. })),
             SingleKind::Host => symmetry.hosts(roles, budget)?,
         };
-        let mut groups: Vec<Alike> = Vec::new();
+        let mut groups: Vec<EquivalentFaults> = Vec::new();
         let mut group_of: BTreeMap<Key, usize> = BTreeMap::new();
         for (key, target) in keyed {
             let group = *group_of.entry(key).or_insert_with(|| {
-                groups.push(Alike { kind, targets: Vec::new() });
+                groups.push(EquivalentFaults { kind, targets: Vec::new() });
                 groups.len() - 1
             });
             groups[group].targets.push(target);

@@ -29,7 +29,7 @@ pub(crate) struct Narrow {
 ///
 /// * **None.** None of those tried is; stopped. **Cost.** O(n·offsets) for each power tried that is not wider than one before.
 pub(crate) fn narrow(nodes: u64, offset_count: u32, stop: &dyn Stop) -> Option<Narrow> {
-    let mut around = Around::default();
+    let mut search = DistanceSearch::default();
     let mut found: Vec<Narrow> = Vec::new();
     let mut least = u32::MAX;
     for base in 2..=TRIED.min(nodes.saturating_sub(1) / 2) {
@@ -37,7 +37,7 @@ pub(crate) fn narrow(nodes: u64, offset_count: u32, stop: &dyn Stop) -> Option<N
             return None;
         }
         let Some((offsets, is_alike)) = powers(nodes, base, offset_count) else { continue };
-        if let Some((diameter, from_one)) = around.search(nodes, &offsets, least) {
+        if let Some((diameter, from_one)) = search.run(nodes, &offsets, least) {
             least = least.min(diameter);
             found.push(Narrow { offsets, diameter, from_one, is_alike });
         }
@@ -46,8 +46,8 @@ pub(crate) fn narrow(nodes: u64, offset_count: u32, stop: &dyn Stop) -> Option<N
     // Of equal ones those whose rate of an all-to-all is known.
     found.sort_by_key(|one| (one.from_one, !one.is_alike));
     found.into_iter().find(|one| {
-        around.search(nodes, &one.offsets, u32::MAX);
-        around.is_optimal(2 * offset_count as usize)
+        search.run(nodes, &one.offsets, u32::MAX);
+        search.is_optimal(2 * offset_count as usize)
     })
 }
 
@@ -70,7 +70,7 @@ fn powers(nodes: u64, base: u64, count: u32) -> Option<(Vec<u64>, bool)> {
 
 /// A search from node 0; keeps its buffers.
 #[derive(Debug, Default)]
-struct Around {
+struct DistanceSearch {
     /// By node: distance, and the links that begin a shortest way there.
     distances: Vec<u32>,
     links: Vec<u64>,
@@ -79,9 +79,9 @@ struct Around {
     starts: Vec<usize>,
 }
 
-impl Around {
+impl DistanceSearch {
     /// The greatest distance and the sum of all; none if some node is farther than `limit`.
-    fn search(&mut self, nodes: u64, offsets: &[u64], limit: u32) -> Option<(u32, u64)> {
+    fn run(&mut self, nodes: u64, offsets: &[u64], limit: u32) -> Option<(u32, u64)> {
         let nodes = usize::try_from(nodes).ok()?;
         let steps: Vec<usize> = offsets.iter().filter_map(|&offset| usize::try_from(offset).ok()).collect();
         self.distances.clear();
@@ -183,21 +183,21 @@ mod tests {
     /// Two nodes beyond the neighbours, over one link both or one each.
     #[test]
     fn loads_that_are_not_even_are_noticed() {
-        let around = |last| Around {
+        let search = |last| DistanceSearch {
             links: vec![0, 0b01, 0b10, 0b01, last],
             order: (0..5).collect(),
             starts: vec![0, 1, 3, 5],
             distances: Vec::new(),
         };
-        assert!(!around(0b01).is_optimal(2));
-        assert!(around(0b10).is_optimal(2));
-        assert!(around(0b11).is_optimal(2));
+        assert!(!search(0b01).is_optimal(2));
+        assert!(search(0b10).is_optimal(2));
+        assert!(search(0b11).is_optimal(2));
     }
 
     #[test]
     fn a_search_ends_where_others_were_nearer() {
-        let mut around = Around::default();
-        assert_eq!(around.search(12, &[1, 2, 4], u32::MAX), Some((2, 6 + 2 * 5)));
-        assert_eq!(around.search(12, &[1, 2, 4], 1), None);
+        let mut search = DistanceSearch::default();
+        assert_eq!(search.run(12, &[1, 2, 4], u32::MAX), Some((2, 6 + 2 * 5)));
+        assert_eq!(search.run(12, &[1, 2, 4], 1), None);
     }
 }

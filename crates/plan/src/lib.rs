@@ -18,8 +18,8 @@ mod waits;
 pub use elements::{ElementType, Operator};
 pub use msccl::emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, emulate, emulate_until};
 pub use msccl::{
-    Buffer, ByteRange, Change, Chunks, Conversion, ConvertError, Figure, ForeignFile, InstanceRoom, Instances,
-    LowerError, LowerOptions, Lowered, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, NetworkLoad, NoSuchRank, Oddity,
+    Buffer, ByteRange, Change, Chunks, Conversion, ConvertError, Deviation, Figure, ForeignFile, InstanceRoom,
+    Instances, LowerError, LowerOptions, Lowered, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, NetworkLoad, NoSuchRank,
     Operation, ParseError, ParseFault, Place, PlacementRule, Problem, Profile, ProfileError, ProfileLimits, Program,
     ProgramFigures, Proof, Protocol, Purpose, Queue, RankProgram, Selection, SelectionOrder, Step, ThreadBlock,
     TrafficError, convert, forwarder_on_routes, lower, network_load, parse_msccl_xml, parse_msccl_xml_until, prove,

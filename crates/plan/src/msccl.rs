@@ -21,7 +21,7 @@ pub use convert::{Change, Conversion, ConvertError, convert};
 pub use figures::{Figure, InstanceRoom, ProgramFigures};
 pub use lower::{Instances, LowerError, LowerOptions, Lowered, forwarder_on_routes, lower, require_own_routes};
 pub use parse::{
-    ForeignFile, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, Oddity, ParseError, ParseFault, parse_msccl_xml,
+    Deviation, ForeignFile, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, ParseError, ParseFault, parse_msccl_xml,
     parse_msccl_xml_until, read_foreign_msccl_xml, read_msccl_xml_as_runtime,
 };
 pub use profile::{ByteRange, PlacementRule, Profile, ProfileError, ProfileLimits, Queue, Selection, SelectionOrder};

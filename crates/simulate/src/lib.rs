@@ -12,8 +12,8 @@
 //! So a message of `b` bytes that is alone takes `α + Σ latencies + b/capacity`, as in Hockney's model, and a chain of `D`
 //! hops with `P` pieces takes `(D + P − 1)(α + b/(P·capacity))`.
 
-mod agenda;
 mod elsewhere;
+mod event_queue;
 mod fair;
 mod fifo;
 mod gates;

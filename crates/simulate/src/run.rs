@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use canopy_schedule::{RouteIndex, TransferGraph};
 use canopy_topology::{LinkIndex, Topology};
 
-use crate::agenda::Agenda;
+use crate::event_queue::EventQueue;
 use crate::fair::Fair;
 use crate::fifo::Fifo;
 use crate::gates::{Freed, Gates};
@@ -98,7 +98,7 @@ fn prepared<'a>(
         next_piece,
         lane_arrived,
         alpha_ps,
-        agenda: Agenda::new(),
+        event_queue: EventQueue::new(),
         event_count: 0,
         work_max: options.work_max,
     })
@@ -156,7 +156,7 @@ struct Run<'a> {
     /// By lane: pieces that have arrived.
     lane_arrived: Vec<u32>,
     alpha_ps: u64,
-    agenda: Agenda<Event>,
+    event_queue: EventQueue<Event>,
     event_count: u64,
     work_max: u64,
 }
@@ -201,13 +201,13 @@ impl Run<'_> {
             Network::Fair(fair) => fair.next_time(),
             Network::Fifo(fifo) => fifo.next_time(),
         };
-        [network, self.agenda.next_time()].into_iter().flatten().min()
+        [network, self.event_queue.next_time()].into_iter().flatten().min()
     }
 
     /// Everything that happens at one time, and what follows from it at the same time.
     fn take_all(&mut self, time: u64) {
         loop {
-            while let Some(event) = self.agenda.take(time) {
+            while let Some(event) = self.event_queue.take(time) {
                 self.event_count += 1;
                 match event {
                     Event::Arrived(message) => self.arrive(time, message),
@@ -215,7 +215,7 @@ impl Run<'_> {
                     Event::Launched(message) => self.launch(time, message),
                 }
             }
-            if !self.serve(time) && self.agenda.next_time() != Some(time) {
+            if !self.serve(time) && self.event_queue.next_time() != Some(time) {
                 return;
             }
         }
@@ -237,7 +237,7 @@ impl Run<'_> {
         let left = u64::MAX;
         self.messages[message as usize] =
             Message { start: time, launched: time, left, end: time, cause, how, link: NONE };
-        self.agenda.add(time.saturating_add(self.alpha_ps), Event::Launched(message));
+        self.event_queue.add(time.saturating_add(self.alpha_ps), Event::Launched(message));
     }
 
     /// A message is ready for the network, where it may have to wait for its turn.
@@ -285,11 +285,11 @@ impl Run<'_> {
                 let Some(served) = fifo.serve(time, of) else { return false };
                 if let Some(left) = served.left {
                     self.messages[served.message as usize].left = left;
-                    self.agenda.add(left, Event::Left(served.message));
+                    self.event_queue.add(left, Event::Left(served.message));
                 }
                 if let Some((end, link)) = served.arrived {
                     self.messages[served.message as usize].link = link;
-                    self.agenda.add(end, Event::Arrived(served.message));
+                    self.event_queue.add(end, Event::Arrived(served.message));
                 }
                 true
             }
@@ -302,8 +302,8 @@ impl Run<'_> {
         let latency = self.latencies[self.workload.lanes[lane as usize].route as usize];
         let found = &mut self.messages[message as usize];
         (found.left, found.link) = (time, link);
-        self.agenda.add(time, Event::Left(message));
-        self.agenda.add(time.saturating_add(latency), Event::Arrived(message));
+        self.event_queue.add(time, Event::Left(message));
+        self.event_queue.add(time.saturating_add(latency), Event::Arrived(message));
     }
 
     /// The piece after one that has left may start, and it may be the next ones' turn on the route.

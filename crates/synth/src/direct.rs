@@ -90,7 +90,7 @@ impl Planner<'_> {
         let weight_total = roots.iter().map(|&(_, weight)| u128::from(weight)).sum();
         let mut trees: Vec<Vec<Leg>> = vec![Vec::new(); roots.len() * actions.len()];
         for round in 0..ROUNDS {
-            self.chooser.change_taste();
+            self.chooser.change_tie_break();
             let places = networks.iter().flat_map(|(_, network)| roots.iter().map(move |&root| (network, root)));
             for ((tree, (network, (root, weight))), done) in trees.iter_mut().zip(places).zip(1..) {
                 self.loads.weigh(weight, weight_total);
@@ -149,9 +149,9 @@ impl Planner<'_> {
         let (mut round, mut rounds) = (0, ROUNDS);
         while round < rounds {
             if round < ROUNDS {
-                self.chooser.change_taste();
+                self.chooser.change_tie_break();
             } else {
-                self.chooser.mix_tastes(round);
+                self.chooser.mix_tie_breaks(round);
             }
             let mut done = 0;
             for pairs in sources() {

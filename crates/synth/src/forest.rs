@@ -76,7 +76,7 @@ use condition::Condition;
 use instance::{Instance, Roots, instances};
 use logical::LogicalGraph;
 use network::Network;
-use packing::Patience;
+use packing::PackingChoice;
 use translated::translated_trees;
 use trees::{Grower, PackedTree, Remainder};
 
@@ -197,7 +197,7 @@ fn solve_rooted(
         return solve(network, instance, effort, stop, progress);
     }
     // What will be measured against something better need not be the best of its kind.
-    let hasty = Effort { patience: Patience::First, ..effort };
+    let hasty = Effort { choice: PackingChoice::First, ..effort };
     let first = solve(network, instance, hasty, stop, progress)?;
     let depth_max = shallow::depth_max(&first, rank_count);
     if depth_max < RELAYS_FROM {
@@ -281,12 +281,12 @@ struct Effort {
     /// Networks are taken apart from this number of ranks on.
     pieces_from: u32,
     /// In the packing.
-    patience: Patience,
+    choice: PackingChoice,
 }
 
 impl Effort {
     /// What a plan is worth.
-    const FULL: Self = Self { pieces_from: PIECES_FROM, patience: Patience::Best };
+    const FULL: Self = Self { pieces_from: PIECES_FROM, choice: PackingChoice::Best };
 }
 
 /// Trees that spread the data of an instance to all ranks at its rate.
@@ -312,7 +312,7 @@ fn solve(
 fn solve_in<C: FlowUnit>(
     topology: &Topology,
     instance: &Instance,
-    Effort { pieces_from, patience }: Effort,
+    Effort { pieces_from, choice }: Effort,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
@@ -328,7 +328,7 @@ fn solve_in<C: FlowUnit>(
             &network,
             (&capacities, &demands),
             trees_per_root,
-            patience,
+            choice,
             (stop, progress),
         )?;
         if let Some(mut trees) = solved {
@@ -353,7 +353,7 @@ fn solve_in<C: FlowUnit>(
             return lay(&grower, trees, graph);
         }
     }
-    let (grower, trees) = packing::pack(&condition, rank_count, patience, stop, progress)?;
+    let (grower, trees) = packing::pack(&condition, rank_count, choice, stop, progress)?;
     let mut trees = lay(&grower, trees, graph)?;
     lower::lower(&mut trees, rank_count, stop)?;
     Ok(trees)

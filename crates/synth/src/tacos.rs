@@ -38,7 +38,7 @@ use crate::error::SynthesisError;
 use crate::parts::{HOPS_MAX, phase_actions, require_room};
 use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
-use planned::{Errand, Links, Planned, Timed};
+use planned::{Links, Planned, Timed, TransferTask};
 pub(crate) use rows::{TACOS, TACOS_ILP};
 use times::Clock;
 use unwound::Patterns;
@@ -282,11 +282,11 @@ impl Asked<'_> {
     ) -> Result<Option<Planned>, SynthesisError> {
         let planned = match self.links_in_steps(way, (chunks, &timed))? {
             None => {
-                let found = self.searched(way, &timed.links, &timed.errand, stop)?;
+                let found = self.searched(way, &timed.links, &timed.transfers, stop)?;
                 Planned::new(chunks, timed, found, self.actions.len())
             }
             Some(in_steps) => {
-                let found = self.searched(way, &in_steps, &timed.errand, stop)?;
+                let found = self.searched(way, &in_steps, &timed.transfers, stop)?;
                 let planned = self.planned_in_steps(way, (chunks, timed, in_steps), found, stop)?;
                 match self.is_settled(way, &planned) {
                     true => planned,
@@ -302,11 +302,11 @@ impl Asked<'_> {
         &self,
         way: &Way,
         links: &Links,
-        errand: &Errand,
+        transfers: &TransferTask,
         stop: &dyn Stop,
     ) -> Result<Vec<Sends>, SynthesisError> {
         let searches = self.searches(way).iter();
-        searches.map(|&search| self.found(way, (links, errand), search, None, stop)).collect()
+        searches.map(|&search| self.found(way, (links, transfers), search, None, stop)).collect()
     }
 
     /// What all phases together take at least.
@@ -316,7 +316,7 @@ impl Asked<'_> {
 
     /// What is searched for: copies along the network, and against it, of which one may do for both.
     const fn searches(&self, way: &Way) -> &[Action] {
-        if way.turning.is_some() { &[Action::Copy] } else { self.actions }
+        if way.transposition.is_some() { &[Action::Copy] } else { self.actions }
     }
 
     /// Tries more seeds where a schedule is not as fast as can be.
@@ -328,7 +328,7 @@ impl Asked<'_> {
             let is_large = found.sends.len() as u64 > ATTEMPTED_SENDS_MAX / 2;
             if !is_large && found.end > links.bound(search) {
                 let known = std::mem::take(found);
-                *found = self.found(way, (links, &timed.errand), search, Some(known), stop)?;
+                *found = self.found(way, (links, &timed.transfers), search, Some(known), stop)?;
             }
         }
         match in_steps {
@@ -345,14 +345,14 @@ impl Asked<'_> {
     /// What is to be brought where in chunks of a number per share, and what links take for these.
     fn timed(&self, way: &Way, chunks: u64) -> Result<Timed, SynthesisError> {
         let (layout, ranks) = (self.layout(chunks)?, self.topology.rank_count());
-        let errand = match self.is_unicast() {
+        let transfers = match self.is_unicast() {
             true => {
                 let (demands, chunks) = unicast::demands((self.collective, self.shares), ranks, &layout)?;
-                Errand::Deliveries(demands, chunks)
+                TransferTask::Deliveries(demands, chunks)
             }
-            false => Errand::Copies(copy_task(self.collective, ranks, &layout)?),
+            false => TransferTask::Copies(copy_task(self.collective, ranks, &layout)?),
         };
-        Ok(Timed { links: self.links(way, &layout, (self.size_bytes, &errand))?, errand })
+        Ok(Timed { links: self.links(way, &layout, (self.size_bytes, &transfers))?, transfers })
     }
 
     /// What links take, with their latencies where the size of the message is stated.
@@ -360,19 +360,19 @@ impl Asked<'_> {
         &self,
         way: &Way,
         layout: &ChunkLayout,
-        (size_bytes, errand): (Option<NonZeroU64>, &Errand),
+        (size_bytes, transfers): (Option<NonZeroU64>, &TransferTask),
     ) -> Result<Links, SynthesisError> {
         let clock = Clock::for_chunks(&way.unwound, layout.size(), size_bytes);
         let network = clock.network(&way.unwound)?;
         let unreachable = || broken("an unwound network is not connected");
         let transposed = network.transposed();
-        let bounds = match errand {
-            Errand::Deliveries(demands, _) => (delivery_bound(&network, demands).ok_or_else(unreachable)?, 0),
-            Errand::Copies(task) => {
+        let bounds = match transfers {
+            TransferTask::Deliveries(demands, _) => (delivery_bound(&network, demands).ok_or_else(unreachable)?, 0),
+            TransferTask::Copies(task) => {
                 let bound = |network| lower_bound(network, task).ok_or_else(unreachable);
                 let needs = |action| self.actions.contains(&action);
-                let along = if needs(Action::Copy) || way.turning.is_some() { bound(&network)? } else { 0 };
-                let back = match way.turning {
+                let along = if needs(Action::Copy) || way.transposition.is_some() { bound(&network)? } else { 0 };
+                let back = match way.transposition {
                     Some(_) => along,
                     None if needs(Action::Reduce) => bound(&transposed)?,
                     None => 0,
@@ -387,15 +387,15 @@ impl Asked<'_> {
     fn found(
         &self,
         way: &Way,
-        (links, errand): (&Links, &Errand),
+        (links, transfers): (&Links, &TransferTask),
         search: Action,
         known: Option<Sends>,
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
         let (network, bound) = (links.network(search), links.bound(search));
-        match errand {
-            Errand::Copies(task) => self.copied(network, task, &way.group, (known, bound), stop),
-            Errand::Deliveries(demands, _) => self.delivered(network, demands, (known, bound), stop),
+        match transfers {
+            TransferTask::Copies(task) => self.copied(network, task, &way.group, (known, bound), stop),
+            TransferTask::Deliveries(demands, _) => self.delivered(network, demands, (known, bound), stop),
         }
     }
 
@@ -430,16 +430,16 @@ impl Asked<'_> {
     fn written(&self, way: &Way, planned: Planned) -> Result<Steps, SynthesisError> {
         let Planned { chunks, timed, in_steps, mut found, .. } = planned;
         let links = in_steps.as_ref().unwrap_or(&timed.links);
-        if let Errand::Deliveries(_, numbers) = &timed.errand {
+        if let TransferTask::Deliveries(_, numbers) = &timed.transfers {
             let sends = found.iter_mut().flat_map(|found| &mut found.sends);
             sends.for_each(|sent| sent.chunk = numbers[sent.chunk as usize]);
         }
-        let mut phases = match (&way.turning, &timed.errand) {
-            (Some(turning), Errand::Copies(task)) if self.actions.contains(&Action::Reduce) => {
+        let mut phases = match (&way.transposition, &timed.transfers) {
+            (Some(transposition), TransferTask::Copies(task)) if self.actions.contains(&Action::Reduce) => {
                 let copies = found.pop().ok_or_else(|| broken("no search was made"))?;
                 let phase = |action: &Action| match action {
                     Action::Copy => copies.clone(),
-                    Action::Reduce => turning.copies(task, &copies),
+                    Action::Reduce => transposition.copies(task, &copies),
                 };
                 self.actions.iter().map(phase).collect()
             }

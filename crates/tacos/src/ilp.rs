@@ -10,9 +10,9 @@
 //! Source: Won et al., section 3.
 
 mod coarse;
+mod demands;
 mod model;
 mod recovery;
-mod wishes;
 
 use canopy_optimize::{BinaryEffort, Decision, Stop, Stopped};
 
@@ -20,9 +20,9 @@ use crate::network::TimedNetwork;
 use crate::sends::Sends;
 use crate::task::CopyTask;
 use crate::unicast::Demand;
+use demands::ChunkDemands;
 use model::{Model, Models, NoModel};
 use recovery::completed;
-use wishes::Wishes;
 
 /// How far proofs are tried: numbers, not times, so that the same effort gives the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub fn prove_copies(
     effort: IlpEffort,
     stop: &dyn Stop,
 ) -> Result<Proven, Stopped> {
-    proven(network, || Wishes::of_copies(task), (known, bound), effort, stop)
+    proven(network, || ChunkDemands::of_copies(task), (known, bound), effort, stop)
 }
 
 /// [`prove_copies`] of chunks for one node each; a bound as of [`delivery_bound`](crate::delivery_bound).
@@ -99,13 +99,13 @@ pub fn prove_deliveries(
     effort: IlpEffort,
     stop: &dyn Stop,
 ) -> Result<Proven, Stopped> {
-    proven(network, || Wishes::of_deliveries(demands), (known, bound), effort, stop)
+    proven(network, || ChunkDemands::of_deliveries(demands), (known, bound), effort, stop)
 }
 
 /// Horizon after horizon, from the bound up to what is known.
 fn proven(
     network: &TimedNetwork,
-    wishes: impl FnOnce() -> Wishes,
+    demands: impl FnOnce() -> ChunkDemands,
     (known, bound): (Sends, u64),
     effort: IlpEffort,
     stop: &dyn Stop,
@@ -113,8 +113,8 @@ fn proven(
     if known.end <= bound {
         return Ok(Proven { proof: TimeProof { end: known.end, bound }, sends: known, variables: 0 });
     }
-    let wishes = &wishes();
-    let models = Models::new(network, wishes, effort.variables_max);
+    let demands = &demands();
+    let models = Models::new(network, demands, effort.variables_max);
     let binary = effort.binary();
     let (mut best, mut bound, mut variables) = (known, bound, 0_u64);
     let mut horizon = bound;
@@ -126,16 +126,16 @@ fn proven(
             Err(NoModel::TooFar) => Decision::Infeasible,
             Err(NoModel::TooLarge(needed)) => {
                 variables = variables.max(needed);
-                best = coarse::improved(network, wishes, (best, bound), effort, stop)?;
+                best = coarse::improved(network, demands, (best, bound), effort, stop)?;
                 break;
             }
             Ok(model) => {
                 variables = variables.max(model.program.variable_count().into());
                 let decision = model.program.decide(binary, stop)?;
                 match &decision {
-                    Decision::Feasible(choice) => best = wishes.useful(network, model.sends(choice)),
+                    Decision::Feasible(choice) => best = demands.useful(network, model.sends(choice)),
                     Decision::Undecided => {
-                        let proposed = proposed(network, wishes, &model, binary, stop)?;
+                        let proposed = proposed(network, demands, &model, binary, stop)?;
                         best = proposed.filter(|proposed| proposed.end < best.end).unwrap_or(best);
                     }
                     Decision::Infeasible => {}
@@ -155,7 +155,7 @@ fn proven(
 /// What fractions propose, where they are computed at all, completed by shortest paths.
 fn proposed(
     network: &TimedNetwork,
-    wishes: &Wishes,
+    demands: &ChunkDemands,
     model: &Model,
     effort: BinaryEffort,
     stop: &dyn Stop,
@@ -164,5 +164,5 @@ fn proposed(
         return Ok(None);
     }
     let Some(relaxed) = model.program.relaxed(stop)? else { return Ok(None) };
-    completed(network, wishes, model.weighted(&relaxed.values), stop).map(Some)
+    completed(network, demands, model.weighted(&relaxed.values), stop).map(Some)
 }

@@ -21,7 +21,7 @@ mod network;
 mod sends;
 mod symmetry;
 mod task;
-mod turning;
+mod transposition;
 mod unicast;
 
 pub use attempts::{Attempt, Attempts, best_of};
@@ -38,5 +38,5 @@ pub use network::{NetworkError, TimedLink, TimedNetwork};
 pub use sends::{Sends, Sent};
 pub use symmetry::FreeGroup;
 pub use task::{CopyTask, TaskError};
-pub use turning::Turning;
+pub use transposition::Transposition;
 pub use unicast::{Demand, Ways, deliver, deliver_best, delivery_bound, judge_delivery};

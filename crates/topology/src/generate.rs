@@ -9,7 +9,6 @@
 mod arguments;
 mod boxes;
 mod catalogue;
-mod chance;
 mod common;
 mod compose;
 mod construction;
@@ -22,6 +21,7 @@ mod grammar;
 mod hosts;
 mod network;
 mod random;
+mod random_faults;
 mod size;
 
 pub use construction::construction;

@@ -38,7 +38,9 @@ pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
 pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
 pub use nccl::{NcclCounts, nccl_counts};
-pub use placement::{PlacementError, Seating, Slot, devices, hosts_named, names_hosts, own_slots, same_host, seating};
+pub use placement::{
+    Participants, PlacementError, Slot, devices, hosts_named, names_hosts, own_slots, participants, same_host,
+};
 pub use port_graph::Ports;
 pub use quantity::{Quantity, QuantityError};
 pub use units::{Capacity, FractionError, Latency, Rate, Ratio};

@@ -38,7 +38,7 @@ impl fmt::Display for Slot {
 
 /// Who takes part, and where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seating {
+pub struct Participants {
     /// The ranks of the topology that take part, in their new order; none: all, in theirs.
     pub members: Option<Vec<Rank>>,
     /// By new rank: where it is; none: nobody says.
@@ -127,7 +127,7 @@ pub fn own_slots(topology: &Topology) -> Option<Vec<Slot>> {
 /// choose ranks and say nothing of hosts.
 ///
 /// # Errors
-/// See [`seating`], for slots by which the hosts are known.
+/// See [`participants`], for slots by which the hosts are known.
 ///
 /// O((ranks + slots) log ranks).
 pub fn devices(
@@ -143,7 +143,7 @@ pub fn devices(
     if chosen(topology, placed)?.is_some() {
         return Ok(None);
     }
-    let Seating { members, slots } = seating(topology, listed, Some(placed))?;
+    let Participants { members, slots } = participants(topology, listed, Some(placed))?;
     let slots = slots.unwrap_or_default().into_iter();
     Ok(Some(match members {
         Some(members) => members.into_iter().zip(slots).collect(),
@@ -166,11 +166,11 @@ pub fn names_hosts(topology: &Topology) -> bool {
 /// See [`PlacementError`]. Ranks listed that are not there are left for [`Topology::group`] to refuse.
 ///
 /// O((ranks + slots) log ranks).
-pub fn seating(
+pub fn participants(
     topology: &Topology,
     listed: Option<&[Rank]>,
     placed: Option<&[Slot]>,
-) -> Result<Seating, PlacementError> {
+) -> Result<Participants, PlacementError> {
     let Some(placed) = placed else {
         let own = own_slots(topology);
         let slots = match listed {
@@ -179,7 +179,7 @@ pub fn seating(
                 own.and_then(|own| members.iter().map(|member| own.get(member.index()).cloned()).collect())
             }
         };
-        return Ok(Seating { members: listed.map(<[Rank]>::to_vec), slots });
+        return Ok(Participants { members: listed.map(<[Rank]>::to_vec), slots });
     };
     check_slots(placed)?;
     match chosen(topology, placed)? {
@@ -190,7 +190,7 @@ pub fn seating(
             }
             let is_whole = ranks.len() == topology.rank_count() as usize && ranks.iter().copied().eq(topology.ranks());
             let members = if is_whole { listed.map(<[Rank]>::to_vec) } else { Some(ranks) };
-            Ok(Seating { members, slots: Some(slots) })
+            Ok(Participants { members, slots: Some(slots) })
         }
         None => {
             let expected = listed.map_or(topology.rank_count() as usize, <[Rank]>::len);
@@ -198,7 +198,7 @@ pub fn seating(
                 return Err(PlacementError::Count { found: placed.len(), expected });
             }
             check_boxes(topology, listed, placed)?;
-            Ok(Seating { members: listed.map(<[Rank]>::to_vec), slots: Some(placed.to_vec()) })
+            Ok(Participants { members: listed.map(<[Rank]>::to_vec), slots: Some(placed.to_vec()) })
         }
     }
 }

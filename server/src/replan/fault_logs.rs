@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use canopy_faults::{Book, BookError, Event, Loss, Outcome, Policy, Record, Target};
+use canopy_faults::{FaultLog, FaultLogError, Event, Loss, Outcome, Policy, Record, Target};
 use canopy_planner::PlanKey;
 
 use super::scope::{KeptScope, Scope};
@@ -40,7 +40,7 @@ struct Kept {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReportError {
     #[error(transparent)]
-    Book(#[from] BookError),
+    FaultLog(#[from] FaultLogError),
     #[error("{count} {what} have faults, as many as may; clear those of some")]
     TooManyBooks { count: usize, what: &'static str },
 }
@@ -81,7 +81,7 @@ struct Shared {
 
 /// A book, and what was last told of it.
 struct Kind {
-    book: Book,
+    book: FaultLog,
     told: u64,
     /// Its version when it was counted.
     counted: u64,
@@ -115,7 +115,7 @@ impl FaultLogs {
         let now = now_ms();
         let fault_logs = records.into_iter().map(|(scope, records)| {
             let since_ms = records.iter().map(Record::since_ms).max().unwrap_or(now);
-            (scope, Kind::new(Book::rebuilt(policy, 0, records), since_ms))
+            (scope, Kind::new(FaultLog::rebuilt(policy, 0, records), since_ms))
         });
         let fault_logs: BTreeMap<Scope, Kind> = fault_logs.collect();
         let any_counts = AtomicBool::new(any_counts(&fault_logs));
@@ -133,14 +133,14 @@ impl FaultLogs {
         let now = (self.shared.now_ms)();
         let mut touched = BTreeSet::new();
         let mut enter = |(scope, event): (Scope, Event)| -> Result<Entered, ReportError> {
-            let event = event.checked().map_err(BookError::from)?;
+            let event = event.checked().map_err(FaultLogError::from)?;
             let scope = known_scope(&fault_logs, scope);
             let event = Event { target: scope.rehosted(event.target), ..event };
             let kind = match fault_logs.contains_key(&scope) {
                 true => fault_logs.get_mut(&scope),
                 false => {
                     require_room(&fault_logs, &scope)?;
-                    let new = Kind::new(Book::new(self.shared.policy), now);
+                    let new = Kind::new(FaultLog::new(self.shared.policy), now);
                     Some(fault_logs.entry(scope.clone()).or_insert(new))
                 }
             };
@@ -346,7 +346,7 @@ fn require_room(fault_logs: &BTreeMap<Scope, Kind>, scope: &Scope) -> Result<(),
 }
 
 impl Kind {
-    fn new(book: Book, since_ms: u64) -> Self {
+    fn new(book: FaultLog, since_ms: u64) -> Self {
         let count = Count { losses: Arc::new(book.active()), since_ms };
         // Nobody has been told of it.
         Self { told: u64::MAX, counted: book.version(), book, count }

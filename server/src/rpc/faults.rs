@@ -345,11 +345,13 @@ fn refused(reason: &str, message: &str) -> ReportedFault {
 }
 
 const fn report_reason(error: &ReportError) -> &'static str {
-    use canopy_faults::BookError;
+    use canopy_faults::FaultLogError;
     match error {
-        ReportError::Book(BookError::Event(_) | BookError::Future { .. }) => "FAULT_INVALID",
-        ReportError::Book(
-            BookError::TooManyElements { .. } | BookError::TooManySources { .. } | BookError::TooManyIds { .. },
+        ReportError::FaultLog(FaultLogError::Event(_) | FaultLogError::Future { .. }) => "FAULT_INVALID",
+        ReportError::FaultLog(
+            FaultLogError::TooManyElements { .. }
+            | FaultLogError::TooManySources { .. }
+            | FaultLogError::TooManyIds { .. },
         )
         | ReportError::TooManyBooks { .. } => "TOO_MANY_FAULTS",
     }

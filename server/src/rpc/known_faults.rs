@@ -7,7 +7,7 @@ use canopy_faults::{Directory, Loss};
 use canopy_planner::seen_by;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{FaultPolicy, PlanRequest, Punctured, TopologySource, Warning};
-use canopy_topology::{Rank, TopologyLimits, Transit, seating};
+use canopy_topology::{Rank, TopologyLimits, Transit, participants};
 use canopy_wire as wire;
 use canopy_wire::RequestError;
 use prost::Message as _;
@@ -158,7 +158,7 @@ fn seen(base: &Base, request: &PlanRequest, losses: &[Loss]) -> Vec<Loss> {
     let Ok(slots) = request.placement.as_ref().map(wire::slots).transpose() else { return all() };
     let listed: Vec<Rank> = request.ranks.iter().copied().map(Rank::new).collect();
     let listed = Some(listed.as_slice()).filter(|listed| !listed.is_empty());
-    let Ok(seated) = seating(base.topology(), listed, slots.as_deref()) else { return all() };
+    let Ok(seated) = participants(base.topology(), listed, slots.as_deref()) else { return all() };
     let Some(members) = seated.members else { return all() };
     let Ok(part) = base.topology().group(&members, Transit::Unused) else { return all() };
     let directory = Directory::new(base.topology());

@@ -8,7 +8,7 @@ use canopy_plan::{Asked, Instances, Layered, Needs, OptionField, Target, TargetE
 use canopy_proto::v1;
 use canopy_schedule::{CollectiveKind, Schedule, Shape};
 use canopy_synth::{Never, layered_flow};
-use canopy_topology::{Slot, Topology, TopologyLimits, seating};
+use canopy_topology::{Slot, Topology, TopologyLimits, participants};
 use sha2::{Digest, Sha256};
 
 use super::{Made, Making, PLAN};
@@ -87,7 +87,7 @@ fn no_file(error: &TargetError) -> Failure {
 
 /// Ranks of each machine that the topology names, if all have as many.
 fn ranks_per_node(topology: &Topology) -> Option<u32> {
-    let slots = seating(topology, None, None).ok()?.slots?;
+    let slots = participants(topology, None, None).ok()?.slots?;
     let slot = |Slot { node, device }: Slot| v1::RankSlot { node, device, count: 1 };
     loader::ranks_per_node(&v1::Placement { slots: slots.into_iter().map(slot).collect() })
 }

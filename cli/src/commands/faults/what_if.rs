@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_faults::{Alike, Directory, Loss, Remaining, SingleKind, singles};
+use canopy_faults::{Directory, EquivalentFaults, Loss, Remaining, SingleKind, singles};
 use canopy_optimize::Stop;
 use canopy_schedule::{Collective, Shares};
 use canopy_synth::{BoundError, bound};
@@ -82,7 +82,7 @@ enum Left {
 /// A group of faults and what one of them leaves.
 #[derive(Debug)]
 struct Weighed {
-    alike: Alike,
+    alike: EquivalentFaults,
     left: Left,
 }
 
@@ -175,7 +175,7 @@ fn left(
     directory: &Directory<'_>,
     network: &Topology,
     collective: Collective,
-    alike: &Alike,
+    alike: &EquivalentFaults,
     remaining: Remaining,
     stop: &dyn Stop,
 ) -> Result<Left, Failure> {
@@ -214,7 +214,7 @@ fn harm(left: &Left) -> (u8, usize, Rate) {
 }
 
 /// One of a group, as it is written on the command line.
-fn named(alike: &Alike, remaining: Remaining) -> Vec<String> {
+fn named(alike: &EquivalentFaults, remaining: Remaining) -> Vec<String> {
     alike.targets.iter().map(|target| Loss { target: target.clone(), remaining }.to_string()).collect()
 }
 

@@ -10,11 +10,11 @@ use crate::words::{count, width_of};
 /// Font size of the legend.
 const SIZE: u32 = 12;
 /// Width of what stands before the words.
-const SWATCH: f64 = 34.0;
+const SYMBOL_WIDTH: f64 = 34.0;
 
 /// What stands before the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Swatch {
+pub(super) enum LegendSymbol {
     Line { colour: &'static str, dashes: &'static str, halo: bool },
     Plate(&'static str),
     Wedge,
@@ -23,7 +23,7 @@ pub(super) enum Swatch {
 /// One kind of thing in the drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
-    swatch: Swatch,
+    symbol: LegendSymbol,
     words: String,
 }
 
@@ -35,8 +35,8 @@ pub(super) fn items(wires: &[Wire], marked: &Marked, lost: &Lost, has_plan: bool
         for busy in Busy::OF_PLANS {
             let links: usize = lanes().filter(|lane| lane.busy == busy).map(|lane| lane.links.len()).sum();
             if links > 0 {
-                let swatch = Swatch::Line { colour: busy.colour(), dashes: "", halo: false };
-                items.push(Item { swatch, words: format!("{} ({})", busy.words(), count(links, "link")) });
+                let symbol = LegendSymbol::Line { colour: busy.colour(), dashes: "", halo: false };
+                items.push(Item { symbol, words: format!("{} ({})", busy.words(), count(links, "link")) });
             }
         }
     }
@@ -45,22 +45,22 @@ pub(super) fn items(wires: &[Wire], marked: &Marked, lost: &Lost, has_plan: bool
         && least < most
     {
         let words = format!("thickness: {} to {} GB/s", gigabytes(least), gigabytes(most));
-        items.push(Item { swatch: Swatch::Wedge, words });
+        items.push(Item { symbol: LegendSymbol::Wedge, words });
     }
     if let Some(words) = &marked.words {
-        let swatch = match marked.first_fill() {
-            "none" => Swatch::Line { colour: "none", dashes: "", halo: marked.is_telling() },
-            fill => Swatch::Plate(fill),
+        let symbol = match marked.first_fill() {
+            "none" => LegendSymbol::Line { colour: "none", dashes: "", halo: marked.is_telling() },
+            fill => LegendSymbol::Plate(fill),
         };
-        items.push(Item { swatch, words: words.clone() });
+        items.push(Item { symbol, words: words.clone() });
     }
     if !lost.links.is_empty() || !lost.nodes.is_empty() {
-        let swatch = Swatch::Line { colour: MISSING, dashes: "5 4", halo: false };
+        let symbol = LegendSymbol::Line { colour: MISSING, dashes: "5 4", halo: false };
         let mut words = format!("missing ({}", count(lost.links.len(), "wire"));
         if !lost.nodes.is_empty() {
             words += &format!(", {}", count(lost.nodes.len(), "node"));
         }
-        items.push(Item { swatch, words: words + ")" });
+        items.push(Item { symbol, words: words + ")" });
     }
     items
 }
@@ -84,7 +84,7 @@ pub(super) fn rows(items: &[Item], width: f64) -> Vec<Vec<Item>> {
 }
 
 fn item_width(item: &Item) -> f64 {
-    SWATCH + width_of(&item.words, SIZE) + 14.0
+    SYMBOL_WIDTH + width_of(&item.words, SIZE) + 14.0
 }
 
 /// Draws the rows from this place down.
@@ -93,8 +93,8 @@ pub(super) fn draw(svg: &mut Svg, rows: &[Vec<Item>], (left, top): Point) {
         let y = top + real(number) * LINE * 1.4;
         let mut x = left;
         for item in row {
-            match item.swatch {
-                Swatch::Line { colour, dashes, halo } => {
+            match item.symbol {
+                LegendSymbol::Line { colour, dashes, halo } => {
                     if halo {
                         svg.plate(
                             (x, y - 8.0),
@@ -111,15 +111,15 @@ pub(super) fn draw(svg: &mut Svg, rows: &[Vec<Item>], (left, top): Point) {
                         );
                     }
                 }
-                Swatch::Wedge => {
+                LegendSymbol::Wedge => {
                     let corners = [(x, y - 4.6), (x + 26.0, y - 6.3), (x + 26.0, y - 1.7), (x, y - 3.4)];
                     svg.polygon(&corners, &Mark { fill: Busy::Unknown.colour(), ..Mark::line("none", 1.0) });
                 }
-                Swatch::Plate(fill) => {
+                LegendSymbol::Plate(fill) => {
                     svg.plate((x, y - 11.0), (26.0, 14.0), 7.0, &Mark { fill, ..Mark::line(INK, 1.0) })
                 }
             }
-            svg.text((x + SWATCH, y), Anchor::Start, INK, &item.words);
+            svg.text((x + SYMBOL_WIDTH, y), Anchor::Start, INK, &item.words);
             x += item_width(item);
         }
     }

@@ -40,7 +40,7 @@ impl Arrivals<'_> {
         self.graph.require_countable(chunks);
         let classes = self.classes(step);
         let room = self.rooms(load, chunks);
-        let Poured::All(flows) = pour(&classes, chunks.into(), &room, stop)? else {
+        let ClassAssignment::All(flows) = assign_classes(&classes, chunks.into(), &room, stop)? else {
             return Ok(None);
         };
         let mut pieces = Vec::with_capacity(self.sources(step).len());
@@ -70,7 +70,7 @@ impl Arrivals<'_> {
 }
 
 /// What came of serving classes.
-pub(super) enum Poured {
+pub(super) enum ClassAssignment {
     /// Everything fits: by class, chunks on each of its links.
     All(Vec<Vec<u64>>),
     /// These amounts can only come over these links, which lack room.
@@ -81,24 +81,29 @@ pub(super) enum Poured {
 ///
 /// One greatest flow; where it falls short, the classes that could still send and the links that they can use are a set
 /// that lacks room.
-pub(super) fn pour(classes: &[Class], chunks: u128, room: &[u128], stop: &dyn Stop) -> Result<Poured, Stopped> {
+pub(super) fn assign_classes(
+    classes: &[Class],
+    chunks: u128,
+    room: &[u128],
+    stop: &dyn Stop,
+) -> Result<ClassAssignment, Stopped> {
     let total: u128 = classes.iter().map(|class| class.amount * chunks).sum();
     match i64::try_from(total) {
-        Ok(total) if total < i64::MAX => pour_in::<i64>(classes, chunks, room, total, stop),
+        Ok(total) if total < i64::MAX => assign_classes_in::<i64>(classes, chunks, room, total, stop),
         _ => {
             let total = i128::try_from(total).expect("amounts times chunks are at most 2^126");
-            pour_in::<i128>(classes, chunks, room, total, stop)
+            assign_classes_in::<i128>(classes, chunks, room, total, stop)
         }
     }
 }
 
-fn pour_in<C: FlowUnit>(
+fn assign_classes_in<C: FlowUnit>(
     classes: &[Class],
     chunks: u128,
     room: &[u128],
     total: C,
     stop: &dyn Stop,
-) -> Result<Poured, Stopped> {
+) -> Result<ClassAssignment, Stopped> {
     let fit = |value: u128| C::try_from_u128(value.min(total.to_u128())).expect("at most the total");
     // Nodes: classes, links, the source, the sink.
     let node = |index: usize| u32::try_from(index).expect("fewer classes than nodes");
@@ -117,10 +122,10 @@ fn pour_in<C: FlowUnit>(
     }
     if network.max_flow(source, sink, total, stop)? == total {
         let flow = |&arc: &ArcId| super::narrow(network.flow(arc).to_u128());
-        return Ok(Poured::All(uses.iter().map(|arcs| arcs.iter().map(flow).collect()).collect()));
+        return Ok(ClassAssignment::All(uses.iter().map(|arcs| arcs.iter().map(flow).collect()).collect()));
     }
     let is_short = network.min_cut_source_side(source);
     let links = (0..room.len()).filter(|link| is_short[classes.len() + link]).collect();
     let amount = classes.iter().enumerate().filter(|&(index, _)| is_short[index]).map(|(_, class)| class.amount).sum();
-    Ok(Poured::Short { amount, links })
+    Ok(ClassAssignment::Short { amount, links })
 }

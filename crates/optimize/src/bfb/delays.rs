@@ -20,7 +20,7 @@
 use num_integer::Integer;
 
 use super::arrivals::Arrivals;
-use super::assign::{Poured, pour};
+use super::assign::{ClassAssignment, assign_classes};
 use super::load::{ENUMERATED_MAX, whole};
 use super::{BfbError, BfbGraph, ratio};
 use crate::fraction::Fraction;
@@ -164,9 +164,9 @@ impl Arrivals<'_> {
                 let time = load.numerator * (units / load.denominator);
                 time.saturating_sub(pipe.delay * (units / pipe.per)) * pipe.width
             };
-            match pour(&classes, units, &pipes.iter().map(room).collect::<Vec<_>>(), stop)? {
-                Poured::All(_) => break,
-                Poured::Short { amount, links } => {
+            match assign_classes(&classes, units, &pipes.iter().map(room).collect::<Vec<_>>(), stop)? {
+                ClassAssignment::All(_) => break,
+                ClassAssignment::Short { amount, links } => {
                     let short = order.iter().filter(|(link, _)| links.contains(link)).map(|&(_, pipe)| pipe);
                     let later = filled(amount, short);
                     assert!(later > load, "a set that lacks room needs more time, so the method ends");
@@ -190,9 +190,9 @@ impl Arrivals<'_> {
         let mut load = floor;
         loop {
             let room: Vec<u128> = pipes.iter().map(|pipe| pipe.whole_within(load)).collect();
-            match pour(&classes, chunks.into(), &room, stop)? {
-                Poured::All(_) => return Ok(load),
-                Poured::Short { amount, links } => {
+            match assign_classes(&classes, chunks.into(), &room, stop)? {
+                ClassAssignment::All(_) => return Ok(load),
+                ClassAssignment::Short { amount, links } => {
                     let short = || order.iter().filter(|(link, _)| links.contains(link)).map(|&(_, pipe)| pipe);
                     let later = filled_whole(amount * u128::from(chunks), short);
                     assert!(later > load, "a set that lacks room needs more time, so the method ends");

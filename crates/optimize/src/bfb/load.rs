@@ -1,7 +1,7 @@
 //! The least load of the busiest in-link in one step, in fractions of a share or in whole chunks.
 
 use super::arrivals::{Arrivals, Class};
-use super::assign::{Poured, pour};
+use super::assign::{ClassAssignment, assign_classes};
 use super::ratio;
 use crate::fraction::Fraction;
 use crate::stop::{Stop, Stopped};
@@ -95,9 +95,9 @@ impl Arrivals<'_> {
         let classes = self.classes(step);
         loop {
             let room: Vec<u128> = widths.iter().map(|&width| whole(load, width)).collect();
-            match pour(&classes, chunks.into(), &room, stop)? {
-                Poured::All(_) => return Ok(load),
-                Poured::Short { amount, links } => {
+            match assign_classes(&classes, chunks.into(), &room, stop)? {
+                ClassAssignment::All(_) => return Ok(load),
+                ClassAssignment::Short { amount, links } => {
                     let inside: Vec<u128> = links.iter().map(|&link| widths[link]).collect();
                     let higher = least_ratio(amount * u128::from(chunks), &inside);
                     assert!(higher > load, "a set that lacks room needs a larger ratio, so the method ends");
@@ -114,9 +114,9 @@ impl Arrivals<'_> {
         while load != Fraction::ZERO {
             // Units of 1/denominator: what a width carries is the numerator.
             let room: Vec<u128> = widths.iter().map(|&width| width * load.numerator).collect();
-            match pour(&classes, load.denominator, &room, stop)? {
-                Poured::All(_) => break,
-                Poured::Short { amount, links } => {
+            match assign_classes(&classes, load.denominator, &room, stop)? {
+                ClassAssignment::All(_) => break,
+                ClassAssignment::Short { amount, links } => {
                     let higher = ratio(amount, links.iter().map(|&link| widths[link]).sum());
                     assert!(higher > load, "a set that lacks room has a larger ratio, so the method ends");
                     load = higher;

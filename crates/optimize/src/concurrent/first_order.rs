@@ -1,8 +1,8 @@
 //! Maximum concurrent flow by a first-order method, for networks whose linear program is too large to be solved as one: a rate
 //! with a flow that has it, and a limit with lengths that prove it, as near each other as is asked for.
 //!
-//! The program is solved as a game: flows that meet all demands against lengths of arcs whose sum with the capacities is fixed,
-//! `min_g max_ℓ Σ ℓ·load(g)`, with a potential for each source and node where demand must be met. Iterates are those of a
+//! The program is solved as a saddle-point problem: flows that meet all demands against lengths of arcs whose sum with
+//! the capacities is fixed, `min_g max_ℓ Σ ℓ·load(g)`, with a potential for each source and node where demand must be met. Iterates are those of a
 //! primal-dual hybrid gradient method, reflected, averaged with an anchor (Halpern), and restarted. Every so often they are
 //! mended into a bracket of the optimum that holds whatever the iterates are.
 //!
@@ -12,16 +12,16 @@ mod block;
 mod certificate;
 mod distances;
 mod finish;
-mod game;
 mod layout;
 mod prices;
+mod primal_dual;
 mod real;
 mod restarts;
 mod stepsizes;
 
 use self::finish::finished;
-use self::game::Game;
 use self::layout::Layout;
+use self::primal_dual::PrimalDual;
 use self::real::Real;
 use super::ConcurrentOptimum;
 use super::problem::{ConcurrentError, ConcurrentProblem};
@@ -81,9 +81,9 @@ fn run<R: Real, const L: usize>(
     stop: &dyn Stop,
     progress: &mut dyn FnMut(f64, f64),
 ) -> Result<ConcurrentOptimum, ConcurrentError> {
-    let mut game = Game::<R, L>::new(layout, stop);
-    game.play(options, progress)?;
-    finished(problem, layout, game, stop)
+    let mut iteration = PrimalDual::<R, L>::new(layout, stop);
+    iteration.run(options, progress)?;
+    finished(problem, layout, iteration, stop)
 }
 
 #[cfg(test)]

@@ -32,16 +32,16 @@ struct Visit<C> {
 
 /// How much a search for levels looks at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Care {
+enum LevelScan {
     /// Every slot: what a blocking flow needs to end the phase for good.
-    Thorough,
+    Full,
     /// Of each node, the slots up to the first that leads to unlimited supply. In dense graphs most flows end after
     /// two such phases, which saves looking at all neighbours of all neighbours.
-    Hasty,
+    Partial,
 }
 
-/// Hasty phases at the start of each flow: some for the gain, few for the worst case.
-const HASTY_PHASES: u32 = 4;
+/// Partial phases at the start of each flow: some for the gain, few for the worst case.
+const PARTIAL_PHASES: u32 = 4;
 
 impl<C> Search<C> {
     pub(super) fn new(node_count: usize) -> Self {
@@ -97,8 +97,8 @@ impl<C: FlowUnit> FlowNetwork<C> {
         let mut phase = 0;
         loop {
             let wanted = limit - pulled;
-            let care = if phase < HASTY_PHASES { Care::Hasty } else { Care::Thorough };
-            if wanted <= C::ZERO || !self.find_levels(sink, wanted, care, meter)? {
+            let scan = if phase < PARTIAL_PHASES { LevelScan::Partial } else { LevelScan::Full };
+            if wanted <= C::ZERO || !self.find_levels(sink, wanted, scan, meter)? {
                 return Ok(pulled);
             }
             pulled += self.blocking_flow(sink, wanted, meter)?;
@@ -117,7 +117,7 @@ impl<C: FlowUnit> FlowNetwork<C> {
 
     /// Breadth-first search backwards over residual arcs, to the end of the first level at which the reached supplies
     /// add up to `wanted`, else to the end. Says whether any supply was reached; if not, the search left nothing out.
-    fn find_levels(&mut self, sink: u32, wanted: C, care: Care, meter: &mut Meter<'_>) -> Result<bool, Stopped> {
+    fn find_levels(&mut self, sink: u32, wanted: C, scan: LevelScan, meter: &mut Meter<'_>) -> Result<bool, Stopped> {
         self.search.stamp += 1;
         self.search.queue.clear();
         self.search.visit(sink, 0, self.slot_start[sink as usize]);
@@ -142,7 +142,10 @@ impl<C: FlowUnit> FlowNetwork<C> {
                     self.search.visit(other, level + 1, self.slot_start[other as usize]);
                     reached = reached.saturating_add(self.available(other));
                 }
-                if care == Care::Hasty && self.search.level[other as usize] > level && self.available(other) == C::MAX {
+                if scan == LevelScan::Partial
+                    && self.search.level[other as usize] > level
+                    && self.available(other) == C::MAX
+                {
                     break;
                 }
             }

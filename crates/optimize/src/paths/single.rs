@@ -4,7 +4,7 @@ mod bound;
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOptions};
 
-use super::whole::Board;
+use super::whole::PathLoads;
 use crate::digraph::Digraph;
 use crate::fraction::Fraction;
 use crate::stop::{Stop, Stopped};
@@ -121,7 +121,7 @@ fn load_of(graph: &Digraph, pairs: &[Vec<Vec<u32>>], choices: &[u32]) -> Fractio
 
 /// Choices by local search.
 fn searched(graph: &Digraph, pairs: &[Vec<Vec<u32>>], stop: &dyn Stop) -> Result<Vec<u32>, Stopped> {
-    let mut board = Board::new(graph, pairs);
+    let mut loads = PathLoads::new(graph, pairs);
     let mut choices: Vec<Option<usize>> = vec![None; pairs.len()];
     let mut best: Option<(Fraction, Vec<u32>)> = None;
     for round in 0..ROUNDS {
@@ -130,13 +130,13 @@ fn searched(graph: &Digraph, pairs: &[Vec<Vec<u32>>], stop: &dyn Stop) -> Result
         }
         for (pair, choice) in choices.iter_mut().enumerate() {
             if let Some(place) = *choice {
-                board.remove(pair, place, 1);
+                loads.remove(pair, place, 1);
             }
-            let place = board.least_growth(pair, round % 2 == 1);
-            board.add(pair, place, 1);
+            let place = loads.least_growth(pair, round % 2 == 1);
+            loads.add(pair, place, 1);
             *choice = Some(place);
         }
-        let mut relieved = Board::new(graph, pairs);
+        let mut relieved = PathLoads::new(graph, pairs);
         choices.iter().enumerate().for_each(|(pair, place)| relieved.add(pair, place.unwrap_or_default(), 1));
         relieved.relieve(stop)?;
         let load = relieved.load(1);

@@ -41,14 +41,14 @@ pub fn whole_paths(
     chunks: u64,
     stop: &dyn Stop,
 ) -> Result<WholePaths, Stopped> {
-    let mut board = Board::new(graph, pairs);
-    board.round(demands, weights, chunks);
-    board.relieve(stop)?;
-    Ok(WholePaths { chunks, load: board.load(chunks), counts: board.counts })
+    let mut loads = PathLoads::new(graph, pairs);
+    loads.round(demands, weights, chunks);
+    loads.relieve(stop)?;
+    Ok(WholePaths { chunks, load: loads.load(chunks), counts: loads.counts })
 }
 
 /// Chunks on paths and what they add up to on arcs.
-pub(super) struct Board<'a> {
+pub(super) struct PathLoads<'a> {
     pairs: &'a [Vec<Vec<u32>>],
     capacities: Vec<u64>,
     pub(super) counts: Vec<Vec<u64>>,
@@ -70,7 +70,7 @@ fn compare((load, capacity): (u64, u64), (other, its_capacity): (u64, u64)) -> O
     (u128::from(load) * u128::from(its_capacity)).cmp(&(u128::from(other) * u128::from(capacity)))
 }
 
-impl<'a> Board<'a> {
+impl<'a> PathLoads<'a> {
     /// Without any chunks.
     pub(super) fn new(graph: &Digraph, pairs: &'a [Vec<Vec<u32>>]) -> Self {
         let mut users = vec![Vec::new(); graph.arcs.len()];

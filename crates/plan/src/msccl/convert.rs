@@ -8,7 +8,7 @@ mod split;
 
 use std::fmt;
 
-use super::parse::{ForeignFile, Oddity};
+use super::parse::{Deviation, ForeignFile};
 use super::profile::{ByteRange, PlacementRule, Profile};
 use super::program::{Operation, Program, Purpose};
 
@@ -30,7 +30,7 @@ pub struct Conversion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Left out what every runtime passes over.
-    LeftOut(Oddity),
+    LeftOut(Deviation),
     /// Added an attribute.
     Added {
         /// Its name.
@@ -74,7 +74,7 @@ pub enum Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LeftOut(oddity) => write!(f, "left out {oddity}: runtimes pass over it"),
+            Self::LeftOut(deviation) => write!(f, "left out {deviation}: runtimes pass over it"),
             Self::Added { attribute, value, reason } => write!(f, "added {attribute}=\"{value}\": {reason}"),
             Self::Changed { attribute, from, to, reason } => {
                 write!(f, "changed {attribute} from \"{from}\" to \"{to}\": {reason}")
@@ -125,7 +125,7 @@ pub enum ConvertError {
 /// `to` cannot say it, or the file is for no call or message at all. O(transfers).
 pub fn convert(file: &ForeignFile, from: Profile, to: Profile) -> Result<Conversion, ConvertError> {
     let mut program = file.program.clone();
-    let mut changes: Vec<Change> = file.oddities.iter().cloned().map(Change::LeftOut).collect();
+    let mut changes: Vec<Change> = file.deviations.iter().cloned().map(Change::LeftOut).collect();
     rename(&mut program, to, &mut changes);
     respell(&program, from, to, &mut changes)?;
     replace(&mut program, from, to, &mut changes)?;

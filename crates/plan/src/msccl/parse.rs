@@ -4,7 +4,7 @@
 //! attributes, numbers that are not plain decimals. Whether the program makes sense is the proof's business.
 //!
 //! [`read_msccl_xml_as_runtime`] passes over unknown elements and attributes as they do, and lists them.
-//! [`read_foreign_msccl_xml`] reads the same text with more patience, so that it can be repaired: it passes over what
+//! [`read_foreign_msccl_xml`] reads the same text more leniently, so that it can be repaired: it passes over what
 //! the runtimes pass over and takes any runtime's spelling, and says so.
 
 mod attributes;
@@ -14,7 +14,7 @@ mod reader;
 
 use attributes::Attributes;
 pub use error::{ParseError, ParseFault};
-pub use foreign::{ForeignFile, Oddity, read_foreign_msccl_xml, read_msccl_xml_as_runtime};
+pub use foreign::{Deviation, ForeignFile, read_foreign_msccl_xml, read_msccl_xml_as_runtime};
 use reader::{Element, Node, Reader};
 
 use super::profile::Profile;
@@ -47,12 +47,12 @@ pub fn parse_msccl_xml_until(
     bytes_max: usize,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Program, ParseError> {
-    Parser::new(text, (profile, Patience::None), bytes_max, stop)?.file()
+    Parser::new(text, (profile, Leniency::None), bytes_max, stop)?.file()
 }
 
 /// What is passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
+enum Leniency {
     /// Nothing: a file of canopy's own has nothing to pass over.
     None,
     /// What the runtime passes over.
@@ -64,16 +64,16 @@ enum Patience {
 struct Parser<'a, 's> {
     reader: Reader<'a>,
     profile: Profile,
-    patience: Patience,
+    leniency: Leniency,
     /// What was passed over.
-    oddities: Vec<Oddity>,
+    deviations: Vec<Deviation>,
     stop: &'s (dyn Fn() -> bool + Sync),
 }
 
 impl<'a, 's> Parser<'a, 's> {
     fn new(
         text: &'a str,
-        (profile, patience): (Profile, Patience),
+        (profile, leniency): (Profile, Leniency),
         bytes_max: usize,
         stop: &'s (dyn Fn() -> bool + Sync),
     ) -> Result<Self, ParseError> {
@@ -81,7 +81,7 @@ impl<'a, 's> Parser<'a, 's> {
         if text.len() > bytes_max {
             return Err(ParseFault::TooLarge { bytes: text.len(), limit: bytes_max }.at(reader.position()));
         }
-        Ok(Self { reader, profile, patience, oddities: Vec::new(), stop })
+        Ok(Self { reader, profile, leniency, deviations: Vec::new(), stop })
     }
 
     /// The whole text.
@@ -142,18 +142,18 @@ impl<'a, 's> Parser<'a, 's> {
         ];
         let required = self.profile.limits().required;
         match given.into_iter().find(|(name, is_given)| !is_given && required.contains(name)) {
-            Some((name, _)) if self.patience != Patience::Repair => Err(attributes.missing(name)),
+            Some((name, _)) if self.leniency != Leniency::Repair => Err(attributes.missing(name)),
             _ => Ok(()),
         }
     }
 
     fn purpose(&mut self, attributes: &mut Attributes<'_, 'a>) -> Result<Purpose, ParseError> {
         let words = self.profile.limits().collective_words;
-        match self.patience {
-            Patience::None | Patience::Runtime => {
+        match self.leniency {
+            Leniency::None | Leniency::Runtime => {
                 attributes.word("coll", words, |word| read_purpose(self.profile, word))
             }
-            Patience::Repair => attributes.word("coll", words, |word| {
+            Leniency::Repair => attributes.word("coll", words, |word| {
                 let others = Profile::ALL.into_iter().filter(|other| *other != self.profile);
                 std::iter::once(self.profile).chain(others).find_map(|profile| read_purpose(profile, word))
             }),
@@ -211,8 +211,8 @@ impl<'a, 's> Parser<'a, 's> {
     fn finish(&mut self, element: &Element<'a>, attributes: Attributes<'_, 'a>) -> Result<(), ParseError> {
         for unknown in attributes.unknown()? {
             let (element, attribute) = (element.name.to_owned(), unknown.name.to_owned());
-            let oddity = Oddity::attribute(unknown.position.line, element.clone(), attribute.clone());
-            if self.patience == Patience::None || !self.note(oddity) {
+            let deviation = Deviation::attribute(unknown.position.line, element.clone(), attribute.clone());
+            if self.leniency == Leniency::None || !self.note(deviation) {
                 return Err(ParseFault::UnknownAttribute { element, attribute }.at(unknown.position));
             }
         }
@@ -241,7 +241,7 @@ impl<'a, 's> Parser<'a, 's> {
                     children.push(read(self, &element)?);
                 }
                 Some(Node::Close { name, .. }) if name == parent.name => return Ok(children),
-                Some(Node::Open(element)) if self.patience != Patience::None => self.pass_over(parent, &element)?,
+                Some(Node::Open(element)) if self.leniency != Leniency::None => self.pass_over(parent, &element)?,
                 Some(node) => {
                     return Err(ParseFault::Misplaced {
                         found: node.describe(),

@@ -132,8 +132,8 @@ pub fn lower(graph: &TransferGraph, options: &LowerOptions, stop: Stop<'_>) -> R
         }
         arrivals.sort_by_key(|arrival| (arrival.from, arrival.to, arrival.source, arrival.transfer));
         for arrival in &arrivals {
-            let landing = places.land(arrival, level)?;
-            steps.add(level, arrival, landing);
+            let destination = places.receive(arrival, level)?;
+            steps.add(level, arrival, destination);
         }
     }
     let scratch = places.scratch_counts();

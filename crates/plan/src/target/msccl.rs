@@ -126,7 +126,7 @@ impl Row for MscclXml {
         let profile = given.and_then(|name| profile(name).ok()).unwrap_or(Profile::Msccl);
         let mut verdict = Verdict::new(profile.name());
         let Some(text) = verdict.text(content) else { return Some(verdict) };
-        let ForeignFile { program, oddities } = match foreign(text, profile) {
+        let ForeignFile { program, deviations } = match foreign(text, profile) {
             Ok(file) => file,
             Err(error) => {
                 let place = format!("line {}, column {}", error.line, error.column);
@@ -140,10 +140,10 @@ impl Row for MscclXml {
             }
         };
         verdict.record("file", None);
-        verdict.warnings.extend(oddities.iter().map(|oddity| Finding {
+        verdict.warnings.extend(deviations.iter().map(|deviation| Finding {
             check: "file",
-            message: format!("{oddity}; the runtime passes over it in silence, so remove it"),
-            place: format!("line {}", oddity.line),
+            message: format!("{deviation}; the runtime passes over it in silence, so remove it"),
+            place: format!("line {}", deviation.line),
         }));
         verdict.collective = Some(program.purpose.name());
         verdict.ranks = Some(program.rank_count);

@@ -198,7 +198,7 @@ proptest! {
             if let Ok(program) = parse_msccl_xml(&text, Profile::Msccl) {
                 let again = parse_msccl_xml(&write_msccl_xml(&program, Profile::Msccl), Profile::Msccl);
                 prop_assert_eq!(again.as_ref(), Ok(&program));
-                prop_assert_eq!(patient.as_ref(), Ok(&ForeignFile { program, oddities: Vec::new() }));
+                prop_assert_eq!(patient.as_ref(), Ok(&ForeignFile { program, deviations: Vec::new() }));
             }
             // What can be converted can be read by its runtime, if it is not right.
             let Ok(file) = patient else { continue };

@@ -235,7 +235,7 @@ fn programs() -> Vec<(String, Profile, Program)> {
     let mut all = Vec::new();
     for (name, program) in made {
         for profile in Profile::ALL {
-            let file = ForeignFile { program: program.clone(), oddities: Vec::new() };
+            let file = ForeignFile { program: program.clone(), deviations: Vec::new() };
             if let Ok(conversion) = convert(&file, Profile::MscclExecutor, profile) {
                 all.push((format!("{name} for {profile}"), profile, conversion.program));
             }
@@ -348,7 +348,7 @@ fn what_conversion_makes_is_right_if_it_is_proved() {
                 change(&mut mutant, &mut chance);
             }
             let to = chance.of(&Profile::ALL);
-            let Ok(conversion) = convert(&ForeignFile { program: mutant, oddities: Vec::new() }, from, to) else {
+            let Ok(conversion) = convert(&ForeignFile { program: mutant, deviations: Vec::new() }, from, to) else {
                 refused += 1;
                 continue;
             };

@@ -87,9 +87,9 @@ fn verdict(text: &str, profile: Profile) -> String {
     let proof = prove(&file.program, profile);
     match proof.problems.first() {
         Some(problem) => format!("refused: {}, {problem}", problem.check),
-        None if !file.oddities.is_empty() => {
-            let oddities: Vec<String> = file.oddities.iter().map(ToString::to_string).collect();
-            format!("ok, passes over {}", oddities.join("; "))
+        None if !file.deviations.is_empty() => {
+            let deviations: Vec<String> = file.deviations.iter().map(ToString::to_string).collect();
+            format!("ok, passes over {}", deviations.join("; "))
         }
         None if proof.warnings.is_empty() => "ok".to_owned(),
         None => format!("ok, {} warnings, first: {}", proof.warnings.len(), proof.warnings[0]),

@@ -1,6 +1,6 @@
 //! Who of a network takes part, and which devices they are.
 
-use canopy_topology::{Rank, Seating, Slot, Topology, Transit, renumbering, seating};
+use canopy_topology::{Participants, Rank, Slot, Topology, Transit, participants, renumbering};
 
 use crate::error::PlanError;
 use crate::planned::Warning;
@@ -19,7 +19,7 @@ pub(crate) fn take(whole: Topology, request: &Request, warnings: &mut Vec<Warnin
     let mut warn = |code, text| warnings.push(Warning::new(code, text));
     let listed = request.group.as_ref().filter(|group| !group.ranks.is_empty());
     let listed: Option<Vec<Rank>> = listed.map(|group| group.ranks.iter().copied().map(Rank::new).collect());
-    let Seating { members, slots } = seating(&whole, listed.as_deref(), request.placement.as_deref())?;
+    let Participants { members, slots } = participants(&whole, listed.as_deref(), request.placement.as_deref())?;
     let topology = match members {
         None => whole,
         Some(members) => {

@@ -10,7 +10,7 @@ use crate::forest::clusters::find_clusters;
 use crate::forest::condition::Condition;
 use crate::forest::glue::glue;
 use crate::forest::network::Network;
-use crate::forest::packing::Patience;
+use crate::forest::packing::PackingChoice;
 use crate::forest::piece::{Machine, Solution, pieces, solve};
 use crate::forest::trim::{Tight, trim};
 use crate::forest::{RoutedTrees, ask};
@@ -29,7 +29,7 @@ pub(super) fn solve_in_pieces<C: FlowUnit>(
     network: &Network<'_>,
     (capacities, demands): (&[C], &[C]),
     trees_per_root: u64,
-    patience: Patience,
+    choice: PackingChoice,
     (stop, progress): (&dyn Stop, &dyn Progress),
 ) -> Result<Option<RoutedTrees>, SynthesisError> {
     ask(stop)?;
@@ -58,7 +58,7 @@ pub(super) fn solve_in_pieces<C: FlowUnit>(
     let ((pieces, homes), (solution_of, solutions)) = match (tight, boxes) {
         (Some(tight), _) => {
             let pieces = pieces(network, demands, &tight, stop)?;
-            let solved = solve(&pieces.0, patience, stop, progress)?;
+            let solved = solve(&pieces.0, choice, stop, progress)?;
             (pieces, solved)
         }
         (None, Some(boxes)) => {

@@ -37,9 +37,9 @@ pub(super) fn glue<C: FlowUnit>(
     trees_per_root: u64,
     (stop, progress): (&dyn Stop, &dyn Progress),
 ) -> Result<RoutedTrees, SynthesisError> {
-    let solved = |(piece, &solution)| Stock::new(piece, &solutions[solution]);
+    let solved = |(piece, &solution)| PieceRemainder::new(piece, &solutions[solution]);
     let mut glue = Glue {
-        stocks: pieces.iter().zip(solution_of).map(solved).collect(),
+        remainders: pieces.iter().zip(solution_of).map(solved).collect(),
         passages: Vec::new(),
         used: Vec::new(),
         routes: RouteTable::default(),
@@ -49,7 +49,7 @@ pub(super) fn glue<C: FlowUnit>(
     // A tree for each root at least: what grows to hundreds of megabytes takes long to move.
     let hops_min = demands.iter().filter(|&&demand| demand > C::ZERO).count() * homes.len().saturating_sub(1);
     let (hops, carriers) = (Vec::with_capacity(hops_min), Vec::with_capacity(hops_min));
-    let mut laid = Laid { trees: Vec::new(), hops, carriers };
+    let mut finished_trees = FinishedTrees { trees: Vec::new(), hops, carriers };
     let total = homes.len() as u64;
     for (root, (&home, &demand)) in (0_u32..).zip(homes.iter().zip(demands)) {
         progress.report(Stage::Routes, root.into(), total);
@@ -59,27 +59,27 @@ pub(super) fn glue<C: FlowUnit>(
         let mut finished = Vec::new();
         let mut waiting = vec![Growth::new(demand, home, pieces, homes.len())];
         while let Some(growth) = waiting.pop() {
-            require_room(laid.trees.len() + finished.len() + waiting.len() + 1, homes.len())?;
+            require_room(finished_trees.trees.len() + finished.len() + waiting.len() + 1, homes.len())?;
             finished.push(glue.finish(growth, &mut waiting)?);
         }
         finished.sort_by_key(|growth| std::cmp::Reverse(growth.weight));
         for growth in finished {
-            laid.add(root, &growth)?;
+            finished_trees.add(root, &growth)?;
         }
     }
     progress.report(Stage::Routes, total, total);
-    let (Laid { trees, hops, carriers }, Glue { routes, .. }) = (laid, glue);
+    let (FinishedTrees { trees, hops, carriers }, Glue { routes, .. }) = (finished_trees, glue);
     Ok(RoutedTrees { trees_per_root, trees, hops, carriers, routes })
 }
 
 /// Finished trees.
-struct Laid {
+struct FinishedTrees {
     trees: Vec<RoutedTree>,
     hops: Vec<RoutedHop>,
     carriers: Vec<(RouteIndex, u64)>,
 }
 
-impl Laid {
+impl FinishedTrees {
     fn add<C: FlowUnit>(&mut self, root: u32, growth: &Growth<C>) -> Result<(), SynthesisError> {
         let start = position(self.hops.len())?;
         for (place, &(from, to, first)) in growth.hops.iter().enumerate() {
@@ -157,7 +157,7 @@ impl<C: FlowUnit> Growth<C> {
 }
 
 /// A piece with what of its solution is not used up.
-struct Stock<'a, 'p, C> {
+struct PieceRemainder<'a, 'p, C> {
     piece: &'a Piece<'p, C>,
     solution: &'a Solution<C>,
     strands_left: Vec<C>,
@@ -167,7 +167,7 @@ struct Stock<'a, 'p, C> {
     last_used: Vec<Option<usize>>,
 }
 
-impl<'a, 'p, C: FlowUnit> Stock<'a, 'p, C> {
+impl<'a, 'p, C: FlowUnit> PieceRemainder<'a, 'p, C> {
     fn new(piece: &'a Piece<'p, C>, solution: &'a Solution<C>) -> Self {
         let of_root =
             |trees: &Vec<_>| trees.iter().map(|tree: &crate::forest::piece::PieceTree<C>| tree.weight).collect();
@@ -201,7 +201,7 @@ struct Way<C> {
 }
 
 struct Glue<'a, 'p, C> {
-    stocks: Vec<Stock<'a, 'p, C>>,
+    remainders: Vec<PieceRemainder<'a, 'p, C>>,
     /// Of all routes one after the other, and what strands were used for: millions of lists would take long to let go of.
     passages: Passage,
     used: Vec<Used>,
@@ -223,7 +223,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
             let matched = match task {
                 Task::Spread { piece, from } => self.spread(&mut growth, task, (piece, from), waiting),
                 Task::Pass { piece, root, tree, edge } => {
-                    let solution = self.stocks[piece].solution;
+                    let solution = self.remainders[piece].solution;
                     let edge = solution.trees[root as usize][tree].edges[edge].clone();
                     self.pass(&mut growth, task, piece, edge, waiting)
                 }
@@ -247,8 +247,8 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         (piece, from): Home,
         waiting: &mut Vec<Growth<C>>,
     ) -> Option<()> {
-        let stock = &mut self.stocks[piece];
-        let left = &mut stock.trees_left[from as usize];
+        let remainder = &mut self.remainders[piece];
+        let left = &mut remainder.trees_left[from as usize];
         let enough = left.iter().position(|&left| left >= growth.weight);
         let tree = enough.or_else(|| (0..left.len()).rev().max_by_key(|&tree| left[tree]))?;
         let weight = left[tree].min(growth.weight);
@@ -257,7 +257,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         }
         left[tree] -= weight;
         growth.divide(weight, task, waiting);
-        let edges = stock.solution.trees[from as usize][tree].edges.len();
+        let edges = remainder.solution.trees[from as usize][tree].edges.len();
         growth.tasks.extend((0..edges).rev().map(|edge| Task::Pass { piece, root: from, tree, edge }));
         Some(())
     }
@@ -272,7 +272,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         (tail, head, strands): (u32, u32, Range<usize>),
         waiting: &mut Vec<Growth<C>>,
     ) -> Option<()> {
-        let terminals = &self.stocks[piece].piece.terminals;
+        let terminals = &self.remainders[piece].piece.terminals;
         let (tail, head) = (terminals[tail as usize], terminals[head as usize]);
         if let (Terminal::Rank(tail), Terminal::Rank(head)) = (tail, head) {
             return self.pass_between_ranks(growth, piece, (tail, head), strands);
@@ -281,27 +281,27 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         let (out, strand) = self.best_way(growth, piece, tail, strands, &mut passage)?;
         passage.push((piece, strand));
         let inside = passage.len();
-        let stock = &self.stocks[piece];
+        let remainder = &self.remainders[piece];
         let into = match head {
             Terminal::Rank(rank) => Way { rank, amount: C::MAX },
             Terminal::Piece(inner) => {
-                let last = stock.solution.strands[strand].links.last()?;
-                self.way_in(growth.weight, inner, stock.piece.inward[last.index()], &mut passage)?
+                let last = remainder.solution.strands[strand].links.last()?;
+                self.way_in(growth.weight, inner, remainder.piece.inward[last.index()], &mut passage)?
             }
         };
-        let weight = growth.weight.min(stock.strands_left[strand]).min(out.amount).min(into.amount);
+        let weight = growth.weight.min(remainder.strands_left[strand]).min(out.amount).min(into.amount);
         if weight == C::ZERO {
             return None;
         }
         growth.divide(weight, task, waiting);
         for &(piece, strand) in &passage {
-            self.stocks[piece].strands_left[strand] -= weight;
+            self.remainders[piece].strands_left[strand] -= weight;
         }
         growth.hops.push((out.rank, into.rank, growth.carriers.len()));
         growth.depths[into.rank as usize] = growth.depths[out.rank as usize] + 1;
         // Inside first: what is around is reached from all of it.
         for &(piece, strand) in &passage[inside..] {
-            let from = self.stocks[piece].head_of_entry(strand)?;
+            let from = self.remainders[piece].head_of_entry(strand)?;
             growth.tasks.push(Task::Spread { piece, from });
         }
         growth.carriers.push((self.route((piece, strand), &passage), weight));
@@ -310,7 +310,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
 
     /// The route of a passage, of which this is the strand that is in no inner piece.
     fn route(&mut self, (piece, strand): (usize, usize), passage: &[(usize, usize)]) -> RouteIndex {
-        let last_used = self.stocks[piece].last_used[strand];
+        let last_used = self.remainders[piece].last_used[strand];
         let mut known =
             std::iter::successors(last_used, |&known| self.used[known].before).map(|known| &self.used[known]);
         if let Some(known) = known.find(|known| self.passages[known.passage.clone()] == *passage) {
@@ -318,9 +318,9 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         }
         let mut links: Vec<LinkIndex> = Vec::new();
         for &(piece, strand) in passage {
-            let stock = &self.stocks[piece];
-            for link in stock.solution.strands[strand].links.iter() {
-                let link = stock.piece.links[link.index()];
+            let remainder = &self.remainders[piece];
+            for link in remainder.solution.strands[strand].links.iter() {
+                let link = remainder.piece.links[link.index()];
                 // A boundary link is the end of one strand and the start of the next.
                 links.extend(Some(link).filter(|link| links.last() != Some(link)));
             }
@@ -328,7 +328,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         let route = self.routes.push(&links);
         let start = self.passages.len();
         self.passages.extend_from_slice(passage);
-        self.stocks[piece].last_used[strand] = Some(self.used.len());
+        self.remainders[piece].last_used[strand] = Some(self.used.len());
         self.used.push(Used { passage: start..self.passages.len(), route, before: last_used });
         route
     }
@@ -343,16 +343,16 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         growth.hops.push((tail, head, growth.carriers.len()));
         growth.depths[head as usize] = growth.depths[tail as usize] + 1;
         let mut missing = growth.weight;
-        let left = &self.stocks[piece].strands_left;
+        let left = &self.remainders[piece].strands_left;
         let enough = strands.clone().find(|&strand| left[strand] >= missing);
         for strand in enough.into_iter().chain(strands) {
-            let left = &mut self.stocks[piece].strands_left[strand];
+            let left = &mut self.remainders[piece].strands_left[strand];
             let part = (*left).min(missing);
             if part > C::ZERO {
                 *left -= part;
                 missing -= part;
                 // Between two ranks a strand is all of the one route that it is used for.
-                let known = self.stocks[piece].last_used[strand].map(|known| self.used[known].route);
+                let known = self.remainders[piece].last_used[strand].map(|known| self.used[known].route);
                 let route = known.unwrap_or_else(|| self.route((piece, strand), &[(piece, strand)]));
                 growth.carriers.push((route, part));
             }
@@ -370,19 +370,19 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         strands: Range<usize>,
         passage: &mut Passage,
     ) -> Option<(Way<C>, usize)> {
-        let stock = &self.stocks[piece];
+        let remainder = &self.remainders[piece];
         let mut best: Option<(Way<C>, usize)> = None;
         let mut tried = Passage::new();
-        for strand in strands.filter(|&strand| stock.strands_left[strand] > C::ZERO) {
+        for strand in strands.filter(|&strand| remainder.strands_left[strand] > C::ZERO) {
             tried.clear();
             let mut out = match tail {
                 Terminal::Rank(rank) => Way { rank, amount: C::MAX },
                 Terminal::Piece(inner) => {
-                    let first = stock.solution.strands[strand].links.first()?;
-                    self.way_out(growth, inner, stock.piece.outward[first.index()], &mut tried)?
+                    let first = remainder.solution.strands[strand].links.first()?;
+                    self.way_out(growth, inner, remainder.piece.outward[first.index()], &mut tried)?
                 }
             };
-            out.amount = out.amount.min(stock.strands_left[strand]);
+            out.amount = out.amount.min(remainder.strands_left[strand]);
             if best.is_none_or(|(known, _)| growth.worth(out) > growth.worth(known)) {
                 best = Some((out, strand));
                 std::mem::swap(passage, &mut tried);
@@ -396,22 +396,22 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
 
     /// From a rank of a piece out over a boundary link, chosen as by [`best_way`](Self::best_way).
     fn way_out(&self, growth: &Growth<C>, piece: usize, link: usize, passage: &mut Passage) -> Option<Way<C>> {
-        let stock = &self.stocks[piece];
+        let remainder = &self.remainders[piece];
         let mut best: Option<(Way<C>, usize)> = None;
         let mut best_inside = Passage::new();
-        for &(terminal, strand) in &stock.solution.exits[link] {
-            if stock.strands_left[strand] == C::ZERO {
+        for &(terminal, strand) in &remainder.solution.exits[link] {
+            if remainder.strands_left[strand] == C::ZERO {
                 continue;
             }
             let mut inside = Passage::new();
-            let mut way = match stock.piece.terminals[terminal as usize] {
+            let mut way = match remainder.piece.terminals[terminal as usize] {
                 Terminal::Rank(rank) => Way { rank, amount: C::MAX },
                 Terminal::Piece(inner) => {
-                    let first = stock.solution.strands[strand].links.first()?;
-                    self.way_out(growth, inner, stock.piece.outward[first.index()], &mut inside)?
+                    let first = remainder.solution.strands[strand].links.first()?;
+                    self.way_out(growth, inner, remainder.piece.outward[first.index()], &mut inside)?
                 }
             };
-            way.amount = way.amount.min(stock.strands_left[strand]);
+            way.amount = way.amount.min(remainder.strands_left[strand]);
             if best.is_none_or(|(known, _)| growth.worth(way) > growth.worth(known)) {
                 best = Some((way, strand));
                 best_inside = inside;
@@ -425,24 +425,24 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
 
     /// From a boundary link of a piece to a rank of it: the first strand that is enough, else the one with most left.
     fn way_in(&self, weight: C, piece: usize, link: usize, passage: &mut Passage) -> Option<Way<C>> {
-        let stock = &self.stocks[piece];
-        let left = |&(_, strand): &(u32, usize)| stock.strands_left[strand].min(weight);
-        let entries = stock.solution.entries[link].iter();
+        let remainder = &self.remainders[piece];
+        let left = |&(_, strand): &(u32, usize)| remainder.strands_left[strand].min(weight);
+        let entries = remainder.solution.entries[link].iter();
         let &(terminal, strand) = entries.rev().max_by_key(|&entry| left(entry))?;
         passage.push((piece, strand));
-        let mut way = match stock.piece.terminals[terminal as usize] {
+        let mut way = match remainder.piece.terminals[terminal as usize] {
             Terminal::Rank(rank) => Way { rank, amount: C::MAX },
             Terminal::Piece(inner) => {
-                let last = stock.solution.strands[strand].links.last()?;
-                self.way_in(weight, inner, stock.piece.inward[last.index()], passage)?
+                let last = remainder.solution.strands[strand].links.last()?;
+                self.way_in(weight, inner, remainder.piece.inward[last.index()], passage)?
             }
         };
-        way.amount = way.amount.min(stock.strands_left[strand]);
+        way.amount = way.amount.min(remainder.strands_left[strand]);
         Some(way)
     }
 }
 
-impl<C: FlowUnit> Stock<'_, '_, C> {
+impl<C: FlowUnit> PieceRemainder<'_, '_, C> {
     /// The terminal at which a strand from outside ends.
     fn head_of_entry(&self, strand: usize) -> Option<u32> {
         let first = self.solution.strands[strand].links.first()?;

@@ -12,17 +12,17 @@ use crate::forest::condition::{Condition, Step};
 use crate::forest::exact::exact_tree;
 use crate::forest::parents::{Chosen, chosen_trees};
 use crate::forest::rehang::rehang;
-use crate::forest::trees::{Care, Grower, PackedTree, Remainder, Taste};
+use crate::forest::trees::{EdgePreference, Grower, PackedTree, Remainder, Residual};
 use crate::parts;
 use crate::progress::{Progress, Silent, Stage};
 
-/// Tastes tried for a complete greedy packing, flat trees first.
-const TASTES: [Taste; 5] = [
-    Taste { fullness: 1, flatness: 1000, care: Care::Own },
-    Taste { fullness: 1, flatness: 1, care: Care::Own },
-    Taste { fullness: 8, flatness: 1, care: Care::Own },
-    Taste { fullness: 64, flatness: 1, care: Care::Own },
-    Taste { fullness: 1000, flatness: 1, care: Care::Own },
+/// Preferences tried for a complete greedy packing, flat trees first.
+const PREFERENCES: [EdgePreference; 5] = [
+    EdgePreference { fullness: 1, flatness: 1000, residual: Residual::Capacity },
+    EdgePreference { fullness: 1, flatness: 1, residual: Residual::Capacity },
+    EdgePreference { fullness: 8, flatness: 1, residual: Residual::Capacity },
+    EdgePreference { fullness: 64, flatness: 1, residual: Residual::Capacity },
+    EdgePreference { fullness: 1000, flatness: 1, residual: Residual::Capacity },
 ];
 
 /// Refuses more trees than there is room for, before memory is spent on them.
@@ -31,12 +31,12 @@ pub(super) fn require_room(tree_count: usize, rank_count: usize) -> Result<(), S
 }
 
 /// Into how many parts a root's demand is divided, at least: fewer make fewer different trees, more make flatter ones.
-/// With it the taste of the trees that are tested, by position in [`TASTES`].
+/// With it the preference of edges of the trees that are tested, by position in [`PREFERENCES`].
 const DIVISIONS: [(u64, usize); 5] = [(1, 0), (2, 0), (4, 0), (1, 2), (2, 2)];
 
-/// How much time packings may take that are tried for the sake of better trees alone.
+/// Which packing is taken, by how much time may go into others that are tried for the sake of better trees alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum PackingChoice {
     /// None: the first packing is taken.
     First,
     /// Some: others are tried as long as one takes no more than some 20 ms.
@@ -61,7 +61,7 @@ const CHOSEN_PER_ROOT: usize = 2;
 pub(super) fn pack<C: FlowUnit>(
     condition: &Condition<'_, C>,
     rank_count: u32,
-    patience: Patience,
+    choice: PackingChoice,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Grower<C>, Vec<PackedTree<C>>), SynthesisError> {
@@ -78,25 +78,26 @@ pub(super) fn pack<C: FlowUnit>(
             AtOnce::Greedily => depth <= 1,
             AtOnce::ByChoice => trees.len() <= CHOSEN_PER_ROOT * root_count,
         };
-        if is_good || patience == Patience::First {
+        if is_good || choice == PackingChoice::First {
             return Ok((grower, trees));
         }
         best = Some((score(depth, rank_count, trees.len()), trees));
         divisions = if way == AtOnce::Greedily { &DIVISIONS[1..] } else { divisions };
     }
     let mut any_tested = false;
-    for (parts, taste) in
+    for (parts, preference) in
         divisions.iter().copied().filter(|&(parts, _)| parts == 1 || u128::from(parts) < 2 * demand_max)
     {
-        // Where nothing had to be tested, the taste of what is tested makes no difference.
-        if taste > 0 && !any_tested {
+        // Where nothing had to be tested, the preference of edges makes no difference.
+        if preference > 0 && !any_tested {
             break;
         }
         let weight_max = C::try_from_u128(demand_max.div_ceil(parts.into())).expect("a part is no more than the whole");
         ask(stop)?;
         // Only the first packing is reported: what is done never shrinks.
         let progress = if best.is_none() { progress } else { &Silent };
-        let mut packing = Packing::new(condition.clone(), &grower, (weight_max, TASTES[taste]), stop, progress);
+        let mut packing =
+            Packing::new(condition.clone(), &grower, (weight_max, PREFERENCES[preference]), stop, progress);
         packing.run()?;
         let Packing { condition: after, mut trees, .. } = packing;
         any_tested |= after.flows() > condition.flows();
@@ -108,7 +109,7 @@ pub(super) fn pack<C: FlowUnit>(
             best = Some((score, trees));
         }
         let work = (after.flows() - condition.flows()).saturating_mul(after.edge_count() as u64);
-        if patience == Patience::First || work > WORK_MAX {
+        if choice == PackingChoice::First || work > WORK_MAX {
             break;
         }
     }
@@ -146,8 +147,10 @@ fn at_once<C: FlowUnit>(
     let mut left = Remainder::of(condition, rank_count);
     let mut found = None;
     if (0..rank_count).any(|rank| grower.leaving(rank).len() + 1 == grower.rank_count()) {
-        let mut packing = Packing::new(condition.clone(), grower, (C::MAX, TASTES[0]), stop, progress);
-        if packing.finish_greedily(TASTES[0], Start::InTurn)? || packing.finish_greedily(TASTES[0], Start::Stars)? {
+        let mut packing = Packing::new(condition.clone(), grower, (C::MAX, PREFERENCES[0]), stop, progress);
+        if packing.finish_greedily(PREFERENCES[0], Start::InTurn)?
+            || packing.finish_greedily(PREFERENCES[0], Start::Stars)?
+        {
             let is_flat = depth_max(grower, &packing.trees, stop)? <= 1;
             found = Some((packing.trees, is_flat, AtOnce::Greedily));
         }
@@ -200,7 +203,7 @@ struct Packing<'a, 'c, C> {
     grower: &'a Grower<C>,
     weight_max: C,
     /// Of trees that are tested.
-    taste: Taste,
+    preference: EdgePreference,
     stop: &'a dyn Stop,
     progress: &'a dyn Progress,
     trees: Vec<PackedTree<C>>,
@@ -212,20 +215,20 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
     fn new(
         condition: Condition<'c, C>,
         grower: &'a Grower<C>,
-        (weight_max, taste): (C, Taste),
+        (weight_max, preference): (C, EdgePreference),
         stop: &'a dyn Stop,
         progress: &'a dyn Progress,
     ) -> Self {
         let mut packing =
-            Self { condition, grower, weight_max, taste, stop, progress, trees: Vec::new(), total: 0, done: 0 };
+            Self { condition, grower, weight_max, preference, stop, progress, trees: Vec::new(), total: 0, done: 0 };
         packing.total = packing.demand_left();
         packing
     }
 
     fn run(&mut self) -> Result<(), SynthesisError> {
-        for taste in TASTES {
+        for preference in PREFERENCES {
             for start in [Start::InTurn, Start::Stars] {
-                if self.finish_greedily(taste, start)? {
+                if self.finish_greedily(preference, start)? {
                     return Ok(());
                 }
             }
@@ -247,15 +250,15 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
         &self,
         left: &Remainder<C>,
         root: u32,
-        taste: Taste,
+        preference: EdgePreference,
         count: usize,
     ) -> Result<Option<PackedTree<C>>, SynthesisError> {
         require_room(count + 1, self.grower.rank_count())?;
-        Ok(self.grower.grow(left, root, self.weight_max, taste, self.stop)?)
+        Ok(self.grower.grow(left, root, self.weight_max, preference, self.stop)?)
     }
 
     /// Takes trees as they come, round by round over the roots; keeps them only if they serve all demands.
-    fn finish_greedily(&mut self, taste: Taste, start: Start) -> Result<bool, SynthesisError> {
+    fn finish_greedily(&mut self, preference: EdgePreference, start: Start) -> Result<bool, SynthesisError> {
         let mut left = Remainder::of(&self.condition, self.rank_count());
         let mut trees = Vec::new();
         if start == Start::Stars {
@@ -277,9 +280,9 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
                 if left.demands[root as usize] == C::ZERO {
                     continue;
                 }
-                let care = if start == Start::Stars { Care::Neighbourly } else { Care::Own };
-                let taste = Taste { care, ..taste };
-                let Some(tree) = self.grow(&left, root, taste, trees.len())? else {
+                let residual = if start == Start::Stars { Residual::Spare } else { Residual::Capacity };
+                let preference = EdgePreference { residual, ..preference };
+                let Some(tree) = self.grow(&left, root, preference, trees.len())? else {
                     return Ok(false);
                 };
                 left.take(&tree);
@@ -336,7 +339,7 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
         while proposals.len() < size && idle < self.rank_count() {
             idle += 1;
             if left.demands[root as usize] > C::ZERO {
-                let Some(tree) = self.grow(&left, root, self.taste, self.trees.len() + proposals.len())? else {
+                let Some(tree) = self.grow(&left, root, self.preference, self.trees.len() + proposals.len())? else {
                     break;
                 };
                 left.take(&tree);

@@ -19,7 +19,7 @@ use crate::forest::clusters::Cluster;
 use crate::forest::condition::Condition;
 use crate::forest::logical::{LogicalGraph, Strand};
 use crate::forest::network::{Network, Way};
-use crate::forest::packing::{self, Patience};
+use crate::forest::packing::{self, PackingChoice};
 use crate::forest::switches::remove_switches;
 use crate::forest::trim::Tight;
 use crate::forest::{ASK_INTERVAL, ask};
@@ -297,7 +297,7 @@ enum Begun<'a, C> {
 /// * **In.** Pieces that meet the condition. **Errors.** Stopped; broken if one does not.
 pub(super) fn solve<C: FlowUnit>(
     pieces: &[Piece<'_, C>],
-    patience: Patience,
+    choice: PackingChoice,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Vec<usize>, Vec<Solution<C>>), SynthesisError> {
@@ -326,12 +326,12 @@ pub(super) fn solve<C: FlowUnit>(
     }
     progress.report(Stage::Switches, total, total);
     let mut solutions = Vec::new();
-    let patience = if different.len() > PACKED_AGAIN_MAX { Patience::First } else { patience };
+    let choice = if different.len() > PACKED_AGAIN_MAX { PackingChoice::First } else { choice };
     for ((piece, begun), done) in different.iter().zip(begun).zip(0..) {
         progress.report(Stage::Trees, done, total);
         solutions.push(match begun {
             Begun::Solved(solution) => solution,
-            Begun::WithoutSwitches(graph) => piece.pack(graph, patience, stop)?,
+            Begun::WithoutSwitches(graph) => piece.pack(graph, choice, stop)?,
         });
     }
     progress.report(Stage::Trees, total, total);
@@ -354,7 +354,7 @@ impl<C: FlowUnit> Piece<'_, C> {
     fn pack(
         &self,
         graph: LogicalGraph<'_, C>,
-        patience: Patience,
+        choice: PackingChoice,
         stop: &dyn Stop,
     ) -> Result<Solution<C>, SynthesisError> {
         let inner_count = u32::try_from(self.terminals.len()).expect("no more than nodes");
@@ -368,7 +368,7 @@ impl<C: FlowUnit> Piece<'_, C> {
             }
         }
         let condition = Condition::new(edges.into_iter(), demands, inner_count, stop)?;
-        let (grower, packed) = packing::pack(&condition, inner_count, patience, stop, &Silent)?;
+        let (grower, packed) = packing::pack(&condition, inner_count, choice, stop, &Silent)?;
 
         let (mut strands, mut ranges) = (Vec::new(), BTreeMap::new());
         let (mut entries, mut exits) = (vec![Vec::new(); self.links.len()], vec![Vec::new(); self.links.len()]);

@@ -45,7 +45,7 @@ pub(super) fn relayed(
     let Some(relay_count) = relay_count(network.rank_count()) else { return Ok(None) };
     let scale = (relay_count / instance.trees_per_root).max(1);
     for ways in WAYS {
-        let Some(HandOut { amounts, spread }) = hand_out(network, root, instance, (scale, ways), stop)? else {
+        let Some(Distribution { amounts, spread }) = distribute(network, root, instance, (scale, ways), stop)? else {
             continue;
         };
         let trees = solve(&spread)?;
@@ -55,7 +55,7 @@ pub(super) fn relayed(
 }
 
 /// Parts on their way.
-struct HandOut {
+struct Distribution {
     /// What each link carries of them.
     amounts: Vec<u64>,
     /// What is left for spreading them: each rank's part is its demand.
@@ -80,13 +80,13 @@ const WAYS: [Ways; 2] = [Ways::Direct, Ways::OverRanks];
 
 /// Hands out `scale` times the trees of the instance; `None` where what is left does not suffice to spread them, or numbers
 /// do not fit. The flow chooses who gets how much, at most one tree more than the mean.
-fn hand_out(
+fn distribute(
     network: &Topology,
     root: Rank,
     instance: &Instance,
     (scale, ways): (u64, Ways),
     stop: &dyn Stop,
-) -> Result<Option<HandOut>, SynthesisError> {
+) -> Result<Option<Distribution>, SynthesisError> {
     let narrow = |number: u128| i64::try_from(number.checked_mul(scale.into())?).ok();
     let capacities: Option<Vec<i64>> = instance.capacities.iter().map(|&capacity| narrow(capacity)).collect();
     let (Some(capacities), Some(total)) = (capacities, narrow(instance.trees_per_root.into())) else { return Ok(None) };
@@ -124,7 +124,7 @@ fn hand_out(
         demands: demands.into_iter().map(whole).collect(),
         capacities: left.into_iter().map(|left| whole(left).into()).collect(),
     };
-    Ok(Some(HandOut { amounts: amounts.into_iter().map(whole).collect(), spread }))
+    Ok(Some(Distribution { amounts: amounts.into_iter().map(whole).collect(), spread }))
 }
 
 /// Puts the way of each part before the trees that spread it.

@@ -26,35 +26,35 @@ use prices::Prices;
 pub(super) const PARTS_MAX: u64 = 8;
 /// How trees are grown, each time that all of them are: what flat trees are worth, then what an even load is worth,
 /// decides between hops that are otherwise alike.
-const ROUNDS: [Taste; 17] = {
-    const fn taste(bias: u128, steepness: u128) -> Taste {
-        Taste { bias, steepness }
+const ROUNDS: [HopCost; 17] = {
+    const fn cost(bias: u128, steepness: u128) -> HopCost {
+        HopCost { bias, steepness }
     }
     [
-        taste(0, 10),
-        taste(0, 10),
-        taste(4, 10),
-        taste(16, 10),
-        taste(16, 10),
-        taste(64, 10),
-        taste(64, 10),
-        taste(256, 10),
-        taste(256, 10),
-        taste(64, 16),
-        taste(64, 16),
-        taste(16, 16),
-        taste(16, 16),
-        taste(4, 16),
-        taste(4, 16),
-        taste(0, 16),
-        taste(0, 16),
+        cost(0, 10),
+        cost(0, 10),
+        cost(4, 10),
+        cost(16, 10),
+        cost(16, 10),
+        cost(64, 10),
+        cost(64, 10),
+        cost(256, 10),
+        cost(256, 10),
+        cost(64, 16),
+        cost(64, 16),
+        cost(16, 16),
+        cost(16, 16),
+        cost(4, 16),
+        cost(4, 16),
+        cost(0, 16),
+        cost(0, 16),
     ]
 };
 /// Joins times switches that may have been spent if trees are to be grown once more: some seconds.
 const WORK_MAX: u64 = 1 << 28;
 
-/// What counts when a tree grows.
-struct Taste {
+/// What a hop costs when a tree grows.
+struct HopCost {
     /// By how many 16ths a hop is dearer for each hop that its start is away from the root.
     bias: u128,
     /// By how many powers of two a link is dearer once it is as busy as the busiest may be.
@@ -159,7 +159,7 @@ impl Packing<'_> {
         self.progress.report(Stage::Trees, total, total);
         self.work_left = self.work_left.saturating_sub(self.work_of(count));
         let mut best = (prices.time(self.topology, count), trees.clone());
-        for &Taste { bias, steepness } in &ROUNDS[1..] {
+        for &HopCost { bias, steepness } in &ROUNDS[1..] {
             (grower.bias, prices.steepness) = (bias, steepness);
             if self.work_left < self.work_of(count) {
                 break;

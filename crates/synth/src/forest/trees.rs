@@ -50,19 +50,19 @@ impl<C: FlowUnit> Step<C> for PackedTree<C> {
 
 /// What counts when a tree picks its next edge: `fullness·residual/initial − flatness·depth`, greatest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Taste {
+pub(super) struct EdgePreference {
     pub(super) fullness: i64,
     pub(super) flatness: i64,
-    pub(super) care: Care,
+    pub(super) residual: Residual,
 }
 
 /// What counts as left of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Care {
+pub(super) enum Residual {
     /// Its capacity.
-    Own,
+    Capacity,
     /// What the trees still to be rooted at its tail can spare, unless it is the root of this one.
-    Neighbourly,
+    Spare,
 }
 
 /// The edges by tail, and their initial capacities.
@@ -158,10 +158,10 @@ impl<C: FlowUnit> Grower<C> {
         left: &Remainder<C>,
         root: u32,
         weight_max: C,
-        taste: Taste,
+        preference: EdgePreference,
         stop: &dyn Stop,
     ) -> Result<Option<PackedTree<C>>, Stopped> {
-        if taste.flatness > taste.fullness
+        if preference.flatness > preference.fullness
             && let Some(star) = self.star(left, root, weight_max)
         {
             return Ok(Some(star));
@@ -174,7 +174,7 @@ impl<C: FlowUnit> Grower<C> {
             thin: BinaryHeap::new(),
         };
         let mut edges = Vec::with_capacity(self.rank_count - 1);
-        self.join(&mut growth, left, root, 0, taste);
+        self.join(&mut growth, left, root, 0, preference);
         while edges.len() + 1 < self.rank_count {
             ask(stop)?;
             let Some(edge) = growth.next_edge(&self.ends) else {
@@ -183,7 +183,7 @@ impl<C: FlowUnit> Grower<C> {
             edges.push(edge);
             let (from, to) = self.ends[edge];
             let depth = growth.depths[from as usize].expect("the tail of an edge offered has joined");
-            self.join(&mut growth, left, to, depth + 1, taste);
+            self.join(&mut growth, left, to, depth + 1, preference);
         }
         Ok(Some(PackedTree { root, weight: growth.weight, edges }))
     }
@@ -206,22 +206,22 @@ impl<C: FlowUnit> Grower<C> {
     }
 
     /// Adds a rank to a growing tree and offers the edges that leave it.
-    fn join(&self, growth: &mut Growth<C>, left: &Remainder<C>, rank: u32, depth: i64, taste: Taste) {
+    fn join(&self, growth: &mut Growth<C>, left: &Remainder<C>, rank: u32, depth: i64, preference: EdgePreference) {
         growth.depths[rank as usize] = Some(depth);
         for &edge in &self.leaving[rank as usize] {
             let capacity = left.capacities[edge];
             if capacity > C::ZERO && growth.depths[self.ends[edge].1 as usize].is_none() {
-                let spare = match taste.care {
-                    Care::Neighbourly if depth > 0 => capacity - capacity.min(left.demands[rank as usize]),
+                let spare = match preference.residual {
+                    Residual::Spare if depth > 0 => capacity - capacity.min(left.demands[rank as usize]),
                     _ => capacity,
                 };
-                growth.offer(self.ends[edge].1, capacity, (self.score(edge, spare, depth, taste), Reverse(edge)));
+                growth.offer(self.ends[edge].1, capacity, (self.score(edge, spare, depth, preference), Reverse(edge)));
             }
         }
     }
 
     /// What speaks for an edge at this depth, of whose capacity so much counts as left.
-    pub(super) fn score(&self, edge: EdgeIndex, capacity: C, depth: i64, taste: Taste) -> i64 {
+    pub(super) fn score(&self, edge: EdgeIndex, capacity: C, depth: i64, preference: EdgePreference) -> i64 {
         let (capacity, initial) = (capacity.to_u128(), self.initial[edge].to_u128().max(1));
         // In 1024ths, of numbers cut to 50 bits, which divide several times as fast.
         let shift = (u128::BITS - initial.leading_zeros()).saturating_sub(50);
@@ -229,7 +229,7 @@ impl<C: FlowUnit> Grower<C> {
             |number: u128| u64::try_from(number >> shift).expect("what is left of an edge is no more than it had");
         let fullness = (cut(capacity) << 10) / cut(initial);
         let fullness = i64::try_from(fullness).expect("what is left of an edge is no more than it had");
-        taste.fullness * fullness - taste.flatness * (depth << 10)
+        preference.fullness * fullness - preference.flatness * (depth << 10)
     }
 }
 

@@ -16,15 +16,21 @@ const ASK_INTERVAL: u64 = 1 << 14;
 
 /// How ranks that are equally good to go to are told apart: one way leads where another is stuck.
 #[derive(Clone, Copy, Debug)]
-enum Taste {
+enum TieBreak {
     Lowest,
     Highest,
     /// By a number drawn from the rank's.
     Scattered(u32),
 }
 
-const TASTES: [Taste; 6] =
-    [Taste::Lowest, Taste::Highest, Taste::Scattered(1), Taste::Scattered(2), Taste::Scattered(3), Taste::Scattered(4)];
+const TIE_BREAKS: [TieBreak; 6] = [
+    TieBreak::Lowest,
+    TieBreak::Highest,
+    TieBreak::Scattered(1),
+    TieBreak::Scattered(2),
+    TieBreak::Scattered(3),
+    TieBreak::Scattered(4),
+];
 
 /// A cycle that passes every rank once, from neighbour to neighbour; `None` if none was found, whether there is one or
 /// not.
@@ -34,8 +40,8 @@ const TASTES: [Taste; 6] =
 /// the work. O(pairs of neighbours), times some constant.
 pub(super) fn find_cycle(neighbours: &Neighbours, stop: &dyn Stop) -> Result<Option<Vec<u32>>, SynthesisError> {
     let Some(graph) = Graph::new(neighbours, stop)? else { return Ok(None) };
-    for taste in TASTES {
-        if let Some(cycle) = Search::new(&graph, taste, stop).run()? {
+    for tie_break in TIE_BREAKS {
+        if let Some(cycle) = Search::new(&graph, tie_break, stop).run()? {
             return Ok(Some(cycle));
         }
     }
@@ -112,7 +118,7 @@ impl<'a> Graph<'a> {
 
 struct Search<'a> {
     graph: &'a Graph<'a>,
-    taste: Taste,
+    tie_break: TieBreak,
     stop: &'a dyn Stop,
     path: Vec<u32>,
     /// Where to go from each rank of the path, best last.
@@ -125,14 +131,14 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(graph: &'a Graph<'a>, taste: Taste, stop: &'a dyn Stop) -> Self {
+    fn new(graph: &'a Graph<'a>, tie_break: TieBreak, stop: &'a dyn Stop) -> Self {
         let count = graph.next.len();
         let size = |rank| u32::try_from(graph.next(rank).count()).expect("fewer neighbours than ranks");
         let free: Vec<u32> = (0_u32..).zip(graph.next).map(|(rank, _)| size(rank)).collect();
         let work_left = WORK_MAX + 2 * graph.next.iter().map(|list| list.len() as u64).sum::<u64>();
         Self {
             graph,
-            taste,
+            tie_break,
             stop,
             path: Vec::with_capacity(count),
             choices: Vec::with_capacity(count),
@@ -171,7 +177,7 @@ impl<'a> Search<'a> {
         graph.before(rank).for_each(|from| self.free[from as usize] -= 1);
         let mut choices: Vec<(u32, u64)> = graph.next(rank).filter(|&(to, _)| !self.is_on_path[to as usize]).collect();
         choices.sort_unstable_by_key(|&(to, width)| {
-            Reverse((Reverse(width), self.free[to as usize], self.taste.key(to), to))
+            Reverse((Reverse(width), self.free[to as usize], self.tie_break.key(to), to))
         });
         self.choices.push(choices.into_iter().map(|(to, _)| to).collect());
     }
@@ -184,7 +190,7 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Taste {
+impl TieBreak {
     const fn key(self, rank: u32) -> u32 {
         match self {
             Self::Lowest => rank,

@@ -69,7 +69,7 @@ pub(crate) fn is_less(a: (u64, u64), b: (u64, u64)) -> bool {
 
 /// Which of equally good ways is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taste {
+enum TieBreak {
     /// The first that is found.
     First,
     /// The last that is found.
@@ -83,7 +83,7 @@ enum Taste {
 pub(crate) struct Chooser {
     /// Searches so far: marks of earlier ones are void.
     search: u64,
-    taste: Taste,
+    tie_break: TieBreak,
     marks: Vec<Mark>,
     level: Vec<NodeIndex>,
     level_before: Vec<NodeIndex>,
@@ -104,7 +104,7 @@ impl Chooser {
         let mark = Mark { search: 0, cost: 0, link: None };
         Self {
             search: 0,
-            taste: Taste::First,
+            tie_break: TieBreak::First,
             marks: vec![mark; topology.nodes().len()],
             level: Vec::new(),
             level_before: Vec::new(),
@@ -112,22 +112,22 @@ impl Chooser {
     }
 
     /// From here on takes the other one of equally good ways: choosing again may then lead on from where it was stuck.
-    pub(crate) fn change_taste(&mut self) {
-        self.taste = if self.taste == Taste::First { Taste::Last } else { Taste::First };
+    pub(crate) fn change_tie_break(&mut self) {
+        self.tie_break = if self.tie_break == TieBreak::First { TieBreak::Last } else { TieBreak::First };
     }
 
     /// From here on takes any of equally good ways, by `seed`: where always the first or the last leads nowhere, ways
     /// that differ from search to search may.
-    pub(crate) fn mix_tastes(&mut self, seed: u64) {
-        self.taste = Taste::Mixed(seed);
+    pub(crate) fn mix_tie_breaks(&mut self, seed: u64) {
+        self.tie_break = TieBreak::Mixed(seed);
     }
 
     /// Whether a way that begins with one link is taken rather than an equally good one that was found before.
     fn prefers(&self, link: LinkIndex, found: Option<LinkIndex>) -> bool {
-        match self.taste {
-            Taste::First => false,
-            Taste::Last => true,
-            Taste::Mixed(seed) => {
+        match self.tie_break {
+            TieBreak::First => false,
+            TieBreak::Last => true,
+            TieBreak::Mixed(seed) => {
                 let rank = |link: LinkIndex| mixed(seed ^ self.search.rotate_left(32) ^ u64::from(link.number()));
                 found.is_some_and(|found| rank(link) < rank(found))
             }

@@ -12,7 +12,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::Pace;
 use canopy_tacos::{Sends, TimedNetwork};
 
-use super::planned::{Errand, Links, Planned, Timed};
+use super::planned::{Links, Planned, Timed, TransferTask};
 use super::starts::{Copies, Deliveries, Ordered, starts};
 use super::way::Way;
 use super::{Asked, Method, QUICK_SENDS_MAX};
@@ -71,7 +71,7 @@ impl Asked<'_> {
         if !matches!(self.method, Method::Own) || !timed.links.have_latencies() {
             return Ok(None);
         }
-        self.links(way, &self.layout(chunks)?, (None, &timed.errand)).map(Some)
+        self.links(way, &self.layout(chunks)?, (None, &timed.transfers)).map(Some)
     }
 
     /// The schedule that links without latencies decide, with the times that it takes on those with them.
@@ -87,7 +87,7 @@ impl Asked<'_> {
     ) -> Result<Planned, SynthesisError> {
         let mut ends = 0;
         for (&search, sends) in self.searches(way).iter().zip(&found) {
-            ends += u128::from(end(timed.links.network(search), &timed.errand, sends, stop)?);
+            ends += u128::from(end(timed.links.network(search), &timed.transfers, sends, stop)?);
         }
         Ok(Planned::ending((chunks, timed, Some(in_steps)), found, (ends, self.actions.len())))
     }
@@ -104,8 +104,8 @@ impl Asked<'_> {
 
     /// What latencies decide, where that is better than what was decided without them.
     pub(super) fn better(&self, way: &Way, planned: Planned, stop: &dyn Stop) -> Result<Planned, SynthesisError> {
-        let Timed { links, errand } = &planned.timed;
-        let found = self.searched(way, links, errand, stop)?;
+        let Timed { links, transfers } = &planned.timed;
+        let found = self.searched(way, links, transfers, stop)?;
         let networks = || self.searches(way).iter().map(|&search| links.network(search));
         let each = (self.actions.len() / found.len().max(1)) as u128;
         let end = found.iter().map(|sends| u128::from(sends.end)).sum::<u128>() * each;
@@ -118,14 +118,19 @@ impl Asked<'_> {
 }
 
 /// When the last chunk arrives where each is sent as soon as it can be: in the order in which links were to send them.
-fn end(network: &TimedNetwork, errand: &Errand, sends: &Sends, stop: &dyn Stop) -> Result<u64, SynthesisError> {
+fn end(
+    network: &TimedNetwork,
+    transfers: &TransferTask,
+    sends: &Sends,
+    stop: &dyn Stop,
+) -> Result<u64, SynthesisError> {
     let mut ordered = Vec::with_capacity(sends.sends.len());
     for (step, together) in (0..).zip(sends.sends.chunk_by(|a, b| a.start == b.start)) {
         ordered.extend(together.iter().map(|sent| Ordered { step, route: sent.link, chunk: sent.chunk }));
     }
-    let started = match errand {
-        Errand::Copies(task) => starts((network, Copies::new(task)), (Pace::InTurn, &ordered), stop)?,
-        Errand::Deliveries(demands, _) => {
+    let started = match transfers {
+        TransferTask::Copies(task) => starts((network, Copies::new(task)), (Pace::InTurn, &ordered), stop)?,
+        TransferTask::Deliveries(demands, _) => {
             let sources = demands.iter().map(|demand| Some((demand.from, 0))).collect();
             starts((network, Deliveries(sources)), (Pace::InTurn, &ordered), stop)?
         }

@@ -6,7 +6,7 @@ use canopy_tacos::{CopyTask, Demand, Sends, TimedLink, TimedNetwork};
 use super::times::Clock;
 
 /// What is to be brought where.
-pub(super) enum Errand {
+pub(super) enum TransferTask {
     Copies(CopyTask),
     /// Each with its chunk in the schedule.
     Deliveries(Vec<Demand>, Vec<u32>),
@@ -51,7 +51,7 @@ impl Links {
 /// A way to unwind a network with the times of its links, and the chunks.
 pub(super) struct Timed {
     pub(super) links: Links,
-    pub(super) errand: Errand,
+    pub(super) transfers: TransferTask,
 }
 
 impl Timed {
@@ -59,11 +59,11 @@ impl Timed {
     /// fewer sends.
     pub(super) fn may_gain(&self, bound: u128, other: &Planned, gain: u128) -> bool {
         let (own, others) = self.links.clock.compared(bound, (&other.timed.links.clock, other.end));
-        match (others.checked_div(gain), &self.errand) {
+        match (others.checked_div(gain), &self.transfers) {
             (Some(part), _) => own < others - part,
             // All get every chunk once, on whatever way.
-            (None, Errand::Copies(_)) => own < others,
-            (None, Errand::Deliveries(..)) => own <= others,
+            (None, TransferTask::Copies(_)) => own < others,
+            (None, TransferTask::Deliveries(..)) => own <= others,
         }
     }
 }

@@ -14,7 +14,7 @@ use std::num::NonZeroU64;
 use canopy_schedule::Shape;
 use canopy_tacos::{IlpEffort, TimeProof, prove_copies, prove_deliveries};
 
-use super::planned::{Errand, Planned};
+use super::planned::{Planned, TransferTask};
 use super::{Asked, Method};
 use crate::algorithm::{ProvenTime, Synthesized, Task};
 use crate::error::SynthesisError;
@@ -42,9 +42,11 @@ pub(super) fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let mut proven_best = Vec::with_capacity(found.len());
     for (&search, found) in searches.iter().zip(found) {
         let (network, known) = (timed.links.network(search), (found, timed.links.bound(search)));
-        let proven = match &timed.errand {
-            Errand::Copies(task) => prove_copies(network, task, known, IlpEffort::STANDARD, stop)?,
-            Errand::Deliveries(demands, _) => prove_deliveries(network, demands, known, IlpEffort::STANDARD, stop)?,
+        let proven = match &timed.transfers {
+            TransferTask::Copies(task) => prove_copies(network, task, known, IlpEffort::STANDARD, stop)?,
+            TransferTask::Deliveries(demands, _) => {
+                prove_deliveries(network, demands, known, IlpEffort::STANDARD, stop)?
+            }
         };
         phases.extend(std::iter::repeat_n(proven.proof, each));
         proven_best.push(proven.sends);

@@ -37,7 +37,7 @@ pub(super) fn ordered(steps: &Steps, action: Action) -> Vec<Ordered> {
 }
 
 /// Where chunks are, and since when.
-pub(super) trait Whereabouts {
+pub(super) trait ChunkLocations {
     /// Since when the sender has what a link is to bring a receiver who lacks it; none where that is not so.
     fn since(&self, link: TimedLink, chunk: u32) -> Option<u64>;
 
@@ -67,7 +67,7 @@ impl Copies {
     }
 }
 
-impl Whereabouts for Copies {
+impl ChunkLocations for Copies {
     fn since(&self, link: TimedLink, chunk: u32) -> Option<u64> {
         if chunk >= self.chunk_count || self.arrivals[self.place(link.to, chunk)] != NEVER {
             return None;
@@ -84,7 +84,7 @@ impl Whereabouts for Copies {
 /// Of chunks for one rank each: by chunk, the rank that has it and since when; none where there is no such chunk.
 pub(super) struct Deliveries(pub(super) Vec<Option<(u32, u64)>>);
 
-impl Whereabouts for Deliveries {
+impl ChunkLocations for Deliveries {
     fn since(&self, link: TimedLink, chunk: u32) -> Option<u64> {
         let (rank, since) = (*self.0.get(chunk as usize)?)?;
         (rank == link.from).then_some(since)
@@ -100,7 +100,7 @@ impl Whereabouts for Deliveries {
 ///
 /// * **In.** Links with the numbers of routes. **Errors.** Stopped. **Cost.** O(sends).
 pub(super) fn starts(
-    (network, mut chunks): (&TimedNetwork, impl Whereabouts),
+    (network, mut chunks): (&TimedNetwork, impl ChunkLocations),
     (pace, ordered): (Pace, &[Ordered]),
     stop: &dyn Stop,
 ) -> Result<Vec<Sent>, SynthesisError> {

@@ -301,9 +301,9 @@ fn ways_know_their_mirrors_and_translations() {
         let topology = network(expression);
         let patterns = Patterns::all(&topology);
         let mut way = super::way::Way::of(&topology, &patterns[pattern], &Never).unwrap();
-        assert_eq!(way.turning.is_some(), is_mirror, "{expression}");
+        assert_eq!(way.transposition.is_some(), is_mirror, "{expression}");
         // Whoever can be moved anywhere can be turned around.
         way.find_translations(&topology, &Never).unwrap();
-        assert_eq!((way.turning.is_some(), way.group.order()), (true, order), "{expression}");
+        assert_eq!((way.transposition.is_some(), way.group.order()), (true, order), "{expression}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use canopy_optimize::Stop;
-use canopy_tacos::{CopyTask, FreeGroup, TimedLink, TimedNetwork, Turning};
+use canopy_tacos::{CopyTask, FreeGroup, TimedLink, TimedNetwork, Transposition};
 use canopy_topology::Topology;
 use num_integer::Integer as _;
 
@@ -21,7 +21,7 @@ pub(super) struct Way {
     /// Automorphisms that keep what links take, however large chunks are, and leave no rank in its place.
     pub(super) group: FreeGroup,
     /// Onto itself turned around, where it is known how: what is for all then goes in reverse as it came.
-    pub(super) turning: Option<Turning>,
+    pub(super) transposition: Option<Transposition>,
     /// Its links with the numbers of their classes for times.
     classes: TimedNetwork,
 }
@@ -34,8 +34,8 @@ impl Way {
     pub(super) fn of(topology: &Topology, patterns: &Patterns, stop: &dyn Stop) -> Result<Self, SynthesisError> {
         let unwound = Unwound::of(topology, patterns, stop)?;
         let classes = classes(&unwound)?;
-        let turning = Turning::of(&classes, (0..unwound.rank_count).collect());
-        Ok(Self { group: FreeGroup::trivial(unwound.rank_count), turning, unwound, classes })
+        let transposition = Transposition::of(&classes, (0..unwound.rank_count).collect());
+        Ok(Self { group: FreeGroup::trivial(unwound.rank_count), transposition, unwound, classes })
     }
 
     /// Looks for translations, which are worth it where all ranks have as much.
@@ -59,8 +59,8 @@ impl Way {
         if let Some(found) = FreeGroup::generated_by(&self.classes, &each, images) {
             self.group = found;
         }
-        if self.turning.is_none() {
-            self.turning = self.group.inversion().and_then(|nodes| Turning::of(&self.classes, nodes));
+        if self.transposition.is_none() {
+            self.transposition = self.group.inversion().and_then(|nodes| Transposition::of(&self.classes, nodes));
         }
         Ok(())
     }

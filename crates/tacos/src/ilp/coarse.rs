@@ -8,8 +8,8 @@
 
 use canopy_optimize::{Decision, Stop, Stopped};
 
+use super::demands::ChunkDemands;
 use super::model::{Models, NoModel};
-use super::wishes::Wishes;
 use super::{IlpEffort, proposed};
 use crate::network::{TimedLink, TimedNetwork};
 use crate::sends::{Sends, Sent};
@@ -24,7 +24,7 @@ const HORIZONS_MAX: u64 = 12;
 /// * **Errors.** Stopped. **Cost.** That of a dozen programs for each clock at most.
 pub(super) fn improved(
     network: &TimedNetwork,
-    wishes: &Wishes,
+    demands: &ChunkDemands,
     (mut best, bound): (Sends, u64),
     effort: IlpEffort,
     stop: &dyn Stop,
@@ -33,7 +33,7 @@ pub(super) fn improved(
     for parts in (0..).map(|power| 1_u64 << power).take_while(|&parts| parts < shortest) {
         let tick = shortest.div_ceil(parts);
         let rounded = by_ticks(network, tick);
-        let models = Models::new(&rounded, wishes, effort.variables_max);
+        let models = Models::new(&rounded, demands, effort.variables_max);
         let first = bound / tick;
         for horizon in first..first.saturating_add(HORIZONS_MAX) {
             if stop.is_requested() {
@@ -48,10 +48,10 @@ pub(super) fn improved(
             let decision = model.program.decide(effort.binary(), stop)?;
             let found = match &decision {
                 Decision::Infeasible => continue,
-                Decision::Feasible(choice) => Some(wishes.useful(&rounded, model.sends(choice))),
-                Decision::Undecided => proposed(&rounded, wishes, &model, effort.binary(), stop)?,
+                Decision::Feasible(choice) => Some(demands.useful(&rounded, model.sends(choice))),
+                Decision::Undecided => proposed(&rounded, demands, &model, effort.binary(), stop)?,
             };
-            if let Some(found) = found.map(|found| as_soon_as_possible(network, wishes, found.sends))
+            if let Some(found) = found.map(|found| as_soon_as_possible(network, demands, found.sends))
                 && found.end < best.end
             {
                 best = found;
@@ -77,10 +77,10 @@ fn by_ticks(network: &TimedNetwork, tick: u64) -> TimedNetwork {
 }
 
 /// The same sends in the same order, each as soon as its link is free and its chunk there.
-fn as_soon_as_possible(network: &TimedNetwork, wishes: &Wishes, mut sends: Vec<Sent>) -> Sends {
+fn as_soon_as_possible(network: &TimedNetwork, demands: &ChunkDemands, mut sends: Vec<Sent>) -> Sends {
     sends.sort_unstable();
     let mut free = vec![0; network.links().len()];
-    let mut held = wishes.held.clone();
+    let mut held = demands.held.clone();
     sends.retain_mut(|sent| {
         let (link, held) = (network.link(sent.link), &mut held[sent.chunk as usize]);
         let free = &mut free[sent.link as usize];
@@ -90,5 +90,5 @@ fn as_soon_as_possible(network: &TimedNetwork, wishes: &Wishes, mut sends: Vec<S
         held.insert(link.to, sent.start + link.latency);
         true
     });
-    wishes.useful(network, sends)
+    demands.useful(network, sends)
 }

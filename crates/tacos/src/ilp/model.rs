@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use canopy_optimize::{BinaryProgram, Literal};
 
-use super::wishes::{NEVER, Wishes, arrivals};
+use super::demands::{ChunkDemands, NEVER, arrivals};
 use crate::bound::distances;
 use crate::network::TimedNetwork;
 use crate::sends::Sent;
@@ -33,7 +33,7 @@ type Spans = Vec<Option<(u64, u64)>>;
 /// Programs of one task.
 pub(super) struct Models<'a> {
     network: &'a TimedNetwork,
-    wishes: &'a Wishes,
+    demands: &'a ChunkDemands,
     /// By audience, by node, the way to the nearest of it.
     ways_on: Vec<Vec<u64>>,
     variables_max: u32,
@@ -60,10 +60,10 @@ impl Model {
 }
 
 impl<'a> Models<'a> {
-    pub(super) fn new(network: &'a TimedNetwork, wishes: &'a Wishes, variables_max: u32) -> Self {
+    pub(super) fn new(network: &'a TimedNetwork, demands: &'a ChunkDemands, variables_max: u32) -> Self {
         let transposed = network.transposed();
         let ways = |audience: &Vec<u32>| distances(&transposed, audience, |link| link.latency);
-        Self { network, wishes, ways_on: wishes.audiences.iter().map(ways).collect(), variables_max }
+        Self { network, demands, ways_on: demands.audiences.iter().map(ways).collect(), variables_max }
     }
 
     /// The program of a horizon.
@@ -74,7 +74,7 @@ impl<'a> Models<'a> {
         let spans = self.spans(horizon)?;
         let mut draft = Draft { network: self.network, horizon, ..Draft::new(self.network) };
         for (chunk, spans) in (0..).zip(&spans) {
-            draft.add(chunk, spans, self.wishes);
+            draft.add(chunk, spans, self.demands);
         }
         Ok(draft.finish())
     }
@@ -82,13 +82,13 @@ impl<'a> Models<'a> {
     /// By chunk.
     fn spans(&self, horizon: u64) -> Result<Vec<Spans>, NoModel> {
         let mut needed = 0_u64;
-        let mut all = Vec::with_capacity(self.wishes.held.len());
-        for (chunk, held) in (0..).zip(&self.wishes.held) {
+        let mut all = Vec::with_capacity(self.demands.held.len());
+        for (chunk, held) in (0..).zip(&self.demands.held) {
             let early = arrivals(self.network, held);
-            if self.wishes.audience(chunk).iter().any(|&node| early[node as usize] > horizon) {
+            if self.demands.audience(chunk).iter().any(|&node| early[node as usize] > horizon) {
                 return Err(NoModel::TooFar);
             }
-            let ways_on = &self.ways_on[self.wishes.audience_of[chunk as usize] as usize];
+            let ways_on = &self.ways_on[self.demands.audience_of[chunk as usize] as usize];
             let spans: Spans = early
                 .into_iter()
                 .zip(ways_on)
@@ -135,8 +135,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Variables and rows of a chunk.
-    fn add(&mut self, chunk: u32, spans: &[Option<(u64, u64)>], wishes: &Wishes) {
-        let held = &wishes.held[chunk as usize];
+    fn add(&mut self, chunk: u32, spans: &[Option<(u64, u64)>], demands: &ChunkDemands) {
+        let held = &demands.held[chunk as usize];
         // By node, what it holds from its first moment on.
         let mut holds: Vec<Vec<u32>> = vec![Vec::new(); spans.len()];
         for (node, span) in (0..).zip(spans) {
@@ -178,7 +178,7 @@ impl<'a> Draft<'a> {
                 before = Some(held);
             }
         }
-        for &node in wishes.audience(chunk) {
+        for &node in demands.audience(chunk) {
             if let Some(&last) = holds[node as usize].last() {
                 self.program.want(last, 1);
             }

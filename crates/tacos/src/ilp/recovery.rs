@@ -5,7 +5,7 @@
 
 use canopy_optimize::{Stop, Stopped};
 
-use super::wishes::Wishes;
+use super::demands::ChunkDemands;
 use crate::calendar::Calendar;
 use crate::earliest::Earliest;
 use crate::network::TimedNetwork;
@@ -18,14 +18,14 @@ use crate::sends::{Sends, Sent};
 /// * **Errors.** Stopped. **Cost.** O(links · log) for each chunk that somebody is without.
 pub(super) fn completed(
     network: &TimedNetwork,
-    wishes: &Wishes,
+    demands: &ChunkDemands,
     mut proposed: Vec<(Sent, f64)>,
     stop: &dyn Stop,
 ) -> Result<Sends, Stopped> {
     proposed.sort_by(|(a, a_weight), (b, b_weight)| {
         a.start.cmp(&b.start).then(b_weight.total_cmp(a_weight)).then(a.cmp(b))
     });
-    let mut held = wishes.held.clone();
+    let mut held = demands.held.clone();
     let mut calendar = Calendar::new(network.links().len());
     let mut search = Earliest::new(network);
     let mut sends = Vec::new();
@@ -39,8 +39,8 @@ pub(super) fn completed(
             sends.push(sent);
         }
     }
-    for chunk in 0..wishes.chunk_count() {
-        for &node in wishes.audience(chunk) {
+    for chunk in 0..demands.chunk_count() {
+        for &node in demands.audience(chunk) {
             if stop.is_requested() {
                 return Err(Stopped);
             }
@@ -59,7 +59,7 @@ pub(super) fn completed(
             }
         }
     }
-    Ok(wishes.useful(network, sends))
+    Ok(demands.useful(network, sends))
 }
 
 /// What is proposed with less weight is noise.

@@ -30,17 +30,17 @@ pub(super) fn placed(
         View::Forwards { .. } => &tenant.network,
         View::Backwards { .. } => &tenant.transposed,
     };
-    let mut board = Board::new((tenant, network, task), calendar.clone(), (view, seed));
-    if board.run(stop)? {
-        return Ok(Some(pruned(network, task, board.sends).sends));
+    let mut search = CopySearch::new((tenant, network, task), calendar.clone(), (view, seed));
+    if search.run(stop)? {
+        return Ok(Some(pruned(network, task, search.sends).sends));
     }
     match view {
         View::Backwards { .. } => Ok(None),
-        View::Forwards { .. } => Err(board.unreachable()),
+        View::Forwards { .. } => Err(search.unreachable()),
     }
 }
 
-struct Board<'a> {
+struct CopySearch<'a> {
     tenant: &'a Tenant,
     network: &'a TimedNetwork,
     task: &'a CopyTask,
@@ -62,7 +62,7 @@ struct Board<'a> {
     row: Vec<u64>,
 }
 
-impl<'a> Board<'a> {
+impl<'a> CopySearch<'a> {
     fn new(
         (tenant, network, task): (&'a Tenant, &'a TimedNetwork, &'a CopyTask),
         calendar: Calendar,

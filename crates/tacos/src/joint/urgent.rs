@@ -32,7 +32,7 @@ pub(super) fn task_of(tenant: &Tenant) -> Option<&CopyTask> {
 }
 
 /// What one of these tenants does.
-struct Player<'a> {
+struct TenantState<'a> {
     number: usize,
     tenant: &'a Tenant,
     task: &'a CopyTask,
@@ -46,12 +46,12 @@ struct Player<'a> {
 
 /// Who is to get what; in order, the most urgent stands first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Wish {
+struct Delivery {
     /// How long it can wait, in ticks.
     wait: u64,
     /// What decides between equal ones.
     lot: u64,
-    player: usize,
+    state: usize,
     chunk: u32,
     member: u32,
 }
@@ -67,26 +67,26 @@ pub(super) fn place(
     stop: &dyn Stop,
 ) -> Result<Option<Vec<(usize, Sends)>>, CopyError> {
     let mut chance = Chance::new(seed);
-    let mut players: Vec<Player<'_>> =
-        (0..).zip(tenants).filter_map(|(number, tenant)| Player::of(number, tenant, end)).collect();
-    let mut wishes: Vec<Wish> = Vec::new();
-    for (number, player) in players.iter().enumerate() {
-        let wish = |(wait, chunk, member)| Wish { wait, lot: chance.next(), player: number, chunk, member };
-        wishes.extend(player.wishes(end).map(wish));
+    let mut states: Vec<TenantState<'_>> =
+        (0..).zip(tenants).filter_map(|(number, tenant)| TenantState::of(number, tenant, end)).collect();
+    let mut deliveries: Vec<Delivery> = Vec::new();
+    for (number, state) in states.iter().enumerate() {
+        let delivery = |(wait, chunk, member)| Delivery { wait, lot: chance.next(), state: number, chunk, member };
+        deliveries.extend(state.deliveries(end).map(delivery));
     }
-    wishes.sort_unstable();
-    for Wish { player, chunk, member, .. } in wishes {
+    deliveries.sort_unstable();
+    for Delivery { state, chunk, member, .. } in deliveries {
         if stop.is_requested() {
             return Err(CopyError::Stopped);
         }
-        if !players[player].bring(chunk, member, calendar) {
+        if !states[state].bring(chunk, member, calendar) {
             return Ok(None);
         }
     }
-    players.into_iter().map(|player| player.done(end)).collect::<Result<Vec<_>, _>>().map(Some)
+    states.into_iter().map(|state| state.done(end)).collect::<Result<Vec<_>, _>>().map(Some)
 }
 
-impl<'a> Player<'a> {
+impl<'a> TenantState<'a> {
     fn of(number: usize, tenant: &'a Tenant, end: u64) -> Option<Self> {
         let task = task_of(tenant)?;
         let (view, network) = match tenant.works.first() {
@@ -98,7 +98,7 @@ impl<'a> Player<'a> {
     }
 
     /// How long each member can wait for each chunk, so that it is there by the end on a shortest way.
-    fn wishes(&self, end: u64) -> impl Iterator<Item = (u64, u32, u32)> {
+    fn deliveries(&self, end: u64) -> impl Iterator<Item = (u64, u32, u32)> {
         let from: Vec<u32> = self.task.owners().first().copied().into_iter().collect();
         let distances = distances(self.network, &from, |link| link.latency);
         let members = (0..self.network.node_count()).filter(|&node| self.task.is_member(node) && !from.contains(&node));

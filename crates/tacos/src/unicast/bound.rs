@@ -80,7 +80,7 @@ fn bound_of_divisions(network: &TimedNetwork, demands: &[Demand]) -> Option<u64>
 
 /// What crosses the boundary of a cluster one way.
 #[derive(Clone, Default)]
-struct Crossing {
+struct BoundaryTraffic {
     links: Vec<u32>,
     chunks: u64,
 }
@@ -93,7 +93,7 @@ fn bound_of_clusters(
     cluster_count: usize,
 ) -> Option<u64> {
     let (mut leaving, mut entering) =
-        (vec![Crossing::default(); cluster_count], vec![Crossing::default(); cluster_count]);
+        (vec![BoundaryTraffic::default(); cluster_count], vec![BoundaryTraffic::default(); cluster_count]);
     // What stays within its cluster crosses nothing; a node may be in none.
     let clusters = |from: u32, to: u32| {
         let ends = (cluster_of[from as usize], cluster_of[to as usize]);

@@ -2,9 +2,9 @@
 
 use crate::fault::Fault;
 use crate::generate::arguments::{Arguments, value_error};
-use crate::generate::chance;
 use crate::generate::error::ExpressionError;
 use crate::generate::grammar::Argument;
+use crate::generate::random_faults;
 use crate::model::Topology;
 use crate::shorten::shorten;
 
@@ -35,7 +35,7 @@ pub(super) fn puncture(topology: Topology, arguments: &Arguments<'_>) -> Result<
             sources.push((key, argument, item));
         }
     }
-    faults.extend(chance::draw(&topology, arguments)?);
+    faults.extend(random_faults::draw(&topology, arguments)?);
     if faults.is_empty() {
         return Ok(topology);
     }

@@ -41,14 +41,14 @@ fn boxes() -> Topology {
 #[track_caller]
 fn check(topology: &Topology, listed: Option<&[u32]>, placed: &str, members: Option<&[u32]>, expected: &str) {
     let listed = listed.map(ranks);
-    let seated = seating(topology, listed.as_deref(), Some(&slots(placed))).unwrap();
-    assert_eq!(seated, Seating { members: members.map(ranks), slots: Some(slots(expected)) });
+    let seated = participants(topology, listed.as_deref(), Some(&slots(placed))).unwrap();
+    assert_eq!(seated, Participants { members: members.map(ranks), slots: Some(slots(expected)) });
 }
 
 #[track_caller]
 fn refused(topology: &Topology, listed: Option<&[u32]>, placed: &str) -> PlacementError {
     let listed = listed.map(ranks);
-    seating(topology, listed.as_deref(), Some(&slots(placed))).unwrap_err()
+    participants(topology, listed.as_deref(), Some(&slots(placed))).unwrap_err()
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn a_topology_places_its_ranks_by_hosts_else_by_boxes() {
     assert_eq!(own_slots(&boxes()), Some(slots("b0:0 b0:1 b1:0 b1:1")));
     assert_eq!(own_slots(&generate("ring:4", &TopologyLimits::STANDARD).unwrap()), None);
     let listed = ranks(&[3, 0]);
-    let seated = seating(&cyclic, Some(&listed), None).unwrap();
-    assert_eq!(seated, Seating { members: Some(listed), slots: Some(slots("b:1 a:0")) });
+    let seated = participants(&cyclic, Some(&listed), None).unwrap();
+    assert_eq!(seated, Participants { members: Some(listed), slots: Some(slots("b:1 a:0")) });
     let absent = ranks(&[0, 4]);
-    assert_eq!(seating(&cyclic, Some(&absent), None).unwrap().slots, None, "left for the group to refuse");
+    assert_eq!(participants(&cyclic, Some(&absent), None).unwrap().slots, None, "left for the group to refuse");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn wrong_slots_are_refused_by_rank() {
     let other = refused(&topology, Some(&[3, 1]), "b:0 a.x:0");
     assert!(matches!(&other, PlacementError::Disagree { rank: 1, placed: 0, .. }), "{other}");
     assert!(matches!(refused(&topology, Some(&[3, 1, 0]), "b:0 a.x:0"), PlacementError::Count { .. }));
-    let name = seating(&topology, None, Some(&[Slot { node: "a b".to_owned(), device: 0 }]));
+    let name = participants(&topology, None, Some(&[Slot { node: "a b".to_owned(), device: 0 }]));
     assert_eq!(name, Err(PlacementError::Name { rank: 0, bytes: 3 }));
     assert_eq!(refused(&boxes(), None, "x:0 x:1 y:0"), PlacementError::Count { found: 3, expected: 4 });
 }
@@ -128,9 +128,9 @@ proptest! {
     fn slots_of_a_group_choose_it(order in Just((0..8_u32).collect::<Vec<_>>()).prop_shuffle(), count in 2..=8_usize) {
         let topology = on_hosts(&["a", "b", "a", "c", "b", "a", "c", "c"]);
         let members = ranks(&order[..count]);
-        let own = seating(&topology, Some(&members), None).unwrap();
+        let own = participants(&topology, Some(&members), None).unwrap();
         let slots = own.slots.unwrap();
-        let again = seating(&topology, None, Some(&slots)).unwrap();
+        let again = participants(&topology, None, Some(&slots)).unwrap();
         prop_assert_eq!(again.slots.as_ref(), Some(&slots));
         let chosen = again.members.unwrap_or_else(|| topology.ranks().collect());
         prop_assert_eq!(&chosen, &members);

@@ -4,8 +4,8 @@
 use rayon::prelude::*;
 
 use super::block::Block;
-use super::game::Game;
 use super::layout::Layout;
+use super::primal_dual::PrimalDual;
 use super::real::Real;
 use crate::concurrent::bound::length_bound;
 use crate::concurrent::cycles::cancel_cycles;
@@ -21,18 +21,18 @@ const SUM_MAX: f64 = (1_u128 << 126) as f64;
 /// Flow below this share of the least that a sink wants is none.
 const TINY_SHARE: f64 = 1e-9;
 
-/// The result of a game that has been played.
+/// The result of an iteration that has ended.
 ///
 /// **Errors.** Stopped. **Cost.** O(commodities × arcs), and a search by Dijkstra for each commodity.
 pub(super) fn finished<R: Real, const L: usize>(
     problem: &ConcurrentProblem<'_>,
     layout: &Layout<'_>,
-    game: Game<'_, R, L>,
+    iteration: PrimalDual<'_, R, L>,
     stop: &dyn Stop,
 ) -> Result<ConcurrentOptimum, ConcurrentError> {
-    let lengths = whole_lengths(layout, &game.best_prices, game.upper, problem.graph().arcs.len());
+    let lengths = whole_lengths(layout, &iteration.best_prices, iteration.upper, problem.graph().arcs.len());
     let limit = length_bound(problem, &lengths, stop)?.ok_or(ConcurrentError::TooLarge)?.to_float();
-    let blocks = game.into_blocks();
+    let blocks = iteration.into_blocks();
     let flows = blocks.par_iter().map(|block| flows_of(layout, block, stop)).collect::<Result<Vec<_>, _>>()?;
     let flows: Vec<Vec<f64>> = flows.into_iter().flatten().collect();
     let mut loads = vec![0.0; layout.classes.len()];

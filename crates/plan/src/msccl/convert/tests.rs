@@ -15,7 +15,7 @@ use crate::msccl::{
 /// Converts, proves, runs, writes and reads back; returns the result and what was said of it.
 #[track_caller]
 fn converted(program: &Program, from: Profile, to: Profile) -> (Program, Vec<String>) {
-    let file = ForeignFile { program: program.clone(), oddities: Vec::new() };
+    let file = ForeignFile { program: program.clone(), deviations: Vec::new() };
     let conversion = convert(&file, from, to).unwrap();
     let result = conversion.program;
     let proof = prove(&result, to);
@@ -95,7 +95,7 @@ fn a_bound_is_lowered_to_where_queues_suffice() {
     assert_eq!((result.bytes_max, &*changes[0]), (Some((8 << 20) + 1), &*format!("added maxBytes=\"8388609\": {why}")));
     // Nothing that small is for this file; and what never ends has no bound.
     let convert = |program: Program| {
-        let file = ForeignFile { program, oddities: Vec::new() };
+        let file = ForeignFile { program, deviations: Vec::new() };
         convert(&file, Profile::MscclExecutor, Profile::MscclExecutor).unwrap()
     };
     let huge = Program { bytes_min: Some(1 << 24), ..large };
@@ -205,7 +205,7 @@ fn a_foreign_dialect_is_read_with_patience() {
 #[test]
 fn what_cannot_be_said_is_refused() {
     let refused =
-        |program: Program, from, to| convert(&ForeignFile { program, oddities: Vec::new() }, from, to).unwrap_err();
+        |program: Program, from, to| convert(&ForeignFile { program, deviations: Vec::new() }, from, to).unwrap_err();
     let gather = Program { purpose: Purpose::Collective(CollectiveKind::Gather), ..ring_allgather(1) };
     let purpose = gather.purpose;
     assert_eq!(

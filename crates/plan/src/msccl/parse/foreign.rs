@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::{ParseError, ParseFault};
 use super::reader::{Element, Node, shorten};
-use super::{MSCCL_BYTES_MAX, Parser, Patience, Profile, Program};
+use super::{Leniency, MSCCL_BYTES_MAX, Parser, Profile, Program};
 
 /// Most elements within one another that are passed over.
 const DEPTH_MAX: usize = 64;
@@ -12,18 +12,18 @@ const DEPTH_MAX: usize = 64;
 /// Most kinds of unknown things that are listed, and in a file to be repaired passed over.
 const KINDS_MAX: usize = 64;
 
-/// A file read with patience.
+/// A file read leniently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignFile {
     /// What the runtimes would make of it; attributes that some demand may be missing.
     pub program: Program,
     /// What was passed over, in file order, each kind once.
-    pub oddities: Vec<Oddity>,
+    pub deviations: Vec<Deviation>,
 }
 
 /// Something that every runtime passes over in silence, and that a file must not rely on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Oddity {
+pub struct Deviation {
     /// Line of the first one.
     pub line: u32,
     /// The element it stands on or in.
@@ -36,7 +36,7 @@ pub struct Oddity {
     pub count: u64,
 }
 
-impl Oddity {
+impl Deviation {
     pub(super) const fn attribute(line: u32, parent: String, name: String) -> Self {
         Self { line, parent, name, is_element: false, count: 1 }
     }
@@ -47,7 +47,7 @@ impl Oddity {
 }
 
 /// `64 <copy> in <gpu>, the first in line 3`.
-impl fmt::Display for Oddity {
+impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, parent, name, count, .. } = self;
         match self.is_element {
@@ -70,9 +70,9 @@ pub fn read_foreign_msccl_xml(
     profile: Profile,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<ForeignFile, ParseError> {
-    let mut parser = Parser::new(text, (profile, Patience::Repair), MSCCL_BYTES_MAX, stop)?;
+    let mut parser = Parser::new(text, (profile, Leniency::Repair), MSCCL_BYTES_MAX, stop)?;
     let program = parser.file()?;
-    Ok(ForeignFile { program, oddities: parser.oddities })
+    Ok(ForeignFile { program, deviations: parser.deviations })
 }
 
 /// Reads a file as the runtime of a profile does: it passes over unknown elements and attributes in silence, and here they
@@ -88,35 +88,35 @@ pub fn read_msccl_xml_as_runtime(
     bytes_max: usize,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<ForeignFile, ParseError> {
-    let mut parser = Parser::new(text, (profile, Patience::Runtime), bytes_max, stop)?;
+    let mut parser = Parser::new(text, (profile, Leniency::Runtime), bytes_max, stop)?;
     let program = parser.file()?;
-    Ok(ForeignFile { program, oddities: parser.oddities })
+    Ok(ForeignFile { program, deviations: parser.deviations })
 }
 
 impl<'a> Parser<'a, '_> {
     /// Notes something that is passed over; false where a file to be repaired has too many kinds of such things.
-    pub(super) fn note(&mut self, oddity: Oddity) -> bool {
-        if let Some(known) = self.oddities.iter_mut().find(|known| known.is_like(&oddity)) {
+    pub(super) fn note(&mut self, deviation: Deviation) -> bool {
+        if let Some(known) = self.deviations.iter_mut().find(|known| known.is_like(&deviation)) {
             known.count += 1;
             return true;
         }
-        let has_room = self.oddities.len() < KINDS_MAX;
+        let has_room = self.deviations.len() < KINDS_MAX;
         if has_room {
-            self.oddities.push(oddity);
+            self.deviations.push(deviation);
         }
-        has_room || self.patience == Patience::Runtime
+        has_room || self.leniency == Leniency::Runtime
     }
 
     /// Skips an unknown element with all that is in it.
     pub(super) fn pass_over(&mut self, parent: &Element<'a>, element: &Element<'a>) -> Result<(), ParseError> {
-        let oddity = Oddity {
+        let deviation = Deviation {
             line: element.position.line,
             parent: parent.name.to_owned(),
             name: shorten(element.name),
             is_element: true,
             count: 1,
         };
-        if !self.note(oddity) {
+        if !self.note(deviation) {
             let (found, parent) = (format!("<{}>", shorten(element.name)), parent.name.to_owned());
             return Err(ParseFault::Misplaced { found, parent, child: "known elements" }.at(element.position));
         }

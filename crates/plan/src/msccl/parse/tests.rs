@@ -208,7 +208,7 @@ fn what_runtimes_pass_over_is_listed_and_changes_nothing() {
     let found = read_msccl_xml_as_runtime(&odd, Profile::Msccl, MSCCL_BYTES_MAX, &|| false).unwrap();
     assert_eq!(found.program, read(PAIR));
     let listed: Vec<(&str, bool, u64)> =
-        found.oddities.iter().map(|odd| (odd.name.as_str(), odd.is_element, odd.count)).collect();
+        found.deviations.iter().map(|odd| (odd.name.as_str(), odd.is_element, odd.count)).collect();
     let blocks = PAIR.matches("<tb").count() as u64;
     let expected = [("redop", false, 1), ("nthreadblocks", false, 1), ("copy", true, 2), ("maxcount", false, blocks)];
     assert_eq!(listed, expected);
@@ -216,7 +216,7 @@ fn what_runtimes_pass_over_is_listed_and_changes_nothing() {
     let many: String = (0..100).map(|kind| format!("    <k{kind}/>\n")).collect();
     let odd = PAIR.replacen("    <tb", &format!("{many}    <tb"), 1);
     let found = read_msccl_xml_as_runtime(&odd, Profile::Msccl, MSCCL_BYTES_MAX, &|| false).unwrap();
-    assert_eq!((found.program, found.oddities.len()), (read(PAIR), 64));
+    assert_eq!((found.program, found.deviations.len()), (read(PAIR), 64));
     // What the runtime demands is demanded.
     let lacks = read_msccl_xml_as_runtime(PAIR, Profile::MscclExecutor, MSCCL_BYTES_MAX, &|| false).unwrap_err();
     assert!(lacks.to_string().contains("lacks the attribute `outofplace`"), "{lacks}");

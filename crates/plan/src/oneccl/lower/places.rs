@@ -26,7 +26,7 @@ pub(super) struct Arrival {
 }
 
 /// Where a chunk goes, and what is done then.
-pub(super) struct Landing {
+pub(super) struct Destination {
     /// Where it is received.
     pub(super) cell: Cell,
     /// What is done in the same step: source and destination.
@@ -95,7 +95,7 @@ impl<'c> Places<'c> {
     }
 
     /// Finds a place for what arrives in a level.
-    pub(super) fn land(&mut self, arrival: &Arrival, level: u32) -> Result<Landing, LowerError> {
+    pub(super) fn receive(&mut self, arrival: &Arrival, level: u32) -> Result<Destination, LowerError> {
         let Arrival { to, chunk, is_reduction, transfer, .. } = *arrival;
         let promised = self.chunks.output(to, chunk).map(|offset| (Buffer::Output, offset));
         if !is_reduction {
@@ -103,22 +103,22 @@ impl<'c> Places<'c> {
                 let target = promised.expect("only what is promised displaces");
                 let cell = self.scratch_until(to, leaves.max(self.last_sent(to, chunk).unwrap_or(leaves)));
                 self.places[to as usize].insert(chunk, cell);
-                return Ok(Landing { cell, reduce: None, copy: Some((cell, target, leaves)) });
+                return Ok(Destination { cell, reduce: None, copy: Some((cell, target, leaves)) });
             }
             let cell = promised.unwrap_or_else(|| self.transit(to, chunk, level));
             self.places[to as usize].insert(chunk, cell);
-            return Ok(Landing { cell, reduce: None, copy: None });
+            return Ok(Destination { cell, reduce: None, copy: None });
         }
         let what = "adds to a chunk that its receiver does not have";
         let own = self.source(to, chunk).ok_or(LowerError::Malformed { transfer, what })?;
         if self.memories[to as usize].is_free(own.0) {
             let cell = self.scratch_until(to, level);
-            return Ok(Landing { cell, reduce: Some((cell, own)), copy: None });
+            return Ok(Destination { cell, reduce: Some((cell, own)), copy: None });
         }
         // The first sum of the rank's own contribution, which stays as it is, and of another's.
         let cell = promised.unwrap_or_else(|| self.transit(to, chunk, level));
         self.places[to as usize].insert(chunk, cell);
-        Ok(Landing { cell, reduce: Some((own, cell)), copy: None })
+        Ok(Destination { cell, reduce: Some((own, cell)), copy: None })
     }
 
     /// Level of the last transfer of what a rank sends from where a chunk goes.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::chunks::Chunks;
-use super::places::{Arrival, Cell, Landing};
+use super::places::{Arrival, Cell, Destination};
 use crate::msccl::Buffer;
 use crate::oneccl::program::{Completion, Local, Program, Receive, Scope, Send, Span, Step};
 
@@ -41,18 +41,18 @@ impl Steps {
     }
 
     /// Adds a chunk's way from one rank to another, after those with smaller sources of the same two ranks.
-    pub(super) fn add(&mut self, level: u32, arrival: &Arrival, landing: Landing) {
+    pub(super) fn add(&mut self, level: u32, arrival: &Arrival, destination: Destination) {
         let Arrival { from, to, source, .. } = *arrival;
-        if !self.extend(level, (from, source), (to, landing.cell)) {
+        if !self.extend(level, (from, source), (to, destination.cell)) {
             let single = |(buffer, first): Cell| Span { buffer, first, count: 1 };
             self.draft(from, level).sends.push((to, single(source)));
-            self.draft(to, level).receives.push((from, single(landing.cell)));
+            self.draft(to, level).receives.push((from, single(destination.cell)));
         }
-        if let Some((from, into)) = landing.reduce {
+        if let Some((from, into)) = destination.reduce {
             let turn = if from.0 == Buffer::Input { Turn::First } else { Turn::Further };
             self.draft(to, level).locals.push((turn, from, into));
         }
-        if let Some((from, into, at)) = landing.copy {
+        if let Some((from, into, at)) = destination.copy {
             self.draft(to, at).locals.push((Turn::Last, from, into));
         }
     }

@@ -28,7 +28,7 @@ const TREES_PER_MEMBER: u64 = 4;
 ///
 /// * **Source.** Our own. **Errors.** Stopped. **Cost.** O(members) for every box of every tree.
 pub(super) fn whole_trees(layout: &Layout, stop: &dyn Stop) -> Result<Option<BoxTrees>, SynthesisError> {
-    let Some(mut stock) = Stock::new(layout) else { return Ok(None) };
+    let Some(mut budget) = PortBudget::new(layout) else { return Ok(None) };
     let mut roots: Vec<usize> = (0..layout.members.len()).filter(|&root| layout.members[root].demand > 0).collect();
     roots.sort_by_key(|&root| (Reverse(layout.members[root].demand), root));
     let member_count = layout.members.len() as u64;
@@ -37,14 +37,14 @@ pub(super) fn whole_trees(layout: &Layout, stop: &dyn Stop) -> Result<Option<Box
     for root in roots {
         let mut waiting = vec![Growth::new(layout, root)];
         while let Some(mut growth) = waiting.pop() {
-            while let Some(to) = stock.next_box(&growth) {
+            while let Some(to) = budget.next_box(&growth) {
                 ask(stop)?;
-                let Some(Way { sender, entry, weight }) = stock.way(&growth, to) else { return Ok(None) };
+                let Some(Way { sender, entry, weight }) = budget.way(&growth, to) else { return Ok(None) };
                 if weight < growth.weight {
                     waiting.push(Growth { weight: growth.weight - weight, ..growth.clone() });
                     growth.weight = weight;
                 }
-                if !stock.enter(&mut growth, to, (sender, entry)) {
+                if !budget.enter(&mut growth, to, (sender, entry)) {
                     return Ok(None);
                 }
             }
@@ -112,7 +112,7 @@ struct Way {
 }
 
 /// What ports have left.
-struct Stock<'a> {
+struct PortBudget<'a> {
     layout: &'a Layout,
     /// By member: to its switch outside and from it, to its box and from it.
     sends: Vec<i64>,
@@ -123,7 +123,7 @@ struct Stock<'a> {
     surplus: Vec<i64>,
 }
 
-impl<'a> Stock<'a> {
+impl<'a> PortBudget<'a> {
     /// What is left once all roots have sent to their own boxes; `None` if they cannot.
     fn new(layout: &'a Layout) -> Option<Self> {
         let members = &layout.members;
@@ -132,7 +132,7 @@ impl<'a> Stock<'a> {
             of_box.iter().map(|&member| members[member].outer.sends).sum::<i64>() - others * demand
         });
         let of_others = |member: usize| layout.demands[members[member].in_box] - members[member].demand;
-        let stock = Self {
+        let budget = Self {
             layout,
             sends: members.iter().map(|member| member.outer.sends).collect(),
             receives: members.iter().map(|member| member.outer.receives).collect(),
@@ -142,7 +142,7 @@ impl<'a> Stock<'a> {
                 .collect(),
             surplus: surplus.collect(),
         };
-        stock.inner_sends.iter().chain(&stock.inner_receives).all(|&left| left >= 0).then_some(stock)
+        budget.inner_sends.iter().chain(&budget.inner_receives).all(|&left| left >= 0).then_some(budget)
     }
 
     /// The box to enter next: those that can best pass a tree on come first.

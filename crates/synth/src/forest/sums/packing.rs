@@ -11,7 +11,7 @@ use crate::error::SynthesisError;
 use crate::forest::ask;
 use crate::forest::condition::{Condition, EdgeIndex, Step};
 use crate::forest::packing::require_room;
-use crate::forest::trees::{Care, Grower, PackedTree, Taste};
+use crate::forest::trees::{EdgePreference, Grower, PackedTree, Residual};
 use crate::progress::{Progress, Silent, Stage};
 
 /// Trees grown for one place in the packing before one is tested while it grows.
@@ -21,10 +21,10 @@ const TRIES_MAX: usize = 24;
 const SETS_MAX: usize = 512;
 
 /// Ways to grow a tree: along edges of which most is left, with more or less of a leaning towards flat trees.
-const TASTES: [Taste; 3] = [
-    Taste { fullness: 1000, flatness: 1, care: Care::Own },
-    Taste { fullness: 64, flatness: 1, care: Care::Own },
-    Taste { fullness: 8, flatness: 1, care: Care::Own },
+const PREFERENCES: [EdgePreference; 3] = [
+    EdgePreference { fullness: 1000, flatness: 1, residual: Residual::Capacity },
+    EdgePreference { fullness: 64, flatness: 1, residual: Residual::Capacity },
+    EdgePreference { fullness: 8, flatness: 1, residual: Residual::Capacity },
 ];
 
 /// Flows times edges that may have been spent on one packing if another is to be tried: about 20 ms.
@@ -49,14 +49,14 @@ pub(super) fn pack<C: FlowUnit>(
     let grower = Grower::new(condition, rank_count);
     let places = places(&grower, root);
     let mut best: Option<(u64, Vec<PackedTree<C>>)> = None;
-    for taste in TASTES {
+    for preference in PREFERENCES {
         // Only the first packing is reported: what is done never shrinks.
         let progress = if best.is_none() { progress } else { &Silent };
         let mut packing = Packing {
             condition: condition.clone(),
             grower: &grower,
             root,
-            taste,
+            preference,
             places: &places,
             scarce: Vec::new(),
             stop,
@@ -71,7 +71,7 @@ pub(super) fn pack<C: FlowUnit>(
             break;
         }
     }
-    let (_, trees) = best.expect("there is a first taste");
+    let (_, trees) = best.expect("there is a first preference");
     Ok((grower, trees))
 }
 
@@ -104,7 +104,7 @@ struct Packing<'a, 'c, C> {
     condition: Condition<'c, C>,
     grower: &'a Grower<C>,
     root: u32,
-    taste: Taste,
+    preference: EdgePreference,
     /// By rank: where it comes when ranks are looked at from the root on, near ones first.
     places: &'a [u32],
     /// Sets without the root that have been found scarce.
@@ -244,7 +244,7 @@ impl<C: FlowUnit> Growth<'_, '_, '_, C> {
         for &edge in self.packing.grower.leaving(rank) {
             let capacity = self.packing.condition.capacity(edge);
             if capacity > C::ZERO && self.depths[self.packing.grower.ends(edge).1 as usize].is_none() {
-                let score = self.packing.grower.score(edge, capacity, depth, self.packing.taste);
+                let score = self.packing.grower.score(edge, capacity, depth, self.packing.preference);
                 self.thin.push((capacity, score, Reverse(edge)));
             }
         }

@@ -92,7 +92,7 @@ pub(super) fn take_apart<'a>(
     parts: &[Vec<u32>],
     stop: &dyn Stop,
 ) -> Result<Vec<Piece<'a>>, SynthesisError> {
-    let mut apart = Apart {
+    let mut decomposition = Decomposition {
         lanes,
         rate,
         home: (0..lanes.node_count).collect(),
@@ -101,7 +101,7 @@ pub(super) fn take_apart<'a>(
         pieces: Vec::new(),
         stop,
     };
-    apart.look_around();
+    decomposition.look_around();
     let box_count = lanes.boxes.iter().flatten().max().map_or(0, |&last| last as usize + 1);
     let mut boxes = vec![Vec::new(); box_count];
     for (rank, number) in (0_u32..).zip(&lanes.boxes) {
@@ -111,20 +111,20 @@ pub(super) fn take_apart<'a>(
     }
     // From inside out: small pieces first.
     for ranks in &boxes {
-        apart.try_cluster(ranks)?;
+        decomposition.try_cluster(ranks)?;
     }
-    apart.try_all_around_switches()?;
+    decomposition.try_all_around_switches()?;
     for ranks in parts {
-        apart.try_cluster(ranks)?;
+        decomposition.try_cluster(ranks)?;
     }
-    apart.try_all_around_switches()?;
-    let all: Vec<u32> = (0..lanes.node_count).filter(|&node| apart.home[node as usize] == node).collect();
-    let rest = apart.piece(&all);
-    apart.pieces.push(rest);
-    Ok(apart.pieces)
+    decomposition.try_all_around_switches()?;
+    let all: Vec<u32> = (0..lanes.node_count).filter(|&node| decomposition.home[node as usize] == node).collect();
+    let rest = decomposition.piece(&all);
+    decomposition.pieces.push(rest);
+    Ok(decomposition.pieces)
 }
 
-struct Apart<'l, 'a> {
+struct Decomposition<'l, 'a> {
     lanes: &'l Lanes<'a>,
     rate: Fraction,
     /// By node: the lowest node of its outermost cluster, or itself.
@@ -137,7 +137,7 @@ struct Apart<'l, 'a> {
     stop: &'l dyn Stop,
 }
 
-impl<'a> Apart<'_, 'a> {
+impl<'a> Decomposition<'_, 'a> {
     /// Looks up the neighbours of all homes.
     fn look_around(&mut self) {
         self.neighbours = vec![Vec::new(); self.home.len()];

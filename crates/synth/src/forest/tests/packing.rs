@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::forest::condition::{Condition, Step};
 use crate::forest::exact::exact_tree;
 use crate::forest::rehang::rehang;
-use crate::forest::trees::{Care, Grower, PackedTree, Remainder, Taste};
+use crate::forest::trees::{EdgePreference, Grower, PackedTree, Remainder, Residual};
 
 /// Spanning, parents first.
 pub(super) fn assert_spans<C: FlowUnit>(grower: &Grower<C>, tree: &PackedTree<C>) {
@@ -66,7 +66,7 @@ proptest! {
         let grower = Grower::new(&condition, ranks);
         let left = Remainder::of(&condition, ranks);
         let root = planted[0].0;
-        let Some(tree) = grower.grow(&left, root, i64::MAX, Taste { fullness: 1, flatness: 9, care: Care::Own }, &Never).unwrap() else {
+        let Some(tree) = grower.grow(&left, root, i64::MAX, EdgePreference { fullness: 1, flatness: 9, residual: Residual::Capacity }, &Never).unwrap() else {
             return Ok(());
         };
         let (whole, part) = condition.apply_longest_prefix(std::slice::from_ref(&tree)).unwrap();

@@ -10,7 +10,7 @@ use super::pieces::{depth_max, in_pieces, machines, walks};
 use crate::bound::bound;
 use crate::forest::assembly::Assembly;
 use crate::forest::instance::{Instance, Roots};
-use crate::forest::packing::Patience;
+use crate::forest::packing::PackingChoice;
 use crate::forest::relays::relayed;
 use crate::forest::{Effort, solve};
 use crate::progress::Silent;
@@ -19,7 +19,7 @@ use crate::progress::Silent;
 fn checked(topology: &Topology, pieces_from: u32) -> Option<Forest> {
     let root = Rank::new(0);
     let instance = Instance::new(topology, Roots::One(root), None, &Never).unwrap();
-    let effort = Effort { pieces_from, patience: Patience::First };
+    let effort = Effort { pieces_from, choice: PackingChoice::First };
     let solve = |spread: &Instance| solve(topology, spread, effort, &Never, &Silent);
     let trees = relayed(topology, root, &instance, &solve, &Never).unwrap()?;
     let units = (topology.rank_count(), topology.rank_count().into());

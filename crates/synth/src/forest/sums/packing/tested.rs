@@ -101,11 +101,11 @@ impl<C: FlowUnit> Tested<'_, '_, '_, C> {
     }
 
     fn offer(&self, rank: u32, depth: i64, offers: &mut BinaryHeap<(i64, Reverse<EdgeIndex>)>) {
-        let Packing { grower, condition, taste, .. } = &*self.packing;
+        let Packing { grower, condition, preference, .. } = &*self.packing;
         for &edge in grower.leaving(rank) {
             let capacity = condition.capacity(edge);
             if capacity >= self.weight && self.depths[grower.ends(edge).1 as usize].is_none() {
-                offers.push((grower.score(edge, capacity, depth, *taste), Reverse(edge)));
+                offers.push((grower.score(edge, capacity, depth, *preference), Reverse(edge)));
             }
         }
     }
@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
     use crate::forest::condition::Condition;
-    use crate::forest::sums::packing::{TASTES, places};
+    use crate::forest::sums::packing::{PREFERENCES, places};
     use crate::forest::trees::Grower;
 
     /// Trees drawn at random, one over the other: nothing is left when as many have been found again.
@@ -229,7 +229,7 @@ mod tests {
                 condition,
                 grower: &grower,
                 root: 0,
-                taste: TASTES[1],
+                preference: PREFERENCES[1],
                 places: &places,
                 scarce: Vec::new(),
                 stop: &Never,
@@ -260,7 +260,7 @@ mod tests {
             condition,
             grower: &grower,
             root: 0,
-            taste: TASTES[0],
+            preference: PREFERENCES[0],
             places: &places,
             scarce: Vec::new(),
             stop: &Never,

@@ -7,14 +7,14 @@ use crate::task::CopyTask;
 
 /// Maps a network onto the [`transposed`](TimedNetwork::transposed) one, hence copies on the one to copies on the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turning {
+pub struct Transposition {
     /// By node, where it goes.
     nodes: Vec<u32>,
     /// By link, the one that takes its place; each once.
     links: Vec<u32>,
 }
 
-impl Turning {
+impl Transposition {
     /// Maps nodes as stated, and each link to one that takes as long and leads back between the images of its ends. None where some link has
     /// none, or these are not all nodes, each once. O(nodes + links · log links).
     ///
@@ -70,28 +70,28 @@ mod tests {
     #[test]
     fn links_that_lead_back_take_each_others_place() {
         let both_ways = network(3, &[(0, 1, 1), (1, 2, 2), (1, 0, 1), (2, 1, 2), (0, 1, 3), (1, 0, 3)]);
-        let turning = Turning::of(&both_ways, vec![0, 1, 2]).unwrap();
-        assert_eq!(turning.links, [2, 3, 0, 1, 5, 4]);
+        let transposition = Transposition::of(&both_ways, vec![0, 1, 2]).unwrap();
+        assert_eq!(transposition.links, [2, 3, 0, 1, 5, 4]);
         let one_takes_longer = network(2, &[(0, 1, 1), (1, 0, 2)]);
-        assert_eq!(Turning::of(&one_takes_longer, vec![0, 1]), None);
+        assert_eq!(Transposition::of(&one_takes_longer, vec![0, 1]), None);
     }
 
     #[test]
     fn a_cycle_of_one_way_is_turned_by_another_order_of_nodes() {
         let cycle = network(4, &[(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 0, 1)]);
-        assert_eq!(Turning::of(&cycle, vec![0, 1, 2, 3]), None);
-        assert_eq!(Turning::of(&cycle, vec![0, 3, 3, 1]), None);
-        assert_eq!(Turning::of(&cycle, vec![0, 3, 2]), None);
-        assert_eq!(Turning::of(&cycle, vec![0, 3, 2, 4]), None);
-        let turning = Turning::of(&cycle, vec![0, 3, 2, 1]).unwrap();
-        assert_eq!(turning.links, [3, 2, 1, 0]);
+        assert_eq!(Transposition::of(&cycle, vec![0, 1, 2, 3]), None);
+        assert_eq!(Transposition::of(&cycle, vec![0, 3, 3, 1]), None);
+        assert_eq!(Transposition::of(&cycle, vec![0, 3, 2]), None);
+        assert_eq!(Transposition::of(&cycle, vec![0, 3, 2, 4]), None);
+        let transposition = Transposition::of(&cycle, vec![0, 3, 2, 1]).unwrap();
+        assert_eq!(transposition.links, [3, 2, 1, 0]);
         // Chunk 0 from node 0 to node 1, chunk 3 of node 1 to node 2.
         let sends = Sends {
             sends: [(0, 0, 0), (2, 1, 3)].map(|(start, link, chunk)| Sent { start, link, chunk }).into(),
             end: 3,
         };
         let task = CopyTask::new(vec![0, 0, 1, 1, 2, 2, 3, 3], vec![true; 4]).unwrap();
-        let turned = turning.copies(&task, &sends);
+        let turned = transposition.copies(&task, &sends);
         // Against the links, from node 0 to node 3, and from node 3 to node 2.
         assert_eq!(turned.sends, [(0, 3, 0), (2, 2, 7)].map(|(start, link, chunk)| Sent { start, link, chunk }));
         assert_eq!(turned.end, 3);

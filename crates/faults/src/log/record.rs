@@ -1,11 +1,11 @@
-//! One element of the book: what each source said last, what that adds up to, and what of it counts.
+//! One element of the log: what each source said last, what that adds up to, and what of it counts.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::book::{BookError, Outcome, Policy};
 use crate::event::{Event, Severity};
+use crate::log::{FaultLogError, Outcome, Policy};
 use crate::remaining::Remaining;
 use crate::target::Target;
 
@@ -154,7 +154,7 @@ impl Record {
     }
 
     /// Enters an event of this element after [`Record::settle`].
-    pub(super) fn enter(&mut self, event: Event, policy: &Policy, now_ms: u64) -> Result<Outcome, BookError> {
+    pub(super) fn enter(&mut self, event: Event, policy: &Policy, now_ms: u64) -> Result<Outcome, FaultLogError> {
         if self.floor_ms.is_some_and(|floor| event.observed_ms <= floor) {
             return Ok(Outcome::Stale);
         }
@@ -168,7 +168,7 @@ impl Record {
             // What was observed before the last is known by its time. Of the same time only ids tell.
             if recent.first().is_none_or(|(_, observed_ms)| *observed_ms == event.observed_ms) {
                 let (source_name, target) = (event.source, self.target.clone());
-                return Err(BookError::TooManyIds { source_name, target, limit: policy.ids_max });
+                return Err(FaultLogError::TooManyIds { source_name, target, limit: policy.ids_max });
             }
             recent.remove(0);
         }
@@ -204,13 +204,13 @@ impl Record {
 
     /// Forgets the source that took its word back longest ago if there is no room for one more. What it said stays stale:
     /// nothing that old counts any more, whoever says it.
-    fn make_room(&mut self, policy: &Policy) -> Result<(), BookError> {
+    fn make_room(&mut self, policy: &Policy) -> Result<(), FaultLogError> {
         if self.sources.len() < policy.sources_max {
             return Ok(());
         }
         let done = self.sources.iter().filter(|(_, word)| !word.is_live);
         let oldest = done.min_by_key(|(_, word)| word.observed_ms).map(|(name, word)| (name.clone(), word.observed_ms));
-        let full = || BookError::TooManySources { target: self.target.clone(), limit: policy.sources_max };
+        let full = || FaultLogError::TooManySources { target: self.target.clone(), limit: policy.sources_max };
         let (name, observed_ms) = oldest.ok_or_else(full)?;
         self.sources.remove(&name);
         self.floor_ms = self.floor_ms.max(Some(observed_ms));

@@ -57,26 +57,26 @@ fn on(name: &str, event: Event) -> Event {
 }
 
 /// What counts of `x`: `-` where it is well.
-fn counts(book: &Book) -> String {
-    let x = book.active().into_iter().find(|loss| loss.target == target("x"));
+fn counts(log: &FaultLog) -> String {
+    let x = log.active().into_iter().find(|loss| loss.target == target("x"));
     x.map_or_else(|| "-".to_owned(), |loss| loss.remaining.to_string())
 }
 
 /// Enters events at the times they were observed, ticking before each, and compares outcome and what counts.
 #[track_caller]
-fn check(book: &mut Book, steps: &[(Event, Outcome, &str)]) {
+fn check(log: &mut FaultLog, steps: &[(Event, Outcome, &str)]) {
     for (event, outcome, expected) in steps {
-        book.tick(event.observed_ms);
-        let found = book.report(event.clone(), event.observed_ms);
-        assert_eq!((found, counts(book).as_str()), (Ok(*outcome), *expected), "at {}", event.observed_ms);
+        log.tick(event.observed_ms);
+        let found = log.report(event.clone(), event.observed_ms);
+        assert_eq!((found, counts(log).as_str()), (Ok(*outcome), *expected), "at {}", event.observed_ms);
     }
 }
 
 #[test]
 fn a_fault_counts_at_once_and_a_clear_after_a_while() {
-    let mut book = Book::new(POLICY);
+    let mut log = FaultLog::new(POLICY);
     check(
-        &mut book,
+        &mut log,
         &[
             (up(1), Outcome::NothingToClear, "-"),
             (slow(2), Outcome::New, "1/2"),
@@ -84,35 +84,35 @@ fn a_fault_counts_at_once_and_a_clear_after_a_while() {
             (up(20), Outcome::ClearPending, "1/2"),
         ],
     );
-    assert_eq!((book.next_wake(), book.version()), (Some(30), 1));
-    book.tick(29);
-    assert_eq!(counts(&book), "1/2");
-    book.tick(30);
-    assert_eq!((counts(&book).as_str(), book.version(), book.next_wake()), ("-", 2, Some(10_020)));
+    assert_eq!((log.next_wake(), log.version()), (Some(30), 1));
+    log.tick(29);
+    assert_eq!(counts(&log), "1/2");
+    log.tick(30);
+    assert_eq!((counts(&log).as_str(), log.version(), log.next_wake()), ("-", 2, Some(10_020)));
     // Well for long: forgotten.
-    assert_eq!(book.records().len(), 1);
-    book.tick(10_020);
-    assert_eq!((book.records().len(), book.next_wake(), book.version()), (0, None, 2));
-    assert_eq!(book.take_unsaved(), [(target("x"), None)]);
-    assert_eq!(book.take_unsaved(), []);
+    assert_eq!(log.records().len(), 1);
+    log.tick(10_020);
+    assert_eq!((log.records().len(), log.next_wake(), log.version()), (0, None, 2));
+    assert_eq!(log.take_unsaved(), [(target("x"), None)]);
+    assert_eq!(log.take_unsaved(), []);
 }
 
 #[test]
 fn new_trouble_ends_the_wait() {
-    let mut book = Book::new(POLICY);
-    check(&mut book, &[(down(0), Outcome::New, "0/1"), (up(50), Outcome::ClearPending, "0/1")]);
-    check(&mut book, &[(slow(55), Outcome::Updated, "0/1")]);
-    book.tick(64);
-    assert_eq!(counts(&book), "0/1");
-    book.tick(65);
-    assert_eq!(counts(&book), "1/2");
+    let mut log = FaultLog::new(POLICY);
+    check(&mut log, &[(down(0), Outcome::New, "0/1"), (up(50), Outcome::ClearPending, "0/1")]);
+    check(&mut log, &[(slow(55), Outcome::Updated, "0/1")]);
+    log.tick(64);
+    assert_eq!(counts(&log), "0/1");
+    log.tick(65);
+    assert_eq!(counts(&log), "1/2");
 }
 
 #[test]
 fn the_worst_source_counts_and_each_clears_its_own() {
-    let mut book = Book::new(POLICY);
+    let mut log = FaultLog::new(POLICY);
     check(
-        &mut book,
+        &mut log,
         &[
             (by("a", slow(1)), Outcome::New, "1/2"),
             (by("b", down(2)), Outcome::Updated, "0/1"),
@@ -121,44 +121,44 @@ fn the_worst_source_counts_and_each_clears_its_own() {
             (by("b", up(900)), Outcome::Updated, "0/1"),
         ],
     );
-    book.tick(910);
-    assert_eq!(counts(&book), "1/2");
-    let record = book.record(&target("x")).unwrap();
+    log.tick(910);
+    assert_eq!(counts(&log), "1/2");
+    let record = log.record(&target("x")).unwrap();
     assert_eq!((record.severity(), record.since_ms(), record.said()), (Some(Severity::Degraded), 910, half()));
 }
 
 #[test]
 fn an_operator_clears_all_at_once_and_for_all_that_was_before() {
-    let mut book = Book::new(POLICY);
-    assert_eq!(book.clear(&target("x"), 1), Outcome::NothingToClear);
-    check(&mut book, &[(by("a", down(10)), Outcome::New, "0/1"), (by("b", down(11)), Outcome::Updated, "0/1")]);
-    assert_eq!((book.clear(&target("x"), 20), counts(&book)), (Outcome::Cleared, "-".to_owned()));
+    let mut log = FaultLog::new(POLICY);
+    assert_eq!(log.clear(&target("x"), 1), Outcome::NothingToClear);
+    check(&mut log, &[(by("a", down(10)), Outcome::New, "0/1"), (by("b", down(11)), Outcome::Updated, "0/1")]);
+    assert_eq!((log.clear(&target("x"), 20), counts(&log)), (Outcome::Cleared, "-".to_owned()));
     for late in [by("a", down(10)), by("b", down(19)), by("c", down(20))] {
-        assert_eq!(book.report(late, 21), Ok(Outcome::Stale));
+        assert_eq!(log.report(late, 21), Ok(Outcome::Stale));
     }
-    check(&mut book, &[(by("a", down(21)), Outcome::New, "0/1")]);
-    assert_eq!(book.clear(&target("x"), 22), Outcome::Cleared);
+    check(&mut log, &[(by("a", down(21)), Outcome::New, "0/1")]);
+    assert_eq!(log.clear(&target("x"), 22), Outcome::Cleared);
 }
 
 #[test]
 fn faults_expire() {
-    let mut book = Book::new(POLICY);
+    let mut log = FaultLog::new(POLICY);
     let brief = |observed_ms, expires| Event { expires_ms: Some(expires), ..down(observed_ms) };
-    check(&mut book, &[(brief(1, 100), Outcome::New, "0/1"), (brief(90, 150), Outcome::Updated, "0/1")]);
-    assert_eq!(book.next_wake(), Some(150));
-    book.tick(155);
-    assert_eq!((counts(&book).as_str(), book.next_wake()), ("0/1", Some(160)));
-    book.tick(160);
-    assert_eq!(counts(&book), "-");
+    check(&mut log, &[(brief(1, 100), Outcome::New, "0/1"), (brief(90, 150), Outcome::Updated, "0/1")]);
+    assert_eq!(log.next_wake(), Some(150));
+    log.tick(155);
+    assert_eq!((counts(&log).as_str(), log.next_wake()), ("0/1", Some(160)));
+    log.tick(160);
+    assert_eq!(counts(&log), "-");
     // What has expired when it comes says nothing.
-    assert_eq!(book.report(brief(161, 162), 170), Ok(Outcome::NothingToClear));
+    assert_eq!(log.report(brief(161, 162), 170), Ok(Outcome::NothingToClear));
 }
 
 #[test]
 fn flapping_elements_are_held_at_their_worst() {
-    let mut book = Book::new(POLICY);
+    let mut log = FaultLog::new(POLICY);
     check(
-        &mut book,
+        &mut log,
         &[
             (down(0), Outcome::New, "0/1"),
             (up(20), Outcome::ClearPending, "0/1"),
@@ -168,90 +168,90 @@ fn flapping_elements_are_held_at_their_worst() {
             (up(80), Outcome::Held, "0/1"),
         ],
     );
-    let record = book.record(&target("x")).unwrap();
+    let record = log.record(&target("x")).unwrap();
     assert!(record.is_held());
     assert_eq!((record.flaps_suppressed(), record.better_at_ms(&POLICY)), (2, Some(280)));
-    let version = book.version();
-    book.tick(279);
-    assert_eq!((counts(&book).as_str(), book.version()), ("0/1", version));
-    book.tick(280);
-    assert_eq!((counts(&book).as_str(), book.version()), ("-", version + 1));
+    let version = log.version();
+    log.tick(279);
+    assert_eq!((counts(&log).as_str(), log.version()), ("0/1", version));
+    log.tick(280);
+    assert_eq!((counts(&log).as_str(), log.version()), ("-", version + 1));
     // And is let go as it is if that is how it stays.
-    check(&mut book, &[(down(300), Outcome::New, "0/1"), (up(320), Outcome::ClearPending, "0/1")]);
-    check(&mut book, &[(down(340), Outcome::New, "0/1"), (slow(345), Outcome::Held, "0/1")]);
-    book.tick(545);
-    assert_eq!(counts(&book), "1/2");
+    check(&mut log, &[(down(300), Outcome::New, "0/1"), (up(320), Outcome::ClearPending, "0/1")]);
+    check(&mut log, &[(down(340), Outcome::New, "0/1"), (slow(345), Outcome::Held, "0/1")]);
+    log.tick(545);
+    assert_eq!(counts(&log), "1/2");
 }
 
 #[test]
 fn what_came_before_is_known_by_id_and_time() {
-    let mut book = Book::new(POLICY);
-    check(&mut book, &[(down(10), Outcome::New, "0/1"), (up(50), Outcome::ClearPending, "0/1")]);
-    book.tick(60);
-    assert_eq!(book.report(up(50), 61), Ok(Outcome::Repeated));
-    assert_eq!(book.report(down(10), 61), Ok(Outcome::Repeated));
-    assert_eq!(book.report(Event { event_id: "late".to_owned(), ..down(49) }, 61), Ok(Outcome::Stale));
+    let mut log = FaultLog::new(POLICY);
+    check(&mut log, &[(down(10), Outcome::New, "0/1"), (up(50), Outcome::ClearPending, "0/1")]);
+    log.tick(60);
+    assert_eq!(log.report(up(50), 61), Ok(Outcome::Repeated));
+    assert_eq!(log.report(down(10), 61), Ok(Outcome::Repeated));
+    assert_eq!(log.report(Event { event_id: "late".to_owned(), ..down(49) }, 61), Ok(Outcome::Stale));
     // Of one time the last to come counts, as long as ids are remembered.
     let same = |id: &str, event: Event| Event { event_id: id.to_owned(), ..event };
-    assert_eq!(book.report(same("a", down(50)), 162), Ok(Outcome::New));
-    assert_eq!(book.report(same("b", up(50)), 162), Ok(Outcome::ClearPending));
-    assert_eq!(book.report(same("a", down(50)), 163), Ok(Outcome::Repeated));
-    assert_eq!(book.report(same("c", up(50)), 163), Ok(Outcome::ClearPending));
-    let error = book.report(same("d", down(50)), 164).unwrap_err();
+    assert_eq!(log.report(same("a", down(50)), 162), Ok(Outcome::New));
+    assert_eq!(log.report(same("b", up(50)), 162), Ok(Outcome::ClearPending));
+    assert_eq!(log.report(same("a", down(50)), 163), Ok(Outcome::Repeated));
+    assert_eq!(log.report(same("c", up(50)), 163), Ok(Outcome::ClearPending));
+    let error = log.report(same("d", down(50)), 164).unwrap_err();
     assert_eq!(
         error.to_string(),
         "source s said 4 things about node:x at the same millisecond, the limit of ids_max; say only the last, with the \
          time of each"
     );
-    assert_eq!(book.report(same("e", down(51)), 164), Ok(Outcome::Updated));
+    assert_eq!(log.report(same("e", down(51)), 164), Ok(Outcome::Updated));
 }
 
 #[test]
 fn limits_are_named_and_the_well_make_room() {
-    let mut book = Book::new(POLICY);
+    let mut log = FaultLog::new(POLICY);
     for index in 0..POLICY.elements_max {
-        assert_eq!(book.report(on(&index.to_string(), down(1)), 1), Ok(Outcome::New));
+        assert_eq!(log.report(on(&index.to_string(), down(1)), 1), Ok(Outcome::New));
     }
-    let error = book.report(on("more", down(2)), 2).unwrap_err();
+    let error = log.report(on("more", down(2)), 2).unwrap_err();
     assert!(error.to_string().starts_with("6 elements of the topology are faulty, the limit of elements_max"));
-    assert_eq!(book.report(on("3", up(3)), 3), Ok(Outcome::ClearPending));
-    book.tick(13);
-    book.take_unsaved();
-    assert_eq!(book.report(on("more", down(14)), 14), Ok(Outcome::New));
+    assert_eq!(log.report(on("3", up(3)), 3), Ok(Outcome::ClearPending));
+    log.tick(13);
+    log.take_unsaved();
+    assert_eq!(log.report(on("more", down(14)), 14), Ok(Outcome::New));
     let unsaved: Vec<(Target, bool)> =
-        book.take_unsaved().into_iter().map(|(target, record)| (target, record.is_some())).collect();
+        log.take_unsaved().into_iter().map(|(target, record)| (target, record.is_some())).collect();
     assert_eq!(unsaved, [(target("3"), false), (target("more"), true)]);
 
     for source in ["a", "b"] {
-        assert_eq!(book.report(on("0", by(source, down(20))), 20), Ok(Outcome::Updated));
+        assert_eq!(log.report(on("0", by(source, down(20))), 20), Ok(Outcome::Updated));
     }
-    let error = book.report(on("0", by("c", down(21))), 21).unwrap_err();
+    let error = log.report(on("0", by("c", down(21))), 21).unwrap_err();
     assert!(error.to_string().starts_with("3 sources say that node:0 is faulty, the limit of sources_max"));
-    assert_eq!(book.report(on("0", by("a", up(22))), 22), Ok(Outcome::Updated));
-    assert_eq!(book.report(on("0", by("c", down(23))), 23), Ok(Outcome::Updated));
-    assert_eq!(book.report(on("0", by("a", down(20))), 24), Ok(Outcome::Stale));
+    assert_eq!(log.report(on("0", by("a", up(22))), 22), Ok(Outcome::Updated));
+    assert_eq!(log.report(on("0", by("c", down(23))), 23), Ok(Outcome::Updated));
+    assert_eq!(log.report(on("0", by("a", down(20))), 24), Ok(Outcome::Stale));
 
-    let error = book.report(down(2_000), 999).unwrap_err();
-    assert_eq!(error, BookError::Future { ahead_ms: 1_001, limit: 1_000 });
+    let error = log.report(down(2_000), 999).unwrap_err();
+    assert_eq!(error, FaultLogError::Future { ahead_ms: 1_001, limit: 1_000 });
     for (event, field) in [(by("", down(1)), "source"), (by("a\nb", down(1)), "source")] {
-        assert!(book.report(event, 30).unwrap_err().to_string().starts_with(field));
+        assert!(log.report(event, 30).unwrap_err().to_string().starts_with(field));
     }
     let long = Event { event_id: "x".repeat(129), ..down(1) };
-    assert!(book.report(long, 30).unwrap_err().to_string().contains("1 to 128 bytes"));
-    assert!(book.report(on("a>b", down(1)), 30).unwrap_err().to_string().starts_with("target: id `a>b` is no name"));
+    assert!(log.report(long, 30).unwrap_err().to_string().contains("1 to 128 bytes"));
+    assert!(log.report(on("a>b", down(1)), 30).unwrap_err().to_string().starts_with("target: id `a>b` is no name"));
 }
 
 /// Who says that nothing is missing says nothing: it is forgotten like a clear, and makes room like one.
 #[test]
 fn a_fault_of_nothing_is_none() {
     let whole = |observed_ms| Event { remaining: Remaining::WHOLE, ..down(observed_ms) };
-    let mut book = Book::new(POLICY);
-    check(&mut book, &[(whole(1), Outcome::NothingToClear, "-"), (down(2), Outcome::New, "0/1")]);
-    check(&mut book, &[(whole(3), Outcome::ClearPending, "0/1")]);
-    book.tick(13);
-    assert_eq!((counts(&book).as_str(), book.next_wake()), ("-", Some(10_003)));
+    let mut log = FaultLog::new(POLICY);
+    check(&mut log, &[(whole(1), Outcome::NothingToClear, "-"), (down(2), Outcome::New, "0/1")]);
+    check(&mut log, &[(whole(3), Outcome::ClearPending, "0/1")]);
+    log.tick(13);
+    assert_eq!((counts(&log).as_str(), log.next_wake()), ("-", Some(10_003)));
     for index in 0..2 * POLICY.elements_max {
-        assert_eq!(book.report(on(&index.to_string(), whole(20)), 20), Ok(Outcome::NothingToClear));
+        assert_eq!(log.report(on(&index.to_string(), whole(20)), 20), Ok(Outcome::NothingToClear));
     }
 }
 
@@ -263,7 +263,7 @@ fn policies_out_of_range_are_refused() {
     assert!(Policy { elements_max: 0, ..POLICY }.checked().is_err());
 }
 
-/// Something that happens to a book: an event, a clear of all, or time alone.
+/// Something that happens to a log: an event, a clear of all, or time alone.
 #[derive(Clone, Debug)]
 enum Happening {
     Event(Event),
@@ -302,47 +302,47 @@ fn happenings() -> impl Strategy<Value = Vec<(u64, Happening)>> {
     })
 }
 
-fn happen(book: &mut Book, now_ms: u64, happening: &Happening) -> Option<Result<Outcome, BookError>> {
+fn happen(log: &mut FaultLog, now_ms: u64, happening: &Happening) -> Option<Result<Outcome, FaultLogError>> {
     match happening {
-        Happening::Event(event) => Some(book.report(event.clone(), now_ms)),
-        Happening::ClearAll(target) => Some(Ok(book.clear(target, now_ms))),
+        Happening::Event(event) => Some(log.report(event.clone(), now_ms)),
+        Happening::ClearAll(target) => Some(Ok(log.clear(target, now_ms))),
         Happening::Nothing => {
-            book.tick(now_ms);
+            log.tick(now_ms);
             None
         }
     }
 }
 
-/// All that a book answers, but for what is waiting to be stored.
-fn state(book: &Book) -> (Vec<Loss>, Vec<Record>, Option<u64>) {
-    (book.active(), book.records().cloned().collect(), book.next_wake())
+/// All that a log answers, but for what is waiting to be stored.
+fn state(log: &FaultLog) -> (Vec<Loss>, Vec<Record>, Option<u64>) {
+    (log.active(), log.records().cloned().collect(), log.next_wake())
 }
 
 proptest! {
     #[test]
     fn replaying_changes_nothing(steps in happenings(), from in 0_usize..40) {
-        let mut book = Book::new(POLICY);
+        let mut log = FaultLog::new(POLICY);
         let mut now = 0;
         for (at, happening) in &steps {
-            happen(&mut book, *at, happening);
+            happen(&mut log, *at, happening);
             now = *at;
         }
-        book.tick(now);
-        let before = (state(&book), book.version());
+        log.tick(now);
+        let before = (state(&log), log.version());
         for (_, happening) in steps.iter().skip(from) {
             if let Happening::Event(event) = happening {
-                let outcome = book.report(event.clone(), now);
-                let is_known = matches!(outcome, Ok(Outcome::Repeated | Outcome::Stale) | Err(BookError::TooManyIds { .. }));
+                let outcome = log.report(event.clone(), now);
+                let is_known = matches!(outcome, Ok(Outcome::Repeated | Outcome::Stale) | Err(FaultLogError::TooManyIds { .. }));
                 prop_assert!(is_known, "{event:?}: {outcome:?}");
             }
         }
-        prop_assert_eq!((state(&book), book.version()), before);
+        prop_assert_eq!((state(&log), log.version()), before);
     }
 
     /// Whether time passes in one leap or in every wake is no difference.
     #[test]
     fn late_ticks_end_the_same(steps in happenings()) {
-        let (mut punctual, mut late) = (Book::new(POLICY), Book::new(POLICY));
+        let (mut punctual, mut late) = (FaultLog::new(POLICY), FaultLog::new(POLICY));
         for (at, happening) in &steps {
             while let Some(wake) = punctual.next_wake().filter(|wake| wake <= at) {
                 punctual.tick(wake);
@@ -356,18 +356,18 @@ proptest! {
         prop_assert_eq!(state(&punctual), state(&late));
     }
 
-    /// A book made again from what was stored after each step goes on as the one that never stopped.
+    /// A log made again from what was stored after each step goes on as the one that never stopped.
     #[test]
     fn rebuilt_books_go_on(steps in happenings()) {
-        let mut book = Book::new(POLICY);
+        let mut log = FaultLog::new(POLICY);
         let mut stored: BTreeMap<Target, String> = BTreeMap::new();
         for (at, happening) in &steps {
             let records = stored.values().map(|json| serde_json::from_str(json).unwrap());
-            let mut rebuilt = Book::rebuilt(POLICY, book.version(), records.collect::<Vec<Record>>());
-            prop_assert_eq!(state(&rebuilt), state(&book));
-            prop_assert_eq!(happen(&mut rebuilt, *at, happening), happen(&mut book, *at, happening));
-            prop_assert_eq!(rebuilt.version(), book.version());
-            for (target, record) in book.take_unsaved() {
+            let mut rebuilt = FaultLog::rebuilt(POLICY, log.version(), records.collect::<Vec<Record>>());
+            prop_assert_eq!(state(&rebuilt), state(&log));
+            prop_assert_eq!(happen(&mut rebuilt, *at, happening), happen(&mut log, *at, happening));
+            prop_assert_eq!(rebuilt.version(), log.version());
+            for (target, record) in log.take_unsaved() {
                 match record {
                     Some(record) => stored.insert(target, serde_json::to_string(record).unwrap()),
                     None => stored.remove(&target),
@@ -379,13 +379,13 @@ proptest! {
     /// The version counts exactly the changes of what counts, and what counts is never better than what is said.
     #[test]
     fn versions_count_changes_and_memory_is_bounded(steps in happenings()) {
-        let mut book = Book::new(POLICY);
+        let mut log = FaultLog::new(POLICY);
         for (at, happening) in &steps {
-            let before = (book.active(), book.version());
-            happen(&mut book, *at, happening);
-            prop_assert_eq!(book.active() == before.0, book.version() == before.1);
-            prop_assert!(book.records().len() <= POLICY.elements_max);
-            for record in book.records() {
+            let before = (log.active(), log.version());
+            happen(&mut log, *at, happening);
+            prop_assert_eq!(log.active() == before.0, log.version() == before.1);
+            prop_assert!(log.records().len() <= POLICY.elements_max);
+            for record in log.records() {
                 prop_assert!(record.counts_as() <= record.said() && record.sources().len() <= POLICY.sources_max);
                 prop_assert!(serde_json::to_string(record).unwrap().len() < 2_000);
             }
@@ -405,12 +405,12 @@ proptest! {
             shuffled.swap(index, other);
         }
         let said = |events: Vec<Event>| {
-            let mut book = Book::new(POLICY);
+            let mut log = FaultLog::new(POLICY);
             for event in events {
-                book.report(event, 1_100).unwrap();
+                log.report(event, 1_100).unwrap();
             }
-            book.tick(5_000);
-            (book.active(), book.record(&target("x")).unwrap().said())
+            log.tick(5_000);
+            (log.active(), log.record(&target("x")).unwrap().said())
         };
         prop_assert_eq!(said(events), said(shuffled));
     }
@@ -418,35 +418,35 @@ proptest! {
     /// From when an element is held until it was quiet for long enough, nothing changes, however it flaps.
     #[test]
     fn held_elements_change_once_in_a_hold_down(gaps in prop::collection::vec(1_u64..60, 4..60)) {
-        let mut book = Book::new(POLICY);
+        let mut log = FaultLog::new(POLICY);
         let (mut now, mut held_since) = (0, None);
         for (index, gap) in gaps.iter().enumerate() {
             now += gap;
-            book.tick(now);
+            log.tick(now);
             let event = if index % 2 == 0 { down(now) } else { up(now) };
-            if book.report(event, now) == Ok(Outcome::Held) {
-                let version = *held_since.get_or_insert(book.version());
-                prop_assert_eq!(book.version(), version);
+            if log.report(event, now) == Ok(Outcome::Held) {
+                let version = *held_since.get_or_insert(log.version());
+                prop_assert_eq!(log.version(), version);
             }
         }
         // Four changes within 100 ms come at the latest after so many gaps of less than 60.
         prop_assert!(gaps.iter().sum::<u64>() > 100 || held_since.is_some());
         if let Some(version) = held_since {
-            book.tick(now + POLICY.hold_down_ms);
-            prop_assert!(book.version() - version <= 1);
+            log.tick(now + POLICY.hold_down_ms);
+            prop_assert!(log.version() - version <= 1);
         }
     }
 
     /// Flapping faster than clears count is one change, before an element is held as after.
     #[test]
     fn fast_flapping_is_one_change(gaps in prop::collection::vec(1_u64..10, 1..200)) {
-        let mut book = Book::new(POLICY);
+        let mut log = FaultLog::new(POLICY);
         let mut now = 0;
         for (index, gap) in gaps.iter().enumerate() {
             now += gap;
-            book.tick(now);
-            book.report(if index % 2 == 0 { down(now) } else { up(now) }, now).unwrap();
-            prop_assert_eq!(book.version(), 1);
+            log.tick(now);
+            log.report(if index % 2 == 0 { down(now) } else { up(now) }, now).unwrap();
+            prop_assert_eq!(log.version(), 1);
         }
     }
 }

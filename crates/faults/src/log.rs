@@ -1,4 +1,4 @@
-//! The book of one network's faults: what counts as broken now, of all that was said, late, twice, and in circles.
+//! The log of one network's faults: what counts as broken now, of all that was said, late, twice, and in circles.
 //!
 //! * **A fault counts at once.** Of several sources the worst counts; a source clears only what it said itself.
 //! * **A clear counts after a while** without new trouble ([`Policy::debounce_ms`]), so that nobody goes back to a link that
@@ -6,10 +6,10 @@
 //!   longer ([`Policy::hold_down_ms`]).
 //! * **Replaying changes nothing.** Of a source and element only what was observed later counts, and an event id counts once.
 //! * **Memory is bounded** by [`Policy`], and so is each [`Record`]: a server stores each under a key of its own, and makes
-//!   the book again from them.
+//!   the log again from them.
 //!
-//! The book has no clock. Times are arguments and never go back: an earlier one counts as the latest given. Whoever keeps
-//! the book calls [`Book::tick`] when [`Book::next_wake`] says; being late changes nothing but when it is known.
+//! The log has no clock. Times are arguments and never go back: an earlier one counts as the latest given. Whoever keeps
+//! the log calls [`FaultLog::tick`] when [`FaultLog::next_wake`] says; being late changes nothing but when it is known.
 
 mod record;
 
@@ -89,7 +89,7 @@ pub struct PolicyError {
 /// Why an event was not entered. Nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
-pub enum BookError {
+pub enum FaultLogError {
     #[error(transparent)]
     Event(#[from] EventError),
     #[error(
@@ -130,7 +130,7 @@ pub enum Outcome {
     NothingToClear,
 }
 
-/// An element of the book and when it wants to be looked at.
+/// An element of the log and when it wants to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     record: Record,
@@ -142,7 +142,7 @@ struct Entry {
 
 /// The faults of one network.
 #[derive(Clone, Debug)]
-pub struct Book {
+pub struct FaultLog {
     policy: Policy,
     elements: BTreeMap<Target, Entry>,
     /// What counts as faulty.
@@ -157,17 +157,17 @@ pub struct Book {
     now_ms: u64,
 }
 
-impl Book {
-    /// A book with nothing in it.
+impl FaultLog {
+    /// A log with nothing in it.
     pub fn new(policy: Policy) -> Self {
         Self::rebuilt(policy, 0, [])
     }
 
-    /// The book of these records, going on from a version. O(records · log records).
+    /// The log of these records, going on from a version. O(records · log records).
     ///
     /// Of several records of one element the last counts. Limits are for what is entered, not for what was.
     pub fn rebuilt(policy: Policy, version: u64, records: impl IntoIterator<Item = Record>) -> Self {
-        let mut book = Self {
+        let mut log = Self {
             policy,
             elements: BTreeMap::new(),
             active: BTreeMap::new(),
@@ -178,29 +178,29 @@ impl Book {
             now_ms: 0,
         };
         for record in records {
-            book.now_ms = book.now_ms.max(record.changed_ms());
-            book.take_out(&record.target().clone());
-            book.put(record);
+            log.now_ms = log.now_ms.max(record.changed_ms());
+            log.take_out(&record.target().clone());
+            log.put(record);
         }
-        book.version = version;
-        book
+        log.version = version;
+        log
     }
 
     /// Enters an event at a time. The target should be canonical ([`Directory::canonical`](crate::Directory::canonical)):
-    /// the book takes two names for two elements.
+    /// the log takes two names for two elements.
     ///
     /// A clear is remembered like a fault, and makes stale what the source said before, even if that comes later.
     ///
     /// # Errors
-    /// See [`BookError`].
+    /// See [`FaultLogError`].
     ///
     /// O(log elements + sources + ids of the element).
-    pub fn report(&mut self, event: Event, now_ms: u64) -> Result<Outcome, BookError> {
+    pub fn report(&mut self, event: Event, now_ms: u64) -> Result<Outcome, FaultLogError> {
         let event = event.checked()?;
         let now_ms = self.advance(now_ms);
         let ahead_ms = event.observed_ms.saturating_sub(now_ms);
         if ahead_ms > self.policy.skew_ms {
-            return Err(BookError::Future { ahead_ms, limit: self.policy.skew_ms });
+            return Err(FaultLogError::Future { ahead_ms, limit: self.policy.skew_ms });
         }
         if !self.elements.contains_key(&event.target) {
             self.make_room()?;
@@ -244,7 +244,7 @@ impl Book {
         }
     }
 
-    /// When [`Book::tick`] has something to do next.
+    /// When [`FaultLog::tick`] has something to do next.
     pub fn next_wake(&self) -> Option<u64> {
         let wake = self.wakes.first().map(|(wake, _)| *wake);
         let forget = self.well.first().map(|(since, _)| since.saturating_add(self.policy.memory_ms));
@@ -252,13 +252,13 @@ impl Book {
     }
 
     /// What counts as faulty, in the order of targets. Takes no time into account that was not given to
-    /// [`Book::tick`] or [`Book::report`].
+    /// [`FaultLog::tick`] or [`FaultLog::report`].
     pub fn active(&self) -> Vec<Loss> {
         let loss = |(target, remaining): (&Target, &Remaining)| Loss { target: target.clone(), remaining: *remaining };
         self.active.iter().map(loss).collect()
     }
 
-    /// Counts the changes of [`Book::active`].
+    /// Counts the changes of [`FaultLog::active`].
     pub const fn version(&self) -> u64 {
         self.version
     }
@@ -289,11 +289,11 @@ impl Book {
     }
 
     /// Forgets what was well for longest if there is no room for one more.
-    fn make_room(&mut self) -> Result<(), BookError> {
+    fn make_room(&mut self) -> Result<(), FaultLogError> {
         if self.elements.len() < self.policy.elements_max {
             return Ok(());
         }
-        let full = BookError::TooManyElements { limit: self.policy.elements_max };
+        let full = FaultLogError::TooManyElements { limit: self.policy.elements_max };
         let (_, target) = self.well.first().cloned().ok_or(full)?;
         self.take_out(&target);
         self.unsaved.insert(target);

@@ -13,7 +13,7 @@ const EXPECTED: &str =
 
 /// What is asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wish {
+struct FaultCounts {
     gpus: usize,
     nics: usize,
     /// What is left of a NIC; none: nothing.
@@ -26,17 +26,17 @@ struct Wish {
 /// A *NIC* is the pair of links between a rank and a switch that is not in its box.
 pub(super) fn draw(topology: &Topology, arguments: &Arguments<'_>) -> Result<Vec<Fault>, ExpressionError> {
     let Some(argument) = arguments.find("faults") else { return Ok(Vec::new()) };
-    let wish = read(argument).ok_or_else(|| value_error(argument, EXPECTED))?;
-    let mut generator = SplitMix64::new(wish.seed);
+    let counts = read(argument).ok_or_else(|| value_error(argument, EXPECTED))?;
+    let mut generator = SplitMix64::new(counts.seed);
     let mut ranks: Vec<_> = topology.ranks().map(Rank::node).collect();
-    if wish.gpus > ranks.len() {
+    if counts.gpus > ranks.len() {
         return Err(value_error(argument, "no more GPUs than the network has"));
     }
-    generator.shuffle_front(&mut ranks, wish.gpus);
+    generator.shuffle_front(&mut ranks, counts.gpus);
     let id = |node| topology.node(node).id.clone();
-    let mut faults: Vec<Fault> = ranks[..wish.gpus].iter().map(|&node| Fault::Node { id: id(node) }).collect();
+    let mut faults: Vec<Fault> = ranks[..counts.gpus].iter().map(|&node| Fault::Node { id: id(node) }).collect();
     let mut gone = vec![false; topology.nodes().len()];
-    ranks[..wish.gpus].iter().for_each(|node| gone[node.index()] = true);
+    ranks[..counts.gpus].iter().for_each(|node| gone[node.index()] = true);
     let mut nics: Vec<_> = topology
         .ranks()
         .map(Rank::node)
@@ -49,16 +49,16 @@ pub(super) fn draw(topology: &Topology, arguments: &Arguments<'_>) -> Result<Vec
             switches.into_iter().map(move |switch| (node, switch))
         })
         .collect();
-    if wish.nics > nics.len() {
+    if counts.nics > nics.len() {
         return Err(value_error(
             argument,
             "no more NICs than there are: links between ranks and switches outside their boxes",
         ));
     }
-    generator.shuffle_front(&mut nics, wish.nics);
-    faults.extend(nics[..wish.nics].iter().map(|&(node, switch)| {
+    generator.shuffle_front(&mut nics, counts.nics);
+    faults.extend(nics[..counts.nics].iter().map(|&(node, switch)| {
         let (from, to, both_ways) = (id(node), id(switch), true);
-        match wish.left {
+        match counts.left {
             None => Fault::Link { from, to, both_ways },
             Some((numerator, denominator)) => Fault::Degrade { from, to, both_ways, numerator, denominator },
         }
@@ -74,8 +74,8 @@ fn is_outside(topology: &Topology, rank: NodeIndex, node: NodeIndex) -> bool {
 }
 
 /// Reads the value: items joined by `+`, each once.
-fn read(argument: &Argument<'_>) -> Option<Wish> {
-    let mut wish = Wish { seed: 1, ..Wish::default() };
+fn read(argument: &Argument<'_>) -> Option<FaultCounts> {
+    let mut counts = FaultCounts { seed: 1, ..FaultCounts::default() };
     let mut seen = Vec::new();
     for item in argument.value.split('+') {
         let (key, value) = item.split_once(':')?;
@@ -84,17 +84,17 @@ fn read(argument: &Argument<'_>) -> Option<Wish> {
         }
         seen.push(key);
         match (key, value.split_once('@')) {
-            ("gpus", None) => wish.gpus = number(value)?,
-            ("nics", None) => wish.nics = number(value)?,
+            ("gpus", None) => counts.gpus = number(value)?,
+            ("nics", None) => counts.nics = number(value)?,
             ("nics", Some((count, fraction))) => {
                 let (numerator, denominator) = fraction.split_once('/')?;
-                (wish.nics, wish.left) = (number(count)?, Some((number(numerator)?, number(denominator)?)));
+                (counts.nics, counts.left) = (number(count)?, Some((number(numerator)?, number(denominator)?)));
             }
-            ("seed", None) => wish.seed = number(value)?,
+            ("seed", None) => counts.seed = number(value)?,
             _ => return None,
         }
     }
-    Some(wish)
+    Some(counts)
 }
 
 /// Plain decimal digits.

@@ -13,7 +13,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// Chunks, by where they are and who is to have them.
 #[derive(Clone, Debug)]
-pub(super) struct Wishes {
+pub(super) struct ChunkDemands {
     /// By chunk, the nodes that have it or are being sent it, and from when on.
     pub(super) held: Vec<BTreeMap<u32, u64>>,
     /// By chunk, the number of its audience.
@@ -22,7 +22,7 @@ pub(super) struct Wishes {
     pub(super) audiences: Vec<Vec<u32>>,
 }
 
-impl Wishes {
+impl ChunkDemands {
     /// Every chunk for all members.
     pub(super) fn of_copies(task: &CopyTask) -> Self {
         let members = (0..).take(task.node_count()).filter(|&node| task.is_member(node)).collect();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 /// Events to come; none is ever added to the past.
 #[derive(Debug)]
-pub(crate) struct Agenda<E> {
+pub(crate) struct EventQueue<E> {
     later: BTreeMap<u64, Vec<E>>,
     /// The time that is gone through.
     now: Option<u64>,
@@ -18,7 +18,7 @@ pub(crate) struct Agenda<E> {
     added: BinaryHeap<Reverse<E>>,
 }
 
-impl<E: Ord> Agenda<E> {
+impl<E: Ord> EventQueue<E> {
     pub(crate) const fn new() -> Self {
         Self { later: BTreeMap::new(), now: None, present: Vec::new(), added: BinaryHeap::new() }
     }
@@ -62,7 +62,7 @@ mod tests {
     /// The order is that of one heap, whatever is added meanwhile to the present or the future.
     #[test]
     fn events_come_as_from_one_heap() {
-        let (mut agenda, mut heap) = (Agenda::new(), BinaryHeap::new());
+        let (mut event_queue, mut heap) = (EventQueue::new(), BinaryHeap::new());
         let mut state = 7_u64;
         let mut chance = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -70,22 +70,22 @@ mod tests {
         };
         for event in 0..50 {
             let time = chance(5);
-            agenda.add(time, event);
+            event_queue.add(time, event);
             heap.push(Reverse((time, event)));
         }
         let mut added = 50;
         while let Some(Reverse((time, event))) = heap.pop() {
-            assert_eq!(agenda.next_time(), Some(time));
-            assert_eq!((agenda.take(time), agenda.take(time + 1_000)), (Some(event), None));
+            assert_eq!(event_queue.next_time(), Some(time));
+            assert_eq!((event_queue.take(time), event_queue.take(time + 1_000)), (Some(event), None));
             for _ in 0..chance(4) {
                 if added < 2_000 {
                     let (time, event) = (time + chance(3), chance(10_000));
-                    agenda.add(time, event);
+                    event_queue.add(time, event);
                     heap.push(Reverse((time, event)));
                     added += 1;
                 }
             }
         }
-        assert_eq!(agenda.next_time(), None);
+        assert_eq!(event_queue.next_time(), None);
     }
 }

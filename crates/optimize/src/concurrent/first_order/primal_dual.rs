@@ -36,7 +36,7 @@ struct Group<R, const L: usize> {
 }
 
 /// Iterates, and the best bracket so far, in the units of the layout.
-pub(super) struct Game<'a, R, const L: usize> {
+pub(super) struct PrimalDual<'a, R, const L: usize> {
     layout: &'a Layout<'a>,
     stop: &'a dyn Stop,
     groups: Vec<Group<R, L>>,
@@ -55,7 +55,7 @@ pub(super) struct Game<'a, R, const L: usize> {
     pub(super) best_prices: Vec<f64>,
 }
 
-impl<'a, R: Real, const L: usize> Game<'a, R, L> {
+impl<'a, R: Real, const L: usize> PrimalDual<'a, R, L> {
     pub(super) fn new(layout: &'a Layout<'a>, stop: &'a dyn Stop) -> Self {
         let commodities: Vec<usize> = (0..layout.commodities.len()).collect();
         let blocks = commodities.chunks(L).count();
@@ -84,14 +84,16 @@ impl<'a, R: Real, const L: usize> Game<'a, R, L> {
     }
 
     /// Iterates until the bracket is as narrow as asked for, or the work is spent.
-    pub(super) fn play(
+    pub(super) fn run(
         &mut self,
         options: &SolverOptions,
         progress: &mut dyn FnMut(f64, f64),
     ) -> Result<(), ConcurrentError> {
         let unit = self.layout.capacity_unit / self.layout.demand_unit;
-        let is_done =
-            |game: &Self| game.upper - game.lower <= options.tolerance * game.upper || game.work >= options.work_max;
+        let is_done = |iteration: &Self| {
+            iteration.upper - iteration.lower <= options.tolerance * iteration.upper
+                || iteration.work >= options.work_max
+        };
         self.start()?;
         let mut steps = self.steps();
         let mut restarts = Restarts::new();
