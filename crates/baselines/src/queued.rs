@@ -62,7 +62,7 @@ const fn in_queues(name: &'static str, help: &'static str, collectives: &'static
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let &Task { topology, request, stop, .. } = task;
     let Ran { unwound, phases, .. } = ran(topology, request, stop)?;
-    let steps = write_sends((chunks_of(request), Pace::Barriers), &unwound, phases.into_iter())?;
+    let steps = write_sends(chunks_of(request), Pace::Barriers, &unwound, phases.into_iter())?;
     Ok(task.planned(Shape::Steps(steps)))
 }
 

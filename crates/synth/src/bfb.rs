@@ -49,7 +49,7 @@ pub(crate) static BFB: Synthesizer = Synthesizer {
         |task| {
             let &SynthesisRequest { collective, ref shares, limits, size_bytes, .. } = task.request;
             let asked = Asked { limits, size_bytes, symmetry: Symmetry::Used };
-            Ok(task.planned(plan(task.topology, (collective, shares), asked, task.stop, task.progress)?))
+            Ok(task.planned(plan(task.topology, collective, shares, asked, task.stop, task.progress)?))
         },
     )
 };
@@ -76,7 +76,7 @@ pub fn breadth_first(
     progress: &dyn Progress,
 ) -> Result<Schedule, SynthesisError> {
     let &SynthesisRequest { collective, ref shares, limits, size_bytes, .. } = request;
-    let shape = plan(topology, (collective, shares), Asked { limits, size_bytes, symmetry }, stop, progress)?;
+    let shape = plan(topology, collective, shares, Asked { limits, size_bytes, symmetry }, stop, progress)?;
     let algorithm = BFB.name.to_owned();
     Ok(Schedule { collective, algorithm, shares: shares.clone(), shape })
 }
@@ -103,7 +103,8 @@ pub(crate) struct Asked {
 ///   in-links; on all threads of the caller's pool. Memory of some 80 bytes for each pair of ranks.
 pub(crate) fn plan(
     topology: &Topology,
-    (collective, shares): (Collective, &Shares),
+    collective: Collective,
+    shares: &Shares,
     Asked { limits, size_bytes, symmetry }: Asked,
     stop: &dyn Stop,
     progress: &dyn Progress,
@@ -125,7 +126,7 @@ pub(crate) fn plan(
     let directions = directions.collect::<Result<Vec<_>, _>>()?;
     let size_bytes = size_bytes.filter(|_| latencies::are_unequal(topology, &directions));
     let (directions, chunks, loads) = match size_bytes {
-        Some(size_bytes) => chunks::choose_in_time(topology, directions, &likeness, (limits, size_bytes), stop)?,
+        Some(size_bytes) => chunks::choose_in_time(topology, directions, &likeness, limits, size_bytes, stop)?,
         None => {
             let (chunks, loads) = chunks::choose(&directions, &likeness, limits, stop)?;
             (directions, chunks, loads)
@@ -141,7 +142,7 @@ pub(crate) fn plan(
         let shares = parts::divide(&direction.graph, &likeness, chunks, loads, stop, &tell)?;
         divided.push(shares);
     }
-    sends::write(topology, (collective, shares), chunks, &directions, divided, stop).map(Shape::Steps)
+    sends::write(topology, collective, shares, chunks, &directions, divided, stop).map(Shape::Steps)
 }
 
 impl From<BfbError> for SynthesisError {

@@ -34,7 +34,7 @@ pub(crate) static EXPANSION: Synthesizer = Synthesizer {
         &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
         |task| {
             let SynthesisRequest { collective, shares, composition, .. } = task.request;
-            let planned = plan(task.topology, (*collective, shares), composition.as_ref(), task.stop, task.progress);
+            let planned = plan(task.topology, *collective, shares, composition.as_ref(), task.stop, task.progress);
             planned.map(|shape| task.planned(shape))
         },
     )
@@ -55,7 +55,8 @@ const ASK_INTERVAL: usize = 1 << 16;
 /// * **Cost.** The breadth-first broadcasts of the families, and O(sends · log sends).
 pub(crate) fn plan(
     topology: &Topology,
-    (collective, shares): (Collective, &Shares),
+    collective: Collective,
+    shares: &Shares,
     composition: Option<&Composition>,
     stop: &dyn Stop,
     progress: &dyn Progress,

@@ -104,7 +104,7 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     if collective.kind() != CollectiveKind::Allreduce {
         return Ok(task.planned(Shape::Forest(plan(topology, collective, shares, limits, stop, progress)?)));
     }
-    let (forest, shares, form) = plan_allreduce(topology, shares, (limits, sums), stop, progress)?;
+    let (forest, shares, form) = plan_allreduce(topology, shares, limits, sums, stop, progress)?;
     let schedule = Schedule { collective, algorithm: FOREST.name.to_owned(), shares, shape: Shape::Forest(forest) };
     Ok(Synthesized { schedule, form: Some(form), choice_bound: None, time_proof: None })
 }
@@ -162,14 +162,14 @@ fn plan_from(
         let effort = Effort { pieces_from, ..Effort::FULL };
         let solution = match roots {
             Roots::One(root) if limits.trees_per_root.is_none() => {
-                solve_rooted(network, (root, instance), limits, effort, (stop, progress))?
+                solve_rooted(network, root, instance, limits, effort, stop, progress)?
             }
             _ => solve(network, instance, effort, stop, progress)?,
         };
         solutions.push(solution);
     }
     if let Some(depth_max) = limits.max_depth {
-        flatten(&networks, roots, limits, depth_max.get(), &mut solutions, (stop, progress))?;
+        flatten(&networks, roots, limits, depth_max.get(), &mut solutions, stop, progress)?;
     }
     let mut assembly = Assembly::new(
         solutions.iter().map(|solution| solution.trees_per_root),
@@ -187,10 +187,12 @@ fn plan_from(
 /// Trees of one root; by way of relays, if that makes them at most half as deep.
 fn solve_rooted(
     network: &Topology,
-    (root, instance): (Rank, &Instance),
+    root: Rank,
+    instance: &Instance,
     limits: TreeLimits,
     effort: Effort,
-    (stop, progress): (&dyn Stop, &dyn Progress),
+    stop: &dyn Stop,
+    progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
     let rank_count = network.rank_count();
     if relays::relay_count(rank_count).is_none() {
@@ -221,7 +223,8 @@ fn flatten(
     limits: TreeLimits,
     depth_max: u32,
     solutions: &mut [RoutedTrees],
-    (stop, progress): (&dyn Stop, &dyn Progress),
+    stop: &dyn Stop,
+    progress: &dyn Progress,
 ) -> Result<(), SynthesisError> {
     let is_too_deep =
         |solution: &RoutedTrees, network: &Topology| shallow::depth_max(solution, network.rank_count()) > depth_max;
@@ -237,7 +240,7 @@ fn flatten(
     };
     for (network, solution) in networks.iter().zip(solutions) {
         if is_too_deep(solution, network) {
-            *solution = shallow::shallow(network, roots, &counts, depth_max, (stop, progress))?;
+            *solution = shallow::shallow(network, roots, &counts, depth_max, stop, progress)?;
         }
     }
     Ok(())
@@ -324,13 +327,8 @@ fn solve_in<C: FlowUnit>(
     let network = Network::of(topology);
     if rank_count >= pieces_from {
         let trees_per_root = instance.trees_per_root;
-        let solved = decomposition::solve_in_pieces(
-            &network,
-            (&capacities, &demands),
-            trees_per_root,
-            choice,
-            (stop, progress),
-        )?;
+        let solved =
+            decomposition::solve_in_pieces(&network, &capacities, &demands, trees_per_root, choice, stop, progress)?;
         if let Some(mut trees) = solved {
             lower::lower(&mut trees, rank_count, stop)?;
             return Ok(trees);

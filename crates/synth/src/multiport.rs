@@ -104,7 +104,7 @@ fn planned(task: &Task<'_>, method: Method) -> Result<Synthesized, SynthesisErro
     progress.report(Stage::Trees, 0, 1);
     let phases = asked.phases()?;
     progress.report(Stage::Trees, 1, 1);
-    let mut writer = Writer::new(topology, (collective, shares), &phases)?;
+    let mut writer = Writer::new(topology, collective, shares, &phases)?;
     for phase in &phases {
         ask(stop)?;
         writer.add(phase)?;

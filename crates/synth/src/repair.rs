@@ -114,7 +114,7 @@ pub fn repaired(
     let shape = match &schedule.shape {
         Shape::Forest(forest) => Shape::Forest(forest::repaired(&of, forest, stop)?),
         Shape::Flow(flow) => Shape::Flow(flow::repaired(&of, flow, stop)?),
-        Shape::Steps(steps) => Shape::Steps(in_steps(&of, (schedule, steps), options, stop)?),
+        Shape::Steps(steps) => Shape::Steps(in_steps(&of, schedule, steps, options, stop)?),
     };
     Ok(Schedule { collective, algorithm: REPAIR.to_owned(), shares, shape })
 }
@@ -122,7 +122,8 @@ pub fn repaired(
 /// What can still be sent when it was, and the rest by anyone, where that can be found out; else by other routes.
 fn in_steps(
     of: &Wanted<'_>,
-    (schedule, steps): (&Schedule, &Steps),
+    schedule: &Schedule,
+    steps: &Steps,
     options: RepairOptions,
     stop: &dyn Stop,
 ) -> Result<Steps, RepairError> {

@@ -68,11 +68,11 @@ pub(crate) fn plan(
     let order = order::ring_order(topology, stop)?;
     progress.report(Stage::Routes, 0, 2);
     let forward = Walk::new(topology, &order, stop)?;
-    let one_way = lay(topology, (collective, shares), &[&forward], stop)?;
+    let one_way = lay(topology, collective, shares, &[&forward], stop)?;
     progress.report(Stage::Routes, 1, 2);
     let reversed: Vec<Rank> = order.into_iter().rev().collect();
     let backward = Walk::new(topology, &reversed, stop)?;
-    let both_ways = lay(topology, (collective, shares), &[&forward, &backward], stop)?;
+    let both_ways = lay(topology, collective, shares, &[&forward, &backward], stop)?;
     progress.report(Stage::Routes, 2, 2);
     let is_faster = seconds_per_byte(topology, &both_ways) < seconds_per_byte(topology, &one_way);
     Ok(if is_faster { both_ways } else { one_way })
@@ -86,12 +86,13 @@ fn no_ring(topology: &Topology, from: Rank, to: Rank) -> SynthesisError {
 /// Puts a collective on one walk or on one in each direction; k is the number of walks.
 fn lay(
     topology: &Topology,
-    (collective, shares): (Collective, &Shares),
+    collective: Collective,
+    shares: &Shares,
     walks: &[&Walk],
     stop: &dyn Stop,
 ) -> Result<Shape, SynthesisError> {
     let Some(actions) = phase_actions(collective.kind()) else {
-        return paths(topology, (collective, shares), walks, stop);
+        return paths(topology, collective, shares, walks, stop);
     };
     let roots = roots(collective, topology.rank_count(), shares);
     chains(topology, actions, &roots, walks.len() as u64, |_| walks, stop)
@@ -127,7 +128,8 @@ fn chains<'a>(
 /// Each block on the shortest way along one of the walks; in equal parts on two equally short ones.
 fn paths(
     topology: &Topology,
-    (collective, shares): (Collective, &Shares),
+    collective: Collective,
+    shares: &Shares,
     walks: &[&Walk],
     stop: &dyn Stop,
 ) -> Result<Shape, SynthesisError> {

@@ -181,7 +181,7 @@ impl Asked<'_> {
             if self.is_even() {
                 way.find_translations(self.topology, stop)?;
             }
-            if let Some(planned) = self.attempted(&way, (chunks, timed), other, stop)? {
+            if let Some(planned) = self.attempted(&way, chunks, timed, other, stop)? {
                 best = Some((way, planned));
             }
         }
@@ -262,7 +262,7 @@ impl Asked<'_> {
         if !self.is_worth_trying(&timed, chunks, other) {
             return Ok(None);
         }
-        self.attempted(way, (chunks, timed), other, stop)
+        self.attempted(way, chunks, timed, other, stop)
     }
 
     /// Whether a schedule may be faster than another, by what its links take.
@@ -276,18 +276,19 @@ impl Asked<'_> {
     fn attempted(
         &self,
         way: &Way,
-        (chunks, timed): (u64, Timed),
+        chunks: u64,
+        timed: Timed,
         other: Option<&Planned>,
         stop: &dyn Stop,
     ) -> Result<Option<Planned>, SynthesisError> {
-        let planned = match self.links_in_steps(way, (chunks, &timed))? {
+        let planned = match self.links_in_steps(way, chunks, &timed)? {
             None => {
                 let found = self.searched(way, &timed.links, &timed.transfers, stop)?;
                 Planned::new(chunks, timed, found, self.actions.len())
             }
             Some(in_steps) => {
                 let found = self.searched(way, &in_steps, &timed.transfers, stop)?;
-                let planned = self.planned_in_steps(way, (chunks, timed, in_steps), found, stop)?;
+                let planned = self.planned_in_steps(way, chunks, timed, in_steps, found, stop)?;
                 match self.is_settled(way, &planned) {
                     true => planned,
                     false => self.better(way, planned, stop)?,
@@ -306,7 +307,7 @@ impl Asked<'_> {
         stop: &dyn Stop,
     ) -> Result<Vec<Sends>, SynthesisError> {
         let searches = self.searches(way).iter();
-        searches.map(|&search| self.found(way, (links, transfers), search, None, stop)).collect()
+        searches.map(|&search| self.found(way, links, transfers, search, None, stop)).collect()
     }
 
     /// What all phases together take at least.
@@ -328,11 +329,11 @@ impl Asked<'_> {
             let is_large = found.sends.len() as u64 > ATTEMPTED_SENDS_MAX / 2;
             if !is_large && found.end > links.bound(search) {
                 let known = std::mem::take(found);
-                *found = self.found(way, (links, &timed.transfers), search, Some(known), stop)?;
+                *found = self.found(way, links, &timed.transfers, search, Some(known), stop)?;
             }
         }
         match in_steps {
-            Some(in_steps) => self.planned_in_steps(way, (chunks, timed, in_steps), found, stop),
+            Some(in_steps) => self.planned_in_steps(way, chunks, timed, in_steps, found, stop),
             None => Ok(Planned::new(chunks, timed, found, self.actions.len())),
         }
     }
@@ -347,12 +348,12 @@ impl Asked<'_> {
         let (layout, ranks) = (self.layout(chunks)?, self.topology.rank_count());
         let transfers = match self.is_unicast() {
             true => {
-                let (demands, chunks) = unicast::demands((self.collective, self.shares), ranks, &layout)?;
+                let (demands, chunks) = unicast::demands(self.collective, self.shares, ranks, &layout)?;
                 TransferTask::Deliveries(demands, chunks)
             }
             false => TransferTask::Copies(copy_task(self.collective, ranks, &layout)?),
         };
-        Ok(Timed { links: self.links(way, &layout, (self.size_bytes, &transfers))?, transfers })
+        Ok(Timed { links: self.links(way, &layout, self.size_bytes, &transfers)?, transfers })
     }
 
     /// What links take, with their latencies where the size of the message is stated.
@@ -360,7 +361,8 @@ impl Asked<'_> {
         &self,
         way: &Way,
         layout: &ChunkLayout,
-        (size_bytes, transfers): (Option<NonZeroU64>, &TransferTask),
+        size_bytes: Option<NonZeroU64>,
+        transfers: &TransferTask,
     ) -> Result<Links, SynthesisError> {
         let clock = Clock::for_chunks(&way.unwound, layout.size(), size_bytes);
         let network = clock.network(&way.unwound)?;
@@ -387,15 +389,16 @@ impl Asked<'_> {
     fn found(
         &self,
         way: &Way,
-        (links, transfers): (&Links, &TransferTask),
+        links: &Links,
+        transfers: &TransferTask,
         search: Action,
         known: Option<Sends>,
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
         let (network, bound) = (links.network(search), links.bound(search));
         match transfers {
-            TransferTask::Copies(task) => self.copied(network, task, &way.group, (known, bound), stop),
-            TransferTask::Deliveries(demands, _) => self.delivered(network, demands, (known, bound), stop),
+            TransferTask::Copies(task) => self.copied(network, task, &way.group, known, bound, stop),
+            TransferTask::Deliveries(demands, _) => self.delivered(network, demands, known, bound, stop),
         }
     }
 
@@ -405,7 +408,8 @@ impl Asked<'_> {
         network: &TimedNetwork,
         task: &CopyTask,
         group: &FreeGroup,
-        (known, bound): (Option<Sends>, u64),
+        known: Option<Sends>,
+        bound: u64,
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
         let sends = u64::from(task.chunk_count()) * u64::from(network.node_count().max(2) - 1);
@@ -447,8 +451,8 @@ impl Asked<'_> {
         };
         let sums = self.actions.iter().zip(&mut phases).filter(|(action, _)| **action == Action::Reduce);
         sums.for_each(|(_, sums)| *sums = sums.reversed(&links.transposed));
-        let pace = pace::pace(self.topology, &way.unwound, (&links.clock, &links.network), &phases);
-        sends::write((chunks, pace), &way.unwound, self.actions.iter().copied().zip(phases))
+        let pace = pace::pace(self.topology, &way.unwound, &links.clock, &links.network, &phases);
+        sends::write(chunks, pace, &way.unwound, self.actions.iter().copied().zip(phases))
     }
 }
 

@@ -82,7 +82,7 @@ pub fn best_of(
 ) -> Result<Attempt, CopyError> {
     attempts.best(|number, seed| {
         let preference = if number.is_multiple_of(2) { Preference::Neighbours } else { Preference::Holders };
-        copy_all(network, task, group, (seed, preference), stop)
+        copy_all(network, task, group, seed, preference, stop)
     })
 }
 

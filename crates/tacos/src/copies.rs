@@ -66,14 +66,15 @@ pub fn copy_all(
     network: &TimedNetwork,
     task: &CopyTask,
     group: &FreeGroup,
-    (seed, preference): (u64, Preference),
+    seed: u64,
+    preference: Preference,
     stop: &dyn Stop,
 ) -> Result<Sends, CopyError> {
     let sizes = (task.node_count(), network.node_count(), group.representatives().len() * group.order());
     if sizes.0 != sizes.1 as usize || sizes.2 != sizes.0 {
         return Err(CopyError::Sizes { task: sizes.0, network: sizes.1, group: sizes.2 });
     }
-    let mut engine = Engine::new(network, task, group, (seed, preference));
+    let mut engine = Engine::new(network, task, group, seed, preference);
     engine.run(stop)?;
     Ok(prune::pruned(network, task, engine.sends))
 }
@@ -84,13 +85,15 @@ pub fn copy_all(
 /// # Errors
 /// As [`copy_all`]. O(sends) on top of its cost for what is added.
 pub(crate) fn copy_around(
-    (network, task): (&TimedNetwork, &CopyTask),
+    network: &TimedNetwork,
+    task: &CopyTask,
     kept: &[Sent],
-    (seed, preference): (u64, Preference),
+    seed: u64,
+    preference: Preference,
     stop: &dyn Stop,
 ) -> Result<Sends, CopyError> {
     let group = FreeGroup::trivial(network.node_count());
-    let mut engine = Engine::new(network, task, &group, (seed, preference));
+    let mut engine = Engine::new(network, task, &group, seed, preference);
     engine.keep(kept);
     engine.run(stop)?;
     let mut sends = engine.sends;
@@ -157,7 +160,8 @@ impl<'a> Engine<'a> {
         network: &'a TimedNetwork,
         task: &'a CopyTask,
         group: &'a FreeGroup,
-        (seed, preference): (u64, Preference),
+        seed: u64,
+        preference: Preference,
     ) -> Self {
         let (nodes, chunks) = (network.node_count(), task.chunk_count());
         let representatives = group.representatives();

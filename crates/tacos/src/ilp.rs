@@ -81,11 +81,12 @@ pub struct Proven {
 pub fn prove_copies(
     network: &TimedNetwork,
     task: &CopyTask,
-    (known, bound): (Sends, u64),
+    known: Sends,
+    bound: u64,
     effort: IlpEffort,
     stop: &dyn Stop,
 ) -> Result<Proven, Stopped> {
-    proven(network, || ChunkDemands::of_copies(task), (known, bound), effort, stop)
+    proven(network, || ChunkDemands::of_copies(task), known, bound, effort, stop)
 }
 
 /// [`prove_copies`] of chunks for one node each; a bound as of [`delivery_bound`](crate::delivery_bound).
@@ -95,18 +96,20 @@ pub fn prove_copies(
 pub fn prove_deliveries(
     network: &TimedNetwork,
     demands: &[Demand],
-    (known, bound): (Sends, u64),
+    known: Sends,
+    bound: u64,
     effort: IlpEffort,
     stop: &dyn Stop,
 ) -> Result<Proven, Stopped> {
-    proven(network, || ChunkDemands::of_deliveries(demands), (known, bound), effort, stop)
+    proven(network, || ChunkDemands::of_deliveries(demands), known, bound, effort, stop)
 }
 
 /// Horizon after horizon, from the bound up to what is known.
 fn proven(
     network: &TimedNetwork,
     demands: impl FnOnce() -> ChunkDemands,
-    (known, bound): (Sends, u64),
+    known: Sends,
+    bound: u64,
     effort: IlpEffort,
     stop: &dyn Stop,
 ) -> Result<Proven, Stopped> {
@@ -126,7 +129,7 @@ fn proven(
             Err(NoModel::TooFar) => Decision::Infeasible,
             Err(NoModel::TooLarge(needed)) => {
                 variables = variables.max(needed);
-                best = coarse::improved(network, demands, (best, bound), effort, stop)?;
+                best = coarse::improved(network, demands, best, bound, effort, stop)?;
                 break;
             }
             Ok(model) => {

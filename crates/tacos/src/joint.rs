@@ -211,7 +211,7 @@ pub fn joint_schedule(tenants: &[Tenant], options: JointOptions, stop: &dyn Stop
     let empty = Calendar::new(things);
     let mut alone: Vec<Vec<Sends>> = Vec::with_capacity(tenants.len());
     for (tenant, &bound) in tenants.iter().zip(&bounds) {
-        alone.push(alone_best(tenant, &empty, (bound, options), stop)?);
+        alone.push(alone_best(tenant, &empty, bound, options, stop)?);
     }
     let ends: Vec<u64> = alone.iter().map(|works| end_of(works)).collect();
     let moments_alone = alone.iter().map(|works| moments(works).len() as u64).collect();
@@ -272,7 +272,8 @@ fn rank(sends: &[Vec<Sends>]) -> (u64, u64, usize) {
 fn alone_best(
     tenant: &Tenant,
     empty: &Calendar,
-    (bound, options): (u64, JointOptions),
+    bound: u64,
+    options: JointOptions,
     stop: &dyn Stop,
 ) -> Result<Vec<Sends>, CopyError> {
     let attempt = |seed: u64| {
@@ -330,7 +331,7 @@ impl Order {
         let mut placed = vec![Vec::new(); tenants.len()];
         let mut until = longest;
         let urgent = match self.is_urgent {
-            true => urgent::place(tenants, &mut calendar, (longest, self.seed), stop)?,
+            true => urgent::place(tenants, &mut calendar, longest, self.seed, stop)?,
             false => Some(Vec::new()),
         };
         let Some(urgent) = urgent else { return Ok(None) };

@@ -40,7 +40,8 @@ pub fn mend(
     network: &TimedNetwork,
     task: &CopyTask,
     mut known: Vec<Sent>,
-    (seed, preference): (u64, Preference),
+    seed: u64,
+    preference: Preference,
     stop: &dyn Stop,
 ) -> Result<Mended, CopyError> {
     let sizes = (task.node_count(), network.node_count());
@@ -49,7 +50,7 @@ pub fn mend(
     }
     known.sort_unstable();
     keep_possible(network, task, &mut known, stop)?;
-    let sends = copy_around((network, task), &known, (seed, preference), stop)?;
+    let sends = copy_around(network, task, &known, seed, preference, stop)?;
     let kept = match task.is_for_all() {
         true => known.len(),
         false => known.iter().filter(|sent| sends.sends.binary_search(sent).is_ok()).count(),

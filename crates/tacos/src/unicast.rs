@@ -47,7 +47,8 @@ pub enum Ways {
 pub fn deliver(
     network: &TimedNetwork,
     demands: &[Demand],
-    (ways, seed): (Ways, u64),
+    ways: Ways,
+    seed: u64,
     stop: &dyn Stop,
 ) -> Result<Sends, CopyError> {
     let mut chance = Chance::new(seed);
@@ -72,8 +73,8 @@ pub fn deliver_best(
     attempts.best(|number, seed| {
         let (ways, is_turned) = KINDS[number as usize % KINDS.len()];
         match is_turned {
-            false => deliver(network, demands, (ways, seed), stop),
-            true => Ok(deliver(&transposed, &turned, (ways, seed), stop)?.reversed(&transposed)),
+            false => deliver(network, demands, ways, seed, stop),
+            true => Ok(deliver(&transposed, &turned, ways, seed, stop)?.reversed(&transposed)),
         }
     })
 }

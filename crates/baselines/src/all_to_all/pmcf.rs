@@ -35,7 +35,7 @@ pub(super) fn plan(task: &Task<'_>, choice: Choice) -> Result<Flow, SynthesisErr
         if chunks > CHUNKS_MAX.min(u64::MAX / units.max(1)) {
             break;
         }
-        let whole = whole_paths(&sets.graph, (&sets.paths, &sets.demands), &optimum.weights, chunks, stop)?;
+        let whole = whole_paths(&sets.graph, &sets.paths, &sets.demands, &optimum.weights, chunks, stop)?;
         if best.as_ref().is_none_or(|best| whole.load < best.load) {
             best = Some(whole);
         }

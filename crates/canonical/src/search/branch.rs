@@ -74,7 +74,7 @@ impl Search<'_> {
             let (cells, trace) = self.singled_out(part, partition, node)?;
             let mut tried = Tried { node, trace, least: None, any: None };
             if state.best.as_ref().is_none_or(|best| trace <= best.trace)
-                && !self.looks_like_one_before(part, (partition, &cells), below.depth, &mut tried, &mut state)?
+                && !self.looks_like_one_before(part, partition, &cells, below.depth, &mut tried, &mut state)?
             {
                 let solved = self.solve(part, &cells, below)?;
                 self.compare(part, &cells, solved, &mut tried, &mut state)?;
@@ -111,7 +111,8 @@ impl Search<'_> {
     fn looks_like_one_before(
         &mut self,
         part: &Part,
-        (partition, cells): (&Partition, &Partition),
+        partition: &Partition,
+        cells: &Partition,
         depth: u32,
         tried: &mut Tried,
         state: &mut Branching,

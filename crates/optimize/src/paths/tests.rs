@@ -109,7 +109,7 @@ fn ways() -> (Digraph, Vec<Vec<Vec<u32>>>) {
 fn whole_chunks_are_near_the_weights_and_relieved() {
     let (graph, pairs) = ways();
     let whole = |weights: [f64; 3], chunks| {
-        let whole = whole_paths(&graph, (&pairs, &[1, 1]), &[weights.to_vec(), vec![1.0]], chunks, &Never).unwrap();
+        let whole = whole_paths(&graph, &pairs, &[1, 1], &[weights.to_vec(), vec![1.0]], chunks, &Never).unwrap();
         assert!(whole.counts.iter().all(|counts| counts.iter().sum::<u64>() == chunks));
         (whole.counts[0].clone(), whole.load)
     };
@@ -120,7 +120,7 @@ fn whole_chunks_are_near_the_weights_and_relieved() {
     assert_eq!(whole([f64::NAN, -1.0, 0.0], 3).1, third);
     let one = whole([0.0, 2.0 / 3.0, 1.0 / 3.0], 1);
     assert_eq!(one, (vec![0, 1, 0], Fraction::new(1, 2).unwrap()));
-    assert!(whole_paths(&graph, (&pairs, &[1, 1]), &[vec![1.0, 0.0, 0.0], vec![1.0]], 1, &|| true).is_err());
+    assert!(whole_paths(&graph, &pairs, &[1, 1], &[vec![1.0, 0.0, 0.0], vec![1.0]], 1, &|| true).is_err());
 }
 
 /// Six pairs with three paths each, all by brute force: the local search and the integer program reach the least load.

@@ -36,7 +36,8 @@ pub struct WholePaths {
 /// * **Out.** Counts that add up exactly. **Errors.** Stopped. **Cost.** O(length of all paths), and O(arcs) for each move.
 pub fn whole_paths(
     graph: &Digraph,
-    (pairs, demands): (&[Vec<Vec<u32>>], &[u64]),
+    pairs: &[Vec<Vec<u32>>],
+    demands: &[u64],
     weights: &[Vec<f64>],
     chunks: u64,
     stop: &dyn Stop,

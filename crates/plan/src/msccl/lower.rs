@@ -324,7 +324,7 @@ impl Lowering<'_> {
 
     /// The error for a limit that the plan exceeds in as many instances as it is asked for.
     fn over(&self, over: &Figure, is_proven: bool) -> LowerError {
-        fit::error(self.options.profile, over, (self.plan.share, self.message.instances), is_proven)
+        fit::error(self.options.profile, over, self.plan.share, self.message.instances, is_proven)
     }
 
     /// Most instances that some arrangement has room for, at least one.

@@ -47,7 +47,7 @@ pub fn parse_msccl_xml_until(
     bytes_max: usize,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Program, ParseError> {
-    Parser::new(text, (profile, Leniency::None), bytes_max, stop)?.file()
+    Parser::new(text, profile, Leniency::None, bytes_max, stop)?.file()
 }
 
 /// What is passed over.
@@ -73,7 +73,8 @@ struct Parser<'a, 's> {
 impl<'a, 's> Parser<'a, 's> {
     fn new(
         text: &'a str,
-        (profile, leniency): (Profile, Leniency),
+        profile: Profile,
+        leniency: Leniency,
         bytes_max: usize,
         stop: &'s (dyn Fn() -> bool + Sync),
     ) -> Result<Self, ParseError> {

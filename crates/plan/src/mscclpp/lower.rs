@@ -224,7 +224,7 @@ fn arrange(
         let drafts: Vec<BTreeMap<u32, Draft>> = divided
             .iter()
             .enumerate()
-            .map(|lane| lanes::draft((lane.0, lane.1), atoms, is_port, (room, flushes)))
+            .map(|lane| lanes::draft(lane.0, lane.1, atoms, is_port, room, flushes))
             .collect();
         let is_long = drafts.iter().flat_map(BTreeMap::values).any(|draft| draft.blocks.len() > 1);
         if is_long && layout.pieces > 1 {

@@ -179,7 +179,7 @@ impl Builder<'_> {
                 };
                 let operations = repeated.map_or(std::slice::from_ref(operation), |pipeline| &pipeline.operations);
                 for (part, operation) in parts.iter().flat_map(|part| operations.iter().map(move |next| (part, next))) {
-                    match self.event(rank, block, (operation, *part), (number, first_semaphore)) {
+                    match self.event(rank, block, operation, *part, number, first_semaphore) {
                         Ok(event) => {
                             events.push(event);
                             steps.push(step);
@@ -204,8 +204,10 @@ impl Builder<'_> {
         &mut self,
         rank: &ExecutionRank,
         block: &ExecutionBlock,
-        (operation, part): (&ExecutionOp, Option<Part>),
-        (number, first_semaphore): (usize, usize),
+        operation: &ExecutionOp,
+        part: Option<Part>,
+        number: usize,
+        first_semaphore: usize,
     ) -> Result<Event, String> {
         if part.is_some() && operation.name.uses_packets() {
             return Err("packets take no part in a pipeline: each repetition would move all of them".to_owned());
@@ -239,7 +241,7 @@ impl Builder<'_> {
         }
         let moves = matches!(role, Role::Data | Role::Port { .. });
         let effects = if moves {
-            effects::effects(self.plan, self.contract, rank, block, (operation, part), self.machine)?
+            effects::effects(self.plan, self.contract, rank, block, operation, part, self.machine)?
         } else {
             Vec::new()
         };

@@ -119,7 +119,7 @@ pub fn lower(
             pair_first = 0;
         }
         let rank = program.ranks.get_mut(path.source.index()).ok_or(malformed("starts at no rank"))?;
-        rank.add(&lowering, path, (layer, pair_first), malformed)?;
+        rank.add(&lowering, path, layer, pair_first, malformed)?;
         pair_first = pair_first.checked_add(path.chunk_count).ok_or(malformed("has too many chunks"))?;
     }
     Ok(program)
@@ -152,7 +152,8 @@ impl RankProgram {
         &mut self,
         of: &Lowering<'_>,
         path: &Path,
-        (layer, pair_first): (u32, u64),
+        layer: u32,
+        pair_first: u64,
         malformed: impl Fn(&'static str) -> LowerError,
     ) -> Result<(), LowerError> {
         let (source, destination) = (path.source, path.destination);

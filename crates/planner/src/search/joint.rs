@@ -64,7 +64,7 @@ impl Joints {
 
 impl JointMade {
     fn of(joint: &PreparedJoint, stop: &dyn Stop) -> Result<Self, PlanError> {
-        let plans = synthesize_joint(&joint.whole, &joint.collectives, (true, ATTEMPTS), stop);
+        let plans = synthesize_joint(&joint.whole, &joint.collectives, true, ATTEMPTS, stop);
         let plans = plans.map_err(|failed| match (failed.error, failed.collective) {
             (SynthesisError::Stopped, _) => PlanError::Stopped,
             (error, None) => PlanError::Synthesis(error),

@@ -114,7 +114,8 @@ pub(super) fn choose_in_time(
     topology: &Topology,
     directions: Vec<Direction>,
     likeness: &Likeness,
-    (limits, size_bytes): (TreeLimits, NonZeroU64),
+    limits: TreeLimits,
+    size_bytes: NonZeroU64,
     stop: &dyn Stop,
 ) -> Result<(Vec<Direction>, u64, Vec<StepLoads>), SynthesisError> {
     let exact = all_loads(&directions, likeness, None, stop)?;

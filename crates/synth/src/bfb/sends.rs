@@ -18,7 +18,8 @@ use crate::reach::ask;
 /// More sends than there is room for; stopped. O(sends).
 pub(super) fn write(
     topology: &Topology,
-    (collective, shares): (Collective, &Shares),
+    collective: Collective,
+    shares: &Shares,
     chunks_per_share: u64,
     directions: &[Direction],
     divided: Vec<Vec<Received>>,

@@ -50,7 +50,7 @@ fn planned(
     symmetry: Symmetry,
 ) -> Result<Schedule, SynthesisError> {
     let asked = Asked { limits, size_bytes: None, symmetry };
-    let shape = plan(topology, (collective, shares), asked, &Never, &Silent)?;
+    let shape = plan(topology, collective, shares, asked, &Never, &Silent)?;
     Ok(Schedule { collective, algorithm: "bfb".to_owned(), shares: shares.clone(), shape })
 }
 
@@ -183,7 +183,8 @@ fn what_it_cannot_plan_is_refused() {
     );
     let stopped = plan(
         &generated("ring:4"),
-        (collective(&generated("ring:4"), CollectiveKind::Allgather, 0), &Shares::Equal),
+        collective(&generated("ring:4"), CollectiveKind::Allgather, 0),
+        &Shares::Equal,
         Asked { limits: none, size_bytes: None, symmetry: Symmetry::Used },
         &|| true,
         &Silent,

@@ -33,7 +33,7 @@ fn planned_as(
     composition: &Composition,
 ) -> Result<Schedule, SynthesisError> {
     let collective = collective(kind, topology);
-    let shape = plan(topology, (collective, &Shares::Equal), Some(composition), &Never, &Silent)?;
+    let shape = plan(topology, collective, &Shares::Equal, Some(composition), &Never, &Silent)?;
     Ok(Schedule { collective, algorithm: "expansion".to_owned(), shares: Shares::Equal, shape })
 }
 
@@ -180,7 +180,7 @@ fn what_expansion_does_not_plan_is_refused() {
     let asked = |kind, shares: &Shares, composition| {
         let root = (kind == CollectiveKind::Broadcast).then_some(Rank::new(0));
         let collective = Collective::new(kind, root, topology.rank_count()).unwrap();
-        plan(&topology, (collective, shares), composition, &Never, &Silent).unwrap_err()
+        plan(&topology, collective, shares, composition, &Never, &Silent).unwrap_err()
     };
     let known = composition(&construction);
     let known = Some(&known);

@@ -27,10 +27,12 @@ const TREES_PER_RANK: usize = 4;
 /// * **Cost.** Some tests of the network, the different pieces, and what the result takes.
 pub(super) fn solve_in_pieces<C: FlowUnit>(
     network: &Network<'_>,
-    (capacities, demands): (&[C], &[C]),
+    capacities: &[C],
+    demands: &[C],
     trees_per_root: u64,
     choice: PackingChoice,
-    (stop, progress): (&dyn Stop, &dyn Progress),
+    stop: &dyn Stop,
+    progress: &dyn Progress,
 ) -> Result<Option<RoutedTrees>, SynthesisError> {
     ask(stop)?;
     let of_ranks = &demands[..network.terminal_count as usize];

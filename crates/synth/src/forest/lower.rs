@@ -98,7 +98,7 @@ impl Lowering<'_> {
                 return Ok(None);
             }
             self.looks_left -= looks;
-            if let Some(lift) = self.find_lift_at((tree, parent, rank), &depths, level) {
+            if let Some(lift) = self.find_lift_at(tree, parent, rank, &depths, level) {
                 return Ok(Some(lift));
             }
         }
@@ -107,7 +107,7 @@ impl Lowering<'_> {
 
     /// A tree to exchange the hop into a rank with: one in which it hangs on a rank that is nearer to the root of the tree
     /// at hand, and which stays above the level with the hop from `parent`.
-    fn find_lift_at(&mut self, (tree, parent, rank): (usize, u32, u32), depths: &[u16], level: u16) -> Option<Lift> {
+    fn find_lift_at(&mut self, tree: usize, parent: u32, rank: u32, depths: &[u16], level: u16) -> Option<Lift> {
         let mut with_division = None;
         let multiplicity = self.routed.trees[tree].multiplicity;
         let candidates = self.table.parents_of(rank).iter().zip(self.table.depths_of(parent)).enumerate();

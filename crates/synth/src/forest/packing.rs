@@ -96,8 +96,7 @@ pub(super) fn pack<C: FlowUnit>(
         ask(stop)?;
         // Only the first packing is reported: what is done never shrinks.
         let progress = if best.is_none() { progress } else { &Silent };
-        let mut packing =
-            Packing::new(condition.clone(), &grower, (weight_max, PREFERENCES[preference]), stop, progress);
+        let mut packing = Packing::new(condition.clone(), &grower, weight_max, PREFERENCES[preference], stop, progress);
         packing.run()?;
         let Packing { condition: after, mut trees, .. } = packing;
         any_tested |= after.flows() > condition.flows();
@@ -147,7 +146,7 @@ fn at_once<C: FlowUnit>(
     let mut left = Remainder::of(condition, rank_count);
     let mut found = None;
     if (0..rank_count).any(|rank| grower.leaving(rank).len() + 1 == grower.rank_count()) {
-        let mut packing = Packing::new(condition.clone(), grower, (C::MAX, PREFERENCES[0]), stop, progress);
+        let mut packing = Packing::new(condition.clone(), grower, C::MAX, PREFERENCES[0], stop, progress);
         if packing.finish_greedily(PREFERENCES[0], Start::InTurn)?
             || packing.finish_greedily(PREFERENCES[0], Start::Stars)?
         {
@@ -215,7 +214,8 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
     fn new(
         condition: Condition<'c, C>,
         grower: &'a Grower<C>,
-        (weight_max, preference): (C, EdgePreference),
+        weight_max: C,
+        preference: EdgePreference,
         stop: &'a dyn Stop,
         progress: &'a dyn Progress,
     ) -> Self {

@@ -45,7 +45,7 @@ pub(super) fn relayed(
     let Some(relay_count) = relay_count(network.rank_count()) else { return Ok(None) };
     let scale = (relay_count / instance.trees_per_root).max(1);
     for ways in WAYS {
-        let Some(Distribution { amounts, spread }) = distribute(network, root, instance, (scale, ways), stop)? else {
+        let Some(Distribution { amounts, spread }) = distribute(network, root, instance, scale, ways, stop)? else {
             continue;
         };
         let trees = solve(&spread)?;
@@ -84,7 +84,8 @@ fn distribute(
     network: &Topology,
     root: Rank,
     instance: &Instance,
-    (scale, ways): (u64, Ways),
+    scale: u64,
+    ways: Ways,
     stop: &dyn Stop,
 ) -> Result<Option<Distribution>, SynthesisError> {
     let narrow = |number: u128| i64::try_from(number.checked_mul(scale.into())?).ok();

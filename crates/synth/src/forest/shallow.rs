@@ -87,7 +87,8 @@ pub(super) fn shallow(
     roots: Roots<'_>,
     counts: &[u64],
     depth_max: u32,
-    (stop, progress): (&dyn Stop, &dyn Progress),
+    stop: &dyn Stop,
+    progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
     require_depth(topology, roots, depth_max, stop)?;
     // Trees of all ranks may cross a link on the way to each rank.

@@ -58,7 +58,8 @@ use lanes::Lanes;
 pub(crate) fn plan_allreduce(
     topology: &Topology,
     shares: &Shares,
-    (limits, options): (TreeLimits, SumOptions),
+    limits: TreeLimits,
+    options: SumOptions,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Forest, Shares, FormChoice), SynthesisError> {

@@ -34,7 +34,8 @@ impl<'a> Writer<'a> {
     /// For phases whose parts are whole chunks.
     pub(super) fn new(
         topology: &'a Topology,
-        (collective, shares): (Collective, &Shares),
+        collective: Collective,
+        shares: &Shares,
         phases: &[Phase],
     ) -> Result<Self, SynthesisError> {
         let totals = phases.iter().map(|phase| phase.parts.iter().map(|part| part.weight).sum::<u64>().max(1));

@@ -66,30 +66,25 @@ impl Asked<'_> {
     pub(super) fn links_in_steps(
         &self,
         way: &Way,
-        (chunks, timed): (u64, &Timed),
+        chunks: u64,
+        timed: &Timed,
     ) -> Result<Option<Links>, SynthesisError> {
         if !matches!(self.method, Method::Own) || !timed.links.have_latencies() {
             return Ok(None);
         }
-        self.links(way, &self.layout(chunks)?, (None, &timed.transfers)).map(Some)
+        self.links(way, &self.layout(chunks)?, None, &timed.transfers).map(Some)
     }
 
     /// The schedule that links without latencies decide, with the times that it takes on those with them.
     ///
     /// # Errors
     /// Stopped. O(sends), 8 bytes for each chunk of each rank where all get it.
-    pub(super) fn planned_in_steps(
-        &self,
-        way: &Way,
-        (chunks, timed, in_steps): (u64, Timed, Links),
-        found: Vec<Sends>,
-        stop: &dyn Stop,
-    ) -> Result<Planned, SynthesisError> {
+    pub(super) fn planned_in_steps(&self, way: &Way, chunks: u64, timed: Timed, in_steps: Links, found: Vec<Sends>, stop: &dyn Stop) -> Result<Planned, SynthesisError> {
         let mut ends = 0;
         for (&search, sends) in self.searches(way).iter().zip(&found) {
             ends += u128::from(end(timed.links.network(search), &timed.transfers, sends, stop)?);
         }
-        Ok(Planned::ending((chunks, timed, Some(in_steps)), found, (ends, self.actions.len())))
+        Ok(Planned::ending(chunks, timed, Some(in_steps), found, ends, self.actions.len()))
     }
 
     /// Whether a schedule that was decided without latencies needs no other to be compared with: it has as few steps as there can be, which
@@ -129,10 +124,10 @@ fn end(
         ordered.extend(together.iter().map(|sent| Ordered { step, route: sent.link, chunk: sent.chunk }));
     }
     let started = match transfers {
-        TransferTask::Copies(task) => starts((network, Copies::new(task)), (Pace::InTurn, &ordered), stop)?,
+        TransferTask::Copies(task) => starts(network, Copies::new(task), Pace::InTurn, &ordered, stop)?,
         TransferTask::Deliveries(demands, _) => {
             let sources = demands.iter().map(|demand| Some((demand.from, 0))).collect();
-            starts((network, Deliveries(sources)), (Pace::InTurn, &ordered), stop)?
+            starts(network, Deliveries(sources), Pace::InTurn, &ordered, stop)?
         }
     };
     debug_assert_eq!(started.len(), sends.sends.len(), "all that was sent can be sent");

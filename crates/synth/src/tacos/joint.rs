@@ -100,7 +100,8 @@ pub struct JointSynthesisError {
 pub fn synthesize_joint(
     topology: &Topology,
     collectives: &[JointCollective],
-    (with_latency, attempts): (bool, u32),
+    with_latency: bool,
+    attempts: u32,
     stop: &dyn Stop,
 ) -> Result<JointPlans, JointSynthesisError> {
     let of_all = |error| JointSynthesisError { collective: None, error };
@@ -172,7 +173,7 @@ impl<'a> Part<'a> {
                 actions.iter().map(work).collect()
             }
             None => {
-                let (demands, chunks) = unicast::demands((collective, shares), ranks, &layout)?;
+                let (demands, chunks) = unicast::demands(collective, shares, ranks, &layout)?;
                 delivered = chunks;
                 vec![(Action::Copy, Work::Deliver(demands))]
             }

@@ -70,8 +70,8 @@ pub(crate) fn mended(
         }
         None => (&[Action::Copy][..], vec![fit.delivered(stop)?]),
     };
-    let pace = pace::pace(left, &unwound, (&clock, &fit.networks.1), &phases);
-    sends::write((chunks, pace), &unwound, actions.iter().copied().zip(phases))
+    let pace = pace::pace(left, &unwound, &clock, &fit.networks.1, &phases);
+    sends::write(chunks, pace, &unwound, actions.iter().copied().zip(phases))
 }
 
 /// A schedule in time, and what it is to fit.
@@ -97,9 +97,9 @@ impl Fit<'_> {
         let turned = is_sum.then(|| (self.networks.0.transposed(), self.networks.1.transposed()));
         let (before, along) = turned.as_ref().unwrap_or(&self.networks);
         let sends = ordered(steps, action);
-        let known = starts((before, Copies::new(&task_before)), (steps.pace, &sends), stop)?;
+        let known = starts(before, Copies::new(&task_before), steps.pace, &sends, stop)?;
         let known = self.renamed(known, Some);
-        let sends = mend(along, &task, known, (0, Preference::Neighbours), stop).map_err(refused)?.sends;
+        let sends = mend(along, &task, known, 0, Preference::Neighbours, stop).map_err(refused)?.sends;
         judge(along, &task, &sends).map_err(broken)?;
         Ok(if is_sum { sends.reversed(along) } else { sends })
     }
@@ -107,8 +107,9 @@ impl Fit<'_> {
     /// What is for one rank alone.
     fn delivered(&self, stop: &dyn Stop) -> Result<Sends, SynthesisError> {
         let &Damage { base, steps, planned, left, wanted, .. } = self.damage;
-        let (demands_before, chunks_before) = unicast::demands(planned, base.rank_count(), &self.layouts.0)?;
-        let (demands, chunks) = unicast::demands(wanted, left.rank_count(), &self.layouts.1)?;
+        let (demands_before, chunks_before) =
+            unicast::demands(planned.0, planned.1, base.rank_count(), &self.layouts.0)?;
+        let (demands, chunks) = unicast::demands(wanted.0, wanted.1, left.rank_count(), &self.layouts.1)?;
         let mut sources = vec![None; self.numbers.len()];
         for (demand, &chunk) in demands_before.iter().zip(&chunks_before) {
             sources[chunk as usize] = Some((demand.from, 0));
@@ -118,7 +119,7 @@ impl Fit<'_> {
             places[chunk as usize] = Some(demand);
         }
         let sends = ordered(steps, Action::Copy);
-        let known = starts((&self.networks.0, Deliveries(sources)), (steps.pace, &sends), stop)?;
+        let known = starts(&self.networks.0, Deliveries(sources), steps.pace, &sends, stop)?;
         let known = self.renamed(known, |chunk| places[chunk as usize]);
         let network = &self.networks.1;
         let mut sends = mend_delivery(network, &demands, known, stop).map_err(refused)?.sends;

@@ -19,7 +19,8 @@ use super::unwound::Unwound;
 pub(super) fn pace(
     topology: &Topology,
     unwound: &Unwound,
-    (clock, network): (&Clock, &TimedNetwork),
+    clock: &Clock,
+    network: &TimedNetwork,
     phases: &[Sends],
 ) -> Pace {
     let links = network.links();

@@ -87,15 +87,11 @@ impl Planned {
     /// * `phase_count`: that of the searches, or all are made of the only one.
     pub(super) fn new(chunks: u64, timed: Timed, found: Vec<Sends>, phase_count: usize) -> Self {
         let ends = found.iter().map(|sends| u128::from(sends.end)).sum();
-        Self::ending((chunks, timed, None), found, (ends, phase_count))
+        Self::ending(chunks, timed, None, found, ends, phase_count)
     }
 
     /// * `ends`: of what was found, with all latencies.
-    pub(super) fn ending(
-        (chunks, timed, in_steps): (u64, Timed, Option<Links>),
-        found: Vec<Sends>,
-        (ends, phase_count): (u128, usize),
-    ) -> Self {
+    pub(super) fn ending(chunks: u64, timed: Timed, in_steps: Option<Links>, found: Vec<Sends>, ends: u128, phase_count: usize) -> Self {
         let each = phase_count / found.len().max(1);
         let sends = found.iter().map(|sends| sends.sends.len()).sum::<usize>() * each;
         Self { chunks, timed, in_steps, found, end: ends * each as u128, sends }

@@ -41,11 +41,11 @@ pub(super) fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let each = asked.actions.len() / searches.len();
     let mut proven_best = Vec::with_capacity(found.len());
     for (&search, found) in searches.iter().zip(found) {
-        let (network, known) = (timed.links.network(search), (found, timed.links.bound(search)));
+        let (network, bound) = (timed.links.network(search), timed.links.bound(search));
         let proven = match &timed.transfers {
-            TransferTask::Copies(task) => prove_copies(network, task, known, IlpEffort::STANDARD, stop)?,
+            TransferTask::Copies(task) => prove_copies(network, task, found, bound, IlpEffort::STANDARD, stop)?,
             TransferTask::Deliveries(demands, _) => {
-                prove_deliveries(network, demands, known, IlpEffort::STANDARD, stop)?
+                prove_deliveries(network, demands, found, bound, IlpEffort::STANDARD, stop)?
             }
         };
         phases.extend(std::iter::repeat_n(proven.proof, each));

@@ -13,7 +13,8 @@ use crate::parts::{Sending, StepsParts, require_room};
 /// # Errors
 /// More sends than there is room for. O(sends · log steps) on all threads of the caller's pool.
 pub fn write(
-    (chunks_per_share, pace): (u64, Pace),
+    chunks_per_share: u64,
+    pace: Pace,
     unwound: &Unwound,
     phases: impl Iterator<Item = (Action, Sends)>,
 ) -> Result<Steps, SynthesisError> {

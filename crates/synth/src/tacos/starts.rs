@@ -100,8 +100,10 @@ impl ChunkLocations for Deliveries {
 ///
 /// * **In.** Links with the numbers of routes. **Errors.** Stopped. **Cost.** O(sends).
 pub(super) fn starts(
-    (network, mut chunks): (&TimedNetwork, impl ChunkLocations),
-    (pace, ordered): (Pace, &[Ordered]),
+    network: &TimedNetwork,
+    mut chunks: impl ChunkLocations,
+    pace: Pace,
+    ordered: &[Ordered],
     stop: &dyn Stop,
 ) -> Result<Vec<Sent>, SynthesisError> {
     let mut busy_until = vec![0_u64; network.links().len()];

@@ -41,7 +41,8 @@ impl Asked<'_> {
         &self,
         network: &TimedNetwork,
         demands: &[Demand],
-        (known, bound): (Option<Sends>, u64),
+        known: Option<Sends>,
+        bound: u64,
         stop: &dyn Stop,
     ) -> Result<Sends, SynthesisError> {
         let count = match known {
@@ -59,7 +60,8 @@ impl Asked<'_> {
 /// # Errors
 /// Too many chunks.
 pub(super) fn demands(
-    (collective, shares): (Collective, &Shares),
+    collective: Collective,
+    shares: &Shares,
     ranks: u32,
     layout: &ChunkLayout,
 ) -> Result<(Vec<Demand>, Vec<u32>), SynthesisError> {

@@ -25,7 +25,8 @@ const HORIZONS_MAX: u64 = 12;
 pub(super) fn improved(
     network: &TimedNetwork,
     demands: &ChunkDemands,
-    (mut best, bound): (Sends, u64),
+    mut best: Sends,
+    bound: u64,
     effort: IlpEffort,
     stop: &dyn Stop,
 ) -> Result<Sends, Stopped> {

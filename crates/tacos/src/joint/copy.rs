@@ -20,7 +20,8 @@ use crate::task::CopyTask;
 /// The rules are those of [`copy_all`](crate::copy_all) without groups and slow links; what is free is asked of the calendar, in which the
 /// sends are *not* yet entered. O(moments · links · chunks / 64 + sends · candidates · nodes after a node).
 pub(super) fn placed(
-    (tenant, task): (&Tenant, &CopyTask),
+    tenant: &Tenant,
+    task: &CopyTask,
     calendar: &Calendar,
     view: View,
     seed: u64,
@@ -30,7 +31,7 @@ pub(super) fn placed(
         View::Forwards { .. } => &tenant.network,
         View::Backwards { .. } => &tenant.transposed,
     };
-    let mut search = CopySearch::new((tenant, network, task), calendar.clone(), (view, seed));
+    let mut search = CopySearch::new(tenant, network, task, calendar.clone(), view, seed);
     if search.run(stop)? {
         return Ok(Some(pruned(network, task, search.sends).sends));
     }
@@ -64,9 +65,12 @@ struct CopySearch<'a> {
 
 impl<'a> CopySearch<'a> {
     fn new(
-        (tenant, network, task): (&'a Tenant, &'a TimedNetwork, &'a CopyTask),
+        tenant: &'a Tenant,
+        network: &'a TimedNetwork,
+        task: &'a CopyTask,
         calendar: Calendar,
-        (view, seed): (View, u64),
+        view: View,
+        seed: u64,
     ) -> Self {
         let (nodes, chunks) = (network.node_count(), task.chunk_count());
         let (mut has, mut got) = (BitRows::new(nodes as usize, chunks), BitRows::new(nodes as usize, chunks));

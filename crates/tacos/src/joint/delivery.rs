@@ -15,7 +15,8 @@ use crate::unicast::{Demand, Ways};
 
 /// Sends in ticks after `begin`, *not* yet entered in the calendar. O(hops · log chunks) after the ways are chosen.
 pub(super) fn placed(
-    (tenant, demands): (&Tenant, &[Demand]),
+    tenant: &Tenant,
+    demands: &[Demand],
     calendar: &Calendar,
     begin: u64,
     seed: u64,

@@ -32,11 +32,11 @@ pub(super) fn place(
         let forwards = View::Forwards { begin };
         let sends = match work {
             Work::Copy(task) => {
-                let sends = copy::placed((tenant, task), calendar, forwards, placing.seed, stop)?;
+                let sends = copy::placed(tenant, task, calendar, forwards, placing.seed, stop)?;
                 real(tenant, forwards, sends.ok_or(CopyError::TooLong)?)?
             }
             Work::Deliver(demands) => {
-                let sends = delivery::placed((tenant, demands), calendar, begin, placing.seed, stop)?;
+                let sends = delivery::placed(tenant, demands, calendar, begin, placing.seed, stop)?;
                 real(tenant, forwards, sends)?
             }
             Work::Sum(task) => {
@@ -48,7 +48,7 @@ pub(super) fn place(
                 let mut found = None;
                 for _ in 0..PLACES_MAX {
                     let backwards = View::Backwards { begin, end };
-                    if let Some(sends) = copy::placed((tenant, task), calendar, backwards, placing.seed, stop)? {
+                    if let Some(sends) = copy::placed(tenant, task, calendar, backwards, placing.seed, stop)? {
                         found = Some(Sends { end, ..real(tenant, backwards, sends)? });
                         break;
                     }

@@ -63,7 +63,8 @@ struct Delivery {
 pub(super) fn place(
     tenants: &[Tenant],
     calendar: &mut Calendar,
-    (end, seed): (u64, u64),
+    end: u64,
+    seed: u64,
     stop: &dyn Stop,
 ) -> Result<Option<Vec<(usize, Sends)>>, CopyError> {
     let mut chance = Chance::new(seed);

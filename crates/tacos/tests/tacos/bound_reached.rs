@@ -10,7 +10,7 @@ use crate::support::{cables, grid_cables, hypercube, mesh, random_regular, torus
 /// Ends of some seeds, each judged.
 fn ends(network: &TimedNetwork, task: &CopyTask, group: &FreeGroup, seeds: u64) -> Vec<u64> {
     let end = |seed| {
-        let sends = copy_all(network, task, group, (seed, Preference::Neighbours), &Never).unwrap();
+        let sends = copy_all(network, task, group, seed, Preference::Neighbours, &Never).unwrap();
         judge(network, task, &sends).unwrap();
         sends.end
     };
@@ -105,7 +105,7 @@ fn broadcasts_reach_the_bound() {
             .into_iter()
             .flat_map(|preference| (0..5).map(move |seed| (seed, preference)));
         let best = best.map(|how| {
-            let sends = copy_all(&network, &task, &group, how, &Never).unwrap();
+            let sends = copy_all(&network, &task, &group, how.0, how.1, &Never).unwrap();
             judge(&network, &task, &sends).unwrap();
             sends.end
         });

@@ -20,7 +20,7 @@ fn copied(network: &TimedNetwork, task: &CopyTask, count: u32) -> (Proven, u64) 
     let group = FreeGroup::trivial(network.node_count());
     let known = best_of(network, task, &group, Attempts { seed: 0, count, bound, known: None }, &Never).unwrap().sends;
     let known_end = known.end;
-    let proven = prove_copies(network, task, (known, bound), IlpEffort::STANDARD, &Never).unwrap();
+    let proven = prove_copies(network, task, known, bound, IlpEffort::STANDARD, &Never).unwrap();
     judge(network, task, &proven.sends).unwrap();
     assert_eq!(proven.proof.end, proven.sends.end);
     assert!(bound <= proven.proof.bound && proven.proof.bound <= proven.proof.end && proven.sends.end <= known_end);
@@ -31,7 +31,7 @@ fn copied(network: &TimedNetwork, task: &CopyTask, count: u32) -> (Proven, u64) 
 fn delivered(network: &TimedNetwork, demands: &[Demand], count: u32) -> Proven {
     let bound = delivery_bound(network, demands).unwrap();
     let known = deliver_best(network, demands, Attempts { seed: 0, count, bound, known: None }, &Never).unwrap().sends;
-    let proven = prove_deliveries(network, demands, (known, bound), IlpEffort::STANDARD, &Never).unwrap();
+    let proven = prove_deliveries(network, demands, known, bound, IlpEffort::STANDARD, &Never).unwrap();
     judge_delivery(network, demands, &proven.sends).unwrap();
     proven
 }
@@ -70,7 +70,7 @@ fn published_networks_are_proven_optimal() {
     ] {
         let bound = lower_bound(&network, &task).unwrap();
         let known = slow(&network, &task);
-        let proven = prove_copies(&network, &task, (known, bound), IlpEffort::STANDARD, &Never).unwrap();
+        let proven = prove_copies(&network, &task, known, bound, IlpEffort::STANDARD, &Never).unwrap();
         judge(&network, &task, &proven.sends).unwrap();
         assert_eq!((proven.proof.end, proven.proof.bound), (end, end), "{name}");
     }
@@ -111,7 +111,7 @@ fn slower_clocks_find_what_the_true_one_has_no_room_for() {
     let task = CopyTask::allgather(8, 1).unwrap();
     let network = hard(1_000_003, |link| u64::from(link * 5 % 7));
     let (known, bound) = (slow(&network, &task), lower_bound(&network, &task).unwrap());
-    let proven = prove_copies(&network, &task, (known, bound), IlpEffort::STANDARD, &Never).unwrap();
+    let proven = prove_copies(&network, &task, known, bound, IlpEffort::STANDARD, &Never).unwrap();
     judge(&network, &task, &proven.sends).unwrap();
     assert!(proven.proof.end <= 7 * 1_000_009, "{} ticks", proven.proof.end);
     assert!(proven.variables > u64::from(IlpEffort::STANDARD.variables_max));
@@ -130,7 +130,7 @@ fn a_scatter_on_a_ring_takes_three_steps() {
     let sends = sends.map(|(start, link, chunk)| Sent { start, link, chunk });
     let known = Sends { sends: sends.to_vec(), end: 5 };
     judge_delivery(&network, &demands, &known).unwrap();
-    let proven = prove_deliveries(&network, &demands, (known, 3), IlpEffort::STANDARD, &Never).unwrap();
+    let proven = prove_deliveries(&network, &demands, known, 3, IlpEffort::STANDARD, &Never).unwrap();
     judge_delivery(&network, &demands, &proven.sends).unwrap();
     assert_eq!((proven.proof.bound, proven.proof.end), (3, 3));
 }
@@ -192,7 +192,7 @@ proptest! {
         let task = CopyTask::allgather(network.node_count(), 1).unwrap();
         let bound = lower_bound(&network, &task).unwrap();
         let known = slow(&network, &task);
-        let proven = prove_copies(&network, &task, (known, bound), IlpEffort::STANDARD, &Never).unwrap();
+        let proven = prove_copies(&network, &task, known, bound, IlpEffort::STANDARD, &Never).unwrap();
         judge(&network, &task, &proven.sends).unwrap();
         let fewest = fewest_steps(&network);
         prop_assert_eq!((proven.proof.bound, proven.proof.end), (fewest, fewest));
@@ -226,9 +226,9 @@ proptest! {
         let effort = IlpEffort { variables_max: 2000, relaxed_variables_max, conflicts_max };
         let task = CopyTask::allgather(network.node_count(), 1).unwrap();
         let (known, bound) = (slow(&network, &task), lower_bound(&network, &task).unwrap());
-        let proven = prove_copies(&network, &task, (known, bound), effort, &Never).unwrap();
+        let proven = prove_copies(&network, &task, known, bound, effort, &Never).unwrap();
         judge(&network, &task, &proven.sends).unwrap();
-        let again = prove_copies(&network, &task, (slow(&network, &task), bound), effort, &Never).unwrap();
+        let again = prove_copies(&network, &task, slow(&network, &task), bound, effort, &Never).unwrap();
         prop_assert_eq!(proven, again);
     }
 }
@@ -237,5 +237,5 @@ proptest! {
 fn a_standing_request_stops() {
     let (network, task) = (mesh(&[3, 3]), CopyTask::allgather(9, 1).unwrap());
     let known = slow(&network, &task);
-    assert!(prove_copies(&network, &task, (known, 4), IlpEffort::STANDARD, &|| true).is_err());
+    assert!(prove_copies(&network, &task, known, 4, IlpEffort::STANDARD, &|| true).is_err());
 }

@@ -13,10 +13,11 @@ use proptest::prelude::*;
 
 use crate::support::{mesh, networks, torus};
 
-const CHOICE: (u64, Preference) = (0, Preference::Neighbours);
+const SEED: u64 = 0;
+const PREFERENCE: Preference = Preference::Neighbours;
 
 fn copied(network: &TimedNetwork, task: &CopyTask) -> Sends {
-    copy_all(network, task, &FreeGroup::trivial(network.node_count()), CHOICE, &Never).unwrap()
+    copy_all(network, task, &FreeGroup::trivial(network.node_count()), SEED, PREFERENCE, &Never).unwrap()
 }
 
 /// A network some of whose links are slower or gone, and by link of the sound one its number there.
@@ -73,7 +74,7 @@ proptest! {
         let task = CopyTask::allgather(sound.node_count(), chunks).unwrap();
         let before = copied(&sound, &task);
         let known = renamed(&before.sends, &numbers);
-        let mended = mend(&left, &task, known.clone(), CHOICE, &Never);
+        let mended = mend(&left, &task, known.clone(), SEED, PREFERENCE, &Never);
         prop_assert_eq!(lower_bound(&left, &task).is_none(), matches!(mended, Err(CopyError::Unreachable { .. })));
         let Ok(Mended { sends, kept }) = mended else { return Ok(()) };
         judge(&left, &task, &sends).unwrap();
@@ -101,7 +102,7 @@ proptest! {
         let nodes = 0..sound.node_count();
         let demands = nodes.clone().flat_map(|from| nodes.clone().map(move |to| Demand { from, to }));
         let demands: Vec<Demand> = demands.filter(|demand| demand.from != demand.to).collect();
-        let before = deliver(&sound, &demands, (Ways::Shortest, seed), &Never).unwrap();
+        let before = deliver(&sound, &demands, Ways::Shortest, seed, &Never).unwrap();
         let known = renamed(&before.sends, &numbers);
         let mended = mend_delivery(&left, &demands, known.clone(), &Never);
         let is_apart = delivery_bound(&left, &demands).is_none();
@@ -127,7 +128,7 @@ proptest! {
     fn nonsense_is_dropped(network in networks(), sends in prop::collection::vec((0_u64..20, 0_u32..40, 0_u32..12), 0..30)) {
         let task = CopyTask::allgather(network.node_count(), 1).unwrap();
         let known = sends.into_iter().map(|(start, link, chunk)| Sent { start, link, chunk }).collect();
-        let mended = mend(&network, &task, Vec::clone(&known), CHOICE, &Never).unwrap();
+        let mended = mend(&network, &task, Vec::clone(&known), SEED, PREFERENCE, &Never).unwrap();
         judge(&network, &task, &mended.sends).unwrap();
         let demands: Vec<Demand> = (1..network.node_count()).map(|to| Demand { from: 0, to }).collect();
         let mended = mend_delivery(&network, &demands, known, &Never).unwrap();
@@ -151,7 +152,7 @@ fn one_dead_link_of_a_torus_costs_no_more_than_it_must() {
             };
             let (left, numbers) = broken(&sound, is_dead, &[]);
             let bound = lower_bound(&left, &task).unwrap();
-            let mended = mend(&left, &task, renamed(&before.sends, &numbers), CHOICE, &Never).unwrap();
+            let mended = mend(&left, &task, renamed(&before.sends, &numbers), SEED, PREFERENCE, &Never).unwrap();
             judge(&left, &task, &mended.sends).unwrap();
             let (end, total) = (mended.sends.end, before.sends.len());
             assert_eq!(bound, 85);
@@ -170,7 +171,7 @@ fn one_slow_link_of_a_mesh_is_used_as_far_as_it_goes() {
     let slow = (0..).zip(sound.links()).find(|(_, link)| (link.from, link.to) == (27, 28)).unwrap().0;
     let (left, numbers) = broken(&sound, |_| false, &[(slow, 2)]);
     let bound = lower_bound(&left, &task).unwrap();
-    let mended = mend(&left, &task, renamed(&before.sends, &numbers), CHOICE, &Never).unwrap();
+    let mended = mend(&left, &task, renamed(&before.sends, &numbers), SEED, PREFERENCE, &Never).unwrap();
     judge(&left, &task, &mended.sends).unwrap();
     assert!(mended.sends.end * 4 <= bound * 5, "{} for a bound of {bound}", mended.sends.end);
     assert!(mended.kept * 10 >= before.sends.len() * 8, "{} of {} kept", mended.kept, before.sends.len());

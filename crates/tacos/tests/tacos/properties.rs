@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use crate::support::{mesh, networks, ring_fc_switch, torus};
 
 fn copied(network: &TimedNetwork, task: &CopyTask, seed: u64, preference: Preference) -> Sends {
-    copy_all(network, task, &FreeGroup::trivial(network.node_count()), (seed, preference), &Never).unwrap()
+    copy_all(network, task, &FreeGroup::trivial(network.node_count()), seed, preference, &Never).unwrap()
 }
 
 /// Adds up what members have at the owners, send after send: by owner's chunk, how many contributions it has in the end. Each
@@ -117,7 +117,7 @@ fn what_cannot_be_reached_is_named() {
     let network = TimedNetwork::new(3, links).unwrap();
     let task = CopyTask::broadcast(3, 0, 1).unwrap();
     assert_eq!(lower_bound(&network, &task), None);
-    let refused = copy_all(&network, &task, &FreeGroup::trivial(3), (0, Preference::Neighbours), &Never);
+    let refused = copy_all(&network, &task, &FreeGroup::trivial(3), 0, Preference::Neighbours, &Never);
     assert_eq!(refused, Err(CopyError::Unreachable { node: 2, chunk: 0, owner: 0 }));
 }
 

@@ -71,7 +71,7 @@ fn farthest_first_scatters_on_a_ring_in_three_steps() {
 fn the_judge_objects_to_every_change() {
     let network = torus(&[4, 4]);
     let demands = all_to_all(16);
-    let sends = deliver(&network, &demands, (Ways::Shortest, 1), &Never).unwrap();
+    let sends = deliver(&network, &demands, Ways::Shortest, 1, &Never).unwrap();
     judge_delivery(&network, &demands, &sends).unwrap();
     let changed = |change: &dyn Fn(&mut Sends)| {
         let mut other = sends.clone();

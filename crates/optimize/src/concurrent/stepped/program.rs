@@ -102,7 +102,7 @@ pub(super) fn step_times(
     let mut loads = vec![vec![Vec::new(); graph.arcs.len()]; steps];
     for (commodity, hops) in problem.commodities().iter().zip(&hops.0) {
         let reached = |node: u32, step: usize| hops[node as usize].is_some_and(|distance| distance as usize <= step);
-        let net = add_flows(&mut program, (graph, transit), commodity.source, &reached, &mut loads);
+        let net = add_flows(&mut program, graph, transit, commodity.source, &reached, &mut loads);
         if is_too_large(program.variable_count() as u64) {
             return Ok(None);
         }
@@ -142,7 +142,8 @@ pub(super) fn step_times(
 /// Returned by step and node: what leaves a node's copy less what enters it; after the last step there is a copy, too.
 fn add_flows(
     program: &mut Program,
-    (graph, transit): (&Digraph, &[bool]),
+    graph: &Digraph,
+    transit: &[bool],
     source: u32,
     reached: &impl Fn(u32, usize) -> bool,
     loads: &mut [Vec<Vec<Variable>>],

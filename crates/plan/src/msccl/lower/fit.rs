@@ -72,7 +72,7 @@ pub(super) fn widen(channels: &mut Channels, program: &Program, figures: &Progra
 }
 
 /// The error for a limit that a plan of so many chunks per share, in so many instances, exceeds.
-pub(super) fn error(profile: Profile, over: &Figure, (share, instances): (u32, u32), is_proven: bool) -> LowerError {
+pub(super) fn error(profile: Profile, over: &Figure, share: u32, instances: u32, is_proven: bool) -> LowerError {
     let remedy = match over.name {
         _ if instances > 1 => FEWER_INSTANCES,
         "rounds over a chunk" => "state a smaller largest message",

@@ -70,7 +70,7 @@ pub fn read_foreign_msccl_xml(
     profile: Profile,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<ForeignFile, ParseError> {
-    let mut parser = Parser::new(text, (profile, Leniency::Repair), MSCCL_BYTES_MAX, stop)?;
+    let mut parser = Parser::new(text, profile, Leniency::Repair, MSCCL_BYTES_MAX, stop)?;
     let program = parser.file()?;
     Ok(ForeignFile { program, deviations: parser.deviations })
 }
@@ -88,7 +88,7 @@ pub fn read_msccl_xml_as_runtime(
     bytes_max: usize,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<ForeignFile, ParseError> {
-    let mut parser = Parser::new(text, (profile, Leniency::Runtime), bytes_max, stop)?;
+    let mut parser = Parser::new(text, profile, Leniency::Runtime, bytes_max, stop)?;
     let program = parser.file()?;
     Ok(ForeignFile { program, deviations: parser.deviations })
 }

@@ -46,10 +46,12 @@ fn in_turns<'a>(groups: &[&'a Group]) -> Vec<&'a Atom> {
 
 /// The drafts of a lane by rank.
 pub(super) fn draft(
-    (number, lane): (usize, &[&Atom]),
+    number: usize,
+    lane: &[&Atom],
     atoms: &Atoms,
     is_port: impl Fn(u32, u32) -> bool,
-    (room, flushes): (Room, bool),
+    room: Room,
+    flushes: bool,
 ) -> BTreeMap<u32, Draft> {
     let mut writer = Writer {
         lane: number,

@@ -25,7 +25,8 @@ pub(super) fn effects(
     contract: &Contract,
     rank: &ExecutionRank,
     block: &ExecutionBlock,
-    (operation, part): (&ExecutionOp, Option<Part>),
+    operation: &ExecutionOp,
+    part: Option<Part>,
     machine: &Machine,
 ) -> Result<Vec<Effect>, String> {
     use Kind::{Local, LocalPackets, Remote, RemotePackets, Switch, SwitchPackets};

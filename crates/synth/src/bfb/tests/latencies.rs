@@ -30,7 +30,7 @@ fn schedule(
 ) -> Schedule {
     let collective = collective(topology, kind, 0);
     let asked = Asked { limits, size_bytes: size_bytes.and_then(NonZeroU64::new), symmetry: Symmetry::Used };
-    let shape = plan(topology, (collective, shares), asked, &Never, &Silent).unwrap();
+    let shape = plan(topology, collective, shares, asked, &Never, &Silent).unwrap();
     let schedule = Schedule { collective, algorithm: "bfb".to_owned(), shares: shares.clone(), shape };
     judged(topology, &schedule);
     schedule

@@ -29,7 +29,7 @@ pub(super) fn exactly(
     let mut forest = network.forest(trees_per_root, stop)?;
     let trees = forest.pack(trees_per_root, None, stop).map_err(|error| refusal(error, trees_per_root, topology))?;
     let trees = trees.expect("any time is good enough");
-    let trees = loosened(&mut forest, trees, (trees_per_root, tolerance), stop)?;
+    let trees = loosened(&mut forest, trees, trees_per_root, tolerance, stop)?;
     network.instance(trees_per_root, &trees)
 }
 
@@ -37,7 +37,8 @@ pub(super) fn exactly(
 fn loosened(
     forest: &mut WholeForest<'_>,
     trees: WholeTrees,
-    (trees_per_root, tolerance): (NonZeroU64, Option<Tolerance>),
+    trees_per_root: NonZeroU64,
+    tolerance: Option<Tolerance>,
     stop: &dyn Stop,
 ) -> Result<WholeTrees, SynthesisError> {
     let time = trees.inverse_rate(trees_per_root);
@@ -97,7 +98,7 @@ pub(super) fn at_most(
         }
     }
     let (_, trees_per_root, trees) = best.expect("one tree per root is always tried");
-    let loosen = |(forest, trees)| loosened(forest, trees, (trees_per_root, tolerance), stop);
+    let loosen = |(forest, trees)| loosened(forest, trees, trees_per_root, tolerance, stop);
     let trees = forests.iter_mut().zip(trees).map(loosen).collect::<Result<Vec<_>, _>>()?;
     spreads.iter().zip(&trees).map(|(spread, trees)| spread.instance(trees_per_root, trees)).collect()
 }

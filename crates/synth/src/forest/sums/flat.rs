@@ -26,7 +26,8 @@ const FEWER_TRIED: u64 = 12;
 /// * **Cost.** That of a broadcast forest.
 pub(super) fn solve(
     piece: &Piece<'_>,
-    (rate, is_whole): (Fraction, bool),
+    rate: Fraction,
+    is_whole: bool,
     rank_count: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
@@ -163,7 +164,7 @@ fn pack<C: FlowUnit>(
     remove_switches(&network, &mut graph, &demands, stop, progress)?;
     demands.truncate(shape.terminal_count as usize);
     let condition = Condition::new(graph.edges(), demands, shape.terminal_count, stop)?;
-    let (grower, trees) = packing::pack(&condition, (root, shape.terminal_count), stop, progress)?;
+    let (grower, trees) = packing::pack(&condition, root, shape.terminal_count, stop, progress)?;
     assembly::lay(&grower, graph.into_strands(stop)?, trees, directed.tree_count, stop, progress)
 }
 

@@ -42,7 +42,8 @@ const WORK_MAX: u64 = 1_000_000;
 /// * **Cost.** A few tests per tree.
 pub(super) fn pack<C: FlowUnit>(
     condition: &Condition<'_, C>,
-    (root, rank_count): (u32, u32),
+    root: u32,
+    rank_count: u32,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Grower<C>, Vec<PackedTree<C>>), SynthesisError> {

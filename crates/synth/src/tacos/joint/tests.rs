@@ -30,7 +30,7 @@ fn collective(kind: CollectiveKind, ranks: &[u32], root: Option<u32>, chunks: u6
 #[track_caller]
 fn planned(expression: &str, collectives: &[JointCollective], with_latency: bool) -> (JointPlans, JointVerdict) {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
-    let plans = synthesize_joint(&topology, collectives, (with_latency, 24), &Never).unwrap();
+    let plans = synthesize_joint(&topology, collectives, with_latency, 24, &Never).unwrap();
     let verdict = judged(&topology, collectives, &plans);
     assert_eq!((verdict.steps, verdict.shared_links), (plans.steps, 0), "{expression}");
     assert!(plans.time <= plans.time_one_by_one, "{expression}");
@@ -118,10 +118,10 @@ fn strewn_ranks_and_all_kinds_of_collectives_get_along() {
 fn refusals() {
     let mesh = generate("mesh:2x2", &TopologyLimits::STANDARD).unwrap();
     let collectives = [collective(CollectiveKind::Allgather, &[0, 1, 2], None, 1)];
-    let stopped = synthesize_joint(&mesh, &collectives, (false, 1), &|| true);
+    let stopped = synthesize_joint(&mesh, &collectives, false, 1, &|| true);
     assert!(matches!(stopped, Err(JointSynthesisError { error: SynthesisError::Stopped, .. })), "{stopped:?}");
     let twice = JointCollective { ranks: vec![Rank::new(0); 3], ..collectives[0].clone() };
-    let refused = synthesize_joint(&mesh, &[twice], (false, 1), &Never);
+    let refused = synthesize_joint(&mesh, &[twice], false, 1, &Never);
     let found = refused.map_err(|error| (error.collective, matches!(error.error, SynthesisError::Broken { .. })));
     assert_eq!(found, Err((Some(0), true)));
 }

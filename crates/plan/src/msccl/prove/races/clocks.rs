@@ -39,7 +39,7 @@ impl Clocks {
         order: &[usize],
         findings: &mut Findings<'_>,
     ) -> Option<Self> {
-        Self::new(model, rank, order, (model.ranks[rank].steps.clone(), false), findings)
+        Self::new(model, rank, order, model.ranks[rank].steps.clone(), false, findings)
     }
 
     /// Counts chains through all ranks; `order` holds the steps of all. `None` when asked to stop.
@@ -49,7 +49,7 @@ impl Clocks {
         order: &[usize],
         findings: &mut Findings<'_>,
     ) -> Option<Self> {
-        Self::new(model, rank, order, (0..model.steps.len(), true), findings)
+        Self::new(model, rank, order, 0..model.steps.len(), true, findings)
     }
 
     /// `None` when asked to stop.
@@ -57,7 +57,8 @@ impl Clocks {
         model: &Model<'_>,
         rank: usize,
         order: &[usize],
-        (scope, with_messages): (Range<usize>, bool),
+        scope: Range<usize>,
+        with_messages: bool,
         findings: &mut Findings<'_>,
     ) -> Option<Self> {
         let (blocks, steps) = (model.ranks[rank].blocks.clone(), model.ranks[rank].steps.clone());
