@@ -94,6 +94,15 @@ struct Part {
     inverse_rate: Fraction,
 }
 
+/// What taking away capacities in excess has led to.
+struct Attempted {
+    ending: Ending,
+    /// By pair, what both directions keep.
+    capacities: Vec<[u128; 2]>,
+    /// How many of these are one unit.
+    scale: u128,
+}
+
 struct Search<'a> {
     graph: &'a MergedGraph,
     weights: &'a [u64],
@@ -135,7 +144,9 @@ impl Search<'_> {
             }
             let mut next: Option<Fraction> = None;
             for &order in orders {
-                let Some((ending, capacities, scale)) = self.attempt(assumed, order)? else { return Ok(best) };
+                let Some(Attempted { ending, capacities, scale }) = self.attempt(assumed, order)? else {
+                    return Ok(best);
+                };
                 if let Some(part) = self.rated(capacities, scale)?
                     && best.as_ref().is_none_or(|best| part.inverse_rate < best.inverse_rate)
                 {
@@ -231,12 +242,7 @@ impl Search<'_> {
     }
 
     /// Takes away what is in excess at this rate, in the narrowest integers that hold it; `None` if none do.
-    #[expect(clippy::type_complexity, reason = "an ending and what is left, with its scale")]
-    fn attempt(
-        &self,
-        inverse_rate: Fraction,
-        order: Order,
-    ) -> Result<Option<(Ending, Vec<[u128; 2]>, u128)>, OptimumError> {
+    fn attempt(&self, inverse_rate: Fraction, order: Order) -> Result<Option<Attempted>, OptimumError> {
         // A set is entered by enough if `capacity · numerator ≥ weight outside · denominator`, in units.
         let in_units = inverse_rate.numerator.checked_mul(self.graph.unit);
         let in_units = in_units.and_then(|numerator| Fraction::new(numerator, inverse_rate.denominator));
@@ -252,7 +258,7 @@ impl Search<'_> {
         } else {
             return Ok(None);
         };
-        Ok(Some((ending, capacities, numerator)))
+        Ok(Some(Attempted { ending, capacities, scale: numerator }))
     }
 
     fn attempt_in<C: FlowUnit>(

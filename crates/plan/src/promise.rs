@@ -13,6 +13,32 @@ pub enum Promise {
     All(u64),
 }
 
+/// What a rank copies from its input to its output by itself, where these are different memory: chunks of each, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnCopy {
+    /// First chunk of the input.
+    pub(crate) source: u32,
+    /// First chunk of the output.
+    pub(crate) target: u32,
+    pub(crate) count: u32,
+}
+
+impl OwnCopy {
+    /// That of a rank in a collective with so many chunks in each share, if there is any.
+    pub(crate) fn of(kind: CollectiveKind, root: u32, rank: u32, share: u32) -> Option<Self> {
+        let own = rank.saturating_mul(share);
+        let (source, target) = match kind {
+            CollectiveKind::Allgather => (0, own),
+            CollectiveKind::AllToAll => (own, own),
+            CollectiveKind::Broadcast if rank == root => (0, 0),
+            CollectiveKind::Gather if rank == root => (0, own),
+            CollectiveKind::Scatter if rank == root => (own, 0),
+            _ => return None,
+        };
+        Some(Self { source, target, count: share })
+    }
+}
+
 /// What a call promises. Places, elements or chunks, are counted from the start of each buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promises {

@@ -28,6 +28,7 @@ use canopy_optimize::{BfbError, Stop};
 use canopy_schedule::{Collective, Schedule, Shape, Shares};
 use canopy_topology::Topology;
 
+use self::chunks::Chosen;
 use crate::algorithm::{HeededLimits, Memory, Rival, SPREADING, SynthesisRequest, Synthesizer};
 use crate::error::SynthesisError;
 use crate::limits::TreeLimits;
@@ -125,11 +126,11 @@ pub(crate) fn plan(
     let directions = actions.iter().map(|&action| Direction::new(topology, action, &amounts, stop));
     let directions = directions.collect::<Result<Vec<_>, _>>()?;
     let size_bytes = size_bytes.filter(|_| latencies::are_unequal(topology, &directions));
-    let (directions, chunks, loads) = match size_bytes {
+    let Chosen { directions, chunks, loads } = match size_bytes {
         Some(size_bytes) => chunks::choose_in_time(topology, directions, &likeness, limits, size_bytes, stop)?,
         None => {
             let (chunks, loads) = chunks::choose(&directions, &likeness, limits, stop)?;
-            (directions, chunks, loads)
+            Chosen { directions, chunks, loads }
         }
     };
     progress.report(Stage::Optimum, 1, 1);

@@ -68,7 +68,7 @@ use crate::limits::TreeLimits;
 use crate::parts::phase_actions;
 use crate::progress::{Progress, Silent, Stage};
 use crate::reach::ask;
-use sums::plan_allreduce;
+use sums::{PlannedAllreduce, plan_allreduce};
 pub(crate) use sums::{form as allreduce_form, rate_in_phases};
 
 use assembly::Assembly;
@@ -104,7 +104,7 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     if collective.kind() != CollectiveKind::Allreduce {
         return Ok(task.planned(Shape::Forest(plan(topology, collective, shares, limits, stop, progress)?)));
     }
-    let (forest, shares, form) = plan_allreduce(topology, shares, limits, sums, stop, progress)?;
+    let PlannedAllreduce { forest, shares, form } = plan_allreduce(topology, shares, limits, sums, stop, progress)?;
     let schedule = Schedule { collective, algorithm: FOREST.name.to_owned(), shares, shape: Shape::Forest(forest) };
     Ok(Synthesized { schedule, form: Some(form), choice_bound: None, time_proof: None })
 }

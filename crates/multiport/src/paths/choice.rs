@@ -136,11 +136,7 @@ pub fn multi_path(problem: &MultiPathProblem<'_>, stop: &dyn Stop) -> Result<Mul
         return Err(MultiPathError::Unreachable { from, to });
     }
     let (Some(single), Some(best)) = (single, best) else { return Err(MultiPathError::Rates) };
-    let finished = problem.finish(best);
-    let (parts, time_ns, whole_time_ns, even_time_ns) = finished.ok_or(MultiPathError::Rates)?;
-    let [single_path] = <[Vec<u32>; 1]>::try_from(single.set).unwrap_or_default();
-    let single_time_ns = single.time;
-    Ok(MultiPath { parts, time_ns, whole_time_ns, even_time_ns, single: single_path, single_time_ns, disjoint })
+    problem.finish(best, single, disjoint).ok_or(MultiPathError::Rates)
 }
 
 /// Paths, and when the last whole byte arrives on them.
@@ -173,14 +169,23 @@ impl MultiPathProblem<'_> {
         Some(Found { set: used.collect(), time: divided.whole_time_ns })
     }
 
-    /// Parts, their common time, that in whole bytes, and that of equal parts.
-    fn finish(&self, best: Found) -> Option<(Vec<PathPart>, BigRational, BigRational, BigRational)> {
+    /// The best set of paths, in parts, beside the best single path.
+    fn finish(&self, best: Found, single: Found, disjoint: usize) -> Option<MultiPath> {
         let lines: Vec<Line> = best.set.iter().map(|path| self.line(path)).collect();
-        let even = even_time(&lines, self.size_bytes)?;
+        let even_time_ns = even_time(&lines, self.size_bytes)?;
         let divided = split(&lines, self.size_bytes)?;
         let parts = best.set.into_iter().zip(lines).zip(divided.shares.into_iter().zip(divided.bytes));
         let parts = parts.map(|((arcs, line), (share, bytes))| PathPart { arcs, line, share, bytes });
-        Some((parts.collect(), divided.time_ns, divided.whole_time_ns, even))
+        let [single_path] = <[Vec<u32>; 1]>::try_from(single.set).unwrap_or_default();
+        Some(MultiPath {
+            parts: parts.collect(),
+            time_ns: divided.time_ns,
+            whole_time_ns: divided.whole_time_ns,
+            even_time_ns,
+            single: single_path,
+            single_time_ns: single.time,
+            disjoint,
+        })
     }
 
     /// Lengths of links to look for paths by; no lengths are lengths of 1.

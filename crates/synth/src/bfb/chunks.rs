@@ -102,6 +102,15 @@ fn fewer(
     Ok(None)
 }
 
+/// Directions as they are divided, the number of chunks of a share, and the loads that follow.
+pub(super) struct Chosen {
+    pub(super) directions: Vec<Direction>,
+    /// Chunks of each share.
+    pub(super) chunks: u64,
+    /// By direction.
+    pub(super) loads: Vec<StepLoads>,
+}
+
 /// [`choose`] where links into ranks differ in latency, for messages of a size; with the directions as they are divided.
 ///
 /// Where the differences count, times of steps have no common measure and no number of chunks is exact. Then a stated
@@ -117,7 +126,7 @@ pub(super) fn choose_in_time(
     limits: TreeLimits,
     size_bytes: NonZeroU64,
     stop: &dyn Stop,
-) -> Result<(Vec<Direction>, u64, Vec<StepLoads>), SynthesisError> {
+) -> Result<Chosen, SynthesisError> {
     let exact = all_loads(&directions, likeness, None, stop)?;
     let delayed = match latencies::that_count(topology, &directions, &exact, size_bytes) {
         Some(delays) => latencies::delayed(&directions, &delays)?,
@@ -125,12 +134,12 @@ pub(super) fn choose_in_time(
     };
     let Some(delayed) = delayed else {
         let (chunks, loads) = choose(&directions, likeness, limits, stop)?;
-        return Ok((directions, chunks, loads));
+        return Ok(Chosen { directions, chunks, loads });
     };
     let with = |chunks: u64| all_loads(&delayed, likeness, Some(chunks), stop);
     if let Some(chunks) = limits.chunks.map(NonZeroU64::get) {
         let loads = with(chunks)?;
-        return Ok((delayed, chunks, loads));
+        return Ok(Chosen { directions: delayed, chunks, loads });
     }
     let enough = close_to(&all_loads(&delayed, likeness, None, stop)?);
     let limit = limits.max_chunks.map_or(u64::MAX, NonZeroU64::get);
@@ -140,7 +149,7 @@ pub(super) fn choose_in_time(
     tried.sort_unstable();
     tried.dedup();
     let (chunks, loads) = best_of(tried.into_iter(), enough, with)?;
-    Ok((delayed, chunks, loads))
+    Ok(Chosen { directions: delayed, chunks, loads })
 }
 
 /// Of numbers of chunks, the first one whose time is `enough`, or else the one of least time, the first one among equals.

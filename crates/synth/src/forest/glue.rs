@@ -17,7 +17,7 @@ use canopy_topology::LinkIndex;
 use crate::error::SynthesisError;
 use crate::forest::assembly::{count, position};
 use crate::forest::packing::require_room;
-use crate::forest::piece::{Home, Piece, Solution, Terminal};
+use crate::forest::piece::{Home, Piece, PieceEdge, PieceTree, Solution, Terminal};
 use crate::forest::{RoutedHop, RoutedTree, RoutedTrees, ask};
 use crate::progress::{Progress, Stage};
 
@@ -169,8 +169,7 @@ struct PieceRemainder<'a, 'p, C> {
 
 impl<'a, 'p, C: FlowUnit> PieceRemainder<'a, 'p, C> {
     fn new(piece: &'a Piece<'p, C>, solution: &'a Solution<C>) -> Self {
-        let of_root =
-            |trees: &Vec<_>| trees.iter().map(|tree: &crate::forest::piece::PieceTree<C>| tree.weight).collect();
+        let of_root = |trees: &Vec<_>| trees.iter().map(|tree: &PieceTree<C>| tree.weight).collect();
         Self {
             piece,
             solution,
@@ -269,7 +268,7 @@ impl<C: FlowUnit> Glue<'_, '_, C> {
         growth: &mut Growth<C>,
         task: Task,
         piece: usize,
-        (tail, head, strands): (u32, u32, Range<usize>),
+        PieceEdge { tail, head, strands }: PieceEdge,
         waiting: &mut Vec<Growth<C>>,
     ) -> Option<()> {
         let terminals = &self.remainders[piece].piece.terminals;

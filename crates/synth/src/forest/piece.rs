@@ -282,8 +282,17 @@ pub(super) struct Solution<C> {
 /// Equal trees of a piece.
 pub(super) struct PieceTree<C> {
     pub(super) weight: C,
-    /// Tail, head, and strands of the edge between; each after the one into its tail.
-    pub(super) edges: Vec<(u32, u32, Range<usize>)>,
+    /// Each after the one into its tail.
+    pub(super) edges: Vec<PieceEdge>,
+}
+
+/// An edge of a tree of a piece, between terminals.
+#[derive(Clone)]
+pub(super) struct PieceEdge {
+    pub(super) tail: u32,
+    pub(super) head: u32,
+    /// Those that lead from the one to the other.
+    pub(super) strands: Range<usize>,
 }
 
 /// A piece half way.
@@ -390,8 +399,8 @@ impl<C: FlowUnit> Piece<'_, C> {
         for tree in &packed {
             ask(stop)?;
             let edge = |&edge: &usize| {
-                let (from, to) = grower.ends(edge);
-                (from, to, ranges.get(&(from, to)).cloned().unwrap_or_default())
+                let (tail, head) = grower.ends(edge);
+                PieceEdge { tail, head, strands: ranges.get(&(tail, head)).cloned().unwrap_or_default() }
             };
             let edges = tree.edges.iter().map(edge).collect();
             trees[tree.root as usize].push(PieceTree { weight: tree.weight, edges });

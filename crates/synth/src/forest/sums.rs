@@ -46,6 +46,15 @@ use crate::reach::disconnected;
 use crate::sum_options::{RootPolicy, SumOptions};
 use lanes::Lanes;
 
+/// An allreduce as trees.
+pub(crate) struct PlannedAllreduce {
+    pub(crate) forest: Forest,
+    /// How large the part of the vector is that is added up at each rank.
+    pub(crate) shares: Shares,
+    /// Which form it has, and why.
+    pub(crate) form: FormChoice,
+}
+
 /// Plans an allreduce: by the fastest of its forms, in two phases where these are as fast; or by that asked for.
 ///
 /// Where trees are gone up and down, the roots are at their centres, unless shares of different sizes say where the sums
@@ -62,13 +71,13 @@ pub(crate) fn plan_allreduce(
     options: SumOptions,
     stop: &dyn Stop,
     progress: &dyn Progress,
-) -> Result<(Forest, Shares, FormChoice), SynthesisError> {
+) -> Result<PlannedAllreduce, SynthesisError> {
     let broken = |error| SynthesisError::Broken { what: format!("allreduce has no root: {error}") };
     let collective = Collective::new(CollectiveKind::Allreduce, None, topology.rank_count()).map_err(broken)?;
     let in_phases = |reason| {
         let forest = forest::plan(topology, collective, shares, limits, stop, progress)?;
         let choice = FormChoice { form: AllreduceForm::TwoPhases, reason, two_phases: None };
-        Ok((forest, shares.clone(), choice))
+        Ok(PlannedAllreduce { forest, shares: shares.clone(), form: choice })
     };
     let weights = stated_weights(topology, shares, options.roots);
     let is_limited = limits.without_tolerance() != TreeLimits::NONE;
@@ -90,7 +99,8 @@ pub(crate) fn plan_allreduce(
     let of_phases = two_phases.clone().unwrap_or_else(Rate::zero);
     let in_trees = |(forest, shares): (Forest, Shares)| {
         let reason = if asks_for_trees { FormReason::Asked } else { FormReason::Faster };
-        (forest, shares, FormChoice { form: AllreduceForm::Trees, reason, two_phases: two_phases.clone() })
+        let form = FormChoice { form: AllreduceForm::Trees, reason, two_phases: two_phases.clone() };
+        PlannedAllreduce { forest, shares, form }
     };
     if !lanes.are_all && !is_limited && weights.is_none() {
         let least = of_strength.clone().max(of_phases.clone());
@@ -113,7 +123,7 @@ pub(crate) fn plan_allreduce(
         };
         if !asks_for_trees && sums.rate <= of_phases {
             match in_phases(FormReason::Limited) {
-                Ok(phases) if rate_of_forest(topology, &phases.0) >= Some(sums.rate.clone()) => return Ok(phases),
+                Ok(phases) if rate_of_forest(topology, &phases.forest) >= Some(sums.rate.clone()) => return Ok(phases),
                 Err(error) if !is_too_large(&error) => return Err(error),
                 _ => {}
             }

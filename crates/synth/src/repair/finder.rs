@@ -28,6 +28,17 @@ pub(super) struct Way {
     pub(super) links: Vec<LinkIndex>,
 }
 
+/// Links with room for some chunks.
+#[derive(Clone, Copy)]
+pub(super) struct FreeLinks<'a, 't> {
+    /// Where they lead.
+    pub(super) network: &'a Network<'t>,
+    /// What is on them already, which says what more costs and whether there is room.
+    pub(super) loads: &'a Loads,
+    /// Number of chunks that are to take one way.
+    pub(super) count: u64,
+}
+
 /// Finds ways; keeps its tables from one search to the next.
 #[derive(Debug)]
 pub(super) struct Finder {
@@ -60,7 +71,7 @@ impl Finder {
     /// * **Source.** Dijkstra 1959. **Cost.** O(links within reach · log nodes).
     pub(super) fn find(
         &mut self,
-        (network, loads, count): (&Network<'_>, &Loads, u64),
+        FreeLinks { network, loads, count }: FreeLinks<'_, '_>,
         starts: &[(NodeIndex, i128)],
         most: i128,
         visit: impl Fn(NodeIndex) -> Visit,

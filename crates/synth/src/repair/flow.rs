@@ -5,7 +5,7 @@ use canopy_schedule::{Flow, Path};
 use canopy_topology::{LinkIndex, NodeIndex, Rank};
 
 use super::balance::{Movable, STEPS_LOG2_AT_FIRST, balance};
-use super::finder::{Finder, Visit};
+use super::finder::{Finder, FreeLinks, Visit};
 use super::loads::Loads;
 use super::refinement::{common_divisor, factor};
 use super::{RepairError, Wanted};
@@ -106,7 +106,8 @@ impl Paths<'_> {
         let (source, destination) =
             (Rank::new(self.paths[at].source).node(), Rank::new(self.paths[at].destination).node());
         let visit = |node: NodeIndex| if node == destination { Visit::End } else { Visit::Pass };
-        self.finder.find((&self.network, &self.loads, count), &[(source, 0)], most, visit).map(|way| way.links)
+        let links = FreeLinks { network: &self.network, loads: &self.loads, count };
+        self.finder.find(links, &[(source, 0)], most, visit).map(|way| way.links)
     }
 
     /// The level that some rank's links have at least, whatever is moved.

@@ -6,7 +6,7 @@ use canopy_schedule::{Carrier, RouteIndex, RouteInterner, Send, Steps};
 use canopy_topology::{NodeIndex, Rank};
 
 use super::balance::STEPS_LOG2_AT_FIRST;
-use super::finder::{Finder, Visit};
+use super::finder::{Finder, FreeLinks, Visit};
 use super::loads::Loads;
 use super::{RepairError, Wanted};
 use crate::routing::{Heading, Network};
@@ -39,7 +39,11 @@ pub(super) fn repaired(of: &Wanted<'_>, steps: &Steps) -> Result<Steps, RepairEr
             let route = match found.get(&route) {
                 Some(&known) => known,
                 None if links.is_empty() => {
-                    let another = another_route((&network, &loads, chunk_count), &mut finder, send);
+                    let another = another_route(
+                        FreeLinks { network: &network, loads: &loads, count: chunk_count },
+                        &mut finder,
+                        send,
+                    );
                     let another = another.ok_or_else(|| RepairError::NoRoute {
                         step: send.step,
                         from: of.remainder.id(send.from),
@@ -66,15 +70,15 @@ fn links_of(
 
 /// The least used route between the ranks of a send.
 fn another_route(
-    (network, loads, count): (&Network<'_>, &Loads, u64),
+    links: FreeLinks<'_, '_>,
     finder: &mut Finder,
     send: &Send,
 ) -> Option<Vec<canopy_topology::LinkIndex>> {
     let node = |rank: Rank| rank.node();
     let visit = |at: NodeIndex| match at {
         at if at == node(send.to) => Visit::End,
-        at if network.is_rank(at) => Visit::Avoid,
+        at if links.network.is_rank(at) => Visit::Avoid,
         _ => Visit::Pass,
     };
-    finder.find((network, loads, count), &[(node(send.from), 0)], i128::MAX, visit).map(|way| way.links)
+    finder.find(links, &[(node(send.from), 0)], i128::MAX, visit).map(|way| way.links)
 }

@@ -79,7 +79,15 @@ impl Asked<'_> {
     ///
     /// # Errors
     /// Stopped. O(sends), 8 bytes for each chunk of each rank where all get it.
-    pub(super) fn planned_in_steps(&self, way: &Way, chunks: u64, timed: Timed, in_steps: Links, found: Vec<Sends>, stop: &dyn Stop) -> Result<Planned, SynthesisError> {
+    pub(super) fn planned_in_steps(
+        &self,
+        way: &Way,
+        chunks: u64,
+        timed: Timed,
+        in_steps: Links,
+        found: Vec<Sends>,
+        stop: &dyn Stop,
+    ) -> Result<Planned, SynthesisError> {
         let mut ends = 0;
         for (&search, sends) in self.searches(way).iter().zip(&found) {
             ends += u128::from(end(timed.links.network(search), &timed.transfers, sends, stop)?);

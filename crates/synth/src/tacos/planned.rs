@@ -91,7 +91,14 @@ impl Planned {
     }
 
     /// * `ends`: of what was found, with all latencies.
-    pub(super) fn ending(chunks: u64, timed: Timed, in_steps: Option<Links>, found: Vec<Sends>, ends: u128, phase_count: usize) -> Self {
+    pub(super) fn ending(
+        chunks: u64,
+        timed: Timed,
+        in_steps: Option<Links>,
+        found: Vec<Sends>,
+        ends: u128,
+        phase_count: usize,
+    ) -> Self {
         let each = phase_count / found.len().max(1);
         let sends = found.iter().map(|sends| sends.sends.len()).sum::<usize>() * each;
         Self { chunks, timed, in_steps, found, end: ends * each as u128, sends }

@@ -18,6 +18,7 @@ use super::scratch::Scratch;
 use super::{LowerError, Stop, check_stop};
 use crate::msccl::profile::Profile;
 use crate::msccl::program::{Buffer, Chunks, Operation, RankProgram};
+use crate::promise::OwnCopy;
 
 /// What all steps are written from.
 #[derive(Clone, Copy)]
@@ -155,7 +156,7 @@ impl<'a> Emitter<'a> {
         let Emission { message, profile, .. } = self.emission;
         let mut programs = Vec::with_capacity(self.ranks.len());
         for (rank, (mut draft, scratch)) in (0_u32..).zip(self.ranks.into_iter().zip(self.scratch)) {
-            if let Some((source, target, count)) = message.own_copy(rank) {
+            if let Some(OwnCopy { source, target, count }) = message.own_copy(rank) {
                 let part = count / message.instances;
                 for instance in 0..message.instances {
                     let first = instance * part;

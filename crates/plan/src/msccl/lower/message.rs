@@ -7,6 +7,7 @@ use canopy_schedule::{CollectiveKind, Shares, TransferGraph};
 use super::{LowerError, LowerOptions};
 use crate::msccl::profile::Profile;
 use crate::msccl::program::Buffer;
+use crate::promise::OwnCopy;
 
 /// Where a range of chunks lies: chunk `c` is at offset `c + shift` of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,20 +216,9 @@ impl Message {
         (destination == rank && source != rank).then_some(first..first + (arriving.end - arriving.start))
     }
 
-    /// What a rank copies from its input to its output by itself: first chunks and number. Nothing in place.
-    pub(super) fn own_copy(&self, rank: u32) -> Option<(u32, u32, u32)> {
-        if self.in_place {
-            return None;
-        }
-        let own = rank * self.share;
-        match self.kind {
-            CollectiveKind::Allgather => Some((0, own, self.share)),
-            CollectiveKind::AllToAll => Some((own, own, self.share)),
-            CollectiveKind::Broadcast | CollectiveKind::Gather | CollectiveKind::Scatter if rank == 0 => {
-                Some((0, 0, self.share))
-            }
-            _ => None,
-        }
+    /// What a rank copies by itself. Nothing in place.
+    pub(super) fn own_copy(&self, rank: u32) -> Option<OwnCopy> {
+        OwnCopy::of(self.kind, 0, rank, self.share).filter(|_| !self.in_place)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::atoms::{Atoms, Sum};
 use super::draft::{Draft, DraftOp, Notice, Room};
 use super::lanes::flush_last;
-use super::layout::{Layout, Spot};
+use super::layout::{Layout, Spot, SpotCopy};
 use super::switches::{SwitchChannels, own_copies};
 use super::{ExecutionLowerError, ExecutionLowerOptions, Stop, check_stop};
 use crate::msccl::Buffer;
@@ -67,7 +67,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
         };
         let room = Room { operations: options.profile.limits().operations_per_block as usize, channels: 0 };
         for rank in 0..layout.ranks {
-            for (from, to, count) in own_copies(layout, atoms, rank) {
+            for own in own_copies(layout, atoms, rank) {
                 if !lanes.iter().any(|lane| lane.contains_key(&rank))
                     && let Some(first) = lanes.first_mut()
                 {
@@ -75,7 +75,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
                 }
                 let shortest = lanes.iter_mut().filter_map(|lane| lane.get_mut(&rank)).min_by_key(|draft| draft.len());
                 if let Some(draft) = shortest {
-                    draft.own_copy(from, to, count);
+                    draft.own_copy(own);
                 }
             }
             if layout.landing() > 0 {
@@ -106,7 +106,11 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
                 .map(|part| {
                     let index = part.start * share;
                     let spot = |buffer| Spot { buffer, index };
-                    (spot(Buffer::Scratch), spot(Buffer::Input), (part.end - part.start) * share)
+                    SpotCopy {
+                        from: spot(Buffer::Scratch),
+                        to: spot(Buffer::Input),
+                        count: (part.end - part.start) * share,
+                    }
                 })
                 .collect();
             draft.barrier(&copies);

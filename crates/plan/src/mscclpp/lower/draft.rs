@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::atoms::Sum;
-use super::layout::Spot;
+use super::layout::{Spot, SpotCopy};
 
 /// Something that is signalled and waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -206,17 +206,17 @@ impl Draft {
     }
 
     /// A copy that nothing else depends on.
-    pub(super) fn own_copy(&mut self, from: Spot, to: Spot, count: u32) {
+    pub(super) fn own_copy(&mut self, SpotCopy { from, to, count }: SpotCopy) {
         self.need(1, false, &[]);
         self.push(DraftOp::Copy { from, to, count });
         self.since.has_moved = true;
     }
 
     /// Meets all blocks of the rank, then copies.
-    pub(super) fn barrier(&mut self, copies: &[(Spot, Spot, u32)]) {
+    pub(super) fn barrier(&mut self, copies: &[SpotCopy]) {
         self.need(3 + copies.len().min(16), false, &[]);
         self.meet();
         self.push(DraftOp::Barrier);
-        copies.iter().for_each(|&(from, to, count)| self.push(DraftOp::Copy { from, to, count }));
+        copies.iter().for_each(|&SpotCopy { from, to, count }| self.push(DraftOp::Copy { from, to, count }));
     }
 }

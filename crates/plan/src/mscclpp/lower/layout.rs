@@ -6,12 +6,21 @@ use canopy_schedule::{Collective, CollectiveKind, Shares, TransferGraph};
 
 use super::{ExecutionLowerError, ExecutionLowerOptions};
 use crate::msccl::Buffer;
+use crate::promise::OwnCopy;
 
 /// A place in a buffer of one rank: the first of a range of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) buffer: Buffer,
     pub(super) index: u32,
+}
+
+/// A copy of a range of chunks within one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SpotCopy {
+    pub(super) from: Spot,
+    pub(super) to: Spot,
+    pub(super) count: u32,
 }
 
 /// Where a range of chunks lies: chunk `c` at `c + shift`.
@@ -184,20 +193,12 @@ impl Layout {
         }
     }
 
-    /// What a rank copies from its input to its output by itself: where from, where to, and how many chunks.
-    pub(super) fn own_copy(&self, rank: u32) -> Option<(Spot, Spot, u32)> {
-        let spot = |buffer, index| Spot { buffer, index };
-        let own = rank * self.share;
-        let (from, to) = match self.kind {
-            _ if self.in_place => return None,
-            CollectiveKind::Allgather => (0, own),
-            CollectiveKind::AllToAll => (own, own),
-            CollectiveKind::Broadcast if rank == self.root => (0, 0),
-            CollectiveKind::Gather if rank == self.root => (0, own),
-            CollectiveKind::Scatter if rank == self.root => (own, 0),
-            _ => return None,
-        };
-        Some((spot(Buffer::Input, from), spot(Buffer::Output, to), self.share))
+    /// What a rank copies by itself. Nothing in place.
+    pub(super) fn own_copy(&self, rank: u32) -> Option<SpotCopy> {
+        let OwnCopy { source, target, count } =
+            OwnCopy::of(self.kind, self.root, rank, self.share).filter(|_| !self.in_place)?;
+        let from = Spot { buffer: Buffer::Input, index: source };
+        Some(SpotCopy { from, to: Spot { buffer: Buffer::Output, index: target }, count })
     }
 }
 

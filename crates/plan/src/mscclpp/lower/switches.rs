@@ -14,7 +14,7 @@ use std::ops::Range;
 use canopy_schedule::{CollectiveKind, Transfer, TransferGraph};
 
 use super::atoms::{Atoms, Store, Tree, TreeHop, Work, groups};
-use super::layout::{Layout, Spot};
+use super::layout::{Layout, Spot, SpotCopy};
 use super::{ExecutionLowerOptions, SwitchDomain};
 use crate::msccl::Buffer;
 use crate::mscclpp::program::{ChannelType, ChunkRef, ExecutionOp, OpName, RankChannels, RefPlace, SwitchGroup};
@@ -157,8 +157,8 @@ fn merge(tree: &Tree, domain_count: usize, numbers: &mut Numbers<'_>) -> Tree {
 }
 
 /// What a rank copies from its input to its output by itself: all but what its own stores bring there.
-pub(super) fn own_copies(layout: &Layout, atoms: &Atoms, rank: u32) -> Vec<(Spot, Spot, u32)> {
-    let Some((from, to, count)) = layout.own_copy(rank) else { return Vec::new() };
+pub(super) fn own_copies(layout: &Layout, atoms: &Atoms, rank: u32) -> Vec<SpotCopy> {
+    let Some(SpotCopy { from, to, count }) = layout.own_copy(rank) else { return Vec::new() };
     let mut stored: Vec<Range<u32>> = atoms
         .stores
         .iter()
@@ -172,7 +172,7 @@ pub(super) fn own_copies(layout: &Layout, atoms: &Atoms, rank: u32) -> Vec<(Spot
         let until = range.start.clamp(at, end);
         if until > at {
             let source = Spot { index: from.index + (at - to.index), ..from };
-            copies.push((source, Spot { index: at, ..to }, until - at));
+            copies.push(SpotCopy { from: source, to: Spot { index: at, ..to }, count: until - at });
         }
         at = range.end.clamp(at, end);
     }

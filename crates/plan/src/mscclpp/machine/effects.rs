@@ -57,20 +57,49 @@ pub(super) fn effects(
         OpName::ReadPutPackets => resolver.pairs(LocalPackets, RemotePackets, None),
         OpName::CopyPackets => resolver.pairs(Local, LocalPackets, Some(1)),
         OpName::UnpackPackets => resolver.pairs(LocalPackets, Local, Some(1)),
-        OpName::Reduce => resolver.sum((&[Local], Local, 1), (&[Local], None)),
-        OpName::ReduceSend => resolver.sum((&[Local], Local, 1), (&[Local], Some(Remote))),
-        OpName::ReadReduce => resolver.sum((&[Local], Remote, 1), (&[Local], None)),
-        OpName::ReadReduceSend => resolver.sum((&[Local], Remote, 1), (&[Local], Some(Remote))),
-        OpName::ReducePackets => resolver.sum((&[Local], LocalPackets, 1), (&[Local], None)),
-        OpName::ReduceSendPackets => resolver.sum((&[Local], LocalPackets, 1), (&[Local], Some(RemotePackets))),
-        OpName::ReduceCopyPackets => resolver.sum((&[Local], LocalPackets, 1), (&[Local, LocalPackets], None)),
+        OpName::Reduce => resolver.sum(some(&[Local], Local), only(&[Local])),
+        OpName::ReduceSend => resolver.sum(some(&[Local], Local), some(&[Local], Remote)),
+        OpName::ReadReduce => resolver.sum(some(&[Local], Remote), only(&[Local])),
+        OpName::ReadReduceSend => resolver.sum(some(&[Local], Remote), some(&[Local], Remote)),
+        OpName::ReducePackets => resolver.sum(some(&[Local], LocalPackets), only(&[Local])),
+        OpName::ReduceSendPackets => resolver.sum(some(&[Local], LocalPackets), some(&[Local], RemotePackets)),
+        OpName::ReduceCopyPackets => resolver.sum(some(&[Local], LocalPackets), only(&[Local, LocalPackets])),
         OpName::ReduceCopySendPackets => {
-            resolver.sum((&[Local], LocalPackets, 1), (&[Local, LocalPackets], Some(RemotePackets)))
+            resolver.sum(some(&[Local], LocalPackets), some(&[Local, LocalPackets], RemotePackets))
         }
-        OpName::GroupReduceStore => resolver.sum((&[Switch], Switch, 0), (&[Switch], None)),
-        OpName::GroupStore => resolver.sum((&[Local], Local, 0), (&[Switch], None)),
-        OpName::GroupStorePackets => resolver.sum((&[Local], Local, 0), (&[SwitchPackets], None)),
+        OpName::GroupReduceStore => resolver.sum(only(&[Switch]), only(&[Switch])),
+        OpName::GroupStore => resolver.sum(only(&[Local]), only(&[Switch])),
+        OpName::GroupStorePackets => resolver.sum(only(&[Local]), only(&[SwitchPackets])),
         _ => Err("moves no data".to_owned()),
+    }
+}
+
+/// The kinds of the sources, or the targets, of an operation.
+struct References<'k> {
+    /// Those of the first ones, each of which must be there.
+    first: &'k [Kind],
+    /// That of all behind them, of which there is at least one; none if there may be none.
+    more: Option<Kind>,
+}
+
+const fn only(first: &[Kind]) -> References<'_> {
+    References { first, more: None }
+}
+
+const fn some(first: &[Kind], more: Kind) -> References<'_> {
+    References { first, more: Some(more) }
+}
+
+impl References<'_> {
+    const fn fit(&self, count: usize) -> bool {
+        match self.more {
+            Some(_) => count > self.first.len(),
+            None => count == self.first.len(),
+        }
+    }
+
+    fn kind(&self, position: usize) -> Kind {
+        self.first.get(position).copied().or(self.more).unwrap_or(Kind::Local)
     }
 }
 
@@ -130,30 +159,18 @@ impl Resolver<'_> {
         sources.iter().zip(targets).map(pair).collect()
     }
 
-    /// All sources together to all targets: kinds of the first ones, then of the rest, of which there are at least some.
-    fn sum(
-        &self,
-        (first_sources, more_sources, sources_least): (&[Kind], Kind, usize),
-        (first_targets, more_targets): (&[Kind], Option<Kind>),
-    ) -> Result<Vec<Effect>, String> {
+    /// All sources together to all targets.
+    fn sum(&self, from: References<'_>, to: References<'_>) -> Result<Vec<Effect>, String> {
         let (sources, targets) = (&self.operation.sources, &self.operation.targets);
-        let of = |kinds: &[Kind], position: usize, more: Kind| kinds.get(position).copied().unwrap_or(more);
-        let is_enough = sources.len() >= first_sources.len() + sources_least
-            && (sources_least > 0 || sources.len() == first_sources.len())
-            && match more_targets {
-                Some(_) => targets.len() > first_targets.len(),
-                None => targets.len() == first_targets.len(),
-            };
-        if !is_enough {
+        if !from.fit(sources.len()) || !to.fit(targets.len()) {
             return Err(format!("{} sources and {} targets do not fit the operation", sources.len(), targets.len()));
         }
         let mut effect = Effect::default();
         for (position, reference) in sources.iter().enumerate() {
-            effect.sources.extend(self.spans(reference, of(first_sources, position, more_sources))?);
+            effect.sources.extend(self.spans(reference, from.kind(position))?);
         }
         for (position, reference) in targets.iter().enumerate() {
-            let kind = of(first_targets, position, more_targets.unwrap_or(Kind::Local));
-            effect.targets.extend(self.spans(reference, kind)?);
+            effect.targets.extend(self.spans(reference, to.kind(position))?);
         }
         Ok(vec![self.even(effect)?])
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use canopy_schedule::{Batch, CollectiveKind, TransferGraph};
 
 use super::{LowerError, MOVES_MAX};
+use crate::promise::OwnCopy;
 
 /// Most chunks of a file: offsets have 32 bits, and are added to.
 const COUNT_MAX: u64 = 1 << 30;
@@ -111,17 +112,9 @@ impl Chunks {
         Some((source, u32::try_from(block % ranks).ok()?))
     }
 
-    /// What a rank copies from its input to its output by itself, out of place: offsets and number.
-    pub(super) fn own_copy(&self, rank: u32) -> Option<(u32, u32, u32)> {
-        let own = rank.saturating_mul(self.share);
-        match self.kind {
-            CollectiveKind::Allgather => Some((0, own, self.share)),
-            CollectiveKind::AllToAll => Some((own, own, self.share)),
-            CollectiveKind::Broadcast if rank == self.root => Some((0, 0, self.share)),
-            CollectiveKind::Gather if rank == self.root => Some((0, own, self.share)),
-            CollectiveKind::Scatter if rank == self.root => Some((own, 0, self.share)),
-            _ => None,
-        }
+    /// What a rank copies by itself, out of place.
+    pub(super) fn own_copy(&self, rank: u32) -> Option<OwnCopy> {
+        OwnCopy::of(self.kind, self.root, rank, self.share)
     }
 }
 

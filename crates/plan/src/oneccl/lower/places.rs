@@ -31,8 +31,15 @@ pub(super) struct Destination {
     pub(super) cell: Cell,
     /// What is done in the same step: source and destination.
     pub(super) reduce: Option<(Cell, Cell)>,
-    /// What is copied where, at the end of the step of this level.
-    pub(super) copy: Option<(Cell, Cell, u32)>,
+    /// What is copied from there later.
+    pub(super) copy: Option<LaterCopy>,
+}
+
+/// A copy at the end of the step of a level.
+pub(super) struct LaterCopy {
+    pub(super) source: Cell,
+    pub(super) destination: Cell,
+    pub(super) level: u32,
 }
 
 pub(super) struct Places<'c> {
@@ -103,7 +110,8 @@ impl<'c> Places<'c> {
                 let target = promised.expect("only what is promised displaces");
                 let cell = self.scratch_until(to, leaves.max(self.last_sent(to, chunk).unwrap_or(leaves)));
                 self.places[to as usize].insert(chunk, cell);
-                return Ok(Destination { cell, reduce: None, copy: Some((cell, target, leaves)) });
+                let copy = LaterCopy { source: cell, destination: target, level: leaves };
+                return Ok(Destination { cell, reduce: None, copy: Some(copy) });
             }
             let cell = promised.unwrap_or_else(|| self.transit(to, chunk, level));
             self.places[to as usize].insert(chunk, cell);

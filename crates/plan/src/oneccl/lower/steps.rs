@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::chunks::Chunks;
-use super::places::{Arrival, Cell, Destination};
+use super::places::{Arrival, Cell, Destination, LaterCopy};
 use crate::msccl::Buffer;
 use crate::oneccl::program::{Completion, Local, Program, Receive, Scope, Send, Span, Step};
+use crate::promise::OwnCopy;
 
 /// When local work is done within a step: reductions of what arrived need the sums with one's own contribution, and
 /// what takes the place of something must come last.
@@ -22,13 +23,21 @@ enum Turn {
 struct Draft {
     sends: Vec<(u32, Span)>,
     receives: Vec<(u32, Span)>,
-    locals: Vec<(Turn, Cell, Cell)>,
+    locals: Vec<LocalWork>,
+}
+
+/// A chunk that a rank copies, or adds to another, by itself. Sorted as it is done.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LocalWork {
+    turn: Turn,
+    source: Cell,
+    destination: Cell,
 }
 
 /// The steps of all ranks in the making: by level.
 pub(super) struct Steps {
     ranks: Vec<BTreeMap<u32, Draft>>,
-    own_copies: Vec<Option<(u32, u32, u32)>>,
+    own_copies: Vec<Option<OwnCopy>>,
 }
 
 impl Steps {
@@ -48,12 +57,12 @@ impl Steps {
             self.draft(from, level).sends.push((to, single(source)));
             self.draft(to, level).receives.push((from, single(destination.cell)));
         }
-        if let Some((from, into)) = destination.reduce {
-            let turn = if from.0 == Buffer::Input { Turn::First } else { Turn::Further };
-            self.draft(to, level).locals.push((turn, from, into));
+        if let Some((source, destination)) = destination.reduce {
+            let turn = if source.0 == Buffer::Input { Turn::First } else { Turn::Further };
+            self.draft(to, level).locals.push(LocalWork { turn, source, destination });
         }
-        if let Some((from, into, at)) = destination.copy {
-            self.draft(to, at).locals.push((Turn::Last, from, into));
+        if let Some(LaterCopy { source, destination, level }) = destination.copy {
+            self.draft(to, level).locals.push(LocalWork { turn: Turn::Last, source, destination });
         }
     }
 
@@ -82,10 +91,14 @@ impl Steps {
     /// The steps of each rank, numbered without gaps.
     pub(super) fn finish(self) -> impl Iterator<Item = Vec<Step>> {
         self.ranks.into_iter().zip(self.own_copies).map(|(mut drafts, own_copy)| {
-            if let Some((source, destination, count)) = own_copy {
+            if let Some(OwnCopy { source, target, count }) = own_copy {
                 let first = drafts.first_key_value().map_or(0, |(&level, _)| level);
                 let locals = &mut drafts.entry(first).or_default().locals;
-                let chunk = |chunk| (Turn::Own, (Buffer::Input, source + chunk), (Buffer::Output, destination + chunk));
+                let chunk = |chunk| LocalWork {
+                    turn: Turn::Own,
+                    source: (Buffer::Input, source + chunk),
+                    destination: (Buffer::Output, target + chunk),
+                };
                 locals.extend((0..count).map(chunk));
             }
             (0..).zip(drafts.into_values()).map(|(index, draft)| draft.finish(index)).collect()
@@ -98,7 +111,7 @@ impl Draft {
         self.locals.sort_unstable();
         let mut turns: Vec<Turn> = Vec::new();
         let mut locals: Vec<Local> = Vec::new();
-        for (turn, (from, source), (into, destination)) in self.locals {
+        for LocalWork { turn, source: (from, source), destination: (into, destination) } in self.locals {
             if let Some((local, last)) = locals.last_mut().zip(turns.last())
                 && *last == turn
                 && local.source.buffer == from

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use canopy_schedule::CollectiveKind;
 
 use super::ByRank;
-use super::order::Event;
+use super::order::{Event, Occurrence};
 use super::place::{Findings, Place};
 use crate::meaning::{NOTHING, Symbol, Values};
 use crate::msccl::Buffer;
@@ -19,16 +19,16 @@ use crate::promise::Promises;
 /// Most contributions of all ranks, which number the symbols.
 const CONTRIBUTIONS_MAX: u64 = 1 << 30;
 
-pub(super) fn check(program: &Program, ranks: &ByRank<'_>, order: &[(u32, u32, Event)], findings: &mut Findings<'_>) {
+pub(super) fn check(program: &Program, ranks: &ByRank<'_>, order: &[Occurrence], findings: &mut Findings<'_>) {
     let contributions = u64::from(program.rank_count) * u64::from(contributed_chunks(program));
     if contributions > CONTRIBUTIONS_MAX {
         let text = format!("{contributions} chunks of input are too many to follow; at most {CONTRIBUTIONS_MAX} are");
         return findings.problem(Place::FILE, text);
     }
     let mut execution = Execution::new(program, ranks);
-    for &(rank, position, event) in order {
+    for &Occurrence { rank, step: position, event } in order {
         let Some(step) = ranks[rank as usize].steps.get(position as usize) else { continue };
-        let work = execution.event(rank, (position, step), event, findings);
+        let work = execution.event(Place::step(rank, position), rank, step, event, findings);
         if findings.is_full() || findings.must_stop(1 + work) {
             return;
         }
@@ -65,8 +65,7 @@ impl<'p> Execution<'p> {
     }
 
     /// Does what an event does; says how many chunks it touched.
-    fn event(&mut self, rank: u32, (position, step): (u32, &Step), event: Event, findings: &mut Findings<'_>) -> u64 {
-        let place = Place::step(rank, position);
+    fn event(&mut self, place: Place, rank: u32, step: &Step, event: Event, findings: &mut Findings<'_>) -> u64 {
         let mut touched = 0;
         match event {
             Event::Start => {

@@ -23,8 +23,16 @@ pub(super) enum Event {
 /// Events that every step has, in order.
 const EVENTS: [Event; 3] = [Event::Start, Event::Complete, Event::End];
 
-/// An order in which everything can happen: rank, step, event.
-pub(super) fn check(ranks: &ByRank<'_>, pairs: &[Pair], findings: &mut Findings<'_>) -> Vec<(u32, u32, Event)> {
+/// An event of a step of a rank.
+#[derive(Clone, Copy)]
+pub(super) struct Occurrence {
+    pub(super) rank: u32,
+    pub(super) step: u32,
+    pub(super) event: Event,
+}
+
+/// An order in which everything can happen.
+pub(super) fn check(ranks: &ByRank<'_>, pairs: &[Pair], findings: &mut Findings<'_>) -> Vec<Occurrence> {
     let barriers: Vec<usize> =
         ranks.iter().map(|rank| rank.steps.iter().map(crate::oneccl::program::Step::barriers).sum()).collect();
     let most = barriers.iter().copied().max().unwrap_or(0);
@@ -42,7 +50,7 @@ pub(super) fn check(ranks: &ByRank<'_>, pairs: &[Pair], findings: &mut Findings<
     }
     let mut has_happened = vec![false; graph.waits.len()];
     order.iter().for_each(|&node| has_happened[node] = true);
-    for (node, &(rank, step, event)) in graph.events.iter().enumerate() {
+    for (node, &Occurrence { rank, step, event }) in graph.events.iter().enumerate() {
         if event == Event::Complete && !has_happened[node] && has_happened[node - 1] {
             findings
                 .problem(Place::step(rank, step), "waits for ever: a cycle of steps wait for each other's messages");
@@ -56,7 +64,7 @@ pub(super) fn check(ranks: &ByRank<'_>, pairs: &[Pair], findings: &mut Findings<
 
 struct Graph {
     /// Of the first nodes; the others are barriers.
-    events: Vec<(u32, u32, Event)>,
+    events: Vec<Occurrence>,
     /// How many nodes each waits for.
     waits: Vec<u32>,
     /// Edges by their first node: positions in `targets`.
@@ -71,7 +79,7 @@ impl Graph {
         for (rank, own) in ranks.iter().enumerate() {
             first.push(events.len());
             for step in 0..own.steps.len() {
-                events.extend(EVENTS.map(|event| (number(rank), number(step), event)));
+                events.extend(EVENTS.map(|event| Occurrence { rank: number(rank), step: number(step), event }));
             }
         }
         let node = |(rank, step): (u32, u32), event: usize| first[rank as usize] + 3 * step as usize + event;

@@ -3,7 +3,7 @@
 use canopy_optimize::{FlowUnit, Stop};
 
 use super::star::{Spokes, join};
-use super::{Piece, PieceTree, Solution};
+use super::{Piece, PieceEdge, PieceTree, Solution};
 use crate::error::SynthesisError;
 use crate::forest::boxes::{Layout, Member, Ports, box_trees};
 use crate::forest::{ASK_INTERVAL, ask};
@@ -36,7 +36,7 @@ impl<C: FlowUnit> Piece<'_, C> {
             let amount = convert(amount);
             let first = strands.len();
             join(side.out.take(from, amount), side.into.take(to, amount), &mut strands);
-            ranges.push((from, to, first..strands.len()));
+            ranges.push(PieceEdge { tail: from, head: to, strands: first..strands.len() });
         }
         let mut trees: Vec<Vec<PieceTree<C>>> = (0..self.terminals.len()).map(|_| Vec::new()).collect();
         for tree in found.trees {

@@ -3,7 +3,7 @@
 use canopy_optimize::{FlowUnit, Stop};
 use canopy_topology::LinkIndex;
 
-use super::{Piece, PieceTree, Solution};
+use super::{Piece, PieceEdge, PieceTree, Solution};
 use crate::error::SynthesisError;
 use crate::forest::ask;
 use crate::forest::links::Links;
@@ -63,7 +63,8 @@ impl<C: FlowUnit> Piece<'_, C> {
         let mut trees: Vec<Vec<PieceTree<C>>> = (0..hub).map(|_| Vec::new()).collect();
         for tree in found {
             ask(stop)?;
-            let edges = tree.edges.iter().map(|&(from, to)| (from, to, ranges[place(from, to)].clone())).collect();
+            let edge = |&(tail, head): &_| PieceEdge { tail, head, strands: ranges[place(tail, head)].clone() };
+            let edges = tree.edges.iter().map(edge).collect();
             trees[tree.root as usize].push(PieceTree { weight: convert(tree.weight), edges });
         }
         let nothing = || vec![Vec::new(); self.links.len()];

@@ -5,7 +5,7 @@ use canopy_topology::{LinkIndex, NodeIndex, Rank};
 
 use super::super::RepairError;
 use super::super::balance::STEPS_LOG2_AT_FIRST;
-use super::super::finder::{Visit, Way};
+use super::super::finder::{FreeLinks, Visit, Way};
 use super::super::tree::{Tree, Up, Ways};
 use super::Trees;
 use crate::reach::ask;
@@ -123,7 +123,7 @@ impl Trees<'_> {
             Some(Side::Root) => Visit::End,
             Some(Side::Branch | Side::Elsewhere) => Visit::Avoid,
         };
-        self.finder.find((network, &self.loads, weight), starts, most, visit)
+        self.finder.find(FreeLinks { network, loads: &self.loads, count: weight }, starts, most, visit)
     }
 
     /// What it costs, on top of `cost`, if the chunks of a hop go the other way; none if they cannot.
