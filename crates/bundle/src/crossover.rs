@@ -91,11 +91,6 @@ impl<'a, E> Times<'a, E> {
         Ok(found)
     }
 
-    /// The times that are known of a candidate, by size, rising.
-    pub fn known_of(&self, candidate: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.known.range((candidate, 0)..=(candidate, u64::MAX)).map(|(&(_, bytes), &time)| (bytes, time))
-    }
-
     /// The fastest at a size, the first where several are; `None` without candidates.
     fn fastest(&mut self, bytes: u64) -> Result<Option<usize>, E> {
         let mut best: Option<(u64, usize)> = None;

@@ -47,13 +47,6 @@ pub struct Side {
     pub extends_exactly: bool,
 }
 
-impl Side {
-    /// Whether it is known to reach `(N−1)/N`, less than which is impossible.
-    pub fn is_bandwidth_optimal(&self, order: u64) -> bool {
-        self.cost.bandwidth == least_bandwidth(order)
-    }
-}
-
 impl Prediction {
     /// The `n`-fold line graph: `dⁿ·N` nodes of degree d.
     ///

@@ -91,16 +91,6 @@ impl Composed {
         self.level.each(take);
     }
 
-    /// All transfers, by step, then source. O(transfers · log transfers).
-    pub fn written_out(&self) -> Vec<Transfer> {
-        let mut all = Vec::new();
-        self.each(&mut |transfer| all.push(transfer));
-        all.sort_unstable_by_key(|transfer: &Transfer| {
-            (transfer.step, transfer.source, transfer.edge, transfer.chunks.start)
-        });
-        all
-    }
-
     /// What it costs, by adding up its transfers: exactly, and independently of any prediction. `None` where that does not
     /// fit 128 bits.
     pub fn cost(&self) -> Option<Cost> {

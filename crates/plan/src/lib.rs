@@ -3,6 +3,7 @@
 //! Pure: a transfer graph or text in, text or a verdict out. It knows nothing of how schedules are found, and the
 //! proof and the emulator know nothing of how a file was made: they judge any file.
 
+mod batches;
 mod elements;
 mod meaning;
 mod msccl;

@@ -14,7 +14,7 @@ mod prove;
 mod rank_run;
 mod write;
 
-pub(crate) use parse::{Attributes, Document, Tag, is_label, plain, shown};
+pub(crate) use parse::{Attributes, Document, RANKS_MAX, Tag, is_label, plain};
 pub(crate) use prove::{Findings, Report};
 pub(crate) use write::escaped;
 

@@ -180,11 +180,6 @@ impl Joint {
     pub fn moments(&self) -> Vec<u64> {
         moments(self.sends.iter().flatten())
     }
-
-    /// Ticks of the tenant that takes longest alone.
-    pub fn longest_alone(&self) -> u64 {
-        self.alone.iter().copied().max().unwrap_or(0)
-    }
 }
 
 /// Why there is no joint schedule.

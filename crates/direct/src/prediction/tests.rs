@@ -11,6 +11,13 @@ use crate::size::Limit;
 
 const LIMIT: Limit = Limit { order_max: 4096, edges_max: 1 << 16 };
 
+impl Side {
+    /// Whether it is known to reach `(N−1)/N`, less than which is impossible.
+    pub(crate) fn is_bandwidth_optimal(&self, order: u64) -> bool {
+        self.cost.bandwidth == least_bandwidth(order)
+    }
+}
+
 fn base(family: Family) -> Construction {
     Construction::Base(family)
 }

@@ -12,6 +12,18 @@ use crate::prediction::{Prediction, Side};
 
 const LIMIT: Limit = Limit { order_max: 2048, edges_max: 1 << 14 };
 
+impl Composed {
+    /// All transfers, by step, then source. O(transfers · log transfers).
+    fn written_out(&self) -> Vec<Transfer> {
+        let mut all = Vec::new();
+        self.each(&mut |transfer| all.push(transfer));
+        all.sort_unstable_by_key(|transfer: &Transfer| {
+            (transfer.step, transfer.source, transfer.edge, transfer.chunks.start)
+        });
+        all
+    }
+}
+
 /// Runs all transfers of a composed allgather, step by step: each sender has what it sends before the step, no node gets
 /// anything twice, and at the end all have everything. Returns what it costs.
 #[track_caller]

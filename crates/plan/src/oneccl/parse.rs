@@ -7,12 +7,10 @@ mod document;
 mod error;
 mod reader;
 
-use canopy_schedule::{Collective, CollectiveKind};
-use canopy_topology::Rank;
+use canopy_schedule::CollectiveKind;
 
-pub(crate) use attributes::{Attributes, is_label, plain};
+pub(crate) use attributes::{Attributes, RANKS_MAX, is_label, plain};
 pub(crate) use document::Document;
-pub(crate) use error::shown;
 pub(crate) use reader::Tag;
 
 pub use error::{ParseError, ParseFault};
@@ -27,9 +25,6 @@ pub const OWN_BYTES_MAX: usize = 512 << 20;
 
 /// Most statements about a plan.
 const META_MAX: usize = 64;
-
-/// Most ranks of a plan.
-const RANKS_MAX: usize = 65535;
 
 /// Whether a text is meant to be such a plan: its first element, after declaration and comments, is `<onecclplan`.
 pub fn is_plan(text: &str) -> bool {
@@ -72,8 +67,10 @@ impl<'a> Document<'a, '_> {
                 program.routes = self.routes(&tag)?;
             }
             while let Some(tag) = self.next_if("rank")? {
-                if program.ranks.len() == RANKS_MAX {
-                    return Err(ParseFault::TooMany { what: "<rank> of a plan", limit: RANKS_MAX }.at(tag.position));
+                if program.ranks.len() == RANKS_MAX as usize {
+                    return Err(
+                        ParseFault::TooMany { what: "<rank> of a plan", limit: RANKS_MAX as usize }.at(tag.position)
+                    );
                 }
                 program.ranks.push(self.rank(&tag)?);
             }
@@ -212,22 +209,11 @@ fn head(tag: &Tag<'_>) -> Result<Program, ParseError> {
     let mut attributes = Attributes::new("onecclplan", tag);
     attributes.word("version", "1, the only version there is", |version| (version == "1").then_some(()))?;
     let name = attributes.label("name")?;
-    let kind = attributes.word(
-        "coll",
+    let (collective, rank_count) = attributes.collective(
+        &CollectiveKind::ALL,
         "allgather, reducescatter, allreduce, broadcast, reduce, gather, scatter or alltoall",
-        |word| CollectiveKind::ALL.into_iter().find(|kind| kind.name().replace('-', "") == word),
+        "one of the ranks, and only for broadcast, reduce, gather and scatter",
     )?;
-    let root = attributes.optional_count("root")?;
-    let rank_count =
-        attributes.word("nranks", "2 to 65535", |value| plain(value).filter(|ranks| (2..=65535).contains(ranks)))?;
-    if kind.has_root() && root.is_none() {
-        return Err(ParseFault::Missing { element: "onecclplan", attribute: "root" }.at(tag.position));
-    }
-    let collective = Collective::new(kind, root.map(Rank::new), rank_count).map_err(|_| {
-        let value = shown(root.unwrap_or(0));
-        let expected = "one of the ranks, and only for broadcast, reduce, gather and scatter";
-        ParseFault::Value { element: "onecclplan", attribute: "root", value, expected }.at(tag.position)
-    })?;
     let program = Program {
         name,
         collective,

@@ -3,9 +3,9 @@
 use canopy_schedule::{ChunkLayout, CollectiveKind, Flow, Path, Schedule, Shape, Shares, SharesError};
 use canopy_topology::{LinkIndex, NodeIndex, NodeKind, Rank, Rate, Topology};
 
-use super::parse::{LAYERS_MAX, RANKS_MAX};
+use super::parse::LAYERS_MAX;
 use super::program::{Node, Port, Program, QueuePair, RankProgram, Role};
-use crate::oneccl::is_label;
+use crate::oneccl::{RANKS_MAX, is_label};
 
 /// How to lower.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,17 +2,14 @@
 //!
 //! Whether the program makes sense is the proof's business.
 
-use canopy_schedule::{Collective, CollectiveKind};
-use canopy_topology::{Rank, Rate};
+use canopy_schedule::CollectiveKind;
+use canopy_topology::Rate;
 
 use super::program::{Node, Port, Program, QueuePair, RankProgram, Role};
-use crate::oneccl::{Attributes, Document, ParseError, ParseFault, Tag, plain, shown};
+use crate::oneccl::{Attributes, Document, ParseError, Tag, plain};
 
 /// Most bytes of a text: a thousand ranks have a hundred million. The program takes as many again at most.
 pub const OWN_BYTES_MAX: usize = 1 << 30;
-
-/// Most ranks of a plan.
-pub(super) const RANKS_MAX: u32 = 65535;
 
 /// Most layers of a plan: far more than any fabric has.
 pub(super) const LAYERS_MAX: u32 = 4096;
@@ -133,20 +130,11 @@ fn head(tag: &Tag<'_>) -> Result<Program, ParseError> {
     attributes.word("version", "1, the only version there is", |version| (version == "1").then_some(()))?;
     let name = attributes.label("name")?;
     let kinds = [CollectiveKind::Gather, CollectiveKind::Scatter, CollectiveKind::AllToAll];
-    let kind = attributes.word("coll", "gather, scatter or alltoall", |word| {
-        kinds.into_iter().find(|kind| kind.name().replace('-', "") == word)
-    })?;
-    let root = attributes.optional_count("root")?;
-    let rank_count = attributes
-        .word("nranks", "2 to 65535", |value| plain(value).filter(|ranks| (2..=RANKS_MAX).contains(ranks)))?;
-    if kind.has_root() && root.is_none() {
-        return Err(ParseFault::Missing { element: "routeplan", attribute: "root" }.at(tag.position));
-    }
-    let collective = Collective::new(kind, root.map(Rank::new), rank_count).map_err(|_| {
-        let value = shown(root.unwrap_or(0));
-        let expected = "one of the ranks, and only for gather and scatter";
-        ParseFault::Value { element: "routeplan", attribute: "root", value, expected }.at(tag.position)
-    })?;
+    let (collective, rank_count) = attributes.collective(
+        &kinds,
+        "gather, scatter or alltoall",
+        "one of the ranks, and only for gather and scatter",
+    )?;
     let program = Program {
         name,
         collective,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use canopy_schedule::{CollectiveKind, Shares, TransferGraph};
 
 use super::{LowerError, LowerOptions};
+use crate::batches;
 use crate::msccl::profile::Profile;
 use crate::msccl::program::Buffer;
 use crate::promise::OwnCopy;
@@ -52,7 +53,7 @@ impl Message {
         if graph.shares != Shares::Equal && kind != CollectiveKind::Allreduce {
             return Err(LowerError::Shares { profile: options.profile });
         }
-        let (unit, in_place) = (unit(graph), options.in_place);
+        let (unit, in_place) = (batches::unit(graph).max(1), options.in_place);
         let mut message = Self { kind, in_place, rank_count: graph.rank_count, share: 0, unit, total: 0, instances: 1 };
         let share = graph.chunks_per_share / unit;
         let longest = match kind {
@@ -220,20 +221,6 @@ impl Message {
     pub(super) fn own_copy(&self, rank: u32) -> Option<OwnCopy> {
         OwnCopy::of(self.kind, 0, rank, self.share).filter(|_| !self.in_place)
     }
-}
-
-/// Greatest common divisor of all chunk ranges of a graph and of a share.
-fn unit(graph: &TransferGraph) -> u64 {
-    let numbers = graph.batches.iter().flat_map(|batch| [batch.chunk_first, batch.chunk_count]);
-    numbers.fold(graph.chunks_per_share, divisor).max(1)
-}
-
-fn divisor(a: u64, b: u64) -> u64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// Refuses more ranks than a file lists and more chunks than offsets can name.

@@ -9,6 +9,7 @@ use canopy_schedule::{Action, Batch, CollectiveKind, Pace, TransferGraph};
 
 use super::message::Message;
 use super::{LowerError, Stop, check_stop};
+use crate::batches::HopReader;
 
 pub(super) use order::{cut, in_trees, in_waves};
 pub(super) use uses::{mark_last_uses, order_contributions};
@@ -65,12 +66,12 @@ impl Trees {
     /// Reads and checks each batch by itself.
     pub(super) fn read(graph: &TransferGraph, message: &Message, stop: Stop<'_>) -> Result<Self, LowerError> {
         let mut trees = Vec::with_capacity(graph.batches.len());
-        // The last batch, by number from 1, that brought something to a rank (copy) or took it away (reduce).
-        let mut settled = vec![0_usize; graph.rank_count as usize];
+        let mut reader = HopReader::new(graph);
         for (index, batch) in graph.batches.iter().enumerate() {
             check_stop(stop, index)?;
             let malformed = |what| LowerError::Malformed { batch: index, what };
-            let hops = read_hops(graph, batch, index + 1, &mut settled).map_err(malformed)?;
+            let hops = reader.next(batch).map_err(malformed)?;
+            let hops = hops.into_iter().map(|(from, to)| (from.number(), to.number())).collect::<Vec<_>>();
             let chunks = chunk_range(batch, message).ok_or_else(|| malformed("has chunks outside one share"))?;
             let step = graph.steps.get(batch.transfers.start as usize).filter(|_| graph.pace == Pace::Barriers);
             trees.push(Tree { action: batch.action, chunks, hops, step: step.copied().unwrap_or(0) });
@@ -91,46 +92,6 @@ fn chunk_range(batch: &Batch, message: &Message) -> Option<Range<u32>> {
     let chunks = narrow(batch.chunk_first)?..narrow(batch.chunk_first.checked_add(batch.chunk_count)?)?;
     let is_inside = !chunks.is_empty() && message.share_of(chunks.start) == message.share_of(chunks.end - 1);
     Some(chunks).filter(|_| is_inside)
-}
-
-/// The hops of a batch, which form a tree and stand in an order in which data can flow.
-fn read_hops(
-    graph: &TransferGraph,
-    batch: &Batch,
-    number: usize,
-    settled: &mut [usize],
-) -> Result<Vec<(u32, u32)>, &'static str> {
-    let transfers = graph.transfers_of(batch);
-    let root = settled.get_mut(batch.root.index()).ok_or("has a root that is no rank")?;
-    *root = number;
-    if transfers.is_empty() {
-        return Err("moves nothing");
-    }
-    let mut hops = Vec::with_capacity(transfers.len());
-    for transfer in transfers {
-        let (from, to) = (transfer.from, transfer.to);
-        let (near, far) = match batch.action {
-            Action::Copy => (from, to),
-            Action::Reduce => (to, from),
-        };
-        let (Some(&near_settled), Some(far_settled)) = (settled.get(near.index()), settled.get(far.index())) else {
-            return Err("names a rank that does not exist");
-        };
-        if *far_settled == number {
-            return Err("is no tree: a rank has two neighbours towards the root");
-        }
-        let flows = match batch.action {
-            Action::Copy => near_settled == number,
-            // The root takes part in all of its batch; any other rank must not have sent yet.
-            Action::Reduce => near_settled != number || near == batch.root,
-        };
-        if !flows {
-            return Err("is no tree that data can flow along in the order of its transfers");
-        }
-        settled[far.index()] = number;
-        hops.push((from.number(), to.number()));
-    }
-    Ok(hops)
 }
 
 /// Key that keeps neighbours in time apart in space: roots, or pairs by their distance.

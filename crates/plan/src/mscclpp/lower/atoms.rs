@@ -6,11 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use canopy_schedule::{Action, Batch, TransferGraph};
+use canopy_schedule::{Action, Transfer, TransferGraph};
+use canopy_topology::Rank;
 
 use super::layout::{Layout, Mapping, Spot};
 use super::switches::{SwitchTrees, domain_of};
 use super::{ExecutionLowerError, Stop, SwitchDomain, check_stop};
+use crate::batches::HopReader;
 use crate::msccl::{Buffer, Ranges};
 
 /// A range of chunks that one rank writes into the memory of another.
@@ -201,17 +203,17 @@ pub(super) fn read_trees(
     stop: Stop<'_>,
 ) -> Result<Vec<Tree>, ExecutionLowerError> {
     let mut trees = Vec::with_capacity(graph.batches.len());
-    // The last batch, by number from 1, that reached a rank.
-    let mut settled = vec![0_usize; graph.rank_count as usize];
+    let mut reader = HopReader::new(graph);
     for (index, batch) in graph.batches.iter().enumerate() {
         check_stop(stop, index)?;
         let malformed = |what| ExecutionLowerError::Malformed { batch: index, what };
         let chunks = layout.range(batch.chunk_first, batch.chunk_count);
         let chunks = chunks.ok_or_else(|| malformed("has chunks outside one share"))?;
-        let mut hops = read_hops(graph, batch, index + 1, &mut settled).map_err(malformed)?;
-        for (hop, transfer) in hops.iter_mut().zip(graph.transfers_of(batch)) {
-            hop.domain = domain_of(graph, transfer, domains);
-        }
+        let hop = |((from, to), transfer): ((Rank, Rank), &Transfer)| {
+            let domain = domain_of(graph, transfer, domains);
+            TreeHop { from: from.number(), to: to.number(), domain, group: None }
+        };
+        let hops = reader.next(batch).map_err(malformed)?.into_iter().zip(graph.transfers_of(batch)).map(hop).collect();
         let work = match batch.action {
             Action::Copy => Work::Copy,
             Action::Reduce => Work::Reduce,
@@ -219,43 +221,6 @@ pub(super) fn read_trees(
         trees.push(Tree { work, root: batch.root.number(), chunks, hops });
     }
     Ok(trees)
-}
-
-/// The hops of a batch, which form a tree and stand in an order in which data can flow.
-fn read_hops(
-    graph: &TransferGraph,
-    batch: &Batch,
-    number: usize,
-    settled: &mut [usize],
-) -> Result<Vec<TreeHop>, &'static str> {
-    let transfers = graph.transfers_of(batch);
-    *settled.get_mut(batch.root.index()).ok_or("has a root that is no rank")? = number;
-    if transfers.is_empty() {
-        return Err("moves nothing");
-    }
-    let mut hops = Vec::with_capacity(transfers.len());
-    for transfer in transfers {
-        let (near, far) = match batch.action {
-            Action::Copy => (transfer.from, transfer.to),
-            Action::Reduce => (transfer.to, transfer.from),
-        };
-        let near_settled = *settled.get(near.index()).ok_or("names a rank that does not exist")?;
-        let far_settled = settled.get_mut(far.index()).ok_or("names a rank that does not exist")?;
-        if *far_settled == number {
-            return Err("is no tree: a rank has two neighbours towards the root");
-        }
-        // Copies leave ranks that are reached; sums reach ranks that have not sent yet, of which the root is one.
-        let flows = match batch.action {
-            Action::Copy => near_settled == number,
-            Action::Reduce => near_settled != number || near == batch.root,
-        };
-        if !flows {
-            return Err("is no tree that data can flow along in the order of its transfers");
-        }
-        *far_settled = number;
-        hops.push(TreeHop { from: transfer.from.number(), to: transfer.to.number(), domain: None, group: None });
-    }
-    Ok(hops)
 }
 
 /// Positions of trees that share chunks, directly or by others, in order.

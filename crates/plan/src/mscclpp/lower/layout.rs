@@ -5,6 +5,7 @@ use std::ops::Range;
 use canopy_schedule::{Collective, CollectiveKind, Shares, TransferGraph};
 
 use super::{ExecutionLowerError, ExecutionLowerOptions};
+use crate::batches;
 use crate::msccl::Buffer;
 use crate::promise::OwnCopy;
 
@@ -67,8 +68,7 @@ impl Layout {
         if graph.shares != Shares::Equal && kind != CollectiveKind::Allreduce {
             return Err(ExecutionLowerError::Shares { profile: options.profile });
         }
-        let numbers = graph.batches.iter().flat_map(|batch| [batch.chunk_first, batch.chunk_count]);
-        let unit = numbers.fold(graph.chunks_per_share, divisor).max(1);
+        let unit = batches::unit(graph).max(1);
         let share = graph.chunks_per_share / unit;
         let ranks = u64::from(graph.rank_count);
         let vector = match kind {
@@ -200,12 +200,4 @@ impl Layout {
         let from = Spot { buffer: Buffer::Input, index: source };
         Some(SpotCopy { from, to: Spot { buffer: Buffer::Output, index: target }, count })
     }
-}
-
-const fn divisor(a: u64, b: u64) -> u64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use super::super::loader::message_chunks;
 use super::super::program::{ExecutionOp, ExecutionPlan, Pipeline};
 use super::CELLS_MAX;
+use crate::batches::divisor;
 use crate::msccl::{Findings, Place};
 
 /// Most parts of a chunk that slices tell apart.
@@ -167,12 +168,4 @@ fn slices(plan: &ExecutionPlan, findings: &mut Findings<'_>) -> Option<u64> {
         }
     }
     Some(grain)
-}
-
-const fn divisor(a: u64, b: u64) -> u64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use canopy_schedule::{Batch, CollectiveKind, TransferGraph};
 
 use super::{LowerError, MOVES_MAX};
+use crate::batches;
 use crate::promise::OwnCopy;
 
 /// Most chunks of a file: offsets have 32 bits, and are added to.
@@ -28,8 +29,7 @@ impl Chunks {
         if graph.chunks_per_share == 0 || graph.batches.is_empty() {
             return Err(LowerError::NoChunks);
         }
-        let numbers = graph.batches.iter().flat_map(|batch| [batch.chunk_first, batch.chunk_count]);
-        let unit = numbers.fold(graph.chunks_per_share, divisor);
+        let unit = batches::unit(graph);
         let (kind, rank_count) = (graph.collective.kind(), graph.rank_count);
         let share = graph.chunks_per_share / unit;
         let need = match kind {
@@ -116,12 +116,4 @@ impl Chunks {
     pub(super) fn own_copy(&self, rank: u32) -> Option<OwnCopy> {
         OwnCopy::of(self.kind, self.root, rank, self.share)
     }
-}
-
-/// Greatest common divisor of two numbers, not both 0. Euclid's algorithm.
-fn divisor(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

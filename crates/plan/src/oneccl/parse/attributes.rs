@@ -1,9 +1,15 @@
 //! Attributes of an element, taken one by one until none is left.
 
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::Rank;
+
 use super::error::{ParseError, ParseFault, shown};
 use super::reader::Tag;
 use crate::msccl::Buffer;
 use crate::oneccl::program::Span;
+
+/// Most ranks of a plan.
+pub(crate) const RANKS_MAX: u32 = 65535;
 
 /// Most characters of a `<meta>` value.
 const VALUE_MAX: usize = 1024;
@@ -87,6 +93,31 @@ impl<'t, 'a> Attributes<'t, 'a> {
             let fits = value.chars().count() <= VALUE_MAX && !value.chars().any(char::is_control);
             fits.then(|| value.to_owned())
         })
+    }
+
+    /// What a plan is for, and its number of ranks: `coll`, `root` and `nranks`.
+    ///
+    /// * `names`: the words for collectives of these kinds, and `rooted` for those of them that have a root.
+    pub(crate) fn collective(
+        &mut self,
+        kinds: &[CollectiveKind],
+        names: &'static str,
+        rooted: &'static str,
+    ) -> Result<(Collective, u32), ParseError> {
+        let find = |word: &str| kinds.iter().copied().find(|kind| kind.name().replace('-', "") == word);
+        let kind = self.word("coll", names, find)?;
+        let root = self.optional_count("root")?;
+        let ranks = |value: &str| plain(value).filter(|ranks| (2..=RANKS_MAX).contains(ranks));
+        let rank_count = self.word("nranks", "2 to 65535", ranks)?;
+        if kind.has_root() && root.is_none() {
+            return Err(ParseFault::Missing { element: self.element, attribute: "root" }.at(self.tag.position));
+        }
+        let collective = Collective::new(kind, root.map(Rank::new), rank_count).map_err(|_| {
+            let value = shown(root.unwrap_or(0));
+            ParseFault::Value { element: self.element, attribute: "root", value, expected: rooted }
+                .at(self.tag.position)
+        })?;
+        Ok((collective, rank_count))
     }
 
     /// Chunks in a row: their buffer and first chunk by these names, and their number.

@@ -1,6 +1,7 @@
 //! Texts are read as they are meant, and refused with the place where they say what the format does not know.
 
 use super::*;
+use crate::oneccl::ParseFault;
 use crate::routes::{SCHEMA, write};
 
 const RING: &str = include_str!("../../../tests/route_files/all_to_all_ring3.xml");
