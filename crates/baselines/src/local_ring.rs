@@ -59,6 +59,7 @@ fn rounds(collective: Collective, rank_count: u32, groups: &[Vec<Rank>]) -> Resu
         }
         step += 1;
     }
+    // Around each group, every rank passes on what came in the round before: size − 1 rounds of one send for each rank.
     for round in 0..size.saturating_sub(1) {
         for group in groups {
             for place in 0..size {

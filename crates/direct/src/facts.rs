@@ -89,6 +89,7 @@ fn distances(graph: &Digraph) -> Option<Distances> {
     let mut seen = vec![0_u64; order as usize];
     let mut fresh = vec![0_u64; order as usize];
     let mut next = vec![0_u64; order as usize];
+    // 64 sources at a time, level by level, a bit for each: O(nodes / 64 · edges · levels) at most.
     for first in (0..order).step_by(64) {
         let sources = first..order.min(first + 64);
         seen.fill(0);

@@ -43,6 +43,7 @@ impl Table {
         }
         let chunks = self.rows.first()?.split(' ').count();
         let mut transfers = Vec::with_capacity(order * order * chunks);
+        // A row for each source, a word for each chunk, a letter for each node: O(nodes² · chunks).
         for (row, source) in self.rows.iter().zip(0_u32..) {
             for (word, chunk) in row.split(' ').zip(0_u64..) {
                 // By node: when it has the chunk; from the next step on it may send it.

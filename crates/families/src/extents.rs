@@ -76,6 +76,7 @@ pub(crate) fn has_layers(extents: &[usize], line: Line, layers: &[usize]) -> boo
     for &extent in extents {
         let factor = line.layers(extent);
         let mut longer = vec![0_usize; product.len() + factor.len() - 1];
+        // The product of two polynomials whose coefficients are numbers of nodes by distance.
         for (at, &nodes) in product.iter().enumerate() {
             for (further, &more) in factor.iter().enumerate() {
                 longer[at + further] += nodes * more;

@@ -94,6 +94,7 @@ impl DistanceSearch {
         self.starts.push(0);
         self.distances[0] = 0;
         let (mut start, mut distance, mut sum) = (0, 0, 0);
+        // Level by level, over each offset both ways: O(nodes · offsets).
         while start < self.order.len() && self.order.len() < nodes {
             if distance == limit {
                 return None;

@@ -149,6 +149,8 @@ impl Divider {
         self.reached.clear();
         self.reached.push(Reached { group: start, by: None });
         let mut place = 0;
+        // Alternating paths, breadth first: from each group to the links it can use, and on to the groups that use these.
+        // O(links · groups).
         while let Some(&Reached { group, .. }) = self.reached.get(place) {
             let mut fresh = groups[group].links & !self.reached_links;
             while fresh != 0 {

@@ -166,6 +166,7 @@ impl Search {
                 found.insert(factor.clone(), Keep::Inputs);
             }
             // The last factor has at least two nodes and one port.
+            // Every way to divide the ports and the nodes among two factors, and every two candidates for them.
             for ports in 1..degree {
                 for first in (2..=nodes / 2).filter(|&first| nodes.is_multiple_of(first) && first > ports) {
                     for one in self.factors((first, ports), stop).iter() {

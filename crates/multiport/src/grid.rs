@@ -129,6 +129,7 @@ impl Grid {
         let trees = roots.iter().map(|&root| {
             let mut reached = vec![root];
             let mut branches = Vec::with_capacity(self.node_at.len().saturating_sub(1));
+            // In each dimension all nodes reached so far reach the rest of their lines: one branch for each node but the root.
             for (step, &dimension) in (0..).zip(dimensions) {
                 for at in 0..reached.len() {
                     for offset in 1..self.sides[dimension] {
@@ -196,6 +197,7 @@ fn coordinates(heads: &[Vec<u32>], lines: &[Vec<u32>]) -> Vec<u32> {
         }
     }
     let mut at = 0;
+    // Breadth first over all links; each passes the coordinates on to the next level: O(links · dimensions).
     while let Some(&node) = queue.get(at) {
         at += 1;
         let level = levels[node as usize].unwrap_or(0);

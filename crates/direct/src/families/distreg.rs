@@ -73,6 +73,7 @@ fn line_graph(edges: &[(u32, u32)]) -> Digraph {
 fn petersen_edges() -> Digraph {
     let pairs: Vec<(u32, u32)> = (0..5).flat_map(|a| (a + 1..5).map(move |b| (a, b))).collect();
     let mut edges = Vec::new();
+    // All pairs of disjoint pairs: the 15 edges of the Petersen graph.
     for (first, &(a, b)) in (0..).zip(&pairs) {
         for (second, &(c, d)) in (0..).zip(&pairs).skip(first as usize + 1) {
             if a != c && a != d && b != c && b != d {

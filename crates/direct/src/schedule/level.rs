@@ -208,6 +208,7 @@ impl Level {
             Heading::Along => first * own.degree() + own.slot(second),
             Heading::Against => second * own.degree() + own.slot(first),
         };
+        // Every pair of edges of which one enters a node and the other leaves it: nodes · degree² transfers.
         for node in 0..own.order() {
             for first in own.reaching(node) {
                 for second in own.leaving(node).filter(|&second| second != first) {
@@ -217,6 +218,7 @@ impl Level {
         }
         inner.each(&mut |transfer| {
             // An edge that reaches `v` has its share in place of `v`, and the edges that leave `w` get it in place of `w`.
+            // degree² transfers for each of the level within.
             for source in own.reaching(transfer.source) {
                 for to in own.leaving(own.to(transfer.edge)).filter(|&to| to != source) {
                     let edge = link(transfer.edge, to);
@@ -240,6 +242,7 @@ impl Level {
             let chunks = transfer.chunks.start * scale..transfer.chunks.end * scale;
             // Copy `j` of a node sends what began at copies `j`. It goes to all copies `i` of the receiver, of which
             // copy `j` alone sends it on.
+            // n² transfers for each of the level within.
             for j in 0..n {
                 let source = transfer.source * n + j;
                 for i in 0..n {
@@ -255,6 +258,7 @@ impl Level {
         let piece = self.chunks / (u64::from(own.degree()) * u64::from(n));
         // What copy `i` of a node lacks is the shares of its other copies `j`. It comes in as many pieces as there are
         // edges from neighbours' copies `k`, a piece over each.
+        // nodes · n² · (n − 1) · degree transfers, each of one piece.
         for node in 0..own.order() {
             for (edge, position) in own.reaching(node).zip(0_u64..) {
                 for k in 0..n {
@@ -286,6 +290,7 @@ fn each_of_power(inner: &Level, n: u32, take: &mut dyn FnMut(Transfer)) {
     };
     inner.each(&mut |transfer| {
         let (tail, slot) = (own.tail(transfer.edge), own.slot(transfer.edge));
+        // n parts in n phases; in each phase order^(n − 1) lines, where a holder has gathered order^phase shares.
         for part in 0..n {
             let dimensions: Vec<u32> = (0..n).map(|phase| (part + phase) % n).collect();
             let shift = u64::from(part) * inner.chunks;

@@ -82,6 +82,7 @@ impl<'a> Sweep<'a> {
             touched: Vec::new(),
             largest: vec![Largest::default(); last + 1],
         };
+        // By step t, the nodes from which t links lead to node 0: fewer than nodes · degree in all.
         for step in 0..last {
             let (power, turned) = (graph.powers[step], graph.turned(0, step));
             for walk in 0..power {
@@ -107,6 +108,7 @@ impl<'a> Sweep<'a> {
         for &from in &touched {
             self.count(from, false);
         }
+        // By step t, the nodes that begin or cease to be t links away as u becomes u + 1.
         for step in 0..last {
             let (sooner, later) = (self.node, self.node + 1);
             let forward = graph.turned(later, step) > graph.turned(sooner, step);

@@ -62,6 +62,7 @@ impl<'a> Arrivals<'a> {
         self.starts.push(0);
         self.distances[node as usize] = 0;
         let (mut start, mut distance) = (0, 0);
+        // Breadth first, level by level against the links; each passes a row of words on: O(links · words).
         while start < self.order.len() {
             let end = self.order.len();
             self.starts.push(end);

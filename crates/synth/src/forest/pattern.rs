@@ -314,6 +314,7 @@ fn pair_members<C: FlowUnit>(from: &[usize], to: &[usize], amount: C, left: &mut
             shares.push(Share { from: from[a], to: to[b], amount });
         }
     };
+    // First those at the same position, then every sender with every receiver that has something left: O(from · to).
     for position in 0..from.len().min(to.len()) {
         pair(position, position, &mut sends, &mut receives);
     }

@@ -21,6 +21,7 @@ pub(super) fn improve(order: &mut [u32], rows: &[Vec<Near>], stop: &dyn Stop) ->
     if !is_symmetric {
         return Ok(());
     }
+    // Every two hops of the ring, with the part between them turned around (2-opt): O(ranks²) for each pass.
     for _ in 0..PASSES_MAX {
         let mut is_better = false;
         for first in 0..order.len().saturating_sub(2) {

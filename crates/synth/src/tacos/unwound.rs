@@ -138,6 +138,7 @@ impl Unwound {
         }
         let network = Network::new(topology, Heading::Along);
         let (mut chooser, mut loads) = (Chooser::new(topology), Loads::none(topology));
+        // In each rail of each fabric, from every rank to those that follow it in the pattern: a search of the network each.
         for fabric in fabrics(topology) {
             let pattern = patterns.of(fabric.class);
             for rail in &fabric.rails {

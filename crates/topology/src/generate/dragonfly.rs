@@ -38,6 +38,7 @@ pub(super) fn dragonfly(arguments: &Arguments<'_>, limits: &TopologyLimits) -> R
     for group in 0..groups {
         (0..ranks).for_each(|rank| draft.add_compute(id(group, rank)));
     }
+    // In each group a link between every two ranks, and from each rank one to another group, added from the lower group.
     for group in 0..groups {
         for rank in 0..ranks {
             for other in rank + 1..ranks {

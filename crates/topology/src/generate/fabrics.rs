@@ -30,6 +30,7 @@ pub(super) fn fat_tree(arguments: &Arguments<'_>, limits: &TopologyLimits) -> Re
         draft.add_switch(format!("c{core}"));
     }
     let mut host = 0;
+    // In each pod, k/2 edge switches with k/2 hosts each, and a link from each of them to each of k/2 aggregation switches.
     for pod in 0..k {
         for level in ["e", "a"] {
             (0..half).for_each(|index| draft.add_switch(format!("p{pod}{level}{index}")));
@@ -105,6 +106,7 @@ pub(super) fn dragonfly_router(
     let group_count = routers * ports + 1;
     let router = |group: usize, index: usize| format!("g{group}r{index}");
     let mut draft = TopologyDraft::default();
+    // In each group, the hosts of each router, and a link between every two routers.
     for group in 0..group_count {
         (0..routers).for_each(|index| draft.add_switch(router(group, index)));
         for index in 0..routers {

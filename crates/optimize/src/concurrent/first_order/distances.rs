@@ -26,6 +26,7 @@ pub(super) fn distances<R: Real, const L: usize>(
     for (lane, &source) in sources.iter().enumerate() {
         distance[source as usize][lane] = R::ZERO;
     }
+    // Bellman-Ford for L sources at once, until nothing changes: O(arcs · L) for each pass.
     for _ in 0..PASSES_MAX {
         let mut changed = false;
         for (arc, &length) in layout.arcs.iter().zip(lengths) {

@@ -212,6 +212,7 @@ impl<'a> Search<'a> {
         costs[of.source as usize] = 0;
         // By step, the arc on which each node was reached more cheaply than before.
         let mut into: Vec<Vec<Option<u32>>> = Vec::with_capacity(self.places.len());
+        // Bellman-Ford step by step: O(steps · arcs), and up to as many times as there are nodes where nodes pass on at once.
         for step in 0..self.places.len() {
             let before = costs.clone();
             let mut reached = vec![None; costs.len()];

@@ -116,6 +116,7 @@ fn find_races(
         if by_block.len() < 2 || members.iter().all(|access| !access.is_write) {
             continue;
         }
+        // Each write of the cell against the accesses of every other block: O(writes · blocks) searches.
         for write in members.iter().filter(|access| access.is_write) {
             if findings.must_stop(by_block.len() as u64) {
                 return races;

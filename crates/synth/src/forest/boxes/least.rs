@@ -80,6 +80,7 @@ impl Ways {
     /// Whether boxes can send and take so much.
     fn suffice_for(&self, least: &Least) -> bool {
         let (mut takes, mut sends) = (self.takes.clone(), self.sends.clone());
+        // Takes off what each pair of boxes sends at least over each trunk: O(boxes² · trunks).
         for (from, row) in least.iter().enumerate() {
             for (to, amounts) in row.iter().enumerate() {
                 for (trunk, amount) in amounts {

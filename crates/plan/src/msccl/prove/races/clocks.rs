@@ -69,6 +69,7 @@ impl Clocks {
             block_of: steps.clone().map(|step| model.steps[step].block).collect(),
             blocks: blocks.clone(),
         };
+        // So many blocks at a time, a column each: O(blocks / WIDTH) passes over the order.
         for start in blocks.clone().step_by(WIDTH) {
             if findings.must_stop(order.len() as u64) {
                 return None;
