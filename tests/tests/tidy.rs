@@ -337,3 +337,43 @@ fn files_stay_readable() {
         assert!(explains_itself, "{} does not open with what it is for", path.display());
     }
 }
+
+/// First line and length of each function in a source that the formatter has been over.
+fn functions(text: &str) -> Vec<(usize, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_word = |c: char| c.is_ascii_lowercase() || " ():_".contains(c);
+    let mut found = Vec::new();
+    for (first, line) in lines.iter().enumerate() {
+        let is_head = line.split_once("fn ").is_some_and(|(before, _)| {
+            before.chars().all(is_word) && (before.is_empty() || before.ends_with(' ')) && !line.ends_with('}')
+        });
+        let head = lines[first..].iter().position(|line| line.ends_with(['{', ';']));
+        let Some(body) = head.filter(|_| is_head).map(|at| first + at) else { continue };
+        if lines[body].ends_with('{') {
+            let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+            let length = lines[body..].iter().position(|line| *line == end).expect("a function ends");
+            found.push((first + 1, body - first + length + 1));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_function_is_longer_than_70_lines() {
+    let long: Vec<String> = all_rust_files()
+        .iter()
+        .flat_map(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            let long = functions(&text).into_iter().filter(|(_, lines)| *lines > 70);
+            long.map(|(line, lines)| format!("{}:{line}: {lines} lines", path.display())).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(long.is_empty(), "split by meaning:\n{}", long.join("\n"));
+}
+
+#[test]
+fn functions_are_measured() {
+    let text = "trait A {\n    fn a(\n        b: u8,\n    ) -> u8;\n    fn c(&self) {\n        d();\n    }\n}\n\
+                pub(crate) const fn e<T>() -> T\nwhere\n    T: A,\n{\n    let f = 1;\n    f\n}\nfn g() {}\n// fn h() {\n";
+    assert_eq!(functions(text), [(5, 3), (9, 7)]);
+}
