@@ -15,12 +15,24 @@ use crate::prepared::Prepared;
 /// * **Cost.** That of [`bound`], and of finding boxes in networks that name none.
 pub fn bounded(prepared: &Prepared, stop: &dyn Stop) -> Result<Bound, PlanError> {
     let Prepared { topology, collective, shares, .. } = prepared;
+    proven_bound(topology, *collective, shares, stop).map_err(|failure| failure.with_parts(topology))
+}
+
+/// The best that any plan of a collective can reach on a network that has been read, with its proof.
+///
+/// # Errors
+/// As [`bounded`].
+pub fn proven_bound(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    stop: &dyn Stop,
+) -> Result<Bound, PlanError> {
     let boxed = with_boxes(topology, Budget { work_max: WORK_STANDARD, stop: &|| stop.is_requested() });
     let boxed = boxed.map_err(|_| PlanError::Stopped)?;
     let network = boxed.as_ref().map_or(topology, |boxed| &boxed.topology);
-    let found = bound(network, *collective, shares, stop).map_err(PlanError::Bound);
-    let found = found.map_err(|failure| failure.with_parts(topology))?;
-    proven(topology, *collective, shares, found)
+    let found = bound(network, collective, shares, stop).map_err(PlanError::Bound)?;
+    proven(topology, collective, shares, found)
 }
 
 /// A bound, with the certificate's own word for it.

@@ -10,7 +10,8 @@ use crate::key::ScheduleKey;
 use crate::planned::Rejection;
 use crate::schedules::Schedules;
 
-/// What a planner is given beside the request. Nothing of it changes which plan is found.
+/// What a planner is given beside the request. Nothing of it changes which plan is found,
+/// but that who keeps no schedules has one of a search in labels of their own.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// Asked now and then whether to go on.

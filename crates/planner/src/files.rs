@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use canopy_plan::{Instances, Layered, PlanFile, Target, TargetError, TargetFile, TargetReason};
 use canopy_schedule::{Schedule, Shape};
 use canopy_synth::{LayeredFlow, LayersError, Stop, layered_flow};
+use canopy_topology::Topology;
 
 use crate::key::PlanKey;
 use crate::planned::{File, Files, Warning};
@@ -43,8 +44,16 @@ pub(crate) fn seed(key: &PlanKey) -> u64 {
 }
 
 /// The ways of a plan, or others where these need more layers than there may be, with a layer for each.
-pub(crate) fn layered(plan: &PlanFile, most: Option<NonZeroU32>, stop: &dyn Stop) -> Result<Layered, TargetError> {
-    let layered = layered_flow(&plan.topology, &plan.schedule, most, stop).map_err(|error| {
+///
+/// # Errors
+/// They are no ways, or need more layers than there may be whatever others are taken.
+pub fn layered(
+    topology: &Topology,
+    schedule: &Schedule,
+    most: Option<NonZeroU32>,
+    stop: &dyn Stop,
+) -> Result<Layered, TargetError> {
+    let layered = layered_flow(topology, schedule, most, stop).map_err(|error| {
         let reason = match error {
             LayersError::NotAFlow { .. } => TargetReason::Unsupported,
             LayersError::TooMany { needed, limit } => TargetReason::Layers { needed, limit },
@@ -56,9 +65,9 @@ pub(crate) fn layered(plan: &PlanFile, most: Option<NonZeroU32>, stop: &dyn Stop
     })?;
     let LayeredFlow { flow, layers, layer_count, chunks_moved } = layered;
     let schedule = Schedule {
-        collective: plan.schedule.collective,
-        algorithm: plan.schedule.algorithm.clone(),
-        shares: plan.schedule.shares.clone(),
+        collective: schedule.collective,
+        algorithm: schedule.algorithm.clone(),
+        shares: schedule.shares.clone(),
         shape: Shape::Flow(flow),
     };
     Ok(Layered { schedule, layers, layer_count, chunks_moved })

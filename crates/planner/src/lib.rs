@@ -38,9 +38,10 @@ mod search;
 mod shapes;
 mod tenant;
 
-pub use bounded::bounded;
+pub use bounded::{bounded, proven_bound};
 pub use context::{Clock, Context, Note, Watch};
 pub use error::{Parts, PlanError, chain};
+pub use files::layered;
 pub use key::{HashKind, PLANNER_CLASS, PlanKey, RequestKey, ScheduleKey, TopologyKey};
 pub use network::{read_topology, seen_by};
 pub use planned::{File, Files, JointSummary, Planned, Proofs, Puncture, Rejection, Timings, Warning};
@@ -48,5 +49,5 @@ pub use planner::{Planner, Recalled};
 pub use prepared::{Prepared, PreparedJoint};
 pub use recent::{MemoryUsage, Recent};
 pub use request::{Group, JointRequest, JointTask, Making, Request, TopologyInput};
-pub use schedules::{Schedules, SchedulesInMemory};
+pub use schedules::{NoSchedules, Schedules, SchedulesInMemory};
 pub use tenant::{NotATenant, TenantName};

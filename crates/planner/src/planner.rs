@@ -144,7 +144,10 @@ impl Planner {
         if let Some(repair) = Repair::of(&self.shapes, request, prepared, context)? {
             return self.made(request, prepared, Source::Repaired(&repair), context);
         }
-        let labels = Labels::of(&self.shapes, request, prepared, context.stop)?;
+        let labels = match context.schedules.are_kept() {
+            true => Labels::of(&self.shapes, request, prepared, context.stop)?,
+            false => None,
+        };
         let source = labels.as_ref().map_or(Source::Searched, |labels| Source::Kept { labels, may_search: true });
         let made = match self.made(request, prepared, source, context) {
             // Said again in the caller's own labels.
@@ -337,4 +340,26 @@ fn has_choice_of_form(request: &Request) -> bool {
 /// Ends the work between two stages when nobody waits for it.
 fn ask(stop: &dyn Stop) -> Result<(), PlanError> {
     if stop.is_requested() { Err(PlanError::Stopped) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_synth::{Never, Silent, SynthesisRequest, synthesize};
+
+    use super::*;
+    use crate::schedules::{NoSchedules, SchedulesInMemory};
+
+    /// It is as fast as any, and no file is made where none is asked for.
+    #[test]
+    fn where_no_schedule_is_kept_the_search_is_in_the_callers_labels() {
+        let planner = Planner::new(TopologyLimits::STANDARD);
+        let request = Request { outputs: Vec::new(), ..Request::on("mi250:boxes=2", CollectiveKind::Allgather) };
+        let planned = |schedules: &dyn Schedules| planner.plan(&request, Context::new(schedules)).unwrap();
+        let (own, canonical) = (planned(&NoSchedules), planned(&SchedulesInMemory::new(1 << 20)));
+        let by_hand = SynthesisRequest::new(own.schedule().collective, Algorithm::Auto);
+        let by_hand = synthesize(&own.plan.topology, &by_hand, &Never, &Silent).unwrap();
+        assert_eq!((own.schedule(), own.achieved()), (&by_hand, canonical.achieved()));
+        assert_ne!(own.schedule(), canonical.schedule());
+        assert_eq!((own.schedules.len(), canonical.schedules.len(), own.files.files.len()), (0, 1, 0));
+    }
 }

@@ -47,7 +47,7 @@ pub struct Request {
     pub making: Making,
     /// What it is planned in common with; none: nothing. Group, kind, root, size and chunks are those of its own task then.
     pub joint: Option<JointRequest>,
-    /// Files to make: at least one, all different.
+    /// Files to make, all different; none: the plan alone.
     pub outputs: Vec<Target>,
     /// Whose the plan is, where nobody else is to get it.
     pub tenant: Option<TenantName>,
@@ -59,8 +59,13 @@ impl Request {
 
     /// A collective of all ranks of the network that a generator expression names, by any algorithm, as canopy's own plan file.
     pub fn on(expression: &str, kind: CollectiveKind) -> Self {
+        Self::of(TopologyInput::Expression(expression.to_owned()), kind)
+    }
+
+    /// The same on a network that is said in any way.
+    pub fn of(topology: TopologyInput, kind: CollectiveKind) -> Self {
         Self {
-            topology: TopologyInput::Expression(expression.to_owned()),
+            topology,
             faults: Vec::new(),
             kind,
             root: None,

@@ -18,6 +18,11 @@ const PLAN_BYTES: u64 = 4096;
 /// Keeps schedules in canonical labels, each as the plan of the network in canonical order. A cache of what can be found again:
 /// whoever takes a schedule out relabels it and has it checked like any other.
 pub trait Schedules: Send + Sync + fmt::Debug {
+    /// Whether any are. Where none is, the search is in the caller's own labels: canonical ones would serve nobody.
+    fn are_kept(&self) -> bool {
+        true
+    }
+
     /// Whether there is a schedule under this key; reads none.
     fn has(&self, key: &ScheduleKey) -> bool;
 
@@ -29,6 +34,28 @@ pub trait Schedules: Send + Sync + fmt::Debug {
 
     /// Lets go of a schedule that was found to be wrong.
     fn quarantine(&self, key: &ScheduleKey);
+}
+
+/// Keeps none: for who looks at a network once.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSchedules;
+
+impl Schedules for NoSchedules {
+    fn are_kept(&self) -> bool {
+        false
+    }
+
+    fn has(&self, _: &ScheduleKey) -> bool {
+        false
+    }
+
+    fn get(&self, _: &ScheduleKey, _: &Topology) -> Option<Arc<PlanFile>> {
+        None
+    }
+
+    fn put(&self, _: &ScheduleKey, _: &Arc<PlanFile>) {}
+
+    fn quarantine(&self, _: &ScheduleKey) {}
 }
 
 /// Keeps schedules in memory, those used lately.

@@ -184,7 +184,7 @@ impl Case<'_> {
             context.ask()?;
             context.watch.stage("lower", done as u64, total);
             let layered = match target.needs() {
-                Needs::Layers(most) => Some(files::layered(plan, most, context.stop)),
+                Needs::Layers(most) => Some(files::layered(&plan.topology, &plan.schedule, most, context.stop)),
                 Needs::Plan | Needs::Transfers => None,
             };
             let asked = |layered| Asked {
