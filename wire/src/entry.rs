@@ -2,19 +2,18 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
-use canopy_planner::{Group, JointRequest, JointTask, Making, Request, TopologyInput};
+use canopy_planner::{Group, JointRequest, JointTask, Making, Request};
 use canopy_proto::v1;
-use canopy_proto::v1::topology_source::Source;
 use canopy_synth::{SumOptions, TreeLimits};
-use canopy_topology::{DocumentFormat, Transit};
+use canopy_topology::Transit;
 use prost::Message as _;
 
 use crate::formats::{target, target_on_the_wire};
 use crate::losses::{loss, on_the_wire as loss_on_the_wire};
+use crate::plan_request::{topology_input, topology_on_the_wire};
 use crate::priority::Priority;
 use crate::request::{
-    draft, draft_on_the_wire, form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance,
-    tolerance_on_the_wire,
+    form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
 };
 
 /// A request with what is to be known of its job.
@@ -112,23 +111,11 @@ struct Task {
 
 /// The bytes of a request and what is known of its job.
 pub fn encode_entry(number: u64, request: &Request, priority: Priority, arrived_unix_ms: u64) -> Vec<u8> {
-    let source = match &request.topology {
-        TopologyInput::Expression(text) => Source::Expression(text.clone()),
-        TopologyInput::Document { format, content } => Source::Document(v1::TopologyDocument {
-            format: match format {
-                DocumentFormat::Yaml => v1::DocumentFormat::Yaml.into(),
-                DocumentFormat::Json => v1::DocumentFormat::Json.into(),
-                DocumentFormat::NcclXml => v1::DocumentFormat::NcclXml.into(),
-            },
-            content: content.clone(),
-        }),
-        TopologyInput::Inline(topology) => Source::Inline(draft_on_the_wire(topology)),
-    };
     let layout = Layout {
         number,
         arrived_unix_ms,
         priority: priority.number(),
-        topology: Some(v1::TopologySource { source: Some(source) }),
+        topology: Some(topology_on_the_wire(&request.topology)),
         faults: request.faults.iter().map(loss_on_the_wire).collect(),
         collective: request.kind.name().to_owned(),
         root: request.root,
@@ -163,21 +150,8 @@ pub fn encode_entry(number: u64, request: &Request, priority: Priority, arrived_
 /// Reads what [`encode_entry`] wrote. None: something is damaged, or this build does not know it.
 pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
     let entry = Layout::decode(bytes).ok()?;
-    let topology = match entry.topology.clone()?.source? {
-        Source::Expression(text) => TopologyInput::Expression(text),
-        Source::Document(document) => {
-            let format = match document.format() {
-                v1::DocumentFormat::Yaml => DocumentFormat::Yaml,
-                v1::DocumentFormat::Json => DocumentFormat::Json,
-                v1::DocumentFormat::NcclXml => DocumentFormat::NcclXml,
-                v1::DocumentFormat::Unspecified => return None,
-            };
-            TopologyInput::Document { format, content: document.content }
-        }
-        Source::Inline(topology) => TopologyInput::Inline(draft(topology).ok()?),
-        // No order holds an id: the text has taken its place before. Faults are apart.
-        Source::Id(_) | Source::Punctured(_) => return None,
-    };
+    // No request holds an id: the text has taken its place before. Faults are apart.
+    let topology = topology_input(entry.topology.clone()).ok()?;
     let priority = Priority::of_number(entry.priority)?;
     let transit = match v1::GroupTransit::try_from(entry.transit).ok()? {
         v1::GroupTransit::Unspecified => None,

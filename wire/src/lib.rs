@@ -18,12 +18,12 @@ pub use entry::{Entry, decode_entry, encode_entry};
 pub use formats::{OUTPUT_FORMATS, format_of_wire, format_on_the_wire, target, target_on_the_wire};
 pub use losses::{LossError, in_words, loss, loss_read, loss_written, on_the_wire as loss_on_the_wire};
 pub use plan::{
-    bits, bounded, collective as collective_on_the_wire, plan, plan_header, puncture, timestamp, topology_summary,
-    warnings, warnings_read,
+    bits, bounded, certificate, collective as collective_on_the_wire, collective_of_wire, plan, plan_header, puncture,
+    timestamp, topology_summary, warnings, warnings_read,
 };
 pub use plan_request::{
     FAULTS_MAX, KeptRequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, Sourced, each_once, kept_placed,
-    kept_request, placed, plan_request, require_few_faults, sourced, topology_input,
+    kept_request, placed, plan_request, require_few_faults, sourced, topology_input, topology_on_the_wire,
 };
 pub use priority::Priority;
 pub use refused::{InlineError, RequestError, TENANT_HEADER};

@@ -266,8 +266,8 @@ pub fn topology_summary(topology: &Topology, key: &TopologyKey) -> v1::TopologyS
     }
 }
 
-/// A certificate on the wire.
-fn certificate(topology: &Topology, shares: &Shares, certificate: &Certificate) -> v1::Certificate {
+/// A certificate on the wire, which has been added up again.
+pub fn certificate(topology: &Topology, shares: &Shares, certificate: &Certificate) -> v1::Certificate {
     use v1::certificate::Kind;
     let kind = match certificate {
         Certificate::Cut { direction, nodes } => Kind::Cut(v1::CutCertificate {
@@ -347,4 +347,9 @@ pub const fn collective(kind: CollectiveKind) -> v1::Collective {
         CollectiveKind::Scatter => v1::Collective::Scatter,
         CollectiveKind::AllToAll => v1::Collective::AllToAll,
     }
+}
+
+/// The collective of a number; none for one that no collective has.
+pub fn collective_of_wire(number: i32) -> Option<CollectiveKind> {
+    CollectiveKind::ALL.into_iter().find(|&kind| i32::from(collective(kind)) == number)
 }

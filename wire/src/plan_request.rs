@@ -17,8 +17,9 @@ use prost::Message as _;
 use self::joint::taken;
 use crate::formats::target;
 use crate::losses::loss;
+use crate::plan::collective_of_wire;
 use crate::refused::RequestError;
-use crate::request::{draft, form, roots, slots, tolerance};
+use crate::request::{draft, draft_on_the_wire, form, roots, slots, tolerance};
 
 /// Most faults one request may name.
 pub const FAULTS_MAX: usize = 10_000;
@@ -249,6 +250,24 @@ pub fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInpu
     }
 }
 
+/// What [`topology_input`] was given.
+pub fn topology_on_the_wire(input: &TopologyInput) -> v1::TopologySource {
+    use v1::topology_source::Source;
+    let source = match input {
+        TopologyInput::Expression(text) => Source::Expression(text.clone()),
+        TopologyInput::Document { format, content } => Source::Document(v1::TopologyDocument {
+            format: match format {
+                DocumentFormat::Yaml => v1::DocumentFormat::Yaml.into(),
+                DocumentFormat::Json => v1::DocumentFormat::Json.into(),
+                DocumentFormat::NcclXml => v1::DocumentFormat::NcclXml.into(),
+            },
+            content: content.clone(),
+        }),
+        TopologyInput::Inline(topology) => Source::Inline(draft_on_the_wire(topology)),
+    };
+    v1::TopologySource { source: Some(source) }
+}
+
 fn document_format(number: i32) -> Result<DocumentFormat, RequestError> {
     let field = "topology.document.format";
     match v1::DocumentFormat::try_from(number) {
@@ -264,18 +283,11 @@ fn document_format(number: i32) -> Result<DocumentFormat, RequestError> {
 
 fn collective_kind(number: i32) -> Result<CollectiveKind, RequestError> {
     let field = "collective.kind";
-    match v1::Collective::try_from(number) {
-        Ok(v1::Collective::Allgather) => Ok(CollectiveKind::Allgather),
-        Ok(v1::Collective::ReduceScatter) => Ok(CollectiveKind::ReduceScatter),
-        Ok(v1::Collective::Allreduce) => Ok(CollectiveKind::Allreduce),
-        Ok(v1::Collective::Broadcast) => Ok(CollectiveKind::Broadcast),
-        Ok(v1::Collective::Reduce) => Ok(CollectiveKind::Reduce),
-        Ok(v1::Collective::Gather) => Ok(CollectiveKind::Gather),
-        Ok(v1::Collective::Scatter) => Ok(CollectiveKind::Scatter),
-        Ok(v1::Collective::AllToAll) => Ok(CollectiveKind::AllToAll),
-        Ok(v1::Collective::Unspecified) => Err(RequestError::Missing { field, remedy: "say which collective" }),
-        Err(_) => Err(RequestError::UnknownValue { field: field.to_owned(), number, known: COLLECTIVES }),
+    if number == i32::from(v1::Collective::Unspecified) {
+        return Err(RequestError::Missing { field, remedy: "say which collective" });
     }
+    let unknown = || RequestError::UnknownValue { field: field.to_owned(), number, known: COLLECTIVES };
+    collective_of_wire(number).ok_or_else(unknown)
 }
 
 fn outputs(specs: &[v1::OutputSpec]) -> Result<Vec<Target>, RequestError> {

@@ -44,7 +44,7 @@ pub fn read_document_until(
     }
     let text = std::str::from_utf8(bytes).map_err(|error| ReadError::NotUtf8 { offset: error.valid_up_to() })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let document = match format.unwrap_or_else(|| DocumentFormat::sniff(text)) {
+    let document = match format.unwrap_or_else(|| DocumentFormat::sniff(bytes)) {
         DocumentFormat::Yaml => text::parse_yaml(text, limits, stop)?,
         DocumentFormat::Json => text::parse_json(text, limits, stop)?,
         DocumentFormat::NcclXml => return nccl::import(text, limits),

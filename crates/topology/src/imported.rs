@@ -30,8 +30,10 @@ impl DocumentFormat {
     }
 
     /// Decides by the first character that is not blank: `<` is XML, `{` is JSON, anything else YAML.
-    pub(crate) fn sniff(text: &str) -> Self {
-        match text.trim_start().bytes().next() {
+    pub fn sniff(bytes: &[u8]) -> Self {
+        // What is no text is refused, whatever it is taken for.
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        match text.strip_prefix('\u{feff}').unwrap_or(text).trim_start().bytes().next() {
             Some(b'<') => Self::NcclXml,
             Some(b'{') => Self::Json,
             _ => Self::Yaml,
