@@ -1,8 +1,9 @@
 //! How a certificate is shown: as JSON and as a line of text.
 
 use canopy_proto::v1;
-use canopy_schedule::{Certificate, CutDirection, Shares, lp_dual_sums};
-use canopy_topology::{NodeIndex, Topology};
+use canopy_schedule::{Certificate, CutDirection, Shares};
+use canopy_topology::Topology;
+use canopy_wire::certificate;
 use serde::Serialize;
 
 /// Most names a line of text lists.
@@ -32,36 +33,9 @@ pub(crate) struct LinkLength {
 }
 
 impl CertificateSummary {
-    /// Names what a certificate numbers. `checked`: whether it was re-added and proves the bound beside it.
-    pub(crate) fn of(topology: &Topology, shares: &Shares, certificate: &Certificate, checked: bool) -> Self {
-        match certificate {
-            Certificate::Cut { direction, nodes } => Self::Cut {
-                direction: direction.name(),
-                nodes_in_cut: ids(topology, nodes),
-                ranks_in_cut: ranks(topology, nodes),
-                capacity: crossing(topology, nodes, *direction).to_string(),
-                checked,
-            },
-            Certificate::Partition { sets } => Self::Partition {
-                sets: sets.iter().map(|nodes| ids(topology, nodes)).collect(),
-                ranks: sets.iter().map(|nodes| ranks(topology, nodes)).collect(),
-                capacity: leaving(topology, sets).to_string(),
-                checked,
-            },
-            Certificate::LpDual { lengths } => {
-                let sums = lp_dual_sums(topology, shares, lengths).expect("the certificate has been re-added");
-                let id = |node: NodeIndex| topology.node(node).id.clone();
-                let lengths = topology.links().iter().zip(lengths).filter(|&(_, &length)| length > 0);
-                Self::LpDual {
-                    lengths: lengths
-                        .map(|(link, &length)| LinkLength { from: id(link.from), to: id(link.to), length })
-                        .collect(),
-                    volume: sums.volume.to_string(),
-                    distance: sums.distance.to_string(),
-                    checked,
-                }
-            }
-        }
+    /// Names what a certificate numbers that was added up again and proves the bound beside it.
+    pub(crate) fn of(topology: &Topology, shares: &Shares, found: &Certificate) -> Self {
+        Self::of_server(certificate(topology, shares, found)).expect("every certificate is of some kind")
     }
 
     /// The same as a server says it, which has re-added it.
@@ -114,43 +88,6 @@ impl CertificateSummary {
             }
         }
     }
-}
-
-fn ids(topology: &Topology, nodes: &[NodeIndex]) -> Vec<String> {
-    nodes.iter().map(|&node| topology.node(node).id.clone()).collect()
-}
-
-fn ranks(topology: &Topology, nodes: &[NodeIndex]) -> Vec<u32> {
-    nodes.iter().filter_map(|&node| topology.rank_of(node)).map(canopy_topology::Rank::number).collect()
-}
-
-/// Capacity of the links that leave a set, or enter it. At most 100 bits by the invariant of `Topology`.
-fn crossing(topology: &Topology, nodes: &[NodeIndex], direction: CutDirection) -> u128 {
-    let mut inside = vec![false; topology.nodes().len()];
-    for node in nodes {
-        inside[node.index()] = true;
-    }
-    let crosses = |link: &&canopy_topology::Link| {
-        let (from, to) = (inside[link.from.index()], inside[link.to.index()]);
-        match direction {
-            CutDirection::Out => from && !to,
-            CutDirection::In => !from && to,
-        }
-    };
-    topology.links().iter().filter(crosses).map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
-}
-
-/// Capacity of the links that leave any of the disjoint sets, in one pass over the links.
-fn leaving(topology: &Topology, sets: &[Vec<NodeIndex>]) -> u128 {
-    let mut set_of = vec![None; topology.nodes().len()];
-    for (number, nodes) in sets.iter().enumerate() {
-        nodes.iter().for_each(|node| set_of[node.index()] = Some(number));
-    }
-    let leaves = |link: &&canopy_topology::Link| {
-        let from = set_of[link.from.index()];
-        from.is_some() && from != set_of[link.to.index()]
-    };
-    topology.links().iter().filter(leaves).map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
 }
 
 fn list(names: &[String]) -> String {

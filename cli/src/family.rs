@@ -1,7 +1,7 @@
 //! Which family a network is recognised as a member of, as JSON and as a line of text; and its boxes, as a hint.
 
-use canopy_canonical::{Budget, Stopped, WORK_STANDARD};
-use canopy_families::{LINKS_MAX, Recognition, made_of, recognise, with_boxes};
+use canopy_canonical::{Budget, Stopped};
+use canopy_families::{LINKS_MAX, Recognition, made_of, recognise};
 use canopy_topology::{Link, Topology};
 use serde::Serialize;
 
@@ -54,14 +54,6 @@ impl FamilySummary {
         };
         format!("family     {words}")
     }
-}
-
-/// The same network with the boxes of its family, where it states none, as servers plan by: bounds are tighter with them.
-///
-/// # Errors
-/// Stopped.
-pub(crate) fn boxed(topology: &Topology, stop: &dyn Fn() -> bool) -> Result<Option<Topology>, Stopped> {
-    Ok(with_boxes(topology, Budget { work_max: WORK_STANDARD, stop })?.map(|boxed| boxed.topology))
 }
 
 #[cfg(test)]

@@ -5,18 +5,20 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use canopy_client::ErrorClass;
-use canopy_topology::{ReadError, Topology, TopologyLimits, generate, read_document_until};
+use canopy_planner::{PlanError, TopologyInput, Warning, read_topology};
+use canopy_topology::{DocumentFormat, Topology, TopologyLimits};
 
 use crate::clock::Deadline;
 use crate::exit::{Failure, say, words};
 
+/// Largest plan file that is read.
+pub(crate) const PLAN_BYTES_MAX: usize = 1 << 30;
+
 /// What T turned out to be.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// The bytes of an existing file.
-    Document(Vec<u8>),
-    /// No such file exists: an expression, not looked at yet.
-    Expression,
+    /// The text of an existing file; where no such file exists an expression. Not looked at yet.
+    Here(TopologyInput),
     /// No such file exists, and it is the id of a topology that a server keeps.
     Stored,
 }
@@ -27,15 +29,32 @@ pub(crate) enum Source {
 /// A file that cannot be read or is too large, and a name that can only be meant as a path but leads nowhere.
 pub(crate) fn source(text: &str) -> Result<Source, Failure> {
     match read_file(Path::new(text), limits()?.bytes_max) {
-        Ok(bytes) => Ok(Source::Document(bytes)),
+        Ok(bytes) => Ok(Source::Here(text_of_file(bytes))),
         Err(ReadFailure::Missing) if text.starts_with("topologies/") => Ok(Source::Stored),
         Err(ReadFailure::Missing) if looks_like_path(text) => {
             Err(Failure::input(format!("`{text}` is neither an existing file nor a generator expression"))
                 .help("check the path, or write an expression such as `ring:8` or `dgx-h100:boxes=2`"))
         }
-        Err(ReadFailure::Missing) => Ok(Source::Expression),
+        Err(ReadFailure::Missing) => Ok(Source::Here(TopologyInput::Expression(text.to_owned()))),
         Err(ReadFailure::Other(failure)) => Err(failure),
     }
+}
+
+/// T where it must be here.
+///
+/// # Errors
+/// As [`source`]; a topology that a server keeps.
+pub(crate) fn unread(text: &str) -> Result<TopologyInput, Failure> {
+    match source(text)? {
+        Source::Here(input) => Ok(input),
+        Source::Stored => Err(Failure::input(format!("`{}` is kept by a server, and is needed here", shortened(text)))
+            .help(format!("write it into a file: `canopy topology get {} -o FILE`", shortened(text)))),
+    }
+}
+
+/// The content of a file, in the format that it begins like.
+fn text_of_file(bytes: Vec<u8>) -> TopologyInput {
+    TopologyInput::Document { format: DocumentFormat::sniff(&bytes), content: bytes.into() }
 }
 
 /// Builds the topology T stands for, with warnings of its importer on standard error.
@@ -45,35 +64,53 @@ pub(crate) fn topology(text: &str) -> Result<Topology, Failure> {
 
 /// The same within a deadline.
 pub(crate) fn topology_until(text: &str, deadline: Deadline) -> Result<Topology, Failure> {
-    match source(text)? {
-        Source::Document(bytes) => document(text, &bytes, deadline),
-        Source::Stored => Err(Failure::input(format!("`{}` is kept by a server, and is needed here", shortened(text)))
-            .help(format!("write it into a file: `canopy topology get {} -o FILE`", shortened(text)))),
-        Source::Expression => generate(text, &limits()?).map_err(|error| {
-            let failure = located(format!("`{}`: {}", shortened(text), words(&error)), error.field());
-            if text.contains([':', '(']) {
-                failure
-            } else {
-                failure.help(format!("no file `{text}` exists, so it was read as a generator expression"))
-            }
-        }),
-    }
+    read(text, &unread(text)?, deadline)
 }
 
 /// Reads a topology document; `name` is where it came from.
-pub(crate) fn document(name: &str, bytes: &[u8], deadline: Deadline) -> Result<Topology, Failure> {
-    let imported =
-        read_document_until(bytes, None, &limits()?, &|| deadline.is_past()).map_err(|error| match error {
-            ReadError::Stopped => {
-                Failure::new(ErrorClass::Deadline, format!("the deadline came before {name} was read"))
-                    .help("allow more time")
+pub(crate) fn document(name: &str, bytes: Vec<u8>, deadline: Deadline) -> Result<Topology, Failure> {
+    read(name, &text_of_file(bytes), deadline)
+}
+
+/// Reads what T stands for; `name` is T.
+pub(crate) fn read(name: &str, input: &TopologyInput, deadline: Deadline) -> Result<Topology, Failure> {
+    let read = read_topology(input, &limits()?, &|| deadline.is_past());
+    let (topology, warnings) = read.map_err(|error| match error {
+        PlanError::Stopped => Failure::new(ErrorClass::Deadline, format!("the deadline came before {name} was read"))
+            .help("allow more time"),
+        error => refused(name, error),
+    })?;
+    warn(name, &warnings);
+    Ok(topology)
+}
+
+/// Says what the reader of T wants to be known; which devices its ranks are is for who runs a plan.
+pub(crate) fn warn(name: &str, warnings: &[Warning]) {
+    let of_network = warnings.iter().filter(|warning| warning.code != "RANK_MAP_ASSUMED");
+    of_network.for_each(|warning| say(&format!("warning: {name}: {}", warning.text)));
+}
+
+/// Why T is no topology, or nothing can be planned on it.
+pub(crate) fn refused(name: &str, error: PlanError) -> Failure {
+    match error {
+        PlanError::Expression(error) => {
+            let failure = located(format!("`{}`: {}", shortened(name), words(&error)), error.field());
+            if name.contains([':', '(']) {
+                failure
+            } else {
+                failure.help(format!("no file `{name}` exists, so it was read as a generator expression"))
             }
-            error => located(format!("{name}: {}", words(&error)), error.field()),
-        })?;
-    for warning in &imported.warnings {
-        say(&format!("warning: {name}: {warning}"));
+        }
+        PlanError::Document(error) => located(format!("{name}: {}", words(&error)), error.field()),
+        PlanError::Root(error) => Failure::input(error.to_string()),
+        // Its parts are for who is asked about the network.
+        PlanError::Apart { failure, .. } => refused(name, *failure),
+        error if error.is_cancellation() => {
+            Failure::new(ErrorClass::Deadline, "the deadline came before the plan").help("allow more time")
+        }
+        error if error.fault().is_some() => Failure::fault(words(&error)),
+        error => Failure::new(ErrorClass::Infeasible, words(&error)),
     }
-    Ok(imported.topology)
 }
 
 /// Greatest topology: the limits of every server that is told no others, by the same variables.
@@ -88,6 +125,11 @@ pub(crate) fn limits() -> Result<TopologyLimits, Failure> {
 #[expect(clippy::unnecessary_wraps, reason = "a build with a server can fail here")]
 pub(crate) fn limits() -> Result<TopologyLimits, Failure> {
     Ok(TopologyLimits::STANDARD)
+}
+
+/// The same where it is read from a plan file, which may be longer.
+pub(crate) fn plan_limits() -> Result<TopologyLimits, Failure> {
+    Ok(TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..limits()? })
 }
 
 /// As much of an expression as a person reads.

@@ -2,20 +2,17 @@
 
 use std::path::Path;
 
-use canopy_client::ErrorClass;
-use canopy_plan::{oneccl, read_plan, routes};
-use canopy_schedule::{Bound, LinkLoads, Schedule, TransferGraph, Verdict, certified_bound, check, compile};
-use canopy_synth::{Algorithm, Silent, SynthesisError, SynthesisRequest, bound, synthesize};
+use canopy_plan::{PlanFile, oneccl, read_plan, routes};
+use canopy_planner::{Context, NoSchedules, Planner, Request};
+use canopy_schedule::{
+    Bound, CollectiveKind, LinkLoads, Schedule, TransferGraph, Verdict, certified_bound, check, compile,
+};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 use crate::args::CollectiveArgs;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
-use crate::family;
-use crate::input;
-
-/// Largest plan file that is read.
-const PLAN_BYTES_MAX: usize = 1 << 30;
+use crate::input::{self, PLAN_BYTES_MAX};
 
 /// Keys of generator expressions that break something.
 const FAULT_KEYS: [&str; 4] = ["down=", "nodes-down=", "degrade=", "faults="];
@@ -55,11 +52,12 @@ impl Subject {
             }
             return Material::of_file(text, &bytes).map(Box::new).map(Self::Plan);
         }
-        let topology = input::topology_until(text, deadline)?;
-        match collective.equal_kind()? {
-            None => Ok(Self::Network(Box::new(topology))),
-            Some(_) => Material::planned(topology, collective, deadline).map(Box::new).map(Self::Plan),
+        let kind = collective.equal_kind();
+        if let Ok(Some(kind)) = kind {
+            return Material::planned(text, kind, collective.root, deadline).map(Box::new).map(Self::Plan);
         }
+        let topology = input::topology_until(text, deadline)?;
+        kind.map(|_| Self::Network(Box::new(topology)))
     }
 }
 
@@ -91,41 +89,38 @@ fn plan_bytes(text: &str) -> Result<Option<Vec<u8>>, Failure> {
 impl Material {
     /// A plan in canopy's JSON, judged.
     pub(crate) fn of_file(name: &str, bytes: &[u8]) -> Result<Self, Failure> {
-        let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
-        let plan = read_plan(bytes, &limits).map_err(|error| {
+        let plan = read_plan(bytes, &input::plan_limits()?).map_err(|error| {
             let failure = Failure::input(format!("{name}: {}", words(&error)));
             error.field().into_iter().fold(failure, |failure, field| failure.note(format!("at {field}")))
         })?;
-        Self::judged(plan.topology, plan.schedule, plan.bound).map_err(|error| {
+        Self::judged(plan).map_err(|error| {
             Failure::input(format!("{name} is not right: {error}"))
                 .help(format!("list everything that is wrong with `canopy verify {name}`"))
         })
     }
 
-    /// Makes a plan, as a server would that was asked for nothing but the collective.
-    fn planned(topology: Topology, collective: &CollectiveArgs, deadline: Deadline) -> Result<Self, Failure> {
-        let collective = collective.on(&topology)?;
+    /// Makes a plan, as a server would that was asked for nothing but the collective, in the labels of the network that is named.
+    fn planned(name: &str, kind: CollectiveKind, root: Option<u32>, deadline: Deadline) -> Result<Self, Failure> {
+        let request = Request {
+            root,
+            // Rates are those of large messages, beside which latencies do not count.
+            size_bytes_max: u64::MAX,
+            outputs: Vec::new(),
+            ..Request::of(input::unread(name)?, kind)
+        };
         let stop = || deadline.is_past();
-        let late = || Failure::new(ErrorClass::Deadline, "the deadline came before the plan").help("allow more time");
-        let boxed = family::boxed(&topology, &stop).map_err(|_| late())?;
-        let network = boxed.as_ref().unwrap_or(&topology);
-        let found = bound(network, collective, &canopy_schedule::Shares::Equal, &stop);
-        let found = found.map_err(|error| match error {
-            canopy_synth::BoundError::Stopped => late(),
-            error => Failure::new(ErrorClass::Infeasible, words(&error)),
-        })?;
-        let request = SynthesisRequest::new(collective, Algorithm::Auto);
-        let schedule = synthesize(network, &request, &stop, &Silent).map_err(|error| match error {
-            SynthesisError::Stopped => late(),
-            SynthesisError::Broken { .. } => Failure::fault(words(&error)),
-            error => Failure::new(ErrorClass::Infeasible, words(&error)),
-        })?;
-        Self::judged(topology, schedule, found)
+        let planner = Planner::new(input::limits()?);
+        let prepared = planner.prepare(&request, &stop).map_err(|error| input::refused(name, error))?;
+        input::warn(name, &prepared.warnings);
+        let context = Context { stop: &stop, ..Context::new(&NoSchedules) };
+        let planned = planner.produce(&request, &prepared, context).map_err(|error| input::refused(name, error))?;
+        Self::judged(planned.plan)
             .map_err(|error| Failure::fault(format!("the plan that was made is not right: {error}")))
     }
 
     /// Derives again whether a plan is right, how fast it is, and what bounds it; in words, why not.
-    fn judged(topology: Topology, schedule: Schedule, bound: Bound) -> Result<Self, String> {
+    fn judged(plan: PlanFile) -> Result<Self, String> {
+        let PlanFile { topology, schedule, bound, .. } = plan;
         let graph = compile(&topology, &schedule).map_err(|error| words(&error))?;
         let verdict = check(&topology, &graph).map_err(|error| words(&error))?;
         let upper = certified_bound(&topology, schedule.collective, &schedule.shares, &bound.certificate)

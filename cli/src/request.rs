@@ -3,55 +3,27 @@
 use canopy_client::ClientError;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
+use canopy_wire::{collective_of_wire, collective_on_the_wire, topology_on_the_wire};
 
 use crate::exit::Failure;
 use crate::input::{self, Source};
 
 /// The topology argument T on the wire: a file's text, or an expression that the server reads.
 pub(crate) fn topology(text: &str) -> Result<v1::TopologySource, Failure> {
-    Ok(on_the_wire(text, input::source(text)?))
+    Ok(on_the_wire(text, &input::source(text)?))
 }
 
 /// The same where T has been looked at already.
-pub(crate) fn on_the_wire(text: &str, source: Source) -> v1::TopologySource {
-    let source = match source {
-        Source::Expression => v1::topology_source::Source::Expression(text.to_owned()),
-        Source::Stored => v1::topology_source::Source::Id(text.to_owned()),
-        Source::Document(bytes) => v1::topology_source::Source::Document(v1::TopologyDocument {
-            format: document_format(&bytes).into(),
-            content: bytes.into(),
-        }),
-    };
-    v1::TopologySource { source: Some(source) }
-}
-
-/// The format of a document by its first character: XML starts with `<`, canopy's JSON with `{`.
-fn document_format(bytes: &[u8]) -> v1::DocumentFormat {
-    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'<') => v1::DocumentFormat::NcclXml,
-        Some(b'{') => v1::DocumentFormat::Json,
-        _ => v1::DocumentFormat::Yaml,
-    }
-}
-
-/// A kind of collective on the wire.
-pub(crate) const fn collective(kind: CollectiveKind) -> v1::Collective {
-    match kind {
-        CollectiveKind::Allgather => v1::Collective::Allgather,
-        CollectiveKind::ReduceScatter => v1::Collective::ReduceScatter,
-        CollectiveKind::Allreduce => v1::Collective::Allreduce,
-        CollectiveKind::Broadcast => v1::Collective::Broadcast,
-        CollectiveKind::Reduce => v1::Collective::Reduce,
-        CollectiveKind::Gather => v1::Collective::Gather,
-        CollectiveKind::Scatter => v1::Collective::Scatter,
-        CollectiveKind::AllToAll => v1::Collective::AllToAll,
+pub(crate) fn on_the_wire(text: &str, source: &Source) -> v1::TopologySource {
+    match source {
+        Source::Stored => v1::TopologySource { source: Some(v1::topology_source::Source::Id(text.to_owned())) },
+        Source::Here(input) => topology_on_the_wire(input),
     }
 }
 
 /// A collective on the wire.
 pub(crate) fn collective_spec(kind: CollectiveKind, root: Option<u32>) -> v1::CollectiveSpec {
-    v1::CollectiveSpec { kind: collective(kind).into(), root }
+    v1::CollectiveSpec { kind: collective_on_the_wire(kind).into(), root }
 }
 
 /// A plan in canopy's own format.
@@ -71,7 +43,7 @@ pub(crate) fn plan(
 
 /// The name of a kind of collective that came over the wire.
 pub(crate) fn collective_name(kind: v1::Collective) -> Option<&'static str> {
-    CollectiveKind::ALL.into_iter().find(|known| collective(*known) == kind).map(CollectiveKind::name)
+    collective_of_wire(kind.into()).map(CollectiveKind::name)
 }
 
 /// The same error with fields of the request named as the user gave them; `topology` is T.

@@ -9,10 +9,8 @@ use canopy_proto::v1::{Artifact, GetPlanRequest, ListPlansRequest, OutputFormat}
 use crate::clock;
 use crate::connection::{ServerArgs, ask};
 use crate::exit::Failure;
-use crate::input;
+use crate::input::{self, PLAN_BYTES_MAX};
 
-/// Largest file that is taken in.
-const BYTES_MAX: usize = 1 << 30;
 /// What ids begin with.
 const FOLDER: &str = "plans/";
 /// Digits of an id, and the fewest that stand for one.
@@ -144,7 +142,7 @@ pub(crate) async fn plan_bytes(
         Some(name) => fetched(name, server, deadline, wanted).await?,
         None => None,
     };
-    stored.map_or_else(|| input::bytes(path, BYTES_MAX), Ok)
+    stored.map_or_else(|| input::bytes(path, PLAN_BYTES_MAX), Ok)
 }
 
 async fn fetched(
@@ -209,7 +207,7 @@ pub(crate) async fn content(
         // `ask` tries again; a file that broke off begins anew.
         let mut once = Retries::new(RetryPolicy::NEVER, clock::jitter());
         let mut take = |data: &[u8]| {
-            if content.len() + data.len() > BYTES_MAX {
+            if content.len() + data.len() > PLAN_BYTES_MAX {
                 return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
             }
             content.extend_from_slice(data);

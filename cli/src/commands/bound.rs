@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_client::ErrorClass;
-use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, certified_bound};
-use canopy_synth::{BoundError, PlainBounds, bound, plain_bounds};
+use canopy_planner::{PlanError, proven_bound};
+use canopy_schedule::{Bound, Collective, CollectiveKind, Shares};
+use canopy_synth::{BoundError, PlainBounds, plain_bounds};
 use canopy_topology::{Rate, Topology};
 use serde::Serialize;
 
@@ -18,7 +19,7 @@ use crate::commands::on_a_thread;
 use crate::connection::NamedServerArgs;
 use crate::exit::{Failure, words};
 use crate::explain::{Explanation, explain};
-use crate::family::{self, FamilySummary};
+use crate::family::FamilySummary;
 use crate::input;
 use crate::known_faults::FaultArgs;
 use crate::output::{TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
@@ -190,12 +191,9 @@ fn run_here(args: &BoundArgs) -> Result<(), Failure> {
     let collective = args.collective.on(&topology)?;
     let shares = args.part.shares(&args.collective, &topology)?;
     let stop = || deadline.is_past();
-    let boxed = family::boxed(&topology, &stop).map_err(|_| failure(&BoundError::Stopped))?;
-    let network = boxed.as_ref().unwrap_or(&topology);
-    let found = bound(network, collective, &shares, &stop).map_err(|error| failure(&error))?;
-    let checked = recheck(&topology, collective, &shares, &found)?;
+    let found = proven_bound(&topology, collective, &shares, &stop).map_err(|error| no_bound(&error))?;
     let is_equal = shares == Shares::Equal;
-    let mut object = object(&topology, collective, shares, &found, checked);
+    let mut object = object(&topology, collective, shares, &found);
     if collective.kind() == CollectiveKind::AllToAll && is_equal {
         let ports = topology.ports(&input::limits()?);
         let plain = plain_bounds(&topology, ports.as_ref(), &stop).map_err(|error| failure(&error))?;
@@ -213,18 +211,6 @@ fn run_here(args: &BoundArgs) -> Result<(), Failure> {
     if args.json { print_json("bound", &object) } else { print(&readable(args, &object, explained)) }
 }
 
-/// Derives the upper bound from the certificate alone, which the search for it had no part in.
-fn recheck(topology: &Topology, collective: Collective, shares: &Shares, found: &Bound) -> Result<bool, Failure> {
-    let proven = certified_bound(topology, collective, shares, &found.certificate)
-        .map_err(|error| Failure::fault(format!("the certificate does not hold: {error}")))?;
-    if proven == found.upper {
-        Ok(true)
-    } else {
-        let upper = &found.upper;
-        Err(Failure::fault(format!("the certificate proves {proven} bytes/s, not the bound of {upper} bytes/s")))
-    }
-}
-
 /// The exit status of each way to have no bound.
 pub(super) fn failure(error: &BoundError) -> Failure {
     let class = match error {
@@ -239,7 +225,16 @@ pub(super) fn failure(error: &BoundError) -> Failure {
     }
 }
 
-fn object(topology: &Topology, collective: Collective, shares: Shares, found: &Bound, checked: bool) -> Bounded {
+/// The same of a search that ends with the proof.
+fn no_bound(error: &PlanError) -> Failure {
+    match error {
+        PlanError::Bound(error) => failure(error),
+        PlanError::Stopped => failure(&BoundError::Stopped),
+        error => Failure::fault(words(error)),
+    }
+}
+
+fn object(topology: &Topology, collective: Collective, shares: Shares, found: &Bound) -> Bounded {
     Bounded {
         topology: TopologySummary::of(topology),
         collective: collective.kind().name(),
@@ -247,7 +242,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
         shares: (shares != Shares::Equal).then(|| shares.weights().to_vec()),
         faults: Vec::new(),
         bound: BoundSummary::new(&found.upper, &found.lower),
-        certificate: CertificateSummary::of(topology, &shares, &found.certificate, checked),
+        certificate: CertificateSummary::of(topology, &shares, &found.certificate),
         plain_bounds: None,
         family: None,
         explanation: None,

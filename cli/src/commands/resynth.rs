@@ -13,7 +13,7 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{self, Accepted, OnMiss, PlanReply, PlanRequest, Progress, Punctured, TopologySource};
 use canopy_synth::Algorithm;
 use canopy_topology::Rate;
-use canopy_wire::format_on_the_wire;
+use canopy_wire::{format_on_the_wire, loss_on_the_wire};
 use serde::Serialize;
 
 use self::restart::Restart;
@@ -22,13 +22,10 @@ use crate::clock;
 use crate::commands::faults;
 use crate::connection::{Connection, ServerArgs, ask};
 use crate::exit::{Failure, say};
-use crate::fault_messages;
+use crate::input::PLAN_BYTES_MAX;
 use crate::output::{gigabytes_per_sec, print_json, write_file};
 use crate::request;
 use crate::runtime::{RuntimeProfile, format_help, profile_name};
-
-/// Largest plan that is compared with others.
-const PLAN_BYTES_MAX: usize = 1 << 30;
 
 /// Plan for what faults leave of a network, and say whether the plan is worth a restart
 #[derive(Debug, clap::Args)]
@@ -154,7 +151,7 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
         fault_policy: v1::FaultPolicy::Ignore.into(),
         ..request::plan(base.clone(), request::collective_spec(kind, args.collective.root), outputs)
     };
-    let faults = args.fault.iter().map(fault_messages::fault).collect();
+    let faults = args.fault.iter().map(loss_on_the_wire).collect();
     let punctured = Punctured { base: Some(Box::new(base)), faults, include_reported: false };
     let left = PlanRequest {
         topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }),

@@ -17,7 +17,6 @@ use canopy_plan::oneccl::{self, LowerOptions, Program, RankRun, lower, parse_unt
 use canopy_plan::read_plan;
 use canopy_schedule::{CollectiveKind, check, compile};
 use canopy_simulate::{algbw, busbw};
-use canopy_topology::TopologyLimits;
 use serde::Serialize;
 
 use super::on_a_thread;
@@ -30,8 +29,6 @@ use crate::stored_plan::{Wanted, plan_bytes};
 use control::{Done, Job};
 use data::ElementType;
 
-/// Largest plan file that is read.
-const PLAN_BYTES_MAX: usize = 1 << 30;
 /// Most processes that are started.
 const RANKS_MAX: u32 = 64;
 /// Most connections that a rank may be asked to take before it looks: what the system keeps for it.
@@ -180,7 +177,7 @@ fn lowered(bytes: &[u8], path: &std::path::Path) -> Result<Program, Failure> {
         Failure::input(format!("{name} is not right: {}", words(error)))
             .help(format!("list everything that is wrong with `canopy verify {name}`"))
     };
-    let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
+    let limits = input::plan_limits()?;
     let plan = read_plan(bytes, &limits).map_err(|error| wrong(&error))?;
     let graph = compile(&plan.topology, &plan.schedule).map_err(|error| wrong(&error))?;
     check(&plan.topology, &graph).map_err(|error| wrong(&error))?;

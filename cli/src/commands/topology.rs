@@ -159,7 +159,7 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
         }
         OfflineCommand::Convert { file, target } => {
             let bytes = input::bytes(file, input::limits()?.bytes_max)?;
-            let topology = input::document(&file.display().to_string(), &bytes, Deadline::after(None))?;
+            let topology = input::document(&file.display().to_string(), bytes, Deadline::after(None))?;
             write("topology convert", &topology, target)
         }
         OfflineCommand::Cost(args) => cost::run(args),

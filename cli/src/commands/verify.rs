@@ -24,8 +24,6 @@ use crate::output::{print, print_json};
 use crate::runtime::profile_of_several;
 use crate::stored_plan::{Wanted, plan_bytes};
 
-/// Largest plan file that is read.
-const PLAN_BYTES_MAX: usize = 1 << 30;
 /// Most problems the text lists; JSON has all.
 const PROBLEMS_TEXT_MAX: usize = 20;
 
@@ -212,7 +210,7 @@ fn judge(bytes: &[u8], profile: Option<Target>, expected: &Expected<'_>) -> Resu
     }
     Ok(match format.verify(bytes, profile.map(|profile| profile.profile), expected) {
         Some(verdict) => Judged { format: Some(format), verdict, not_repeated: Vec::new() },
-        None => json_plan::judge(bytes, &input::limits()?, expected),
+        None => json_plan::judge(bytes, &input::plan_limits()?, expected),
     })
 }
 

@@ -1,15 +1,13 @@
 //! A file for a runtime of a plan in canopy's JSON, which knows its network and every transfer.
 
-use std::num::NonZeroU32;
-
 use canopy_bundle::{Divisor, PlanFileFacts, Runtime};
 use canopy_client::ErrorClass;
-use canopy_plan::{Asked, Instances, Layered, Needs, OptionField, Target, TargetError, TargetOptions, TargetReason};
-use canopy_proto::v1;
-use canopy_schedule::{CollectiveKind, Schedule, Shape};
-use canopy_synth::{Never, layered_flow};
-use canopy_topology::{Slot, Topology, TopologyLimits, participants};
-use sha2::{Digest, Sha256};
+use canopy_plan::{Asked, Instances, Needs, OptionField, Target, TargetError, TargetOptions, TargetReason};
+use canopy_planner::layered;
+use canopy_schedule::CollectiveKind;
+use canopy_synth::Never;
+use canopy_topology::{Topology, TopologyLimits, participants};
+use canopy_wire::{sha256_hex, slots_on_the_wire};
 
 use super::{Made, Making, PLAN};
 use crate::commands::plan::loader;
@@ -27,12 +25,13 @@ const BYTES_MAX_DEFAULT: u64 = 1 << 30;
 pub(super) fn convert(making: &Making, file: &str, bytes: &[u8], to: Target) -> Result<Made, Failure> {
     let plan = Material::of_file(file, bytes)?;
     let collective = plan.schedule.collective;
-    let digest: String = Sha256::digest(bytes).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     if let Some(failure) = making.instances.and_then(|instances| refused_instances(to, instances)) {
         return Err(failure);
     }
     let layered = match to.needs() {
-        Needs::Layers(most) => Some(layered(&plan, most)?),
+        Needs::Layers(most) => {
+            Some(layered(&plan.topology, &plan.schedule, most, &Never).map_err(|error| no_file(&error))?)
+        }
         Needs::Plan | Needs::Transfers => None,
     };
     let asked = Asked {
@@ -40,7 +39,7 @@ pub(super) fn convert(making: &Making, file: &str, bytes: &[u8], to: Target) -> 
         plan: None,
         graph: Some(&plan.graph),
         layered,
-        name: &format!("canopy-{}-{}-{digest}", collective.kind(), plan.graph.rank_count),
+        name: &format!("canopy-{}-{}-{:.12}", collective.kind(), plan.graph.rank_count, sha256_hex(bytes)),
         in_place: making.in_place || (!making.out_of_place && collective.kind() == CollectiveKind::Allreduce),
         bytes_min: 0,
         bytes_max: making.size.unwrap_or(BYTES_MAX_DEFAULT),
@@ -64,15 +63,6 @@ fn refused_instances(to: Target, instances: Instances) -> Option<Failure> {
     error.map(|_| Failure::input(what).help("leave --instances out"))
 }
 
-/// The plan's ways with a layer for each.
-fn layered(plan: &Material, most: Option<NonZeroU32>) -> Result<Layered, Failure> {
-    let layered = layered_flow(&plan.topology, &plan.schedule, most, &Never)
-        .map_err(|error| Failure::new(ErrorClass::Infeasible, words(&error)))?;
-    let schedule = Schedule { shape: Shape::Flow(layered.flow), ..plan.schedule.clone() };
-    let (layers, layer_count, chunks_moved) = (layered.layers, layered.layer_count, layered.chunks_moved);
-    Ok(Layered { schedule, layers, layer_count, chunks_moved })
-}
-
 /// Why a plan is no file: it has more of something than the runtime takes, or says what files cannot.
 fn no_file(error: &TargetError) -> Failure {
     if error.reason == TargetReason::Rejected {
@@ -88,8 +78,7 @@ fn no_file(error: &TargetError) -> Failure {
 /// Ranks of each machine that the topology names, if all have as many.
 fn ranks_per_node(topology: &Topology) -> Option<u32> {
     let slots = participants(topology, None, None).ok()?.slots?;
-    let slot = |Slot { node, device }: Slot| v1::RankSlot { node, device, count: 1 };
-    loader::ranks_per_node(&v1::Placement { slots: slots.into_iter().map(slot).collect() })
+    loader::ranks_per_node(&slots_on_the_wire(&slots))
 }
 
 /// The messages that a file is for, in words.

@@ -3,10 +3,7 @@
 use canopy_client::ErrorClass;
 use canopy_schedule::{CollectiveKind, LinkLoads, Schedule, Shares, TransferGraph, Verdict, check, compile};
 use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, step_numbers};
-use canopy_synth::{
-    Algorithm, NicRings, NicRingsError, Silent, SteppedError, SynthesisError, SynthesisRequest, binomial, bruck,
-    nic_rings, recursive_doubling, synthesize, with_shares,
-};
+use canopy_synth::{Algorithm, NicRings, NicRingsError, Silent, SynthesisRequest, nic_rings, synthesize};
 use canopy_topology::{Latency, Rate, Ratio};
 
 use crate::commands::simulate::race::{Found, Race, Rules, Runner};
@@ -19,7 +16,7 @@ const NIC_RINGS: &str = "nccl rings";
 /// The one ring that takes its place where boxes or NICs cannot be told apart.
 const ONE_RING: &str = "one ring";
 /// Textbook plans that are made to compare with, besides.
-const NAMES: [&str; 4] = ["direct", "recursive-doubling", "bruck", "binomial"];
+const RIVALS: [Algorithm; 4] = [Algorithm::Direct, Algorithm::RecursiveDoubling, Algorithm::Bruck, Algorithm::Binomial];
 /// A plan that is less than this many times as fast as another, as a fraction, is no gain over it: what is lost on the way to a
 /// network's rates differs by more.
 const GAIN_LEAST: (u64, u64) = (21, 20);
@@ -114,10 +111,10 @@ pub(super) fn compare(
     room.take(&plan.graph);
     line.working("comparing with rings".to_owned());
     let (baseline, made) = rings(plan, &room, stop);
-    let rivals = std::iter::once((baseline.name, made)).chain(NAMES.map(|name| (name, None)));
-    for (name, made) in rivals {
+    let others = RIVALS.map(|algorithm| (algorithm.name(), algorithm, None));
+    for (name, algorithm, made) in std::iter::once((baseline.name, Algorithm::Ring, made)).chain(others) {
         line.working(format!("comparing with {name}"));
-        match made.unwrap_or_else(|| rival(name, plan, &room, stop)) {
+        match made.unwrap_or_else(|| rival(name, algorithm, plan, &room, stop)) {
             Ok((entry, graph)) => {
                 room.take(&graph);
                 entries.push(entry);
@@ -215,30 +212,21 @@ fn compared_shares(plan: &Material) -> Shares {
 }
 
 /// A textbook plan; in words why there is none.
-fn rival(name: &'static str, plan: &Material, room: &Room, stop: &(dyn Fn() -> bool + std::marker::Sync)) -> Rival {
+fn rival(
+    name: &str,
+    algorithm: Algorithm,
+    plan: &Material,
+    room: &Room,
+    stop: &(dyn Fn() -> bool + std::marker::Sync),
+) -> Rival {
     let (topology, collective) = (&plan.topology, plan.schedule.collective);
-    let algorithm = if name == ONE_RING { Algorithm::Ring.name() } else { name };
-    if plan.schedule.algorithm == algorithm {
+    if plan.schedule.algorithm == algorithm.name() {
         return Err("is this plan itself".to_owned());
     }
     room.admit(transfers(name, collective.kind(), topology.rank_count()))?;
-    let shares = compared_shares(plan);
-    let weights = shares.clone();
-    let stepped = |made: Result<Schedule, SteppedError>| {
-        let made = made.and_then(|schedule| with_shares(schedule, weights));
-        made.map_err(|error| without_name(&words(&error), name))
-    };
-    let schedule = match name {
-        "recursive-doubling" => stepped(recursive_doubling(topology, collective, &stop))?,
-        "bruck" => stepped(bruck(topology, collective, &stop))?,
-        "binomial" => stepped(binomial(topology, collective, &stop))?,
-        _ => {
-            let algorithm = if name == ONE_RING { Algorithm::Ring } else { Algorithm::Direct };
-            let request = SynthesisRequest { shares, ..SynthesisRequest::new(collective, algorithm) };
-            let made = synthesize(topology, &request, &stop, &Silent);
-            made.map_err(|error: SynthesisError| without_name(&words(&error), algorithm.name()))?
-        }
-    };
+    let request = SynthesisRequest { shares: compared_shares(plan), ..SynthesisRequest::new(collective, algorithm) };
+    let schedule = synthesize(topology, &request, &stop, &Silent);
+    let schedule = schedule.map_err(|error| without_name(&words(&error), algorithm.name()))?;
     judged(name, plan, &schedule, room)
 }
 

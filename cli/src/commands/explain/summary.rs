@@ -174,7 +174,7 @@ impl Explained {
                 algbw_gigabytes: gigabytes_per_sec(&plan.bound.upper),
                 tight: plan.bound.is_tight(),
             },
-            certificate: CertificateSummary::of(topology, &schedule.shares, &plan.bound.certificate, true),
+            certificate: CertificateSummary::of(topology, &schedule.shares, &plan.bound.certificate),
             why: why(topology, schedule.collective, &schedule.shares, &plan.bound.certificate),
             achieved: plan.verdict.algbw.to_string(),
             achieved_gigabytes: gigabytes_per_sec(&plan.verdict.algbw),

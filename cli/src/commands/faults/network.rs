@@ -28,13 +28,11 @@ impl Network {
         let topology = match &found {
             Source::Stored => {
                 let (_, document) = download(&common.server, common.deadline, text, DocumentFormat::Json).await?;
-                input::document(text, &document, Deadline::after(Some(common.deadline)))?
+                input::document(text, document, Deadline::after(Some(common.deadline)))?
             }
-            Source::Document(_) | Source::Expression => {
-                input::topology_until(text, Deadline::after(Some(common.deadline)))?
-            }
+            Source::Here(here) => input::read(text, here, Deadline::after(Some(common.deadline)))?,
         };
-        Ok(Self { source: request::on_the_wire(text, found), topology })
+        Ok(Self { source: request::on_the_wire(text, &found), topology })
     }
 
     /// The id under which the server keeps it; it does from now on if it did not.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_faults::{Directory, EquivalentFaults, Loss, Remaining, SingleKind, singles};
+use canopy_families::with_boxes;
+use canopy_faults::{EquivalentFaults, Directory, Loss, Remaining, SingleKind, singles};
 use canopy_optimize::Stop;
 use canopy_schedule::{Collective, Shares};
 use canopy_synth::{BoundError, bound};
@@ -14,7 +15,6 @@ use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
 use crate::commands::bound::failure;
 use crate::exit::{Failure, words};
-use crate::family;
 use crate::input;
 use crate::output::{TopologySummary, gigabytes_per_sec, print, print_json};
 use crate::progress::ProgressLine;
@@ -135,13 +135,13 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     let collective = args.collective.on(&topology)?;
     let stop = || deadline.is_past();
     let late = || failure(&BoundError::Stopped);
-    let boxed = family::boxed(&topology, &stop).map_err(|_| late())?;
-    let network = boxed.as_ref().unwrap_or(&topology);
+    let budget = Budget { work_max: WORK_STANDARD, stop: &stop };
+    let boxed = with_boxes(&topology, budget).map_err(|_| late())?;
+    let network = boxed.as_ref().map_or(&topology, |boxed| &boxed.topology);
     let sound = bound(network, collective, &Shares::Equal, &stop).map_err(|error| failure(&error))?.upper;
     let directory = Directory::new(&topology);
     let kinds = if args.kinds.is_empty() { SingleKind::ALL.to_vec() } else { args.kinds.clone() };
     let roles: Vec<u32> = topology.ranks().map(|rank| u32::from(collective.root() == Some(rank))).collect();
-    let budget = Budget { work_max: WORK_STANDARD, stop: &stop };
     let groups = singles(&directory, &kinds, &roles, budget).map_err(|_| late())?;
     let progress = ProgressLine::start();
     let total = groups.len();

@@ -9,10 +9,10 @@ use canopy_schedule::{JointPart, check_joint};
 use canopy_topology::{Topology, TopologyLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{PLAN_BYTES_MAX, Problem, as_object, json_plan};
+use super::{Problem, as_object, json_plan};
 use crate::certificate::count;
 use crate::exit::{Failure, words};
-use crate::input;
+use crate::input::{self, PLAN_BYTES_MAX};
 use crate::output::{JOINT_KIND, MANIFEST, count_of_steps, print, print_json};
 
 /// JSON object of the command.
@@ -42,7 +42,7 @@ struct Judged {
 
 /// Judges the files and prints the verdict.
 pub(super) fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
-    let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
+    let limits = input::plan_limits()?;
     let paths = &files(paths)?;
     let (mut report, mut plans) = (Report::new(), Vec::new());
     for path in paths {

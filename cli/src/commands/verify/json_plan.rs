@@ -10,7 +10,7 @@ use canopy_topology::{Rank, Rate, TopologyLimits, content_hash};
 use crate::clock::Deadline;
 use crate::exit::words;
 
-use super::{Judged, PLAN_BYTES_MAX};
+use super::Judged;
 
 /// Longest search for a proof that a rate is reachable which the schedule does not reach itself.
 const LOWER_SEARCH_MAX: Duration = Duration::from_secs(30);
@@ -19,8 +19,7 @@ const LOWER_SEARCH_MAX: Duration = Duration::from_secs(30);
 pub(super) fn judge(bytes: &[u8], limits: &TopologyLimits, expected: &Expected<'_>) -> Judged {
     let mut judged = Judged { format: Some(Format::Json), ..Judged::default() };
     let report = &mut judged.verdict;
-    let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..*limits };
-    let plan = match read_plan(bytes, &limits) {
+    let plan = match read_plan(bytes, limits) {
         Ok(plan) => plan,
         Err(error) => {
             let place = error.field().unwrap_or_else(|| "file".to_owned());
