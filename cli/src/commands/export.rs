@@ -14,11 +14,12 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::on_a_thread;
-use super::simulate::{Judged, Piece, judge_bytes, piece};
+use super::simulate::{Piece, judge_bytes, piece};
 use crate::args;
 use crate::certificate::count;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
+use crate::material::Material;
 use crate::output::{FileSummary, TopologySummary, cannot_write, print, print_json, write_file};
 use crate::stored_plan::{Wanted, plan_bytes};
 
@@ -107,7 +108,7 @@ pub(crate) async fn run(args: ExportArgs) -> Result<(), Failure> {
 /// Judges the plan, makes all files, then writes them.
 fn exported(args: &ExportArgs, bytes: &[u8]) -> Result<(), Failure> {
     let judged = judge_bytes(&args.plan, bytes)?;
-    let topology = &judged.plan.topology;
+    let topology = &judged.topology;
     let cannot = |error: &dyn std::error::Error| {
         Failure::input(format!("cannot export {} as {}: {}", args.plan.display(), args.format.name(), words(error)))
     };
@@ -140,7 +141,7 @@ fn exported(args: &ExportArgs, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// The messages of a run at this size.
-fn listed(args: &ExportArgs, judged: &Judged, size_bytes: u64) -> Result<Vec<Message>, Failure> {
+fn listed(args: &ExportArgs, judged: &Material, size_bytes: u64) -> Result<Vec<Message>, Failure> {
     let options = SimulateOptions {
         size_bytes,
         alpha: Latency::default(),
@@ -149,7 +150,7 @@ fn listed(args: &ExportArgs, judged: &Judged, size_bytes: u64) -> Result<Vec<Mes
         sync: Sync::Deps,
         work_max: WORK_MAX,
     };
-    messages(&judged.plan.topology, &judged.graph, &options).map_err(|error| {
+    messages(&judged.topology, &judged.graph, &options).map_err(|error| {
         let failure = Failure::input(format!("cannot export {}: {}", args.plan.display(), words(&error)));
         match error {
             SimulateError::TooLarge { .. } => failure.help("raise --piece or lower --size"),
@@ -172,18 +173,18 @@ fn write_all(folder: &Path, format: Format, files: &[(String, Vec<u8>)]) -> Resu
 
 fn report(
     args: &ExportArgs,
-    judged: &Judged,
+    judged: &Material,
     list: Option<&[Message]>,
     files: Vec<FileSummary>,
 ) -> Result<(), Failure> {
-    let kind = judged.plan.schedule.collective.kind();
+    let kind = judged.schedule.collective.kind();
     let sent = list.zip(args.size).map(|(list, size_bytes)| Sent {
         size_bytes,
         piece_bytes: args.piece.bytes(),
         messages: list.len() as u64,
     });
     if !args.json {
-        let ranks = count(judged.plan.topology.rank_count() as usize, "rank");
+        let ranks = count(judged.topology.rank_count() as usize, "rank");
         let messages = list.map_or(String::new(), |list| format!(", {}", count(list.len(), "message")));
         let written = match &files[..] {
             [file] => file.path.clone(),
@@ -194,7 +195,7 @@ fn report(
     print_json(
         "export",
         &Exported {
-            topology: TopologySummary::of(&judged.plan.topology),
+            topology: TopologySummary::of(&judged.topology),
             collective: kind.name(),
             format: args.format.name(),
             sent,

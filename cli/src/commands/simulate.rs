@@ -12,27 +12,25 @@ mod sweep;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use canopy_plan::{PlanFile, read_plan};
-use canopy_schedule::{TransferGraph, certified_bound, check, compile};
+use canopy_schedule::{Bound, LinkLoads, certified_bound, check};
 use canopy_simulate::{
     Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, elsewhere, simulate,
     step_numbers,
 };
 use canopy_synth::Algorithm;
-use canopy_topology::{Latency, Rate, Topology, TopologyLimits};
+use canopy_topology::Latency;
 use clap::ValueEnum;
 
 use crate::args::{self, CollectiveArgs};
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::input;
+use crate::material::Material;
 use crate::progress::ProgressLine;
 use crate::stored_plan::{Wanted, plan_bytes};
 use sizes::Sizes;
 pub(super) use sizes::in_words;
 
-/// Largest plan file that is read.
-const PLAN_BYTES_MAX: usize = 1 << 30;
 /// Most work for a size of one plan.
 const WORK_MAX: u64 = 2_000_000_000;
 
@@ -160,18 +158,6 @@ pub(super) fn piece(text: &str) -> Result<Piece, String> {
     if text == "whole" { Ok(Piece(None)) } else { args::size_bytes(text).map(Some).map(Piece) }
 }
 
-/// A plan that was found right.
-pub(super) struct Judged {
-    pub(super) plan: PlanFile,
-    pub(super) graph: TransferGraph,
-    /// algbw in the bandwidth limit.
-    algbw: Rate,
-    /// What no plan exceeds.
-    bound: Rate,
-    /// The network it was made for, where it runs on another.
-    planned_for: Option<Topology>,
-}
-
 /// One size and how long it took.
 struct Run {
     size_bytes: u64,
@@ -202,10 +188,10 @@ impl SimulateArgs {
     }
 
     /// The steps of a plan's transfers, where there are barriers after them.
-    fn steps_of(&self, judged: &Judged) -> Option<Vec<u32>> {
+    fn steps_of(&self, judged: &Material) -> Option<Vec<u32>> {
         match self.sync {
             SyncName::Deps => None,
-            SyncName::Steps => Some(step_numbers(&judged.plan.schedule, &judged.graph)),
+            SyncName::Steps => Some(step_numbers(&judged.schedule, &judged.graph)),
         }
     }
 }
@@ -226,70 +212,57 @@ pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
         Some(bytes) => bytes,
         None => plan_bytes(&args.plan, &args.server, None, Wanted::Json).await?,
     };
-    super::on_a_thread(move || simulated(&args, judge_bytes(&args.plan, &bytes)?)).await
+    super::on_a_thread(move || simulated(&args, &judge_bytes(&args.plan, &bytes)?)).await
 }
 
 /// Simulates each size and prints what was found.
-fn simulated(args: &SimulateArgs, judged: Judged) -> Result<(), Failure> {
-    let judged = args.topology.iter().try_fold(judged, |judged, text| moved(args, judged, text))?;
-    let steps = args.steps_of(&judged);
+fn simulated(args: &SimulateArgs, plan: &Material) -> Result<(), Failure> {
+    let moved = args.topology.as_deref().map(|text| moved(args, plan, text)).transpose()?;
+    let judged = moved.as_ref().unwrap_or(plan);
+    let steps = args.steps_of(judged);
     let (sizes, options) = (args.size_list(), args.options(steps.as_deref(), WORK_MAX));
     let line = ProgressLine::start();
     let mut runs = Vec::with_capacity(sizes.len());
     for (number, &size_bytes) in (1..).zip(&sizes) {
         line.working(format!("simulating {}, {number} of {}", in_words(size_bytes), sizes.len()));
         let options = SimulateOptions { size_bytes, ..options };
-        let outcome = simulate(&judged.plan.topology, &judged.graph, &options, &|| false)
+        let outcome = simulate(&judged.topology, &judged.graph, &options, &|| false)
             .map_err(|error| refused(&error, size_bytes))?;
-        let limit_ps = bandwidth_limit_ps(&judged.plan.topology, &judged.graph, &options)
+        let limit_ps = bandwidth_limit_ps(&judged.topology, &judged.graph, &options)
             .map_err(|error| refused(&error, size_bytes))?;
         runs.push(Run { size_bytes, outcome, limit_ps });
     }
     drop(line);
-    report::print(args, &judged, &runs)
+    report::print(args, judged, moved.is_some().then_some(&plan.topology), &runs)
 }
 
-/// Reads the plan and derives again whether it is right, how fast it is, and what bounds it.
-pub(super) fn judge_bytes(path: &Path, bytes: &[u8]) -> Result<Judged, Failure> {
+/// Reads a plan in canopy's JSON, and judges it.
+pub(super) fn judge_bytes(path: &Path, bytes: &[u8]) -> Result<Material, Failure> {
     let name = path.display();
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(Failure::input(format!("{name} is not a plan in canopy's JSON"))
             .help("make one with `canopy plan T --collective C -o plan.json`"));
     }
-    let limits = TopologyLimits { bytes_max: PLAN_BYTES_MAX, ..input::limits()? };
-    let plan = read_plan(bytes, &limits).map_err(|error| {
-        let failure = Failure::input(format!("{name}: {}", words(&error)));
-        error.field().into_iter().fold(failure, |failure, field| failure.note(format!("at {field}")))
-    })?;
-    let wrong = |error: &dyn std::error::Error| {
-        Failure::input(format!("{name} is not right: {}", words(error)))
-            .help(format!("list everything that is wrong with `canopy verify {name}`"))
-    };
-    let graph = compile(&plan.topology, &plan.schedule).map_err(|error| wrong(&error))?;
-    let algbw = check(&plan.topology, &graph).map_err(|error| wrong(&error))?.algbw;
-    let (collective, shares) = (plan.schedule.collective, &plan.schedule.shares);
-    let bound = certified_bound(&plan.topology, collective, shares, &plan.bound.certificate);
-    let bound = bound.map_err(|error| wrong(&error))?;
-    Ok(Judged { plan, graph, algbw, bound, planned_for: None })
+    Material::of_file(&name.to_string(), bytes)
 }
 
 /// The plan on another network, with its rate and the bound there.
-fn moved(args: &SimulateArgs, mut judged: Judged, text: &str) -> Result<Judged, Failure> {
+fn moved(args: &SimulateArgs, judged: &Material, text: &str) -> Result<Material, Failure> {
     let actual = input::topology(text)?;
     let name = args.plan.display();
     let refuse =
         |error: &dyn std::error::Error| Failure::input(format!("{name} cannot run on {text}: {}", words(error)));
-    judged.graph = elsewhere(&judged.graph, &judged.plan.topology, &actual).map_err(|error| {
+    let graph = elsewhere(&judged.graph, &judged.topology, &actual).map_err(|error| {
         refuse(&error)
             .help(format!("see what a plan made for it takes: `canopy plan {text} --collective C -o new.json`"))
     })?;
-    judged.algbw = check(&actual, &judged.graph).map_err(|error| refuse(&error))?.algbw;
-    let (collective, shares) = (judged.plan.schedule.collective, &judged.plan.schedule.shares);
+    let (verdict, schedule) = (check(&actual, &graph).map_err(|error| refuse(&error))?, judged.schedule.clone());
+    let (collective, shares) = (schedule.collective, &schedule.shares);
     let bound = canopy_synth::bound(&actual, collective, shares, &|| false).map_err(|error| refuse(&error))?;
     let proven = certified_bound(&actual, collective, shares, &bound.certificate);
-    judged.bound = proven.map_err(|error| Failure::fault(words(&error)))?;
-    judged.planned_for = Some(std::mem::replace(&mut judged.plan.topology, actual));
-    Ok(judged)
+    let upper = proven.map_err(|error| Failure::fault(words(&error)))?;
+    let loads = LinkLoads::of(&actual, &graph).map_err(|error| refuse(&error))?;
+    Ok(Material { topology: actual, schedule, bound: Bound { upper, ..bound }, graph, verdict, loads })
 }
 
 /// Which option helps, in the words of the command line.

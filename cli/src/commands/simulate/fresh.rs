@@ -8,9 +8,10 @@ use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Progress};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::Algorithm;
 
-use super::{PLAN_BYTES_MAX, SimulateArgs};
+use super::SimulateArgs;
 use crate::connection::{Connection, ask};
 use crate::exit::Failure;
+use crate::input::PLAN_BYTES_MAX;
 use crate::progress::ProgressLine;
 use crate::request;
 

@@ -3,8 +3,9 @@
 use canopy_draw::{Anchor, Svg};
 use canopy_simulate::busbw;
 
+use super::report::SizeSummary;
 use super::sizes::in_words;
-use super::{Judged, report::SizeSummary};
+use crate::material::Material;
 use crate::output::gigabytes_per_sec;
 
 const WIDTH: u32 = 760;
@@ -56,14 +57,14 @@ impl Decades {
 }
 
 /// Draws the sizes of a run.
-pub(super) fn draw(title: &str, judged: &Judged, sizes: &[SizeSummary]) -> String {
+pub(super) fn draw(title: &str, judged: &Material, sizes: &[SizeSummary]) -> String {
     let micros = |size: &SizeSummary| {
         #[expect(clippy::cast_precision_loss, reason = "a place on a sheet")]
         let ps = size.time_ps as f64;
         ps / 1e6
     };
-    let kind = judged.plan.schedule.collective.kind();
-    let bound = busbw(kind, judged.plan.topology.rank_count(), &judged.bound);
+    let kind = judged.schedule.collective.kind();
+    let bound = busbw(kind, judged.topology.rank_count(), &judged.bound.upper);
     let bound = bound.map_or(0.0, |rate| gigabytes_per_sec(&rate));
     let times = Decades::around(sizes.iter().map(micros));
     let rates = Decades::around(sizes.iter().map(|size| size.busbw_gbps).chain([bound]));

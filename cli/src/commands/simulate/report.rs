@@ -9,9 +9,10 @@ use canopy_topology::{LinkIndex, Rank, Rate, Topology};
 use serde::Serialize;
 
 use super::sizes::in_words;
-use super::{Judged, Run, SharingName, SimulateArgs, SyncName, plot};
+use super::{Run, SharingName, SimulateArgs, SyncName, plot};
 use crate::certificate::count;
 use crate::exit::Failure;
+use crate::material::Material;
 use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json, write_file};
 use crate::table::Table;
 
@@ -117,8 +118,16 @@ struct LegSummary {
 }
 
 /// Writes the drawing, if one is asked for, and prints the table or the object.
-pub(super) fn print(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<(), Failure> {
-    let mut report = summary(args, judged, runs)?;
+///
+/// `planned_for`: the network that the plan was made for, where it runs on another.
+pub(super) fn print(
+    args: &SimulateArgs,
+    judged: &Material,
+    planned_for: Option<&Topology>,
+    runs: &[Run],
+) -> Result<(), Failure> {
+    let planned_for = planned_for.map(TopologySummary::of);
+    let mut report = Simulated { planned_for, ..summary(args, judged, runs)? };
     if let Some(path) = &args.plot {
         let drawing = plot::draw(&head(args, &report), judged, &report.sizes);
         write_file(path, drawing.as_bytes())?;
@@ -127,9 +136,9 @@ pub(super) fn print(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Resul
     if args.json { print_json("simulate", &report) } else { print_text(&readable(args, judged, &report)) }
 }
 
-fn summary(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<Simulated, Failure> {
-    let topology = &judged.plan.topology;
-    let collective = judged.plan.schedule.collective;
+fn summary(args: &SimulateArgs, judged: &Material, runs: &[Run]) -> Result<Simulated, Failure> {
+    let topology = &judged.topology;
+    let collective = judged.schedule.collective;
     let sizes = runs.iter().map(|run| of_size(judged, run)).collect::<Option<_>>();
     let sizes = sizes.ok_or_else(|| {
         Failure::input("the smallest size takes no time at all; give a larger one, or an alpha above 0")
@@ -138,13 +147,13 @@ fn summary(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<Simulat
     let last = runs.last().map(|run| &run.outcome);
     Ok(Simulated {
         topology: TopologySummary::of(topology),
-        planned_for: judged.planned_for.as_ref().map(TopologySummary::of),
+        planned_for: None,
         collective: collective.kind().name(),
         root: collective.root().map(Rank::number),
-        algorithm: judged.plan.schedule.algorithm.clone(),
+        algorithm: judged.schedule.algorithm.clone(),
         model: Model::of(args),
-        algbw: judged.algbw.to_string(),
-        bound: judged.bound.to_string(),
+        algbw: judged.verdict.algbw.to_string(),
+        bound: judged.bound.upper.to_string(),
         sizes,
         links: last.filter(|_| args.links).map(|outcome| busiest(topology, &outcome.links)),
         critical_path: last.filter(|_| args.critical_path).map(|outcome| {
@@ -166,18 +175,18 @@ fn summary(args: &SimulateArgs, judged: &Judged, runs: &[Run]) -> Result<Simulat
 }
 
 /// Rates of one size; `None` where it took no time.
-fn of_size(judged: &Judged, Run { size_bytes, outcome, limit_ps }: &Run) -> Option<SizeSummary> {
-    let kind: CollectiveKind = judged.plan.schedule.collective.kind();
+fn of_size(judged: &Material, Run { size_bytes, outcome, limit_ps }: &Run) -> Option<SizeSummary> {
+    let kind: CollectiveKind = judged.schedule.collective.kind();
     let algbw = algbw(*size_bytes, outcome.time_ps)?;
-    let busbw = busbw(kind, judged.plan.topology.rank_count(), &algbw)?;
+    let busbw = busbw(kind, judged.topology.rank_count(), &algbw)?;
     Some(SizeSummary {
         size_bytes: *size_bytes,
         time_ps: outcome.time_ps,
-        least_ps: least_time_ps(*size_bytes, &judged.bound),
+        least_ps: least_time_ps(*size_bytes, &judged.bound.upper),
         limit_ps: *limit_ps,
         algbw_gbps: gigabytes_per_sec(&algbw),
         busbw_gbps: gigabytes_per_sec(&busbw),
-        of_bound: part(&algbw, &judged.bound),
+        of_bound: part(&algbw, &judged.bound.upper),
         algbw: algbw.to_string(),
         messages: outcome.message_count,
         events: outcome.event_count,
@@ -219,12 +228,12 @@ fn head(args: &SimulateArgs, report: &Simulated) -> String {
     )
 }
 
-fn readable(args: &SimulateArgs, judged: &Judged, report: &Simulated) -> String {
+fn readable(args: &SimulateArgs, judged: &Material, report: &Simulated) -> String {
     let head = head(args, report);
     let limit = format!(
         "bandwidth  {} GB/s of at most {} GB/s",
-        gigabytes_per_sec(&judged.algbw),
-        gigabytes_per_sec(&judged.bound)
+        gigabytes_per_sec(&judged.verdict.algbw),
+        gigabytes_per_sec(&judged.bound.upper)
     );
     let mut table = Table::new(&["SIZE#", "TIME µs#", "ALGBW GB/s#", "BUSBW GB/s#", "OF BOUND#", "MESSAGES#"]);
     for size in &report.sizes {

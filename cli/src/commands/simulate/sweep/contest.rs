@@ -5,14 +5,15 @@ use canopy_synth::Algorithm;
 use super::WORK_MAX;
 use super::entrants::Answer;
 use crate::commands::simulate::race::{Found, Race, Rules, Runner};
-use crate::commands::simulate::{Judged, SimulateArgs, judge_bytes, refused};
+use crate::commands::simulate::{SimulateArgs, judge_bytes, refused};
 use crate::exit::Failure;
+use crate::material::Material;
 use crate::progress::ProgressLine;
 
 /// An algorithm with a plan.
 pub(super) struct Entrant {
     pub(super) name: &'static str,
-    pub(super) judged: Judged,
+    pub(super) judged: Material,
     steps: Option<Vec<u32>>,
 }
 
@@ -65,7 +66,7 @@ impl<'a> Contest<'a> {
     pub(super) fn held(&self, line: &ProgressLine) -> Result<Found, Failure> {
         let runners = self.entrants.iter().map(|Entrant { name, judged, steps }| Runner {
             name,
-            topology: &judged.plan.topology,
+            topology: &judged.topology,
             graph: &judged.graph,
             steps: steps.as_deref(),
         });

@@ -81,10 +81,11 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
     let Some(first) = contest.entrants.first() else {
         return Err(Failure::input("no algorithm has a plan").help("name others with --algorithms"));
     };
-    let collective = first.judged.plan.schedule.collective;
-    let bound = contest.entrants.iter().map(|entrant| &entrant.judged.bound).min().unwrap_or(&first.judged.bound);
+    let collective = first.judged.schedule.collective;
+    let bound =
+        contest.entrants.iter().map(|entrant| &entrant.judged.bound.upper).min().unwrap_or(&first.judged.bound.upper);
     let mut report = Swept {
-        topology: TopologySummary::of(&first.judged.plan.topology),
+        topology: TopologySummary::of(&first.judged.topology),
         collective: collective.kind().name(),
         root: collective.root().map(Rank::number),
         model: Model::of(args),
@@ -123,8 +124,8 @@ fn algorithms(contest: &Contest<'_>, found: &Found, bound: &Rate) -> Vec<Algorit
     let each = contest.entrants.iter().zip(&found.times).zip(&found.untimed);
     each.map(|((entrant, times), untimed)| AlgorithmSummary {
         name: entrant.name,
-        algbw: entrant.judged.algbw.to_string(),
-        of_bound: part(&entrant.judged.algbw, bound),
+        algbw: entrant.judged.verdict.algbw.to_string(),
+        of_bound: part(&entrant.judged.verdict.algbw, bound),
         times_ps: times.clone(),
         untimed: untimed.as_ref().map(|untimed| words(&untimed.error)),
     })
@@ -260,7 +261,7 @@ fn rates(contest: &Contest<'_>, found: &Found, bound: &Rate) -> String {
             let fastest = found.fastest.get(position).copied().flatten()?;
             Some((time_at(found, number, position)?, time_at(found, fastest, position)?))
         };
-        let rate = &entrant.judged.algbw;
+        let rate = &entrant.judged.verdict.algbw;
         let mut row = vec![
             entrant.name.to_owned(),
             format!("{:.3}", gigabytes_per_sec(rate)),
