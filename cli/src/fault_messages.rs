@@ -1,70 +1,13 @@
 //! Faults and events as messages.
 
-use canopy_faults::{Device, Event, Loss, Severity, Target};
+use canopy_faults::{Event, Loss, Severity};
 use canopy_proto::v1;
+use canopy_wire::{loss, loss_on_the_wire, timestamp};
 use prost_types::{Duration, Timestamp};
-
-/// A fault on the wire.
-pub(crate) fn fault(loss: &Loss) -> v1::Fault {
-    use v1::fault::Target as Wire;
-    let target = match loss.target.clone() {
-        Target::Link { from, to, both_ways } => Wire::Link(v1::LinkTarget { from, to, one_way: !both_ways }),
-        Target::Nic { device: of, port } => {
-            Wire::Nic(v1::NicTarget { device: Some(device(of)), port: port.unwrap_or_default() })
-        }
-        Target::Gpu { device: of } => Wire::Device(device(of)),
-        Target::Host { name } => Wire::Host(name),
-        Target::Node { id } => Wire::Node(id),
-        Target::Switch { id } => Wire::SwitchName(id),
-        Target::Feature { switch, multicast, aggregate } => {
-            Wire::SwitchFeature(v1::SwitchFeature { switch_name: switch, multicast, aggregate })
-        }
-        Target::Plane { name } => Wire::Plane(name),
-    };
-    let (numerator, denominator) = (loss.remaining.numerator(), loss.remaining.denominator());
-    let remaining = (!loss.remaining.is_gone()).then_some(v1::Ratio { numerator, denominator });
-    v1::Fault { target: Some(target), remaining }
-}
-
-fn device(device: Device) -> v1::DeviceTarget {
-    match device {
-        Device::Node { id } => v1::DeviceTarget { node: id, ..v1::DeviceTarget::default() },
-        Device::Slot { host, index } => v1::DeviceTarget { host, index, ..v1::DeviceTarget::default() },
-    }
-}
 
 /// A fault that came over the wire, as it is written on the command line; none: it names nothing.
 pub(crate) fn text(fault: &v1::Fault) -> Option<String> {
-    use v1::fault::Target as Wire;
-    let device = |of: &v1::DeviceTarget| match of.node.is_empty() {
-        true => format!("{}:{}", of.host, of.index),
-        false => of.node.clone(),
-    };
-    let target = match fault.target.as_ref()? {
-        Wire::Link(v1::LinkTarget { from, to, one_way }) => {
-            format!("link:{from}{}{to}", if *one_way { '>' } else { '=' })
-        }
-        Wire::Nic(v1::NicTarget { device: of, port }) => {
-            let port = if port.is_empty() { String::new() } else { format!(">{port}") };
-            format!("nic:{}{port}", device(of.as_ref()?))
-        }
-        Wire::Device(of) => format!("gpu:{}", device(of)),
-        Wire::Host(name) => format!("host:{name}"),
-        Wire::Node(id) => format!("node:{id}"),
-        Wire::SwitchName(id) => format!("switch:{id}"),
-        Wire::Plane(name) => format!("plane:{name}"),
-        Wire::SwitchFeature(v1::SwitchFeature { switch_name, multicast, aggregate }) => {
-            let what = match (multicast, aggregate) {
-                (true, true) => "multicast+aggregate",
-                (true, false) => "multicast",
-                (false, _) => "aggregate",
-            };
-            format!("feature:{switch_name}:{what}")
-        }
-    };
-    let remaining = fault.remaining.as_ref();
-    let left = remaining.map(|left| format!("*{}/{}", left.numerator, left.denominator)).unwrap_or_default();
-    Some(format!("{target}{left}"))
+    loss(fault).ok().map(|loss| loss.to_string())
 }
 
 /// An event on the wire.
@@ -77,25 +20,12 @@ pub(crate) fn event(event: &Event) -> v1::FaultEvent {
     v1::FaultEvent {
         source: event.source.clone(),
         event_id: event.event_id.clone(),
-        fault: Some(fault(&Loss { target: event.target.clone(), remaining: event.remaining })),
+        fault: Some(loss_on_the_wire(&Loss { target: event.target.clone(), remaining: event.remaining })),
         severity: severity.into(),
         observed_time: Some(timestamp(event.observed_ms)),
-        expires_after: lifetime_ms.map(|ms| Duration { seconds: seconds(ms), nanos: nanos(ms) }),
+        expires_after: lifetime_ms.map(timestamp).map(|Timestamp { seconds, nanos }| Duration { seconds, nanos }),
         cleared: event.cleared,
     }
-}
-
-/// Milliseconds since 1970 on the wire.
-fn timestamp(ms: u64) -> Timestamp {
-    Timestamp { seconds: seconds(ms), nanos: nanos(ms) }
-}
-
-fn seconds(ms: u64) -> i64 {
-    i64::try_from(ms / 1_000).unwrap_or(i64::MAX)
-}
-
-fn nanos(ms: u64) -> i32 {
-    i32::try_from(ms % 1_000).map_or(0, |ms| ms * 1_000_000)
 }
 
 /// The word for a severity; none for one that nobody states.
@@ -147,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_has_no_fraction_and_times_keep_their_milliseconds() {
-        let wire = |text: &str| fault(&text.parse().unwrap());
+        let wire = |text: &str| loss_on_the_wire(&text.parse().unwrap());
         assert_eq!(wire("link:a>b").remaining, None);
         for name in ["link:a=b*1/2", "nic:h:3>p", "gpu:g", "host:h", "switch:s", "plane:p", "feature:s:multicast"] {
             assert_eq!(text(&wire(name)).as_deref(), Some(name));

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use canopy_canonical::{Analysis, Budget, WORK_SERVED, analyse, form_hash, graph_of};
+use canopy_planner::TopologyKey;
 use canopy_proto::v1::{self, InNetwork, Plan, Reach, StepCost};
 use canopy_topology::{Rate, Topology, content_hash};
+use canopy_wire::{sha256_hex, topology_summary};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use crate::certificate::count;
 use crate::exit::Failure;
@@ -166,16 +166,7 @@ impl TopologySummary {
     /// Counts and the hash that servers know the topology by: that of its shape, or of its content where the shape takes too
     /// much work to find.
     pub(crate) fn of(topology: &Topology) -> Self {
-        let summary = Self::by_content(topology);
-        let Some(graph) = graph_of(topology, &[]) else { return summary };
-        let analysis = analyse(&graph, Budget { work_max: WORK_SERVED, stop: &|| false });
-        match analysis.as_ref().ok().and_then(Analysis::solution) {
-            Some(solution) => {
-                let hash = form_hash(&solution.form(&graph)).to_string();
-                Self { hash, hash_kind: "canonical", ..summary }
-            }
-            None => summary,
-        }
+        Self::of_server(&topology_summary(topology, &TopologyKey::of(topology))).expect("every hash is of some kind")
     }
 
     /// The same as a server says it.
@@ -270,7 +261,6 @@ pub(crate) struct FileSummary {
 impl FileSummary {
     /// Describes a file of this content.
     pub(crate) fn of(format: &'static str, path: &Path, content: &[u8]) -> Self {
-        let digest = Sha256::digest(content);
         Self {
             format,
             profile: None,
@@ -278,7 +268,7 @@ impl FileSummary {
             layers: None,
             path: path.display().to_string(),
             bytes: content.len() as u64,
-            sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: sha256_hex(content),
         }
     }
 }

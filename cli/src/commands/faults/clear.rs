@@ -2,12 +2,12 @@
 
 use canopy_client::RequestId;
 use canopy_proto::v1::{ClearFaultsReply, ClearFaultsRequest};
+use canopy_wire::loss_on_the_wire;
 use serde::Serialize;
 
 use super::network::Subject;
 use crate::commands::operate::{CommonArgs, ask};
 use crate::exit::Failure;
-use crate::fault_messages;
 use crate::output::{print, print_json};
 
 /// Take back faults at once, whoever reported them
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
         }
         (true, true) | (false, false) => {}
     }
-    let faults = named.iter().map(fault_messages::fault).collect();
+    let faults = named.iter().map(loss_on_the_wire).collect();
     let (topology, job) = subject.on_the_wire(&args.common).await?;
     let request =
         ClearFaultsRequest { topology: topology.clone(), job, faults, request_id: RequestId::random().to_string() };

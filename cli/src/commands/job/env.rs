@@ -122,16 +122,12 @@ fn variables(folder: &Path, environment: &BTreeMap<String, String>) -> Result<Ve
 
 #[cfg(test)]
 mod tests {
-    use sha2::{Digest, Sha256};
+    use canopy_wire::sha256_hex;
 
     use super::super::bundle::{PlanEntry, plan_file_name};
     use super::*;
 
     const CONTENT: &[u8] = b"<algo/>\n";
-
-    fn hex(content: &[u8]) -> String {
-        Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
-    }
 
     /// A folder with two plans for job 17.
     fn bundle(nodes: Option<&[&str]>) -> (tempfile::TempDir, Manifest) {
@@ -144,7 +140,7 @@ mod tests {
         let mut manifest = Manifest::new("17", nodes, profile);
         std::fs::create_dir_all(folder.path().join("files-0123456789ab/plans")).unwrap();
         for (position, collective) in ["allgather", "allreduce"].into_iter().enumerate() {
-            let name = plan_file_name(position, collective, &hex(CONTENT), "xml").unwrap();
+            let name = plan_file_name(position, collective, &sha256_hex(CONTENT), "xml").unwrap();
             let path = format!("files-0123456789ab/plans/{name}");
             std::fs::write(folder.path().join(&path), CONTENT).unwrap();
             manifest.files.push(PlanEntry {
@@ -154,7 +150,7 @@ mod tests {
                 format: "msccl-xml".to_owned(),
                 path,
                 bytes: CONTENT.len() as u64,
-                sha256: hex(CONTENT),
+                sha256: sha256_hex(CONTENT),
                 optimality: "1/1".to_owned(),
                 ranks: 8,
                 ranks_per_node: None,
