@@ -1,21 +1,14 @@
 //! What happens to a command when the process whose server it joined ends.
 
-use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use canopy_proto::v1::planner_server::{Planner, PlannerServer};
-use canopy_proto::v1::{
-    BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, PathsReply,
-    PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
-};
+use canopy_proto::v1::PlanEvent;
 use canopy_server::{StoreEngine, open_store};
-use tokio::net::UnixListener;
 use tokio::sync::Notify;
-use tokio_stream::Stream;
-use tokio_stream::wrappers::UnixListenerStream;
-use tonic::{Request, Response, Status};
+use tonic::Status;
 
+use crate::scripted::{Events, Script, serve};
 use crate::support::{CallPool, Run};
 
 /// Takes every call and never answers it.
@@ -23,54 +16,10 @@ struct Silent {
     called: Arc<Notify>,
 }
 
-#[tonic::async_trait]
-impl Planner for Silent {
-    async fn plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    type PlanStreamStream = Pin<Box<dyn Stream<Item = Result<PlanEvent, Status>> + Send>>;
-
-    async fn plan_stream(&self, _: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
+impl Script for Silent {
+    fn planned(&self) -> Result<Events<PlanEvent>, Status> {
         self.called.notify_one();
-        Ok(Response::new(Box::pin(tokio_stream::pending())))
-    }
-
-    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn paths(&self, _: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn prefetch(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn get_plan(&self, _: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn explain_plan(&self, _: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    type FetchArtifactStream = Pin<Box<dyn Stream<Item = Result<FetchArtifactEvent, Status>> + Send>>;
-
-    async fn fetch_artifact(
-        &self,
-        _: Request<FetchArtifactRequest>,
-    ) -> Result<Response<Self::FetchArtifactStream>, Status> {
-        Err(Status::unimplemented("only plans"))
+        Ok(Box::pin(tokio_stream::pending()))
     }
 }
 
@@ -82,9 +31,7 @@ fn a_command_survives_the_end_of_the_server_it_joined() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let called = Arc::new(Notify::new());
     let child = runtime.block_on(async {
-        let listener = UnixListenerStream::new(UnixListener::bind(data.join("canopy.sock")).unwrap());
-        let service = PlannerServer::new(Silent { called: Arc::clone(&called) });
-        let server = tonic::transport::Server::builder().add_service(service).serve_with_incoming(listener);
+        let server = serve(Silent { called: Arc::clone(&called) }, &data.join("canopy.sock"));
         let mut command = desk.command("plan ring:4 --collective allgather -o plan.json --json");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         tokio::select! {

@@ -50,6 +50,8 @@ mod resume;
 mod resynth;
 mod routes;
 mod run;
+#[path = "../../../client/tests/client/scripted.rs"]
+mod scripted;
 #[cfg(feature = "embedded")]
 mod simulate;
 #[cfg(feature = "embedded")]

@@ -1,21 +1,17 @@
 //! `canopy fetch` from a server that breaks off in the middle of a file.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use canopy_proto::v1::fetch_artifact_event::Event as Fetched;
 use canopy_proto::v1::plan_event::Event;
-use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
-    Accepted, Artifact, BoundReply, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest,
-    GetPlanRequest, Operation, OutputFormat, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanReply, PlanRequest, Quality, Validity,
+    Accepted, Artifact, ContentPiece, FetchArtifactEvent, FetchArtifactRequest, OutputFormat, Plan, PlanEvent,
+    PlanReply, Quality, Validity,
 };
 use sha2::{Digest as _, Sha256};
-use tokio_stream::Stream;
-use tokio_stream::wrappers::UnixListenerStream;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Status};
 
+use crate::scripted::{Events, Script, serve};
 use crate::support::{CallPool, Run};
 
 /// As much of a file as the runtime looks at before it runs it.
@@ -49,17 +45,8 @@ fn piece(offset: usize, data: &'static [u8]) -> ContentPiece {
     ContentPiece { artifact: 0, offset: offset as u64, data: data.into(), sha256: hex(data) }
 }
 
-type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
-
-#[tonic::async_trait]
-impl Planner for Breaking {
-    async fn plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    type PlanStreamStream = Events<PlanEvent>;
-
-    async fn plan_stream(&self, _: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
+impl Script for Breaking {
+    fn planned(&self) -> Result<Events<PlanEvent>, Status> {
         let is_first = {
             let mut asked = self.asked.lock().unwrap();
             asked.push("plan".to_owned());
@@ -77,44 +64,11 @@ impl Planner for Breaking {
         let events = [Event::Accepted(Accepted::default()), Event::Final(reply), Event::Content(piece(0, data))];
         let numbered = (0..).zip(events).map(|(sequence, event)| Ok(PlanEvent { sequence, event: Some(event) }));
         let end = is_first.then(|| Err(Status::unavailable("about to end")));
-        Ok(Response::new(Box::pin(tokio_stream::iter(numbered.chain(end).collect::<Vec<_>>()))))
+        Ok(Box::pin(tokio_stream::iter(numbered.chain(end).collect::<Vec<_>>())))
     }
 
-    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn paths(&self, _: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn prefetch(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn get_plan(&self, _: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn explain_plan(&self, _: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    type FetchArtifactStream = Events<FetchArtifactEvent>;
-
-    async fn fetch_artifact(
-        &self,
-        request: Request<FetchArtifactRequest>,
-    ) -> Result<Response<Self::FetchArtifactStream>, Status> {
-        let FetchArtifactRequest { plan, offset, .. } = request.into_inner();
+    fn fetched(&self, request: FetchArtifactRequest) -> Result<Events<FetchArtifactEvent>, Status> {
+        let FetchArtifactRequest { plan, offset, .. } = request;
         self.asked.lock().unwrap().push(format!("{plan} from {offset}"));
         if !self.keeps {
             return Err(Status::new(Code::NotFound, "no such plan"));
@@ -122,7 +76,7 @@ impl Planner for Breaking {
         let start = usize::try_from(offset).unwrap();
         let events = [Fetched::Artifact(artifact()), Fetched::Content(piece(start, &CONTENT[start..]))];
         let events = events.map(|event| Ok(FetchArtifactEvent { event: Some(event), ..Default::default() }));
-        Ok(Response::new(Box::pin(tokio_stream::iter(events))))
+        Ok(Box::pin(tokio_stream::iter(events)))
     }
 }
 
@@ -131,9 +85,7 @@ fn fetch(desk: &CallPool, keeps: bool) -> (Run, Vec<String>) {
     let service = Breaking { keeps, ..Breaking::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let _in_runtime = runtime.enter();
-    let listener = UnixListenerStream::new(tokio::net::UnixListener::bind(desk.path("socket")).unwrap());
-    let server = tonic::transport::Server::builder().add_service(PlannerServer::new(service.clone()));
-    let _ends_with_the_runtime = runtime.spawn(server.serve_with_incoming(listener));
+    let _ends_with_the_runtime = runtime.spawn(serve(service.clone(), &desk.path("socket")));
     let run = desk.run("fetch ring:2 -c allreduce --job 1 --out out --strict --on-miss fail --server unix:socket");
     let asked = service.asked.lock().unwrap().clone();
     (run, asked)

@@ -1,9 +1,6 @@
 //! Files that come in parts, from servers that break off, change their mind or lie.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test may end it")]
-
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,17 +8,12 @@ use canopy_client::{
     Client, ClientError, ContentError, FileName, Jitter, PartialFile, Retries, RetryPolicy, ServerAddress,
 };
 use canopy_proto::v1::fetch_artifact_event::Event;
-use canopy_proto::v1::planner_server::{Planner, PlannerServer};
-use canopy_proto::v1::{
-    Artifact, BoundReply, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
-    Operation, OutputFormat, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent,
-    PlanExplanation, PlanReply, PlanRequest,
-};
+use canopy_proto::v1::{Artifact, ContentPiece, FetchArtifactEvent, FetchArtifactRequest, OutputFormat};
 use sha2::{Digest, Sha256};
-use tokio_stream::Stream;
-use tokio_stream::wrappers::UnixListenerStream;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::scripted::{Events, Script, serve};
 
 const CONTENT: &[u8] = b"the first part, the second part";
 
@@ -40,58 +32,14 @@ enum Turn {
 
 /// Takes one turn per call and notes the offsets asked for.
 #[derive(Clone, Default)]
-struct Script {
+struct Turns {
     turns: Arc<Mutex<VecDeque<Turn>>>,
     offsets: Arc<Mutex<Vec<u64>>>,
 }
 
-#[tonic::async_trait]
-impl Planner for Script {
-    async fn plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        Err(Status::unimplemented("only files"))
-    }
-
-    type PlanStreamStream = Pin<Box<dyn Stream<Item = Result<PlanEvent, Status>> + Send>>;
-
-    async fn plan_stream(&self, _: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
-        Err(Status::unimplemented("only files"))
-    }
-
-    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
-        Err(Status::unimplemented("only files"))
-    }
-
-    async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
-        Err(Status::unimplemented("only files"))
-    }
-
-    async fn paths(&self, _: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
-        Err(Status::unimplemented("only files"))
-    }
-
-    async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        Err(Status::unimplemented("only files"))
-    }
-
-    async fn prefetch(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
-        Err(Status::unimplemented("only files"))
-    }
-
-    async fn get_plan(&self, _: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
-        Err(Status::unimplemented("only files"))
-    }
-
-    async fn explain_plan(&self, _: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
-        Err(Status::unimplemented("only files"))
-    }
-
-    type FetchArtifactStream = Pin<Box<dyn Stream<Item = Result<FetchArtifactEvent, Status>> + Send>>;
-
-    async fn fetch_artifact(
-        &self,
-        request: Request<FetchArtifactRequest>,
-    ) -> Result<Response<Self::FetchArtifactStream>, Status> {
-        let offset = request.into_inner().offset;
+impl Script for Turns {
+    fn fetched(&self, request: FetchArtifactRequest) -> Result<Events<FetchArtifactEvent>, Status> {
+        let offset = request.offset;
         self.offsets.lock().unwrap().push(offset);
         let turn = self.turns.lock().unwrap().pop_front();
         let events = match turn.ok_or_else(|| Status::internal("asked more often than foreseen"))? {
@@ -100,9 +48,9 @@ impl Planner for Script {
             }
             Turn::End { pieces } => events(CONTENT, 0, 5, None).into_iter().take(1 + pieces).collect(),
             Turn::Refuse(status) => return Err(status),
-            Turn::Hang => return Ok(Response::new(Box::pin(tokio_stream::pending()))),
+            Turn::Hang => return Ok(Box::pin(tokio_stream::pending())),
         };
-        Ok(Response::new(Box::pin(tokio_stream::iter(events))))
+        Ok(Box::pin(tokio_stream::iter(events)))
     }
 }
 
@@ -154,10 +102,8 @@ async fn download(turns: Vec<Turn>, deadline: Option<Duration>) -> Brought {
 async fn bring(turns: Vec<Turn>, deadline: Option<Duration>, there: Option<PartialFile>) -> Brought {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
-    let listener = UnixListenerStream::new(tokio::net::UnixListener::bind(&socket).unwrap());
-    let script = Script { turns: Arc::new(Mutex::new(turns.into())), ..Script::default() };
-    let service = PlannerServer::new(script.clone());
-    let server = tonic::transport::Server::builder().add_service(service).serve_with_incoming(listener);
+    let script = Turns { turns: Arc::new(Mutex::new(turns.into())), ..Turns::default() };
+    let server = serve(script.clone(), &socket);
     let policy = RetryPolicy { tries_max: 3, pause_min: Duration::from_millis(1), pause_max: Duration::from_millis(1) };
     let file = FileName { plan: "plans/x".to_owned(), format: OutputFormat::Json, ..FileName::default() };
     let (mut content, mut retries) = (Vec::new(), Retries::new(policy, Jitter::seeded(1)));

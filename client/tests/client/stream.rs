@@ -1,81 +1,28 @@
 //! The client library against servers that break their word.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong in a test may end it")]
-
-use std::pin::Pin;
 use std::time::Duration;
 
 use canopy_client::{Client, ClientError, ContentError, ErrorClass, PlanReceiver, ServerAddress};
 use canopy_proto::v1::plan_event::Event;
-use canopy_proto::v1::planner_server::{Planner, PlannerServer};
-use canopy_proto::v1::{
-    Accepted, Artifact, BoundReply, ContentPiece, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest,
-    GetPlanRequest, Operation, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent,
-    PlanExplanation, PlanReply, PlanRequest, Progress,
-};
+use canopy_proto::v1::{Accepted, Artifact, ContentPiece, Plan, PlanEvent, PlanReply, PlanRequest, Progress};
 use sha2::{Digest, Sha256};
-use tokio_stream::wrappers::UnixListenerStream;
-use tokio_stream::{Stream, StreamExt as _};
-use tonic::{Code, Request, Response, Status};
+use tokio_stream::StreamExt as _;
+use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
+
+use crate::scripted::{Events, Script, serve};
 
 /// What a server says to every call, and whether it then falls silent instead of ending the stream.
 #[derive(Clone)]
-struct Script {
-    opening: Result<Vec<PlanEvent>, Status>,
+struct Opening {
+    events: Result<Vec<PlanEvent>, Status>,
     silent: bool,
 }
 
-#[tonic::async_trait]
-impl Planner for Script {
-    async fn plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    type PlanStreamStream = Pin<Box<dyn Stream<Item = Result<PlanEvent, Status>> + Send>>;
-
-    async fn plan_stream(&self, _: Request<PlanRequest>) -> Result<Response<Self::PlanStreamStream>, Status> {
-        let events = tokio_stream::iter(self.opening.clone()?.into_iter().map(Ok));
-        let stream: Self::PlanStreamStream =
-            if self.silent { Box::pin(events.chain(tokio_stream::pending())) } else { Box::pin(events) };
-        Ok(Response::new(stream))
-    }
-
-    async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn paths(&self, _: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn lookup_plan(&self, _: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn prefetch(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn get_plan(&self, _: Request<GetPlanRequest>) -> Result<Response<Plan>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    async fn explain_plan(&self, _: Request<ExplainPlanRequest>) -> Result<Response<PlanExplanation>, Status> {
-        Err(Status::unimplemented("only streams"))
-    }
-
-    type FetchArtifactStream = Pin<Box<dyn Stream<Item = Result<FetchArtifactEvent, Status>> + Send>>;
-
-    async fn fetch_artifact(
-        &self,
-        _: Request<FetchArtifactRequest>,
-    ) -> Result<Response<Self::FetchArtifactStream>, Status> {
-        Err(Status::unimplemented("only plans"))
+impl Script for Opening {
+    fn planned(&self) -> Result<Events<PlanEvent>, Status> {
+        let events = tokio_stream::iter(self.events.clone()?.into_iter().map(Ok));
+        Ok(if self.silent { Box::pin(events.chain(tokio_stream::pending())) } else { Box::pin(events) })
     }
 }
 
@@ -127,12 +74,10 @@ fn piece(offset: u64, data: &'static [u8]) -> Event {
 }
 
 /// Calls a server that follows the script.
-async fn call(script: Script, deadline: Option<Duration>) -> (Result<PlanReply, ClientError>, Recorder) {
+async fn call(script: Opening, deadline: Option<Duration>) -> (Result<PlanReply, ClientError>, Recorder) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
-    let listener = UnixListenerStream::new(tokio::net::UnixListener::bind(&socket).unwrap());
-    let server =
-        tonic::transport::Server::builder().add_service(PlannerServer::new(script)).serve_with_incoming(listener);
+    let server = serve(script, &socket);
     let mut recorder = Recorder::default();
     let outcome = tokio::select! {
         outcome = async {
@@ -146,7 +91,7 @@ async fn call(script: Script, deadline: Option<Duration>) -> (Result<PlanReply, 
 
 async fn call_with(events: Vec<Event>) -> (Result<PlanReply, ClientError>, Recorder) {
     let number = |(sequence, event)| PlanEvent { sequence, event: Some(event) };
-    call(Script { opening: Ok((0..).zip(events).map(number).collect()), silent: false }, None).await
+    call(Opening { events: Ok((0..).zip(events).map(number).collect()), silent: false }, None).await
 }
 
 #[tokio::test]
@@ -191,7 +136,7 @@ async fn a_stream_out_of_order_is_a_fault() {
         assert!(matches!(error, ClientError::Protocol { .. }), "{error:?}");
     }
     let gap = PlanEvent { sequence: 1, event: Some(accepted()) };
-    let (outcome, _) = call(Script { opening: Ok(vec![gap]), silent: false }, None).await;
+    let (outcome, _) = call(Opening { events: Ok(vec![gap]), silent: false }, None).await;
     assert!(matches!(outcome, Err(ClientError::Protocol { .. })));
 }
 
@@ -199,7 +144,7 @@ async fn a_stream_out_of_order_is_a_fault() {
 async fn the_servers_words_arrive_with_their_class() {
     let details = ErrorDetails::with_bad_request_violation("topology.expression", "ring needs two ranks");
     let status = Status::with_error_details(Code::InvalidArgument, "the topology is wrong", details);
-    let (outcome, _) = call(Script { opening: Err(status), silent: false }, None).await;
+    let (outcome, _) = call(Opening { events: Err(status), silent: false }, None).await;
     let error = outcome.unwrap_err();
     assert_eq!((error.class(), error.to_string()), (ErrorClass::Input, "the topology is wrong".to_owned()));
     let ClientError::Refused(refusal) = error else { panic!("a refusal") };
@@ -209,7 +154,7 @@ async fn the_servers_words_arrive_with_their_class() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_does_not_outlast_the_deadline() {
     let limit = Duration::from_secs(3600);
-    let script = Script { opening: Ok(vec![PlanEvent { sequence: 0, event: Some(accepted()) }]), silent: true };
+    let script = Opening { events: Ok(vec![PlanEvent { sequence: 0, event: Some(accepted()) }]), silent: true };
     let (outcome, recorder) = call(script, Some(limit)).await;
     let error = outcome.unwrap_err();
     assert!(matches!(error, ClientError::Deadline { .. }), "{error:?}");
