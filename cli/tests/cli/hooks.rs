@@ -243,26 +243,32 @@ fn every_runtime_is_handed_what_it_reads() {
         };
         let lines: String = names.iter().map(|name| format!("export {name}={}\n", value(name))).collect();
         assert_eq!((found.stdout.as_str(), found.stderr.as_str()), (lines.as_str(), ""), "{profile}");
-        // A shell comes to the same, and leaves alone what is set.
-        for (before, expected) in [("", lines.replace("export ", "")), ("taken", String::new())] {
-            let words = names.iter().map(|name| format!("echo {name}=${name}; ")).collect::<String>();
-            let mut shell = std::process::Command::new("/bin/sh");
-            shell.args(["-c", &format!(". {}; {words}", desk.path("job/env").display())]).env_clear();
-            if let Some(&first) = names.first().filter(|_| !before.is_empty()) {
-                shell.env(first, before);
-            }
-            let found = Run::of(shell.output().unwrap());
-            let expected = match before {
-                "" => expected,
-                _ => {
-                    let kept = |(at, name): (usize, &&str)| format!("{name}={}\n", if at == 0 { before } else { "" });
-                    names.iter().enumerate().map(kept).collect()
-                }
-            };
-            assert_eq!(found.stdout, expected, "{profile}: {found:?}");
-        }
+        shells_are_told_the_same(&desk, names, &lines);
         hook(&desk, "release --job 17 --dir job --strict", 0, "");
         assert!(!desk.path("job").exists());
+    }
+}
+
+/// A shell comes to the same variables as a task, and leaves alone what is set.
+#[cfg(feature = "embedded")]
+#[track_caller]
+fn shells_are_told_the_same(desk: &Desk, names: &[&str], lines: &str) {
+    for (before, expected) in [("", lines.replace("export ", "")), ("taken", String::new())] {
+        let words = names.iter().map(|name| format!("echo {name}=${name}; ")).collect::<String>();
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", &format!(". {}; {words}", desk.path("job/env").display())]).env_clear();
+        if let Some(&first) = names.first().filter(|_| !before.is_empty()) {
+            shell.env(first, before);
+        }
+        let found = Run::of(shell.output().unwrap());
+        let expected = match before {
+            "" => expected,
+            _ => {
+                let kept = |(at, name): (usize, &&str)| format!("{name}={}\n", if at == 0 { before } else { "" });
+                names.iter().enumerate().map(kept).collect()
+            }
+        };
+        assert_eq!(found.stdout, expected, "{names:?}: {found:?}");
     }
 }
 

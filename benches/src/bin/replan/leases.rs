@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use canopy_benches::{Stopwatch, print_table};
 use canopy_client::Client;
-use canopy_proto::v1::{
-    AcquireLeaseRequest, FaultEvent, ListLeasesRequest, PlanRequest, ReportFaultsRequest, WatchReplansRequest,
-    replan_event,
-};
+use canopy_proto::v1::{AcquireLeaseRequest, ListLeasesRequest, PlanRequest, WatchReplansRequest, replan_event};
 use canopy_server::{
     EmbeddedServer, Lifetime, Options, PlanKey, ReplanOptions, Space, StoreEngine, decode_record, encode_record,
     open_store,
 };
 
-use super::{CallPool, Collective, Failure, Times, expression, link, ms, request, resident};
+use super::{Collective, Desk, Failure, Times, link, ms, report, request, resident};
 
 const NETWORK: &str = "dgx-a100:boxes=10";
 const RANKS_OF_A_BOX: u32 = 8;
@@ -97,16 +94,10 @@ fn of_box(number: usize) -> PlanRequest {
 /// had a plan that nothing better follows.
 async fn broken(client: &Client, number: usize, concerned: usize) -> Result<(Duration, Duration, Duration), Failure> {
     let mut events = client.watch_replans(WatchReplansRequest::default(), Duration::from_secs(600)).await?;
-    let event = FaultEvent {
-        source: "bench".to_owned(),
-        event_id: number.to_string(),
-        fault: Some(link(&format!("b{number}g0"), &format!("b{number}nv"), Some((1, 2)))),
-        ..FaultEvent::default()
-    };
+    let half = link(&format!("b{number}g0"), &format!("b{number}nv"), Some((1, 2)));
     let watch = Stopwatch::start();
-    let asked = ReportFaultsRequest { topology: Some(expression(NETWORK)), events: vec![event], ..Default::default() };
-    let reply = client.report_faults(asked, None).await?;
-    let report = watch.elapsed();
+    let reply = report(client, NETWORK, number as u64, half, false).await?;
+    let reported = watch.elapsed();
     // Those that have other plans already are looked at, too.
     let before: usize = CONCERNED.iter().take(number).sum();
     if reply.leases as usize != before + concerned {
@@ -121,7 +112,7 @@ async fn broken(client: &Client, number: usize, concerned: usize) -> Result<(Dur
             first.get_or_insert(watch.elapsed());
         }
     }
-    Ok((report, first.unwrap_or_default(), watch.elapsed()))
+    Ok((reported, first.unwrap_or_default(), watch.elapsed()))
 }
 
 /// Makes copies of the leases of a store that nobody has open. Of a field that a message has twice the last counts.

@@ -15,9 +15,9 @@
 mod deadlines;
 mod in_time;
 mod leases;
+mod storm;
 mod watchers;
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,11 +26,11 @@ use canopy_benches::print_table;
 use canopy_client::{Client, ClientError, PlanReceiver, ServerAddress};
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    Accepted, AcquireLeaseRequest, Collective, CollectiveSpec, Fault, FaultEvent, FaultPolicy, LinkTarget,
-    ListLeasesRequest, OnMiss, PlanReply, PlanRequest, Progress, Punctured, QualityPolicy, Ratio, ReportFaultsRequest,
-    TopologySource, WatchReplansRequest, fault, replan_event,
+    Accepted, AcquireLeaseRequest, Collective, CollectiveSpec, Fault, FaultEvent, LinkTarget, OnMiss, PlanReply,
+    PlanRequest, Progress, Punctured, QualityPolicy, Ratio, ReportFaultsReply, ReportFaultsRequest, TopologySource,
+    fault,
 };
-use canopy_server::{EmbeddedServer, Lifetime, Options};
+use canopy_server::{EmbeddedServer, Options};
 use canopy_topology::{NodeKind, Topology, TopologyLimits, generate};
 
 type Failure = Box<dyn Error>;
@@ -59,7 +59,7 @@ fn main() -> Result<(), Failure> {
             in_time::in_time().await?;
         }
         if is_asked("storm") {
-            storm().await?;
+            storm::storm().await?;
         }
         if is_asked("deadlines") {
             deadlines::deadlines().await?;
@@ -333,99 +333,35 @@ async fn large() -> Result<(), Failure> {
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are the result")]
-async fn storm() -> Result<(), Failure> {
-    const NETWORK: &str = "dgx-a100:boxes=16";
-    const EVENTS: u64 = 10_000;
-    /// As many as there are reporters.
-    const REPORTERS: usize = 8;
-    let mut desk = CallPool::open(|options| options.lifetime = Lifetime::Daemon).await?;
-    let sound = PlanRequest { quality: None, ..request(NETWORK, Collective::Allgather, &[]) };
-    for job in 0..20 {
-        desk.client.plan(sound.clone(), None, &mut Times::new()).await?;
-        let asked = AcquireLeaseRequest {
-            job: format!("job-{job}"),
-            requests: vec![sound.clone()],
-            ..AcquireLeaseRequest::default()
-        };
+/// Has a sound network planned for, and leases it to so many jobs; what they ask for.
+async fn leased(desk: &mut Desk, network: &str, jobs: usize) -> Result<PlanRequest, Failure> {
+    let sound = PlanRequest { quality: None, ..request(network, Collective::Allgather, &[]) };
+    desk.client.plan(sound.clone(), None, &mut Times::new()).await?;
+    for job in 0..jobs {
+        let (job, requests) = (format!("job-{job}"), vec![sound.clone()]);
+        let asked = AcquireLeaseRequest { job, requests, ..AcquireLeaseRequest::default() };
         desk.client.acquire_lease(asked, None).await?;
     }
-    let mut events = desk.client.watch_replans(WatchReplansRequest::default(), Duration::from_secs(60)).await?;
-    let before = resident();
-    let mut reports = tokio::task::JoinSet::new();
-    let begun = now();
-    for reporter in 0..REPORTERS as u64 {
-        let client = desk.client.clone();
-        reports.spawn(async move {
-            let mut slowest = Duration::ZERO;
-            for number in (reporter..EVENTS).step_by(REPORTERS) {
-                // Six cards of each box, which come and go.
-                let (gpu, round) = (number % 96, number / 96);
-                let event = FaultEvent {
-                    source: "storm".to_owned(),
-                    event_id: number.to_string(),
-                    fault: Some(link(&format!("b{}g{}", gpu % 16, gpu / 16), "ib", None)),
-                    cleared: round % 2 == 1,
-                    ..FaultEvent::default()
-                };
-                let asked = ReportFaultsRequest {
-                    topology: Some(expression(NETWORK)),
-                    events: vec![event],
-                    ..Default::default()
-                };
-                let sent = now();
-                client.report_faults(asked, None).await?;
-                slowest = slowest.max(now().duration_since(sent));
-                let due = begun + Duration::from_millis(number);
-                tokio::time::sleep(due.saturating_duration_since(now())).await;
-            }
-            Ok::<_, ClientError>((now().duration_since(begun), slowest))
-        });
-    }
-    let (mut cached, mut around) = (Vec::new(), Vec::new());
-    let (mut told, mut lost): (BTreeMap<String, usize>, usize) = (BTreeMap::new(), 0);
-    while now().duration_since(begun) < Duration::from_secs(14) {
-        // The plan for the healthy network, and the one around what counts by then.
-        for (policy, times) in [(FaultPolicy::Ignore, &mut cached), (FaultPolicy::Apply, &mut around)] {
-            let asked = PlanRequest { fault_policy: policy.into(), ..sound.clone() };
-            let sent = now();
-            desk.client.plan_metadata(asked, None).await?;
-            times.push(ms(now().duration_since(sent)));
-        }
-        while let Ok(Ok(event)) = tokio::time::timeout(Duration::from_millis(5), events.next()).await {
-            match &event.event {
-                Some(replan_event::Event::Superseded(superseded)) if superseded.is_final => {
-                    *told.entry(event.lease).or_default() += 1;
-                }
-                Some(replan_event::Event::Lost(_)) => lost += 1,
-                _ => {}
-            }
-        }
-    }
-    let (mut took, mut slowest) = (Duration::ZERO, Duration::ZERO);
-    while let Some(reported) = reports.join_next().await {
-        let (ended, waited) = reported??;
-        (took, slowest) = (took.max(ended), slowest.max(waited));
-    }
-    let after = resident();
-    let most = told.values().copied().max().unwrap_or(0);
-    let leases =
-        desk.client.list_leases(ListLeasesRequest { page_size: 1000, ..ListLeasesRequest::default() }, None).await?;
-    println!(
-        "{EVENTS} events in {:.1} s (slowest report {:.0} ms), {} leases",
-        took.as_secs_f64(),
-        ms(slowest),
-        leases.total_size
-    );
-    let told = told.values().sum::<usize>();
-    println!("final plans told in 14 s, in windows of 5 s: {told}, at most {most} of a lease; without a plan {lost}");
-    for (what, times) in [("cached plans", cached), ("plans around what counts", around)] {
-        let (count, median, worst) = (times.len(), quantile(&times, 0.5), quantile(&times, 0.99));
-        println!("{what} meanwhile: {count} asked, p50 {median:.2} ms, p99 {worst:.2} ms");
-    }
-    println!("resident memory: {before} MiB before, {after} MiB after");
-    desk.close().await?;
-    Ok(())
+    Ok(sound)
+}
+
+/// Says that something is broken, or whole again.
+async fn report(
+    client: &Client,
+    network: &str,
+    number: u64,
+    fault: Fault,
+    cleared: bool,
+) -> Result<ReportFaultsReply, ClientError> {
+    let event = FaultEvent {
+        source: "bench".to_owned(),
+        event_id: number.to_string(),
+        fault: Some(fault),
+        cleared,
+        ..FaultEvent::default()
+    };
+    let asked = ReportFaultsRequest { topology: Some(expression(network)), events: vec![event], ..Default::default() };
+    client.report_faults(asked, None).await
 }
 
 /// Resident memory of this process in MiB.

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use canopy_benches::{Stopwatch, print_table};
 use canopy_client::{Client, ClientError};
-use canopy_proto::v1::{AcquireLeaseRequest, FaultEvent, PlanRequest, ReportFaultsRequest, WatchReplansRequest};
-use canopy_server::{Lifetime, ReplanOptions};
+use canopy_proto::v1::WatchReplansRequest;
+use canopy_server::{ReplanOptions, Tenure};
+use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{CallPool, Collective, Failure, Times, expression, link, ms, quantile, request, resident};
+use super::{Desk, Failure, leased, link, ms, quantile, report, resident};
 
 const NETWORK: &str = "dgx-a100:boxes=2";
 /// Watches on one connection.
@@ -50,14 +51,7 @@ async fn measured(reading: usize, silent: usize) -> Result<[String; 7], Failure>
         };
     })
     .await?;
-    let sound = PlanRequest { quality: None, ..request(NETWORK, Collective::Allgather, &[]) };
-    desk.client.plan(sound.clone(), None, &mut Times::new()).await?;
-    for number in 0..LEASES {
-        let (job, requests) = (format!("job-{number}"), vec![sound.clone()]);
-        desk.client
-            .acquire_lease(AcquireLeaseRequest { job, requests, ..AcquireLeaseRequest::default() }, None)
-            .await?;
-    }
+    leased(&mut desk, NETWORK, LEASES).await?;
     let before = resident();
     let mut connections = Vec::new();
     for _ in 0..(reading + silent).div_ceil(ON_A_CONNECTION) {
@@ -83,23 +77,7 @@ async fn measured(reading: usize, silent: usize) -> Result<[String; 7], Failure>
             }
         });
     }
-    let mut waits = Vec::new();
-    let mut total = 0;
-    for round in 0..ROUNDS {
-        let watch = Stopwatch::start();
-        report(&desk.client, round).await?;
-        // Every lease has another plan, be it the first one, and every reader is told of it.
-        for _ in 0..LEASES * reading {
-            let told = tokio::time::timeout(Duration::from_secs(60), told.recv()).await;
-            told.map_err(|_| format!("round {round}: a watch was not told within a minute"))?;
-            waits.push(ms(watch.elapsed()));
-            total += 1;
-        }
-        // A plan that stands in is told of before the one that was asked for.
-        while tokio::time::timeout(Duration::from_millis(300), told.recv()).await.is_ok() {
-            total += 1;
-        }
-    }
+    let (waits, total) = rounds(&desk.client, &mut told, reading).await?;
     let after = resident();
     readers.shutdown().await;
     drop((left_alone, connections));
@@ -115,14 +93,28 @@ async fn measured(reading: usize, silent: usize) -> Result<[String; 7], Failure>
     ])
 }
 
-async fn report(client: &Client, round: u64) -> Result<(), ClientError> {
-    let event = FaultEvent {
-        source: "bench".to_owned(),
-        event_id: round.to_string(),
-        fault: Some(link("b0g0", "ib", None)),
-        cleared: round % 2 == 1,
-        ..FaultEvent::default()
-    };
-    let asked = ReportFaultsRequest { topology: Some(expression(NETWORK)), events: vec![event], ..Default::default() };
-    client.report_faults(asked, None).await.map(drop)
+/// Has a card break or be whole again so many times: milliseconds until each reader was told, and how often they were told.
+async fn rounds(
+    client: &Client,
+    told: &mut UnboundedReceiver<u64>,
+    reading: usize,
+) -> Result<(Vec<f64>, usize), Failure> {
+    let mut waits = Vec::new();
+    let mut total = 0;
+    for round in 0..ROUNDS {
+        let watch = Stopwatch::start();
+        report(client, NETWORK, round, link("b0g0", "ib", None), round % 2 == 1).await?;
+        // Every lease has another plan, be it the first one, and every reader is told of it.
+        for _ in 0..LEASES * reading {
+            let told = tokio::time::timeout(Duration::from_secs(60), told.recv()).await;
+            told.map_err(|_| format!("round {round}: a watch was not told within a minute"))?;
+            waits.push(ms(watch.elapsed()));
+            total += 1;
+        }
+        // A plan that stands in is told of before the one that was asked for.
+        while tokio::time::timeout(Duration::from_millis(300), told.recv()).await.is_ok() {
+            total += 1;
+        }
+    }
+    Ok((waits, total))
 }
