@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use canopy_client::{ClientError, ErrorClass};
+pub(crate) use canopy_plan::chain as words;
 
 /// Exit status of an interrupted process, as shells report SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -105,17 +106,6 @@ impl Told {
             say(&format!("help: {help}"));
         }
     }
-}
-
-/// An error and all it was caused by, on one line.
-pub(crate) fn words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// A call that brought no plan: the server's words, then what it objects to.

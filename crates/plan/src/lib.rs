@@ -40,5 +40,5 @@ pub use proof::Stopped;
 pub use target::{
     Asked, Expected, Finding, Format, InstancesAsked, Layered, Limit, Needs, OptionError, OptionField, SliceError,
     Stated, SwitchUse, Target, TargetError, TargetFile, TargetOptions, TargetReason, TargetWarning, UnknownFormat,
-    Verdict, WithFewer,
+    Verdict, WithFewer, chain,
 };

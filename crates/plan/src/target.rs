@@ -23,7 +23,7 @@ use std::str::FromStr;
 use crate::msccl::{Instances, NoSuchRank, Profile};
 use crate::mscclpp::ExecutorProfile;
 
-pub use self::error::{Limit, TargetError, TargetReason, WithFewer};
+pub use self::error::{Limit, TargetError, TargetReason, WithFewer, chain};
 pub use self::file::{Asked, Layered, Needs, TargetFile, TargetWarning};
 pub use self::options::{InstancesAsked, OptionError, OptionField, TargetOptions};
 pub use self::stated::Stated;

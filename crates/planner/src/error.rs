@@ -3,7 +3,7 @@
 mod parts;
 
 use canopy_faults::ResolveError;
-use canopy_plan::{TargetError, TargetReason};
+use canopy_plan::{TargetError, TargetReason, chain};
 use canopy_schedule::{RootError, SharesError};
 use canopy_synth::{BoundError, SynthesisError};
 use canopy_topology::{ExpressionError, FaultError, GroupError, PlacementError, ReadError, Topology, TopologyError};
@@ -140,15 +140,4 @@ fn of_file(output: usize, error: &TargetError) -> String {
         ),
         _ => error.to_string(),
     }
-}
-
-/// An error and all its sources, joined by `: `.
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -39,8 +39,9 @@ mod shapes;
 mod tenant;
 
 pub use bounded::{bounded, proven_bound};
+pub use canopy_plan::chain;
 pub use context::{Clock, Context, Note, Watch};
-pub use error::{Parts, PlanError, chain};
+pub use error::{Parts, PlanError};
 pub use files::layered;
 pub use key::{HashKind, PLANNER_CLASS, PlanKey, RequestKey, ScheduleKey, TopologyKey};
 pub use network::{read_topology, seen_by};

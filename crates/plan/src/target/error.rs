@@ -118,3 +118,14 @@ impl Limit {
         format!("{whose} allows {limit} {what}, and the best plan needs {need}")
     }
 }
+
+/// An error and all its sources, joined by `: `.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use canopy_schedule::Collective;
 
+use super::error::chain;
 use super::options::TargetOptions;
-use super::verdict::words;
 use super::{
     Asked, Expected, Finding, Limit, OptionError, Row, SliceError, Stated, Target, TargetError, TargetFile,
     TargetReason, TargetWarning, Verdict, WithFewer,
@@ -285,7 +285,7 @@ fn compare(program: &Program, expected: &Expected<'_>, verdict: &mut Verdict) {
     {
         let kind = program.purpose.collective().ok_or("the file promises no result".to_owned());
         let collective =
-            kind.and_then(|kind| Collective::new(kind, None, topology.rank_count()).map_err(|error| words(&error)));
+            kind.and_then(|kind| Collective::new(kind, None, topology.rank_count()).map_err(|error| chain(&error)));
         verdict.record_load(network_load(program, topology, &|| false), collective, topology, expected);
     }
     // A file cannot name a root: in the runtime it is rank 0.

@@ -5,8 +5,8 @@ use canopy_topology::Rank;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::error::chain;
 use super::msccl::advice;
-use super::verdict::words;
 use super::{
     Asked, Expected, Limit, OptionError, Row, Stated, SwitchUse, Target, TargetError, TargetFile, TargetOptions,
     TargetReason, Verdict, WithFewer,
@@ -145,7 +145,7 @@ impl Row for MscclppJson {
         let Some(text) = verdict.text(content) else { return Some(verdict) };
         match parse_execution_plan(text) {
             Ok(plan) => verify_plan(&plan, profile, expected, &mut verdict),
-            Err(error) => verdict.record("file", Some(words(&error))),
+            Err(error) => verdict.record("file", Some(chain(&error))),
         }
         Some(verdict)
     }
@@ -209,7 +209,7 @@ fn verify_plan(plan: &ExecutionPlan, profile: ExecutorProfile, expected: &Expect
     let asked = kind.map(|kind| Collective::new(kind, root, verdict.ranks.unwrap_or(0))).transpose();
     let asked = match asked {
         Ok(asked) => asked,
-        Err(error) => return verdict.record("collective", Some(words(&error))),
+        Err(error) => return verdict.record("collective", Some(chain(&error))),
     };
     if let Some(kind) = kind {
         verdict.record_collective(expected, kind, verdict.root);

@@ -3,8 +3,8 @@
 use canopy_schedule::{CheckError, check_flow_until};
 use canopy_topology::Rank;
 
+use super::error::chain;
 use super::options::only;
-use super::verdict::words;
 use super::{
     Asked, Expected, Format, Layered, Limit, Needs, OptionError, Row, Stated, Target, TargetError, TargetFile,
     TargetOptions, TargetReason, TargetWarning, Verdict, WithFewer,
@@ -163,7 +163,7 @@ fn lowered(asked: Asked<'_>) -> Result<Lowered, TargetError> {
     let Layered { schedule, layers, layer_count, chunks_moved } = layered;
     let verdict = check_flow_until(topology, &schedule, stop).map_err(|error| match error {
         CheckError::Stopped => TargetError::from(LowerError::Stopped),
-        error => TargetError::rejected(words(&error)),
+        error => TargetError::rejected(chain(&error)),
     })?;
     let options = LowerOptions { name: name.to_owned(), in_place, bytes_min, bytes_max, algbw: verdict.algbw };
     let program = lower(topology, &schedule, &layers, &options, stop)?;

@@ -7,6 +7,8 @@ use crate::msccl::{NetworkLoad, TrafficError};
 use crate::oneccl::ParseError;
 use crate::proof::{Problem, Proof};
 
+use super::error::chain;
+
 /// What a file is expected to be, where that is said.
 #[derive(Clone, Copy)]
 pub struct Expected<'a> {
@@ -131,9 +133,9 @@ impl Verdict {
             // The proof stands without a run.
             return match is_too_large(&error) {
                 true => {
-                    self.warn("emulation", format!("the file is right on paper, but was not run: {}", words(&error)))
+                    self.warn("emulation", format!("the file is right on paper, but was not run: {}", chain(&error)))
                 }
-                false => self.record("emulation", Some(format!("run with seed {seed}: {}", words(&error)))),
+                false => self.record("emulation", Some(format!("run with seed {seed}: {}", chain(&error)))),
             };
         }
     }
@@ -177,7 +179,7 @@ impl Verdict {
     ) {
         let load = match load {
             Ok(load) => load,
-            Err(error) => return self.record("load", Some(words(&error))),
+            Err(error) => return self.record("load", Some(chain(&error))),
         };
         self.record("load", None);
         let link = topology.link(load.busiest);
@@ -201,15 +203,4 @@ impl Verdict {
         }
         self.algbw = Some(algbw);
     }
-}
-
-/// An error and all its sources, joined by `: `.
-pub(super) fn words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use canopy_plan::{Asked, Needs, PlanFile, Provenance, Target};
+use canopy_plan::{Asked, Needs, PlanFile, Provenance, Target, chain};
 use canopy_schedule::{
     Bound, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, Shape, Shares, TransferGraph, Verdict,
     check_flow_until, check_steps_until, check_until, compile_until,
@@ -16,7 +16,7 @@ use canopy_topology::{Rate, Topology};
 
 use super::{Case, Labels, Rejections, Search, Source};
 use crate::context::{Note, Watch};
-use crate::error::{PlanError, chain};
+use crate::error::PlanError;
 use crate::files;
 use crate::network::composition_found;
 use crate::planned::{Files, Proofs};

@@ -5,11 +5,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use canopy_plan::chain;
 use canopy_schedule::{Collective, JointCheckError, JointPart, Schedule, Shape, Shares, check_joint};
 use canopy_synth::{Algorithm, JointCollective, JointPlans, Stop, SynthesisError, synthesize_joint};
 use canopy_topology::{Rank, Topology, Transit};
 
-use crate::error::{PlanError, chain};
+use crate::error::PlanError;
 use crate::key::ScheduleKey;
 use crate::memory::{self, Form};
 use crate::planned::JointSummary;

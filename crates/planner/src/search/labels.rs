@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use canopy_canonical::Normal;
-use canopy_plan::PlanFile;
+use canopy_plan::{PlanFile, chain};
 use canopy_schedule::{Bound, Collective, Schedule, Shares, relabelled, relabelled_certificate};
 use canopy_synth::{Kept, Stop, SumOptions, TreeLimits};
 use canopy_topology::{LinkIndex, NodeIndex, Rank};
 
-use crate::error::{PlanError, chain};
+use crate::error::PlanError;
 use crate::key::ScheduleKey;
 use crate::prepared::Prepared;
 use crate::request::Request;

@@ -2,13 +2,14 @@
 
 use std::num::NonZeroU64;
 
+use canopy_plan::chain;
 use canopy_schedule::Schedule;
 use canopy_synth::{RepairError, RepairOptions, SynthesisError, TreeLimits, repaired};
 use canopy_topology::Topology;
 
 use super::{Labels, first_limits};
 use crate::context::{Context, Note};
-use crate::error::{PlanError, chain};
+use crate::error::PlanError;
 use crate::prepared::Prepared;
 use crate::request::Request;
 use crate::shapes::Shapes;
