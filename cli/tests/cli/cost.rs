@@ -1,12 +1,12 @@
 //! `canopy topology cost`.
 
-use crate::support::{CallPool, check_members};
+use crate::support::{Workspace, check_members};
 
 /// Three racks in a row, by hand: switches of 3 ports, a terminal cable each, two fibres of 2 m and one of 3 m.
 #[test]
 fn a_bill_that_can_be_added_up_by_hand() {
-    let desk = CallPool::new();
-    let run = desk.run("topology cost dfc2:1x3");
+    let workspace = Workspace::new();
+    let run = workspace.run("topology cost dfc2:1x3");
     assert_eq!(run.status, Some(0), "{run:?}");
     let expected = "\
 network    dfc2:1x3,terminals=1
@@ -24,8 +24,8 @@ total      32470.72 USD, 2323.87 of it cables
 
 #[test]
 fn the_object_has_the_shape_of_its_description() {
-    let desk = CallPool::new();
-    let object = desk.json("topology cost dfc2:32x32,terminals=64 torus:10x10x10 --json");
+    let workspace = Workspace::new();
+    let object = workspace.json("topology cost dfc2:32x32,terminals=64 torus:10x10x10 --json");
     check_members(&object, &["canopy", "command", "currency", "networks"]);
     let [dfc2, torus] = object["networks"].as_array().unwrap().as_slice() else { panic!("{object}") };
     let members = [
@@ -53,8 +53,8 @@ fn the_object_has_the_shape_of_its_description() {
 
 #[test]
 fn kinds_are_compared_by_what_an_endpoint_costs() {
-    let desk = CallPool::new();
-    let run = desk.run("topology cost --endpoints 100000");
+    let workspace = Workspace::new();
+    let run = workspace.run("topology cost --endpoints 100000");
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!((run.status, lines.len()), (Some(0), 9), "{run:?}");
     assert!(lines[1].starts_with("dfc2:37x37,terminals=74") && lines[1].contains(" 1.00 "), "{}", lines[1]);
@@ -64,23 +64,23 @@ fn kinds_are_compared_by_what_an_endpoint_costs() {
 
 #[test]
 fn prices_come_from_a_file_where_one_is_given() {
-    let desk = CallPool::new();
-    let printed = desk.run("topology cost --print-parameters").stdout;
-    desk.write("same.toml", &printed);
-    let plain = desk.json("topology cost slim-fly:q=5 --json");
-    assert_eq!(desk.json("topology cost slim-fly:q=5 --parameters same.toml --json"), plain);
-    desk.write("terminals.toml", printed.replace("ports = \"all\"", "ports = \"terminals\""));
-    let run = desk.run("topology cost --endpoints 100000 --parameters terminals.toml");
+    let workspace = Workspace::new();
+    let printed = workspace.run("topology cost --print-parameters").stdout;
+    workspace.write("same.toml", &printed);
+    let plain = workspace.json("topology cost slim-fly:q=5 --json");
+    assert_eq!(workspace.json("topology cost slim-fly:q=5 --parameters same.toml --json"), plain);
+    workspace.write("terminals.toml", printed.replace("ports = \"all\"", "ports = \"terminals\""));
+    let run = workspace.run("topology cost --endpoints 100000 --parameters terminals.toml");
     assert!(run.stdout.lines().nth(2).unwrap().contains(" 1.44 "), "{}", run.stdout);
-    desk.write("euro.toml", printed.replace("USD", "EUR").replace("base_cents = 880620", "base_cents = 0"));
-    let euro = desk.run("topology cost dfc2:1x3 --parameters euro.toml");
+    workspace.write("euro.toml", printed.replace("USD", "EUR").replace("base_cents = 880620", "base_cents = 0"));
+    let euro = workspace.run("topology cost dfc2:1x3 --parameters euro.toml");
     assert!(euro.stdout.contains(" 1242.75 ") && euro.stdout.contains("EUR for each endpoint"), "{}", euro.stdout);
 }
 
 #[test]
 fn refusals_name_the_field_and_the_remedy() {
-    let desk = CallPool::new();
-    let printed = desk.run("topology cost --print-parameters").stdout;
+    let workspace = Workspace::new();
+    let printed = workspace.run("topology cost --print-parameters").stdout;
     for (name, text, words) in [
         ("negative.toml", printed.replace("11141", "-11141"), "-11141"),
         ("unknown.toml", printed.replace("folded_cm", "folding_cm"), "unknown field `folding_cm`"),
@@ -89,16 +89,16 @@ fn refusals_name_the_field_and_the_remedy() {
         ("zero.toml", printed.replace("rack_width_cm = 100", "rack_width_cm = 0"), "layout.rack_width_cm"),
         ("bytes.toml", "\u{7f}\u{0}".to_owned(), "is not read"),
     ] {
-        desk.write(name, text);
+        workspace.write(name, text);
         let words = [name, words, "--print-parameters"];
-        desk.refused(&format!("topology cost dfc2:2x2 --parameters {name}"), 2, &words);
+        workspace.refused(&format!("topology cost dfc2:2x2 --parameters {name}"), 2, &words);
     }
-    desk.write("latin.toml", [0xff, 0xfe]);
-    desk.refused("topology cost dfc2:2x2 --parameters latin.toml", 2, &["no text in UTF-8"]);
-    desk.refused("topology cost dfc2:2x2 --parameters nowhere.toml", 2, &["nowhere.toml: no such file"]);
-    desk.refused("topology cost", 2, &["no network is given", "--endpoints N"]);
-    desk.refused("topology cost ring:8", 2, &["`ring`", "slim-fly:q=19"]);
-    desk.refused("topology cost dfc2:1000000x1000000", 2, &["switches are too many"]);
-    desk.refused("topology cost --endpoints 0", 2, &["--endpoints", "at least 1"]);
-    desk.refused("topology cost --endpoints 99999999999", 2, &["--endpoints", "at most 100000000"]);
+    workspace.write("latin.toml", [0xff, 0xfe]);
+    workspace.refused("topology cost dfc2:2x2 --parameters latin.toml", 2, &["no text in UTF-8"]);
+    workspace.refused("topology cost dfc2:2x2 --parameters nowhere.toml", 2, &["nowhere.toml: no such file"]);
+    workspace.refused("topology cost", 2, &["no network is given", "--endpoints N"]);
+    workspace.refused("topology cost ring:8", 2, &["`ring`", "slim-fly:q=19"]);
+    workspace.refused("topology cost dfc2:1000000x1000000", 2, &["switches are too many"]);
+    workspace.refused("topology cost --endpoints 0", 2, &["--endpoints", "at least 1"]);
+    workspace.refused("topology cost --endpoints 99999999999", 2, &["--endpoints", "at most 100000000"]);
 }

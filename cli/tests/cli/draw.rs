@@ -6,7 +6,7 @@ use std::path::Path;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use crate::support::{CallPool, check_members, sha256};
+use crate::support::{Workspace, check_members, sha256};
 
 /// Names of elements in a drawing, which must be well-formed and refer to nothing outside.
 #[track_caller]
@@ -29,23 +29,23 @@ fn elements(drawn: &str) -> BTreeSet<String> {
     names
 }
 
-fn drawn(desk: &CallPool, name: &str) -> String {
-    String::from_utf8(desk.read(name)).unwrap()
+fn drawn(workspace: &Workspace, name: &str) -> String {
+    String::from_utf8(workspace.read(name)).unwrap()
 }
 
 /// Compares with the pictures in `docs/images`; `CANOPY_APPROVE=1` writes them instead.
 #[test]
 fn the_pictures_of_the_readme_are_made_by_the_program() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (expression, name, words) in [
         ("mi250:boxes=2", "mi250.svg", "the bottleneck: 332 GB/s enter the 2 marked ranks"),
         ("dgx-a100:boxes=2", "dgx-a100.svg", "the bottleneck: 325 GB/s enter the 1 marked rank"),
         ("torus:4x4,down=00-01", "torus-dead-link.svg", "missing (1 wire)"),
     ] {
-        let report = desk.json(&format!("draw {expression} --collective allgather -o {name} --json"));
+        let report = workspace.json(&format!("draw {expression} --collective allgather -o {name} --json"));
         check_members(&report, &["canopy", "command", "what", "files"]);
-        assert_eq!(report["files"][0]["sha256"], sha256(&desk.path(name)));
-        let found = drawn(&desk, name);
+        assert_eq!(report["files"][0]["sha256"], sha256(&workspace.path(name)));
+        let found = drawn(&workspace, name);
         assert!(found.contains(words), "`{words}` is missing from\n{found}");
         assert!(found.len() <= 200_000, "{name} has {} bytes", found.len());
         elements(&found);
@@ -62,30 +62,30 @@ fn the_pictures_of_the_readme_are_made_by_the_program() {
 /// A file says what its network was before; a plan of a server is drawn as one that is made here.
 #[test]
 fn a_plan_and_its_network_before_are_drawn() {
-    let desk = CallPool::new();
-    let plan = desk.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
-    let kept = desk.run(&format!("draw {}", plan["plan"].as_str().unwrap()));
-    assert_eq!(desk.run("draw plan.json -o of-plan.svg").status, Some(0));
-    assert_eq!(desk.run("draw dgx-a100:boxes=2 -c allgather -o of-expression.svg").status, Some(0));
-    assert!(drawn(&desk, "of-plan.svg") == drawn(&desk, "of-expression.svg"));
-    assert!(drawn(&desk, "of-plan.svg") == kept.stdout, "{kept:?}");
-    let plain = desk.run("draw dgx-a100:boxes=2,nodes-down=b0g3");
+    let workspace = Workspace::new();
+    let plan = workspace.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
+    let kept = workspace.run(&format!("draw {}", plan["plan"].as_str().unwrap()));
+    assert_eq!(workspace.run("draw plan.json -o of-plan.svg").status, Some(0));
+    assert_eq!(workspace.run("draw dgx-a100:boxes=2 -c allgather -o of-expression.svg").status, Some(0));
+    assert!(drawn(&workspace, "of-plan.svg") == drawn(&workspace, "of-expression.svg"));
+    assert!(drawn(&workspace, "of-plan.svg") == kept.stdout, "{kept:?}");
+    let plain = workspace.run("draw dgx-a100:boxes=2,nodes-down=b0g3");
     assert_eq!(plain.status, Some(0));
     assert!(plain.stdout.contains("missing (2 wires, 1 node)") && plain.stdout.contains("b0g3, missing"));
     assert!(!plain.stdout.contains("busy"), "nothing is planned");
-    let based = desk.run("draw ring:4,down=0-1 --base complete:4");
+    let based = workspace.run("draw ring:4,down=0-1 --base complete:4");
     assert!(based.stdout.contains("missing (3 wires)"), "{based:?}");
-    assert!(desk.run("draw ring:4 --base torus:3x3").stdout.contains("ring:4"), "another network says nothing");
+    assert!(workspace.run("draw ring:4 --base torus:3x3").stdout.contains("ring:4"), "another network says nothing");
 }
 
 /// Every rank is in every tree: as many plates as ranks in each panel, and a link to each but the root.
 #[test]
 fn trees_of_a_root_and_of_all_roots_are_drawn() {
-    let desk = CallPool::new();
-    desk.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
-    let report = desk.json("draw plan.json --what trees --root 3 -o trees.svg --json");
+    let workspace = Workspace::new();
+    workspace.json("plan dgx-a100:boxes=2 --collective allgather -o plan.json --json");
+    let report = workspace.json("draw plan.json --what trees --root 3 -o trees.svg --json");
     assert_eq!(report["what"], "trees");
-    let found = drawn(&desk, "trees.svg");
+    let found = drawn(&workspace, "trees.svg");
     elements(&found);
     for words in [
         "phase 1 of 1, trees of rank 3: data goes from left to right",
@@ -95,26 +95,26 @@ fn trees_of_a_root_and_of_all_roots_are_drawn() {
         assert!(found.contains(words), "`{words}` is missing from\n{found}");
     }
     assert_eq!((found.matches(">b1g7<").count(), found.matches("<path ").count()), (2, 2 * 15));
-    let all = desk.run("draw ring:4 -c allreduce --what trees --phase 2");
+    let all = workspace.run("draw ring:4 -c allreduce --what trees --phase 2");
     assert_eq!(all.status, Some(0), "{all:?}");
     assert!(all.stdout.contains("phase 2 of 2, the first tree of each root"), "{}", all.stdout);
-    let up = desk.run("draw ring:4 -c allreduce --what trees");
+    let up = workspace.run("draw ring:4 -c allreduce --what trees");
     assert!(up.stdout.contains("data goes from right to left"), "{}", up.stdout);
     // The root of a collective that has one is the plan's.
-    let rooted = desk.run("draw ring:4 -c broadcast --root 2 --what trees");
+    let rooted = workspace.run("draw ring:4 -c broadcast --root 2 --what trees");
     assert!(rooted.stdout.contains("trees of rank 2"), "{}", rooted.stdout);
-    assert!(desk.run("draw ring:4 -c all-to-all --what trees --root 1").status == Some(0), "paths are trees, too");
+    assert!(workspace.run("draw ring:4 -c all-to-all --what trees --root 1").status == Some(0), "paths are trees, too");
 }
 
 #[test]
 fn a_run_is_drawn_with_the_links_that_took_longest_first() {
-    let desk = CallPool::new();
-    desk.write(
+    let workspace = Workspace::new();
+    workspace.write(
         "pair.yaml",
         "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 25GB/s, latency: 500ns, both: true}]\n",
     );
     // α of 1 µs, 40 ps for each byte, 500 ns of latency.
-    let run = desk.run("draw pair.yaml -c broadcast --what timeline --size 50000");
+    let run = workspace.run("draw pair.yaml -c broadcast --what timeline --size 50000");
     assert_eq!(run.status, Some(0), "{run:?}");
     elements(&run.stdout);
     assert!(run.stdout.contains("50000 B, 3.500 µs"), "{}", run.stdout);
@@ -122,14 +122,14 @@ fn a_run_is_drawn_with_the_links_that_took_longest_first() {
     // From 1 of 3.5 µs to 3 of 3.5 µs on 820 units; the message itself all the time.
     let width = |part: f64| format!("width=\"{:.1}\"", 820.0 * part / 3.5);
     assert!(run.stdout.contains(&width(2.0)) && run.stdout.contains(&width(3.5)), "{}", run.stdout);
-    assert_eq!(desk.run("draw mi250:boxes=2 -c allgather --what timeline").status, Some(0));
+    assert_eq!(workspace.run("draw mi250:boxes=2 -c allgather --what timeline").status, Some(0));
 }
 
 #[test]
 fn names_are_texts_and_nothing_else() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let hostile = "<script>alert(1)</script>";
-    desk.write(
+    workspace.write(
         "hostile.yaml",
         format!(
             "canopy: 1\nname: \"{hostile}\"\nnodes:\n  - {{id: \"{hostile}\", box: \"{hostile}\"}}\n  - {{id: 'b\"&onload', box: b}}\n  \
@@ -139,12 +139,12 @@ fn names_are_texts_and_nothing_else() {
         .replace("]]><x", "]]<x"),
     );
     // `>` ends no id of a node: what can not be in one is refused by the reader of networks.
-    let refused = desk.run("draw hostile.yaml -o hostile.svg");
+    let refused = workspace.run("draw hostile.yaml -o hostile.svg");
     assert_eq!(refused.status, Some(2), "{refused:?}");
-    let text = String::from_utf8(desk.read("hostile.yaml")).unwrap().replace(hostile, "<script/x");
-    desk.write("hostile.yaml", text);
-    assert_eq!(desk.run("draw hostile.yaml -c allreduce -o hostile.svg").status, Some(0));
-    let found = drawn(&desk, "hostile.svg");
+    let text = String::from_utf8(workspace.read("hostile.yaml")).unwrap().replace(hostile, "<script/x");
+    workspace.write("hostile.yaml", text);
+    assert_eq!(workspace.run("draw hostile.yaml -c allreduce -o hostile.svg").status, Some(0));
+    let found = drawn(&workspace, "hostile.svg");
     let names: Vec<String> = elements(&found).into_iter().collect();
     assert!(names.iter().all(|name| name != "script" && name != "x"), "{names:?}");
     assert!(found.contains("&lt;script/x"), "{found}");
@@ -152,22 +152,22 @@ fn names_are_texts_and_nothing_else() {
 
 #[test]
 fn what_cannot_be_drawn_is_refused_with_a_way_out() {
-    let desk = CallPool::new();
-    desk.refused("draw torus:32x32", 2, &["1024 nodes", "at most 400", "draw a part"]);
-    desk.refused("draw none.json", 2, &["none.json"]);
-    desk.refused("draw plans/0123", 2, &["plans/0123"]);
-    desk.refused("draw ring:4 --json", 2, &["-o FILE"]);
-    desk.refused("draw ring:4 -o no/folder/x.svg", 2, &["cannot write no/folder/x.svg"]);
-    desk.refused("draw mesh:2x2,down=00-01+00-10 -c allgather", 3, &["cannot be reached"]);
-    desk.refused("draw ring:4 --what trees", 2, &["of a plan", "--collective C"]);
-    desk.refused("draw ring:4 -c allgather --what trees --root 9", 2, &["no tree of phase 1 has rank 9"]);
-    desk.refused("draw ring:4 -c allgather --what trees --phase 2", 2, &["there is no phase 2"]);
-    desk.refused("draw ring:4 -c allgather --what trees --phase 0", 2, &["there is no phase 0"]);
-    desk.refused("draw torus:12x12 -c allgather --what trees", 2, &["144 ranks", "at most 128"]);
-    desk.refused("draw ring:4 -c allgather --what timeline --size 9000000TiB", 2, &["lower --size"]);
-    desk.json("plan ring:4 --collective allgather -o plan.json --json");
-    desk.refused("draw plan.json -c allgather", 2, &["says itself what it does"]);
-    let text = String::from_utf8(desk.read("plan.json")).unwrap();
-    desk.write("wrong.json", text.replacen("\"allgather\"", "\"reduce-scatter\"", 1));
-    desk.refused("draw wrong.json", 2, &["wrong.json"]);
+    let workspace = Workspace::new();
+    workspace.refused("draw torus:32x32", 2, &["1024 nodes", "at most 400", "draw a part"]);
+    workspace.refused("draw none.json", 2, &["none.json"]);
+    workspace.refused("draw plans/0123", 2, &["plans/0123"]);
+    workspace.refused("draw ring:4 --json", 2, &["-o FILE"]);
+    workspace.refused("draw ring:4 -o no/folder/x.svg", 2, &["cannot write no/folder/x.svg"]);
+    workspace.refused("draw mesh:2x2,down=00-01+00-10 -c allgather", 3, &["cannot be reached"]);
+    workspace.refused("draw ring:4 --what trees", 2, &["of a plan", "--collective C"]);
+    workspace.refused("draw ring:4 -c allgather --what trees --root 9", 2, &["no tree of phase 1 has rank 9"]);
+    workspace.refused("draw ring:4 -c allgather --what trees --phase 2", 2, &["there is no phase 2"]);
+    workspace.refused("draw ring:4 -c allgather --what trees --phase 0", 2, &["there is no phase 0"]);
+    workspace.refused("draw torus:12x12 -c allgather --what trees", 2, &["144 ranks", "at most 128"]);
+    workspace.refused("draw ring:4 -c allgather --what timeline --size 9000000TiB", 2, &["lower --size"]);
+    workspace.json("plan ring:4 --collective allgather -o plan.json --json");
+    workspace.refused("draw plan.json -c allgather", 2, &["says itself what it does"]);
+    let text = String::from_utf8(workspace.read("plan.json")).unwrap();
+    workspace.write("wrong.json", text.replacen("\"allgather\"", "\"reduce-scatter\"", 1));
+    workspace.refused("draw wrong.json", 2, &["wrong.json"]);
 }

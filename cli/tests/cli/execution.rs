@@ -4,22 +4,23 @@ use std::process::Command;
 
 use canopy_prerequisites::program;
 
-use crate::support::CallPool;
+use crate::support::Workspace;
 
 #[test]
 fn a_plan_is_made_and_found_right() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for profile in ["mscclpp-0.8", "mscclpp-0.9", "mscclpp-0.10"] {
         for (collective, extra) in [("allreduce", ""), ("all-to-all", "--in-place"), ("broadcast", "--root 3")] {
             let arguments =
                 format!("dgx-a100:boxes=2,gpus=4 -c {collective} {extra} --format mscclpp-json --profile {profile}");
-            let report = desk.json(&format!("plan {arguments} -o plan.json --json"));
+            let report = workspace.json(&format!("plan {arguments} -o plan.json --json"));
             assert_eq!(
                 (&report["files"][0]["format"], &report["files"][0]["profile"]),
                 (&"mscclpp-json".into(), &profile.into())
             );
             let root = if collective == "broadcast" { "--root 3" } else { "" };
-            let verdict = desk.json(&format!("verify plan.json --profile {profile} -c {collective} {root} --json"));
+            let verdict =
+                workspace.json(&format!("verify plan.json --profile {profile} -c {collective} {root} --json"));
             assert_eq!((&verdict["ok"], &verdict["format"]), (&true.into(), &"mscclpp-json".into()));
             for check in ["races", "deadlock", "meaning", "emulation", "collective"] {
                 assert_eq!(verdict["checks"][check], true, "{check}");
@@ -31,20 +32,20 @@ fn a_plan_is_made_and_found_right() {
 /// The same request gives the same bytes, and the default profile is the newest version.
 #[test]
 fn plans_are_reproducible_and_for_the_newest_version() {
-    let desk = CallPool::new();
-    let first = desk.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
+    let workspace = Workspace::new();
+    let first = workspace.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
     assert_eq!(first["files"][0]["profile"], "mscclpp-0.10");
-    let bytes = desk.read("plan.json");
-    std::fs::remove_dir_all(desk.path("data")).unwrap();
-    desk.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
-    assert_eq!(desk.read("plan.json"), bytes);
+    let bytes = workspace.read("plan.json");
+    std::fs::remove_dir_all(workspace.path("data")).unwrap();
+    workspace.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
+    assert_eq!(workspace.read("plan.json"), bytes);
 }
 
 /// 0.6 and 0.7 abort on these files, so no command makes, converts or judges one for them.
 #[test]
 fn versions_that_read_another_schema_are_refused_with_the_reason() {
-    let desk = CallPool::new();
-    desk.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
+    let workspace = Workspace::new();
+    workspace.json("plan ring:4 -c allgather --format mscclpp-json -o plan.json --json");
     for version in ["mscclpp-0.6", "mscclpp-0.7"] {
         for arguments in [
             format!("plan ring:4 -c allgather --format mscclpp-json --profile {version}"),
@@ -54,7 +55,7 @@ fn versions_that_read_another_schema_are_refused_with_the_reason() {
             format!("fetch ring:4 -c allgather --job 1 --out out --profile {version} --strict"),
         ] {
             let words = ["0.6 and 0.7 read another schema", "use mscclpp-0.8, mscclpp-0.9 or mscclpp-0.10"];
-            desk.refused(&arguments, 2, &words);
+            workspace.refused(&arguments, 2, &words);
         }
     }
 }
@@ -62,18 +63,18 @@ fn versions_that_read_another_schema_are_refused_with_the_reason() {
 /// The kernels of 0.8 and 0.9 send what lies elsewhere; a plan for them has none of the operation they misread.
 #[test]
 fn a_plan_over_several_boxes_is_judged_as_each_version_executes_it() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let plan = "plan dgx-a100:boxes=2,gpus=2 -c allreduce --size 1MiB --format mscclpp-json";
-    let flushes = |name: &str| String::from_utf8(desk.read(name)).unwrap().contains("\"pwsf\"");
+    let flushes = |name: &str| String::from_utf8(workspace.read(name)).unwrap().contains("\"pwsf\"");
     for (profile, may_flush) in [("mscclpp-0.8", false), ("mscclpp-0.9", false), ("mscclpp-0.10", true)] {
-        desk.json(&format!("{plan} --profile {profile} -o own.json --json"));
+        workspace.json(&format!("{plan} --profile {profile} -o own.json --json"));
         assert_eq!(flushes("own.json"), may_flush, "{profile}");
-        assert_eq!(desk.run(&format!("verify own.json --profile {profile}")).status, Some(0), "{profile}");
+        assert_eq!(workspace.run(&format!("verify own.json --profile {profile}")).status, Some(0), "{profile}");
     }
-    desk.json(&format!("{plan} -o newest.json --json"));
-    assert_eq!(desk.run("verify newest.json").status, Some(0));
+    workspace.json(&format!("{plan} -o newest.json --json"));
+    assert_eq!(workspace.run("verify newest.json").status, Some(0));
     for profile in ["mscclpp-0.8", "mscclpp-0.9"] {
-        let found = desk.run(&format!("verify newest.json --profile {profile}"));
+        let found = workspace.run(&format!("verify newest.json --profile {profile}"));
         assert_eq!(found.status, Some(2), "{profile}");
         let words = format!("the kernel of {profile} takes the address of the offsets for the offset of the source");
         assert!(found.stdout.contains(&words), "{}", found.stdout);
@@ -82,10 +83,10 @@ fn a_plan_over_several_boxes_is_judged_as_each_version_executes_it() {
 
 #[test]
 fn the_module_beside_a_plan_states_when_it_is_to_be_used() {
-    let desk = CallPool::new();
-    desk.json("plan dgx-a100:boxes=2,gpus=4 -c allgather --format mscclpp-json -o plan.json --json");
+    let workspace = Workspace::new();
+    workspace.json("plan dgx-a100:boxes=2,gpus=4 -c allgather --format mscclpp-json -o plan.json --json");
     // Nothing says on which machines these are; and a name is a name, whatever marks it holds.
-    desk.json("plan ring:4 -c allgather --format mscclpp-json -o @NAME@.json --json");
+    workspace.json("plan ring:4 -c allgather --format mscclpp-json -o @NAME@.json --json");
     let script = "import plan, runpy\n\
         odd = runpy.run_path('@NAME@.py')\n\
         assert (odd['FILE'], odd['RANKS_PER_NODE']) == ('@NAME@.json', 0)\n\
@@ -97,23 +98,23 @@ fn the_module_beside_a_plan_states_when_it_is_to_be_used() {
         assert not plan.matches(8, size + 1, plan.IN_PLACE)\n\
         assert not plan.matches(8, size, not plan.IN_PLACE)\n";
     if let Some(python) = program("python3") {
-        let output = Command::new(python).args(["-B", "-c", script]).current_dir(desk.path("")).output().unwrap();
+        let output = Command::new(python).args(["-B", "-c", script]).current_dir(workspace.path("")).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     // An older version finds files by itself, and other files are left alone.
-    desk.json("plan ring:4 -c allgather --format mscclpp-json --profile mscclpp-0.8 -o old.json --json");
-    assert!(!desk.path("old.py").exists());
-    desk.write("mine.py", "print('mine')\n");
+    workspace.json("plan ring:4 -c allgather --format mscclpp-json --profile mscclpp-0.8 -o old.json --json");
+    assert!(!workspace.path("old.py").exists());
+    workspace.write("mine.py", "print('mine')\n");
     let arguments = "plan ring:4 -c allgather --format mscclpp-json -o mine.json";
-    desk.refused(arguments, 2, &["mine.py is in the way of the module", "another name with -o"]);
-    assert_eq!(desk.read("mine.py"), b"print('mine')\n");
+    workspace.refused(arguments, 2, &["mine.py is in the way of the module", "another name with -o"]);
+    assert_eq!(workspace.read("mine.py"), b"print('mine')\n");
 }
 
 #[test]
 fn damage_is_found_and_names_are_told_apart() {
-    let desk = CallPool::new();
-    desk.json("plan ring:4 -c allgather --out-of-place --format mscclpp-json -o plan.json --json");
-    let text = String::from_utf8(desk.read("plan.json")).unwrap();
+    let workspace = Workspace::new();
+    workspace.json("plan ring:4 -c allgather --out-of-place --format mscclpp-json -o plan.json --json");
+    let text = String::from_utf8(workspace.read("plan.json")).unwrap();
     for (from, to, words) in [
         ("\"name\": \"put\"", "\"name\": \"get\"", "operations"),
         ("{\"name\": \"nop\"}", "{\"name\": \"signal\"}", "signal: needs channels of type memory or port"),
@@ -122,8 +123,8 @@ fn damage_is_found_and_names_are_told_apart() {
         ("\"input_chunks\"", "\"input_chunk\"", "gpus[0].input_chunks is missing"),
     ] {
         assert!(text.contains(from), "{from}");
-        desk.write("damaged.json", text.replacen(from, to, 1));
-        let found = desk.run("verify damaged.json");
+        workspace.write("damaged.json", text.replacen(from, to, 1));
+        let found = workspace.run("verify damaged.json");
         assert_eq!(found.status, Some(2), "{from}");
         assert!(found.stdout.contains(words), "{from}: {}", found.stdout);
     }
@@ -137,7 +138,7 @@ fn damage_is_found_and_names_are_told_apart() {
         ("plan ring:4 -c allgather --shares 1,2,1,1 --format mscclpp-json", "cannot say shares of unequal size"),
         ("verify plan.json --profile msccl", "the file is an execution plan of MSCCL++"),
     ] {
-        let found = desk.run(arguments);
+        let found = workspace.run(arguments);
         assert_ne!(found.status, Some(0), "{arguments}");
         assert!(found.stderr.contains(words), "{arguments}: {}", found.stderr);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{CallPool, check_members};
+use crate::support::{Workspace, check_members};
 
 const MEMBERS: [&str; 20] = [
     "canopy",
@@ -34,8 +34,8 @@ fn entry<'a>(report: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn rates_times_and_verdict_by_hand() {
-    let desk = CallPool::new();
-    let report = desk.json("explain dgx-a100:boxes=2 --collective allgather --json");
+    let workspace = Workspace::new();
+    let report = workspace.json("explain dgx-a100:boxes=2 --collective allgather --json");
     check_members(&report, &MEMBERS);
     assert_eq!((&report["optimality"], &report["gap"]), (&"1/1".into(), &"0/1".into()));
     assert_eq!(report["links"]["unused"], 0);
@@ -62,7 +62,7 @@ fn rates_times_and_verdict_by_hand() {
     // The crossover is between two sizes at which the simulator agrees.
     let from = verdict["fastest"][1]["from_bytes"].as_u64().unwrap();
     for (size, is_faster) in [(from, true), (from - from / 32, false)] {
-        let report = desk.json(&format!("explain dgx-a100:boxes=2 -c allgather --size {size} --json"));
+        let report = workspace.json(&format!("explain dgx-a100:boxes=2 -c allgather --size {size} --json"));
         let time = |name| entry(&report, name)["times"][0]["time_ps"].as_u64().unwrap();
         assert_eq!(time("this plan") < time("direct"), is_faster, "{size}: {report}");
     }
@@ -72,20 +72,20 @@ fn rates_times_and_verdict_by_hand() {
 
 #[test]
 fn a_plan_from_a_file_is_explained_as_it_is_simulated() {
-    let desk = CallPool::new();
-    desk.write(
+    let workspace = Workspace::new();
+    workspace.write(
         "pair.yaml",
         "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 25GB/s, latency: 500ns, both: true}]\n",
     );
-    desk.json("plan pair.yaml --collective allgather -o plan.json --json");
+    workspace.json("plan pair.yaml --collective allgather -o plan.json --json");
     // Half of the data from each rank: α of 1 µs, 500 ns of latency, 40 ps for each byte.
-    let report = desk.json("explain plan.json --size 2000 --piece whole --json");
+    let report = workspace.json("explain plan.json --size 2000 --piece whole --json");
     assert_eq!(entry(&report, "this plan")["times"][0]["time_ps"], 1_500_000 + 1_000 * 40);
     assert_eq!(entry(&report, "this plan")["times"].as_array().unwrap().len(), 1);
     // On two ranks all plans are one.
     assert_eq!(report["verdict"]["worth_it"], false);
     assert_eq!(report["verdict"]["times_as_fast"], "1/1");
-    let text = desk.run("explain plan.json");
+    let text = workspace.run("explain plan.json");
     assert_eq!(text.status, Some(0), "{text:?}");
     for words in [
         "because    the shares of b, 1/2 of the data, must leave over b -> a (25 GB/s)",
@@ -94,30 +94,30 @@ fn a_plan_from_a_file_is_explained_as_it_is_simulated() {
     ] {
         assert!(text.stdout.contains(words), "`{words}` is missing from\n{}", text.stdout);
     }
-    assert_eq!(desk.run("explain plan.json --json"), desk.run("explain plan.json --json"));
+    assert_eq!(workspace.run("explain plan.json --json"), workspace.run("explain plan.json --json"));
     // The server's own plan of it says the same.
-    let plan = desk.json("plan pair.yaml --collective allgather -o plan.json --json");
-    let kept = desk.json(&format!("explain {} --json", plan["plan"].as_str().unwrap()));
-    assert_eq!(kept, desk.json("explain plan.json --json"));
-    let other = desk.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
-    desk.refused(&format!("explain {}", other["plan"].as_str().unwrap()), 2, &["no file of format", "JSON"]);
-    desk.refused("explain plan.xml", 2, &["is a file of a runtime", "canopy's JSON"]);
-    desk.refused("explain plans/00000000000000000000000000000000", 2, &["plans/00000000000000000000000000000000"]);
+    let plan = workspace.json("plan pair.yaml --collective allgather -o plan.json --json");
+    let kept = workspace.json(&format!("explain {} --json", plan["plan"].as_str().unwrap()));
+    assert_eq!(kept, workspace.json("explain plan.json --json"));
+    let other = workspace.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
+    workspace.refused(&format!("explain {}", other["plan"].as_str().unwrap()), 2, &["no file of format", "JSON"]);
+    workspace.refused("explain plan.xml", 2, &["is a file of a runtime", "canopy's JSON"]);
+    workspace.refused("explain plans/00000000000000000000000000000000", 2, &["plans/00000000000000000000000000000000"]);
 }
 
 /// Of a schedule in steps it says how many they are, and whether they wait for each other.
 #[test]
 fn steps_and_their_pace_are_named() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (network, pace, words) in [
         ("mesh:3x3", "barriers", ", each begun when the one before has ended"),
         ("dims:ring2+fc4+switch4,bw=200GB/s+100GB/s+50GB/s", "in-turn", ", in turn: each route carries"),
     ] {
-        desk.json(&format!("plan {network} --collective allgather --algorithm tacos -o plan.json --json"));
-        let report = desk.json("explain plan.json --json");
+        workspace.json(&format!("plan {network} --collective allgather --algorithm tacos -o plan.json --json"));
+        let report = workspace.json("explain plan.json --json");
         assert_eq!(report["steps"]["pace"], pace, "{report}");
         let line = format!("steps      {}{words}", report["steps"]["count"]);
-        let text = desk.run("explain plan.json");
+        let text = workspace.run("explain plan.json");
         assert!(text.stdout.contains(&line), "`{line}` is missing from\n{}", text.stdout);
     }
 }
@@ -125,7 +125,7 @@ fn steps_and_their_pace_are_named() {
 /// Cuts that a box or a root makes, partitions, lengths.
 #[test]
 fn every_kind_of_certificate_has_words() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (arguments, words) in [
         ("dgx-a100:boxes=2 -c broadcast", "the whole message must reach the 8 ranks of box b1 over 8 links of 25 GB/s"),
         (
@@ -148,7 +148,7 @@ fn every_kind_of_certificate_has_words() {
             "by lengths given to 32 links, blocks between all pairs of ranks travel 1408",
         ),
     ] {
-        let run = desk.run(&format!("explain {arguments} --sizes 1KiB..4KiB"));
+        let run = workspace.run(&format!("explain {arguments} --sizes 1KiB..4KiB"));
         assert_eq!(run.status, Some(0), "{arguments}\n{run:?}");
         assert!(run.stdout.contains(words), "{arguments}: `{words}` is missing from\n{}", run.stdout);
     }
@@ -158,17 +158,18 @@ fn every_kind_of_certificate_has_words() {
 /// and not five times that of one ring.
 #[test]
 fn plans_across_boxes_are_compared_with_a_ring_for_each_nic() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (collective, rate, of_bound) in
         [("allgather", "12800000000000/31", "4/5"), ("allreduce", "6400000000000/31", "4/5")]
     {
-        let report = desk.json(&format!("explain dgx-h100:boxes=4 -c {collective} --size 1GiB --piece whole --json"));
+        let report =
+            workspace.json(&format!("explain dgx-h100:boxes=4 -c {collective} --size 1GiB --piece whole --json"));
         let rings = entry(&report, "nccl rings");
         assert_eq!((&rings["algbw"], &rings["of_bound"]), (&rate.into(), &of_bound.into()), "{collective}");
         assert_eq!(report["verdict"]["times_as_fast"], "5/4");
         assert_eq!(report["verdict"]["worth_it"], true);
     }
-    let text = desk.run("explain dgx-h100:boxes=4 -c allgather --size 1GiB --piece whole").stdout;
+    let text = workspace.run("explain dgx-h100:boxes=4 -c allgather --size 1GiB --piece whole").stdout;
     for words in [
         "baseline   nccl rings: 8 at the rates of their links, one for each NIC of a box",
         "of large messages it is 1.250 times as fast as nccl rings, the next best",
@@ -180,26 +181,26 @@ fn plans_across_boxes_are_compared_with_a_ring_for_each_nic() {
 /// What is less than 5 % faster is no gain, whatever it is compared with.
 #[test]
 fn a_few_per_cent_are_no_gain() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     // One GPU in each box: the ring is the optimum. Two: N/(N−1) of the NICs' rate against N/(N−2), the cut of a box.
-    let report = desk.json("explain rail:boxes=32,gpus=1,nv=450GB/s,nic=50GB/s -c allgather --size 1GiB --json");
+    let report = workspace.json("explain rail:boxes=32,gpus=1,nv=450GB/s,nic=50GB/s -c allgather --size 1GiB --json");
     assert_eq!((&report["verdict"]["worth_it"], &report["verdict"]["times_as_fast"]), (&false.into(), &"1/1".into()));
     let arguments = "explain dgx-h100:boxes=24,gpus=2 -c allgather --size 1GiB --piece whole";
-    let report = desk.json(&format!("{arguments} --json"));
+    let report = workspace.json(&format!("{arguments} --json"));
     assert_eq!((&report["verdict"]["worth_it"], &report["verdict"]["times_as_fast"]), (&false.into(), &"47/46".into()));
-    let text = desk.run(arguments).stdout;
+    let text = workspace.run(arguments).stdout;
     assert!(text.contains("verdict    no gain: of large messages it is 2.2 % faster than nccl rings"), "{text}");
 }
 
 #[test]
 fn a_plan_that_is_slower_is_called_so() {
-    let desk = CallPool::new();
-    desk.json("plan dgx-a100:boxes=2 --collective allgather --algorithm direct -o direct.json --json");
-    let report = desk.json("explain direct.json --size 256MiB --json");
+    let workspace = Workspace::new();
+    workspace.json("plan dgx-a100:boxes=2 --collective allgather --algorithm direct -o direct.json --json");
+    let report = workspace.json("explain direct.json --size 256MiB --json");
     assert_eq!(report["verdict"]["worth_it"], false);
     assert_eq!((&report["optimality"], &report["gap"]), (&"15/104".into(), &"89/104".into()));
     assert_eq!(report["verdict"]["times_as_fast"], "15/64");
-    let text = desk.run("explain direct.json --size 256MiB");
+    let text = workspace.run("explain direct.json --size 256MiB");
     for words in [
         "15/104 of the bound, 85.58 % below it",
         "left out   direct is this plan itself",
@@ -209,12 +210,12 @@ fn a_plan_that_is_slower_is_called_so() {
         assert!(text.stdout.contains(words), "`{words}` is missing from\n{}", text.stdout);
     }
     // Where messages are small it is the fastest, which is worth something.
-    assert_eq!(desk.json("explain direct.json --size 1KiB --json")["verdict"]["worth_it"], true);
+    assert_eq!(workspace.json("explain direct.json --size 1KiB --json")["verdict"]["worth_it"], true);
     // Too much work for a time is said, not guessed.
-    let short = desk.json("explain direct.json --size 256MiB --work-max 1000 --json");
+    let short = workspace.json("explain direct.json --size 256MiB --work-max 1000 --json");
     assert_eq!(entry(&short, "this plan")["times"][0]["time_ps"], Value::Null);
     assert_eq!(short["verdict"]["fastest"], Value::Array(Vec::new()));
-    let text = desk.run("explain direct.json --size 256MiB --work-max 1000").stdout;
+    let text = workspace.run("explain direct.json --size 256MiB --work-max 1000").stdout;
     assert!(text.contains("not timed  this plan, nccl rings") && text.contains("--work-max allows, 1000"), "{text}");
 }
 
@@ -222,30 +223,30 @@ fn a_plan_that_is_slower_is_called_so() {
 /// then 2 its own and 3's.
 #[test]
 fn plans_of_different_shares_are_compared_with_textbook_ones() {
-    let desk = CallPool::new();
-    desk.json("plan complete:4,bw=10GB/s -c allgather --shares 1,2,3,4 -o plan.json --json");
-    let report = desk.json("explain plan.json --size 10KiB --json");
+    let workspace = Workspace::new();
+    workspace.json("plan complete:4,bw=10GB/s -c allgather --shares 1,2,3,4 -o plan.json --json");
+    let report = workspace.json("explain plan.json --size 10KiB --json");
     for name in ["recursive-doubling", "bruck"] {
         assert_eq!(entry(&report, name)["algbw"], "100000000000/11", "{name}");
         assert!(entry(&report, name)["times"][0]["time_ps"].is_u64());
     }
     // Rank 3's share leaves for each other by itself.
     assert_eq!(entry(&report, "direct")["algbw"], "25000000000");
-    desk.json("plan complete:4,bw=10GB/s -c gather --shares 1,2,3,4 -o plan.json --json");
-    let report = desk.json("explain plan.json --size 10KiB --json");
+    workspace.json("plan complete:4,bw=10GB/s -c gather --shares 1,2,3,4 -o plan.json --json");
+    let report = workspace.json("explain plan.json --size 10KiB --json");
     assert_eq!(entry(&report, "binomial")["algbw"], "100000000000/11");
 }
 
 #[test]
 fn what_cannot_be_explained_is_refused_with_a_way_out() {
-    let desk = CallPool::new();
-    desk.refused("explain none.json", 2, &["none.json"]);
-    desk.refused("explain ring:4", 2, &["no collective is given", "--collective C"]);
-    desk.json("plan ring:4 --collective allgather -o plan.json --json");
-    desk.refused("explain plan.json -c allgather", 2, &["says itself what it does", "leave out"]);
-    desk.refused("explain mesh:2x2,down=00-01+00-10 -c allgather", 3, &["cannot be reached"]);
-    desk.refused("explain plan.json --size 1TiB --alpha 5000h", 2, &["cannot simulate", "lower --size"]);
-    let text = String::from_utf8(desk.read("plan.json")).unwrap();
-    desk.write("wrong.json", text.replacen("\"allgather\"", "\"reduce-scatter\"", 1));
-    desk.refused("explain wrong.json", 2, &["wrong.json is not right", "canopy verify wrong.json"]);
+    let workspace = Workspace::new();
+    workspace.refused("explain none.json", 2, &["none.json"]);
+    workspace.refused("explain ring:4", 2, &["no collective is given", "--collective C"]);
+    workspace.json("plan ring:4 --collective allgather -o plan.json --json");
+    workspace.refused("explain plan.json -c allgather", 2, &["says itself what it does", "leave out"]);
+    workspace.refused("explain mesh:2x2,down=00-01+00-10 -c allgather", 3, &["cannot be reached"]);
+    workspace.refused("explain plan.json --size 1TiB --alpha 5000h", 2, &["cannot simulate", "lower --size"]);
+    let text = String::from_utf8(workspace.read("plan.json")).unwrap();
+    workspace.write("wrong.json", text.replacen("\"allgather\"", "\"reduce-scatter\"", 1));
+    workspace.refused("explain wrong.json", 2, &["wrong.json is not right", "canopy verify wrong.json"]);
 }

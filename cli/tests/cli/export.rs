@@ -9,12 +9,12 @@ use canopy_proto::chakra::{GlobalMetadata, Node, NodeType};
 use prost::Message as _;
 use quick_xml::events::Event;
 
-use crate::support::{CallPool, check_members, sha256};
+use crate::support::{Workspace, check_members, sha256};
 
-fn desk_with_plan(topology: &str, collective: &str) -> CallPool {
-    let desk = CallPool::new();
-    desk.json(&format!("plan {topology} --collective {collective} --format json -o plan.json --json"));
-    desk
+fn desk_with_plan(topology: &str, collective: &str) -> Workspace {
+    let workspace = Workspace::new();
+    workspace.json(&format!("plan {topology} --collective {collective} --format json -o plan.json --json"));
+    workspace
 }
 
 /// The metadata and nodes of a Chakra file.
@@ -84,15 +84,15 @@ fn sent_bytes(traces: &[Vec<Node>]) -> BTreeMap<(usize, usize), i64> {
 fn chakra_traces_carry_what_the_simulation_puts_on_links() {
     // On a ring every message takes one link, so bytes by pair of ranks are bytes by link.
     for (collective, computes) in [("allgather", false), ("allreduce", true)] {
-        let desk = desk_with_plan("ring:8", collective);
-        let report = desk.json("export plan.json --format chakra --size 1000000 --piece 20kB -o out/et --json");
+        let workspace = desk_with_plan("ring:8", collective);
+        let report = workspace.json("export plan.json --format chakra --size 1000000 --piece 20kB -o out/et --json");
         check_members(&report, &["canopy", "command", "topology", "collective", "format", "sent", "files"]);
         check_members(&report["sent"], &["size_bytes", "piece_bytes", "messages"]);
         let names: Vec<PathBuf> = (0..8).map(|rank| format!("out/et/trace.{rank}.et").into()).collect();
         let files = report["files"].as_array().unwrap();
         let listed: Vec<PathBuf> = files.iter().map(|file| file["path"].as_str().unwrap().into()).collect();
         assert_eq!(listed, names);
-        let read: Vec<_> = names.iter().map(|name| trace(&desk.read(name.to_str().unwrap()))).collect();
+        let read: Vec<_> = names.iter().map(|name| trace(&workspace.read(name.to_str().unwrap()))).collect();
         for (head, _) in &read {
             let Some(Value::StringVal(schema)) = &head.attr[0].value else { panic!("{head:?}") };
             assert_eq!((head.attr[0].name.as_str(), schema.as_str()), ("schema", "1.0.2-chakra.0.0.4"));
@@ -100,7 +100,7 @@ fn chakra_traces_carry_what_the_simulation_puts_on_links() {
         let traces: Vec<Vec<Node>> = read.into_iter().map(|(_, nodes)| nodes).collect();
         let is_compute = |node: &Node| node.r#type() == NodeType::CompNode;
         assert_eq!(traces.iter().flatten().any(is_compute), computes);
-        let simulated = desk.json("simulate plan.json --size 1000000 --piece 20kB --links --json");
+        let simulated = workspace.json("simulate plan.json --size 1000000 --piece 20kB --links --json");
         assert_eq!(simulated["sizes"][0]["messages"], report["sent"]["messages"]);
         let rank = |end: &serde_json::Value| end.as_str().unwrap().parse::<usize>().unwrap();
         let links = simulated["links"].as_array().unwrap();
@@ -110,12 +110,12 @@ fn chakra_traces_carry_what_the_simulation_puts_on_links() {
             .collect();
         assert_eq!(sent_bytes(&traces), expected, "{collective}");
         // The same again, to the byte.
-        desk.json("export plan.json --format chakra --size 1000000 --piece 20kB -o again --json");
+        workspace.json("export plan.json --format chakra --size 1000000 --piece 20kB -o again --json");
         for (name, file) in names.iter().zip(files) {
-            assert_eq!(file["sha256"], sha256(&desk.path(name.to_str().unwrap())));
+            assert_eq!(file["sha256"], sha256(&workspace.path(name.to_str().unwrap())));
             assert_eq!(
-                desk.read(&format!("again/{}", name.file_name().unwrap().display())),
-                desk.read(name.to_str().unwrap())
+                workspace.read(&format!("again/{}", name.file_name().unwrap().display())),
+                workspace.read(name.to_str().unwrap())
             );
         }
     }
@@ -137,13 +137,13 @@ fn published_traces_are_read_alike() {
 
 #[test]
 fn simgrid_gets_a_platform_and_messages() {
-    let desk = desk_with_plan("dgx-a100:boxes=2,gpus=4", "allgather");
-    let report = desk.json("export plan.json --format simgrid --size 1MiB --piece whole -o sim --json");
+    let workspace = desk_with_plan("dgx-a100:boxes=2,gpus=4", "allgather");
+    let report = workspace.json("export plan.json --format simgrid --size 1MiB --piece whole -o sim --json");
     assert_eq!(
         (&report["sent"]["piece_bytes"], &report["files"][1]["path"]),
         (&().into(), &"sim/messages.json".into())
     );
-    let platform = String::from_utf8(desk.read("sim/platform.xml")).unwrap();
+    let platform = String::from_utf8(workspace.read("sim/platform.xml")).unwrap();
     let (mut reader, mut found) = (quick_xml::Reader::from_str(&platform), BTreeMap::<String, usize>::new());
     loop {
         match reader.read_event().unwrap() {
@@ -155,40 +155,48 @@ fn simgrid_gets_a_platform_and_messages() {
         }
     }
     assert_eq!((found["host"], found["router"], found["link"]), (8, 3, 32), "{found:?}");
-    let list: serde_json::Value = serde_json::from_slice(&desk.read("sim/messages.json")).unwrap();
+    let list: serde_json::Value = serde_json::from_slice(&workspace.read("sim/messages.json")).unwrap();
     assert_eq!(list["format"], "simgrid-messages");
     let list = list["messages"].as_array().unwrap();
     assert_eq!(list.len() as u64, report["sent"]["messages"]);
     assert!(list.iter().any(|message| message["after"].as_array().unwrap().is_empty()));
-    let text = desk.run("export plan.json --format simgrid --size 1MiB -o sim");
+    let text = workspace.run("export plan.json --format simgrid --size 1MiB -o sim");
     assert!(text.stdout.starts_with("allgather on 8 ranks for simgrid, "), "{text:?}");
     assert!(text.stdout.trim_end().ends_with("2 files in sim"), "{text:?}");
 }
 
 #[test]
 fn astra_networks_are_written_or_refused() {
-    let desk = desk_with_plan("torus:3x5,bw=50GB/s,lat=500ns", "allgather");
-    let report = desk.json("export plan.json --format astra-network -o net --json");
+    let workspace = desk_with_plan("torus:3x5,bw=50GB/s,lat=500ns", "allgather");
+    let report = workspace.json("export plan.json --format astra-network -o net --json");
     check_members(&report, &["canopy", "command", "topology", "collective", "format", "files"]);
-    let text = String::from_utf8(desk.read("net/network.yml")).unwrap();
+    let text = String::from_utf8(workspace.read("net/network.yml")).unwrap();
     let lines = ["topology: [ Ring, Ring ]", "npus_count: [ 5, 3 ]", "latency: [ 500.0, 500.0 ]"];
     assert!(lines.iter().all(|line| text.lines().any(|found| found == *line)), "{text}");
-    let desk = desk_with_plan("dgx-a100:boxes=2", "allgather");
-    desk.refused("export plan.json --format astra-network -o net", 2, &["no product of rings", "--format simgrid"]);
-    assert!(!desk.path("net").exists(), "nothing is written");
+    let workspace = desk_with_plan("dgx-a100:boxes=2", "allgather");
+    workspace.refused(
+        "export plan.json --format astra-network -o net",
+        2,
+        &["no product of rings", "--format simgrid"],
+    );
+    assert!(!workspace.path("net").exists(), "nothing is written");
 }
 
 #[test]
 fn what_cannot_be_exported_is_refused_with_a_way_out() {
-    let desk = desk_with_plan("ring:3", "allgather");
-    desk.refused("export none.json --format chakra --size 1MiB -o out", 2, &["none.json: no such file"]);
-    desk.refused("export plan.json --format chakra --size 1 -o out", 2, &["has no bytes", "--size or --piece"]);
-    desk.refused("export plan.json --format simgrid --size 1GiB --piece 1 -o out", 2, &["messages", "raise --piece"]);
-    desk.refused("export plan.json --format simgrid --size 9000000TiB -o out", 2, &["lower --size"]);
-    desk.write("taken", "a file");
-    desk.refused("export plan.json --format simgrid --size 1MiB -o taken", 2, &["cannot write taken"]);
+    let workspace = desk_with_plan("ring:3", "allgather");
+    workspace.refused("export none.json --format chakra --size 1MiB -o out", 2, &["none.json: no such file"]);
+    workspace.refused("export plan.json --format chakra --size 1 -o out", 2, &["has no bytes", "--size or --piece"]);
+    workspace.refused(
+        "export plan.json --format simgrid --size 1GiB --piece 1 -o out",
+        2,
+        &["messages", "raise --piece"],
+    );
+    workspace.refused("export plan.json --format simgrid --size 9000000TiB -o out", 2, &["lower --size"]);
+    workspace.write("taken", "a file");
+    workspace.refused("export plan.json --format simgrid --size 1MiB -o taken", 2, &["cannot write taken"]);
     for wrong in ["--format chakra -o out", "--format simgrid --size 1MiB", "--format dot --size 1MiB -o out"] {
-        let run = desk.run(&format!("export plan.json {wrong}"));
-        assert_eq!((run.status, desk.path("out").exists()), (Some(2), false), "{wrong}");
+        let run = workspace.run(&format!("export plan.json {wrong}"));
+        assert_eq!((run.status, workspace.path("out").exists()), (Some(2), false), "{wrong}");
     }
 }

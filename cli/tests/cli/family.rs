@@ -1,29 +1,29 @@
 //! Networks whose files state no boxes: they are taken from the family that the network is of.
 
-use crate::support::CallPool;
+use crate::support::Workspace;
 
 #[test]
 fn networks_without_boxes_have_the_bounds_and_plans_of_those_with_boxes() {
-    let desk = CallPool::new();
-    desk.run("topology generate dgx-a100:boxes=4 -o stated.yaml");
-    let stated = String::from_utf8(desk.read("stated.yaml")).unwrap();
+    let workspace = Workspace::new();
+    workspace.run("topology generate dgx-a100:boxes=4 -o stated.yaml");
+    let stated = String::from_utf8(workspace.read("stated.yaml")).unwrap();
     let without =
         |line: &str| line.split_once(", box: ").map_or_else(|| line.to_owned(), |(node, _)| node.to_owned() + "}");
     let plain: Vec<String> = stated.lines().map(without).collect();
-    desk.write("plain.yaml", plain.join("\n"));
+    workspace.write("plain.yaml", plain.join("\n"));
     assert!(!plain.iter().any(|line| line.contains("box:")) && stated.contains("box: b3}"));
-    let bound = |file: &str| desk.json(&format!("bound {file} --collective all-to-all --json"))["bound"].clone();
+    let bound = |file: &str| workspace.json(&format!("bound {file} --collective all-to-all --json"))["bound"].clone();
     assert_eq!(bound("plain.yaml"), bound("stated.yaml"));
 
-    let reply = desk.json("plan plain.yaml --collective all-to-all -o plan.json --json");
+    let reply = workspace.json("plan plain.yaml --collective all-to-all -o plan.json --json");
     assert_eq!(reply["optimality"], "1/1");
-    assert_eq!(desk.run("verify plan.json").status, Some(0));
+    assert_eq!(workspace.run("verify plan.json").status, Some(0));
     let plan = reply["plan"].as_str().unwrap();
-    assert_eq!(desk.json(&format!("plans show {plan} --json"))["family"], "dgx-a100:boxes=4,gpus=8");
-    let text = desk.run(&format!("plans show {plan} --explain")).stdout;
+    assert_eq!(workspace.json(&format!("plans show {plan} --json"))["family"], "dgx-a100:boxes=4,gpus=8");
+    let text = workspace.run(&format!("plans show {plan} --explain")).stdout;
     assert!(text.contains("family     dgx-a100:boxes=4,gpus=8, whose boxes it was planned with\n"), "{text}");
 
-    let reply = desk.json("plan stated.yaml --collective all-to-all -o plan.json --json");
+    let reply = workspace.json("plan stated.yaml --collective all-to-all -o plan.json --json");
     let plan = reply["plan"].as_str().unwrap();
-    assert_eq!(desk.json(&format!("plans show {plan} --json")).get("family"), None);
+    assert_eq!(workspace.json(&format!("plans show {plan} --json")).get("family"), None);
 }

@@ -1,13 +1,13 @@
 //! `canopy faults`.
 
-use crate::support::{CallPool, check_members};
+use crate::support::{Workspace, check_members};
 
 /// Values by hand: without its link to the box switch a GPU takes in 25 GB/s what fifteen others send, 16 · 25 / 15; without its
 /// card 300 GB/s. Without InfiniBand the boxes are apart; without a box eight GPUs have 300 GB/s each, 8 · 325 / 7.
 #[test]
 fn single_faults_are_ranked_by_what_they_leave() {
-    let desk = CallPool::new();
-    let object = desk.json("faults what-if dgx-a100:boxes=2 --collective allgather --json");
+    let workspace = Workspace::new();
+    let object = workspace.json("faults what-if dgx-a100:boxes=2 --collective allgather --json");
     check_members(&object, &["canopy", "command", "topology", "collective", "remaining", "sound", "faults"]);
     assert_eq!((&object["sound"]["algbw"], &object["remaining"]), (&"1040000000000/3".into(), &"0/1".into()));
     let rows = object["faults"].as_array().unwrap();
@@ -34,7 +34,7 @@ fn single_faults_are_ranked_by_what_they_leave() {
     check_members(&rows[0], &["kind", "outcome", "components", "faults"]);
     check_members(&rows[3], &["kind", "outcome", "algbw", "algbw_GBps", "ratio", "faults"]);
     assert_eq!((&rows[0]["components"], &rows[3]["ratio"]), (&2.into(), &"12/13".into()));
-    let text = desk.run("faults what-if dgx-a100:boxes=2 --collective allgather --limit 2");
+    let text = workspace.run("faults what-if dgx-a100:boxes=2 --collective allgather --limit 2");
     assert!(
         text.stdout.contains("switch:ib           1          -       -  falls into 2 components"),
         "{}",
@@ -45,8 +45,8 @@ fn single_faults_are_ranked_by_what_they_leave() {
 
 #[test]
 fn roots_and_fractions_count() {
-    let desk = CallPool::new();
-    let object = desk.json("faults what-if ring:4 --collective broadcast --root 1 --kinds gpu --json");
+    let workspace = Workspace::new();
+    let object = workspace.json("faults what-if ring:4 --collective broadcast --root 1 --kinds gpu --json");
     let outcomes: Vec<(&str, &str)> = object["faults"]
         .as_array()
         .unwrap()
@@ -54,14 +54,15 @@ fn roots_and_fractions_count() {
         .map(|row| (row["faults"][0].as_str().unwrap(), row["outcome"].as_str().unwrap()))
         .collect();
     assert_eq!(outcomes, [("gpu:1", "root_lost"), ("gpu:0", "bounded"), ("gpu:3", "bounded")]);
-    let object = desk.json("faults what-if dgx-a100:boxes=2 --collective allgather --kinds nic --remaining 1/2 --json");
+    let object =
+        workspace.json("faults what-if dgx-a100:boxes=2 --collective allgather --kinds nic --remaining 1/2 --json");
     let only = &object["faults"][0];
     assert_eq!((&only["faults"][0], &only["algbw"]), (&"nic:b0g0*1/2".into(), &"1000000000000/3".into()));
 }
 
 #[test]
 fn what_cannot_be_ranked_is_refused() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (arguments, status, words) in [
         ("faults what-if ring:4", 2, "no collective is given"),
         ("faults what-if ring:4 --collective allgather --kinds fan", 2, "use link, nic, gpu, host, switch"),
@@ -69,49 +70,49 @@ fn what_cannot_be_ranked_is_refused() {
         ("faults what-if ring:4,down=0-1+2-3 --collective allgather", 3, "cannot be reached"),
         ("faults what-if torus:10x10x10 --collective allreduce --deadline 1ms", 5, "the deadline came"),
     ] {
-        let run = desk.run(arguments);
+        let run = workspace.run(arguments);
         assert!(run.status == Some(status) && run.stderr.contains(words), "{arguments}: {run:?}");
     }
 }
 
 /// Lines of standard output, and what is said on the way.
-fn fed(desk: &CallPool, arguments: &str) -> (Vec<String>, String) {
-    let run = desk.run(&format!("faults feed {arguments} --dry-run"));
+fn fed(workspace: &Workspace, arguments: &str) -> (Vec<String>, String) {
+    let run = workspace.run(&format!("faults feed {arguments} --dry-run"));
     assert_eq!(run.status, Some(0), "{run:?}");
     (run.stdout.lines().map(str::to_owned).collect(), run.stderr)
 }
 
 #[test]
 fn feeds_are_mapped_to_elements_and_nothing_is_dropped_silently() {
-    let desk = CallPool::new();
-    desk.write(
+    let workspace = Workspace::new();
+    workspace.write(
         "events.jsonl",
         "{\"source\":\"ufm\",\"event_id\":\"1\",\"fault\":\"nic:b0:3>ib*1/2\"}\n\n{\"source\":\"ufm\"\n\
          {\"source\":\"ufm\",\"event_id\":\"2\",\"fault\":\"gpu:b7g7\"}\n\
          {\"source\":\"ufm\",\"event_id\":\"3\",\"fault\":\"link:ib=b0g3\",\"cleared\":true}\n\
          {\"source\":\"ufm\",\"event_id\":\"4\",\"fault\":\"feature:ib:multicast*1/2\"}\n",
     );
-    let (lines, said) = fed(&desk, "dgx-a100:boxes=2 --format json events.jsonl");
+    let (lines, said) = fed(&workspace, "dgx-a100:boxes=2 --format json events.jsonl");
     assert_eq!(lines, ["nic:b0g3*1/2 by ufm (1)", "link:b0g3=ib cleared, by ufm (3)"]);
     assert!(said.contains("unreadable: not JSON of this form"), "{said}");
     assert!(said.contains("unmapped: gpu:b7g7: the topology has no node `b7g7`"), "{said}");
     assert!(said.contains("unmapped: feature:ib:multicast: 1/2 of a feature"), "{said}");
     assert!(said.contains("5 messages: 2 events, 0 unchanged, 0 passed over, 2 unmapped, 1 unreadable"), "{said}");
 
-    desk.write("names.txt", "172.16.64.245 host:b1\n");
-    desk.write(
+    workspace.write("names.txt", "172.16.64.245 host:b1\n");
+    workspace.write(
         "ras.json",
         "RAS Monitor Mode - watching for peer changes (Ctrl+C to exit)...\n{\n  \"timestamp\": \"2025-12-19 13:07:07\",\n  \
          \"group\": \"LIFECYCLE\",\n  \"event\": \"PEER_DEAD\",\n  \"peer\": {\"host\": \"172.16.64.245\", \"pid\": 7,\n    \
          \"cuda_devs\": [1], \"nvml_devs\": [1]},\n  \"details\": \"\"\n}\n{\n",
     );
-    let (lines, said) = fed(&desk, "dgx-a100:boxes=2 --format nccl-ras --aliases names.txt ras.json");
+    let (lines, said) = fed(&workspace, "dgx-a100:boxes=2 --format nccl-ras --aliases names.txt ras.json");
     assert_eq!(lines, ["gpu:b1g1 by nccl-ras (172.16.64.245:1 dead 1766149627000)"]);
     assert!(said.contains("unreadable: the document ends before its braces close"), "{said}");
 
-    desk.write("states", "b0 idle\nb1 drained*\nb0 idle\nb2 down\nb1 maint\nb1 idle~\n");
+    workspace.write("states", "b0 idle\nb1 drained*\nb0 idle\nb2 down\nb1 maint\nb1 idle~\n");
     let arguments = "faults feed dgx-a100:boxes=2 --format slurm states --dry-run --json";
-    let run = desk.run(arguments);
+    let run = workspace.run(arguments);
     let elements: Vec<&str> = run.stdout.lines().filter_map(|line| line.split(" by ").next()).collect();
     assert_eq!(elements[..3], ["host:b0 cleared,", "host:b1", "host:b1 cleared,"]);
     let object: serde_json::Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
@@ -122,13 +123,13 @@ fn feeds_are_mapped_to_elements_and_nothing_is_dropped_silently() {
 /// Lists of nodes, documents between lines, and one that breaks off.
 #[test]
 fn states_of_slurm_come_as_lists_and_as_json() {
-    let desk = CallPool::new();
-    desk.write(
+    let workspace = Workspace::new();
+    workspace.write(
         "states",
         "b[0-1] idle\n{\n  \"nodes\": [\n    {\"name\": \"b0\", \"state\": [\"IDLE\", \"DRAIN\"]},\n    {\"name\": \"b1\",\n\
          {\"sinfo\": [{\"node\": {\"state\": [\"DOWN\"]}, \"nodes\": {\"nodes\": [\"b[0-1]\"]}}]}\nb[0-1 idle\n",
     );
-    let (lines, said) = fed(&desk, "dgx-a100:boxes=2 --format slurm states");
+    let (lines, said) = fed(&workspace, "dgx-a100:boxes=2 --format slurm states");
     let elements: Vec<&str> = lines.iter().filter_map(|line| line.split(" by ").next()).collect();
     assert_eq!(elements, ["host:b0 cleared,", "host:b1 cleared,", "host:b0", "host:b1"]);
     assert!(said.contains("unreadable: the document ends before its braces close"), "{said}");
@@ -138,8 +139,8 @@ fn states_of_slurm_come_as_lists_and_as_json() {
 
 #[test]
 fn feeds_that_cannot_be_read_are_refused() {
-    let desk = CallPool::new();
-    desk.write("names.txt", "\na fan:3\n");
+    let workspace = Workspace::new();
+    workspace.write("names.txt", "\na fan:3\n");
     for (arguments, words) in [
         ("dgx-a100 --format json nothing.jsonl", "cannot read nothing.jsonl"),
         ("dgx-a100 --format json --aliases names.txt", "names.txt: line 2: `fan:3` names nothing"),
@@ -150,12 +151,12 @@ fn feeds_that_cannot_be_read_are_refused() {
         ("dgx-a100 --format json --utc-offset 900", "-840..=840"),
         ("no-such --format json", "is no family"),
     ] {
-        let run = desk.run(&format!("faults feed {arguments}"));
+        let run = workspace.run(&format!("faults feed {arguments}"));
         assert!(run.status == Some(2) && run.stderr.contains(words), "{arguments}: {run:?}");
     }
-    let run = desk.run("faults report dgx-a100:boxes=2 gpu:b0g3 nic:b9g9");
+    let run = workspace.run("faults report dgx-a100:boxes=2 gpu:b0g3 nic:b9g9");
     assert!(run.status == Some(2) && run.stderr.contains("nic:b9g9: the topology has no node `b9g9`"), "{run:?}");
-    let run = desk.run("faults clear dgx-a100:boxes=2");
+    let run = workspace.run("faults clear dgx-a100:boxes=2");
     assert!(run.status == Some(2) && run.stderr.contains("no fault is named"), "{run:?}");
 }
 
@@ -169,9 +170,9 @@ fn monitors_of_nvsentinel_are_listened_to() {
     use canopy_proto::nvsentinel::{Entity, HealthEvent, HealthEvents};
     use tonic::transport::Endpoint;
 
-    let desk = CallPool::new();
-    let address = format!("unix:{}", desk.path("sentinel.sock").display());
-    let mut feed = desk
+    let workspace = Workspace::new();
+    let address = format!("unix:{}", workspace.path("sentinel.sock").display());
+    let mut feed = workspace
         .command(&format!("faults feed dgx-a100:boxes=2 --format nvsentinel --listen {address} --dry-run"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,12 +1,12 @@
 //! `canopy find`.
 
-use crate::support::{CallPool, check_members};
+use crate::support::{Workspace, check_members};
 
 /// Table 3.4: 1,024 nodes of four ports, 10 µs, 100 Gbps, 1 MiB.
 #[test]
 fn the_published_frontier() {
-    let desk = CallPool::new();
-    let object = desk.json("find --nodes 1024 --degree 4 --workload allreduce:1MiB --json");
+    let workspace = Workspace::new();
+    let object = workspace.json("find --nodes 1024 --degree 4 --workload allreduce:1MiB --json");
     let rows = object["topologies"].as_array().unwrap();
     let named = |expression: &str| rows.iter().find(|row| row["expression"] == expression).unwrap();
     for (expression, steps, bandwidth, time_us) in [
@@ -28,8 +28,8 @@ fn the_published_frontier() {
 
 #[test]
 fn the_object_has_the_shape_of_its_description() {
-    let desk = CallPool::new();
-    let object = desk.json("find --nodes 12 --degree 4 --json");
+    let workspace = Workspace::new();
+    let object = workspace.json("find --nodes 12 --degree 4 --json");
     let members = [
         "canopy",
         "command",
@@ -65,15 +65,15 @@ fn the_object_has_the_shape_of_its_description() {
     check_members(&row["all_to_all"], &["rate", "rate_decimal", "kind"]);
     assert_eq!(row["expression"], "circulant:n=12,offsets=2+3");
     assert_eq!(object["choices"].as_object().unwrap().len(), 2);
-    assert_eq!(desk.json("find --nodes 12 --degree 4 --json")["cached"], true);
+    assert_eq!(workspace.json("find --nodes 12 --degree 4 --json")["cached"], true);
 }
 
 #[test]
 fn tables_and_drawings_name_every_network() {
-    let desk = CallPool::new();
-    let run = desk.run("find --nodes 64 --degree 4 --workload all-to-all:64MiB --svg frontier.svg");
+    let workspace = Workspace::new();
+    let run = workspace.run("find --nodes 64 --degree 4 --workload all-to-all:64MiB --svg frontier.svg");
     assert_eq!(run.status, Some(0), "{}", run.stderr);
-    let drawing = String::from_utf8(desk.read("frontier.svg")).unwrap();
+    let drawing = String::from_utf8(workspace.read("frontier.svg")).unwrap();
     for expression in ["genkautz:n=64,d=4", "line:1(dbjmod:d=4,n=2)", "power:2(diamond)"] {
         assert!(run.stdout.contains(expression), "{}", run.stdout);
         assert!(drawing.contains(expression));
@@ -84,7 +84,7 @@ fn tables_and_drawings_name_every_network() {
 
 #[test]
 fn bad_numbers_are_refused() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (arguments, status, words) in [
         ("find --nodes 8", 2, "--degree"),
         ("find --nodes 0 --degree 4", 2, "nodes: 0 is not from 2 to 16384"),
@@ -95,6 +95,6 @@ fn bad_numbers_are_refused() {
         ("find --nodes 8 --degree 4 --node-bw fast", 2, "fast"),
         ("find --nodes 7 --degree 3 --bidirectional", 3, "with links both ways"),
     ] {
-        desk.refused(arguments, status, &[words]);
+        workspace.refused(arguments, status, &[words]);
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tonic::Status;
 
 use crate::scripted::{Events, Script, serve};
-use crate::support::{CallPool, Run};
+use crate::support::{Run, Workspace};
 
 /// Takes every call and never answers it.
 struct Silent {
@@ -25,14 +25,14 @@ impl Script for Silent {
 
 #[test]
 fn a_command_survives_the_end_of_the_server_it_joined() {
-    let desk = CallPool::new();
-    let data = desk.path("data");
+    let workspace = Workspace::new();
+    let data = workspace.path("data");
     let store = open_store(&data, StoreEngine::Sled).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let called = Arc::new(Notify::new());
     let child = runtime.block_on(async {
         let server = serve(Silent { called: Arc::clone(&called) }, &data.join("canopy.sock"));
-        let mut command = desk.command("plan ring:4 --collective allgather -o plan.json --json");
+        let mut command = workspace.command("plan ring:4 --collective allgather -o plan.json --json");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         tokio::select! {
             _ = server => panic!("the server ended"),
@@ -46,5 +46,5 @@ fn a_command_survives_the_end_of_the_server_it_joined() {
     let run = Run::of(child.wait_with_output().unwrap());
     assert_eq!(run.status, Some(0), "{run:?}");
     assert_eq!(run.object()["cache"], "miss", "the command made the plan itself");
-    assert_eq!(desk.names(), ["plan.json"]);
+    assert_eq!(workspace.names(), ["plan.json"]);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{CallPool, Run};
+use crate::support::{Run, Workspace};
 
 /// Far more than the deadlines of the hooks below, far less than what they would wait without.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -10,9 +10,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Runs a hook that must end with this status, with nothing on standard output.
 #[expect(clippy::disallowed_methods, reason = "how long the program takes is what is tested")]
 #[track_caller]
-fn hook(desk: &CallPool, arguments: &str, status: i32, words: &str) -> Run {
+fn hook(workspace: &Workspace, arguments: &str, status: i32, words: &str) -> Run {
     let started = Instant::now();
-    let run = desk.run(arguments);
+    let run = workspace.run(arguments);
     assert!(started.elapsed() < PATIENCE, "{arguments}: {:?}", started.elapsed());
     assert_eq!((run.status, run.stdout.as_str()), (Some(status), ""), "{arguments}\n{run:?}");
     assert!(run.stderr.contains(words), "{arguments}: `{words}` is missing from\n{}", run.stderr);
@@ -21,8 +21,8 @@ fn hook(desk: &CallPool, arguments: &str, status: i32, words: &str) -> Run {
 
 #[test]
 fn nothing_makes_a_hook_fail_unless_it_is_strict() {
-    let desk = CallPool::new();
-    desk.write("file", "");
+    let workspace = Workspace::new();
+    workspace.write("file", "");
     for (arguments, strict_status, words) in [
         ("fetch ring:4 -c allgather --job 1 --out out --server unix:none.sock --on-miss fail", 6, "no server answers"),
         ("fetch ring:4 -c allgather --job 1 --out out --server nowhere", 2, "is not a server address"),
@@ -53,39 +53,44 @@ fn nothing_makes_a_hook_fail_unless_it_is_strict() {
         ("env --format csh --dir out", 2, "csh"),
         ("release --job 1 --dir file", 2, "cannot empty file"),
     ] {
-        hook(&desk, arguments, 0, words);
-        hook(&desk, &format!("{arguments} --strict"), strict_status, words);
+        hook(&workspace, arguments, 0, words);
+        hook(&workspace, &format!("{arguments} --strict"), strict_status, words);
     }
-    hook(&desk, "prefetch ring:4 -c allgather --job 1 --server unix:none.sock --best-effort", 0, "no server answers");
-    assert!(!desk.path("data").exists(), "none of them started a server");
+    hook(
+        &workspace,
+        "prefetch ring:4 -c allgather --job 1 --server unix:none.sock --best-effort",
+        0,
+        "no server answers",
+    );
+    assert!(!workspace.path("data").exists(), "none of them started a server");
 }
 
 #[test]
 fn a_server_that_never_answers_does_not_hold_a_job() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     // It takes connections, but nobody reads what comes.
-    let _silent = std::os::unix::net::UnixListener::bind(desk.path("silent.sock")).unwrap();
+    let _silent = std::os::unix::net::UnixListener::bind(workspace.path("silent.sock")).unwrap();
     let arguments = "ring:4 -c allgather,allreduce --job 1 --server unix:silent.sock --deadline 300ms";
-    hook(&desk, &format!("fetch {arguments} --out out"), 0, "0 of 2 plans for job 1");
-    hook(&desk, &format!("prefetch {arguments}"), 0, "deadline");
-    hook(&desk, &format!("prefetch {arguments} --strict"), 5, "deadline");
+    hook(&workspace, &format!("fetch {arguments} --out out"), 0, "0 of 2 plans for job 1");
+    hook(&workspace, &format!("prefetch {arguments}"), 0, "deadline");
+    hook(&workspace, &format!("prefetch {arguments} --strict"), 5, "deadline");
     // That the job goes on without plans is what was asked for, and no failure.
-    hook(&desk, &format!("fetch {arguments} --out out --strict"), 0, "0 of 2 plans for job 1");
-    hook(&desk, &format!("fetch {arguments} --out out --strict --on-miss fail"), 5, "deadline");
-    let manifest: serde_json::Value = serde_json::from_slice(&desk.read("out/manifest.json")).unwrap();
+    hook(&workspace, &format!("fetch {arguments} --out out --strict"), 0, "0 of 2 plans for job 1");
+    hook(&workspace, &format!("fetch {arguments} --out out --strict --on-miss fail"), 5, "deadline");
+    let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("out/manifest.json")).unwrap();
     assert_eq!((&manifest["job"], &manifest["files"]), (&"1".into(), &serde_json::json!([])));
     assert_eq!(manifest["missing"].as_array().unwrap().len(), 2);
-    hook(&desk, "env --format slurm-task-prolog --dir out --strict", 0, "");
-    hook(&desk, "release --job 1 --dir out --strict", 0, "");
-    assert!(!desk.path("out").exists());
+    hook(&workspace, "env --format slurm-task-prolog --dir out --strict", 0, "");
+    hook(&workspace, "release --job 1 --dir out --strict", 0, "");
+    assert!(!workspace.path("out").exists());
 }
 
 #[test]
 fn a_task_of_a_job_without_plans_hears_nothing() {
-    let desk = CallPool::new();
-    let run = hook(&desk, "env --format slurm-task-prolog --dir none", 0, "");
+    let workspace = Workspace::new();
+    let run = hook(&workspace, "env --format slurm-task-prolog --dir none", 0, "");
     assert_eq!(run.stderr, "");
-    hook(&desk, "env --format slurm-task-prolog --dir none --strict", 2, "no manifest is in none");
+    hook(&workspace, "env --format slurm-task-prolog --dir none --strict", 2, "no manifest is in none");
 }
 
 /// The journey of a job: warm, fetch on a node, export in a task, release.
@@ -94,37 +99,38 @@ fn a_task_of_a_job_without_plans_hears_nothing() {
 fn a_job_gets_its_plans_and_leaves_nothing() {
     use crate::support::sha256;
 
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let fetch = "fetch dgx-a100:boxes=2 -c allgather,allreduce --job 17 --nodes gpu[1-2] --size 64MiB --out jobs/17 \
                  --deadline 60s --on-miss fail --strict";
-    hook(&desk, fetch, 0, "2 of 2 plans for job 17");
-    let first = desk.read("jobs/17/manifest.json");
+    hook(&workspace, fetch, 0, "2 of 2 plans for job 17");
+    let first = workspace.read("jobs/17/manifest.json");
     let manifest: serde_json::Value = serde_json::from_slice(&first).unwrap();
     assert_eq!(manifest["nodes"], serde_json::json!(["gpu1", "gpu2"]));
     let mut paths = Vec::new();
     for (file, collective) in manifest["files"].as_array().unwrap().iter().zip(["allgather", "allreduce"]) {
         assert_eq!((&file["collective"], &file["ranks"]), (&collective.into(), &16.into()));
-        let path = desk.path("jobs/17").join(file["path"].as_str().unwrap());
+        let path = workspace.path("jobs/17").join(file["path"].as_str().unwrap());
         assert_eq!(file["sha256"], sha256(&path));
         let verdict =
-            desk.json(&format!("verify {} --topology dgx-a100:boxes=2 -c {collective} --json", path.display()));
+            workspace.json(&format!("verify {} --topology dgx-a100:boxes=2 -c {collective} --json", path.display()));
         assert_eq!(verdict["ok"], true);
         paths.push(path);
     }
-    hook(&desk, fetch, 0, "2 of 2 plans for job 17");
-    assert!(first == desk.read("jobs/17/manifest.json"), "same request, same bytes");
-    assert_eq!(std::fs::read_dir(desk.path("jobs/17")).unwrap().count(), 3, "no temporary files stay");
+    hook(&workspace, fetch, 0, "2 of 2 plans for job 17");
+    assert!(first == workspace.read("jobs/17/manifest.json"), "same request, same bytes");
+    assert_eq!(std::fs::read_dir(workspace.path("jobs/17")).unwrap().count(), 3, "no temporary files stay");
     assert_eq!(std::fs::read_dir(paths[0].parent().unwrap()).unwrap().count(), 2, "plans and nothing else");
 
     let task = |variables: &[(&str, &str)]| {
-        let mut command = desk.command("env --format slurm-task-prolog --dir jobs/17");
+        let mut command = workspace.command("env --format slurm-task-prolog --dir jobs/17");
         for name in ["MSCCL_XML_FILES", "MSCCL_CONFIG", "NCCL_ALGO", "SLURM_JOB_ID", "SLURM_JOB_NODELIST"] {
             command.env_remove(name);
         }
         Run::of(command.envs(variables.iter().copied()).output().unwrap())
     };
-    let folder = std::fs::canonicalize(desk.path("jobs/17")).unwrap();
-    let plans = |at: usize| folder.join(paths[at].strip_prefix(desk.path("jobs/17")).unwrap()).display().to_string();
+    let folder = std::fs::canonicalize(workspace.path("jobs/17")).unwrap();
+    let plans =
+        |at: usize| folder.join(paths[at].strip_prefix(workspace.path("jobs/17")).unwrap()).display().to_string();
     let [one, two] = [0, 1].map(plans);
     let found = task(&[("SLURM_JOB_ID", "17"), ("SLURM_JOB_NODELIST", "gpu[1-2]")]);
     assert_eq!((found.status, found.stderr.as_str()), (Some(0), ""), "{found:?}");
@@ -144,31 +150,34 @@ fn a_job_gets_its_plans_and_leaves_nothing() {
     assert_eq!((found.status, found.stdout.as_str()), (Some(0), ""), "a damaged file is not handed on: {found:?}");
 
     // Nodes that do not fit take the plans away: what is there may be for others.
-    hook(&desk, &fetch.replace("gpu[1-2]", "gpu[1-4]"), 2, "4 nodes, the topology 2 boxes");
+    hook(&workspace, &fetch.replace("gpu[1-2]", "gpu[1-4]"), 2, "4 nodes, the topology 2 boxes");
     assert_eq!(task(&[]).stdout, "");
-    hook(&desk, fetch, 0, "2 of 2 plans");
+    hook(&workspace, fetch, 0, "2 of 2 plans");
     assert!(!task(&[]).stdout.is_empty(), "a second fetch mends the file");
-    hook(&desk, "release --job 18 --dir jobs/17 --strict", 2, "belongs to job 17");
-    hook(&desk, "release --job 17 --dir jobs/17 --strict", 0, "");
-    assert!(!desk.path("jobs/17").exists());
-    hook(&desk, "release --job 17 --dir jobs/17 --strict", 0, "");
+    hook(&workspace, "release --job 18 --dir jobs/17 --strict", 2, "belongs to job 17");
+    hook(&workspace, "release --job 17 --dir jobs/17 --strict", 0, "");
+    assert!(!workspace.path("jobs/17").exists());
+    hook(&workspace, "release --job 17 --dir jobs/17 --strict", 0, "");
 }
 
 /// A node takes the part of the files that its ranks read, and no more.
 #[cfg(feature = "embedded")]
 #[test]
 fn a_node_gets_the_part_of_its_ranks() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let fetch = "fetch dgx-a100:boxes=2 -c allreduce --job 17 --size 64MiB --deadline 60s --on-miss fail --strict";
-    hook(&desk, &format!("{fetch} --out whole"), 0, "1 of 1 plans for job 17");
-    hook(&desk, &format!("{fetch} --out part --ranks 8-15"), 0, "1 of 1 plans for job 17");
+    hook(&workspace, &format!("{fetch} --out whole"), 0, "1 of 1 plans for job 17");
+    hook(&workspace, &format!("{fetch} --out part --ranks 8-15"), 0, "1 of 1 plans for job 17");
     let file = |folder: &str| {
         let manifest: serde_json::Value =
-            serde_json::from_slice(&desk.read(&format!("{folder}/manifest.json"))).unwrap();
+            serde_json::from_slice(&workspace.read(&format!("{folder}/manifest.json"))).unwrap();
         let entry = manifest["files"][0].clone();
-        let text = desk.read(&format!("{folder}/{}", entry["path"].as_str().unwrap()));
+        let text = workspace.read(&format!("{folder}/{}", entry["path"].as_str().unwrap()));
         assert_eq!(entry["bytes"], text.len());
-        assert_eq!(entry["sha256"], crate::support::sha256(&desk.path(folder).join(entry["path"].as_str().unwrap())));
+        assert_eq!(
+            entry["sha256"],
+            crate::support::sha256(&workspace.path(folder).join(entry["path"].as_str().unwrap()))
+        );
         (entry, String::from_utf8(text).unwrap())
     };
     let ((whole, whole_text), (part, part_text)) = (file("whole"), file("part"));
@@ -179,15 +188,15 @@ fn a_node_gets_the_part_of_its_ranks() {
     let ids: String = (0..8).map(|rank| format!("  <gpu id=\"{rank}\"/>\n")).collect();
     assert_eq!(part_text, format!("{head}\n{ids}  <gpu id=\"8\"{rest}"));
     // A task finds the slice in its environment, checked.
-    let mut task = desk.command("env --format slurm-task-prolog --dir part --strict");
+    let mut task = workspace.command("env --format slurm-task-prolog --dir part --strict");
     for name in ["MSCCL_XML_FILES", "MSCCL_CONFIG", "NCCL_ALGO", "SLURM_JOB_ID", "SLURM_JOB_NODELIST"] {
         task.env_remove(name);
     }
     let found = Run::of(task.output().unwrap());
     assert!(found.stdout.contains(part["path"].as_str().unwrap()), "{found:?}");
     // A rank that there is not is a wrong request, and no plan is left.
-    hook(&desk, &format!("{fetch} --out part --ranks 15-16"), 2, "rank 16 is not in the file");
-    let manifest: serde_json::Value = serde_json::from_slice(&desk.read("part/manifest.json")).unwrap();
+    hook(&workspace, &format!("{fetch} --out part --ranks 15-16"), 2, "rank 16 is not in the file");
+    let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("part/manifest.json")).unwrap();
     assert_eq!(manifest["files"], serde_json::json!([]));
 }
 
@@ -195,7 +204,7 @@ fn a_node_gets_the_part_of_its_ranks() {
 #[cfg(feature = "embedded")]
 #[test]
 fn every_runtime_is_handed_what_it_reads() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (options, profile, ending, names) in [
         ("--profile msccl-executor", "msccl-executor", "xml", &["NCCL_MSCCL_ENABLE", "MSCCL_ALGO_DIR"][..]),
         (
@@ -213,50 +222,53 @@ fn every_runtime_is_handed_what_it_reads() {
             "fetch dgx-a100:boxes=2 -c allgather,allreduce --job 17 --nodes gpu[1-2] --size 64MiB --out job {options} \
              --deadline 60s --on-miss fail --strict"
         );
-        hook(&desk, &fetch, 0, "2 of 2 plans for job 17");
-        let manifest: serde_json::Value = serde_json::from_slice(&desk.read("job/manifest.json")).unwrap();
+        hook(&workspace, &fetch, 0, "2 of 2 plans for job 17");
+        let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("job/manifest.json")).unwrap();
         assert_eq!(manifest["profile"], profile);
         let mut plans = std::path::PathBuf::new();
         for file in manifest["files"].as_array().unwrap() {
-            let path = desk.path("job").join(file["path"].as_str().unwrap());
+            let path = workspace.path("job").join(file["path"].as_str().unwrap());
             assert_eq!(path.extension().unwrap(), ending);
             let judged = format!("verify {} --topology dgx-a100:boxes=2", path.display());
             let judged = match ending {
                 _ if profile != "oneccl" => format!("{judged} --profile {profile}"),
                 _ => judged,
             };
-            assert_eq!(desk.run(&judged).status, Some(0), "{judged}");
+            assert_eq!(workspace.run(&judged).status, Some(0), "{judged}");
             assert_eq!((&file["ranks_per_node"], &file["size_bytes_max"]), (&8.into(), &(64 << 20).into()), "{file}");
             plans = path.parent().unwrap().to_owned();
         }
         assert_eq!(std::fs::read_dir(&plans).unwrap().count(), 2, "some runtimes read every file");
-        assert_eq!(desk.path("job/loader.py").exists(), profile.starts_with("mscclpp-") && profile != "mscclpp-0.8");
-        let mut task = desk.command("env --format slurm-task-prolog --dir job --strict");
+        assert_eq!(
+            workspace.path("job/loader.py").exists(),
+            profile.starts_with("mscclpp-") && profile != "mscclpp-0.8"
+        );
+        let mut task = workspace.command("env --format slurm-task-prolog --dir job --strict");
         names.iter().for_each(|name| {
             task.env_remove(name);
         });
         let found = Run::of(task.env_remove("SLURM_JOB_ID").output().unwrap());
         let value = |name: &&str| match *name {
-            "CANOPY_JOB_DIR" => std::fs::canonicalize(desk.path("job")).unwrap().display().to_string(),
+            "CANOPY_JOB_DIR" => std::fs::canonicalize(workspace.path("job")).unwrap().display().to_string(),
             name if name.ends_with("_DIR") => std::fs::canonicalize(&plans).unwrap().display().to_string(),
             _ => "1".to_owned(),
         };
         let lines: String = names.iter().map(|name| format!("export {name}={}\n", value(name))).collect();
         assert_eq!((found.stdout.as_str(), found.stderr.as_str()), (lines.as_str(), ""), "{profile}");
-        shells_are_told_the_same(&desk, names, &lines);
-        hook(&desk, "release --job 17 --dir job --strict", 0, "");
-        assert!(!desk.path("job").exists());
+        shells_are_told_the_same(&workspace, names, &lines);
+        hook(&workspace, "release --job 17 --dir job --strict", 0, "");
+        assert!(!workspace.path("job").exists());
     }
 }
 
 /// A shell comes to the same variables as a task, and leaves alone what is set.
 #[cfg(feature = "embedded")]
 #[track_caller]
-fn shells_are_told_the_same(desk: &Desk, names: &[&str], lines: &str) {
+fn shells_are_told_the_same(workspace: &Workspace, names: &[&str], lines: &str) {
     for (before, expected) in [("", lines.replace("export ", "")), ("taken", String::new())] {
         let words = names.iter().map(|name| format!("echo {name}=${name}; ")).collect::<String>();
         let mut shell = std::process::Command::new("/bin/sh");
-        shell.args(["-c", &format!(". {}; {words}", desk.path("job/env").display())]).env_clear();
+        shell.args(["-c", &format!(". {}; {words}", workspace.path("job/env").display())]).env_clear();
         if let Some(&first) = names.first().filter(|_| !before.is_empty()) {
             shell.env(first, before);
         }
@@ -276,11 +288,11 @@ fn shells_are_told_the_same(desk: &Desk, names: &[&str], lines: &str) {
 #[cfg(feature = "embedded")]
 #[test]
 fn the_module_of_a_job_picks_what_is_meant() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let fetch = "fetch dgx-a100:boxes=2 -c allreduce,broadcast --root 3 --job 17 --size 64MiB --out job --profile mscclpp-0.10 \
                  --deadline 60s --on-miss fail --strict";
-    hook(&desk, fetch, 0, "2 of 2 plans for job 17");
-    let manifest: serde_json::Value = serde_json::from_slice(&desk.read("job/manifest.json")).unwrap();
+    hook(&workspace, fetch, 0, "2 of 2 plans for job 17");
+    let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("job/manifest.json")).unwrap();
     let [allreduce, broadcast] = [0, 1].map(|at: usize| manifest["files"][at].clone());
     let unit = |file: &serde_json::Value| file["alignment_elements"].as_u64().unwrap();
     let (sum, spread) = (unit(&allreduce), unit(&broadcast));
@@ -299,7 +311,7 @@ fn the_module_of_a_job_picks_what_is_meant() {
                   import loader\n\
                   found = [loader.pick(*call) for call in json.loads(sys.argv[2])]\n\
                   print(json.dumps([plan and plan['path'] for plan in found]))";
-    let arguments = [desk.path("job").display().to_string(), calls.to_string()];
+    let arguments = [workspace.path("job").display().to_string(), calls.to_string()];
     let Some(python) = canopy_prerequisites::program("python3") else { return };
     let python = std::process::Command::new(python).args(["-B", "-c", script]).args(arguments).output().unwrap();
     assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));

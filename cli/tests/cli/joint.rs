@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use crate::support::{CallPool, Serving};
+use crate::support::{Serving, Workspace};
 
 const ROWS: &str =
     "--joint up=0-17:allgather:18MiB --joint down=35,18-34:broadcast@35:1MiB --joint sum=18-35:reduce@18:1MiB";
 
-fn read(desk: &CallPool, name: &str) -> Value {
-    serde_json::from_slice(&desk.read(name)).unwrap()
+fn read(workspace: &Workspace, name: &str) -> Value {
+    serde_json::from_slice(&workspace.read(name)).unwrap()
 }
 
 #[test]
 fn each_has_a_file_and_all_of_them_get_along() {
-    let desk = CallPool::new();
-    let made = desk.json(&format!("plan mesh:6x6 {ROWS} --format msccl-xml -o out --json"));
+    let workspace = Workspace::new();
+    let made = workspace.json(&format!("plan mesh:6x6 {ROWS} --format msccl-xml -o out --json"));
     assert_eq!(made["cache"], serde_json::json!(["miss", "miss", "miss"]));
-    let manifest = read(&desk, "out/manifest.json");
+    let manifest = read(&workspace, "out/manifest.json");
     assert_eq!((&made["joint"], &manifest["kind"]), (&manifest, &Value::from("joint-plans")));
     assert_eq!((&manifest["steps"], &manifest["seconds"]), (&Value::from(9), &manifest["seconds_longest_alone"]));
     for (plan, (name, root, first)) in
@@ -25,54 +25,57 @@ fn each_has_a_file_and_all_of_them_get_along() {
         assert_eq!((&plan["name"], &plan["ranks"][0]), (&Value::from(name), &Value::from(first)));
         assert_eq!(plan["root"].as_u64(), root);
         let collective = plan["collective"].as_str().unwrap();
-        assert_eq!(desk.json(&format!("verify out/{name}.json --json"))["ok"], true);
+        assert_eq!(workspace.json(&format!("verify out/{name}.json --json"))["ok"], true);
         let root = root.map_or_else(String::new, |root| format!("--root {root}"));
-        assert_eq!(desk.json(&format!("verify out/{name}.xml --collective {collective} {root} --json"))["ok"], true);
+        assert_eq!(
+            workspace.json(&format!("verify out/{name}.xml --collective {collective} {root} --json"))["ok"],
+            true
+        );
     }
     let files = "out/up.json out/down.json out/sum.json";
-    let verdict = desk.json(&format!("verify --json --joint {files}"));
+    let verdict = workspace.json(&format!("verify --json --joint {files}"));
     assert_eq!(
         (&verdict["ok"], &verdict["steps"], &verdict["checks"]["joint"]),
         (&true.into(), &9.into(), &true.into())
     );
-    let text = desk.run(&format!("verify --joint {files}")).stdout;
+    let text = workspace.run(&format!("verify --joint {files}")).stdout;
     assert!(text.contains("together   9 steps, in none of which two use the same link"), "{text}");
-    assert_eq!(desk.json("verify --json --joint out"), verdict);
-    assert_eq!(desk.run("verify --joint out/manifest.json out/sum.json").stdout, text);
+    assert_eq!(workspace.json("verify --json --joint out"), verdict);
+    assert_eq!(workspace.run("verify --joint out/manifest.json out/sum.json").stdout, text);
     // The same again is there, and takes the place of the folder.
-    let again = desk.run(&format!("plan mesh:6x6 {ROWS} --format msccl-xml -o out"));
+    let again = workspace.run(&format!("plan mesh:6x6 {ROWS} --format msccl-xml -o out"));
     assert_eq!(again.status, Some(0), "{}", again.stderr);
     assert_eq!(again.stderr.matches("RANK_MAP_ASSUMED").count(), 1, "{}", again.stderr);
     for words in ["broadcast@35", "together    9 steps", "one by one  23 steps", "longest     9 steps", "at least"] {
         assert!(again.stdout.contains(words), "`{words}` is missing from\n{}", again.stdout);
     }
-    assert_eq!(read(&desk, "out/manifest.json"), manifest);
-    let shown = desk.run(&format!("plans show {}", manifest["plans"][1]["plan"].as_str().unwrap()));
+    assert_eq!(read(&workspace, "out/manifest.json"), manifest);
+    let shown = workspace.run(&format!("plans show {}", manifest["plans"][1]["plan"].as_str().unwrap()));
     assert!(shown.stdout.contains("number 2 of 3 that run at the same time, 9 steps together, alone 7"), "{shown:?}");
-    assert_eq!(desk.names(), ["out"]);
+    assert_eq!(workspace.names(), ["out"]);
 }
 
 #[test]
 fn plans_that_were_made_apart_are_no_plans_in_common() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (name, ranks) in [("a", "0-17"), ("b", "6-23")] {
-        desk.json(&format!(
+        workspace.json(&format!(
             "plan mesh:6x6 -c allgather --algorithm tacos --ranks {ranks} --transit forward -o {name}.json --json"
         ));
     }
-    let verdict = desk.run("verify --json --joint a.json b.json");
+    let verdict = workspace.run("verify --json --joint a.json b.json");
     assert_eq!(verdict.status, Some(2), "{}", verdict.stderr);
     let verdict = verdict.object();
     assert_eq!((&verdict["checks"]["joint"], &verdict["checks"]["meaning"]), (&false.into(), &true.into()));
-    desk.json("plan ring:4 -c allgather --algorithm tacos -o ring.json --json");
-    let other = desk.run("verify --joint a.json ring.json");
+    workspace.json("plan ring:4 -c allgather --algorithm tacos -o ring.json --json");
+    let other = workspace.run("verify --joint a.json ring.json");
     assert_eq!(other.status, Some(2));
     assert!(other.stdout.contains("another network"), "{}", other.stdout);
-    desk.write("broken.json", "{");
-    assert_eq!(desk.run("verify --joint a.json broken.json").status, Some(2));
-    desk.refused("verify", 2, &["FILE"]);
-    desk.refused("verify --joint a.json", 2, &["there are not two", "the folder"]);
-    desk.refused("verify --joint .", 2, &["manifest.json", "no such file"]);
+    workspace.write("broken.json", "{");
+    assert_eq!(workspace.run("verify --joint a.json broken.json").status, Some(2));
+    workspace.refused("verify", 2, &["FILE"]);
+    workspace.refused("verify --joint a.json", 2, &["there are not two", "the folder"]);
+    workspace.refused("verify --joint .", 2, &["manifest.json", "no such file"]);
     for (manifest, words) in [
         ("{", "no manifest"),
         (r#"{"canopy":1,"kind":"plan-bundle","plans":[]}"#, "is of plan-bundle, not of joint-plans"),
@@ -82,14 +85,14 @@ fn plans_that_were_made_apart_are_no_plans_in_common() {
             "../a.json is not in the manifest's folder",
         ),
     ] {
-        desk.write("manifest.json", manifest);
-        desk.refused("verify --joint .", 2, &[words]);
+        workspace.write("manifest.json", manifest);
+        workspace.refused("verify --joint .", 2, &[words]);
     }
 }
 
 #[test]
 fn what_is_wrong_is_told_in_the_words_of_the_command() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (arguments, words) in [
         ("--joint up=0,99:allgather -o out", "--joint up: ranks[1]"),
         ("--joint up=0,3,0:allgather -o out", "--joint up: ranks[2]"),
@@ -100,20 +103,20 @@ fn what_is_wrong_is_told_in_the_words_of_the_command() {
         ("--joint up=0-3:allgather --sizes 1KiB-1MiB -o out", "--sizes"),
         ("--joint up=0-3:allgather --collective allgather -o out", "--collective"),
     ] {
-        desk.refused(&format!("plan mesh:6x6 {arguments}"), 2, &[words]);
+        workspace.refused(&format!("plan mesh:6x6 {arguments}"), 2, &[words]);
     }
-    assert!(desk.names().is_empty());
+    assert!(workspace.names().is_empty());
 }
 
 /// The same by a server in a process of its own.
 #[test]
 fn a_server_makes_the_same() {
-    let desk = CallPool::new();
-    desk.json(&format!("plan mesh:6x6 {ROWS} -o own --json"));
-    let _serving = Serving::on(&desk);
-    let asked = desk.json(&format!("plan mesh:6x6 {ROWS} -o asked --json"));
+    let workspace = Workspace::new();
+    workspace.json(&format!("plan mesh:6x6 {ROWS} -o own --json"));
+    let _serving = Serving::on(&workspace);
+    let asked = workspace.json(&format!("plan mesh:6x6 {ROWS} -o asked --json"));
     assert_eq!(asked["cache"], serde_json::json!(["hit", "hit", "hit"]));
     for name in ["manifest.json", "up.json", "down.json", "sum.json"] {
-        assert_eq!(desk.read(&format!("own/{name}")), desk.read(&format!("asked/{name}")), "{name}");
+        assert_eq!(workspace.read(&format!("own/{name}")), workspace.read(&format!("asked/{name}")), "{name}");
     }
 }

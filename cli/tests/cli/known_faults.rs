@@ -2,86 +2,86 @@
 
 use serde_json::json;
 
-use crate::support::{CallPool, Serving};
+use crate::support::{Serving, Workspace};
 
 const PLAN: &str = "plan dgx-a100:boxes=2 --collective allgather -o plan.json --json";
 
 #[test]
 fn new_plans_are_made_around_known_faults_and_say_so() {
-    let desk = CallPool::new();
-    let _server = Serving::with(&desk, "--fault-debounce 100ms --plan-ahead=false");
-    let healthy = desk.json(PLAN);
+    let workspace = Workspace::new();
+    let _server = Serving::with(&workspace, "--fault-debounce 100ms --plan-ahead=false");
+    let healthy = workspace.json(PLAN);
     assert!(healthy.get("faults").is_none(), "{healthy}");
-    desk.json("faults report dgx-a100:boxes=2 nic:b0g3 --json");
-    let around = desk.json(PLAN);
+    workspace.json("faults report dgx-a100:boxes=2 nic:b0g3 --json");
+    let around = workspace.json(PLAN);
     assert_eq!(around["faults"], json!(["nic:b0g3"]));
     assert_ne!(around["plan"], healthy["plan"]);
-    let said = desk.run("plan dgx-a100:boxes=2 --collective allgather -o plan.json").stderr;
+    let said = workspace.run("plan dgx-a100:boxes=2 --collective allgather -o plan.json").stderr;
     assert!(said.contains("warning: FAULTS_APPLIED: planned around 1 known fault: nic:b0g3\n"), "{said}");
     assert!(said.contains("help: add `--faults ignore` for the plan of the healthy network\n"), "{said}");
-    assert_eq!(desk.json(&format!("{PLAN} --faults ignore"))["plan"], healthy["plan"]);
+    assert_eq!(workspace.json(&format!("{PLAN} --faults ignore"))["plan"], healthy["plan"]);
     let fetch = "fetch dgx-a100:boxes=2 -c allgather --job 17 --out job --deadline 30s --strict";
-    desk.refused(&format!("{fetch} --lease 1h --faults ignore"), 2, &["a lease is planned around faults"]);
+    workspace.refused(&format!("{fetch} --lease 1h --faults ignore"), 2, &["a lease is planned around faults"]);
 
-    let fetched = desk.run(&format!("{fetch} --lease 1h"));
+    let fetched = workspace.run(&format!("{fetch} --lease 1h"));
     assert_eq!(fetched.status, Some(0), "{fetched:?}");
-    let held = desk.json("leases list --json")["leases"][0]["plans"][0].clone();
+    let held = workspace.json("leases list --json")["leases"][0]["plans"][0].clone();
     assert_ne!(held["current"], held["original"], "its first plan is around the fault");
-    desk.json("faults clear dgx-a100:boxes=2 --all --json");
-    assert_eq!(desk.json(PLAN)["plan"], healthy["plan"]);
+    workspace.json("faults clear dgx-a100:boxes=2 --all --json");
+    assert_eq!(workspace.json(PLAN)["plan"], healthy["plan"]);
 }
 
 /// A server that has known a fault of the network, and says of the bound what the program itself says of what is left.
 #[test]
 fn a_bound_from_a_server_takes_known_faults_into_account() {
-    let desk = CallPool::new();
-    let _server = Serving::with(&desk, "--plan-ahead=false");
-    let server = format!("--server unix:{}", desk.path("data/canopy.sock").display());
+    let workspace = Workspace::new();
+    let _server = Serving::with(&workspace, "--plan-ahead=false");
+    let server = format!("--server unix:{}", workspace.path("data/canopy.sock").display());
     const BOUND: &str = "bound dgx-a100:boxes=2 --collective allreduce";
-    let bare = desk.json(&format!("{BOUND} --json"));
-    assert_eq!(desk.json(&format!("{BOUND} --json {server}")), bare, "without faults, both are the same object");
-    desk.json("faults report dgx-a100:boxes=2 link:b0g3-ib --json");
-    let around = desk.json(&format!("{BOUND} --json {server}"));
+    let bare = workspace.json(&format!("{BOUND} --json"));
+    assert_eq!(workspace.json(&format!("{BOUND} --json {server}")), bare, "without faults, both are the same object");
+    workspace.json("faults report dgx-a100:boxes=2 link:b0g3-ib --json");
+    let around = workspace.json(&format!("{BOUND} --json {server}"));
     assert_eq!(around["faults"], json!(["link:b0g3=ib"]));
-    let left = desk.json("bound dgx-a100:boxes=2,down=b0g3-ib --collective allreduce --json");
+    let left = workspace.json("bound dgx-a100:boxes=2,down=b0g3-ib --collective allreduce --json");
     assert_eq!((&around["bound"], &around["certificate"]), (&left["bound"], &left["certificate"]));
-    assert_eq!(desk.json(&format!("{BOUND} --json {server} --faults ignore")), bare);
-    let said = desk.run(&format!("{BOUND} {server}"));
+    assert_eq!(workspace.json(&format!("{BOUND} --json {server} --faults ignore")), bare);
+    let said = workspace.run(&format!("{BOUND} {server}"));
     assert!(said.stderr.contains("warning: FAULTS_APPLIED: planned around 1 known fault: link:b0g3=ib\n"), "{said:?}");
     assert!(said.stdout.contains("\nbound      ") && said.stdout.contains("\ntight      yes"), "{said:?}");
-    desk.refused(&format!("{BOUND} {server} --explain"), 2, &["--explain is worked out here"]);
+    workspace.refused(&format!("{BOUND} {server} --explain"), 2, &["--explain is worked out here"]);
 }
 
 #[test]
 fn faults_are_reported_by_machine_and_by_job() {
-    let desk = CallPool::new();
-    let _server = Serving::with(&desk, "--fault-debounce 100ms --plan-ahead=false");
+    let workspace = Workspace::new();
+    let _server = Serving::with(&workspace, "--fault-debounce 100ms --plan-ahead=false");
     for (job, nodes) in [("17", "gpu[01-02]"), ("18", "gpu[11-12]")] {
         let fetch = format!(
             "fetch dgx-a100:boxes=2 -c allgather --job {job} --nodes {nodes} --out job{job} --lease 1h --deadline 30s --strict"
         );
-        let fetched = desk.run(&fetch);
+        let fetched = workspace.run(&fetch);
         assert_eq!(fetched.status, Some(0), "{fetched:?}");
     }
-    let bare = desk.run("faults report dgx-a100:boxes=2 nic:b0g3");
+    let bare = workspace.run("faults report dgx-a100:boxes=2 nic:b0g3");
     assert!(bare.stdout.contains("nic:b0g3  applied, scope topology\n"), "{bare:?}");
     assert!(bare.stderr.contains("2 leases place this topology on machines that it does not name"), "{bare:?}");
     assert!(bare.stderr.contains("help: name the device by its machine, such as `nic:HOST:INDEX`, or add `--job J`"));
 
-    let told = desk.json("faults report --job 18 nic:b0g3 --json");
+    let told = workspace.json("faults report --job 18 nic:b0g3 --json");
     assert_eq!((&told["outcomes"][0]["fault"], &told["leases"]), (&json!("nic:gpu11:3"), &json!(1)));
     assert_eq!(told["outcomes"][0]["scope"], "host");
-    let told = desk.run("faults report nic:gpu01:3");
+    let told = workspace.run("faults report nic:gpu01:3");
     assert!(told.stdout.ends_with("\nmachines: broken or slow elements 1, leases concerned 1\n"), "{told:?}");
-    desk.refused("faults report --job 19 nic:gpu01:3", 2, &["job `19` holds no lease"]);
-    let unnamed = desk.run("faults report nic:b0g3");
+    workspace.refused("faults report --job 19 nic:gpu01:3", 2, &["job `19` holds no lease"]);
+    let unnamed = workspace.run("faults report nic:b0g3");
     assert_eq!(unnamed.status, Some(2), "{unnamed:?}");
     assert!(unnamed.stdout.contains("write host:NAME, gpu:HOST:INDEX or nic:HOST:INDEX"), "{unnamed:?}");
-    desk.refused("faults report dgx-a100:boxes=2", 2, &["no fault is named"]);
+    workspace.refused("faults report dgx-a100:boxes=2", 2, &["no fault is named"]);
 
-    let table = desk.run("faults list --filter scope=host").stdout;
+    let table = workspace.run("faults list --filter scope=host").stdout;
     assert!(table.contains("nic:gpu01:3") && table.contains("nic:gpu11:3") && !table.contains("nic:b0g3"), "{table}");
-    assert_eq!(desk.json("faults clear nic:gpu01:3 --json")["cleared"], 1);
-    assert_eq!(desk.json("faults clear --job 18 --all --json")["cleared"], 1);
-    desk.refused("faults clear --job 18", 2, &["no fault is named", "or add `--all`"]);
+    assert_eq!(workspace.json("faults clear nic:gpu01:3 --json")["cleared"], 1);
+    assert_eq!(workspace.json("faults clear --job 18 --all --json")["cleared"], 1);
+    workspace.refused("faults clear --job 18", 2, &["no fault is named", "or add `--all`"]);
 }

@@ -5,17 +5,17 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{CallPool, Serving, check_members, sha256};
+use crate::support::{Serving, Workspace, check_members, sha256};
 
 #[test]
 fn a_job_that_holds_a_lease_is_told_of_other_plans() {
-    let desk = CallPool::new();
-    let _server = Serving::with(&desk, "--fault-debounce 100ms --plan-ahead=false");
+    let workspace = Workspace::new();
+    let _server = Serving::with(&workspace, "--fault-debounce 100ms --plan-ahead=false");
     let fetch = "fetch dgx-a100:boxes=2 --collective allgather --job 17 --out job --lease 1h --deadline 30s --strict";
-    let fetched = desk.run(fetch);
+    let fetched = workspace.run(fetch);
     assert!(fetched.status == Some(0) && fetched.stderr.contains("for job 17 lasts until"), "{fetched:?}");
 
-    let listed = desk.json("leases list --json");
+    let listed = workspace.json("leases list --json");
     check_members(&listed, &["canopy", "command", "leases", "total"]);
     let lease = &listed["leases"][0];
     check_members(lease, &["name", "job", "topology", "plans", "created", "expires"]);
@@ -25,12 +25,12 @@ fn a_job_that_holds_a_lease_is_told_of_other_plans() {
         (&"17".into(), &plan["original"], &false.into())
     );
 
-    let mut watch = desk.command("leases watch --job 17 --count 1 --out plans/new --json");
+    let mut watch = workspace.command("leases watch --job 17 --count 1 --out plans/new --json");
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(watch.stderr.take().unwrap()).read_line(&mut said).unwrap();
     assert!(said.contains("watching"), "{said}");
-    let reported = desk.json("faults report dgx-a100:boxes=2 gpu:b0g3 --json");
+    let reported = workspace.json("faults report dgx-a100:boxes=2 gpu:b0g3 --json");
     assert_eq!(reported["leases"], 1);
     let mut told = String::new();
     watch.stdout.take().unwrap().read_to_string(&mut told).unwrap();
@@ -48,20 +48,20 @@ fn a_job_that_holds_a_lease_is_told_of_other_plans() {
     let path = files[0]["path"].as_str().unwrap();
     let digits = lease["name"].as_str().unwrap().strip_prefix("leases/").unwrap();
     assert_eq!((files.len(), path), (1, format!("plans/new/17-{digits}-0.msccl.xml").as_str()));
-    assert_eq!(files[0]["sha256"].as_str().unwrap(), sha256(&desk.path(path)));
-    assert_eq!(desk.json(&format!("verify {path} --json"))["ok"], true);
+    assert_eq!(files[0]["sha256"].as_str().unwrap(), sha256(&workspace.path(path)));
+    assert_eq!(workspace.json(&format!("verify {path} --json"))["ok"], true);
     let id = told["new_plan"].as_str().unwrap();
-    desk.json(&format!("plans get {id} --format msccl-xml -o again.xml --json"));
-    assert_eq!(sha256(&desk.path("again.xml")), sha256(&desk.path(path)));
+    workspace.json(&format!("plans get {id} --format msccl-xml -o again.xml --json"));
+    assert_eq!(sha256(&workspace.path("again.xml")), sha256(&workspace.path(path)));
 
-    let table = desk.run("leases list --filter replanned=true");
+    let table = workspace.run("leases list --filter replanned=true");
     assert!(table.stdout.contains("replanned"), "{table:?}");
     let name = lease["name"].as_str().unwrap();
-    assert_eq!(desk.json(&format!("leases renew {name} --ttl 2h --json"))["lease"]["name"], name);
-    let released = desk.run("release --job 17 --dir job --lease --strict");
+    assert_eq!(workspace.json(&format!("leases renew {name} --ttl 2h --json"))["lease"]["name"], name);
+    let released = workspace.run("release --job 17 --dir job --lease --strict");
     assert_eq!(released.status, Some(0), "{released:?}");
-    assert!(!desk.path("job").exists());
-    assert_eq!(desk.json("leases list --json")["total"], 0);
-    assert_eq!(desk.json("leases release --job 17 --json")["released"], 0);
-    desk.refused("leases renew leases/0000000000000007", 2, &["does not exist or has ended"]);
+    assert!(!workspace.path("job").exists());
+    assert_eq!(workspace.json("leases list --json")["total"], 0);
+    assert_eq!(workspace.json("leases release --job 17 --json")["released"], 0);
+    workspace.refused("leases renew leases/0000000000000007", 2, &["does not exist or has ended"]);
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::support::CallPool;
+use crate::support::Workspace;
 
 /// Writes the links of an expression's network under other names and in another order, without ranks.
-fn write_plain(desk: &CallPool, expression: &str, file: &str) {
-    assert_eq!(desk.run(&format!("topology generate {expression} -o stated.yaml")).status, Some(0));
-    let stated = String::from_utf8(desk.read("stated.yaml")).unwrap();
+fn write_plain(workspace: &Workspace, expression: &str, file: &str) {
+    assert_eq!(workspace.run(&format!("topology generate {expression} -o stated.yaml")).status, Some(0));
+    let stated = String::from_utf8(workspace.read("stated.yaml")).unwrap();
     let ids: Vec<&str> =
         stated.lines().filter_map(|line| line.strip_prefix("  - {id: \"")?.split('"').next()).collect();
     // A number that has no divisor in common with the number of ranks.
@@ -25,18 +25,18 @@ fn write_plain(desk: &CallPool, expression: &str, file: &str) {
         let [from, _, to, rest] = parts[..] else { panic!("two names in {line}") };
         plain.push(format!("  - {{from: {}, to: {}{rest}", name(from), name(to)));
     }
-    desk.write(file, plain.join("\n") + "\n");
+    workspace.write(file, plain.join("\n") + "\n");
 }
 
 /// What is said of the plan for a network, and its simulated times with barriers and without.
 #[track_caller]
-fn planned(desk: &CallPool, network: &str, collective: &str, algorithm: &str) -> Value {
+fn planned(workspace: &Workspace, network: &str, collective: &str, algorithm: &str) -> Value {
     let plan = format!("plan {network} --collective {collective} --algorithm {algorithm} -o plan.json --json");
-    let plan = desk.json(&plan);
-    assert_eq!(desk.json("verify plan.json --json")["ok"], true, "{collective} by {algorithm}");
+    let plan = workspace.json(&plan);
+    assert_eq!(workspace.json("verify plan.json --json")["ok"], true, "{collective} by {algorithm}");
     // Whole bytes of 20 or 30 shares in 2, 9 or 11 chunks.
     let time = |sync: &str| {
-        let run = desk.json(&format!("simulate plan.json --size 16632000 --sync {sync} --json"));
+        let run = workspace.json(&format!("simulate plan.json --size 16632000 --sync {sync} --json"));
         run["sizes"][0]["time_ps"].clone()
     };
     let members = ["algorithm", "algbw", "bound", "optimality", "steps", "chunks", "steps_cost"];
@@ -47,15 +47,15 @@ fn planned(desk: &CallPool, network: &str, collective: &str, algorithm: &str) ->
 
 #[test]
 fn plain_files_cost_what_the_expression_does() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (expression, asked) in [
         ("kautz:d=4,n=2", [("allgather", "kautz"), ("all-to-all", "kautz-m"), ("allreduce", "auto")]),
         ("dfc2:5x6", [("all-to-all", "dfc2"), ("allreduce", "dfc2-do"), ("allgather", "auto")]),
     ] {
-        write_plain(&desk, expression, "plain.yaml");
+        write_plain(&workspace, expression, "plain.yaml");
         for (collective, algorithm) in asked {
-            let of_family = planned(&desk, expression, collective, algorithm);
-            let of_file = planned(&desk, "plain.yaml", collective, algorithm);
+            let of_family = planned(&workspace, expression, collective, algorithm);
+            let of_file = planned(&workspace, "plain.yaml", collective, algorithm);
             assert_eq!(of_file, of_family, "{collective} by {algorithm} on {expression}");
         }
     }

@@ -1,14 +1,14 @@
 //! `canopy path`.
 
-use crate::support::{CallPool, check_members};
+use crate::support::{Workspace, check_members};
 
 /// Type 1 of K(4, 2), with α = 1 µs and β = 0.1 ns.
 const KAUTZ: &str = "path kautz:d=4,n=2,bw=10GB/s,lat=1us 0 10 --size 1MB";
 
 #[test]
 fn parts_are_told_for_people() {
-    let desk = CallPool::new();
-    let run = desk.run(KAUTZ);
+    let workspace = Workspace::new();
+    let run = workspace.run(KAUTZ);
     assert_eq!(run.status, Some(0), "{run:?}");
     let expected = "\
 1000000 B from rank 0 to rank 10
@@ -26,8 +26,8 @@ on one     202.000 us by 01 > 12 > 23
 
 #[test]
 fn the_object_has_the_shape_of_its_description() {
-    let desk = CallPool::new();
-    let object = desk.json(&format!("{KAUTZ} --json"));
+    let workspace = Workspace::new();
+    let object = workspace.json(&format!("{KAUTZ} --json"));
     let members = [
         "canopy",
         "command",
@@ -46,23 +46,23 @@ fn the_object_has_the_shape_of_its_description() {
     check_members(&object["single"], &["nodes", "time_ns"]);
     check_members(&object["paths"][0], &["nodes", "bytes", "share_bytes", "latency_ns", "ns_per_byte"]);
     assert_eq!((&object["time_ns"], &object["single"]["time_ns"]), (&"208000/3".into(), &"202000".into()));
-    let two = desk.json(&format!("{KAUTZ} --paths 2 --forwarding through --json"));
+    let two = workspace.json(&format!("{KAUTZ} --paths 2 --forwarding through --json"));
     assert_eq!((two["paths"].as_array().unwrap().len(), &two["forwarding"]), (2, &"through".into()));
 }
 
 #[test]
 fn refusals_name_the_argument() {
-    let desk = CallPool::new();
-    desk.refused("path ring:4 0 1 --size 0", 2, &["--size"]);
-    desk.refused("path ring:4 0 1", 2, &["--size"]);
-    desk.refused(
+    let workspace = Workspace::new();
+    workspace.refused("path ring:4 0 1 --size 0", 2, &["--size"]);
+    workspace.refused("path ring:4 0 1", 2, &["--size"]);
+    workspace.refused(
         "path ring:4 0 4 --size 8",
         2,
         &["target_rank: rank 4 is not in the topology, whose ranks are below 4"],
     );
-    desk.refused("path ring:4 1 1 --size 8", 2, &["sends nothing to itself"]);
-    desk.refused("path ring:4 0 1 --size 8 --paths 65", 2, &["1 to 64 paths"]);
-    desk.refused("path ring:4 0 1 --size 8 --paths 0", 2, &["--paths"]);
-    desk.refused("path ring:4,dir=uni,down=0>1 0 1 --size 8", 3, &["cannot be reached"]);
-    desk.refused("path nowhere.yaml 0 1 --size 8", 2, &["nowhere.yaml"]);
+    workspace.refused("path ring:4 1 1 --size 8", 2, &["sends nothing to itself"]);
+    workspace.refused("path ring:4 0 1 --size 8 --paths 65", 2, &["1 to 64 paths"]);
+    workspace.refused("path ring:4 0 1 --size 8 --paths 0", 2, &["--paths"]);
+    workspace.refused("path ring:4,dir=uni,down=0>1 0 1 --size 8", 3, &["cannot be reached"]);
+    workspace.refused("path nowhere.yaml 0 1 --size 8", 2, &["nowhere.yaml"]);
 }

@@ -1,20 +1,20 @@
 //! What the program does not do, and how it says so.
 
-use crate::support::CallPool;
+use crate::support::Workspace;
 
 #[test]
 fn options_of_later_versions_are_refused_by_name() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for option in ["--link-down 0:1", "--node-down 2", "--degrade 0:1=1/2"] {
         let name = option.split_whitespace().next().unwrap();
-        desk.refused(&format!("plan ring:4 --collective allgather {option}"), 2, &[name, "not available yet"]);
+        workspace.refused(&format!("plan ring:4 --collective allgather {option}"), 2, &[name, "not available yet"]);
     }
-    assert!(!desk.path("data").exists(), "refused before a server was started");
+    assert!(!workspace.path("data").exists(), "refused before a server was started");
 }
 
 #[test]
 fn names_of_later_versions_are_told_from_nonsense() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (arguments, words) in [
         ("plan ring:4 --collective allgather --format oneccl-xml --profile msccl", "msccl reads msccl-xml"),
         ("plan ring:4 --collective allgather --format oneccl-xml --instances 2", "--instances is for msccl-xml"),
@@ -40,16 +40,16 @@ fn names_of_later_versions_are_told_from_nonsense() {
         ("doctor", "`canopy doctor` is not available yet"),
         ("plam ring:4", "similar subcommand"),
     ] {
-        desk.refused(arguments, 2, &[words]);
+        workspace.refused(arguments, 2, &[words]);
     }
 }
 
 /// `25` may be meant in GB/s or in Gbps: a network so described would be planned for, whatever was meant.
 #[test]
 fn rates_and_times_without_a_unit_are_refused_with_what_to_write() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let document = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, both: true, bandwidth: \"25\"}]\n";
-    desk.write("text.yaml", document);
+    workspace.write("text.yaml", document);
     for (arguments, words) in [
         ("bound ring:8,bw=25 -c allgather", ["bw: `25` has no unit", "write `25GB/s`"]),
         ("bound ring:8,lat=3 -c allgather", ["lat: `3` has no unit", "write `3us`"]),
@@ -62,21 +62,21 @@ fn rates_and_times_without_a_unit_are_refused_with_what_to_write() {
         ("find --nodes 8 --degree 4 --node-bw 100", ["'--node-bw <RATE>': `100` has no unit", "write `100GB/s`"]),
         ("run plan.xml --delays 20", ["'--delays <TIME>': `20` has no unit", "`20ms`"]),
     ] {
-        desk.refused(arguments, 2, &words);
+        workspace.refused(arguments, 2, &words);
     }
 }
 
 #[test]
 fn a_server_that_is_not_there_is_worth_another_try() {
-    let desk = CallPool::new();
-    desk.refused("plan ring:4 --collective allgather --server unix:nothing.sock", 6, &["no server answers"]);
-    assert!(!desk.path("data").exists(), "a named server is the only one asked");
+    let workspace = Workspace::new();
+    workspace.refused("plan ring:4 --collective allgather --server unix:nothing.sock", 6, &["no server answers"]);
+    assert!(!workspace.path("data").exists(), "a named server is the only one asked");
 }
 
 #[test]
 fn help_and_version_succeed() {
-    let desk = CallPool::new();
-    let version = desk.run("--version");
+    let workspace = Workspace::new();
+    let version = workspace.run("--version");
     assert_eq!((version.status, version.stdout), (Some(0), format!("canopy {}\n", env!("CARGO_PKG_VERSION"))));
     for arguments in [
         "--help",
@@ -94,10 +94,10 @@ fn help_and_version_succeed() {
         "env --help",
         "release --help",
     ] {
-        let run = desk.run(arguments);
+        let run = workspace.run(arguments);
         assert_eq!(run.status, Some(0), "{arguments}");
         assert!(run.stdout.contains("canopy"), "{arguments}\n{}", run.stdout);
         assert!(!run.stdout.contains("--link-down"), "{arguments} offers what there is not");
     }
-    assert_eq!(desk.run("").status, Some(2), "no command is no success");
+    assert_eq!(workspace.run("").status, Some(2), "no command is no success");
 }

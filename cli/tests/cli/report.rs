@@ -5,19 +5,19 @@ use std::process::{Command, Stdio};
 
 use canopy_prerequisites::program;
 
-use crate::support::{CallPool, sha256};
+use crate::support::{Workspace, sha256};
 
-fn written(desk: &CallPool, arguments: &str) -> String {
-    let report = desk.json(&format!("explain {arguments} --report report.html --json"));
+fn written(workspace: &Workspace, arguments: &str) -> String {
+    let report = workspace.json(&format!("explain {arguments} --report report.html --json"));
     assert_eq!(report["files"][0]["format"], "html");
-    assert_eq!(report["files"][0]["sha256"], sha256(&desk.path("report.html")));
-    String::from_utf8(desk.read("report.html")).unwrap()
+    assert_eq!(report["files"][0]["sha256"], sha256(&workspace.path("report.html")));
+    String::from_utf8(workspace.read("report.html")).unwrap()
 }
 
 #[test]
 fn the_file_holds_everything_and_refers_to_nothing() {
-    let desk = CallPool::new();
-    let page = written(&desk, "torus:4x4,down=00-01 -c allgather");
+    let workspace = Workspace::new();
+    let page = written(&workspace, "torus:4x4,down=00-01 -c allgather");
     for words in [
         "<html lang=\"en\">",
         "prefers-color-scheme: dark",
@@ -36,23 +36,23 @@ fn the_file_holds_everything_and_refers_to_nothing() {
     for word in ["http:", "https:", "src=", "href=", "url(", "@import", "<script", "<iframe", "<img", "<link"] {
         assert!(!names.contains(word), "`{word}` is in\n{page}");
     }
-    assert!(page == written(&desk, "torus:4x4,down=00-01 -c allgather"), "same plan, same bytes");
+    assert!(page == written(&workspace, "torus:4x4,down=00-01 -c allgather"), "same plan, same bytes");
 }
 
 #[test]
 fn what_cannot_be_drawn_is_said_in_its_place() {
-    let desk = CallPool::new();
-    desk.json("plan torus:12x12 --collective broadcast -o plan.json --json");
-    let page = written(&desk, "plan.json --size 64KiB --work-max 100000");
+    let workspace = Workspace::new();
+    workspace.json("plan torus:12x12 --collective broadcast -o plan.json --json");
+    let page = written(&workspace, "plan.json --size 64KiB --work-max 100000");
     assert!(page.contains("<p>Not drawn: the trees have 144 ranks, and at most 128 are drawn"), "{page}");
     assert_eq!(page.matches("<svg ").count(), 3);
 }
 
 #[test]
 fn names_of_nodes_are_texts() {
-    let desk = CallPool::new();
-    desk.write("hostile.yaml", HOSTILE);
-    let page = written(&desk, "hostile.yaml -c allgather --sizes 1KiB..1MiB");
+    let workspace = Workspace::new();
+    workspace.write("hostile.yaml", HOSTILE);
+    let page = written(&workspace, "hostile.yaml -c allgather --sizes 1KiB..1MiB");
     assert!(page.contains("&lt;script/x") && page.contains("&lt;/title&lt;b") && !page.contains("<script"), "{page}");
     assert!(!page.contains("\"onload") && !page.contains("</title<b"), "{page}");
 }
@@ -71,15 +71,15 @@ links:
 "#;
 
 /// Bytes of the screenshot, and what the page wrote on its console.
-fn shown(browser: &Path, desk: &CallPool, page: &str) -> (u64, Vec<String>) {
-    let (shot, profile) = (desk.path("shot.png"), desk.path("profile"));
+fn shown(browser: &Path, workspace: &Workspace, page: &str) -> (u64, Vec<String>) {
+    let (shot, profile) = (workspace.path("shot.png"), workspace.path("profile"));
     let _absent = std::fs::remove_file(&shot);
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"])
         .arg("--window-size=1280,2400")
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg(format!("--screenshot={}", shot.display()))
-        .arg(format!("file://{}", desk.path(page).display()))
+        .arg(format!("file://{}", workspace.path(page).display()))
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -93,17 +93,17 @@ fn shown(browser: &Path, desk: &CallPool, page: &str) -> (u64, Vec<String>) {
 #[test]
 fn a_browser_shows_it_without_complaint() {
     let Some(browser) = program("chromium") else { return };
-    let desk = CallPool::new();
-    desk.write("blank.html", "<!DOCTYPE html><title>blank</title>");
-    let (blank, silence) = shown(&browser, &desk, "blank.html");
+    let workspace = Workspace::new();
+    workspace.write("blank.html", "<!DOCTYPE html><title>blank</title>");
+    let (blank, silence) = shown(&browser, &workspace, "blank.html");
     assert_eq!(silence, Vec::<String>::new());
-    desk.write("loud.html", "<!DOCTYPE html><title>loud</title><script>console.error('heard')</script>");
-    let (_, complaint) = shown(&browser, &desk, "loud.html");
+    workspace.write("loud.html", "<!DOCTYPE html><title>loud</title><script>console.error('heard')</script>");
+    let (_, complaint) = shown(&browser, &workspace, "loud.html");
     assert!(complaint.iter().any(|line| line.contains("heard")), "{complaint:?}");
-    desk.write("hostile.yaml", HOSTILE);
+    workspace.write("hostile.yaml", HOSTILE);
     for arguments in ["dgx-a100:boxes=2 -c allgather", "hostile.yaml -c allreduce --sizes 1KiB..1MiB"] {
-        written(&desk, arguments);
-        let (bytes, complaints) = shown(&browser, &desk, "report.html");
+        written(&workspace, arguments);
+        let (bytes, complaints) = shown(&browser, &workspace, "report.html");
         assert_eq!(complaints, Vec::<String>::new(), "{arguments}");
         assert!(bytes > 5 * blank, "{arguments}: {bytes} bytes, {blank} of a blank page");
     }

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use tonic::{Code, Status};
 
 use crate::scripted::{Events, Script, serve};
-use crate::support::{CallPool, Run};
+use crate::support::{Run, Workspace};
 
 /// As much of a file as the runtime looks at before it runs it.
 const CONTENT: &[u8] = br#"<algo name="pair" proto="Simple" nchannels="1" nchunksperloop="1" ngpus="2" coll="allreduce" inplace="1" minBytes="0" maxBytes="1025">
@@ -81,39 +81,39 @@ impl Script for Breaking {
 }
 
 /// Runs the command against such a server; what it left, and what it asked for.
-fn fetch(desk: &CallPool, keeps: bool) -> (Run, Vec<String>) {
+fn fetch(workspace: &Workspace, keeps: bool) -> (Run, Vec<String>) {
     let service = Breaking { keeps, ..Breaking::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let _in_runtime = runtime.enter();
-    let _ends_with_the_runtime = runtime.spawn(serve(service.clone(), &desk.path("socket")));
-    let run = desk.run("fetch ring:2 -c allreduce --job 1 --out out --strict --on-miss fail --server unix:socket");
+    let _ends_with_the_runtime = runtime.spawn(serve(service.clone(), &workspace.path("socket")));
+    let run = workspace.run("fetch ring:2 -c allreduce --job 1 --out out --strict --on-miss fail --server unix:socket");
     let asked = service.asked.lock().unwrap().clone();
     (run, asked)
 }
 
 #[track_caller]
-fn check_file(desk: &CallPool) {
-    let manifest: serde_json::Value = serde_json::from_slice(&desk.read("out/manifest.json")).unwrap();
+fn check_file(workspace: &Workspace) {
+    let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("out/manifest.json")).unwrap();
     let path = manifest["files"][0]["path"].as_str().unwrap();
     assert!(path.ends_with(&format!("/plans/00-allreduce-{:.12}.xml", hex(CONTENT))), "{path}");
-    assert_eq!(desk.read(&format!("out/{path}")), CONTENT);
-    assert_eq!(std::fs::read_dir(desk.path("out")).unwrap().count(), 3, "the plans, the manifest and env");
+    assert_eq!(workspace.read(&format!("out/{path}")), CONTENT);
+    assert_eq!(std::fs::read_dir(workspace.path("out")).unwrap().count(), 3, "the plans, the manifest and env");
 }
 
 #[test]
 fn a_broken_file_is_fetched_from_where_it_broke() {
-    let desk = CallPool::new();
-    let (run, asked) = fetch(&desk, true);
+    let workspace = Workspace::new();
+    let (run, asked) = fetch(&workspace, true);
     assert_eq!(run.status, Some(0), "{run:?}");
     assert_eq!(asked, ["plan", "plans/x from 9"]);
-    check_file(&desk);
+    check_file(&workspace);
 }
 
 #[test]
 fn a_broken_file_that_is_gone_is_asked_for_anew() {
-    let desk = CallPool::new();
-    let (run, asked) = fetch(&desk, false);
+    let workspace = Workspace::new();
+    let (run, asked) = fetch(&workspace, false);
     assert_eq!(run.status, Some(0), "{run:?}");
     assert_eq!(asked, ["plan", "plans/x from 9", "plan"]);
-    check_file(&desk);
+    check_file(&workspace);
 }

@@ -1,6 +1,6 @@
 //! `canopy resynth`: plans after faults, and what they are worth, through the real program.
 
-use crate::support::{CallPool, check_members};
+use crate::support::{Workspace, check_members};
 
 const MEMBERS: [&str; 7] = ["canopy", "command", "faults", "survivors", "collective", "plans", "restart"];
 const PLAN: [&str; 8] = ["stage", "after_ms", "plan", "algorithm", "algbw", "algbw_GBps", "bound", "optimality"];
@@ -8,8 +8,9 @@ const PLAN: [&str; 8] = ["stage", "after_ms", "plan", "algorithm", "algbw", "alg
 /// What a slow link leaves of the plan that runs is exact, and so is what a new one gains.
 #[test]
 fn an_old_plan_that_still_runs_is_weighed_on_what_is_left() {
-    let desk = CallPool::new();
-    let report = desk.json("resynth ring:4 --fault link:0=1*1/2 --collective allgather --size 3MB -o plan.json --json");
+    let workspace = Workspace::new();
+    let report =
+        workspace.json("resynth ring:4 --fault link:0=1*1/2 --collective allgather --size 3MB -o plan.json --json");
     check_members(&report, &MEMBERS);
     let plans = report["plans"].as_array().unwrap();
     plans.iter().for_each(|plan| check_members(plan, &PLAN));
@@ -22,16 +23,16 @@ fn an_old_plan_that_still_runs_is_weighed_on_what_is_left() {
     assert_eq!((&restart["old"]["runs"], &restart["old"]["algbw"]), (&true.into(), &"100000000000/3".into()));
     assert_eq!((&last["algbw"], &restart["new"]["algbw"]), (&"50000000000".into(), &"50000000000".into()));
     assert_eq!((&restart["new"]["time_ms"], &restart["gain"]), (&0.06.into(), &1.5.into()));
-    let written = desk.json("verify plan.json --json");
+    let written = workspace.json("verify plan.json --json");
     assert_eq!(written["algbw"], last["algbw"]);
 }
 
 /// A plan over what is gone does not run, and the reason is said.
 #[test]
 fn an_old_plan_over_what_is_gone_does_not_run() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (fault, why) in [("link:00=01", "no such link"), ("gpu:22", "it has 8 ranks, and the plan 9")] {
-        let report = desk.json(&format!("resynth torus:3x3 --fault {fault} -c allgather --json"));
+        let report = workspace.json(&format!("resynth torus:3x3 --fault {fault} -c allgather --json"));
         let old = &report["restart"]["old"];
         assert_eq!(old["runs"], false);
         assert!(old["reason"].as_str().unwrap().contains(why), "{old}");
@@ -41,9 +42,9 @@ fn an_old_plan_over_what_is_gone_does_not_run() {
 
 #[test]
 fn what_cannot_be_planned_is_refused() {
-    let desk = CallPool::new();
-    desk.refused("resynth ring:4 --fault link:0=1 --fault link:2=3 -c allgather", 3, &["2 components"]);
-    desk.refused("resynth ring:4 --fault gpu:9 -c allgather", 2, &["topology.punctured.faults[0]"]);
-    desk.refused("resynth ring:4 --fault moon:9 -c allgather", 2, &["names nothing that can break"]);
-    desk.refused("resynth ring:4 -c allgather", 2, &["--fault"]);
+    let workspace = Workspace::new();
+    workspace.refused("resynth ring:4 --fault link:0=1 --fault link:2=3 -c allgather", 3, &["2 components"]);
+    workspace.refused("resynth ring:4 --fault gpu:9 -c allgather", 2, &["topology.punctured.faults[0]"]);
+    workspace.refused("resynth ring:4 --fault moon:9 -c allgather", 2, &["names nothing that can break"]);
+    workspace.refused("resynth ring:4 -c allgather", 2, &["--fault"]);
 }

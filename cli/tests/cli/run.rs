@@ -1,6 +1,6 @@
 //! `canopy run`: plans are executed by real processes, and none of them is left behind.
 
-use crate::support::{CallPool, check_members};
+use crate::support::{Workspace, check_members};
 
 /// A plan that somebody wrote by hand.
 const HAND_MADE: &str = include_str!("../../../crates/plan/tests/oneccl_files/allreduce_pair.xml");
@@ -36,59 +36,59 @@ fn children(parent: u32) -> Vec<u32> {
 
 #[test]
 fn a_hand_made_plan_runs_on_every_type_and_length() {
-    let desk = CallPool::new();
-    desk.write("pair.xml", HAND_MADE);
+    let workspace = Workspace::new();
+    workspace.write("pair.xml", HAND_MADE);
     for (element, size) in [("float32", "4"), ("float64", "1000"), ("int32", "12"), ("int64", "65536")] {
-        let run = desk.json(&format!("run pair.xml --type {element} --size {size} --seed 3 --json"));
+        let run = workspace.json(&format!("run pair.xml --type {element} --size {size} --seed 3 --json"));
         check_members(&run, &[&MEMBERS[..], &["wrong"]].concat());
         assert_eq!((&run["ok"], &run["ranks"], &run["messages"]), (&true.into(), &2.into(), &4.into()));
         // Each rank sends half of the message to be added, and half of the sums.
         assert_eq!(run["bytes_sent"], 2 * size.parse::<u64>().unwrap());
     }
     // Parallel copies, each with its part of every chunk.
-    desk.write("copies.xml", HAND_MADE.replace("instances=\"1\"", "instances=\"3\""));
-    let run = desk.json("run copies.xml --size 4KiB --json");
+    workspace.write("copies.xml", HAND_MADE.replace("instances=\"1\"", "instances=\"3\""));
+    let run = workspace.json("run copies.xml --size 4KiB --json");
     assert_eq!((&run["ok"], &run["messages"], &run["bytes_sent"]), (&true.into(), &12.into(), &8192.into()));
     // Everybody waits for everybody, twice in each step.
-    desk.write(
+    workspace.write(
         "joined.xml",
         HAND_MADE.replace("scope=\"local\"", "scope=\"all\"").replace("</step>", "<sync scope=\"all\"/></step>"),
     );
-    assert_eq!(desk.json("run joined.xml --size 4KiB --delays 2ms --json")["ok"], true);
+    assert_eq!(workspace.json("run joined.xml --size 4KiB --delays 2ms --json")["ok"], true);
 }
 
 #[test]
 fn what_cannot_be_run_is_refused() {
-    let desk = CallPool::new();
-    desk.write("pair.xml", HAND_MADE);
-    desk.refused("run pair.xml --size 6", 2, &["6 bytes are not a whole number of float32", "such as 4 or 8"]);
-    desk.refused("run pair.xml --size 1TiB", 2, &["over the limit of", "lower --size"]);
-    desk.refused("run missing.xml", 2, &["missing.xml: no such file"]);
-    desk.write("bad.xml", HAND_MADE.replacen("off=\"1\"", "off=\"0\"", 1));
-    desk.refused("run bad.xml", 2, &["bad.xml is not right: meaning, rank", "canopy verify bad.xml"]);
-    desk.write("other.xml", "<algo/>");
-    desk.refused("run other.xml", 2, &["neither a oneCCL plan nor a plan in canopy's JSON"]);
-    desk.write("small.xml", HAND_MADE.replace("maxbytes=\"0\"", "maxbytes=\"100\""));
-    desk.refused("run small.xml --size 104", 2, &["up to 100 bytes, not for 104"]);
-    desk.refused("run pair.xml --delays 30s --deadline 300ms", 5, &["the deadline of 300ms"]);
+    let workspace = Workspace::new();
+    workspace.write("pair.xml", HAND_MADE);
+    workspace.refused("run pair.xml --size 6", 2, &["6 bytes are not a whole number of float32", "such as 4 or 8"]);
+    workspace.refused("run pair.xml --size 1TiB", 2, &["over the limit of", "lower --size"]);
+    workspace.refused("run missing.xml", 2, &["missing.xml: no such file"]);
+    workspace.write("bad.xml", HAND_MADE.replacen("off=\"1\"", "off=\"0\"", 1));
+    workspace.refused("run bad.xml", 2, &["bad.xml is not right: meaning, rank", "canopy verify bad.xml"]);
+    workspace.write("other.xml", "<algo/>");
+    workspace.refused("run other.xml", 2, &["neither a oneCCL plan nor a plan in canopy's JSON"]);
+    workspace.write("small.xml", HAND_MADE.replace("maxbytes=\"0\"", "maxbytes=\"100\""));
+    workspace.refused("run small.xml --size 104", 2, &["up to 100 bytes, not for 104"]);
+    workspace.refused("run pair.xml --delays 30s --deadline 300ms", 5, &["the deadline of 300ms"]);
 }
 
 #[cfg(feature = "embedded")]
 #[test]
 fn eight_ranks_move_real_bytes() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (kind, options) in
         [("allreduce", ""), ("all-to-all", ""), ("reduce-scatter", " --in-place"), ("scatter", " --root 5")]
     {
         let plan = format!("plan ring:8 --collective {kind}{options} --format oneccl-xml -o plan.xml --json");
-        desk.json(&plan);
+        workspace.json(&plan);
         for delays in ["0", "3ms"] {
-            let run = desk.json(&format!("run plan.xml --size 256KiB --delays {delays} --seed 9 --json"));
+            let run = workspace.json(&format!("run plan.xml --size 256KiB --delays {delays} --seed 9 --json"));
             assert_eq!((&run["ok"], &run["collective"], &run["ranks"]), (&true.into(), &kind.into(), &8.into()));
         }
     }
-    desk.json("plan torus:2x3 --collective allgather -o plan.json --json");
-    let lowered = desk.json("run plan.json --size 600000 --type int32 --json");
+    workspace.json("plan torus:2x3 --collective allgather -o plan.json --json");
+    let lowered = workspace.json("run plan.json --size 600000 --type int32 --json");
     assert_eq!((&lowered["ok"], &lowered["type"]), (&true.into(), &"int32".into()));
     // Each of six ranks receives five sixths of it.
     assert_eq!(lowered["bytes_sent"], 6 * 500_000);
@@ -98,9 +98,9 @@ fn eight_ranks_move_real_bytes() {
 #[cfg(feature = "embedded")]
 #[test]
 fn a_rank_that_dies_ends_the_run_at_once() {
-    let desk = CallPool::new();
-    desk.json("plan ring:4 --collective allreduce --format oneccl-xml -o plan.xml --json");
-    let mut command = desk.command("run plan.xml --delays 60s --deadline 5m");
+    let workspace = Workspace::new();
+    workspace.json("plan ring:4 --collective allreduce --format oneccl-xml -o plan.xml --json");
+    let mut command = workspace.command("run plan.xml --delays 60s --deadline 5m");
     let piped = std::process::Stdio::piped;
     let running = command.stdout(piped()).stderr(piped()).spawn().unwrap();
     let mut ranks = Vec::new();

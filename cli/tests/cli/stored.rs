@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{CallPool, DISCONNECTED, check_members, sha256};
+use crate::support::{DISCONNECTED, Workspace, check_members, sha256};
 
 const PAIR: &str = "\
 canopy: 1
@@ -19,87 +19,87 @@ fn text<'a>(object: &'a Value, member: &str) -> &'a str {
 
 #[test]
 fn a_topology_is_put_listed_written_named_and_deleted() {
-    let desk = CallPool::new();
-    desk.write("pair.yaml", PAIR);
-    let put = desk.json("topology put pair.yaml --json");
+    let workspace = Workspace::new();
+    workspace.write("pair.yaml", PAIR);
+    let put = workspace.json("topology put pair.yaml --json");
     check_members(&put, &["canopy", "command", "created", "id", "name", "topology", "bytes", "created_at", "warnings"]);
     assert_eq!((&put["created"], text(&put, "name")), (&true.into(), "pair"));
     let id = text(&put, "id");
-    assert_eq!(desk.json("topology put pair.yaml --json")["created"], false);
-    assert!(desk.run("topology put pair.yaml").stdout.contains(&format!("{id} was there already")));
-    desk.json("topology put ring:5 --json");
+    assert_eq!(workspace.json("topology put pair.yaml --json")["created"], false);
+    assert!(workspace.run("topology put pair.yaml").stdout.contains(&format!("{id} was there already")));
+    workspace.json("topology put ring:5 --json");
 
-    let list = desk.json("topology list --filter ranks<5 --sort -ranks,name --json");
+    let list = workspace.json("topology list --filter ranks<5 --sort -ranks,name --json");
     check_members(&list, &["canopy", "command", "topologies", "total"]);
     assert_eq!((text(&list["topologies"][0], "id"), &list["total"]), (id, &1.into()));
-    let table = desk.run("topology list").stdout;
+    let table = workspace.run("topology list").stdout;
     assert!(table.starts_with("TOPOLOGY ") && table.contains("pair"), "{table}");
 
-    let got = desk.json(&format!("topology get {id} -o copy.json --json"));
+    let got = workspace.json(&format!("topology get {id} -o copy.json --json"));
     check_members(&got, &["canopy", "command", "id", "name", "topology", "bytes", "created_at", "files"]);
-    assert_eq!(text(&got["files"][0], "sha256"), sha256(&desk.path("copy.json")));
-    assert_eq!(desk.json("topology put copy.json --json")["id"], id, "what was written is the same topology");
-    let yaml = desk.run(&format!("topology get {id}")).stdout;
+    assert_eq!(text(&got["files"][0], "sha256"), sha256(&workspace.path("copy.json")));
+    assert_eq!(workspace.json("topology put copy.json --json")["id"], id, "what was written is the same topology");
+    let yaml = workspace.run(&format!("topology get {id}")).stdout;
     assert!(yaml.contains("host: left"), "{yaml}");
 
-    let named = desk.json(&format!("plan {id} --collective allgather -o plan.json --json"));
-    let plain = desk.json("plan pair.yaml --collective allgather -o plan.json --json");
+    let named = workspace.json(&format!("plan {id} --collective allgather -o plan.json --json"));
+    let plain = workspace.json("plan pair.yaml --collective allgather -o plan.json --json");
     assert_eq!((&named["plan"], &plain["cache"]), (&plain["plan"], &"hit".into()));
-    desk.refused(&format!("bound {id} --collective allgather"), 2, &["kept by a server", "canopy topology get"]);
+    workspace.refused(&format!("bound {id} --collective allgather"), 2, &["kept by a server", "canopy topology get"]);
 
-    let deleted = desk.json(&format!("topology delete {id} --json"));
+    let deleted = workspace.json(&format!("topology delete {id} --json"));
     check_members(&deleted, &["canopy", "command", "id", "freed_bytes"]);
-    desk.refused(&format!("topology get {id}"), 2, &[id]);
-    desk.refused(&format!("plan {id} --collective allgather -o plan.json"), 2, &[id]);
+    workspace.refused(&format!("topology get {id}"), 2, &[id]);
+    workspace.refused(&format!("plan {id} --collective allgather -o plan.json"), 2, &[id]);
 }
 
 /// Wherever a plan file is read, its id does as well, and the first digits of it.
 #[test]
 fn plans_are_read_by_their_ids() {
-    let desk = CallPool::new();
-    let made = desk.json("plan ring:4 --collective allgather -o plan.json --json");
+    let workspace = Workspace::new();
+    let made = workspace.json("plan ring:4 --collective allgather -o plan.json --json");
     let id = text(&made, "plan");
     let digits = id.strip_prefix("plans/").unwrap();
     for name in [id, digits, &id[..12], &digits[..6]] {
         for command in ["verify", "simulate --size 1MiB", "explain --size 1MiB", "run --size 4KiB"] {
             let (verb, options) = command.split_once(' ').unwrap_or((command, ""));
-            let told = desk.json(&format!("{verb} {name} {options} --json"));
-            let of_file = desk.json(&format!("{verb} plan.json {options} --json"));
+            let told = workspace.json(&format!("{verb} {name} {options} --json"));
+            let of_file = workspace.json(&format!("{verb} plan.json {options} --json"));
             assert_eq!(told["collective"], of_file["collective"], "{command} {name}");
         }
-        desk.json(&format!("convert {name} --to msccl -o converted.xml --json"));
-        desk.json(&format!("export {name} --format astra-network -o astra --json"));
-        desk.json(&format!("draw {name} -o drawing.svg --json"));
-        assert_eq!(desk.json(&format!("plans show {name} --json"))["plan"], id);
+        workspace.json(&format!("convert {name} --to msccl -o converted.xml --json"));
+        workspace.json(&format!("export {name} --format astra-network -o astra --json"));
+        workspace.json(&format!("draw {name} -o drawing.svg --json"));
+        assert_eq!(workspace.json(&format!("plans show {name} --json"))["plan"], id);
     }
-    assert_eq!(desk.json(&format!("plans pin {} --json", &digits[..5]))["plans"][0]["pinned"], true);
-    assert_eq!(desk.json(&format!("plans diff {} {id} --json", &digits[..5]))["same"], true);
+    assert_eq!(workspace.json(&format!("plans pin {} --json", &digits[..5]))["plans"][0]["pinned"], true);
+    assert_eq!(workspace.json(&format!("plans diff {} {id} --json", &digits[..5]))["same"], true);
     // What is there by that name is meant.
-    desk.write(&digits[..6], desk.read("plan.json"));
-    let offline = desk.command(&format!("verify {} --server unix:none.sock", &digits[..6])).output().unwrap();
+    workspace.write(&digits[..6], workspace.read("plan.json"));
+    let offline = workspace.command(&format!("verify {} --server unix:none.sock", &digits[..6])).output().unwrap();
     assert!(offline.status.success(), "{offline:?}");
-    desk.refused(
+    workspace.refused(
         "verify plans/0000000000000000",
         2,
         &["no plan of the server has an id that begins with", "plans list"],
     );
-    desk.refused("verify plans/01", 2, &["is not the id of a plan", "plans/0123abcd"]);
-    desk.refused("verify nothing.json", 2, &["nothing.json: no such file"]);
+    workspace.refused("verify plans/01", 2, &["is not the id of a plan", "plans/0123abcd"]);
+    workspace.refused("verify nothing.json", 2, &["nothing.json: no such file"]);
 }
 
 #[test]
 fn ids_in_filters_have_an_order() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let mut known: Vec<String> = Vec::new();
     for ranks in 3..9 {
-        let made = desk.json(&format!("plan ring:{ranks} --collective allgather -o plan.json --json"));
+        let made = workspace.json(&format!("plan ring:{ranks} --collective allgather -o plan.json --json"));
         known.push(text(&made, "plan").to_owned());
     }
-    let listed = desk.json("plans list --filter id>=plans/0 --json");
+    let listed = workspace.json("plans list --filter id>=plans/0 --json");
     assert_eq!(listed["plans"].as_array().unwrap().len(), 6, "{listed}");
     known.sort();
     let middle = &known[3];
-    let filtered = desk.json(&format!("plans list --filter id>={middle} --json"));
+    let filtered = workspace.json(&format!("plans list --filter id>={middle} --json"));
     assert_eq!(filtered["plans"].as_array().unwrap().len(), 3, "{filtered}");
     assert_eq!(filtered["plans"][0]["plan"], middle.as_str());
 }
@@ -107,133 +107,143 @@ fn ids_in_filters_have_an_order() {
 /// A file of a runtime that the server has not is made here, and proved right.
 #[test]
 fn files_of_plans_are_fetched_or_made() {
-    let desk = CallPool::new();
-    let made = desk.json("plan ring:4 --collective allgather --format msccl-xml -o first.xml --json");
+    let workspace = Workspace::new();
+    let made = workspace.json("plan ring:4 --collective allgather --format msccl-xml -o first.xml --json");
     let with_xml = text(&made, "plan");
-    let got = desk.json(&format!("plans get {with_xml} --format msccl-xml -o got.xml --json"));
+    let got = workspace.json(&format!("plans get {with_xml} --format msccl-xml -o got.xml --json"));
     check_members(&got, &["canopy", "command", "plan", "converted", "warnings", "files"]);
-    assert_eq!((&got["converted"], desk.read("got.xml")), (&false.into(), desk.read("first.xml")));
-    let bare = desk.json(&format!("plans get {with_xml} -o bare.xml --json"));
+    assert_eq!((&got["converted"], workspace.read("got.xml")), (&false.into(), workspace.read("first.xml")));
+    let bare = workspace.json(&format!("plans get {with_xml} -o bare.xml --json"));
     assert_eq!(
-        (text(&bare["files"][0], "profile"), desk.read("bare.xml")),
-        ("msccl", desk.read("first.xml")),
+        (text(&bare["files"][0], "profile"), workspace.read("bare.xml")),
+        ("msccl", workspace.read("first.xml")),
         "its only file"
     );
-    desk.refused(
+    workspace.refused(
         &format!("plans get {with_xml} --format oneccl-xml -o x.xml"),
         2,
         &["without canopy's JSON", "msccl-xml for msccl"],
     );
 
-    let made = desk.json("plan ring:5 --collective allgather -o plan.json --json");
+    let made = workspace.json("plan ring:5 --collective allgather -o plan.json --json");
     let id = text(&made, "plan");
-    desk.json(&format!("plans get {id} -o copy.json --json"));
-    assert_eq!(desk.read("copy.json"), desk.read("plan.json"));
-    let got = desk.json(&format!("plans get {id} --profile msccl-executor -o made.xml --json"));
+    workspace.json(&format!("plans get {id} -o copy.json --json"));
+    assert_eq!(workspace.read("copy.json"), workspace.read("plan.json"));
+    let got = workspace.json(&format!("plans get {id} --profile msccl-executor -o made.xml --json"));
     assert_eq!((&got["converted"], text(&got["files"][0], "profile")), (&true.into(), "msccl-executor"));
-    assert_eq!(desk.json("verify made.xml --profile msccl-executor --json")["ok"], true);
+    assert_eq!(workspace.json("verify made.xml --profile msccl-executor --json")["ok"], true);
     assert!(
-        desk.run(&format!("plans get {id} --format oneccl-xml")).stdout.contains("<"),
+        workspace.run(&format!("plans get {id} --format oneccl-xml")).stdout.contains("<"),
         "standard output without -o"
     );
-    desk.refused(&format!("plans get {id} --profile nccl -o x"), 2, &["NCCL cannot load external plans", "--sizes"]);
-    desk.refused(&format!("plans get {id} --format msccl-xml --profile oneccl -o x"), 2, &["oneccl reads oneccl-xml"]);
+    workspace.refused(
+        &format!("plans get {id} --profile nccl -o x"),
+        2,
+        &["NCCL cannot load external plans", "--sizes"],
+    );
+    workspace.refused(
+        &format!("plans get {id} --format msccl-xml --profile oneccl -o x"),
+        2,
+        &["oneccl reads oneccl-xml"],
+    );
 }
 
 #[test]
 fn a_check_says_what_the_server_makes_of_a_topology() {
-    let desk = CallPool::new();
-    desk.write("pair.yaml", PAIR);
-    desk.write("typo.yaml", PAIR.replace("1GB/s", "much"));
-    desk.write("disconnected.yaml", DISCONNECTED);
-    let good = desk.json("topology check pair.yaml --json");
+    let workspace = Workspace::new();
+    workspace.write("pair.yaml", PAIR);
+    workspace.write("typo.yaml", PAIR.replace("1GB/s", "much"));
+    workspace.write("disconnected.yaml", DISCONNECTED);
+    let good = workspace.json("topology check pair.yaml --json");
     check_members(&good, &["canopy", "command", "ok", "found", "warnings"]);
     let members = ["id", "name", "topology", "family", "eulerian", "unbalanced", "connected", "unreachable"];
     check_members(&good["found"], &members);
     assert_eq!(good["ok"], true);
     assert_eq!((&good["found"]["connected"], &good["found"]["eulerian"]), (&true.into(), &true.into()));
-    assert_eq!(good["found"]["id"], desk.json("topology put pair.yaml --json")["id"]);
+    assert_eq!(good["found"]["id"], workspace.json("topology put pair.yaml --json")["id"]);
     // Two ranks with a link each way are the least of rings.
     assert_eq!(good["found"]["family"], "ring:2,bw=1GB/s");
-    assert!(desk.run("topology check pair.yaml").stdout.contains("family     ring:2,bw=1GB/s\n"));
-    let apart = desk.json("topology check disconnected.yaml --json");
+    assert!(workspace.run("topology check pair.yaml").stdout.contains("family     ring:2,bw=1GB/s\n"));
+    let apart = workspace.json("topology check disconnected.yaml --json");
     assert_eq!(apart["found"]["family"], Value::Null);
     assert_eq!((&apart["ok"], &apart["found"]["connected"]), (&true.into(), &false.into()));
     assert!(!apart["warnings"].as_array().unwrap().is_empty());
-    assert!(desk.run("topology check disconnected.yaml").stdout.contains("connected  no: rank"));
+    assert!(workspace.run("topology check disconnected.yaml").stdout.contains("connected  no: rank"));
 
-    let bad = desk.run("topology check typo.yaml --json");
+    let bad = workspace.run("topology check typo.yaml --json");
     let object = bad.object();
     assert_eq!((bad.status, &object["ok"]), (Some(2), &false.into()), "{bad:?}");
     assert_eq!(text(&object["problem"], "reason"), "TOPOLOGY_MALFORMED");
     assert_eq!(text(&object["problem"], "field"), "topology.document.links[0].bandwidth");
     assert!(bad.stderr.contains("links[0].bandwidth of typo.yaml"), "{bad:?}");
-    desk.refused("topology check ring:0", 2, &["ring"]);
+    workspace.refused("topology check ring:0", 2, &["ring"]);
 }
 
-/// What the server on the desk holds, apart from when and how often it was used.
-fn holdings(desk: &CallPool) -> Vec<(String, bool)> {
-    let plans = desk.json("plans list --json")["plans"].as_array().unwrap().clone();
+/// What the server on the workspace holds, apart from when and how often it was used.
+fn holdings(workspace: &Workspace) -> Vec<(String, bool)> {
+    let plans = workspace.json("plans list --json")["plans"].as_array().unwrap().clone();
     let mut held: Vec<_> =
         plans.iter().map(|plan| (text(plan, "plan").to_owned(), plan["pinned"].as_bool().unwrap())).collect();
-    let topologies = desk.json("topology list --json")["topologies"].as_array().unwrap().clone();
+    let topologies = workspace.json("topology list --json")["topologies"].as_array().unwrap().clone();
     held.extend(topologies.iter().map(|topology| (text(topology, "id").to_owned(), false)));
     held
 }
 
 #[test]
 fn an_import_restores_what_an_export_saved() {
-    let desk = CallPool::new();
-    let pinned = desk.json("plan ring:4 --collective allgather -o ring.json --json");
-    desk.json(&format!("plans pin {} --json", text(&pinned, "plan")));
-    desk.json("plan torus:3x3 --collective allreduce --format msccl-xml -o torus.xml --json");
-    desk.json("topology put ring:7 --json");
-    let before = holdings(&desk);
-    let exported = desk.json("plans export --all -o plans.canopy --json");
+    let workspace = Workspace::new();
+    let pinned = workspace.json("plan ring:4 --collective allgather -o ring.json --json");
+    workspace.json(&format!("plans pin {} --json", text(&pinned, "plan")));
+    workspace.json("plan torus:3x3 --collective allreduce --format msccl-xml -o torus.xml --json");
+    workspace.json("topology put ring:7 --json");
+    let before = holdings(&workspace);
+    let exported = workspace.json("plans export --all -o plans.canopy --json");
     check_members(&exported, &["canopy", "command", "plans", "pinned", "topologies", "files"]);
     assert_eq!((&exported["plans"], &exported["pinned"], &exported["topologies"]), (&2.into(), &1.into(), &1.into()));
-    assert_eq!(text(&exported["files"][0], "sha256"), sha256(&desk.path("plans.canopy")));
-    let some = desk.json("plans export --filter ranks=9 -o some.canopy --json");
+    assert_eq!(text(&exported["files"][0], "sha256"), sha256(&workspace.path("plans.canopy")));
+    let some = workspace.json("plans export --filter ranks=9 -o some.canopy --json");
     assert_eq!((&some["plans"], &some["topologies"]), (&1.into(), &1.into()));
 
-    fs::remove_dir_all(desk.path("data")).unwrap();
-    assert!(holdings(&desk).is_empty());
-    let archive = desk.read("plans.canopy");
+    fs::remove_dir_all(workspace.path("data")).unwrap();
+    assert!(holdings(&workspace).is_empty());
+    let archive = workspace.read("plans.canopy");
     let mut bent = archive.clone();
     bent[archive.len() / 2] ^= 1;
     for (name, bytes) in [("bent", bent.as_slice()), ("cut", &archive[..archive.len() / 2]), ("empty", b"")] {
-        desk.write(name, bytes);
-        desk.refused(&format!("plans import {name}"), 2, &["archive"]);
-        assert!(holdings(&desk).is_empty(), "{name}");
+        workspace.write(name, bytes);
+        workspace.refused(&format!("plans import {name}"), 2, &["archive"]);
+        assert!(holdings(&workspace).is_empty(), "{name}");
     }
-    let imported = desk.json("plans import plans.canopy --json");
+    let imported = workspace.json("plans import plans.canopy --json");
     let members = ["canopy", "command", "plans", "pinned", "topologies", "plans_added", "topologies_added"];
     check_members(&imported, &[members.as_slice(), &["plans_kept", "plans_skipped", "skipped"]].concat());
     assert_eq!((&imported["plans_added"], &imported["topologies_added"]), (&2.into(), &1.into()));
-    assert_eq!(holdings(&desk), before);
-    let again = desk.json("plan ring:4 --collective allgather -o again.json --json");
-    assert_eq!((&again["cache"], desk.read("again.json")), (&"hit".into(), desk.read("ring.json")));
-    assert!(desk.run("plans import plans.canopy").stdout.contains("0 plans and 0 topologies were not there before"));
+    assert_eq!(holdings(&workspace), before);
+    let again = workspace.json("plan ring:4 --collective allgather -o again.json --json");
+    assert_eq!((&again["cache"], workspace.read("again.json")), (&"hit".into(), workspace.read("ring.json")));
+    assert!(
+        workspace.run("plans import plans.canopy").stdout.contains("0 plans and 0 topologies were not there before")
+    );
 
-    desk.refused("plans export -o x", 2, &["--all"]);
-    desk.refused("plans export --filter bogus=1 -o x", 2, &["bogus"]);
-    desk.refused("plans import none.canopy", 2, &["none.canopy"]);
-    assert!(!desk.path("x").exists());
+    workspace.refused("plans export -o x", 2, &["--all"]);
+    workspace.refused("plans export --filter bogus=1 -o x", 2, &["bogus"]);
+    workspace.refused("plans import none.canopy", 2, &["none.canopy"]);
+    assert!(!workspace.path("x").exists());
 }
 
 #[test]
 fn two_plans_are_compared() {
-    let desk = CallPool::new();
-    let plan = |arguments: &str| text(&desk.json(&format!("plan {arguments} -o out --json")), "plan").to_owned();
+    let workspace = Workspace::new();
+    let plan = |arguments: &str| text(&workspace.json(&format!("plan {arguments} -o out --json")), "plan").to_owned();
     let a = plan("ring:4 --collective allgather");
     let b = plan("ring:4 --collective allgather --size 512MiB");
-    let compared = desk.json(&format!("plans diff {a} {b} --json"));
+    let compared = workspace.json(&format!("plans diff {a} {b} --json"));
     check_members(&compared, &["canopy", "command", "a", "b", "same", "differences"]);
     assert_eq!((text(&compared, "a"), &compared["same"]), (&*a, &false.into()));
     let fields: Vec<&str> =
         compared["differences"].as_array().unwrap().iter().map(|difference| text(difference, "field")).collect();
     assert_eq!(fields, ["valid_for.size_bytes_max"]);
-    assert_eq!(desk.json(&format!("plans diff {a} {a} --json"))["same"], true);
-    assert!(desk.run(&format!("plans diff {a} {b}")).stdout.starts_with("FIELD "));
-    desk.refused(&format!("plans diff {a} plans/none"), 2, &["plans/none"]);
+    assert_eq!(workspace.json(&format!("plans diff {a} {a} --json"))["same"], true);
+    assert!(workspace.run(&format!("plans diff {a} {b}")).stdout.starts_with("FIELD "));
+    workspace.refused(&format!("plans diff {a} plans/none"), 2, &["plans/none"]);
 }

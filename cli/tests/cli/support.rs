@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A working folder with a data folder beside the files.
-pub(crate) struct CallPool {
+pub(crate) struct Workspace {
     folder: TempDir,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
-impl CallPool {
+impl Workspace {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -92,7 +92,7 @@ impl CallPool {
     }
 }
 
-/// A server in a process of its own, on the desk's data folder.
+/// A server in a process of its own, on the workspace's data folder.
 #[cfg(feature = "embedded")]
 pub(crate) struct Serving {
     pub(crate) child: Child,
@@ -100,15 +100,15 @@ pub(crate) struct Serving {
 
 #[cfg(feature = "embedded")]
 impl Serving {
-    pub(crate) fn on(desk: &CallPool) -> Self {
-        Self::with(desk, "")
+    pub(crate) fn on(workspace: &Workspace) -> Self {
+        Self::with(workspace, "")
     }
 
     /// The same with further flags.
-    pub(crate) fn with(desk: &CallPool, flags: &str) -> Self {
-        let mut command = desk.command(&format!("serve --listen 127.0.0.1:0 {flags}"));
+    pub(crate) fn with(workspace: &Workspace, flags: &str) -> Self {
+        let mut command = workspace.command(&format!("serve --listen 127.0.0.1:0 {flags}"));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        while !desk.path("data/canopy.sock").exists() {
+        while !workspace.path("data/canopy.sock").exists() {
             assert_eq!(child.try_wait().unwrap(), None, "the server ended");
             std::thread::yield_now();
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{CallPool, check_members, sha256};
+use crate::support::{Workspace, check_members, sha256};
 
 const MEMBERS: [&str; 11] = [
     "canopy",
@@ -27,8 +27,8 @@ fn names<'a>(object: &'a Value, member: &str, name: &str) -> Vec<&'a str> {
 }
 
 /// The time of an algorithm at a size, by the command for one plan.
-fn time(desk: &CallPool, made: &str, algorithm: &str, size: u64) -> u64 {
-    let run = desk.json(&format!("simulate {made} --algorithm {algorithm} --size {size} --json"));
+fn time(workspace: &Workspace, made: &str, algorithm: &str, size: u64) -> u64 {
+    let run = workspace.json(&format!("simulate {made} --algorithm {algorithm} --size {size} --json"));
     run["sizes"][0]["time_ps"].as_u64().unwrap()
 }
 
@@ -72,9 +72,9 @@ fn check_consistent(report: &Value) {
 /// times are those of each plan simulated alone.
 #[test]
 fn kautz_networks_combine_small_messages() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let made = "kautz:d=3,n=2 --collective allreduce";
-    let report = desk.json(&format!("simulate {made} --sweep --sizes 1KiB..1GiB --json"));
+    let report = workspace.json(&format!("simulate {made} --sweep --sizes 1KiB..1GiB --json"));
     check_members(&report, &MEMBERS);
     check_consistent(&report);
     let winners = names(&report, "ranges", "algorithm");
@@ -91,15 +91,15 @@ fn kautz_networks_combine_small_messages() {
     assert!(names(&report, "refused", "reason")[0].contains("this is none"), "{report}");
     for crossover in list(&report, "crossovers") {
         let (before, low) = (crossover["before"].as_str().unwrap(), &crossover["low"]);
-        assert_eq!(low["before_ps"], time(&desk, made, before, low["size_bytes"].as_u64().unwrap()));
+        assert_eq!(low["before_ps"], time(&workspace, made, before, low["size_bytes"].as_u64().unwrap()));
     }
     // Every algorithm by itself, with other options.
     let how = "--alpha 2us --piece whole --sharing fifo --sync steps";
-    let chosen = desk.json(&format!("simulate {made} --sweep --algorithms ring,kautz --size 64KiB {how} --json"));
+    let chosen = workspace.json(&format!("simulate {made} --sweep --algorithms ring,kautz --size 64KiB {how} --json"));
     assert_eq!(names(&chosen, "algorithms", "name"), ["ring", "kautz"]);
     for one in list(&chosen, "algorithms") {
         let name = one["name"].as_str().unwrap();
-        assert_eq!(one["times_ps"][0], time(&desk, &format!("{made} {how}"), name, 64 << 10), "{name}");
+        assert_eq!(one["times_ps"][0], time(&workspace, &format!("{made} {how}"), name, 64 << 10), "{name}");
     }
     assert_eq!((&chosen["model"]["alpha_ns"], &chosen["model"]["sync"]), (&2000.into(), &"steps".into()));
 }
@@ -107,9 +107,9 @@ fn kautz_networks_combine_small_messages() {
 /// Rows and columns at once for few bytes, many trees for more.
 #[test]
 fn grids_are_compared_and_drawn() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let command = "simulate dfc2:4x4 --collective broadcast --root 5 --sweep --sizes 1KiB..4MiB";
-    let report = desk.json(&format!("{command} --plot sweep.svg --json"));
+    let report = workspace.json(&format!("{command} --plot sweep.svg --json"));
     check_members(&report, &[&MEMBERS[..], &["root", "files"]].concat());
     check_consistent(&report);
     assert_eq!((&report["root"], names(&report, "ranges", "algorithm")[0]), (&5.into(), "dfc2"), "{report}");
@@ -117,8 +117,8 @@ fn grids_are_compared_and_drawn() {
     assert_eq!(names(&report, "refused", "name"), ["kautz", "kautz-m"]);
     let file = &report["files"][0];
     assert_eq!((&file["format"], &file["path"]), (&"svg".into(), &"sweep.svg".into()));
-    assert_eq!(file["sha256"], sha256(&desk.path("sweep.svg")));
-    let drawn = String::from_utf8(desk.read("sweep.svg")).unwrap();
+    assert_eq!(file["sha256"], sha256(&workspace.path("sweep.svg")));
+    let drawn = String::from_utf8(workspace.read("sweep.svg")).unwrap();
     let mut reader = quick_xml::Reader::from_str(&drawn);
     while reader.read_event().unwrap() != quick_xml::events::Event::Eof {}
     for name in names(&report, "algorithms", "name") {
@@ -127,7 +127,7 @@ fn grids_are_compared_and_drawn() {
     for range in list(&report, "ranges").iter().skip(1) {
         assert!(drawn.contains(&format!(">{} from ", range["algorithm"].as_str().unwrap())), "{drawn}");
     }
-    let text = desk.run(command).stdout;
+    let text = workspace.run(command).stdout;
     let ranges = list(&report, "ranges");
     let first = ranges[0]["algorithm"].as_str().unwrap();
     for words in ["broadcast on 16 ranks, ", "FASTEST", "NEAREST", "no plan  kautz, kautz-m: ", &format!("{first} µs")]
@@ -135,43 +135,43 @@ fn grids_are_compared_and_drawn() {
         assert!(text.contains(words), "`{words}` is missing from\n{text}");
     }
     // The same again, to the byte.
-    assert_eq!(desk.run(&format!("{command} --json")).stdout, desk.run(&format!("{command} --json")).stdout);
+    assert_eq!(workspace.run(&format!("{command} --json")).stdout, workspace.run(&format!("{command} --json")).stdout);
 }
 
 /// What is refused for work has no time, and nobody is called the fastest where it might be.
 #[test]
 fn too_much_work_is_told_and_the_others_go_on() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let command = "simulate ring:8 --collective allgather --sweep --algorithms ring,direct --sizes 1KiB..64MiB";
-    let report = desk.json(&format!("{command} --piece 64KiB --work-max 3000 --json"));
+    let report = workspace.json(&format!("{command} --piece 64KiB --work-max 3000 --json"));
     let untimed = list(&report, "algorithms").iter().filter(|one| one["untimed"].is_string());
     assert!(untimed.clone().count() > 0, "{report}");
     for one in untimed {
         assert!(list(one, "times_ps")[0].is_u64() && list(one, "times_ps").last().unwrap().is_null(), "{one}");
     }
-    let text = desk.run(&format!("{command} --piece 64KiB --work-max 3000")).stdout;
+    let text = workspace.run(&format!("{command} --piece 64KiB --work-max 3000")).stdout;
     assert!(text.contains("no time  ") && text.contains("units of work"), "{text}");
-    desk.refused(&format!("{command} --work-max 10"), 2, &["cannot simulate 1 KiB", "--work-max"]);
+    workspace.refused(&format!("{command} --work-max 10"), 2, &["cannot simulate 1 KiB", "--work-max"]);
 }
 
 #[test]
 fn names_and_networks_are_refused_with_a_way_out() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let sweep = "simulate ring:5 --collective allgather --sweep";
-    desk.refused(&format!("{sweep} --algorithms ring,direct,ring"), 2, &["names ring twice", "name each once"]);
-    let unknown = desk.run(&format!("{sweep} --algorithms ring,rong"));
+    workspace.refused(&format!("{sweep} --algorithms ring,direct,ring"), 2, &["names ring twice", "name each once"]);
+    let unknown = workspace.run(&format!("{sweep} --algorithms ring,rong"));
     assert_eq!(unknown.status, Some(2));
     assert!(unknown.stderr.contains("`rong` is not an algorithm"), "{}", unknown.stderr);
     // Nobody has a plan: the first says why.
-    desk.refused(&format!("{sweep} --algorithms flow,binomial,sssp"), 2, &["flow does not plan allgather"]);
-    desk.refused("simulate nonsense --collective allgather --sweep", 2, &["nonsense"]);
+    workspace.refused(&format!("{sweep} --algorithms flow,binomial,sssp"), 2, &["flow does not plan allgather"]);
+    workspace.refused("simulate nonsense --collective allgather --sweep", 2, &["nonsense"]);
     for wrong in ["simulate ring:5 --sweep", "simulate ring:5 --collective allgather --algorithms ring"] {
-        assert_eq!(desk.run(wrong).status, Some(2), "{wrong}");
+        assert_eq!(workspace.run(wrong).status, Some(2), "{wrong}");
     }
     for other in ["--algorithm ring", "--topology ring:6", "--links", "--critical-path"] {
-        assert_eq!(desk.run(&format!("{sweep} {other}")).status, Some(2), "{other}");
+        assert_eq!(workspace.run(&format!("{sweep} {other}")).status, Some(2), "{other}");
     }
     // One size is a sweep, too.
-    let one = desk.json(&format!("{sweep} --size 1MiB --json"));
+    let one = workspace.json(&format!("{sweep} --size 1MiB --json"));
     assert_eq!((list(&one, "ranges").len(), list(&one, "crossovers").len()), (1, 0));
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::support::CallPool;
+use crate::support::Workspace;
 
 /// Boxes of H100, whose own switches do both and whose InfiniBand switch does neither.
-fn document(desk: &CallPool, boxes: u32) -> String {
-    let text = desk.run(&format!("topology generate dgx-h100:boxes={boxes}")).stdout;
+fn document(workspace: &Workspace, boxes: u32) -> String {
+    let text = workspace.run(&format!("topology generate dgx-h100:boxes={boxes}")).stdout;
     let capable: String = text
         .lines()
         .map(|line| {
@@ -21,20 +21,20 @@ fn document(desk: &CallPool, boxes: u32) -> String {
         .collect();
     assert_eq!(capable.matches("multicast: true").count(), boxes as usize, "{capable}");
     let name = format!("h100-{boxes}.yaml");
-    desk.write(&name, capable);
+    workspace.write(&name, capable);
     name
 }
 
-fn count(desk: &CallPool, operation: &str) -> usize {
-    let plan: Value = serde_json::from_slice(&desk.read("plan.json")).unwrap();
+fn count(workspace: &Workspace, operation: &str) -> usize {
+    let plan: Value = serde_json::from_slice(&workspace.read("plan.json")).unwrap();
     let operations = plan["gpus"].as_array().unwrap().iter().flat_map(|gpu| gpu["threadblocks"].as_array().unwrap());
     operations.flat_map(|block| block["ops"].as_array().unwrap()).filter(|op| op["name"] == operation).count()
 }
 
 #[test]
 fn switches_store_and_sum_where_the_topology_says_so() {
-    let desk = CallPool::new();
-    let (one, two) = (document(&desk, 1), document(&desk, 2));
+    let workspace = Workspace::new();
+    let (one, two) = (document(&workspace, 1), document(&workspace, 2));
     for (topology, collective, profile, operation, is_there) in [
         (&one, "allreduce", "mscclpp-0.8", "glres", true),
         (&one, "allreduce", "mscclpp-0.10", "glres", true),
@@ -47,12 +47,12 @@ fn switches_store_and_sum_where_the_topology_says_so() {
         (&two, "allreduce", "mscclpp-0.10", "glres", false),
     ] {
         let options = format!("--format mscclpp-json --profile {profile}");
-        let made = desk.run(&format!("plan {topology} -c {collective} {options} -o plan.json"));
+        let made = workspace.run(&format!("plan {topology} -c {collective} {options} -o plan.json"));
         assert_eq!(made.status, Some(0), "{}", made.stderr);
-        assert_eq!(count(&desk, operation) > 0, is_there, "{topology} {collective} {profile}");
-        let has_switches = count(&desk, "glres") + count(&desk, "gstore") > 0;
+        assert_eq!(count(&workspace, operation) > 0, is_there, "{topology} {collective} {profile}");
+        let has_switches = count(&workspace, "glres") + count(&workspace, "gstore") > 0;
         assert_eq!(made.stderr.contains("compute capability 9.0"), has_switches, "{}", made.stderr);
-        let verdict = desk.json(&format!("verify plan.json --profile {profile} -c {collective} --json"));
+        let verdict = workspace.json(&format!("verify plan.json --profile {profile} -c {collective} --json"));
         for check in ["races", "deadlock", "meaning", "emulation"] {
             assert_eq!(verdict["checks"][check], true, "{check}");
         }
@@ -62,39 +62,39 @@ fn switches_store_and_sum_where_the_topology_says_so() {
 /// Without channels of switches a plan is what it is on the same network with plain switches, but for its name.
 #[test]
 fn channels_of_switches_can_be_left_out() {
-    let desk = CallPool::new();
-    let topology = document(&desk, 1);
+    let workspace = Workspace::new();
+    let topology = document(&workspace, 1);
     for collective in ["allreduce", "allgather"] {
-        let unnamed = |desk: &CallPool| {
-            let text = String::from_utf8(desk.read("plan.json")).unwrap();
+        let unnamed = |workspace: &Workspace| {
+            let text = String::from_utf8(workspace.read("plan.json")).unwrap();
             text.lines().filter(|line| !line.contains("\"name\": \"canopy-")).collect::<Vec<_>>().join("\n")
         };
-        desk.json(&format!("plan {topology} -c {collective} --format mscclpp-json -o plan.json --json"));
-        let with = unnamed(&desk);
+        workspace.json(&format!("plan {topology} -c {collective} --format mscclpp-json -o plan.json --json"));
+        let with = unnamed(&workspace);
         let options = "--format mscclpp-json --no-switch-channels";
-        desk.json(&format!("plan {topology} -c {collective} {options} -o plan.json --json"));
-        let without = unnamed(&desk);
-        desk.json(&format!("plan dgx-h100:boxes=1 -c {collective} --format mscclpp-json -o plan.json --json"));
-        assert_eq!(without, unnamed(&desk));
+        workspace.json(&format!("plan {topology} -c {collective} {options} -o plan.json --json"));
+        let without = unnamed(&workspace);
+        workspace.json(&format!("plan dgx-h100:boxes=1 -c {collective} --format mscclpp-json -o plan.json --json"));
+        assert_eq!(without, unnamed(&workspace));
         assert_ne!(with, without);
         assert!(!without.contains("switch"), "{without}");
     }
     let elsewhere = format!("plan {topology} -c allgather --format msccl-xml --no-switch-channels -o plan.xml");
-    desk.refused(&elsewhere, 2, &["--no-switch-channels is for mscclpp-json", "--format mscclpp-json"]);
+    workspace.refused(&elsewhere, 2, &["--no-switch-channels is for mscclpp-json", "--format mscclpp-json"]);
 }
 
 /// What is said of the schedule has nothing to do with what a runtime's file makes of it.
 #[test]
 fn bundles_and_explanations_take_such_networks() {
-    let desk = CallPool::new();
-    let topology = document(&desk, 1);
-    let made = desk.run(&format!(
+    let workspace = Workspace::new();
+    let topology = document(&workspace, 1);
+    let made = workspace.run(&format!(
         "plan {topology} -c allreduce --sizes 1MiB-64MiB --format mscclpp-json --profile mscclpp-0.10 -o bundle"
     ));
     assert_eq!(made.status, Some(0), "{}", made.stderr);
     assert!(made.stderr.contains("compute capability 9.0"), "{}", made.stderr);
-    let manifest = String::from_utf8(desk.read("bundle/manifest.json")).unwrap();
+    let manifest = String::from_utf8(workspace.read("bundle/manifest.json")).unwrap();
     assert!(manifest.contains("compute capability 9.0"), "{manifest}");
-    let explained = desk.run(&format!("explain {topology} -c allreduce"));
+    let explained = workspace.run(&format!("explain {topology} -c allreduce"));
     assert_eq!(explained.status, Some(0), "{}", explained.stderr);
 }

@@ -1,21 +1,21 @@
 //! `canopy topology`.
 
-use crate::support::{CallPool, DISCONNECTED, Run, UNBALANCED, check_members, sha256};
+use crate::support::{DISCONNECTED, Run, UNBALANCED, Workspace, check_members, sha256};
 
 #[test]
 fn what_is_generated_reads_back_as_the_same_network() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let composed = "product(debruijn:d=2,n=2;line(ring:3)):lat=1us";
     for expression in ["ring:8", "dgx-a100:boxes=2", "torus:4x4", "hypercube:3", "genkautz:n=32,d=4", composed] {
-        let shown = desk.json(&format!("topology show {expression} --json"));
+        let shown = workspace.json(&format!("topology show {expression} --json"));
         for format in ["yaml", "json"] {
             let file = format!("t.{format}");
-            let written = desk.json(&format!("topology generate {expression} -o {file} --json"));
+            let written = workspace.json(&format!("topology generate {expression} -o {file} --json"));
             check_members(&written, &["canopy", "command", "topology", "files"]);
             assert_eq!(written["files"][0]["format"], format, "the name of the file says how");
-            assert_eq!(written["files"][0]["sha256"], sha256(&desk.path(&file)));
+            assert_eq!(written["files"][0]["sha256"], sha256(&workspace.path(&file)));
             assert_eq!(written["topology"], shown["topology"]);
-            let read = desk.json(&format!("topology show {file} --json"));
+            let read = workspace.json(&format!("topology show {file} --json"));
             assert_eq!(read["topology"], shown["topology"], "{expression} as {format}");
         }
     }
@@ -23,18 +23,18 @@ fn what_is_generated_reads_back_as_the_same_network() {
 
 #[test]
 fn conversion_there_and_back_keeps_every_byte() {
-    let desk = CallPool::new();
-    assert_eq!(desk.run("topology generate dgx-h100:boxes=2 -o a.yaml").stdout, "");
-    desk.run("topology convert a.yaml --to json -o b.json");
-    desk.run("topology convert b.json --to yaml -o c.yaml");
-    assert!(desk.read("a.yaml") == desk.read("c.yaml"));
-    let printed = desk.run("topology convert b.json --to yaml");
-    assert_eq!(printed.stdout.into_bytes(), desk.read("a.yaml"));
+    let workspace = Workspace::new();
+    assert_eq!(workspace.run("topology generate dgx-h100:boxes=2 -o a.yaml").stdout, "");
+    workspace.run("topology convert a.yaml --to json -o b.json");
+    workspace.run("topology convert b.json --to yaml -o c.yaml");
+    assert!(workspace.read("a.yaml") == workspace.read("c.yaml"));
+    let printed = workspace.run("topology convert b.json --to yaml");
+    assert_eq!(printed.stdout.into_bytes(), workspace.read("a.yaml"));
 }
 
 #[test]
 fn show_tells_balance_and_connectivity() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let members = [
         "canopy",
         "command",
@@ -51,31 +51,31 @@ fn show_tells_balance_and_connectivity() {
         "capacities",
         "capacities_omitted",
     ];
-    let ring = desk.json("topology show ring:4 --json");
+    let ring = workspace.json("topology show ring:4 --json");
     check_members(&ring, &members);
     check_members(&ring["topology"], &["hash", "hash_kind", "ranks", "nodes", "links"]);
     assert_eq!((&ring["eulerian"], &ring["connected"]), (&true.into(), &true.into()));
     assert_eq!(ring["topology"]["links"], 8);
 
-    desk.write("unbalanced.yaml", UNBALANCED);
-    let funnel = desk.json("topology show unbalanced.yaml --json");
+    workspace.write("unbalanced.yaml", UNBALANCED);
+    let funnel = workspace.json("topology show unbalanced.yaml --json");
     assert_eq!(funnel["unbalanced"]["node"], "a");
     assert_eq!(funnel["unbalanced"]["in"], "1000000000");
     assert_eq!(funnel["unbalanced"]["out"], "2000000000");
     assert_eq!(funnel["kinds"]["switch"], 1);
 
-    desk.write("disconnected.yaml", DISCONNECTED);
-    let split = desk.json("topology show disconnected.yaml --json");
+    workspace.write("disconnected.yaml", DISCONNECTED);
+    let split = workspace.json("topology show disconnected.yaml --json");
     assert_eq!(split["connected"], false);
     assert_eq!(split["unreachable"]["from"]["rank"], 0);
     assert_eq!(split["unreachable"]["to"]["node"], "c");
-    let text = desk.run("topology show disconnected.yaml").stdout;
+    let text = workspace.run("topology show disconnected.yaml").stdout;
     assert!(text.contains("rank 0 (a) does not reach rank 2 (c)"), "{text}");
 }
 
 #[test]
 fn show_tells_what_looks_alike() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let members = [
         "determined",
         "cells",
@@ -86,7 +86,7 @@ fn show_tells_what_looks_alike() {
         "automorphism_digits",
     ];
     let symmetry = |expression: &str| {
-        let shown = desk.json(&format!("topology show {expression} --json"));
+        let shown = workspace.json(&format!("topology show {expression} --json"));
         check_members(&shown["symmetry"], &members);
         assert_eq!(shown["symmetry"]["determined"], true);
         let values = ["cells", "rank_orbits", "link_orbits", "rank_transitive", "automorphisms"];
@@ -96,23 +96,23 @@ fn show_tells_what_looks_alike() {
     assert_eq!(symmetry("mesh:1x4"), serde_json::json!([2, 2, 3, false, "2"]));
     // Every GPU is linked with its box and with the fabric, both ways.
     assert_eq!(symmetry("dgx-a100:boxes=2"), serde_json::json!([3, 1, 4, true, "3251404800"]));
-    let text = desk.run("topology show torus:4x5").stdout;
+    let text = workspace.run("topology show torus:4x5").stdout;
     assert!(
         text.contains("symmetry   every rank sees the same network, 2 orbits of links, 1 cell of nodes; 80 auto"),
         "{text}"
     );
-    let text = desk.run("topology show dgx-a100:boxes=16").stdout;
+    let text = workspace.run("topology show dgx-a100:boxes=16").stdout;
     assert!(
         text.contains("every rank sees the same network, 4 orbits of links, 3 cells of nodes; about 10^"),
         "{text}"
     );
-    let text = desk.run("topology show random-regular:n=16,d=3,seed=1").stdout;
+    let text = workspace.run("topology show random-regular:n=16,d=3,seed=1").stdout;
     assert!(text.contains("symmetry"), "{text}");
 }
 
 #[test]
 fn show_tells_ports_and_steps() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     let members = [
         "degree",
         "port_rate",
@@ -126,7 +126,7 @@ fn show_tells_ports_and_steps() {
         "reverse_symmetric",
     ];
     let values = |expression: &str| {
-        let shown = desk.json(&format!("topology show {expression} --json"));
+        let shown = workspace.json(&format!("topology show {expression} --json"));
         let direct = &shown["direct"];
         if !direct.is_null() {
             check_members(direct, &members);
@@ -150,12 +150,12 @@ fn show_tells_ports_and_steps() {
     ] {
         assert_eq!(values(expression), expected, "{expression}");
     }
-    let shown = desk.json("topology show distreg:n=80 --json");
+    let shown = workspace.json("topology show distreg:n=80 --json");
     assert_eq!(
         (&shown["direct"]["diameter_min_both_ways"], &shown["direct"]["moore_optimal"]),
         (&4.into(), &false.into())
     );
-    let text = desk.run("topology show genkautz:n=11,d=4").stdout;
+    let text = workspace.run("topology show genkautz:n=11,d=4").stdout;
     for line in [
         "ports      4 of 25000000000 bytes/s at every rank, 4 of all lead back to their own rank\n",
         "steps      2 between any two ranks at most; so many ports allow 2 at best\n",
@@ -163,7 +163,7 @@ fn show_tells_ports_and_steps() {
     ] {
         assert!(text.contains(line), "{text}");
     }
-    let text = desk.run("topology show distreg:n=80").stdout;
+    let text = workspace.run("topology show distreg:n=80").stdout;
     assert!(text.contains("so many ports allow 3 at best, 4 where links lead both ways\n"), "{text}");
 }
 
@@ -180,10 +180,10 @@ links:
 
 #[test]
 fn show_names_the_family_whatever_nodes_are_called() {
-    let desk = CallPool::new();
-    desk.write("renamed.yaml", RENAMED);
-    desk.write("slow.yaml", RENAMED.replacen("25GB/s", "24GB/s", 1));
-    desk.write("late.yaml", RENAMED.replace("both: true", "both: true, latency: 1us"));
+    let workspace = Workspace::new();
+    workspace.write("renamed.yaml", RENAMED);
+    workspace.write("slow.yaml", RENAMED.replacen("25GB/s", "24GB/s", 1));
+    workspace.write("late.yaml", RENAMED.replace("both: true", "both: true, latency: 1us"));
     for (topology, name, expression) in [
         ("renamed.yaml", Some("ring"), Some("ring:4,bw=25GB/s")),
         ("late.yaml", Some("ring"), Some("ring:4,bw=25GB/s,lat=1us")),
@@ -193,35 +193,35 @@ fn show_names_the_family_whatever_nodes_are_called() {
         ("line:1(bipartite:4x4)", None, Some("line:1(bipartite:4x4):bw=25GB/s")),
         ("power:2(diamond):lat=1us", None, Some("power:2(diamond):bw=25GB/s,lat=1us")),
     ] {
-        let shown = desk.json(&format!("topology show {topology} --json"));
+        let shown = workspace.json(&format!("topology show {topology} --json"));
         check_members(&shown["family"], &["determined", "name", "expression"]);
         let expected = serde_json::json!({"determined": true, "name": name, "expression": expression});
         assert_eq!(shown["family"], expected, "{topology}");
         let line = format!("family     {}\n", expression.unwrap_or("none of those that expressions name"));
-        let text = desk.run(&format!("topology show {topology}")).stdout;
+        let text = workspace.run(&format!("topology show {topology}")).stdout;
         assert!(text.contains(&line), "{text}");
         // Which node is which is told by comparing.
         if let Some(expression) = expression {
-            assert_eq!(desk.json(&format!("topology same {topology} {expression} --json"))["same"], true);
+            assert_eq!(workspace.json(&format!("topology same {topology} {expression} --json"))["same"], true);
         }
     }
-    desk.write("uneven.yaml", RENAMED.replacen("both: true", "both: true, latency: 1us", 1));
-    let shown = desk.json("topology show uneven.yaml --json");
+    workspace.write("uneven.yaml", RENAMED.replacen("both: true", "both: true, latency: 1us", 1));
+    let shown = workspace.json("topology show uneven.yaml --json");
     let expected = serde_json::json!(
         {"determined": true, "name": null, "expression": null, "without_latencies": "ring:4,bw=25GB/s"}
     );
     assert_eq!(shown["family"], expected);
-    let text = desk.run("topology show uneven.yaml").stdout;
+    let text = workspace.run("topology show uneven.yaml").stdout;
     assert!(text.contains("family     ring:4,bw=25GB/s, but for its latencies\n"), "{text}");
-    let text = desk.run("topology show complete:520").stdout;
+    let text = workspace.run("topology show complete:520").stdout;
     assert!(text.contains("family     not looked for among more than 262144 links\n"), "{text}");
 }
 
 #[test]
 fn hashes_of_shapes_do_not_depend_on_names() {
-    let desk = CallPool::new();
-    desk.write("renamed.yaml", RENAMED);
-    let hash = |topology: &str| desk.json(&format!("topology hash {topology} --json"));
+    let workspace = Workspace::new();
+    workspace.write("renamed.yaml", RENAMED);
+    let hash = |topology: &str| workspace.json(&format!("topology hash {topology} --json"));
     let (named, renamed) = (hash("ring:4,bw=25GB/s"), hash("renamed.yaml"));
     check_members(&named, &["canopy", "command", "topology", "content", "canonical"]);
     assert_eq!(
@@ -231,16 +231,16 @@ fn hashes_of_shapes_do_not_depend_on_names() {
     assert_eq!(named["canonical"], renamed["canonical"]);
     assert_ne!(named["content"], renamed["content"]);
     assert_ne!(named["canonical"], hash("ring:4,bw=26GB/s")["canonical"]);
-    let text = desk.run("topology hash renamed.yaml").stdout;
+    let text = workspace.run("topology hash renamed.yaml").stdout;
     let lines = ["content", "canonical"].map(|name| format!("{name:<11}{}", renamed[name].as_str().unwrap()));
     assert_eq!(text, lines.join("\n") + "\n");
 }
 
 #[test]
 fn the_same_network_is_told_rank_by_rank() {
-    let desk = CallPool::new();
-    desk.write("renamed.yaml", RENAMED);
-    let same = desk.json("topology same ring:4,bw=25GB/s renamed.yaml --json");
+    let workspace = Workspace::new();
+    workspace.write("renamed.yaml", RENAMED);
+    let same = workspace.json("topology same ring:4,bw=25GB/s renamed.yaml --json");
     check_members(&same, &["canopy", "command", "a", "b", "same", "ranks", "nodes"]);
     assert_eq!((&same["same"], &same["a"]["ranks"]), (&true.into(), &4.into()));
     let ranks: Vec<u64> = same["ranks"].as_array().unwrap().iter().map(|rank| rank.as_u64().unwrap()).collect();
@@ -252,15 +252,15 @@ fn the_same_network_is_told_rank_by_rank() {
         let id = ["x", "z", "w", "y"][usize::try_from(rank).unwrap()];
         assert_eq!(same["nodes"][position], serde_json::json!([position.to_string(), id]));
     }
-    let text = desk.run("topology same torus:4x4,bw=1GB/s hypercube:4,bw=1GB/s").stdout;
+    let text = workspace.run("topology same torus:4x4,bw=1GB/s hypercube:4,bw=1GB/s").stdout;
     assert_eq!(text.lines().filter(|line| line.contains(" -> rank ")).count(), 16, "{text}");
-    let switched = desk.run("topology same dgx-a100:boxes=2 dgx-a100:boxes=2").stdout;
+    let switched = workspace.run("topology same dgx-a100:boxes=2 dgx-a100:boxes=2").stdout;
     assert_eq!(switched.lines().count(), 1 + 16 + 3);
 }
 
 #[test]
 fn the_first_difference_is_told() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (a, b, words) in [
         ("ring:4", "ring:5", "A has 4 ranks, B has 5"),
         ("dgx-a100:boxes=2", "dgx-a100:boxes=2,degrade=b0g3-ib*1/2", "A has 0 links of 12500000000 bytes/s"),
@@ -271,66 +271,66 @@ fn the_first_difference_is_told() {
             "of nodes with such links",
         ),
     ] {
-        desk.refused(&format!("topology same {a} {b}"), 2, &["not the same network", words]);
-        let run = Run::of(desk.command(&format!("topology same {a} {b} --json")).output().unwrap());
+        workspace.refused(&format!("topology same {a} {b}"), 2, &["not the same network", words]);
+        let run = Run::of(workspace.command(&format!("topology same {a} {b} --json")).output().unwrap());
         let told = run.object();
         assert_eq!(run.status, Some(2), "{}", run.stderr);
         assert_eq!(told["same"], false);
         assert!(told["difference"].as_str().unwrap().contains(words), "{told}");
         assert_eq!(told.get("ranks"), None);
     }
-    desk.refused("topology same ring:4", 2, &[]);
+    workspace.refused("topology same ring:4", 2, &[]);
 }
 
 #[test]
 fn an_existing_file_wins_over_an_expression() {
-    let desk = CallPool::new();
-    desk.write("ring:4", UNBALANCED);
-    assert_eq!(desk.json("topology show ring:4 --json")["name"], "funnel");
+    let workspace = Workspace::new();
+    workspace.write("ring:4", UNBALANCED);
+    assert_eq!(workspace.json("topology show ring:4 --json")["name"], "funnel");
 }
 
 #[test]
 fn errors_say_what_was_read_and_where() {
-    let desk = CallPool::new();
-    desk.refused("topology show missing.yaml", 2, &["`missing.yaml` is neither an existing file nor", "ring:8"]);
-    desk.refused("topology show some/where", 2, &["neither an existing file nor a generator expression"]);
-    desk.refused("topology show nonsense", 2, &["`nonsense`"]);
-    desk.refused("topology show ring:1", 2, &["ring:1"]);
-    desk.refused("topology generate ring:99999999", 2, &["limit"]);
-    desk.refused("topology convert missing.yaml --to json", 2, &["missing.yaml: no such file"]);
-    desk.refused("topology generate ring:4 --json", 2, &["--json needs a file", "-o FILE"]);
-    desk.write("typo.yaml", UNBALANCED.replace("bandwidth: 2GB/s", "bandwith: 2GB/s"));
-    desk.refused("topology show typo.yaml", 2, &["typo.yaml", "bandwith"]);
-    desk.write("rate.yaml", UNBALANCED.replacen("bandwidth: 2GB/s", "bandwidth: 2GB", 1));
-    desk.refused("topology show rate.yaml", 2, &["links[0].bandwidth"]);
+    let workspace = Workspace::new();
+    workspace.refused("topology show missing.yaml", 2, &["`missing.yaml` is neither an existing file nor", "ring:8"]);
+    workspace.refused("topology show some/where", 2, &["neither an existing file nor a generator expression"]);
+    workspace.refused("topology show nonsense", 2, &["`nonsense`"]);
+    workspace.refused("topology show ring:1", 2, &["ring:1"]);
+    workspace.refused("topology generate ring:99999999", 2, &["limit"]);
+    workspace.refused("topology convert missing.yaml --to json", 2, &["missing.yaml: no such file"]);
+    workspace.refused("topology generate ring:4 --json", 2, &["--json needs a file", "-o FILE"]);
+    workspace.write("typo.yaml", UNBALANCED.replace("bandwidth: 2GB/s", "bandwith: 2GB/s"));
+    workspace.refused("topology show typo.yaml", 2, &["typo.yaml", "bandwith"]);
+    workspace.write("rate.yaml", UNBALANCED.replacen("bandwidth: 2GB/s", "bandwidth: 2GB", 1));
+    workspace.refused("topology show rate.yaml", 2, &["links[0].bandwidth"]);
     for (name, content) in
         [("empty", &b""[..]), ("binary", &[0, 159, 146, 150]), ("xml", b"<system/>"), ("json", b"{}")]
     {
-        desk.write(name, content);
-        desk.refused(&format!("topology show {name}"), 2, &[name]);
-        desk.refused(&format!("topology convert {name} --to json -o out.json"), 2, &[name]);
+        workspace.write(name, content);
+        workspace.refused(&format!("topology show {name}"), 2, &[name]);
+        workspace.refused(&format!("topology convert {name} --to json -o out.json"), 2, &[name]);
     }
-    desk.refused("topology show .", 2, &[]);
-    assert!(!desk.path("out.json").exists());
+    workspace.refused("topology show .", 2, &[]);
+    assert!(!workspace.path("out.json").exists());
 }
 
 #[test]
 fn files_over_the_limit_are_refused_before_they_are_read() {
-    let desk = CallPool::new();
-    let huge = std::fs::File::create(desk.path("huge.yaml")).unwrap();
+    let workspace = Workspace::new();
+    let huge = std::fs::File::create(workspace.path("huge.yaml")).unwrap();
     huge.set_len((64 << 20) + 1).unwrap();
-    desk.refused("topology show huge.yaml", 2, &["huge.yaml", "67108864 bytes", "CANOPY_MAX_REQUEST_BYTES"]);
+    workspace.refused("topology show huge.yaml", 2, &["huge.yaml", "67108864 bytes", "CANOPY_MAX_REQUEST_BYTES"]);
 }
 
 #[test]
 fn limits_are_those_of_a_server_by_the_same_variables() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (variable, value, words) in [
         ("CANOPY_MAX_NODES", "4", "4"),
         ("CANOPY_MAX_LINKS", "7", "7"),
         ("CANOPY_MAX_NODES", "many", "CANOPY_MAX_NODES"),
     ] {
-        let output = desk.command("topology show ring:8").env(variable, value).output().unwrap();
+        let output = workspace.command("topology show ring:8").env(variable, value).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{variable}={value}: {text}");
         assert!(text.contains(words), "{variable}={value}: {text}");
@@ -339,8 +339,8 @@ fn limits_are_those_of_a_server_by_the_same_variables() {
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    let desk = CallPool::new();
-    let mut command = desk.command("topology generate complete:64");
+    let workspace = Workspace::new();
+    let mut command = workspace.command("topology generate complete:64");
     let mut child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();

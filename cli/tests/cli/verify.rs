@@ -1,6 +1,6 @@
 //! `canopy verify`: what is right passes, and every kind of damage has status 2.
 
-use crate::support::{CallPool, check_members};
+use crate::support::{Workspace, check_members};
 
 const MEMBERS: [&str; 12] = [
     "canopy",
@@ -19,8 +19,8 @@ const MEMBERS: [&str; 12] = [
 
 /// Verifies a file that must not pass, and gives the names of the checks that object.
 #[track_caller]
-fn objections(desk: &CallPool, arguments: &str) -> Vec<String> {
-    let run = desk.run(&format!("verify {arguments} --json"));
+fn objections(workspace: &Workspace, arguments: &str) -> Vec<String> {
+    let run = workspace.run(&format!("verify {arguments} --json"));
     assert_eq!(run.status, Some(2), "{arguments}\n{run:?}");
     assert!(run.stderr.starts_with("error: "), "{}", run.stderr);
     let verdict = run.object();
@@ -38,7 +38,7 @@ fn objections(desk: &CallPool, arguments: &str) -> Vec<String> {
 
 #[test]
 fn garbage_is_reported_not_crashed_on() {
-    let desk = CallPool::new();
+    let workspace = Workspace::new();
     for (name, content) in [
         ("empty", &b""[..]),
         ("spaces", b"  \n "),
@@ -51,73 +51,73 @@ fn garbage_is_reported_not_crashed_on() {
         ("other.xml", b"<system><cpu/></system>"),
         ("bytes.xml", b"<algo \xff\xff>"),
     ] {
-        desk.write(name, content);
-        assert_eq!(objections(&desk, name), ["file"], "{name}");
+        workspace.write(name, content);
+        assert_eq!(objections(&workspace, name), ["file"], "{name}");
     }
-    desk.refused("verify missing.json --json", 2, &["missing.json: no such file"]);
-    desk.refused("verify . --json", 2, &[]);
+    workspace.refused("verify missing.json --json", 2, &["missing.json: no such file"]);
+    workspace.refused("verify . --json", 2, &[]);
 }
 
 #[cfg(feature = "embedded")]
 #[test]
 fn expectations_that_are_not_met_are_problems() {
-    let desk = CallPool::new();
-    desk.json("plan ring:4 --collective allgather -o plan.json --json");
-    let verdict = desk.json("verify plan.json --json");
+    let workspace = Workspace::new();
+    workspace.json("plan ring:4 --collective allgather -o plan.json --json");
+    let verdict = workspace.json("verify plan.json --json");
     check_members(&verdict, &MEMBERS);
     assert_eq!((&verdict["format"], &verdict["profile"]), (&"json".into(), &serde_json::Value::Null));
-    assert_eq!(objections(&desk, "plan.json --collective allreduce"), ["collective"]);
-    assert_eq!(objections(&desk, "plan.json --root 0"), ["collective"]);
-    assert_eq!(objections(&desk, "plan.json --topology ring:4,bw=1GB/s"), ["topology"]);
-    assert_eq!(desk.run("verify plan.json --topology ring:4").status, Some(0));
-    desk.refused("verify plan.json --profile msccl", 2, &["--profile"]);
-    desk.refused("verify plan.json --topology missing.yaml", 2, &["missing.yaml"]);
+    assert_eq!(objections(&workspace, "plan.json --collective allreduce"), ["collective"]);
+    assert_eq!(objections(&workspace, "plan.json --root 0"), ["collective"]);
+    assert_eq!(objections(&workspace, "plan.json --topology ring:4,bw=1GB/s"), ["topology"]);
+    assert_eq!(workspace.run("verify plan.json --topology ring:4").status, Some(0));
+    workspace.refused("verify plan.json --profile msccl", 2, &["--profile"]);
+    workspace.refused("verify plan.json --topology missing.yaml", 2, &["missing.yaml"]);
 }
 
 /// Nothing a file says of itself is believed: a better rate in any place is noticed.
 #[cfg(feature = "embedded")]
 #[test]
 fn a_plan_that_states_more_than_it_does_is_found_out() {
-    let desk = CallPool::new();
-    desk.json("plan ring:4 --collective allgather -o plan.json --json");
-    let text = String::from_utf8(desk.read("plan.json")).unwrap();
+    let workspace = Workspace::new();
+    workspace.json("plan ring:4 --collective allgather -o plan.json --json");
+    let text = String::from_utf8(workspace.read("plan.json")).unwrap();
     let rate = "200000000000/3";
     assert!(text.contains(rate), "{text}");
     for (nth, _) in text.match_indices(rate).enumerate() {
         let (before, after) = split_at_match(&text, rate, nth);
-        desk.write("boast.json", format!("{before}200000000001/3{after}"));
-        objections(&desk, "boast.json");
+        workspace.write("boast.json", format!("{before}200000000001/3{after}"));
+        objections(&workspace, "boast.json");
     }
-    desk.write("cut.json", &text[..text.len() / 2]);
-    assert_eq!(objections(&desk, "cut.json"), ["file"]);
+    workspace.write("cut.json", &text[..text.len() / 2]);
+    assert_eq!(objections(&workspace, "cut.json"), ["file"]);
 }
 
 /// The certificate proves the upper bound only; what is called reachable must be so too.
 #[cfg(feature = "embedded")]
 #[test]
 fn a_plan_that_calls_too_much_reachable_is_found_out() {
-    let desk = CallPool::new();
-    desk.json("plan torus:4x4,down=00>01 --collective allreduce -o loose.json --json");
-    desk.json("verify loose.json --json");
-    let text = String::from_utf8(desk.read("loose.json")).unwrap();
+    let workspace = Workspace::new();
+    workspace.json("plan torus:4x4,down=00>01 --collective allreduce -o loose.json --json");
+    workspace.json("verify loose.json --json");
+    let text = String::from_utf8(workspace.read("loose.json")).unwrap();
     let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
     let bound = &plan["bound"];
     assert_eq!(bound["tight"], false, "the network is one where the bound is not known to be reachable: {bound}");
     let (lower, upper) = (bound["lower"].as_str().unwrap(), bound["upper"].as_str().unwrap());
     let (before, rest) = text.split_once("\"bound\":{").unwrap();
     let (_, after) = rest.split_once('}').unwrap();
-    let state = |bound: &str| desk.write("boast.json", format!("{before}\"bound\":{{{bound}}}{after}"));
+    let state = |bound: &str| workspace.write("boast.json", format!("{before}\"bound\":{{{bound}}}{after}"));
     state(&format!("\"algbw\":\"{upper}\",\"tight\":true"));
-    assert_eq!(objections(&desk, "boast.json"), ["certificate"]);
+    assert_eq!(objections(&workspace, "boast.json"), ["certificate"]);
     let (whole, divisor) = upper.split_once('/').unwrap_or((upper, "1"));
     let almost = whole.parse::<u128>().unwrap() - 1;
     state(&format!("\"algbw\":\"{upper}\",\"tight\":false,\"lower\":\"{almost}/{divisor}\",\"upper\":\"{upper}\""));
-    assert_eq!(objections(&desk, "boast.json"), ["certificate"]);
+    assert_eq!(objections(&workspace, "boast.json"), ["certificate"]);
     state(&format!("\"algbw\":\"{upper}\",\"tight\":false,\"lower\":\"{lower}\",\"upper\":\"{upper}\""));
-    desk.json("verify boast.json --json");
+    workspace.json("verify boast.json --json");
     // Reachable by theory, though the schedule does not get there.
-    desk.json("plan mesh:3x4 --collective allreduce -o tight.json --json");
-    assert_eq!(desk.json("verify tight.json --json")["ok"], true);
+    workspace.json("plan mesh:3x4 --collective allreduce -o tight.json --json");
+    assert_eq!(workspace.json("verify tight.json --json")["ok"], true);
 }
 
 #[cfg(feature = "embedded")]
@@ -130,15 +130,15 @@ fn split_at_match<'a>(text: &'a str, pattern: &str, nth: usize) -> (&'a str, &'a
 #[cfg(feature = "embedded")]
 #[test]
 fn what_runtimes_pass_over_is_warned_about_and_no_failure() {
-    let desk = CallPool::new();
-    desk.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
-    let text = String::from_utf8(desk.read("plan.xml")).unwrap();
+    let workspace = Workspace::new();
+    workspace.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
+    let text = String::from_utf8(workspace.read("plan.xml")).unwrap();
     let odd = text
         .replacen("<algo ", "<algo redop=\"nop\" nthreadblocks=\"2\" ", 1)
         .replace("<gpu ", "<gpu maxcount=\"1\" ")
         .replacen("    <tb", "    <copy i_off=\"0\" o_off=\"0\"/>\n    <tb", 1);
-    desk.write("odd.xml", odd);
-    let verdict = desk.json("verify odd.xml --json");
+    workspace.write("odd.xml", odd);
+    let verdict = workspace.json("verify odd.xml --json");
     assert_eq!(verdict["ok"], true);
     let warnings: Vec<&str> =
         verdict["warnings"].as_array().unwrap().iter().map(|warning| warning["message"].as_str().unwrap()).collect();
@@ -155,16 +155,16 @@ fn what_runtimes_pass_over_is_warned_about_and_no_failure() {
 #[cfg(feature = "embedded")]
 #[test]
 fn a_damaged_msccl_file_is_found_out() {
-    let desk = CallPool::new();
-    desk.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
-    let text = String::from_utf8(desk.read("plan.xml")).unwrap();
-    let verdict = desk.json("verify plan.xml --json");
+    let workspace = Workspace::new();
+    workspace.json("plan ring:4 --collective allgather --format msccl-xml -o plan.xml --json");
+    let text = String::from_utf8(workspace.read("plan.xml")).unwrap();
+    let verdict = workspace.json("verify plan.xml --json");
     check_members(&verdict, &MEMBERS);
     assert_eq!((&verdict["format"], &verdict["profile"]), (&"msccl-xml".into(), &"msccl".into()));
     assert_eq!(verdict["checks"]["emulation"], true);
 
-    assert_eq!(objections(&desk, "plan.xml --collective allreduce"), ["collective"]);
-    assert_eq!(objections(&desk, "plan.xml --topology ring:5"), ["ranks"]);
+    assert_eq!(objections(&workspace, "plan.xml --collective allreduce"), ["collective"]);
+    assert_eq!(objections(&workspace, "plan.xml --topology ring:5"), ["ranks"]);
     let step = text.lines().find(|line| line.contains("<step ")).unwrap();
     for (what, damaged) in [
         ("a step is missing", text.replacen(step, "", 1)),
@@ -174,7 +174,7 @@ fn a_damaged_msccl_file_is_found_out() {
         ("the end is missing", text[..text.len() - 10].to_owned()),
     ] {
         assert!(damaged != text, "{what}");
-        desk.write("damaged.xml", damaged);
-        assert!(!objections(&desk, "damaged.xml").is_empty(), "{what}");
+        workspace.write("damaged.xml", damaged);
+        assert!(!objections(&workspace, "damaged.xml").is_empty(), "{what}");
     }
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use canopy_faults::{FaultLog, FaultLogError, Event, Loss, Outcome, Policy, Record, Target};
+use canopy_faults::{Event, FaultLog, FaultLogError, Loss, Outcome, Policy, Record, Target};
 use canopy_planner::PlanKey;
 
 use super::scope::{KeptScope, Scope};

@@ -65,12 +65,12 @@ struct Acknowledged {
 /// All that was told, over the lives of all servers.
 type Told = Arc<Mutex<Vec<ReplanEvent>>>;
 
-struct CallPool {
+struct Workspace {
     faults: FaultsClient<Channel>,
     leases: LeasesClient<Channel>,
 }
 
-impl CallPool {
+impl Workspace {
     async fn at(process: &Process) -> Self {
         let channel = process.channel().await;
         Self { faults: FaultsClient::new(channel.clone()), leases: LeasesClient::new(channel) }
@@ -203,7 +203,7 @@ fn start(folder: Option<tempfile::TempDir>) -> Process {
 async fn follow(process: &Process, told: &Told) -> JoinHandle<()> {
     let resume_token = told.lock().unwrap().last().map(|event| event.resume_token.clone()).unwrap_or_default();
     let asked = WatchReplansRequest { resume_token, ..WatchReplansRequest::default() };
-    let mut events = CallPool::at(process).await.faults.watch_replans(asked).await.unwrap().into_inner();
+    let mut events = Workspace::at(process).await.faults.watch_replans(asked).await.unwrap().into_inner();
     let told = Arc::clone(told);
     spawn(async move {
         while let Ok(Some(event)) = events.message().await {
@@ -235,10 +235,10 @@ fn plan_of(event: &ReplanEvent) -> Option<(&str, bool)> {
 }
 
 /// Waits until nothing is planned any more, and all that became of the leases was told.
-async fn settled(desk: &mut CallPool, told: &Told) -> Vec<Lease> {
+async fn settled(workspace: &mut Workspace, told: &Told) -> Vec<Lease> {
     let limit = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let leases = desk.list().await;
+        let leases = workspace.list().await;
         let is_busy = leases.iter().any(|lease| lease.plans[0].is_replanning);
         let heard = told.lock().unwrap().clone();
         let last: BTreeMap<&str, &ReplanEvent> = heard.iter().map(|event| (event.lease.as_str(), event)).collect();
@@ -267,15 +267,15 @@ async fn whatever_was_acknowledged_outlives_every_kill() {
     let mut watching = follow(&process, &told).await;
     // From here on there is a token to go on from.
     while told.lock().unwrap().is_empty() {
-        CallPool::at(&process).await.act(&mut random, &mut known).await.unwrap();
+        Workspace::at(&process).await.act(&mut random, &mut known).await.unwrap();
     }
     for life in 0..lives {
-        let mut desk = CallPool::at(&process).await;
-        desk.check(&mut known, life).await;
+        let mut workspace = Workspace::at(&process).await;
+        workspace.check(&mut known, life).await;
         let lasts = Duration::from_millis(20 + random.below(400));
         let acting = async {
             loop {
-                if let Err(status) = desk.act(&mut random, &mut known).await {
+                if let Err(status) = workspace.act(&mut random, &mut known).await {
                     let refusal = status.get_error_details().error_info().cloned();
                     return assert!(refusal.is_none(), "a server that lives refuses nothing: {status}");
                 }
@@ -290,13 +290,13 @@ async fn whatever_was_acknowledged_outlives_every_kill() {
         watching.await.unwrap();
         watching = follow(&process, &told).await;
     }
-    let mut desk = CallPool::at(&process).await;
-    desk.check(&mut known, lives).await;
-    settled(&mut desk, &told).await;
+    let mut workspace = Workspace::at(&process).await;
+    workspace.check(&mut known, lives).await;
+    settled(&mut workspace, &told).await;
     let topology = known.topology.clone();
-    desk.faults.clear_faults(ClearFaultsRequest { topology, ..ClearFaultsRequest::default() }).await.unwrap();
+    workspace.faults.clear_faults(ClearFaultsRequest { topology, ..ClearFaultsRequest::default() }).await.unwrap();
     let limit = tokio::time::Instant::now() + PATIENCE;
-    while !settled(&mut desk, &told).await.iter().all(|lease| lease.plans[0].current == lease.plans[0].original) {
+    while !settled(&mut workspace, &told).await.iter().all(|lease| lease.plans[0].current == lease.plans[0].original) {
         assert!(tokio::time::Instant::now() < limit, "not all went back");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

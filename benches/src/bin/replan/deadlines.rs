@@ -10,7 +10,7 @@ use canopy_proto::v1::{OnMiss, PlanRequest, QualityPolicy};
 use canopy_server::Lifetime;
 use tokio::task::JoinSet;
 
-use super::{CallPool, Collective, Failure, LARGE, Times, ms, now, request};
+use super::{Collective, Failure, LARGE, Times, Workspace, ms, now, request};
 
 /// Connections that ask for one plan after the other while answers are timed.
 const BUSY: u32 = 3;
@@ -36,10 +36,10 @@ fn asked(network: &str, number: u32, collective: Collective, on_miss: OnMiss) ->
 
 /// Times answers with every deadline, for plans that are made while [`BUSY`] others are.
 pub(super) async fn deadlines() -> Result<(), Failure> {
-    let mut desk = CallPool::open(|options| options.lifetime = Lifetime::Daemon).await?;
+    let mut workspace = Workspace::open(|options| options.lifetime = Lifetime::Daemon).await?;
     let mut others = JoinSet::new();
     for first in 0..BUSY {
-        let mut client: Client = desk.connect().await?;
+        let mut client: Client = workspace.connect().await?;
         others.spawn(async move {
             for number in (first..).step_by(BUSY as usize) {
                 // Whatever comes of it keeps a worker busy.
@@ -61,7 +61,7 @@ pub(super) async fn deadlines() -> Result<(), Failure> {
                 number += 1;
                 let request = asked(LARGE, number, collective, on_miss);
                 let sent = now();
-                let answer = desk.client.plan(request, Some(deadline), &mut Times::new()).await;
+                let answer = workspace.client.plan(request, Some(deadline), &mut Times::new()).await;
                 worst = worst.max(ms(now().duration_since(sent)) - ms(deadline));
                 match answer {
                     Ok(reply) if reply.fallback.is_some() => in_place += 1,
@@ -81,7 +81,7 @@ pub(super) async fn deadlines() -> Result<(), Failure> {
         }
     }
     others.shutdown().await;
-    desk.close().await?;
+    workspace.close().await?;
     print_table(["collective", "deadline ms", "plans", "stand in", "late", "worst ms beyond it"], &rows);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use canopy_proto::v1::{Collective, PlanRequest};
 use canopy_topology::{Rank, TopologyLimits, generate};
 
-use super::{CallPool, Failure, Times, link, ms, request};
+use super::{Failure, Times, Workspace, link, ms, request};
 
 const NETWORK: &str = "torus:16x16";
 
@@ -14,19 +14,19 @@ pub(super) async fn in_time() -> Result<(), Failure> {
     let whole = generate(NETWORK, &TopologyLimits::STANDARD)?;
     let ends = [87, 88].map(|rank| whole.node(Rank::new(rank).node()).id.clone());
     for collective in [Collective::Allgather, Collective::Allreduce] {
-        let mut desk = CallPool::open(|_| {}).await?;
+        let mut workspace = Workspace::open(|_| {}).await?;
         let asked =
             |faults: &[_]| PlanRequest { algorithm: "tacos".to_owned(), ..request(NETWORK, collective, faults) };
-        desk.client.plan(asked(&[]), None, &mut Times::new()).await?;
+        workspace.client.plan(asked(&[]), None, &mut Times::new()).await?;
         let mut times = Times::new();
-        desk.client.plan(asked(&[link(&ends[0], &ends[1], None)]), None, &mut times).await?;
+        workspace.client.plan(asked(&[link(&ends[0], &ends[1], None)]), None, &mut times).await?;
         let figures = [("first", times.first), ("repaired", times.repaired), ("final", times.last)];
         let figures = figures.map(|(what, seen)| match seen {
             Some((after, reached)) => format!("{what} after {:.0} ms ({reached:.4} of the bound)", ms(after)),
             None => format!("{what} never"),
         });
         println!("{NETWORK} {} by tacos, one dead link: {}", collective.as_str_name(), figures.join(", "));
-        desk.close().await?;
+        workspace.close().await?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use canopy_server::{
     open_store,
 };
 
-use super::{Collective, Desk, Failure, Times, link, ms, report, request, resident};
+use super::{Collective, Failure, Times, Workspace, link, ms, report, request, resident};
 
 const NETWORK: &str = "dgx-a100:boxes=10";
 const RANKS_OF_A_BOX: u32 = 8;
@@ -50,16 +50,16 @@ fn options(folder: &Path) -> Options {
 
 async fn measured(count: usize) -> Result<[String; 9], Failure> {
     let folder = tempfile::tempdir()?;
-    let mut desk = CallPool::open_in(folder, options).await?;
+    let mut workspace = Workspace::open_in(folder, options).await?;
     for number in 0..BOXES {
         let wanted = of_box(number);
-        desk.client.plan(wanted.clone(), None, &mut Times::new()).await?;
+        workspace.client.plan(wanted.clone(), None, &mut Times::new()).await?;
         let ttl = Some(prost_types::Duration { seconds: 7 * 24 * 3600, nanos: 0 });
         let job = format!("job-{number}");
         let asked = AcquireLeaseRequest { job, requests: vec![wanted], ttl, ..AcquireLeaseRequest::default() };
-        desk.client.acquire_lease(asked, None).await?;
+        workspace.client.acquire_lease(asked, None).await?;
     }
-    let folder = desk.close().await?;
+    let folder = workspace.close().await?;
     multiply(folder.path(), count)?;
 
     let before = resident();
@@ -67,10 +67,10 @@ async fn measured(count: usize) -> Result<[String; 9], Failure> {
     let server = EmbeddedServer::start(options(folder.path())).await?;
     let ready = watch.elapsed();
     let held = resident().saturating_sub(before);
-    let desk = CallPool::of(server, folder).await?;
+    let workspace = Workspace::of(server, folder).await?;
     let mut cells = vec![count.to_string(), format!("{:.0}", ms(ready)), held.to_string()];
     for (number, concerned) in CONCERNED.into_iter().enumerate() {
-        let (report, first, last) = broken(&desk.client, number, concerned).await?;
+        let (report, first, last) = broken(&workspace.client, number, concerned).await?;
         cells.push(format!("{:.1}", ms(report)));
         if concerned > 1 {
             cells.push(format!("{:.0}", ms(first)));
@@ -78,9 +78,9 @@ async fn measured(count: usize) -> Result<[String; 9], Failure> {
         cells.push(format!("{:.0}", ms(last)));
     }
     let watch = Stopwatch::start();
-    desk.client.list_leases(ListLeasesRequest::default(), None).await?;
+    workspace.client.list_leases(ListLeasesRequest::default(), None).await?;
     cells.push(format!("{:.1}", ms(watch.elapsed())));
-    desk.close().await?;
+    workspace.close().await?;
     Ok(cells.try_into().map_err(|_| "a row has another number of cells")?)
 }
 

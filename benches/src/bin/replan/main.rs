@@ -75,13 +75,13 @@ fn main() -> Result<(), Failure> {
 }
 
 /// A server with a folder of its own, and a connection to it.
-struct CallPool {
+struct Workspace {
     server: EmbeddedServer,
     client: Client,
     folder: tempfile::TempDir,
 }
 
-impl CallPool {
+impl Workspace {
     async fn open(change: impl FnOnce(&mut Options)) -> Result<Self, Failure> {
         Self::open_in(tempfile::tempdir()?, |folder| {
             let mut options = Options::embedded(folder.to_owned());
@@ -244,17 +244,17 @@ async fn faults() -> Result<(), Failure> {
 async fn measured(network: &str, collective: Collective, cases: Vec<Vec<Fault>>) -> Result<Sums, Failure> {
     let mut sums = Sums::default();
     for faults in cases {
-        let mut desk = CallPool::open(|_| {}).await?;
-        desk.client.plan(request(network, collective, &[]), None, &mut Times::new()).await?;
+        let mut workspace = Workspace::open(|_| {}).await?;
+        workspace.client.plan(request(network, collective, &[]), None, &mut Times::new()).await?;
         let mut times = Times::new();
-        match desk.client.plan(request(network, collective, &faults), None, &mut times).await {
+        match workspace.client.plan(request(network, collective, &faults), None, &mut times).await {
             Ok(_) => {
                 let (first, last) = (times.first.unwrap_or_default(), times.last.unwrap_or_default());
                 sums.first.push(ms(first.0));
                 sums.last.push(ms(last.0));
                 sums.ratios.extend(times.repaired.map(|(_, repaired)| repaired / last.1));
                 let mut times = Times::new();
-                desk.client.plan(request(network, collective, &faults), None, &mut times).await?;
+                workspace.client.plan(request(network, collective, &faults), None, &mut times).await?;
                 sums.again.push(ms(times.last.unwrap_or_default().0));
             }
             Err(ClientError::Refused(refusal)) if refusal.reason.as_deref() == Some("TOPOLOGY_DISCONNECTED") => {
@@ -262,7 +262,7 @@ async fn measured(network: &str, collective: Collective, cases: Vec<Vec<Fault>>)
             }
             Err(error) => return Err(format!("{network} {faults:?}: {error}").into()),
         }
-        desk.close().await?;
+        workspace.close().await?;
     }
     Ok(sums)
 }
@@ -314,11 +314,11 @@ fn pair(singles: &[Fault], number: usize) -> Vec<Fault> {
 #[expect(clippy::print_stdout, reason = "the figures are the result")]
 async fn large() -> Result<(), Failure> {
     for collective in [Collective::Allgather, Collective::Allreduce] {
-        let mut desk = CallPool::open(|_| {}).await?;
-        desk.client.plan(request(LARGE, collective, &[]), None, &mut Times::new()).await?;
+        let mut workspace = Workspace::open(|_| {}).await?;
+        workspace.client.plan(request(LARGE, collective, &[]), None, &mut Times::new()).await?;
         let mut times = Times::new();
         let faults = [link("b0g3", "ib", Some((1, 2)))];
-        desk.client.plan(request(LARGE, collective, &faults), None, &mut times).await?;
+        workspace.client.plan(request(LARGE, collective, &faults), None, &mut times).await?;
         let (first, last) = (times.first.unwrap_or_default(), times.last.unwrap_or_default());
         println!(
             "{LARGE} {}, one card at half of its rate: first plan after {:.0} ms ({:.4} of the bound), final after {:.0} ms ({:.6})",
@@ -328,19 +328,19 @@ async fn large() -> Result<(), Failure> {
             ms(last.0),
             last.1
         );
-        desk.close().await?;
+        workspace.close().await?;
     }
     Ok(())
 }
 
 /// Has a sound network planned for, and leases it to so many jobs; what they ask for.
-async fn leased(desk: &mut Desk, network: &str, jobs: usize) -> Result<PlanRequest, Failure> {
+async fn leased(workspace: &mut Workspace, network: &str, jobs: usize) -> Result<PlanRequest, Failure> {
     let sound = PlanRequest { quality: None, ..request(network, Collective::Allgather, &[]) };
-    desk.client.plan(sound.clone(), None, &mut Times::new()).await?;
+    workspace.client.plan(sound.clone(), None, &mut Times::new()).await?;
     for job in 0..jobs {
         let (job, requests) = (format!("job-{job}"), vec![sound.clone()]);
         let asked = AcquireLeaseRequest { job, requests, ..AcquireLeaseRequest::default() };
-        desk.client.acquire_lease(asked, None).await?;
+        workspace.client.acquire_lease(asked, None).await?;
     }
     Ok(sound)
 }

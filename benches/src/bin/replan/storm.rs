@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use canopy_client::{Client, ClientError, ReplanEvents};
 use canopy_proto::v1::{FaultPolicy, ListLeasesRequest, PlanRequest, WatchReplansRequest, replan_event};
-use canopy_server::Tenure;
+use canopy_server::Lifetime;
 
-use super::{Desk, Failure, leased, link, ms, now, quantile, report, resident};
+use super::{Failure, Workspace, leased, link, ms, now, quantile, report, resident};
 
 const NETWORK: &str = "dgx-a100:boxes=16";
 const EVENTS: u64 = 10_000;
@@ -32,16 +32,16 @@ struct Meanwhile {
 /// Reports, asks, and tells how long both took.
 #[expect(clippy::print_stdout, reason = "the figures are the result")]
 pub(super) async fn storm() -> Result<(), Failure> {
-    let mut desk = Desk::open(|options| options.tenure = Tenure::Standing).await?;
-    let sound = leased(&mut desk, NETWORK, LEASES).await?;
-    let events = desk.client.watch_replans(WatchReplansRequest::default(), Duration::from_secs(60)).await?;
+    let mut workspace = Workspace::open(|options| options.lifetime = Lifetime::Daemon).await?;
+    let sound = leased(&mut workspace, NETWORK, LEASES).await?;
+    let events = workspace.client.watch_replans(WatchReplansRequest::default(), Duration::from_secs(60)).await?;
     let before = resident();
     let begun = now();
     let mut reports = tokio::task::JoinSet::new();
     for reporter in 0..REPORTERS as u64 {
-        reports.spawn(reported(desk.client.clone(), reporter, begun));
+        reports.spawn(reported(workspace.client.clone(), reporter, begun));
     }
-    let Meanwhile { cached, around, told, lost } = asked(&mut desk.client, &sound, events, begun).await?;
+    let Meanwhile { cached, around, told, lost } = asked(&mut workspace.client, &sound, events, begun).await?;
     let (mut took, mut slowest) = (Duration::ZERO, Duration::ZERO);
     while let Some(reported) = reports.join_next().await {
         let (ended, waited) = reported??;
@@ -49,7 +49,7 @@ pub(super) async fn storm() -> Result<(), Failure> {
     }
     let after = resident();
     let all = ListLeasesRequest { page_size: 1000, ..ListLeasesRequest::default() };
-    let leases = desk.client.list_leases(all, None).await?.total_size;
+    let leases = workspace.client.list_leases(all, None).await?.total_size;
     let (seconds, slowest) = (took.as_secs_f64(), ms(slowest));
     println!("{EVENTS} events in {seconds:.1} s (slowest report {slowest:.0} ms), {leases} leases");
     let (most, told) = (told.values().max().unwrap_or(&0), told.values().sum::<usize>());
@@ -59,7 +59,7 @@ pub(super) async fn storm() -> Result<(), Failure> {
         println!("{what} meanwhile: {count} asked, p50 {median:.2} ms, p99 {worst:.2} ms");
     }
     println!("resident memory: {before} MiB before, {after} MiB after");
-    desk.close().await?;
+    workspace.close().await?;
     Ok(())
 }
 

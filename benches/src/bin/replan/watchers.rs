@@ -5,10 +5,10 @@ use std::time::Duration;
 use canopy_benches::{Stopwatch, print_table};
 use canopy_client::{Client, ClientError};
 use canopy_proto::v1::WatchReplansRequest;
-use canopy_server::{ReplanOptions, Tenure};
+use canopy_server::{Lifetime, ReplanOptions};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{Desk, Failure, leased, link, ms, quantile, report, resident};
+use super::{Failure, Workspace, leased, link, ms, quantile, report, resident};
 
 const NETWORK: &str = "dgx-a100:boxes=2";
 /// Watches on one connection.
@@ -39,7 +39,7 @@ pub(super) async fn watchers() -> Result<(), Failure> {
 }
 
 async fn measured(reading: usize, silent: usize) -> Result<[String; 7], Failure> {
-    let mut desk = CallPool::open(|options| {
+    let mut workspace = Workspace::open(|options| {
         options.lifetime = Lifetime::Daemon;
         options.replans = ReplanOptions {
             per_second: std::num::NonZeroUsize::MAX,
@@ -51,11 +51,11 @@ async fn measured(reading: usize, silent: usize) -> Result<[String; 7], Failure>
         };
     })
     .await?;
-    leased(&mut desk, NETWORK, LEASES).await?;
+    leased(&mut workspace, NETWORK, LEASES).await?;
     let before = resident();
     let mut connections = Vec::new();
     for _ in 0..(reading + silent).div_ceil(ON_A_CONNECTION) {
-        connections.push(desk.connect().await?);
+        connections.push(workspace.connect().await?);
     }
     let mut left_alone = Vec::new();
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -77,11 +77,11 @@ async fn measured(reading: usize, silent: usize) -> Result<[String; 7], Failure>
             }
         });
     }
-    let (waits, total) = rounds(&desk.client, &mut told, reading).await?;
+    let (waits, total) = rounds(&workspace.client, &mut told, reading).await?;
     let after = resident();
     readers.shutdown().await;
     drop((left_alone, connections));
-    desk.close().await?;
+    workspace.close().await?;
     Ok([
         reading.to_string(),
         silent.to_string(),

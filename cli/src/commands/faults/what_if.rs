@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::with_boxes;
-use canopy_faults::{EquivalentFaults, Directory, Loss, Remaining, SingleKind, singles};
+use canopy_faults::{Directory, EquivalentFaults, Loss, Remaining, SingleKind, singles};
 use canopy_optimize::Stop;
 use canopy_schedule::{Collective, Shares};
 use canopy_synth::{BoundError, bound};

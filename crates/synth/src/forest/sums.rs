@@ -81,11 +81,8 @@ pub(crate) fn plan_allreduce(
     };
     let weights = stated_weights(topology, shares, options.roots);
     let is_limited = limits.without_tolerance() != TreeLimits::NONE;
-    if options.form == Some(AllreduceForm::TwoPhases) {
-        return in_phases(FormReason::Asked);
-    }
-    if limits.max_depth.is_some() || (is_limited && weights.is_some()) {
-        return in_phases(FormReason::Limited);
+    if let Some(reason) = phases_alone(limits, options, weights.is_some()) {
+        return in_phases(reason);
     }
     if let Some((from, to)) = topology.first_unreachable() {
         return Err(disconnected(topology, from, to));
@@ -134,6 +131,16 @@ pub(crate) fn plan_allreduce(
     match plan_at(&lanes, strength.rate, &strength.parts, weights.as_deref(), stop, progress) {
         Err(error) if !asks_for_trees && is_too_large(&error) => in_phases(FormReason::TooMany),
         planned => planned.map(in_trees),
+    }
+}
+
+/// Why only two phases are looked for, if that is so.
+fn phases_alone(limits: TreeLimits, options: SumOptions, has_weights: bool) -> Option<FormReason> {
+    let is_limited = limits.without_tolerance() != TreeLimits::NONE;
+    match options.form {
+        Some(AllreduceForm::TwoPhases) => Some(FormReason::Asked),
+        _ if limits.max_depth.is_some() || (is_limited && has_weights) => Some(FormReason::Limited),
+        _ => None,
     }
 }
 
