@@ -327,6 +327,27 @@ fn tests_are_skipped_in_one_place_and_none_is_ignored() {
     }
 }
 
+/// Looking for examples takes a second a crate: crates without any say so, and those that have some do not.
+#[test]
+fn examples_in_documentation_are_run() {
+    for folder in LAYERS.iter().map(|(folder, _)| *folder).chain(["server"]) {
+        let folder = workspace().join(folder);
+        let mut files = Vec::new();
+        rust_files(&folder.join("src"), &mut files);
+        let has_code = files.iter().any(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            let mut fences = text.lines().filter_map(|line| {
+                let line = line.trim_start();
+                line.strip_prefix("//!").or_else(|| line.strip_prefix("///"))?.trim_start().strip_prefix("```")
+            });
+            // Every other one opens; code that is not named is Rust.
+            std::iter::from_fn(|| fences.next().map(|opens| (opens, fences.next()))).any(|(opens, _)| opens.is_empty())
+        });
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        assert_eq!(!manifest.contains("doctest = false"), has_code, "`doctest` in {}", folder.display());
+    }
+}
+
 #[test]
 fn files_stay_readable() {
     for path in all_rust_files() {
