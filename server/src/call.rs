@@ -23,10 +23,9 @@ thread_local! {
 }
 
 /// A call that is being handled; clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct CallContext(Arc<Call>);
 
-#[derive(Debug)]
 struct Call {
     metrics: Metrics,
     lines: LineLimit,
@@ -103,7 +102,6 @@ pub(crate) async fn within<F: Future>(call: Option<CallContext>, future: F) -> F
 }
 
 /// While this lives the thread works for a call.
-#[derive(Debug)]
 pub(crate) struct InCall {
     before: Option<CallContext>,
 }

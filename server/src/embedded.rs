@@ -12,12 +12,17 @@ use crate::socket::SocketPath;
 use crate::tasks::{self, Task};
 
 /// A running server of this process. Dropping it ends the server at once; [`EmbeddedServer::stop`] ends it in order.
-#[derive(Debug)]
 pub struct EmbeddedServer {
     socket: Arc<SocketPath>,
     statistics: Statistics,
     stop: oneshot::Sender<()>,
     task: Task<Result<(), RunError>>,
+}
+
+impl std::fmt::Debug for EmbeddedServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EmbeddedServer").finish_non_exhaustive()
+    }
 }
 
 impl EmbeddedServer {

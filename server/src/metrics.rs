@@ -207,9 +207,3 @@ fn key(name: &'static str, labels: &[Pair]) -> Key {
     let labels: Vec<Label> = labels.iter().map(|(name, value)| Label::new(*name, value.clone())).collect();
     Key::from_parts(name, labels)
 }
-
-impl std::fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Metrics").field("on", &self.registry.is_some()).finish()
-    }
-}

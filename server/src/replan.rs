@@ -29,7 +29,6 @@ mod suspects;
 mod write_behind;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -141,12 +140,6 @@ struct Running {
     /// By [`Shared::elapsed_ms`].
     begun_ms: u64,
     abort: Option<AbortHandle>,
-}
-
-impl fmt::Debug for Replanner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replanner").field("leases", &self.shared.leases).finish_non_exhaustive()
-    }
 }
 
 impl Replanner {

@@ -52,7 +52,6 @@ const SCHEDULES_SHARE: u64 = 4;
 const UNATTENDED_MAX: Duration = Duration::from_secs(1);
 
 /// A server that is ready to serve: store open, workers running, sockets bound.
-#[derive(Debug)]
 pub struct Server {
     options: Options,
     shared: Shared,
@@ -110,6 +109,12 @@ impl StartError {
     /// Whether another process serves this data directory, so that its socket is the way in.
     pub const fn is_in_use(&self) -> bool {
         matches!(self, Self::Store(StoreError::InUse { .. }))
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
     }
 }
 

@@ -52,7 +52,6 @@ impl Extractor for Headers<'_> {
 }
 
 /// The spans of a job, from the call that brought it to its end, and the time it waits.
-#[derive(Debug)]
 pub(crate) struct JobTrace {
     /// The call that brought it, if one did.
     call: Option<CallContext>,
@@ -60,7 +59,6 @@ pub(crate) struct JobTrace {
 }
 
 /// While this lives the thread works on a job.
-#[derive(Debug)]
 pub(crate) struct InJob {
     _span: EnteredSpan,
     _call: Option<InCall>,

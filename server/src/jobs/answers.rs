@@ -90,12 +90,6 @@ impl Answers {
     }
 }
 
-impl std::fmt::Debug for Answers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Answers").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use canopy_wire::StoredPlan;

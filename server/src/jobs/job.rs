@@ -22,7 +22,6 @@ pub(crate) use self::describe::{Made, Operation, State};
 pub(crate) use self::phase::Phase;
 
 /// A job: the order, who waits for it, and how far it is.
-#[derive(Debug)]
 pub(crate) struct Job {
     /// 1, 2, 3 … in the order of arrival.
     pub(crate) number: u64,
@@ -92,7 +91,6 @@ pub(crate) enum Worker {
 }
 
 /// Where a job stands and who holds on to it. Changed only under the lock of the queue, which is always taken first.
-#[derive(Debug)]
 pub(crate) struct Ties {
     /// Where it stands.
     pub(crate) phase: Phase,

@@ -49,14 +49,12 @@ pub(crate) struct Journal {
 }
 
 /// What is yet to be written.
-#[derive(Debug)]
 struct Noted {
     open: bool,
     ends: BTreeMap<PlanKey, End>,
 }
 
 /// What the end of a job leaves.
-#[derive(Debug)]
 enum End {
     /// Nothing.
     Struck,
@@ -345,12 +343,6 @@ impl Summarised for Unfinished {
 
     fn decode_summary(_: &PlanKey, summary: &[u8]) -> Result<Progress, DamagedRecord> {
         decode_message(summary)
-    }
-}
-
-impl std::fmt::Debug for Journal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Journal").field("noted", &self.noted().ends.len()).finish_non_exhaustive()
     }
 }
 

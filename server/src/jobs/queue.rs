@@ -44,12 +44,11 @@ pub(crate) struct QueueLimits {
 }
 
 /// A handle of the queue; clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Queue {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     limits: QueueLimits,
     lines: Mutex<Lines>,
@@ -60,7 +59,6 @@ struct Shared {
 }
 
 /// One call's interest in a job; dropping it may stop the job.
-#[derive(Debug)]
 pub(crate) struct Subscription {
     queue: Queue,
     job: Arc<Job>,

@@ -40,7 +40,6 @@ const PATIENCE: u32 = 20;
 const IN_TIME_SHARE: u32 = 4;
 
 /// Jobs beside the one that makes the plan. They end with the call, unless others want their plans.
-#[derive(Debug)]
 pub(crate) struct StandIn {
     /// Those that need next to no time.
     quick: Vec<Subscription>,
@@ -51,7 +50,6 @@ pub(crate) struct StandIn {
 }
 
 /// Plans within smaller and smaller tolerances, and a plan in time, one after the other.
-#[derive(Debug)]
 struct Ladder {
     queue: Queue,
     /// The quickest first.

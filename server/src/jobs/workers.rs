@@ -51,7 +51,6 @@ pub(crate) struct Jobs {
 }
 
 /// All worker threads. They end when the queue is closed and empty; dropping this ends every job and, soon, them.
-#[derive(Debug)]
 pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
     queue: Queue,
@@ -141,12 +140,6 @@ impl Drop for Workers {
         if let Some((journal, _)) = &self.journal {
             journal.close();
         }
-    }
-}
-
-impl std::fmt::Debug for Jobs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Jobs").field("queue", &self.queue).finish_non_exhaustive()
     }
 }
 

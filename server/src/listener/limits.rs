@@ -52,7 +52,7 @@ pub(crate) fn raise_descriptor_limit() {
 }
 
 /// The places of one port; clones share them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Places {
     port: &'static str,
     limit: u64,

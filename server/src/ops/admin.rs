@@ -35,7 +35,7 @@ const HEADERS_MAX: Duration = Duration::from_secs(5);
 const PAGE_MAX: Duration = Duration::from_secs(30);
 
 /// What the pages show.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Pages {
     pub(crate) drain: DrainHandle,
     pub(crate) statistics: WeakStatistics,

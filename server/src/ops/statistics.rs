@@ -11,9 +11,15 @@ use crate::jobs::workers::Jobs;
 use crate::metrics::Metrics;
 
 /// Counts of what a server has done since its start.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Statistics {
     jobs: Arc<Jobs>,
+}
+
+impl std::fmt::Debug for Statistics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Statistics").finish_non_exhaustive()
+    }
 }
 
 impl Statistics {

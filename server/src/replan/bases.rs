@@ -1,7 +1,6 @@
 //! Healthy networks of leases, faults and requests, read once and kept in memory.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use canopy_planner::{PlanError, PlanKey};
@@ -92,12 +91,6 @@ impl Networks {
                 self.links -= gone.topology.links().len();
             }
         }
-    }
-}
-
-impl fmt::Debug for Bases {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bases").field("at_hand", &self.lock().stored.bases.len()).finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,6 @@
 //! at the next start.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
@@ -151,12 +150,6 @@ struct Log {
     "the resume token is none of this server, or events after it are kept no more; list the leases and watch from now on"
 )]
 pub(crate) struct Expired;
-
-impl fmt::Debug for EventLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventLog").field("options", &self.shared.options).finish_non_exhaustive()
-    }
-}
 
 impl EventLog {
     /// Reads what is kept. An event that cannot be read ends what can be resumed from before it.

@@ -5,7 +5,6 @@
 //! written stays to be written, and until it is, nobody's report is acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -86,12 +85,6 @@ struct Kind {
     /// Its version when it was counted.
     counted: u64,
     count: Count,
-}
-
-impl fmt::Debug for FaultLogs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaultLogs").field("policy", &self.shared.policy).finish_non_exhaustive()
-    }
 }
 
 impl FaultLogs {

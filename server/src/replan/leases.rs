@@ -6,7 +6,6 @@ mod table;
 mod valid;
 
 use std::collections::{BTreeSet, HashSet};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -206,12 +205,6 @@ struct Shared {
     table: Mutex<Table>,
     /// Held by who writes; taken before `table`.
     writing: Mutex<()>,
-}
-
-impl fmt::Debug for Leases {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leases").field("options", &self.shared.options).finish_non_exhaustive()
-    }
 }
 
 impl Leases {

@@ -68,18 +68,6 @@ pub(crate) struct Archives {
 #[derive(Clone)]
 pub(crate) struct PlanSpace(pub(crate) Arc<dyn Store>);
 
-impl std::fmt::Debug for PlanSpace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PlanSpace")
-    }
-}
-
-impl std::fmt::Debug for Archives {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Archives").field("pool", &self.pool).finish_non_exhaustive()
-    }
-}
-
 impl Archives {
     pub(crate) fn new(
         pool: CallPool,

@@ -33,12 +33,6 @@ pub(crate) struct CallPool {
     deadlines: DeadlinePolicy,
 }
 
-impl std::fmt::Debug for CallPool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallPool").field("deadlines", &self.deadlines).finish_non_exhaustive()
-    }
-}
-
 impl CallPool {
     pub(crate) fn new(records: Records, receipts: Receipts, deadlines: DeadlinePolicy) -> Self {
         Self { records, receipts, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines }

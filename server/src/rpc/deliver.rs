@@ -38,7 +38,6 @@ pub(super) const PIECE_BYTES: usize = 256 << 10;
 pub(super) const STALL_MAX: Duration = Duration::from_secs(60);
 
 /// A call whose request is in line.
-#[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) terms: CallTerms,
     pub(crate) answers: Answers,
@@ -48,7 +47,6 @@ pub(crate) struct Call {
 }
 
 /// What a call asks for besides the plan, and what is to be logged of it.
-#[derive(Debug)]
 pub(crate) struct CallTerms {
     pub(crate) arrived: Instant,
     pub(crate) deadline: Deadline,

@@ -53,7 +53,7 @@ const EVENTS_AT_ONCE: usize = 64;
 const STREAM_BUFFER: usize = 8;
 
 /// The service.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct FaultsService {
     pool: CallPool,
     replanner: Replanner,

@@ -3,7 +3,6 @@
 //! A record is the encoded answer. It is a cache of what can be found again: one that cannot be read costs a search, and
 //! nothing else.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -25,12 +24,6 @@ pub(crate) struct Finds {
     space: SpaceOf<FindReply>,
     /// Held while answers are counted and dropped.
     housekeeping: Arc<Mutex<()>>,
-}
-
-impl fmt::Debug for Finds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Finds").finish_non_exhaustive()
-    }
 }
 
 impl Finds {

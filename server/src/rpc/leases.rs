@@ -83,12 +83,6 @@ pub(crate) struct LeasesService {
     limits: TopologyLimits,
 }
 
-impl std::fmt::Debug for LeasesService {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LeasesService").field("replanner", &self.replanner).finish_non_exhaustive()
-    }
-}
-
 impl LeasesService {
     pub(crate) fn new(
         pool: CallPool,

@@ -50,7 +50,7 @@ const FIELDS: &[Field<Operation>] = &[
 ];
 
 /// The service.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct OperationsService {
     queue: Queue,
     pool: CallPool,

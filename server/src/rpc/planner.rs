@@ -54,7 +54,7 @@ const BUNDLES_AT_ONCE: usize = 2;
 pub(super) const STREAM_BUFFER: usize = 2;
 
 /// The service.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct PlannerService {
     jobs: Arc<Jobs>,
     pool: CallPool,

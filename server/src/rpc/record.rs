@@ -69,7 +69,7 @@ impl Methods {
 }
 
 /// Counts calls.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Record {
     pub(crate) metrics: Metrics,
     pub(crate) methods: Methods,

@@ -11,7 +11,6 @@ use crate::clock;
 use crate::metrics::NEGATIVE;
 
 /// Collects what is to be logged of a call, and logs it when the call ends, by whatever means.
-#[derive(Debug)]
 pub(crate) struct RequestLog {
     method: &'static str,
     arrived: Instant,

@@ -66,7 +66,6 @@ const URGENT_AT_ONCE: usize = 4;
 const MESSAGE_SLACK_BYTES: usize = 1 << 20;
 
 /// What the services share.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) drain: DrainHandle,

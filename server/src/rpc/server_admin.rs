@@ -29,7 +29,7 @@ use crate::store::topologies::TopologyStore;
 use crate::tenant::Viewer;
 
 /// The service.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct ServerAdminService {
     jobs: Arc<Jobs>,
     pool: CallPool,

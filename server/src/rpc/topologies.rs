@@ -50,7 +50,7 @@ const FIELDS: &[Field<TopologyEntry>] = &[
 ];
 
 /// The service.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct TopologiesService {
     pool: CallPool,
     topologies: TopologyStore,

@@ -31,7 +31,6 @@ const QUARANTINE: &str = "quarantine";
 type ReadSummary = (PlanKey, Option<Vec<u8>>);
 
 /// One space: records in files below a folder, summaries in a space of an engine whose records stay empty.
-#[derive(Debug)]
 pub(super) struct FiledSpace<S> {
     index: S,
     folder: PathBuf,

@@ -21,12 +21,6 @@ pub(crate) struct Receipts {
     shared: Arc<Shared>,
 }
 
-impl fmt::Debug for Receipts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receipts").field("options", &self.shared.options).finish_non_exhaustive()
-    }
-}
-
 /// How many receipts are kept, and where the time comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiptOptions {

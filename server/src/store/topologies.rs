@@ -49,12 +49,6 @@ impl TopologyStoreOptions {
     pub(crate) const STANDARD: Self = Self { count_max: 10_000, bytes_max: 1 << 30, now_ms: clock::unix_ms };
 }
 
-impl std::fmt::Debug for TopologyStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TopologyStore").field("options", &self.shared.options).finish_non_exhaustive()
-    }
-}
-
 struct Shared {
     space: SpaceOf<Kept>,
     options: TopologyStoreOptions,

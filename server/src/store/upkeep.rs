@@ -4,7 +4,6 @@
 //! closed and opened again once the disk takes what is written, since engines remember that they failed until then.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,12 +36,6 @@ struct Trouble {
     reason: String,
     /// Whether the engine has to be opened again.
     needs_reopening: bool,
-}
-
-impl fmt::Debug for Health {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Health").field("trouble", &*self.lock()).finish_non_exhaustive()
-    }
 }
 
 impl Health {
@@ -130,12 +123,6 @@ pub(super) trait Reopen: Send + Sync {
 pub struct Upkeep {
     health: Health,
     engine: Option<Weak<dyn Reopen>>,
-}
-
-impl fmt::Debug for Upkeep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.health.fmt(f)
-    }
 }
 
 impl Upkeep {

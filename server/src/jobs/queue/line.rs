@@ -10,7 +10,7 @@ use canopy_wire::Priority;
 use crate::jobs::job::Job;
 
 /// A line of jobs. The place of a job follows from its priority and its number alone.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Line(BTreeMap<(Reverse<Priority>, u64), Arc<Job>>);
 
 impl Line {

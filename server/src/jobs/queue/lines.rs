@@ -15,7 +15,6 @@ use crate::jobs::job::{Goal, Job, Phase, Worker};
 use crate::jobs::journal::Journal;
 
 /// Every job that has not ended, and what is remembered of those that have.
-#[derive(Debug)]
 pub(super) struct Lines {
     pub(super) open: bool,
     /// Number of the latest job.

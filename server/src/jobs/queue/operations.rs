@@ -15,7 +15,6 @@ use crate::jobs::job::{Job, JobState, Operation, Phase};
 const SHOWN_MAX: usize = 1000;
 
 /// What runs and what waits.
-#[derive(Debug)]
 pub(crate) struct QueueCounts {
     pub(crate) limits: QueueLimits,
     pub(crate) waiting: usize,
@@ -28,7 +27,6 @@ pub(crate) struct QueueCounts {
 }
 
 /// An operation to wait for.
-#[derive(Debug)]
 pub(crate) enum WaitedOperation {
     /// It has ended.
     Ended(Arc<Operation>),
