@@ -5,10 +5,9 @@
 mod request;
 
 use canopy_plan::Stated;
-use canopy_proto::v1::{Artifact, CollectiveSpec, Plan};
-use canopy_schedule::CollectiveKind;
+use canopy_proto::v1::{Artifact, Plan};
 use canopy_topology::TopologyLimits;
-use canopy_wire::{collective_on_the_wire, format_of_wire, sha256_hex};
+use canopy_wire::{collective_of_wire, format_of_wire, sha256_hex};
 
 pub(crate) use self::request::{Verdict, judge_request};
 
@@ -35,14 +34,11 @@ pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), Str
 
 /// What a plan states of itself and of one of its files.
 fn stated<'a>(plan: &'a Plan, artifact: &'a Artifact, limits: &'a TopologyLimits) -> Stated<'a> {
-    let kind = |spec: &CollectiveSpec| {
-        CollectiveKind::ALL.into_iter().find(|kind| collective_on_the_wire(*kind) == spec.kind())
-    };
     Stated {
         profile: &artifact.profile,
         instances: artifact.instances,
         layers: artifact.layers,
-        collective: plan.collective.as_ref().map(|spec| (kind(spec), spec.root)),
+        collective: plan.collective.as_ref().map(|spec| (collective_of_wire(spec.kind), spec.root)),
         ranks: plan.topology.as_ref().map(|topology| topology.ranks),
         algorithm: &plan.algorithm,
         shares: &plan.shares,
@@ -55,6 +51,7 @@ fn stated<'a>(plan: &'a Plan, artifact: &'a Artifact, limits: &'a TopologyLimits
 mod tests {
     use bytes::Bytes;
     use canopy_plan::{Format, Profile, Target};
+    use canopy_schedule::CollectiveKind;
 
     use super::*;
     use crate::jobs::pipeline::Pipeline;

@@ -7,13 +7,13 @@ use canopy_proto::v1;
 use canopy_proto::v1::CollectiveSpec;
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Ratio;
-use canopy_wire::{collective_on_the_wire, timestamp};
+use canopy_wire::{collective_of_wire, timestamp};
 
 use super::fields::{COLLECTIVES, Field, Kind, Value};
 use super::listing::{ListRequest, Listing};
 use crate::clock;
 use crate::failure::CallFailure;
-use crate::store::{PlanSummary, Records, StatedCollective};
+use crate::store::{PlanSummary, Records};
 use crate::tenant::Viewer;
 
 /// Summaries read at once.
@@ -25,7 +25,7 @@ pub(super) const FIELDS: &[Field<PlanSummary>] = &[
     Field {
         name: "collective",
         kind: Kind::Word(COLLECTIVES),
-        get: |plan| Value::Text(collective_name(Some(&stated(plan.collective))).to_owned()),
+        get: |plan| Value::Text(collective_of_wire(plan.collective.kind).map_or("", CollectiveKind::name).to_owned()),
     },
     Field { name: "algorithm", kind: Kind::Text, get: |plan| Value::Text(plan.algorithm.clone()) },
     Field { name: "topology", kind: Kind::Text, get: |plan| Value::Text(plan.topology_hash.clone()) },
@@ -47,7 +47,7 @@ pub(super) fn on_the_wire(records: &Records, summary: PlanSummary) -> Result<v1:
         age: age.try_into().ok(),
         id: summary.id,
         content_key: summary.key.to_string(),
-        collective: Some(stated(summary.collective)),
+        collective: Some(CollectiveSpec { kind: summary.collective.kind, root: summary.collective.root }),
         algorithm: summary.algorithm,
         topology_hash: summary.topology_hash,
         ranks: summary.ranks,
@@ -61,20 +61,9 @@ pub(super) fn on_the_wire(records: &Records, summary: PlanSummary) -> Result<v1:
     })
 }
 
-/// The name of a collective in text; empty for none.
-fn collective_name(spec: Option<&CollectiveSpec>) -> &'static str {
-    let kinds = CollectiveKind::ALL.into_iter();
-    let is_meant = |kind: &CollectiveKind| spec.is_some_and(|spec| spec.kind() == collective_on_the_wire(*kind));
-    kinds.filter(is_meant).map(CollectiveKind::name).next().unwrap_or_default()
-}
-
 /// achieved ÷ bound of a stored plan, which was written by this server's kind.
 fn ratio(text: &str) -> Ratio {
     text.parse().or_else(|_| "0".parse()).expect("zero is a ratio")
-}
-
-fn stated(StatedCollective { kind, root }: StatedCollective) -> CollectiveSpec {
-    CollectiveSpec { kind, root }
 }
 
 /// The keys of all plans that a filter wants, in their order, and what they come to.

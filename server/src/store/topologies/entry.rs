@@ -1,8 +1,9 @@
 //! The bytes of a kept topology: a record with its text, and a summary without.
 
 use bytes::Bytes;
-use canopy_planner::{HashKind, PlanKey, TopologyKey};
+use canopy_planner::{PlanKey, TopologyKey};
 use canopy_topology::{DocumentFormat, Topology, TopologyLimits, identity_hash, read_document};
+use canopy_wire::topology_summary;
 use prost::Message as _;
 
 use super::{Kept, id_of};
@@ -45,17 +46,13 @@ pub(crate) struct TopologyFacts {
 
 impl TopologyFacts {
     fn of(topology: &Topology) -> Self {
-        let key = TopologyKey::of(topology);
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let summary = topology_summary(topology, &TopologyKey::of(topology));
         Self {
-            hash: key.shape.to_string(),
-            hash_kind: match key.shape_kind {
-                HashKind::Canonical => 1,
-                HashKind::Content => 2,
-            },
-            ranks: topology.rank_count(),
-            nodes: count(topology.nodes().len()),
-            links: count(topology.links().len()),
+            hash: summary.hash,
+            hash_kind: summary.hash_kind,
+            ranks: summary.ranks,
+            nodes: summary.nodes,
+            links: summary.links,
         }
     }
 }

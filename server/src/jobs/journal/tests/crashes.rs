@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::jobs::random::Random;
 
 /// A process that dies at a certain write, which may or may not reach the disk.
 struct Mortal {
@@ -20,20 +21,6 @@ impl Mortal {
 
     fn is_dead(&self) -> bool {
         self.writes_left.load(Ordering::Relaxed) == 0
-    }
-}
-
-/// xorshift64*, so that a seed is a run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        let mut bits = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        bits ^= bits >> 12;
-        bits ^= bits << 25;
-        bits ^= bits >> 27;
-        self.0 = bits;
-        usize::try_from((bits >> 33) % limit as u64).unwrap()
     }
 }
 

@@ -4,6 +4,7 @@ use tokio::time;
 
 use super::*;
 use crate::jobs::job::State;
+use crate::jobs::random::Random;
 
 fn terms(priority: Priority, detached: bool) -> Terms {
     Terms { priority, detached, worker: Worker::Planner }
@@ -270,19 +271,5 @@ fn check_books(queue: &Queue, seed: u64) {
         let ties = job.ties();
         assert!(ties.waiters > 0 || ties.detached, "seed {seed}: somebody wants it");
         assert_eq!(ties.leader.is_some(), ties.phase == Phase::Following, "seed {seed}");
-    }
-}
-
-/// xorshift64*, so that a seed is a run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        let mut bits = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        bits ^= bits >> 12;
-        bits ^= bits << 25;
-        bits ^= bits >> 27;
-        self.0 = bits;
-        usize::try_from((bits >> 33) % limit as u64).unwrap()
     }
 }
