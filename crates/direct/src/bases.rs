@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use canopy_optimize::{BfbError, Fraction, Stop, step_loads};
 
-use crate::cost::{Cost, Exactness, least_bandwidth, times};
+use crate::cost::{Cost, Exactness, least_bandwidth};
 use crate::digraph::Digraph;
 use crate::error::PredictError;
 use crate::families::Family;
@@ -101,7 +101,7 @@ fn side(graph: &Digraph, degree: u32, is_simple: bool, stop: &dyn Stop) -> Resul
     let steps = u32::try_from(loads.loads.len()).map_err(|_| PredictError::Overflow)?;
     let per_edge = Fraction::new(degree.into(), order.max(1).into());
     let total = loads.total().ok_or(PredictError::Overflow)?;
-    let bandwidth = per_edge.and_then(|factor| times(total, factor)).ok_or(PredictError::Overflow)?;
+    let bandwidth = per_edge.and_then(|factor| total.checked_mul(factor)).ok_or(PredictError::Overflow)?;
     let others = |node: u32| {
         let mut heads: Vec<u32> = graph.out(node).iter().copied().filter(|&head| head != node).collect();
         heads.sort_unstable();

@@ -56,29 +56,12 @@ pub fn least_bandwidth(order: u64) -> Fraction {
     Fraction::new(order - 1, order).expect("there is at least one node")
 }
 
-/// The product in lowest terms; `None` where it does not fit 128 bits.
-pub(crate) fn times(left: Fraction, right: Fraction) -> Option<Fraction> {
-    // Reduced crosswise first, so that only what the result itself needs has to fit.
-    let first = Fraction::new(left.numerator, right.denominator)?;
-    let second = Fraction::new(right.numerator, left.denominator)?;
-    let numerator = first.numerator.checked_mul(second.numerator)?;
-    Fraction::new(numerator, first.denominator.checked_mul(second.denominator)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn fraction(numerator: u128, denominator: u128) -> Fraction {
         Fraction::new(numerator, denominator).unwrap()
-    }
-
-    #[test]
-    fn products_are_reduced_before_they_overflow() {
-        assert_eq!(times(fraction(2, 3), fraction(9, 4)), Some(fraction(3, 2)));
-        assert_eq!(times(Fraction::ZERO, fraction(5, 7)), Some(Fraction::ZERO));
-        assert_eq!(times(fraction(u128::MAX, 7), fraction(7, u128::MAX)), Some(fraction(1, 1)));
-        assert_eq!(times(fraction(u128::MAX, 1), fraction(2, 1)), None);
     }
 
     #[test]

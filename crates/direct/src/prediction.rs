@@ -8,7 +8,7 @@ mod tests;
 
 use canopy_optimize::Fraction;
 
-use crate::cost::{Cost, Exactness, least_bandwidth, times};
+use crate::cost::{Cost, Exactness, least_bandwidth};
 pub use error::RuleError;
 
 /// What is known of a graph with a schedule, without building either.
@@ -132,9 +132,9 @@ impl Prediction {
             _ => {}
         }
         let order = self.order.checked_pow(n).ok_or(too_large)?;
-        let factor = times(inverse(least_bandwidth(self.order)), least_bandwidth(order)).ok_or(too_large)?;
+        let factor = inverse(least_bandwidth(self.order)).checked_mul(least_bandwidth(order)).ok_or(too_large)?;
         let side = |side: &Side| {
-            let bandwidth = times(side.cost.bandwidth, factor).ok_or(too_large)?;
+            let bandwidth = side.cost.bandwidth.checked_mul(factor).ok_or(too_large)?;
             let cost = Cost { steps: side.cost.steps.checked_mul(n).ok_or(too_large)?, bandwidth };
             let is_optimal_by_bfb = side.is_optimal_by_bfb && self.is_simple;
             Ok(Side { cost, exactness: side.exactness, is_optimal_by_bfb, extends_exactly: true })

@@ -8,7 +8,6 @@ use canopy_optimize::{Fraction, Stop, Stopped};
 
 use crate::bases::is_cyclic;
 use crate::construction::Construction;
-use crate::cost::times;
 use crate::digraph::Digraph;
 use crate::error::GraphError;
 use crate::size::Limit;
@@ -66,7 +65,7 @@ impl Construction {
             let own = u128::from(factor.graph(limit)?.order());
             order = own.checked_pow(copies).and_then(|nodes| nodes.checked_mul(order)).ok_or(RateError::Overflow)?;
             let found = factor.all_to_all_rate(limit, stop)?;
-            let rate = Fraction::new(own, 1).and_then(|own| times(own, found.rate)).ok_or(RateError::Overflow)?;
+            let rate = Fraction::new(own, 1).and_then(|own| own.checked_mul(found.rate)).ok_or(RateError::Overflow)?;
             least = Some(match least {
                 // The least of several bounds is reached only if every factor reaches its own.
                 Some(before) => {
@@ -77,7 +76,7 @@ impl Construction {
         }
         let AllToAllRate { rate, is_reached } = least.ok_or(RateError::Trivial)?;
         let part = Fraction::new(1, order).ok_or(RateError::Trivial)?;
-        Ok(AllToAllRate { rate: times(rate, part).ok_or(RateError::Overflow)?, is_reached })
+        Ok(AllToAllRate { rate: rate.checked_mul(part).ok_or(RateError::Overflow)?, is_reached })
     }
 }
 
@@ -206,7 +205,7 @@ impl<'a> EvenRoutes<'a> {
                         continue;
                     }
                     let part = Fraction::new(self.paths[node as usize], self.paths[head as usize])?;
-                    let load = times(part, through[head as usize].checked_add(one)?)?;
+                    let load = part.checked_mul(through[head as usize].checked_add(one)?)?;
                     through[node as usize] = through[node as usize].checked_add(load)?;
                     self.loads[edge as usize] = self.loads[edge as usize].checked_add(load)?;
                 }
@@ -233,7 +232,7 @@ impl<'a> EvenRoutes<'a> {
             let Some(more) = sum.checked_add(load) else { return false };
             (*sum, *edges) = (more, *edges + 1);
         }
-        let part = |(sum, edges): (Fraction, u128)| times(sum, Fraction::new(u128::from(order), edges)?);
+        let part = |(sum, edges): (Fraction, u128)| sum.checked_mul(Fraction::new(u128::from(order), edges)?);
         let mut loads = sums.into_values().map(part);
         let first = loads.next().flatten();
         first.is_some() && loads.all(|load| load == first)

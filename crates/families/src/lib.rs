@@ -24,4 +24,4 @@ mod table;
 pub use hint::{Boxed, with_boxes};
 pub use made::{Made, made_of};
 pub use recognise::{LINKS_MAX, Recognised, Recognition, recognise};
-pub use table::{UNRECOGNISED, recognised_names};
+pub use table::recognised_names;

@@ -33,32 +33,6 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { name: "dragonfly-router", has_boxes: false, candidates: fabrics::dragonfly_router },
 ];
 
-/// Why the graphs of the direct-connect catalogue are not in the table.
-const NOT_LOOKED_FOR: &str =
-    "many of its members are those of other families too; canopy topology same compares with any";
-
-/// Families of the generator that no network is recognised as a member of, and why.
-pub const UNRECOGNISED: &[(&str, &str)] = &[
-    ("hamming", NOT_LOOKED_FOR),
-    ("twisted-torus", NOT_LOOKED_FOR),
-    ("twisted-cube", NOT_LOOKED_FOR),
-    ("kautz", NOT_LOOKED_FOR),
-    ("genkautz", NOT_LOOKED_FOR),
-    ("debruijn", NOT_LOOKED_FOR),
-    ("circulant", NOT_LOOKED_FOR),
-    ("dcirculant", NOT_LOOKED_FOR),
-    ("biring", NOT_LOOKED_FOR),
-    ("uniring", NOT_LOOKED_FOR),
-    ("distreg", NOT_LOOKED_FOR),
-    ("diamond", NOT_LOOKED_FOR),
-    ("dbjmod", NOT_LOOKED_FOR),
-    ("dfc2", NOT_LOOKED_FOR),
-    ("dragonfly", NOT_LOOKED_FOR),
-    ("dims", NOT_LOOKED_FOR),
-    ("random-regular", "a seed cannot be told from the network that was drawn with it"),
-    ("random-euler", "a seed cannot be told from the network that was drawn with it"),
-];
-
 /// Names of the families there are in the table, in the order of preference.
 pub fn recognised_names() -> Vec<&'static str> {
     FAMILIES.iter().map(|family| family.name).collect()

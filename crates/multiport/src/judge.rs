@@ -6,8 +6,7 @@ use crate::trees::{Trees, tails};
 
 /// What is wrong with trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name every field")]
-pub enum TreeFault {
+pub(crate) enum TreeFault {
     #[error("the tree of node {root} takes edge {edge}, which there is not")]
     Unknown { root: u32, edge: u32 },
     #[error(
@@ -22,7 +21,7 @@ pub enum TreeFault {
 ///
 /// # Errors
 /// [`TreeFault`], the first. O(branches + steps · edges) time.
-pub fn judge_trees(graph: &Digraph, trees: &Trees) -> Result<u32, TreeFault> {
+pub(crate) fn judge_trees(graph: &Digraph, trees: &Trees) -> Result<u32, TreeFault> {
     let tails = tails(graph);
     let mut uses = vec![0_u32; tails.len() * trees.step_count() as usize];
     let mut most = 0;

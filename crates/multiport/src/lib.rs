@@ -8,6 +8,7 @@
 
 mod greedy;
 mod grid;
+#[cfg(test)]
 mod judge;
 mod levels;
 mod paths;
@@ -18,11 +19,10 @@ mod trees;
 
 pub use greedy::{GreedyError, greedy_trees};
 pub use grid::{Grid, GridError};
-pub use judge::{TreeFault, judge_trees};
 pub use levels::{KautzError, level_trees, one_at_a_time, require_kautz};
 pub use paths::{
-    Forwarding, Hop, KautzPair, KautzPairError, KautzPaths, Line, MultiPath, MultiPathError, MultiPathProblem,
-    PATHS_MAX, PathPart, Split, even_time, kautz_paths, multi_path, split,
+    Forwarding, Hop, Line, MultiPath, MultiPathError, MultiPathProblem, PATHS_MAX, PathPart, Split, even_time,
+    multi_path, split,
 };
 pub use rook::rook_trees;
 pub use trees::{Branch, Tree, Trees, Unreachable};

@@ -4,11 +4,11 @@
 //! its ports at once. Times are exact fractions of a nanosecond.
 
 mod choice;
+#[cfg(test)]
 mod kautz;
 mod split;
 #[cfg(test)]
 mod tests;
 
 pub use choice::{MultiPath, MultiPathError, MultiPathProblem, PATHS_MAX, PathPart, multi_path};
-pub use kautz::{KautzPair, KautzPairError, KautzPaths, kautz_paths};
 pub use split::{Forwarding, Hop, Line, Split, even_time, split};

@@ -155,7 +155,7 @@ impl Search<'_> {
                 match ending {
                     Ending::Balanced => return Ok(best),
                     Ending::Stuck { times } => {
-                        let slower = times.and_then(|times| product(assumed, times));
+                        let slower = times.and_then(|times| assumed.checked_mul(times));
                         next = [next, slower].into_iter().flatten().filter(|&next| next > assumed).min();
                     }
                 }
@@ -163,7 +163,7 @@ impl Search<'_> {
             // Rates that close in on one without end would cost ever more digits, and trees.
             let is_short = |next: &Fraction| next.numerator / limit.numerator.max(1) < FACTOR_MAX;
             let half = Fraction { numerator: 2, denominator: 1 };
-            match next.filter(is_short).or_else(|| product(assumed, half)) {
+            match next.filter(is_short).or_else(|| assumed.checked_mul(half)) {
                 Some(next) => assumed = next,
                 None => break,
             }
@@ -228,7 +228,7 @@ impl Search<'_> {
         match forest_optimum_of(self.graph.with_capacities(&capacities), self.weights, self.terminals, self.stop) {
             Ok(optimum) => {
                 let unit = Fraction::new(scale, self.graph.unit).expect("units are at least 1");
-                let time = product(optimum.inverse_rate, unit);
+                let time = optimum.inverse_rate.checked_mul(unit);
                 let too_large = || OptimumError::TooLarge { weight: self.weight_total() };
                 Ok(Some(Part { capacities, scale, inverse_rate: time.ok_or_else(too_large)? }))
             }
@@ -275,14 +275,6 @@ impl Search<'_> {
         let ending = attempt.run()?;
         Ok((ending, attempt.capacities()))
     }
-}
-
-/// The product; `None` if it does not fit.
-fn product(first: Fraction, second: Fraction) -> Option<Fraction> {
-    let cross = Fraction::new(first.numerator, second.denominator)?;
-    let other = Fraction::new(second.numerator, first.denominator)?;
-    let numerator = cross.numerator.checked_mul(other.numerator)?;
-    Fraction::new(numerator, cross.denominator.checked_mul(other.denominator)?)
 }
 
 impl Part {

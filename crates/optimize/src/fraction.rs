@@ -35,6 +35,16 @@ impl Fraction {
         Self::new(numerator, self.denominator.checked_mul(left)?)
     }
 
+    /// The product in lowest terms; `None` where it does not fit 128 bits.
+    #[must_use]
+    pub fn checked_mul(self, other: Self) -> Option<Self> {
+        // Reduced crosswise first, so that only what the result itself needs has to fit.
+        let first = Self::new(self.numerator, other.denominator)?;
+        let second = Self::new(other.numerator, self.denominator)?;
+        let numerator = first.numerator.checked_mul(second.numerator)?;
+        Self::new(numerator, first.denominator.checked_mul(second.denominator)?)
+    }
+
     /// The nearest float, or one beside it: for display.
     #[expect(clippy::cast_precision_loss, reason = "no float decides")]
     pub fn to_float(self) -> f64 {
@@ -108,6 +118,14 @@ mod tests {
         assert_eq!(Fraction::ZERO.checked_add(fraction(5, 7)), Some(fraction(5, 7)));
         assert_eq!(fraction(u128::MAX, 1).checked_add(fraction(1, 1)), None);
         assert_eq!(fraction(1, u128::MAX).checked_add(fraction(1, u128::MAX - 1)), None);
+    }
+
+    #[test]
+    fn products_are_reduced_before_they_overflow() {
+        assert_eq!(fraction(2, 3).checked_mul(fraction(9, 4)), Some(fraction(3, 2)));
+        assert_eq!(Fraction::ZERO.checked_mul(fraction(5, 7)), Some(Fraction::ZERO));
+        assert_eq!(fraction(u128::MAX, 7).checked_mul(fraction(7, u128::MAX)), Some(fraction(1, 1)));
+        assert_eq!(fraction(u128::MAX, 1).checked_mul(fraction(2, 1)), None);
     }
 
     #[test]

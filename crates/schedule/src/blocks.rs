@@ -96,14 +96,6 @@ impl Blocks {
         }
         Self { rank_count: self.rank_count, weights }
     }
-
-    /// The blocks of the all-to-all that sends everything back.
-    #[must_use]
-    pub fn transposed(&self) -> Self {
-        let ranks = self.rank_count as usize;
-        let back = |index: usize| self.weights[index % ranks * ranks + index / ranks];
-        Self { rank_count: self.rank_count, weights: (0..self.weights.len()).map(back).collect() }
-    }
 }
 
 #[cfg(test)]
@@ -133,8 +125,6 @@ mod tests {
         assert_eq!(moved.weight(rank(0), rank(1)), 2);
         assert_eq!(moved.weight(rank(2), rank(2)), 9);
         assert_eq!(moved.relabelled(&[rank(1), rank(2), rank(0)]), blocks);
-        assert_eq!(blocks.transposed().weight(rank(1), rank(0)), 1);
-        assert_eq!(blocks.transposed().transposed(), blocks);
     }
 
     #[test]

@@ -16,11 +16,11 @@ mod joint_bound;
 mod judge;
 mod loads;
 mod patterns;
+mod relabel;
 mod route;
 mod schedule;
 mod shares;
 mod transfer;
-mod transform;
 mod weights_error;
 
 pub use blocks::Blocks;
@@ -39,12 +39,9 @@ pub use joint_bound::{JointBound, JointTask, joint_bound};
 pub use judge::{JointCheckError, JointPart, JointVerdict, JudgeError, check_joint, judge_until};
 pub use loads::LinkLoads;
 pub use patterns::{Pattern, Patterns, PatternsError};
+pub use relabel::{RelabelError, relabelled, relabelled_certificate};
 pub use route::{RouteIndex, RouteInterner, RouteTable};
 pub use schedule::{Action, Carrier, Flow, Forest, Hop, Pace, Path, Phase, Schedule, Send, Shape, Steps, Tree};
 pub use shares::{ChunkLayout, ChunkSize, Shares};
 pub use transfer::{Batch, Transfer, TransferGraph};
-pub use transform::{
-    ComposeError, RelabelError, ScaleError, compose, merged, relabelled, relabelled_certificate, reversed, scaled,
-    transposed_links,
-};
 pub use weights_error::SharesError;

@@ -264,16 +264,6 @@ impl ChunkLayout {
         Rank::new(u32::try_from(destination).expect("a remainder by a number of ranks"))
     }
 
-    /// First chunk of the share, in all-to-all of the block, that a chunk below [`total`](Self::total) lies in.
-    pub(crate) fn unit_start(&self, chunk: u64) -> u64 {
-        self.unit(self.unit_of(chunk)).start
-    }
-
-    /// Whether a chunk below [`total`](Self::total) is the first of a share, in all-to-all of a block.
-    pub(crate) fn is_start(&self, chunk: u64) -> bool {
-        self.unit_start(chunk) == chunk
-    }
-
     /// First chunks of all shares, in order; in all-to-all of all blocks. Shares of weight 0 repeat a number.
     pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.unit_count()).map(|unit| self.unit(unit).start)
@@ -331,7 +321,8 @@ mod tests {
         assert_eq!(layout.chunks_between(rank(0), rank(1)), 0..4);
         assert_eq!(layout.chunks_between(rank(1), rank(0)), 4..10);
         assert_eq!(layout.chunks_between(rank(1), rank(2)), 10..10);
-        assert_eq!((layout.share_of(9), layout.destination_of(9), layout.unit_start(9)), (rank(1), rank(0), 4));
+        assert_eq!((layout.share_of(9), layout.destination_of(9)), (rank(1), rank(0)));
+        assert_eq!(layout.chunks_between(rank(1), rank(0)).start, 4);
         assert_eq!((layout.share_of(10), layout.destination_of(10)), (rank(2), rank(2)));
         assert_eq!(layout.starts().collect::<Vec<_>>(), [0, 0, 4, 4, 10, 10, 10, 10, 10]);
     }

@@ -99,12 +99,6 @@ impl TransferGraph {
         self.layout().ok().map(|layout| layout.total())
     }
 
-    /// Chunks of a rank's share, as [`ChunkLayout::chunks_of`] says; empty where there is no [`layout`](Self::layout).
-    /// O(weights): ask the layout itself for many.
-    pub fn chunks_of_share(&self, rank: Rank) -> Range<u64> {
-        self.layout().map_or(0..0, |layout| layout.chunks_of(rank))
-    }
-
     /// Transfers of a batch; an empty slice for a range outside the table.
     pub fn transfers_of(&self, batch: &Batch) -> &[Transfer] {
         self.transfers.get(batch.transfers.start as usize..batch.transfers.end as usize).unwrap_or_default()

@@ -35,5 +35,7 @@ mod refused;
 mod shapes;
 #[path = "schedule/steps.rs"]
 mod steps;
+#[path = "schedule/transform.rs"]
+mod transform;
 #[path = "schedule/transforms.rs"]
 mod transforms;

@@ -7,7 +7,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
-use crate::algorithm::{ALL_COLLECTIVES, Memory, Paths, Rival, SynthesisRequest, Synthesizer};
+use crate::algorithm::{ALL_COLLECTIVES, Memory, Paths, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::SynthesisError;
 use crate::parts::{FlowParts, ForestParts, Leg, pairs, phase_actions, require_room, roots, weight_between};
 use crate::progress::{Progress, Stage};
@@ -18,10 +18,7 @@ use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, is_less}
 pub(crate) static DIRECT: Synthesizer = Synthesizer {
     memory: Memory { paths: Paths::OneShortest, ..Memory::USUAL },
     rival: Some(Rival { place: 2, ..Rival::MEDIUM }),
-    ..Synthesizer::new("direct", "every transfer on one shortest physical route", ALL_COLLECTIVES, |task| {
-        let &SynthesisRequest { collective, ref shares, .. } = task.request;
-        Ok(task.planned(plan(task.topology, collective, shares, task.stop, task.progress)?))
-    })
+    ..Synthesizer::new("direct", "every transfer on one shortest physical route", ALL_COLLECTIVES, plan)
 };
 
 /// How often every tree or path is chosen: the first ones chosen know nothing of what comes after them. More rounds than
@@ -50,20 +47,16 @@ const ASK_INTERVAL: usize = 64;
 /// * **In.** Any topology on which data of the roots can go where it must. **Out.** k = 1.
 /// * **Errors.** Disconnected, too many hops, stopped.
 /// * **Cost.** O(links on shortest routes) per pair of ranks.
-pub(crate) fn plan(
-    topology: &Topology,
-    collective: Collective,
-    shares: &Shares,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Shape, SynthesisError> {
+fn plan(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let &SynthesisRequest { collective, ref shares, .. } = request;
     require_reach(topology, collective, shares)?;
     let mut planner =
         Planner { topology, shares, loads: Loads::none(topology), chooser: Chooser::new(topology), stop, progress };
-    match phase_actions(collective.kind()) {
-        Some(actions) => planner.forest(collective, actions),
-        None => planner.flow(collective),
-    }
+    Ok(task.planned(match phase_actions(collective.kind()) {
+        Some(actions) => planner.forest(collective, actions)?,
+        None => planner.flow(collective)?,
+    }))
 }
 
 const REACHED: &str = "every rank that needs data was found to be within reach of its sources";

@@ -4,7 +4,7 @@
 //! around the root: a flow that fills them exists (max-flow min-cut), on any network, and is taken apart into paths.
 
 use canopy_optimize::{Arc, Digraph, FlowNetwork, OptimumError, Stop, scatter_optimum};
-use canopy_schedule::{Collective, CollectiveKind, Flow, Shape, Shares};
+use canopy_schedule::{CollectiveKind, Flow, Shape, Shares};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer as _;
 
@@ -13,7 +13,7 @@ use crate::concurrent::AllToAllFlow;
 use crate::error::SynthesisError;
 use crate::parts::FlowParts;
 use crate::peel::Peeler;
-use crate::progress::{Progress, Stage};
+use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
 
 /// One maximum flow, or concurrent ones.
@@ -39,7 +39,7 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
             let found = AllToAllFlow::of(topology, shares, limits.tolerance, stop, progress)?;
             found.plan(topology, limits, stop, progress)?
         }
-        _ => plan(topology, collective, shares, stop, progress)?,
+        _ => plan(task)?,
     };
     Ok(task.planned(Shape::Flow(flow)))
 }
@@ -58,13 +58,9 @@ const FEWER_TRIED: u64 = 12;
 ///   on simple paths.
 /// * **Errors.** Disconnected, another collective, capacities too uneven to count in 64 bits, too many hops, stopped.
 /// * **Cost.** Some maximum flows, and O(links · path length) for the paths.
-pub(crate) fn plan(
-    topology: &Topology,
-    collective: Collective,
-    shares: &Shares,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Flow, SynthesisError> {
+fn plan(task: &Task<'_>) -> Result<Flow, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let &SynthesisRequest { collective, ref shares, .. } = request;
     let outwards = match collective.kind() {
         CollectiveKind::Scatter => true,
         CollectiveKind::Gather => false,

@@ -18,11 +18,11 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
-use crate::algorithm::{ALL_COLLECTIVES, Memory, Paths, SynthesisRequest, Synthesizer};
+use crate::algorithm::{ALL_COLLECTIVES, Memory, Paths, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
 use crate::parts::{FlowParts, ForestParts, pairs, phase_actions, require_room, roots, weight_between};
-use crate::progress::{Progress, Stage};
+use crate::progress::Stage;
 use crate::reach::{ask, disconnected, first_unreachable, require_reach};
 use walk::{Arcs, Walk};
 
@@ -31,10 +31,7 @@ pub use nics::{NicRings, NicRingsError, nic_rings};
 /// A ring of all ranks.
 pub(crate) static RING: Synthesizer = Synthesizer {
     memory: Memory { paths: Paths::AroundRing, ..Memory::USUAL },
-    ..Synthesizer::new("ring", "around a ring of all ranks, both ways where the links allow", ALL_COLLECTIVES, |task| {
-        let &SynthesisRequest { collective, ref shares, .. } = task.request;
-        Ok(task.planned(plan(task.topology, collective, shares, task.stop, task.progress)?))
-    })
+    ..Synthesizer::new("ring", "around a ring of all ranks, both ways where the links allow", ALL_COLLECTIVES, plan)
 };
 
 /// Plans a collective around a ring.
@@ -50,13 +47,9 @@ pub(crate) static RING: Synthesizer = Synthesizer {
 /// * **In.** Any topology on which all ranks reach each other, whatever the collective. **Out.** k = 1 or 2.
 /// * **Errors.** Disconnected; no ring, where only some collectives have no use for one; too many hops; stopped.
 /// * **Cost.** That of [`order::ring_order`], then O(N · length of the walk).
-pub(crate) fn plan(
-    topology: &Topology,
-    collective: Collective,
-    shares: &Shares,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Shape, SynthesisError> {
+fn plan(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let &SynthesisRequest { collective, ref shares, .. } = request;
     // Up to two chunks for each unit of weight.
     ChunkLayout::new(collective, topology.rank_count(), 2, shares)?;
     if let Some((from, to)) = topology.first_unreachable() {
@@ -75,7 +68,7 @@ pub(crate) fn plan(
     let both_ways = lay(topology, collective, shares, &[&forward, &backward], stop)?;
     progress.report(Stage::Routes, 2, 2);
     let is_faster = seconds_per_byte(topology, &both_ways) < seconds_per_byte(topology, &one_way);
-    Ok(if is_faster { both_ways } else { one_way })
+    Ok(task.planned(if is_faster { both_ways } else { one_way }))
 }
 
 fn no_ring(topology: &Topology, from: Rank, to: Rank) -> SynthesisError {

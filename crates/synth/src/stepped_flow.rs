@@ -10,16 +10,15 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use canopy_optimize::{ConcurrentProblem, EXACT_VARIABLES_MAX, SteppedOptions, Stop, stepped_routes};
-use canopy_schedule::{Action, ChunkLayout, Collective, CollectiveKind, Pace, RouteInterner, Shape, Shares, Steps};
+use canopy_optimize::{ConcurrentProblem, EXACT_VARIABLES_MAX, SteppedOptions, stepped_routes};
+use canopy_schedule::{Action, ChunkLayout, CollectiveKind, Pace, RouteInterner, Shape, Steps};
 use canopy_topology::{Link, LinkIndex, NodeIndex, Rank, Topology};
 
-use crate::algorithm::{HeededLimits, Memory, Solver, SynthesisRequest, Synthesizer};
+use crate::algorithm::{HeededLimits, Memory, Solver, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::all_pairs::{commodities, digraph};
 use crate::error::SynthesisError;
-use crate::limits::TreeLimits;
 use crate::parts::{Sending, StepsParts, require_room};
-use crate::progress::{Progress, Stage};
+use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
 
 /// All-to-all in steps.
@@ -30,10 +29,7 @@ pub(crate) static TSMCF: Synthesizer = Synthesizer {
         "tsmcf",
         "all-to-all in steps, by a time-stepped multi-commodity flow (Basu 2024, section 3.1.3)",
         &[CollectiveKind::AllToAll],
-        |task| {
-            let &SynthesisRequest { collective, ref shares, limits, .. } = task.request;
-            Ok(task.planned(plan(task.topology, collective, shares, limits, task.stop, task.progress)?))
-        },
+        plan,
     )
 };
 
@@ -50,14 +46,9 @@ const LOSS_MAX: f64 = 0.01;
 ///   or the best that was found.
 /// * **Errors.** [`SynthesisError`]: another collective, disconnected, too large, stopped.
 /// * **Cost.** Of [`stepped_routes`]: 27 ranks in a torus take half a second.
-pub(crate) fn plan(
-    topology: &Topology,
-    collective: Collective,
-    shares: &Shares,
-    limits: TreeLimits,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Shape, SynthesisError> {
+fn plan(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let &Task { topology, request, stop, progress, .. } = task;
+    let &SynthesisRequest { collective, ref shares, limits, .. } = request;
     if collective.kind() != CollectiveKind::AllToAll {
         return Err(TSMCF.unsupported(collective.kind()));
     }
@@ -107,7 +98,7 @@ pub(crate) fn plan(
             }
         }
     }
-    written(topology, found.chunks_per_unit, moved).map(Shape::Steps)
+    Ok(task.planned(Shape::Steps(written(topology, found.chunks_per_unit, moved)?)))
 }
 
 /// Sends by step, then by route. The first routes are the links from rank to rank, each by itself.

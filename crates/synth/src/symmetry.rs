@@ -32,14 +32,9 @@ pub(crate) struct Translations {
 
 /// The box of each rank, numbered in the order of first ranks.
 pub(crate) fn boxes(topology: &Topology) -> Vec<Option<u32>> {
-    let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
-    let mut of_rank = Vec::new();
-    for rank in topology.ranks() {
-        let count = u32::try_from(numbers.len()).expect("fewer boxes than ranks");
-        let name = topology.node(rank.node()).attributes.box_name.as_deref();
-        of_rank.push(name.map(|name| *numbers.entry(name).or_insert(count)));
-    }
-    of_rank
+    let mut boxes = canopy_canonical::boxes(topology);
+    boxes.truncate(topology.rank_count() as usize);
+    boxes
 }
 
 /// What an arc has: its capacity and that of its reverse.

@@ -10,7 +10,6 @@
 
 mod copy;
 mod delivery;
-mod judge;
 mod place;
 mod urgent;
 mod view;
@@ -27,8 +26,6 @@ use crate::sends::Sends;
 use crate::task::CopyTask;
 use crate::unicast::{Demand, delivery_bound};
 use place::{Placing, place};
-
-pub use judge::{JointFault, judge_joint};
 
 /// What a link takes of something that there is one of, for every chunk: itself, or a physical link on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

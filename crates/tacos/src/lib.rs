@@ -29,9 +29,7 @@ pub use bound::lower_bound;
 pub use chance::Chance;
 pub use copies::{CopyError, Preference, copy_all};
 pub use ilp::{IlpEffort, Proven, TimeProof, prove_copies, prove_deliveries};
-pub use joint::{
-    Claim, Joint, JointError, JointFault, JointOptions, Tenant, TenantError, Work, joint_schedule, judge_joint,
-};
+pub use joint::{Claim, Joint, JointError, JointOptions, Tenant, TenantError, Work, joint_schedule};
 pub use judge::{Fault, judge};
 pub use mend::{Mended, mend, mend_delivery};
 pub use network::{NetworkError, TimedLink, TimedNetwork};

@@ -1,107 +1,33 @@
 //! Which ranks reach each other: what a network falls into when it falls apart.
 
-use crate::index::{NodeIndex, Rank};
-use crate::model::Topology;
+use std::collections::BTreeMap;
 
-/// A node that is on no component yet and was not met.
-const UNSEEN: u32 = u32::MAX;
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::DiGraph;
+
+use crate::index::Rank;
+use crate::model::Topology;
 
 impl Topology {
     /// The ranks in groups that reach each other both ways: one group where every rank reaches every other.
     ///
     /// Groups are in the order of their lowest ranks, ranks in each rise. Paths may lead through anything that forwards.
-    ///
-    /// Source: Tarjan 1972, strongly connected components, without recursion. O(nodes + links + ranks · log ranks).
+    /// O(nodes + links + ranks · log ranks).
     pub fn components(&self) -> Vec<Vec<Rank>> {
-        let component_of = strong_components(self);
-        let mut by_component: Vec<(u32, Rank)> = self.ranks().map(|rank| (component_of[rank.index()], rank)).collect();
-        by_component.sort_unstable();
-        let groups = by_component.chunk_by(|one, other| one.0 == other.0);
-        let mut groups: Vec<Vec<Rank>> = groups.map(|group| group.iter().map(|&(_, rank)| rank).collect()).collect();
+        let mut graph = DiGraph::<(), ()>::with_capacity(self.nodes().len(), self.links().len());
+        self.nodes().iter().for_each(|_| {
+            graph.add_node(());
+        });
+        graph.extend_with_edges(self.links().iter().map(|link| (link.from.number(), link.to.number())));
+        let mut component_of = vec![0; self.nodes().len()];
+        for (number, nodes) in kosaraju_scc(&graph).into_iter().enumerate() {
+            nodes.into_iter().for_each(|node| component_of[node.index()] = number);
+        }
+        let mut groups = BTreeMap::<usize, Vec<Rank>>::new();
+        self.ranks().for_each(|rank| groups.entry(component_of[rank.index()]).or_default().push(rank));
+        let mut groups: Vec<Vec<Rank>> = groups.into_values().collect();
         groups.sort_unstable();
         groups
-    }
-}
-
-/// By node: the number of its strongly connected component.
-fn strong_components(topology: &Topology) -> Vec<u32> {
-    let nodes = topology.nodes().len();
-    let mut search = Search {
-        entered: vec![UNSEEN; nodes],
-        lowest: vec![0; nodes],
-        component: vec![UNSEEN; nodes],
-        open: Vec::new(),
-        met: 0,
-        found: 0,
-    };
-    for start in (0_u32..).take(nodes).map(NodeIndex::new) {
-        if search.entered[start.index()] != UNSEEN {
-            continue;
-        }
-        search.enter(start);
-        let mut walk = vec![(start, topology.links_from(start))];
-        while let Some((node, links)) = walk.last_mut() {
-            let node = *node;
-            match links.next() {
-                Some(link) => {
-                    let next = topology.link(link).to;
-                    if search.entered[next.index()] == UNSEEN {
-                        search.enter(next);
-                        walk.push((next, topology.links_from(next)));
-                    } else if search.component[next.index()] == UNSEEN {
-                        search.lower(node, search.entered[next.index()]);
-                    }
-                }
-                None => {
-                    walk.pop();
-                    search.leave(node);
-                    if let Some(&(parent, _)) = walk.last() {
-                        search.lower(parent, search.lowest[node.index()]);
-                    }
-                }
-            }
-        }
-    }
-    search.component
-}
-
-/// Tables of a depth-first search, by node.
-struct Search {
-    /// When the node was met.
-    entered: Vec<u32>,
-    /// When the earliest node was met that is known to be in the same component.
-    lowest: Vec<u32>,
-    component: Vec<u32>,
-    /// Nodes that were met and have no component yet.
-    open: Vec<NodeIndex>,
-    met: u32,
-    found: u32,
-}
-
-impl Search {
-    fn enter(&mut self, node: NodeIndex) {
-        (self.entered[node.index()], self.lowest[node.index()]) = (self.met, self.met);
-        self.met += 1;
-        self.open.push(node);
-    }
-
-    fn lower(&mut self, node: NodeIndex, to: u32) {
-        let lowest = &mut self.lowest[node.index()];
-        *lowest = (*lowest).min(to);
-    }
-
-    /// Closes the component of a node all of whose links were followed, if it was the first of it.
-    fn leave(&mut self, node: NodeIndex) {
-        if self.lowest[node.index()] != self.entered[node.index()] {
-            return;
-        }
-        while let Some(member) = self.open.pop() {
-            self.component[member.index()] = self.found;
-            if member == node {
-                break;
-            }
-        }
-        self.found += 1;
     }
 }
 

@@ -37,7 +37,6 @@ pub use imported::{DocumentFormat, Imported, NcclError, ReadError};
 pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
 pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
-pub use nccl::{NcclCounts, nccl_counts};
 pub use placement::{
     Participants, PlacementError, Slot, devices, hosts_named, names_hosts, own_slots, participants, same_host,
 };

@@ -21,44 +21,6 @@ use crate::shorten::shorten;
 /// Most warnings about one file; a file with more has one thing wrong many times.
 const WARNINGS_MAX: usize = 32;
 
-/// How many elements of each kind a topology file has, for comparison with what is known of the machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NcclCounts {
-    /// `cpu` elements: NUMA nodes.
-    pub cpus: usize,
-    /// `gpu` elements.
-    pub gpus: usize,
-    /// `pci` elements of a GPU's class, whether or not they hold a `gpu`.
-    pub gpu_devices: usize,
-    /// `net` elements: ports of NICs.
-    pub nets: usize,
-    /// `nvlink` and `xgmi` elements.
-    pub gpu_links: usize,
-}
-
-/// Counts the elements of a topology file, whatever its root.
-///
-/// # Errors
-/// Bytes that are no XML document, or one nested too deeply or with too many elements. O(bytes).
-pub fn nccl_counts(bytes: &[u8]) -> Result<NcclCounts, ReadError> {
-    let text = std::str::from_utf8(bytes).map_err(|error| ReadError::NotUtf8 { offset: error.valid_up_to() })?;
-    let root = xml::parse(text)?;
-    let mut counts = NcclCounts::default();
-    let mut open = vec![&root];
-    while let Some(element) = open.pop() {
-        match element.name.as_str() {
-            "cpu" => counts.cpus += 1,
-            "gpu" => counts.gpus += 1,
-            "net" => counts.nets += 1,
-            "nvlink" | "xgmi" => counts.gpu_links += 1,
-            "pci" if graph::is_gpu_class(element.attribute("class").unwrap_or_default()) => counts.gpu_devices += 1,
-            _ => {}
-        }
-        open.extend(&element.children);
-    }
-    Ok(counts)
-}
-
 /// Reads a topology file to the network its GPUs see.
 pub(crate) fn import(text: &str, limits: &TopologyLimits) -> Result<Imported, ReadError> {
     let root = xml::parse(text)?;

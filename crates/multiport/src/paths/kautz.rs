@@ -2,7 +2,7 @@
 
 /// How two nodes of K(d, 2) lie, of which the first is xy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KautzPair {
+pub(crate) enum KautzPair {
     /// Type 1, to zt with z ≠ y: two links away.
     Far,
     /// Type 2, to yx: a link away, and a link back.
@@ -13,17 +13,16 @@ pub enum KautzPair {
 
 /// Paths of at most three links that share neither a link nor a node between their ends, shortest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KautzPaths {
+pub(crate) struct KautzPaths {
     /// How the two nodes lie.
-    pub pair: KautzPair,
+    pub(crate) pair: KautzPair,
     /// Nodes of each path, both ends included.
-    pub paths: Vec<Vec<u32>>,
+    pub(crate) paths: Vec<Vec<u32>>,
 }
 
 /// Why there are no such paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name every field")]
-pub enum KautzPairError {
+pub(crate) enum KautzPairError {
     #[error("degree: K({degree}, 2) is not looked at; take 2 to 65535")]
     Degree { degree: u32 },
     #[error("node {node} is none of K({degree}, 2), whose nodes are below {order}")]
@@ -40,7 +39,7 @@ pub enum KautzPairError {
 /// Node xy is number `x·d + (y < x ? y : y − 1)`: the words in alphabetical order, as generators name them.
 ///
 /// * **Source.** Pham 2026, section 3.3. **Errors.** [`KautzPairError`]. **Cost.** O(d).
-pub fn kautz_paths(degree: u32, from: u32, to: u32) -> Result<KautzPaths, KautzPairError> {
+pub(crate) fn kautz_paths(degree: u32, from: u32, to: u32) -> Result<KautzPaths, KautzPairError> {
     if !(2..=65_535).contains(&degree) {
         return Err(KautzPairError::Degree { degree });
     }

@@ -6,6 +6,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use proptest::prelude::*;
 
+use super::kautz::{KautzPair, KautzPairError, KautzPaths, kautz_paths};
 use super::*;
 use crate::tests::graph;
 

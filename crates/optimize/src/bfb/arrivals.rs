@@ -19,8 +19,8 @@ pub struct Arrivals<'a> {
     order: Vec<u32>,
     starts: Vec<usize>,
     /// By node, `words` of them: the set of in-links of the visited node that begin a shortest way back to it.
-    masks: Vec<u64>,
-    words: usize,
+    pub(super) masks: Vec<u64>,
+    pub(super) words: usize,
     /// By set of in-links, as a number: amounts, where there are few of them.
     pub(super) sums: Vec<u64>,
 }
@@ -118,11 +118,6 @@ impl<'a> Arrivals<'a> {
     /// step.
     pub fn sources(&self, step: u32) -> &[u32] {
         &self.order[self.range(step)]
-    }
-
-    /// Whether a source's share can come over the in-link at a position.
-    pub fn can_use(&self, source: u32, link: usize) -> bool {
-        self.masks[source as usize * self.words + link / 64] >> (link % 64) & 1 == 1
     }
 
     fn range(&self, step: u32) -> Range<usize> {

@@ -8,6 +8,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::stop::Never;
 
+impl Arrivals<'_> {
+    /// Whether a source's share can come over the in-link at a position.
+    fn can_use(&self, source: u32, link: usize) -> bool {
+        self.masks[source as usize * self.words + link / 64] >> (link % 64) & 1 == 1
+    }
+}
+
 type Edges = Vec<(u32, u32)>;
 
 fn digraph(node_count: u32, edges: impl IntoIterator<Item = (u32, u32)>) -> Digraph {

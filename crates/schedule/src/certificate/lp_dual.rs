@@ -8,29 +8,8 @@ use num_bigint::BigUint;
 use rayon::prelude::*;
 
 use super::CertificateError;
-use crate::bound::Certificate;
 use crate::collective::CollectiveKind;
 use crate::shares::Shares;
-
-impl Certificate {
-    /// Lengths for [`Certificate::LpDual`] that say for all-to-all what a cut says: 1 for every link that leaves the set,
-    /// 0 for the others.
-    ///
-    /// With `s` of the `N` ranks inside, at least `s·(N−s)` pairs are 1 apart, so the bound is at most
-    /// `N·B⁺(S)/(s·(N−s))`; less where paths have to leave the set twice. O(nodes + links).
-    ///
-    /// **In.** Nodes outside the topology are ignored.
-    pub fn lp_dual_of_cut(topology: &Topology, nodes: &[NodeIndex]) -> Self {
-        let mut inside = vec![false; topology.nodes().len()];
-        for node in nodes {
-            if let Some(inside) = inside.get_mut(node.index()) {
-                *inside = true;
-            }
-        }
-        let leaves = |from: NodeIndex, to: NodeIndex| inside[from.index()] && !inside[to.index()];
-        Self::LpDual { lengths: topology.links().iter().map(|link| u64::from(leaves(link.from, link.to))).collect() }
-    }
-}
 
 /// What lengths of links add up to: `Σ c·ℓ` over all links and `Σ w(s, t)·dist_ℓ(s, t)` over all ordered pairs of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]

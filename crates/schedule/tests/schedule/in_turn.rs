@@ -2,13 +2,14 @@
 
 use canopy_schedule::{
     Action, Carrier, Collective, CollectiveKind, Pace, RouteInterner, Schedule, Send, Shape, Shares, Steps,
-    TransferGraph, check, compile, merged, reversed,
+    TransferGraph, check, compile,
 };
 use canopy_topology::{Capacity, Latency, Rank, Rate, Topology, TopologyDraft, TopologyLimits};
 use proptest::prelude::*;
 
 use crate::forests::{CAPACITY, Random, complete_with_switch, number, one_way_ring, path_3, shortest_route, star};
 use crate::shapes::random_steps;
+use crate::transform::{merged, reversed};
 
 /// Copies of single chunks in turn: step, from, to, chunk.
 fn in_turn(

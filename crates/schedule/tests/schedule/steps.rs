@@ -183,7 +183,7 @@ fn all_to_all_counts_one_rank_s_buffer() {
         [(&[0, 1], 2), (&[0, 1, 2], 1), (&[0, 1, 2], 1), (&[1, 0], 2), (&[1, 2], 2), (&[2, 1, 0], 2), (&[2, 1], 2)];
     let (graph, verdict) = accepted(&topology, &flow(&topology, CollectiveKind::AllToAll, 2, &paths));
     assert_eq!(graph.chunk_count(), Some(18));
-    assert_eq!((graph.chunks_of_share(Rank::new(1)), graph.batches[3].chunk_first), (6..12, 6));
+    assert_eq!((graph.layout().unwrap().chunks_of(Rank::new(1)), graph.batches[3].chunk_first), (6..12, 6));
     assert_eq!((verdict.algbw, verdict.depth_max), (rate(3, 2), 2));
     assert_eq!((waits(&graph, 0), waits(&graph, 2)), (&[][..], &[1][..]));
 }
@@ -207,7 +207,7 @@ fn weights_are_counted_in_rates() {
     let mut schedule = flow(&topology, CollectiveKind::Gather, 2, &gather);
     schedule.shares = Shares::Weighted(vec![1, 3, 0]);
     let (graph, verdict) = accepted(&topology, &schedule);
-    assert_eq!((graph.batches[0].chunk_first, graph.chunks_of_share(Rank::new(2))), (2, 8..8));
+    assert_eq!((graph.batches[0].chunk_first, graph.layout().unwrap().chunks_of(Rank::new(2))), (2, 8..8));
     assert_eq!(verdict.algbw, rate(4, 3));
 }
 

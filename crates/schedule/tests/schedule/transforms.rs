@@ -3,9 +3,8 @@
 use std::num::NonZeroU64;
 
 use canopy_schedule::{
-    Blocks, Certificate, Collective, CollectiveKind, ComposeError, CutDirection, RelabelError, Schedule, Shape, Shares,
-    Verdict, certified_bound, check, compile, compose, merged, relabelled, relabelled_certificate, reversed, scaled,
-    transposed_links,
+    Blocks, Certificate, Collective, CollectiveKind, CutDirection, RelabelError, Schedule, Shape, Shares, Verdict,
+    certified_bound, check, compile, relabelled, relabelled_certificate,
 };
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, Topology};
 use proptest::prelude::*;
@@ -13,6 +12,7 @@ use proptest::prelude::*;
 use crate::forests::{Random, complete_with_switch, one_way_ring, random_schedule};
 use crate::reference::judge;
 use crate::shapes::{any_shape, random_steps};
+use crate::transform::{ComposeError, compose, merged, reversed, scaled, transposed_links};
 
 fn factor(factor: u64) -> NonZeroU64 {
     NonZeroU64::new(factor).unwrap()

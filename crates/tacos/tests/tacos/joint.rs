@@ -4,11 +4,12 @@
 
 use canopy_optimize::Never;
 use canopy_tacos::{
-    Claim, CopyError, CopyTask, Demand, Joint, JointError, JointFault, JointOptions, Tenant, TenantError, TimedLink,
-    TimedNetwork, Work, joint_schedule, judge_joint,
+    Claim, CopyError, CopyTask, Demand, Joint, JointError, JointOptions, Tenant, TenantError, TimedLink, TimedNetwork,
+    Work, joint_schedule,
 };
 use proptest::prelude::*;
 
+use crate::joint_judge::{JointFault, judge_joint};
 use crate::support::mesh;
 
 const OPTIONS: JointOptions = JointOptions { seed: 0, attempts: 64 };

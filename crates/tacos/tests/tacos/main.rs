@@ -3,6 +3,7 @@
 mod bound_reached;
 mod ilp;
 mod joint;
+mod joint_judge;
 mod mend;
 mod properties;
 mod slow_links;

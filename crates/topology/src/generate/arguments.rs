@@ -109,6 +109,12 @@ impl<'a> Arguments<'a> {
         self.count(key, default).map(wide)
     }
 
+    /// The bare value as a number ≥ 1.
+    pub(super) fn bare_number(&self) -> Result<u64, ExpressionError> {
+        let argument = self.bare()?;
+        count(argument, argument.value).map(wide)
+    }
+
     /// The bare value `4x4x4` as numbers ≥ 1.
     pub(super) fn extents(&self) -> Result<Vec<u64>, ExpressionError> {
         let argument = self.bare()?;

@@ -15,7 +15,7 @@ type Member = Result<Family, ExpressionError>;
 
 /// `ring:8`, `ring:8,dir=uni`.
 pub(super) fn ring(arguments: &Arguments<'_>) -> Member {
-    let n = bare_number(arguments)?;
+    let n = arguments.bare_number()?;
     let one_way = match arguments.find("dir") {
         None => false,
         Some(argument) => match argument.value {
@@ -25,62 +25,6 @@ pub(super) fn ring(arguments: &Arguments<'_>) -> Member {
         },
     };
     Ok(Family::Ring { n, one_way })
-}
-
-/// `mesh:4x4`.
-pub(super) fn mesh(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::Mesh { extents: arguments.extents()? })
-}
-
-/// `torus:4x4x4`.
-pub(super) fn torus(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::Torus { extents: arguments.extents()? })
-}
-
-/// `hypercube:6`.
-pub(super) fn hypercube(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::Hypercube { n: bare_number(arguments)? })
-}
-
-/// `complete:8`.
-pub(super) fn complete(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::Complete { n: bare_number(arguments)? })
-}
-
-/// `bipartite:4x4`.
-pub(super) fn bipartite(arguments: &Arguments<'_>) -> Member {
-    let [left, right] = two_sizes(arguments)?;
-    Ok(Family::Bipartite { left, right })
-}
-
-/// `hamming:3x3`.
-pub(super) fn hamming(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::Hamming { extents: arguments.extents()? })
-}
-
-/// `twisted-torus:8x4`, `twisted-torus:4x4x8`.
-pub(super) fn twisted_torus(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::TwistedTorus { extents: arguments.extents()? })
-}
-
-/// `twisted-cube`.
-pub(super) fn twisted_cube(_: &Arguments<'_>) -> Member {
-    Ok(Family::TwistedCube)
-}
-
-/// `kautz:d=2,n=4`.
-pub(super) fn kautz(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::Kautz { d: arguments.number("d", None)?, n: arguments.number("n", None)? })
-}
-
-/// `genkautz:n=64,d=4`.
-pub(super) fn genkautz(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::GenKautz { n: arguments.number("n", None)?, d: arguments.number("d", None)? })
-}
-
-/// `debruijn:d=2,n=4`.
-pub(super) fn debruijn(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::DeBruijn { d: arguments.number("d", None)?, n: arguments.number("n", None)? })
 }
 
 /// `circulant:n=16`, `circulant:n=16,offsets=3+4`, each with more parallel links if `d` says so.
@@ -109,48 +53,12 @@ pub(super) fn circulant(arguments: &Arguments<'_>) -> Member {
     Ok(Family::Circulant { n, offsets, copies })
 }
 
-/// `dcirculant:d=4`.
-pub(super) fn dcirculant(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::DirectedCirculant { d: arguments.number("d", None)? })
-}
-
-/// `biring:n=8,d=4`.
-pub(super) fn biring(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::BiRing { n: arguments.number("n", None)?, d: arguments.number("d", Some(2))? })
-}
-
-/// `uniring:n=8,d=2`.
-pub(super) fn uniring(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::UniRing { n: arguments.number("n", None)?, d: arguments.number("d", Some(1))? })
-}
-
 /// `distreg:n=32,d=4`.
 pub(super) fn distreg(arguments: &Arguments<'_>) -> Member {
     if let (Some(argument), false) = (arguments.find("d"), arguments.number("d", Some(4))? == 4) {
         return Err(value_error(argument, "4, the degree of all distance-regular networks there are"));
     }
     Ok(Family::DistanceRegular { n: arguments.number("n", None)? })
-}
-
-/// `diamond`.
-pub(super) fn diamond(_: &Arguments<'_>) -> Member {
-    Ok(Family::Diamond)
-}
-
-/// `dbjmod:d=2,n=4`.
-pub(super) fn dbjmod(arguments: &Arguments<'_>) -> Member {
-    Ok(Family::ModifiedDeBruijn { d: arguments.number("d", None)?, n: arguments.number("n", None)? })
-}
-
-/// `dfc2:4x4`.
-pub(super) fn dfc2(arguments: &Arguments<'_>) -> Member {
-    let [rows, columns] = two_sizes(arguments)?;
-    Ok(Family::Dfc2 { rows, columns })
-}
-
-fn bare_number(arguments: &Arguments<'_>) -> Result<u64, ExpressionError> {
-    let argument = arguments.bare()?;
-    count(argument, argument.value).map(|number| u64::try_from(number).unwrap_or(u64::MAX))
 }
 
 /// The bare value `4x5`.

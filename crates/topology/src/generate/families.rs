@@ -3,6 +3,7 @@
 use canopy_direct::Family as Member;
 
 use crate::generate::arguments::{Arguments, Takes};
+use crate::generate::catalogue::two_sizes;
 use crate::generate::error::ExpressionError;
 use crate::generate::{boxes, catalogue, dimensions, dragonfly, fabrics, random};
 use crate::limits::TopologyLimits;
@@ -62,25 +63,47 @@ const SIZES: Option<&str> = Some("two sizes");
 /// All families there are.
 pub(super) const FAMILIES: &[Family] = &[
     member("ring", "ring:8", RANKS, &["bw", "dir"], catalogue::ring),
-    member("mesh", "mesh:4x4", EXTENTS, BW, catalogue::mesh),
-    member("torus", "torus:4x4x4", EXTENTS, BW, catalogue::torus),
-    member("hypercube", "hypercube:6", Some("a dimension"), BW, catalogue::hypercube),
-    member("complete", "complete:8", RANKS, BW, catalogue::complete),
-    member("bipartite", "bipartite:4x4", SIZES, BW, catalogue::bipartite),
-    member("hamming", "hamming:3x3", EXTENTS, BW, catalogue::hamming),
-    member("twisted-torus", "twisted-torus:8x4", EXTENTS, BW, catalogue::twisted_torus),
-    member("twisted-cube", "twisted-cube", None, BW, catalogue::twisted_cube),
-    member("kautz", "kautz:d=2,n=4", None, ND, catalogue::kautz),
-    member("genkautz", "genkautz:n=64,d=4", None, ND, catalogue::genkautz),
-    member("debruijn", "debruijn:d=2,n=4", None, ND, catalogue::debruijn),
+    member("mesh", "mesh:4x4", EXTENTS, BW, |given| Ok(Member::Mesh { extents: given.extents()? })),
+    member("torus", "torus:4x4x4", EXTENTS, BW, |given| Ok(Member::Torus { extents: given.extents()? })),
+    member("hypercube", "hypercube:6", Some("a dimension"), BW, |given| {
+        Ok(Member::Hypercube { n: given.bare_number()? })
+    }),
+    member("complete", "complete:8", RANKS, BW, |given| Ok(Member::Complete { n: given.bare_number()? })),
+    member("bipartite", "bipartite:4x4", SIZES, BW, |given| {
+        two_sizes(given).map(|[left, right]| Member::Bipartite { left, right })
+    }),
+    member("hamming", "hamming:3x3", EXTENTS, BW, |given| Ok(Member::Hamming { extents: given.extents()? })),
+    member("twisted-torus", "twisted-torus:8x4", EXTENTS, BW, |given| {
+        Ok(Member::TwistedTorus { extents: given.extents()? })
+    }),
+    member("twisted-cube", "twisted-cube", None, BW, |_| Ok(Member::TwistedCube)),
+    member("kautz", "kautz:d=2,n=4", None, ND, |given| {
+        Ok(Member::Kautz { d: given.number("d", None)?, n: given.number("n", None)? })
+    }),
+    member("genkautz", "genkautz:n=64,d=4", None, ND, |given| {
+        Ok(Member::GenKautz { n: given.number("n", None)?, d: given.number("d", None)? })
+    }),
+    member("debruijn", "debruijn:d=2,n=4", None, ND, |given| {
+        Ok(Member::DeBruijn { d: given.number("d", None)?, n: given.number("n", None)? })
+    }),
     member("circulant", "circulant:n=16,offsets=3+4", None, &["n", "offsets", "d", "bw"], catalogue::circulant),
-    member("dcirculant", "dcirculant:d=4", None, &["d", "bw"], catalogue::dcirculant),
-    member("biring", "biring:n=8,d=4", None, ND, catalogue::biring),
-    member("uniring", "uniring:n=8,d=2", None, ND, catalogue::uniring),
+    member("dcirculant", "dcirculant:d=4", None, &["d", "bw"], |given| {
+        Ok(Member::DirectedCirculant { d: given.number("d", None)? })
+    }),
+    member("biring", "biring:n=8,d=4", None, ND, |given| {
+        Ok(Member::BiRing { n: given.number("n", None)?, d: given.number("d", Some(2))? })
+    }),
+    member("uniring", "uniring:n=8,d=2", None, ND, |given| {
+        Ok(Member::UniRing { n: given.number("n", None)?, d: given.number("d", Some(1))? })
+    }),
     member("distreg", "distreg:n=32,d=4", None, ND, catalogue::distreg),
-    member("diamond", "diamond", None, BW, catalogue::diamond),
-    member("dbjmod", "dbjmod:d=2,n=4", None, ND, catalogue::dbjmod),
-    member("dfc2", "dfc2:4x4", SIZES, BW, catalogue::dfc2),
+    member("diamond", "diamond", None, BW, |_| Ok(Member::Diamond)),
+    member("dbjmod", "dbjmod:d=2,n=4", None, ND, |given| {
+        Ok(Member::ModifiedDeBruijn { d: given.number("d", None)?, n: given.number("n", None)? })
+    }),
+    member("dfc2", "dfc2:4x4", SIZES, BW, |given| {
+        two_sizes(given).map(|[rows, columns]| Member::Dfc2 { rows, columns })
+    }),
     draft("dragonfly", "dragonfly:4x5", SIZES, &["local", "global"], dragonfly::dragonfly),
     draft(
         "dims",

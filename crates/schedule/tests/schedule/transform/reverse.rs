@@ -1,16 +1,17 @@
 //! Data sent back the way it came.
 
-use canopy_topology::{LinkIndex, Topology};
+use canopy_schedule::{
+    Action, Blocks, ChunkLayout, Collective, CollectiveKind, Flow, Forest, Hop, Path, Phase, RouteTable, Schedule,
+    Send, Shape, Shares, Steps, Tree,
+};
+use canopy_topology::{LinkIndex, Rank, Topology};
 
-use super::{map_link, map_routes};
-use crate::collective::{Collective, CollectiveKind};
-use crate::schedule::{Action, Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
-use crate::shares::{ChunkLayout, Shares};
+use super::unit_start;
 
 /// Where each link of a topology is found among the links of [`Topology::transposed`], by link index.
 ///
 /// There links are sorted by (from, to, latency) of the turned links. O(links log links).
-pub fn transposed_links(topology: &Topology) -> Vec<LinkIndex> {
+pub(crate) fn transposed_links(topology: &Topology) -> Vec<LinkIndex> {
     let count = u32::try_from(topology.links().len()).expect("links are counted in u32");
     let mut order: Vec<LinkIndex> = (0..count).map(LinkIndex::new).collect();
     order.sort_by_key(|&index| {
@@ -34,32 +35,45 @@ pub fn transposed_links(topology: &Topology) -> Vec<LinkIndex> {
 /// * **In.** A schedule on `topology`. **Out.** One on `topology.transposed()`; links move as [`transposed_links`] says.
 /// * **Cost.** O(size of the schedule + links log links).
 #[must_use]
-pub fn reversed(topology: &Topology, schedule: &Schedule) -> Schedule {
+pub(crate) fn reversed(topology: &Topology, schedule: &Schedule) -> Schedule {
     let links = transposed_links(topology);
-    let turn = |route: &[LinkIndex]| route.iter().rev().map(|&link| map_link(&links, link)).collect::<Vec<_>>();
+    let turned = |routes: &RouteTable| {
+        let mut turned = RouteTable::default();
+        for route in routes.iter() {
+            turned.push(&route.iter().rev().map(|link| links[link.index()]).collect::<Vec<_>>());
+        }
+        turned
+    };
     let kind = schedule.collective.kind();
     let shares = match &schedule.shares {
-        Shares::Blocks(blocks) => Shares::Blocks(blocks.transposed()),
+        Shares::Blocks(blocks) => Shares::Blocks(transposed(blocks)),
         same => same.clone(),
     };
     let shape = match &schedule.shape {
         Shape::Forest(forest) => {
-            Shape::Forest(Forest { routes: map_routes(&forest.routes, turn), ..reversed_forest(forest, kind) })
+            Shape::Forest(Forest { routes: turned(&forest.routes), ..reversed_forest(forest, kind) })
         }
         Shape::Steps(steps) => {
             let layout =
                 |shares| ChunkLayout::new(schedule.collective, topology.rank_count(), steps.chunks_per_share, shares);
             let layouts = layout(&schedule.shares).ok().zip(layout(&shares).ok());
             let back = Back { kind, layouts };
-            Shape::Steps(Steps { routes: map_routes(&steps.routes, turn), ..reversed_steps(steps, &back) })
+            Shape::Steps(Steps { routes: turned(&steps.routes), ..reversed_steps(steps, &back) })
         }
-        Shape::Flow(flow) => Shape::Flow(Flow { routes: map_routes(&flow.routes, turn), ..reversed_flow(flow) }),
+        Shape::Flow(flow) => Shape::Flow(Flow { routes: turned(&flow.routes), ..reversed_flow(flow) }),
     };
     let root = schedule.collective.root();
     let collective = Collective::new(reversed_kind(kind), root, topology.rank_count());
     // The kinds that become each other either have a root or have none; only a root that is no rank stays refused.
     let collective = collective.unwrap_or(schedule.collective);
     Schedule { collective, algorithm: schedule.algorithm.clone(), shares, shape }
+}
+
+/// Each block the other way.
+fn transposed(blocks: &Blocks) -> Blocks {
+    let ranks = || (0..blocks.rank_count()).map(Rank::new);
+    let back = ranks().flat_map(|source| ranks().map(move |destination| blocks.weight(destination, source)));
+    Blocks::new(blocks.rank_count(), back.collect()).unwrap()
 }
 
 /// What a collective run backwards is.
@@ -115,7 +129,7 @@ impl Back {
         match &self.layouts {
             Some((before, after)) if self.kind == CollectiveKind::AllToAll && chunk < before.total() => {
                 let (source, destination) = (before.share_of(chunk), before.destination_of(chunk));
-                after.chunks_between(destination, source).start + (chunk - before.unit_start(chunk))
+                after.chunks_between(destination, source).start + (chunk - unit_start(before, chunk))
             }
             _ => chunk,
         }

@@ -3,7 +3,6 @@
 use canopy_topology::{LinkIndex, NodeIndex, Rank};
 use rayon::prelude::*;
 
-use super::{map_link, map_routes};
 use crate::bound::Certificate;
 use crate::collective::{Collective, CollectiveKind};
 use crate::route::RouteTable;
@@ -62,13 +61,17 @@ pub fn relabelled(schedule: &Schedule, ranks: &[Rank], links: &[LinkIndex]) -> R
     let before = ChunkLayout::new(schedule.collective, count, k, &schedule.shares)?;
     let after = ChunkLayout::new(collective, count, k, &shares)?;
     let names = Names { kind: collective.kind(), ranks, before, after };
-    let rename = |route: &[LinkIndex]| route.iter().map(|&link| map_link(links, link)).collect::<Vec<_>>();
-    let shape = match &schedule.shape {
-        Shape::Forest(forest) => {
-            Shape::Forest(Forest { routes: map_routes(&forest.routes, rename), ..names.forest(forest) })
+    let renamed = |routes: &RouteTable| {
+        let mut renamed = RouteTable::default();
+        for route in routes.iter() {
+            renamed.push(&route.iter().map(|&link| image(links, link)).collect::<Vec<_>>());
         }
-        Shape::Steps(steps) => Shape::Steps(Steps { routes: map_routes(&steps.routes, rename), ..names.steps(steps) }),
-        Shape::Flow(flow) => Shape::Flow(Flow { routes: map_routes(&flow.routes, rename), ..names.flow(flow) }),
+        renamed
+    };
+    let shape = match &schedule.shape {
+        Shape::Forest(forest) => Shape::Forest(Forest { routes: renamed(&forest.routes), ..names.forest(forest) }),
+        Shape::Steps(steps) => Shape::Steps(Steps { routes: renamed(&steps.routes), ..names.steps(steps) }),
+        Shape::Flow(flow) => Shape::Flow(Flow { routes: renamed(&flow.routes), ..names.flow(flow) }),
     };
     Ok(Schedule { collective, algorithm: schedule.algorithm.clone(), shares, shape })
 }
@@ -78,25 +81,32 @@ pub fn relabelled(schedule: &Schedule, ranks: &[Rank], links: &[LinkIndex]) -> R
 /// * **In.** Permutations. What lies outside them stays as it is, for [`certified_bound`](crate::certified_bound) to refuse.
 /// * **Cost.** O(nodes log nodes + links).
 pub fn relabelled_certificate(certificate: &Certificate, nodes: &[NodeIndex], links: &[LinkIndex]) -> Certificate {
-    let image = |set: &[NodeIndex]| {
+    let moved_set = |set: &[NodeIndex]| {
         let mut set: Vec<NodeIndex> =
             set.iter().map(|&node| nodes.get(node.index()).copied().unwrap_or(node)).collect();
         set.sort_unstable();
         set
     };
     match certificate {
-        Certificate::Cut { direction, nodes } => Certificate::Cut { direction: *direction, nodes: image(nodes) },
-        Certificate::Partition { sets } => Certificate::Partition { sets: sets.iter().map(|set| image(set)).collect() },
+        Certificate::Cut { direction, nodes } => Certificate::Cut { direction: *direction, nodes: moved_set(nodes) },
+        Certificate::Partition { sets } => {
+            Certificate::Partition { sets: sets.iter().map(|set| moved_set(set)).collect() }
+        }
         Certificate::LpDual { lengths } => {
             let mut moved = vec![0; lengths.len()];
             for (link, &length) in (0_u32..).map(LinkIndex::new).zip(lengths) {
-                if let Some(place) = moved.get_mut(map_link(links, link).index()) {
+                if let Some(place) = moved.get_mut(image(links, link).index()) {
                     *place = length;
                 }
             }
             Certificate::LpDual { lengths: moved }
         }
     }
+}
+
+/// Where a link goes; one outside the map stays, for the checker to refuse.
+fn image(links: &[LinkIndex], link: LinkIndex) -> LinkIndex {
+    links.get(link.index()).copied().unwrap_or(link)
 }
 
 /// The new names, and the numbers of chunks before and after.

@@ -2,16 +2,14 @@
 
 use std::ops::Range;
 
+use canopy_schedule::{
+    Carrier, Collective, CollectiveKind, Forest, Hop, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Steps, Tree,
+};
 use canopy_topology::LinkIndex;
-
-use crate::collective::{Collective, CollectiveKind};
-use crate::route::{RouteIndex, RouteTable};
-use crate::schedule::{Carrier, Forest, Hop, Phase, Schedule, Send, Shape, Steps, Tree};
 
 /// Why two schedules cannot be put after one another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name every field")]
-pub enum ComposeError {
+pub(crate) enum ComposeError {
     #[error("an allreduce is made of a reduce-scatter and an allgather, not of {first} and {second}")]
     Collectives { first: CollectiveKind, second: CollectiveKind },
     #[error("the reduce-scatter divides shares into {first} chunks, the allgather into {second}; scale one or both")]
@@ -32,7 +30,7 @@ pub enum ComposeError {
 /// * **Source.** Zhao 2026 §4.6. It is not always the best allreduce.
 /// * **Errors.** [`ComposeError`]: other collectives, different k or shares, shapes that cannot be joined.
 /// * **Cost.** O(size of both).
-pub fn compose(reduce_scatter: &Schedule, allgather: &Schedule) -> Result<Schedule, ComposeError> {
+pub(crate) fn compose(reduce_scatter: &Schedule, allgather: &Schedule) -> Result<Schedule, ComposeError> {
     let (first, second) = (reduce_scatter.collective.kind(), allgather.collective.kind());
     if (first, second) != (CollectiveKind::ReduceScatter, CollectiveKind::Allgather) {
         return Err(ComposeError::Collectives { first, second });

@@ -1,7 +1,8 @@
 //! Neighbouring chunks that fare alike, moved as one range.
 
-use crate::schedule::{Carrier, Flow, Forest, Hop, Pace, Path, Schedule, Send, Shape, Steps, Tree};
-use crate::shares::ChunkLayout;
+use canopy_schedule::{Carrier, ChunkLayout, Flow, Forest, Hop, Pace, Path, Schedule, Send, Shape, Steps, Tree};
+
+use super::unit_start;
 
 /// The same schedule in fewer, larger pieces: neighbouring ranges that go the same way become one.
 ///
@@ -15,7 +16,7 @@ use crate::shares::ChunkLayout;
 /// * **Out.** An equal schedule where nothing can be merged and the tables are in order.
 /// * **Cost.** O(size of the schedule).
 #[must_use]
-pub fn merged(schedule: &Schedule, rank_count: u32) -> Schedule {
+pub(crate) fn merged(schedule: &Schedule, rank_count: u32) -> Schedule {
     let shape = match &schedule.shape {
         Shape::Forest(forest) => Shape::Forest(forest_of(forest)),
         Shape::Steps(steps) => {
@@ -104,12 +105,12 @@ fn continues(last: &Send, send: &Send, layout: &ChunkLayout) -> bool {
     (last.step, last.action, last.from, last.to) == (send.step, send.action, send.from, send.to)
         && last.chunks.end == send.chunks.start
         && send.chunks.start < layout.total()
-        && !layout.is_start(send.chunks.start)
+        && unit_start(layout, send.chunks.start) != send.chunks.start
 }
 
 /// Whether a rank both sends and is sent chunks of one share or block.
 fn meets_itself(sends: &[Send], layout: &ChunkLayout) -> bool {
-    let unit = |chunk: u64| (chunk < layout.total()).then(|| layout.unit_start(chunk));
+    let unit = |chunk: u64| (chunk < layout.total()).then(|| unit_start(layout, chunk));
     let mut read: Vec<_> = sends.iter().map(|send| (send.from, unit(send.chunks.start))).collect();
     read.sort_unstable();
     sends.iter().any(|send| read.binary_search(&(send.to, unit(send.chunks.start))).is_ok())

@@ -1,14 +1,10 @@
 //! Whether a joint schedule is right, decided without the engine.
 
-use super::{Joint, Tenant, Work};
-use crate::judge::{Fault, judge};
-use crate::sends::{Sends, Sent};
-use crate::unicast::judge_delivery;
+use canopy_tacos::{Fault, Joint, Sends, Sent, Tenant, Work, judge, judge_delivery};
 
 /// What is wrong with a joint schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages name every field")]
-pub enum JointFault {
+pub(crate) enum JointFault {
     #[error("sends of {found} tenants and works where there are {expected}")]
     Count { found: usize, expected: usize },
     #[error("tenant {tenant}, work {work}: {source}")]
@@ -34,19 +30,19 @@ struct Taken {
 /// time, and the end as stated.
 ///
 /// # Errors
-/// [`JointFault`], the first. O(claims · log claims) beyond [`judge`](crate::judge) for each work.
-pub fn judge_joint(tenants: &[Tenant], joint: &Joint) -> Result<(), JointFault> {
+/// [`JointFault`], the first. O(claims · log claims) beyond [`judge`] for each work.
+pub(crate) fn judge_joint(tenants: &[Tenant], joint: &Joint) -> Result<(), JointFault> {
     require(joint.sends.len(), tenants.len())?;
     let mut taken: Vec<Taken> = Vec::new();
     let mut found = 0;
     for (number, (tenant, works)) in tenants.iter().zip(&joint.sends).enumerate() {
-        require(works.len(), tenant.works.len())?;
+        require(works.len(), tenant.works().len())?;
         let mut begin = 0;
-        for (work, (todo, sends)) in tenant.works.iter().zip(works).enumerate() {
+        for (work, (todo, sends)) in tenant.works().iter().zip(works).enumerate() {
             judge_work(tenant, todo, sends, begin, (number, work))?;
             begin = begin.max(sends.end);
             for sent in &sends.sends {
-                taken.extend(tenant.claims[sent.link as usize].iter().map(|claim| {
+                taken.extend(tenant.claims()[sent.link as usize].iter().map(|claim| {
                     let (thing, start) = (claim.thing, sent.start);
                     Taken { thing, start, until: start + claim.ticks, tenant: number }
                 }));
@@ -86,7 +82,7 @@ fn judge_work(
     let mut seen: Vec<Sent> = Vec::with_capacity(sends.sends.len());
     for (send, &sent) in sends.sends.iter().enumerate() {
         let Sent { start, link, chunk } = sent;
-        let known = tenant.network.links().get(link as usize).ok_or(fault(Fault::Unknown { send, link, chunk }))?;
+        let known = tenant.network().links().get(link as usize).ok_or(fault(Fault::Unknown { send, link, chunk }))?;
         let arrival = start.checked_add(known.latency).filter(|&arrival| arrival <= end && start >= begin);
         let arrival = arrival.ok_or(outside(start))?;
         let is_sum = matches!(todo, Work::Sum(_));
@@ -95,14 +91,14 @@ fn judge_work(
     if matches!(todo, Work::Sum(_)) {
         seen.sort_unstable();
     }
-    let last = seen.iter().map(|sent| sent.start + tenant.network.link(sent.link).latency).max().unwrap_or(0);
+    let last = seen.iter().map(|sent| sent.start + tenant.network().link(sent.link).latency).max().unwrap_or(0);
     // Nothing ends where nothing moves.
     let lasted = if seen.is_empty() { 0 } else { end - begin };
     match todo {
-        Work::Copy(task) => judge(&tenant.network, task, &Sends { sends: seen, end: lasted }),
+        Work::Copy(task) => judge(tenant.network(), task, &Sends { sends: seen, end: lasted }),
         // How long before its end a sum begins is its own affair.
-        Work::Sum(task) => judge(&tenant.transposed, task, &Sends { sends: seen, end: last }),
-        Work::Deliver(demands) => judge_delivery(&tenant.network, demands, &Sends { sends: seen, end: lasted }),
+        Work::Sum(task) => judge(&tenant.network().transposed(), task, &Sends { sends: seen, end: last }),
+        Work::Deliver(demands) => judge_delivery(tenant.network(), demands, &Sends { sends: seen, end: lasted }),
     }
     .map_err(fault)
 }

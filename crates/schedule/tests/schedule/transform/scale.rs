@@ -2,14 +2,14 @@
 
 use std::num::NonZeroU64;
 
-use crate::schedule::{Carrier, Schedule, Shape};
+use canopy_schedule::{Carrier, Schedule, Shape};
 
 /// A schedule would have more chunks than can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{factor} times as many chunks are more than 18446744073709551615; use a smaller factor")]
-pub struct ScaleError {
+pub(crate) struct ScaleError {
     /// The factor that was asked for.
-    pub factor: NonZeroU64,
+    pub(crate) factor: NonZeroU64,
 }
 
 /// The same schedule with every chunk divided into `factor` equal ones: k, multiplicities and counts grow by the factor,
@@ -19,7 +19,7 @@ pub struct ScaleError {
 ///
 /// * **Errors.** A number beyond 64 bits.
 /// * **Cost.** O(size of the schedule).
-pub fn scaled(schedule: &Schedule, factor: NonZeroU64) -> Result<Schedule, ScaleError> {
+pub(crate) fn scaled(schedule: &Schedule, factor: NonZeroU64) -> Result<Schedule, ScaleError> {
     let mut result = schedule.clone();
     let scale = |number: &mut u64| {
         *number = number.checked_mul(factor.get()).ok_or(ScaleError { factor })?;
