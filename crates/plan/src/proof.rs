@@ -22,6 +22,11 @@ impl<P: fmt::Display> Proof<P> {
         self.problems.is_empty()
     }
 
+    /// Refuses a program that is wrong, in the words of the first problem and the check that found it.
+    pub(crate) fn require_right(&self) -> Result<(), String> {
+        self.problems.first().map_or(Ok(()), |problem| Err(format!("{}: {problem}", problem.check)))
+    }
+
     /// What a test expects of a damaged program: that its first problem is of this check, and that these words are said.
     #[cfg(test)]
     #[track_caller]
@@ -75,6 +80,21 @@ impl<P: fmt::Display> fmt::Display for Problem<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.message)
     }
+}
+
+/// A step that can never end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocked<P> {
+    /// The step.
+    pub place: P,
+    /// What it waits for.
+    pub reason: &'static str,
+}
+
+/// The first few of them, for a message.
+pub(crate) fn first_blocked<P: fmt::Display>(blocked: &[Blocked<P>]) -> String {
+    let shown: Vec<String> = blocked.iter().take(8).map(|step| format!("{} {}", step.place, step.reason)).collect();
+    shown.join(", ")
 }
 
 /// Collects findings, check by check.
