@@ -59,6 +59,9 @@ impl<P: fmt::Display> Proof<P> {
     }
 }
 
+/// Asked now and then whether to give up.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// Work was given up because the caller asked for that; nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stopped on request before it was decided")]
@@ -100,12 +103,12 @@ pub(crate) fn first_blocked<P: fmt::Display>(blocked: &[Blocked<P>]) -> String {
 /// Collects findings, check by check.
 pub(crate) struct Report<'s, P> {
     proof: Proof<P>,
-    stop: &'s (dyn Fn() -> bool + Sync),
+    stop: Stop<'s>,
     is_stopped: bool,
 }
 
 impl<'s, P: Copy + Default> Report<'s, P> {
-    pub(crate) fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> Self {
+    pub(crate) fn new(stop: Stop<'s>) -> Self {
         let proof = Proof { checks: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
         Self { proof, stop, is_stopped: false }
     }
@@ -155,7 +158,7 @@ pub(crate) struct Findings<'s, P> {
     problems: Vec<Problem<P>>,
     warnings: Vec<Problem<P>>,
     unreported: u64,
-    stop: &'s (dyn Fn() -> bool + Sync),
+    stop: Stop<'s>,
     asks: u64,
     is_stopped: bool,
 }

@@ -22,15 +22,13 @@ use std::str::FromStr;
 
 use crate::msccl::{Instances, NoSuchRank, Profile};
 use crate::mscclpp::ExecutorProfile;
+use crate::proof::Stop;
 
 pub use self::error::{Limit, TargetError, TargetReason, WithFewer, chain};
 pub use self::file::{Asked, Layered, Needs, TargetFile, TargetWarning};
 pub use self::options::{InstancesAsked, OptionError, OptionField, TargetOptions};
 pub use self::stated::Stated;
 pub use self::verdict::{Expected, Finding, Verdict};
-
-/// Asked now and then whether to give up.
-type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// A format of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -15,7 +15,7 @@ use crate::elements::{Data, DataFault, ElementType, Operator, Random};
 use crate::msccl::program::{Buffer, Memory, Program, expected_chunks, share_chunks};
 use crate::msccl::{Place, Profile};
 use crate::promise::Promises;
-use crate::proof::first_blocked;
+use crate::proof::{Stop, first_blocked};
 
 /// Most bytes of all ranks' buffers together.
 const BYTES_MAX: u64 = 1 << 28;
@@ -135,7 +135,7 @@ pub fn emulate(program: &Program, options: &EmulateOptions) -> Result<EmulationR
 pub fn emulate_until(
     program: &Program,
     options: &EmulateOptions,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<EmulationReport, EmulationError> {
     let zero = |option| EmulationError::ZeroOption { option };
     (options.elements_per_chunk > 0).then_some(()).ok_or_else(|| zero("elements per chunk"))?;

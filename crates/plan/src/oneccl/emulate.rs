@@ -16,7 +16,7 @@ use crate::msccl::Buffer;
 use crate::oneccl::lengths::Lengths;
 use crate::oneccl::memory::{Memory, has_shares, share_chunks};
 use crate::promise::Promises;
-use crate::proof::first_blocked;
+use crate::proof::{Stop, first_blocked};
 
 /// Most elements of all ranks' buffers together, and so of chunks: some 60 bytes each where chunks have one.
 const ELEMENTS_MAX: u64 = 1 << 23;
@@ -118,7 +118,7 @@ pub fn emulate(program: &Program, options: &EmulateOptions) -> Result<EmulationR
 pub fn emulate_until(
     program: &Program,
     options: &EmulateOptions,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<EmulationReport, EmulationError> {
     if options.elements == 0 {
         return Err(EmulationError::NoElements);

@@ -6,6 +6,7 @@ use super::{Blocked, EmulateOptions, EmulationError, EmulationReport};
 use crate::elements::{Random, mix};
 use crate::msccl::Place;
 use crate::msccl::program::{Chunks, Memory, Program, RankProgram, Step, ThreadBlock, expected_chunks, share_chunks};
+use crate::proof::Stop;
 
 /// Transfers of a burst: now and then a block runs far ahead of the others, which shows missing waits.
 const BURST: u64 = 64;
@@ -181,7 +182,7 @@ impl<'p> Machine<'p> {
     }
 
     /// Runs until every block has ended, or none can go on.
-    pub(super) fn run(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), EmulationError> {
+    pub(super) fn run(&mut self, stop: Stop<'_>) -> Result<(), EmulationError> {
         while !self.ready.is_empty() {
             self.counter = self.counter.wrapping_add(1);
             if self.counter.is_multiple_of(TURNS_PER_LOOK) && stop() {
