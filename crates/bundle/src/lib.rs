@@ -35,6 +35,6 @@ pub use file::{Divisor, Folder, PlanFileError, PlanFileFacts};
 pub use fit::{Ladder, fit, ladder};
 pub use operator::Operator;
 pub use range::{ByteRange, PlanRange};
-pub use runtime::{Indivisible, Maximum, OtherFiles, Placement, Rules, Runtime, SearchOrder, UnknownRuntime, Variable};
+pub use runtime::{Indivisible, Maximum, OtherFiles, Rules, Runtime, UnknownRuntime, Variable};
 pub use select::{Call, Mismatch, Selection, select};
 pub use tuner::{ADVICE_BYTES_MIN, Advice, NcclAlgorithm, NcclNetwork, nccl_algorithms, tuner_csv, tuner_word};

@@ -101,11 +101,11 @@ impl Runtime {
         let rules = match self {
             Self::Mscclpp08 => Rules {
                 files_max: usize::MAX,
-                order: SearchOrder::Any,
+                order: SelectionOrder::Directory,
                 others: OtherFiles::Fatal,
                 maximum: Maximum::Exclusive,
                 maximum_default: None,
-                placement: Placement::Equal,
+                placement: PlacementRule::InPlaceEquals,
                 required: &[],
                 // The shim does not look at the number of ranks (microsoft/mscclpp#556).
                 tells_ranks: false,
@@ -116,11 +116,11 @@ impl Runtime {
             },
             Self::Mscclpp09 | Self::Mscclpp10 => Rules {
                 files_max: usize::MAX,
-                order: SearchOrder::Listed,
+                order: SelectionOrder::Listed,
                 others: OtherFiles::Ignored,
                 maximum: Maximum::Inclusive,
                 maximum_default: None,
-                placement: Placement::Equal,
+                placement: PlacementRule::InPlaceEquals,
                 required: &[],
                 tells_ranks: true,
                 tells_ranks_per_node: true,
@@ -130,11 +130,11 @@ impl Runtime {
             },
             Self::OneCcl => Rules {
                 files_max: usize::MAX,
-                order: SearchOrder::Sorted,
+                order: SelectionOrder::Sorted,
                 others: OtherFiles::Ignored,
                 maximum: Maximum::InclusiveOrNone,
                 maximum_default: Some(0),
-                placement: Placement::Equal,
+                placement: PlacementRule::InPlaceEquals,
                 required: &[],
                 tells_ranks: true,
                 tells_ranks_per_node: false,
@@ -224,7 +224,7 @@ pub struct Rules {
     /// Most files it loads; the rest is as if it were not there.
     pub files_max: usize,
     /// In which order it looks at them.
-    pub order: SearchOrder,
+    pub order: SelectionOrder,
     /// What it makes of other files in their folder.
     pub others: OtherFiles,
     /// What a file's greatest size means.
@@ -232,7 +232,7 @@ pub struct Rules {
     /// Greatest size as a file without one is read; `None`: no bound.
     pub maximum_default: Option<u64>,
     /// How it compares a file with the in-place state of a call.
-    pub placement: Placement,
+    pub placement: PlacementRule,
     /// Attributes without which a file makes it fail, whatever is called.
     pub required: &'static [&'static str],
     /// Whether it compares the number of ranks.
@@ -252,23 +252,18 @@ impl Rules {
             SizeRule::Exclusive { default } => (Maximum::Exclusive, Some(default)),
             SizeRule::Inclusive => (Maximum::InclusiveOrNone, None),
         };
-        let placement = match limits.placement {
-            PlacementRule::InPlaceEquals => Placement::Equal,
-            PlacementRule::BothFlags => Placement::Flags,
-        };
         // Who reads a whole folder reads all of it at once, and fails with any file that it cannot read.
-        let (order, others, required) = match limits.selection.order {
-            SelectionOrder::Listed => (SearchOrder::Listed, OtherFiles::Ignored, [].as_slice()),
-            SelectionOrder::Sorted => (SearchOrder::Sorted, OtherFiles::Fatal, limits.required),
-            SelectionOrder::Directory => (SearchOrder::Any, OtherFiles::Fatal, limits.required),
+        let (others, required) = match limits.selection.order {
+            SelectionOrder::Listed => (OtherFiles::Ignored, [].as_slice()),
+            SelectionOrder::Sorted | SelectionOrder::Directory => (OtherFiles::Fatal, limits.required),
         };
         Self {
             files_max: limits.selection.files_max,
-            order,
+            order: limits.selection.order,
             others,
             maximum,
             maximum_default,
-            placement,
+            placement: limits.placement,
             required,
             tells_ranks: true,
             tells_ranks_per_node: false,
@@ -289,17 +284,6 @@ impl Rules {
     }
 }
 
-/// In which order a runtime looks at files; the first that matches is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SearchOrder {
-    /// As they are listed.
-    Listed,
-    /// By path, byte by byte.
-    Sorted,
-    /// As the file system happens to list them: nobody can tell.
-    Any,
-}
-
 /// What a runtime makes of files in the folder that are no plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OtherFiles {
@@ -318,15 +302,6 @@ pub enum Maximum {
     Inclusive,
     /// The greatest size, and 0 that there is none.
     InclusiveOrNone,
-}
-
-/// How a runtime compares a file with the in-place state of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Placement {
-    /// What the file says of in-place calls must be the state of the call.
-    Equal,
-    /// The file says of either kind of call whether it takes it.
-    Flags,
 }
 
 /// What becomes of a message that cannot be divided into the chunks of a plan.

@@ -1,10 +1,11 @@
 //! What a runtime would do with a call: the file it picks, or why it picks none.
 
+use canopy_plan::{PlacementRule, SelectionOrder};
 use canopy_schedule::CollectiveKind;
 
 use crate::file::{Folder, PlanFileFacts};
 use crate::operator::Operator;
-use crate::runtime::{Indivisible, OtherFiles, Placement, Rules, Runtime, SearchOrder};
+use crate::runtime::{Indivisible, OtherFiles, Rules, Runtime};
 
 /// A call of a collective, as the runtime gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +89,7 @@ pub fn select(runtime: Runtime, folder: &Folder, call: &Call) -> Selection {
         return broken;
     }
     let mut order: Vec<usize> = (0..folder.files.len()).collect();
-    if rules.order == SearchOrder::Sorted {
+    if rules.order == SelectionOrder::Sorted {
         order.sort_by(|&a, &b| path(folder, a).cmp(&path(folder, b)));
     }
     let mut reasons = vec![Mismatch::Later; folder.files.len()];
@@ -104,7 +105,7 @@ pub fn select(runtime: Runtime, folder: &Folder, call: &Call) -> Selection {
     }
     match (matching.as_slice(), rules.order) {
         ([], _) => Selection::Stock { reasons },
-        ([_, _, ..], SearchOrder::Any) => {
+        ([_, _, ..], SelectionOrder::Directory) => {
             let mut files: Vec<usize> = matching.iter().map(|&(position, _)| position).collect();
             files.sort_unstable();
             Selection::Undetermined { files }
@@ -150,9 +151,9 @@ fn mismatch(rules: &Rules, file: &PlanFileFacts, call: &Call) -> Option<Mismatch
         return Some(Mismatch::RanksPerNode { found });
     }
     let takes = match rules.placement {
-        Placement::Equal => file.in_place == call.in_place,
-        Placement::Flags if call.in_place => file.in_place,
-        Placement::Flags => file.out_of_place == Some(true),
+        PlacementRule::InPlaceEquals => file.in_place == call.in_place,
+        PlacementRule::BothFlags if call.in_place => file.in_place,
+        PlacementRule::BothFlags => file.out_of_place == Some(true),
     };
     if !takes {
         return Some(Mismatch::InPlace { call_is_in_place: call.in_place });

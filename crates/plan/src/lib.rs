@@ -36,7 +36,7 @@ pub use mscclpp::{
 };
 pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};
 pub use promise::{Promise, Promises};
-pub use proof::Stopped;
+pub use proof::{Stop, Stopped};
 pub use target::{
     Asked, Expected, Finding, Format, InstancesAsked, Layered, Limit, Needs, OptionError, OptionField, SliceError,
     Stated, SwitchUse, Target, TargetError, TargetFile, TargetOptions, TargetReason, TargetWarning, UnknownFormat,

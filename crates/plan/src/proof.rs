@@ -22,6 +22,11 @@ impl<P: fmt::Display> Proof<P> {
         self.problems.is_empty()
     }
 
+    /// Refuses a program that is wrong, in the words of the first problem and the check that found it.
+    pub(crate) fn require_right(&self) -> Result<(), String> {
+        self.problems.first().map_or(Ok(()), |problem| Err(format!("{}: {problem}", problem.check)))
+    }
+
     /// What a test expects of a damaged program: that its first problem is of this check, and that these words are said.
     #[cfg(test)]
     #[track_caller]
@@ -54,6 +59,9 @@ impl<P: fmt::Display> Proof<P> {
     }
 }
 
+/// Asked now and then whether to give up.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// Work was given up because the caller asked for that; nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stopped on request before it was decided")]
@@ -77,15 +85,30 @@ impl<P: fmt::Display> fmt::Display for Problem<P> {
     }
 }
 
+/// A step that can never end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocked<P> {
+    /// The step.
+    pub place: P,
+    /// What it waits for.
+    pub reason: &'static str,
+}
+
+/// The first few of them, for a message.
+pub(crate) fn first_blocked<P: fmt::Display>(blocked: &[Blocked<P>]) -> String {
+    let shown: Vec<String> = blocked.iter().take(8).map(|step| format!("{} {}", step.place, step.reason)).collect();
+    shown.join(", ")
+}
+
 /// Collects findings, check by check.
 pub(crate) struct Report<'s, P> {
     proof: Proof<P>,
-    stop: &'s (dyn Fn() -> bool + Sync),
+    stop: Stop<'s>,
     is_stopped: bool,
 }
 
 impl<'s, P: Copy + Default> Report<'s, P> {
-    pub(crate) fn new(stop: &'s (dyn Fn() -> bool + Sync)) -> Self {
+    pub(crate) fn new(stop: Stop<'s>) -> Self {
         let proof = Proof { checks: Vec::new(), problems: Vec::new(), warnings: Vec::new() };
         Self { proof, stop, is_stopped: false }
     }
@@ -135,7 +158,7 @@ pub(crate) struct Findings<'s, P> {
     problems: Vec<Problem<P>>,
     warnings: Vec<Problem<P>>,
     unreported: u64,
-    stop: &'s (dyn Fn() -> bool + Sync),
+    stop: Stop<'s>,
     asks: u64,
     is_stopped: bool,
 }

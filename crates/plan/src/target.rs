@@ -22,15 +22,13 @@ use std::str::FromStr;
 
 use crate::msccl::{Instances, NoSuchRank, Profile};
 use crate::mscclpp::ExecutorProfile;
+use crate::proof::Stop;
 
 pub use self::error::{Limit, TargetError, TargetReason, WithFewer, chain};
 pub use self::file::{Asked, Layered, Needs, TargetFile, TargetWarning};
 pub use self::options::{InstancesAsked, OptionError, OptionField, TargetOptions};
 pub use self::stated::Stated;
 pub use self::verdict::{Expected, Finding, Verdict};
-
-/// Asked now and then whether to give up.
-type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// A format of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,24 +45,24 @@ pub enum Format {
     RoutesXml,
 }
 
+/// What a format is called, and who reads it.
+struct Facts {
+    /// The name in options, on the command line and in text.
+    name: &'static str,
+    /// One of its files in words, with an article.
+    noun: &'static str,
+    /// Ending of the names of its files.
+    ending: &'static str,
+    /// The runtimes that read it, in the order documents list them; none for canopy's own.
+    profiles: Vec<&'static str>,
+    /// The runtime where none is named; empty for canopy's own format.
+    usual_profile: &'static str,
+}
+
 /// What each format says of itself.
 trait Row: Sync {
-    /// The name in options, on the command line and in text.
-    fn name(&self) -> &'static str;
-
-    /// One of its files in words, with an article.
-    fn noun(&self) -> &'static str;
-
-    /// Ending of the names of its files.
-    fn ending(&self) -> &'static str {
-        "xml"
-    }
-
-    /// The runtimes that read it, in the order documents list them; none for canopy's own.
-    fn profiles(&self) -> Vec<&'static str>;
-
-    /// The runtime where none is named; empty for canopy's own format.
-    fn usual_profile(&self) -> &'static str;
+    /// Its names.
+    fn facts(&self) -> Facts;
 
     /// The profile that is meant, where nothing else is said that this format does not know.
     fn profile(&self, options: &TargetOptions<'_>) -> Result<&'static str, OptionError>;
@@ -131,29 +129,29 @@ impl Format {
 
     /// The name in options, on the command line and in text.
     pub fn name(self) -> &'static str {
-        self.row().name()
+        self.row().facts().name
     }
 
     /// One of its files in words, with an article.
     pub fn noun(self) -> &'static str {
-        self.row().noun()
+        self.row().facts().noun
     }
 
     /// Ending of the names of its files.
     pub fn ending(self) -> &'static str {
-        self.row().ending()
+        self.row().facts().ending
     }
 
     /// The runtimes that read it, in the order documents list them; none for canopy's own.
     pub fn profiles(self) -> Vec<&'static str> {
-        self.row().profiles()
+        self.row().facts().profiles
     }
 
     /// What a file of this format is for where nothing more is said; the profile of canopy's own format is empty.
     pub fn usual(self) -> Target {
         Target {
             format: self,
-            profile: self.row().usual_profile(),
+            profile: self.row().facts().usual_profile,
             instances: Instances::ONE,
             switches: SwitchUse::Offered,
             layers_max: None,

@@ -1,8 +1,10 @@
 //! Folders that are right for each runtime, and every way to spoil them.
 
+use canopy_plan::PlacementRule;
+
 use super::*;
 use crate::file::Divisor;
-use crate::runtime::{Maximum, Placement, Rules};
+use crate::runtime::{Maximum, Rules};
 
 const CUTS: [u64; 4] = [1 << 10, 1 << 15, 1 << 22, (1 << 30) + 1];
 
@@ -122,7 +124,7 @@ fn spoiled_folders_are_kept() {
 
 #[test]
 fn a_file_for_both_kinds_of_calls_must_be_meant_for_both() {
-    for (runtime, _) in running().filter(|(_, rules)| rules.placement == Placement::Flags) {
+    for (runtime, _) in running().filter(|(_, rules)| rules.placement == PlacementRule::BothFlags) {
         let (mut folder, mut intended) = sound(&runtime.rules().unwrap());
         folder.files[0].out_of_place = Some(true);
         assert!(matches!(audit(runtime, &folder, &intended), Err(AuditError::Picked { is_in_place: false, .. })));

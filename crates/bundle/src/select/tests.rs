@@ -142,8 +142,8 @@ fn in_place_is_an_equal_state_or_two_flags() {
             let folder = folder(&[PlanFileFacts { in_place, out_of_place: Some(out_of_place), ..file("a") }]);
             let takes = |in_place| select(runtime, &folder, &Call { in_place, ..call(4096) }) == Selection::File(0);
             let expected = match rules.placement {
-                Placement::Equal => [!in_place, in_place],
-                Placement::Flags => [out_of_place, in_place],
+                PlacementRule::InPlaceEquals => [!in_place, in_place],
+                PlacementRule::BothFlags => [out_of_place, in_place],
             };
             assert_eq!([false, true].map(takes), expected, "{runtime} {in_place} {out_of_place}");
         }
@@ -186,9 +186,9 @@ fn the_first_that_matches_is_used_in_each_runtimes_order() {
     for (runtime, rules) in running() {
         let both = folder(&[file("b"), file("a")]);
         let expected = match rules.order {
-            SearchOrder::Listed => Selection::File(0),
-            SearchOrder::Sorted => Selection::File(1),
-            SearchOrder::Any => Selection::Undetermined { files: vec![0, 1] },
+            SelectionOrder::Listed => Selection::File(0),
+            SelectionOrder::Sorted => Selection::File(1),
+            SelectionOrder::Directory => Selection::Undetermined { files: vec![0, 1] },
         };
         assert_eq!(select(runtime, &both, &call(4096)), expected, "{runtime}");
         // Only one of them matches here.

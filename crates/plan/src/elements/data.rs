@@ -6,6 +6,7 @@ use canopy_topology::Rank;
 
 use super::{ElementType, Operator};
 use crate::promise::{Promise, Promises};
+use crate::proof::Stop;
 
 /// Elements between two looks at the stop request.
 const ELEMENTS_PER_LOOK: u64 = 1 << 14;
@@ -56,7 +57,7 @@ pub(crate) struct Data<'s> {
     promises: Promises,
     /// All ranks' elements combined, by place of the input.
     sums: Vec<u64>,
-    stop: &'s (dyn Fn() -> bool + Sync),
+    stop: Stop<'s>,
 }
 
 /// What is wrong with a rank's memory in the end; places are elements.
@@ -77,7 +78,7 @@ impl<'s> Data<'s> {
         rank_count: u32,
         promises: Promises,
         inputs: u64,
-        stop: &'s (dyn Fn() -> bool + Sync),
+        stop: Stop<'s>,
     ) -> Result<Self, DataFault> {
         let mut data = Self { random, promises, sums: Vec::new(), stop };
         for place in 0..if promises.are_sums() { inputs } else { 0 } {

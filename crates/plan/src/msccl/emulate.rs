@@ -15,6 +15,7 @@ use crate::elements::{Data, DataFault, ElementType, Operator, Random};
 use crate::msccl::program::{Buffer, Memory, Program, expected_chunks, share_chunks};
 use crate::msccl::{Place, Profile};
 use crate::promise::Promises;
+use crate::proof::{Stop, first_blocked};
 
 /// Most bytes of all ranks' buffers together.
 const BYTES_MAX: u64 = 1 << 28;
@@ -94,7 +95,7 @@ pub enum EmulationError {
     TooLarge { bytes: u64, limit: u64 },
     #[error("{option} is 0; use at least 1")]
     ZeroOption { option: &'static str },
-    #[error("deadlock with {} blocks waiting: {}", blocked.len(), list(blocked))]
+    #[error("deadlock with {} blocks waiting: {}", blocked.len(), first_blocked(blocked))]
     Deadlock { blocked: Vec<Blocked> },
     #[error("{place} receives a transfer of {found} chunks where it expects {expected}")]
     TransferSize { place: Place, found: usize, expected: usize },
@@ -111,19 +112,7 @@ pub enum EmulationError {
 }
 
 /// A step that can never run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The step.
-    pub place: Place,
-    /// What it waits for.
-    pub reason: &'static str,
-}
-
-/// The first few of them, for a message.
-fn list(blocked: &[Blocked]) -> String {
-    let shown: Vec<String> = blocked.iter().take(8).map(|step| format!("{} {}", step.place, step.reason)).collect();
-    shown.join(", ")
-}
+pub type Blocked = crate::proof::Blocked<Place>;
 
 /// Runs a program once; see [`emulate_until`], which it calls without ever stopping.
 ///
@@ -146,7 +135,7 @@ pub fn emulate(program: &Program, options: &EmulateOptions) -> Result<EmulationR
 pub fn emulate_until(
     program: &Program,
     options: &EmulateOptions,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<EmulationReport, EmulationError> {
     let zero = |option| EmulationError::ZeroOption { option };
     (options.elements_per_chunk > 0).then_some(()).ok_or_else(|| zero("elements per chunk"))?;

@@ -61,6 +61,7 @@ use super::program::{Operation, Program, Protocol, Purpose};
 
 pub(crate) use self::ranges::Ranges;
 pub use self::transit::{forwarder_on_routes, require_own_routes};
+use crate::proof::Stop;
 
 /// What a program is lowered for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,9 +165,6 @@ fn needs(rank: Option<u32>, is_proven: bool) -> String {
     let who = rank.map_or("the plan needs".to_owned(), |rank| format!("rank {rank} needs"));
     if is_proven { who } else { format!("{who}, as arranged here,") }
 }
-
-/// Asked now and then whether to give up.
-pub(super) type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Asks once in 256 rounds of a loop, some microseconds each.
 fn check_stop(stop: Stop<'_>, round: usize) -> Result<(), LowerError> {

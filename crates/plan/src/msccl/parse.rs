@@ -19,6 +19,7 @@ use reader::{Element, Node, Reader};
 
 use super::profile::Profile;
 use super::program::{Operation, Program, Protocol, Purpose, RankProgram, Step, ThreadBlock};
+use crate::proof::Stop;
 
 /// Most bytes of a text that anybody may have written: a program is several times as large as the shortest text of it.
 pub const MSCCL_BYTES_MAX: usize = 64 << 20;
@@ -45,7 +46,7 @@ pub fn parse_msccl_xml_until(
     text: &str,
     profile: Profile,
     bytes_max: usize,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<Program, ParseError> {
     Parser::new(text, profile, Leniency::None, bytes_max, stop)?.file()
 }
@@ -67,7 +68,7 @@ struct Parser<'a, 's> {
     leniency: Leniency,
     /// What was passed over.
     deviations: Vec<Deviation>,
-    stop: &'s (dyn Fn() -> bool + Sync),
+    stop: Stop<'s>,
 }
 
 impl<'a, 's> Parser<'a, 's> {
@@ -76,7 +77,7 @@ impl<'a, 's> Parser<'a, 's> {
         profile: Profile,
         leniency: Leniency,
         bytes_max: usize,
-        stop: &'s (dyn Fn() -> bool + Sync),
+        stop: Stop<'s>,
     ) -> Result<Self, ParseError> {
         let reader = Reader::new(text);
         if text.len() > bytes_max {

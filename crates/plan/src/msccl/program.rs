@@ -83,6 +83,17 @@ pub struct RankProgram {
     pub thread_blocks: Vec<ThreadBlock>,
 }
 
+impl RankProgram {
+    /// Chunks of a buffer.
+    pub(crate) const fn chunks_of(&self, buffer: Buffer) -> u32 {
+        match buffer {
+            Buffer::Input => self.input_chunks,
+            Buffer::Output => self.output_chunks,
+            Buffer::Scratch => self.scratch_chunks,
+        }
+    }
+}
+
 /// Steps that run strictly one after the other (`<tb>`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadBlock {
@@ -140,6 +151,14 @@ pub enum Buffer {
 }
 
 impl Buffer {
+    /// All buffers.
+    const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Scratch];
+
+    /// The buffer of a letter in files, if it is one.
+    pub(crate) fn read(letter: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|buffer| buffer.letter() == letter)
+    }
+
     /// The letter in files.
     pub const fn letter(self) -> &'static str {
         match self {

@@ -30,7 +30,7 @@ pub use place::{Place, Problem, Proof};
 
 use super::profile::{PlacementRule, Profile};
 use super::program::Program;
-use crate::proof::Stopped;
+use crate::proof::{Stop, Stopped};
 use model::Model;
 
 /// Judges a program for a runtime; see [`prove_until`], which it calls without ever stopping.
@@ -49,7 +49,7 @@ pub fn prove(program: &Program, profile: Profile) -> Proof {
 /// * **Cost.** O(steps · blocks of a rank) for races within ranks; where they are ordered through other ranks, that
 ///   times the number of ranks. The rest is linear in transfers. Memory is bounded: programs whose buffers, sums or
 ///   clocks are too large to follow are refused with that reason.
-pub fn prove_until(program: &Program, profile: Profile, stop: &(dyn Fn() -> bool + Sync)) -> Result<Proof, Stopped> {
+pub fn prove_until(program: &Program, profile: Profile, stop: Stop<'_>) -> Result<Proof, Stopped> {
     let is_both = program.in_place && program.out_of_place == Some(true);
     let mut proof = prove_one_way(program, profile, stop)?;
     if is_both && profile.limits().placement == PlacementRule::BothFlags && proof.is_ok() {
@@ -60,7 +60,7 @@ pub fn prove_until(program: &Program, profile: Profile, stop: &(dyn Fn() -> bool
 }
 
 /// Judges it in place if the program allows that, else out of place.
-fn prove_one_way(program: &Program, profile: Profile, stop: &(dyn Fn() -> bool + Sync)) -> Result<Proof, Stopped> {
+fn prove_one_way(program: &Program, profile: Profile, stop: Stop<'_>) -> Result<Proof, Stopped> {
     let mut report = Report::new(stop);
     let is_sound = report.run("structure", |findings| structure::check(program, profile, findings));
     report.run("limits", |findings| limits::check(program, profile, findings));

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, Topology};
 
 use super::program::{Program, expected_chunks};
+use crate::proof::Stop;
 
 /// How fast a network carries a program, and what limits it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,11 +63,7 @@ pub fn traffic(program: &Program) -> BTreeMap<(u32, u32), u64> {
 /// * **Errors.** The number of ranks differs, a pair has no route, nothing is sent, or `stop`, asked for every sending
 ///   rank, returned true.
 /// * **Cost.** O(sending ranks · (nodes + links) + pairs · length of routes).
-pub fn network_load(
-    program: &Program,
-    topology: &Topology,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<NetworkLoad, TrafficError> {
+pub fn network_load(program: &Program, topology: &Topology, stop: Stop<'_>) -> Result<NetworkLoad, TrafficError> {
     let data = program.ranks.first().map_or(0, |rank| {
         let (input, output) = expected_chunks(program, rank);
         u64::from(input.max(output))
@@ -85,11 +82,7 @@ pub(crate) struct Demand {
 }
 
 /// Exact rate of what is sent, as [`network_load`] says.
-pub(crate) fn routed(
-    demand: &Demand,
-    topology: &Topology,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<NetworkLoad, TrafficError> {
+pub(crate) fn routed(demand: &Demand, topology: &Topology, stop: Stop<'_>) -> Result<NetworkLoad, TrafficError> {
     let (found, expected) = (demand.rank_count, topology.rank_count());
     if found != expected {
         return Err(TrafficError::Ranks { found, expected });

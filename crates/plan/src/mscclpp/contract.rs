@@ -22,14 +22,8 @@ pub(super) const fn word(kind: CollectiveKind) -> &'static str {
 }
 
 /// The collective that a word promises, where it promises one.
-pub(crate) fn read_word(word: &str) -> Option<CollectiveKind> {
-    match word {
-        "allgather" => Some(CollectiveKind::Allgather),
-        "reducescatter" => Some(CollectiveKind::ReduceScatter),
-        "allreduce" => Some(CollectiveKind::Allreduce),
-        "alltoall" => Some(CollectiveKind::AllToAll),
-        _ => None,
-    }
+pub(crate) fn read_word(text: &str) -> Option<CollectiveKind> {
+    CollectiveKind::ALL.into_iter().find(|&kind| !kind.has_root() && word(kind) == text)
 }
 
 /// What a plan is held to.

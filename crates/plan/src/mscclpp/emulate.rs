@@ -17,6 +17,7 @@ use super::program::ExecutionPlan;
 use crate::elements::{Data, ElementType, Operator, Random};
 use crate::msccl::emulate::{EmulationError, EmulationReport, wrong};
 use crate::msccl::{Buffer, Place, Report};
+use crate::proof::Stop;
 
 /// Most elements of all ranks' buffers together.
 const ELEMENTS_MAX: u64 = 1 << 25;
@@ -55,7 +56,7 @@ pub fn emulate_execution_plan(
     plan: &ExecutionPlan,
     asked: Option<Collective>,
     options: &ExecutionOptions,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<EmulationReport, EmulationError> {
     if options.elements == 0 {
         return Err(EmulationError::ZeroOption { option: "elements" });
@@ -90,7 +91,7 @@ fn run(
     machine: &Machine,
     contract: &Contract,
     options: &ExecutionOptions,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<EmulationReport, EmulationError> {
     let cells: u64 = machine.memories.iter().map(|memory| memory.cells()).sum();
     let elements = cells.saturating_mul(options.elements.into());

@@ -43,6 +43,7 @@ use super::machine::CELLS_MAX;
 use super::profile::ExecutorProfile;
 use super::program::{ExecutionPlan, ExecutionRank};
 use super::switches::SwitchDomain;
+use crate::proof::Stop;
 
 /// Lanes that are tried, the first that fits is taken. More move data side by side; fewer need fewer blocks.
 const LANES: [usize; 6] = [32, 16, 8, 4, 2, 1];
@@ -123,9 +124,6 @@ fn needs(rank: Option<u32>) -> String {
     format!("{who}, as arranged here,")
 }
 
-/// Asked now and then whether to give up.
-type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
-
 /// Asks once in 256 rounds of a loop, some microseconds each.
 fn check_stop(stop: Stop<'_>, round: usize) -> Result<(), ExecutionLowerError> {
     if round.is_multiple_of(256) && stop() { Err(ExecutionLowerError::Stopped) } else { Ok(()) }
@@ -143,7 +141,7 @@ fn check_stop(stop: Stop<'_>, round: usize) -> Result<(), ExecutionLowerError> {
 pub fn lower_execution_plan(
     graph: &TransferGraph,
     options: &ExecutionLowerOptions,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<ExecutionPlan, ExecutionLowerError> {
     if graph.rank_count < 2 {
         return Err(ExecutionLowerError::TooFewRanks { found: graph.rank_count });

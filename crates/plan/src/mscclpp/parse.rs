@@ -185,12 +185,7 @@ fn reference(at: &At<'_>) -> Read<ChunkRef> {
 }
 
 fn buffer(at: &At<'_>) -> Read<Buffer> {
-    match at.text()?.as_str() {
-        "i" => Ok(Buffer::Input),
-        "o" => Ok(Buffer::Output),
-        "s" => Ok(Buffer::Scratch),
-        _ => Err(at.wrong("i, o or s")),
-    }
+    Buffer::read(&at.text()?).ok_or_else(|| at.wrong("i, o or s"))
 }
 
 /// A type of channel; none for the word `none`.

@@ -52,6 +52,17 @@ pub struct ExecutionRank {
     pub blocks: Vec<ExecutionBlock>,
 }
 
+impl ExecutionRank {
+    /// Its multicast channels, each with the buffer that it is over; entries are concatenated.
+    pub(super) fn switch_groups(&self) -> impl Iterator<Item = (Buffer, &SwitchGroup)> {
+        let of = |entry| match entry {
+            &RankChannels::Switch { buffer, ref groups } => Some(groups.iter().map(move |group| (buffer, group))),
+            RankChannels::Peers { .. } => None,
+        };
+        self.channels.iter().filter_map(of).flatten()
+    }
+}
+
 /// Channels of one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RankChannels {

@@ -30,7 +30,7 @@ use super::profile::ExecutorProfile;
 use super::program::{ExecutionPlan, ExecutionRank};
 use crate::msccl::emulate::EmulationError;
 use crate::msccl::{Findings, Place, Proof, Report};
-use crate::proof::Stopped;
+use crate::proof::{Stop, Stopped};
 
 /// Judges a plan for a version of the runtime.
 ///
@@ -44,7 +44,7 @@ pub fn prove_execution_plan(
     plan: &ExecutionPlan,
     asked: Option<Collective>,
     profile: ExecutorProfile,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<Proof, Stopped> {
     let mut report = Report::new(stop);
     let mut contract = None;

@@ -16,6 +16,7 @@ use crate::msccl::Buffer;
 use crate::oneccl::lengths::Lengths;
 use crate::oneccl::memory::{Memory, has_shares, share_chunks};
 use crate::promise::Promises;
+use crate::proof::{Stop, first_blocked};
 
 /// Most elements of all ranks' buffers together, and so of chunks: some 60 bytes each where chunks have one.
 const ELEMENTS_MAX: u64 = 1 << 23;
@@ -77,7 +78,7 @@ pub enum EmulationError {
     TooLarge { elements: u64, limit: u64 },
     #[error("0 elements show nothing; use at least 1")]
     NoElements,
-    #[error("deadlock with {} ranks waiting: {}", blocked.len(), list(blocked))]
+    #[error("deadlock with {} ranks waiting: {}", blocked.len(), first_blocked(blocked))]
     Deadlock { blocked: Vec<Blocked> },
     #[error("{place} receives {found} chunks from rank {from} where it expects {expected}")]
     MessageSize { place: Place, from: u32, found: usize, expected: usize },
@@ -94,19 +95,7 @@ pub enum EmulationError {
 }
 
 /// A step that can never end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The step.
-    pub place: Place,
-    /// What it waits for.
-    pub reason: &'static str,
-}
-
-/// The first few of them, for a message.
-fn list(blocked: &[Blocked]) -> String {
-    let shown: Vec<String> = blocked.iter().take(8).map(|step| format!("{} {}", step.place, step.reason)).collect();
-    shown.join(", ")
-}
+pub type Blocked = crate::proof::Blocked<Place>;
 
 /// Runs a program once; see [`emulate_until`], which it calls without ever stopping.
 ///
@@ -129,7 +118,7 @@ pub fn emulate(program: &Program, options: &EmulateOptions) -> Result<EmulationR
 pub fn emulate_until(
     program: &Program,
     options: &EmulateOptions,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<EmulationReport, EmulationError> {
     if options.elements == 0 {
         return Err(EmulationError::NoElements);

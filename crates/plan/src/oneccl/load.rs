@@ -7,6 +7,7 @@ use canopy_topology::Topology;
 use super::program::Program;
 use crate::msccl::traffic::{Demand, routed};
 use crate::msccl::{NetworkLoad, TrafficError};
+use crate::proof::Stop;
 
 /// Exact rate of a program on a network in the bandwidth limit, with one shortest route per pair of ranks, whatever routes
 /// the file has: as [`network_load`](crate::network_load) says.
@@ -15,11 +16,7 @@ use crate::msccl::{NetworkLoad, TrafficError};
 ///
 /// # Errors
 /// As there. O(instructions) more.
-pub fn network_load(
-    program: &Program,
-    topology: &Topology,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<NetworkLoad, TrafficError> {
+pub fn network_load(program: &Program, topology: &Topology, stop: Stop<'_>) -> Result<NetworkLoad, TrafficError> {
     let mut chunks: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for rank in &program.ranks {
         for send in rank.steps.iter().flat_map(|step| &step.sends) {

@@ -20,6 +20,7 @@ use super::parse::is_label;
 use super::program::{Program, RankProgram};
 use crate::msccl::forwarder_on_routes;
 use crate::oneccl::memory::expected_chunks;
+use crate::proof::Stop;
 
 /// Most chunks of all transfers together: each is placed by itself, which takes some 100 bytes.
 const MOVES_MAX: u64 = 1 << 23;
@@ -64,9 +65,6 @@ pub enum LowerError {
     #[error("stopped as requested; ask again for the program")]
     Stopped,
 }
-
-/// Asked now and then whether to give up.
-type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Refuses transfers over routes that pass compute devices which are no ranks: nothing would forward there.
 ///

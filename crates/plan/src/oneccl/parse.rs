@@ -16,6 +16,7 @@ pub(crate) use reader::Tag;
 pub use error::{ParseError, ParseFault};
 
 use super::program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Step};
+use crate::proof::Stop;
 
 /// Most bytes of a text that anybody may have written: a program is several times as large as the shortest text of it.
 pub const BYTES_MAX: usize = 64 << 20;
@@ -44,7 +45,7 @@ pub fn parse(text: &str) -> Result<Program, ParseError> {
 /// # Errors
 /// The first thing that the format does not know or allow, with its line and column and what to write instead; or
 /// `stop`, asked at every tag, returned true. Never panics; O(bytes), memory several times that of the text.
-pub fn parse_until(text: &str, bytes_max: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<Program, ParseError> {
+pub fn parse_until(text: &str, bytes_max: usize, stop: Stop<'_>) -> Result<Program, ParseError> {
     let mut document = Document::new(text, bytes_max, stop)?;
     let root = document.root("onecclplan", "<onecclplan>")?;
     let program = document.plan(&root)?;

@@ -25,7 +25,7 @@ pub use place::{Place, Problem, Proof};
 pub use routes::prove_routes;
 
 use super::program::{Program, RankProgram};
-use crate::proof::Stopped;
+use crate::proof::{Stop, Stopped};
 
 /// Judges a program; see [`prove_until`], which it calls without ever stopping.
 pub fn prove(program: &Program) -> Proof {
@@ -43,7 +43,7 @@ pub fn prove(program: &Program) -> Proof {
 ///   of the one that is followed here.
 /// * **Errors.** `stop` returned true; it is asked about every millisecond.
 /// * **Cost.** O(instructions · log instructions + chunks moved · ranks/64).
-pub fn prove_until(program: &Program, stop: &(dyn Fn() -> bool + Sync)) -> Result<Proof, Stopped> {
+pub fn prove_until(program: &Program, stop: Stop<'_>) -> Result<Proof, Stopped> {
     let mut report = Report::new(stop);
     let mut ranks = Vec::new();
     if !report.run("structure", |findings| ranks = structure::check(program, findings)) {

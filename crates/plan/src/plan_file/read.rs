@@ -1,25 +1,25 @@
 //! Reads a plan file, straight into the tables of a plan.
 
 mod certificate;
-mod forest;
-mod shapes;
+mod lists;
+mod schedule;
 
 use std::fmt;
+use std::str::FromStr;
 
 use canopy_schedule::{
-    Action, AllreduceForm, Blocks, Bound, Certificate, Collective, CollectiveKind, Flow, Forest, FormChoice,
-    FormReason, InNetwork, Pace, Pattern, Patterns, PatternsError, RootError, Schedule, Shape, Shares, Steps,
-    UnknownCollective,
+    AllreduceForm, Blocks, Bound, Certificate, Collective, CollectiveKind, FormChoice, FormReason, InNetwork,
+    PatternsError, RootError, Schedule, Shares, UnknownCollective,
 };
-use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, Topology, TopologyLimits, read_document};
-use serde::Deserialize;
+use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, TopologyLimits, read_document};
 use serde::de::{Deserializer, Error as _, SeqAccess, Unexpected, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{FORMAT_VERSION, PlanFile, Provenance};
-use certificate::CertificateDocument;
-use forest::{Routes, Trees};
-use shapes::{Paths, Sends};
+pub(super) use certificate::CertificateDocument;
+use lists::OneOrMany;
+use schedule::ScheduleDocument;
 
 /// Most bytes of a plan file: 1 GiB. What is read takes at most a few times the bytes of its text, sends up to 32 times; patterns
 /// stand for what their own limit says.
@@ -127,7 +127,7 @@ pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, Plan
     })
 }
 
-fn rate(field: &'static str, text: &str) -> Result<Rate, PlanFileError> {
+fn rate<R: FromStr<Err = FractionError>>(field: &'static str, text: &str) -> Result<R, PlanFileError> {
     text.parse().map_err(|source| PlanFileError::Rate { field, source })
 }
 
@@ -197,8 +197,8 @@ impl<'de> Visitor<'de> for SharesVisitor {
         let (mut list, mut rows, mut row_length) = (Vec::new(), 0_u32, None);
         while let Some(entry) = weights.next_element()? {
             match entry {
-                Weights::One(weight) if rows == 0 => list.push(weight),
-                Weights::Row(row) if rows > 0 || list.is_empty() => {
+                Weights(OneOrMany::One(weight)) if rows == 0 => list.push(weight),
+                Weights(OneOrMany::Many(row)) if rows > 0 || list.is_empty() => {
                     let expected = *row_length.get_or_insert(row.len());
                     if row.len() != expected {
                         let found = row.len();
@@ -208,7 +208,7 @@ impl<'de> Visitor<'de> for SharesVisitor {
                     list.extend(row);
                     rows += 1;
                 }
-                Weights::One(_) | Weights::Row(_) => {
+                Weights(_) => {
                     return Err(serde::de::Error::custom("shares are all weights, or all rows of weights"));
                 }
             }
@@ -222,154 +222,27 @@ impl<'de> Visitor<'de> for SharesVisitor {
 }
 
 /// A weight of a share, or a row of weights of blocks.
-enum Weights {
-    One(u64),
-    Row(Vec<u64>),
-}
-
-impl<'de> Deserialize<'de> for Weights {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WeightsVisitor)
-    }
-}
-
-struct WeightsVisitor;
-
-impl<'de> Visitor<'de> for WeightsVisitor {
-    type Value = Weights;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a weight, an integer of at least 0, or a list of them")
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, weight: u64) -> Result<Weights, E> {
-        Ok(Weights::One(weight))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut weights: A) -> Result<Weights, A::Error> {
-        let mut row = Vec::new();
-        while let Some(weight) = weights.next_element()? {
-            row.push(weight);
-        }
-        Ok(Weights::Row(row))
-    }
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum ShapeName {
-    Forest,
-    Steps,
-    Flow,
-}
-
-impl ShapeName {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Forest => "forest",
-            Self::Steps => "steps",
-            Self::Flow => "flow",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum ActionName {
-    Copy,
-    Reduce,
-}
-
-impl From<ActionName> for Action {
-    fn from(name: ActionName) -> Self {
-        match name {
-            ActionName::Copy => Self::Copy,
-            ActionName::Reduce => Self::Reduce,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum PaceName {
-    Barriers,
-    InTurn,
-}
-
-impl From<PaceName> for Pace {
-    fn from(name: PaceName) -> Self {
-        match name {
-            PaceName::Barriers => Self::Barriers,
-            PaceName::InTurn => Self::InTurn,
-        }
-    }
-}
-
-/// Any shape. Not an enum, for which serde would keep all of its text in memory a second time.
 #[derive(Deserialize)]
-struct ScheduleDocument {
-    shape: ShapeName,
-    algorithm: String,
-    routes: Routes,
-    phases: Option<Trees>,
-    pace: Option<PaceName>,
-    sends: Option<Sends>,
-    paths: Option<Paths>,
-    ports: Option<u32>,
-    /// Chunks and places of each.
-    patterns: Option<Vec<(u64, Vec<u32>)>>,
+struct Weights(#[serde(deserialize_with = "weights")] OneOrMany<u64>);
+
+fn weights<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OneOrMany<u64>, D::Error> {
+    OneOrMany::read(deserializer, "a weight, an integer of at least 0, or a list of them", 0)
 }
 
-impl ScheduleDocument {
-    fn into_shape(self, topology: &Topology, chunks_per_share: u64) -> Result<Shape, PlanFileError> {
-        let Self { shape, routes: Routes(routes), phases, pace, sends, paths, ports, patterns, .. } = self;
-        let needed: &[&str] = match shape {
-            ShapeName::Forest => &["phases"],
-            ShapeName::Steps => &["pace", "sends"],
-            ShapeName::Flow if patterns.is_some() => &["ports", "patterns"],
-            ShapeName::Flow => &["paths"],
-        };
-        let given = [
-            ("phases", phases.is_some()),
-            ("pace", pace.is_some()),
-            ("sends", sends.is_some()),
-            ("paths", paths.is_some()),
-            ("ports", ports.is_some()),
-            ("patterns", patterns.is_some()),
-        ];
-        if let Some((field, _)) = given.into_iter().find(|&(field, given)| given && !needed.contains(&field)) {
-            return Err(PlanFileError::ForeignField { field, shape: shape.name() });
-        }
-        let missing = |field| PlanFileError::MissingField { field, shape: shape.name() };
-        Ok(match shape {
-            ShapeName::Forest => {
-                let Trees { carriers, hops, phases } = phases.ok_or_else(|| missing("phases"))?;
-                Shape::Forest(Forest { chunks_per_share, routes, carriers, hops, phases })
-            }
-            ShapeName::Steps => {
-                let Sends { carriers, sends } = sends.ok_or_else(|| missing("sends"))?;
-                let pace = pace.map_or(Pace::Barriers, Pace::from);
-                Shape::Steps(Steps { chunks_per_share, pace, routes, carriers, sends })
-            }
-            ShapeName::Flow => {
-                let Some(patterns) = patterns else {
-                    let Paths { hops, paths } = paths.ok_or_else(|| missing("paths"))?;
-                    return Ok(Shape::Flow(Flow { chunks_per_share, routes, hops, paths }));
-                };
-                let ports = ports.ok_or_else(|| missing("ports"))?;
-                let patterns = patterns.into_iter().map(|(chunk_count, hops)| Pattern { chunk_count, hops }).collect();
-                let flow = Patterns { ports, patterns }.flow(topology, chunks_per_share, routes, &|| false);
-                Shape::Flow(flow.map_err(PlanFileError::Patterns)?)
-            }
-        })
-    }
-}
-
-#[derive(Deserialize)]
-struct FormDocument {
+/// The member `form`.
+#[derive(Deserialize, Serialize)]
+pub(super) struct FormDocument {
     name: String,
     reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     two_phases: Option<String>,
+}
+
+impl From<&FormChoice> for FormDocument {
+    fn from(FormChoice { form, reason, two_phases }: &FormChoice) -> Self {
+        let two_phases = two_phases.as_ref().map(Rate::to_string);
+        Self { name: form.name().to_owned(), reason: reason.name().to_owned(), two_phases }
+    }
 }
 
 impl FormDocument {
@@ -391,18 +264,29 @@ impl FormDocument {
     }
 }
 
-#[derive(Deserialize)]
-struct BoundDocument {
+/// The member `bound`.
+#[derive(Deserialize, Serialize)]
+pub(super) struct BoundDocument {
     algbw: String,
     tight: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     lower: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     upper: Option<String>,
+}
+
+impl From<&Bound> for BoundDocument {
+    fn from(bound: &Bound) -> Self {
+        let end = |end: &Rate| (!bound.is_tight()).then(|| end.to_string());
+        let (algbw, tight) = (bound.upper.to_string(), bound.is_tight());
+        Self { algbw, tight, lower: end(&bound.lower), upper: end(&bound.upper) }
+    }
 }
 
 impl BoundDocument {
     /// A tight bound need not repeat itself; one that is not states both ends, and `algbw` is the upper one.
     fn into_bound(self, certificate: Certificate) -> Result<Bound, PlanFileError> {
-        let algbw = rate("bound.algbw", &self.algbw)?;
+        let algbw: Rate = rate("bound.algbw", &self.algbw)?;
         let end = |field: &'static str, text: &Option<String>| match text {
             Some(text) => rate(field, text),
             None => Ok(algbw.clone()),
@@ -422,32 +306,47 @@ impl BoundDocument {
     }
 }
 
-#[derive(Deserialize)]
-struct AchievedDocument {
+/// The member `achieved`.
+#[derive(Deserialize, Serialize)]
+pub(super) struct AchievedDocument {
     algbw: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     in_network: Option<InNetworkDocument>,
 }
 
-#[derive(Deserialize)]
+impl From<&PlanFile> for AchievedDocument {
+    fn from(plan: &PlanFile) -> Self {
+        let in_network = plan.in_network.as_ref().map(InNetworkDocument::from);
+        Self { algbw: plan.achieved.to_string(), in_network }
+    }
+}
+
+#[derive(Deserialize, Serialize)]
 struct InNetworkDocument {
     traffic_without: String,
     traffic: String,
     algbw: String,
 }
 
+impl From<&InNetwork> for InNetworkDocument {
+    fn from(InNetwork { traffic_without, traffic, algbw }: &InNetwork) -> Self {
+        let (traffic_without, traffic) = (traffic_without.to_string(), traffic.to_string());
+        Self { traffic_without, traffic, algbw: algbw.to_string() }
+    }
+}
+
 impl InNetworkDocument {
     fn into_weighed(self) -> Result<InNetwork, PlanFileError> {
-        let ratio =
-            |field: &'static str, text: &str| text.parse().map_err(|source| PlanFileError::Rate { field, source });
         Ok(InNetwork {
-            traffic_without: ratio("achieved.in_network.traffic_without", &self.traffic_without)?,
-            traffic: ratio("achieved.in_network.traffic", &self.traffic)?,
+            traffic_without: rate("achieved.in_network.traffic_without", &self.traffic_without)?,
+            traffic: rate("achieved.in_network.traffic", &self.traffic)?,
             algbw: rate("achieved.in_network.algbw", &self.algbw)?,
         })
     }
 }
 
-#[derive(Deserialize)]
-struct ProvenanceDocument {
-    algorithm: String,
+/// The member `provenance`.
+#[derive(Deserialize, Serialize)]
+pub(super) struct ProvenanceDocument {
+    pub(super) algorithm: String,
 }

@@ -4,11 +4,12 @@ mod schedule;
 
 use std::io;
 
-use canopy_schedule::{Bound, Certificate, FormChoice, InNetwork, Pace, Patterns, Shape, Shares};
-use canopy_topology::{NodeIndex, Rate, TopologyDocument};
+use canopy_schedule::{Certificate, Pace, Patterns, Shape, Shares};
+use canopy_topology::TopologyDocument;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use self::schedule::{ScheduleView, has_runs, list};
+use self::schedule::{ScheduleView, has_runs};
+use super::read::{AchievedDocument, BoundDocument, CertificateDocument, FormDocument, ProvenanceDocument};
 use super::{FORMAT_VERSION, PlanFile};
 
 /// Writes a plan as one compact JSON document on one line, in a fixed order of fields.
@@ -75,104 +76,14 @@ impl Serialize for Document<'_> {
         fields.serialize_field("chunks_per_share", &plan.schedule.shape.chunks_per_share())?;
         fields.serialize_field("schedule", &ScheduleView { schedule: &plan.schedule, patterns: patterns.as_ref() })?;
         match &plan.form {
-            Some(choice) => fields.serialize_field("form", &FormView::of(choice))?,
+            Some(choice) => fields.serialize_field("form", &FormDocument::from(choice))?,
             None => fields.skip_field("form")?,
         }
-        fields.serialize_field("bound", &BoundView(&plan.bound))?;
-        fields.serialize_field("certificate", &CertificateView(&plan.bound.certificate))?;
-        fields.serialize_field(
-            "achieved",
-            &AchievedView { algbw: &plan.achieved, in_network: plan.in_network.as_ref() },
-        )?;
-        fields.serialize_field("provenance", &ProvenanceView { algorithm: &plan.provenance.algorithm })?;
+        fields.serialize_field("bound", &BoundDocument::from(&plan.bound))?;
+        fields.serialize_field("certificate", &CertificateDocument::from(&plan.bound.certificate))?;
+        fields.serialize_field("achieved", &AchievedDocument::from(*plan))?;
+        let algorithm = plan.provenance.algorithm.clone();
+        fields.serialize_field("provenance", &ProvenanceDocument { algorithm })?;
         fields.end()
-    }
-}
-
-#[derive(serde::Serialize)]
-struct FormView {
-    name: &'static str,
-    reason: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    two_phases: Option<String>,
-}
-
-impl FormView {
-    fn of(choice: &FormChoice) -> Self {
-        let FormChoice { form, reason, two_phases } = choice;
-        Self { name: form.name(), reason: reason.name(), two_phases: two_phases.as_ref().map(Rate::to_string) }
-    }
-}
-
-#[derive(serde::Serialize)]
-struct ProvenanceView<'a> {
-    algorithm: &'a str,
-}
-
-#[derive(serde::Serialize)]
-struct AchievedView<'a> {
-    #[serde(serialize_with = "as_text")]
-    algbw: &'a Rate,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_network")]
-    in_network: Option<&'a InNetwork>,
-}
-
-fn as_text<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(rate)
-}
-
-fn in_network<S: Serializer>(weighed: &Option<&InNetwork>, serializer: S) -> Result<S::Ok, S::Error> {
-    let Some(InNetwork { traffic_without, traffic, algbw }) = weighed else { return serializer.serialize_none() };
-    let mut fields = serializer.serialize_struct("in_network", 3)?;
-    fields.serialize_field("traffic_without", &traffic_without.to_string())?;
-    fields.serialize_field("traffic", &traffic.to_string())?;
-    fields.serialize_field("algbw", &algbw.to_string())?;
-    fields.end()
-}
-
-struct BoundView<'a>(&'a Bound);
-
-impl Serialize for BoundView<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Bound { upper, lower, certificate: _ } = self.0;
-        let mut fields = serializer.serialize_struct("bound", 4)?;
-        fields.serialize_field("algbw", &upper.to_string())?;
-        fields.serialize_field("tight", &self.0.is_tight())?;
-        if self.0.is_tight() {
-            fields.skip_field("lower")?;
-            fields.skip_field("upper")?;
-        } else {
-            fields.serialize_field("lower", &lower.to_string())?;
-            fields.serialize_field("upper", &upper.to_string())?;
-        }
-        fields.end()
-    }
-}
-
-struct CertificateView<'a>(&'a Certificate);
-
-impl Serialize for CertificateView<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Certificate::Cut { direction, nodes } => {
-                let mut fields = serializer.serialize_struct("cut", 3)?;
-                fields.serialize_field("kind", "cut")?;
-                fields.serialize_field("direction", direction.name())?;
-                fields.serialize_field("nodes", &list(nodes, |node: &NodeIndex| node.number()))?;
-                fields.end()
-            }
-            Certificate::LpDual { lengths } => {
-                let mut fields = serializer.serialize_struct("lp-dual", 2)?;
-                fields.serialize_field("kind", "lp-dual")?;
-                fields.serialize_field("lengths", lengths)?;
-                fields.end()
-            }
-            Certificate::Partition { sets } => {
-                let mut fields = serializer.serialize_struct("partition", 2)?;
-                fields.serialize_field("kind", "partition")?;
-                fields.serialize_field("sets", &list(sets, |set| list(set, |node: &NodeIndex| node.number())))?;
-                fields.end()
-            }
-        }
     }
 }

@@ -6,6 +6,7 @@ use canopy_topology::{LinkIndex, NodeIndex, NodeKind, Rank, Rate, Topology};
 use super::parse::LAYERS_MAX;
 use super::program::{Node, Port, Program, QueuePair, RankProgram, Role};
 use crate::oneccl::{RANKS_MAX, is_label};
+use crate::proof::Stop;
 
 /// How to lower.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ pub fn lower(
     schedule: &Schedule,
     layers: &[u32],
     options: &LowerOptions,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<Program, LowerError> {
     let Shape::Flow(flow) = &schedule.shape else {
         return Err(LowerError::NotAFlow { shape: schedule.shape.name() });

@@ -7,6 +7,7 @@ use canopy_topology::Rate;
 
 use super::program::{Node, Port, Program, QueuePair, RankProgram, Role};
 use crate::oneccl::{Attributes, Document, ParseError, Tag, plain};
+use crate::proof::Stop;
 
 /// Most bytes of a text: a thousand ranks have a hundred million. The program takes as many again at most.
 pub const OWN_BYTES_MAX: usize = 1 << 30;
@@ -35,7 +36,7 @@ pub fn parse(text: &str) -> Result<Program, ParseError> {
 /// # Errors
 /// The first thing that the format does not know or allow, with its line and column and what to write instead; or
 /// `stop`, asked at every tag, returned true. Never panics; O(bytes).
-pub fn parse_until(text: &str, stop: &(dyn Fn() -> bool + Sync)) -> Result<Program, ParseError> {
+pub fn parse_until(text: &str, stop: Stop<'_>) -> Result<Program, ParseError> {
     let mut document = Document::new(text, OWN_BYTES_MAX, stop)?;
     let root = document.root("routeplan", "<routeplan>")?;
     let mut program = head(&root)?;

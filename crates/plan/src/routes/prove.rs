@@ -22,7 +22,7 @@ use canopy_topology::Topology;
 
 use super::program::Program;
 use crate::oneccl::{Findings, Place, Proof, Report};
-use crate::proof::Stopped;
+use crate::proof::{Stop, Stopped};
 use crate::waits::Waits;
 use network::Network;
 
@@ -41,7 +41,7 @@ pub fn prove(program: &Program) -> Proof {
 ///
 /// * **Errors.** `stop` returned true; it is asked about every millisecond.
 /// * **Cost.** O(p log p + r²) for p ports of all queue pairs and r ranks; 12 bytes for each different pair of links in a row.
-pub fn prove_until(program: &Program, stop: &(dyn Fn() -> bool + Sync)) -> Result<Proof, Stopped> {
+pub fn prove_until(program: &Program, stop: Stop<'_>) -> Result<Proof, Stopped> {
     let mut report = Report::new(stop);
     let mut network = None;
     report.run("structure", |findings| network = structure::check(program, findings));
@@ -58,7 +58,7 @@ pub fn prove_until(program: &Program, stop: &(dyn Fn() -> bool + Sync)) -> Resul
 ///
 /// * **Errors.** `stop` returned true.
 /// * **Cost.** O(nodes + links).
-pub fn prove_on(program: &Program, topology: &Topology, stop: &(dyn Fn() -> bool + Sync)) -> Result<Proof, Stopped> {
+pub fn prove_on(program: &Program, topology: &Topology, stop: Stop<'_>) -> Result<Proof, Stopped> {
     let mut report = Report::new(stop);
     report.run("ports", |findings| ports::check(program, topology, findings));
     report.finish()

@@ -1,34 +1,18 @@
 //! canopy's own plan file.
 
 use canopy_schedule::{certified_bound, judge_until};
-use canopy_topology::{Rank, TopologyLimits};
+use canopy_topology::TopologyLimits;
 
 use super::options::shown;
-use super::{Asked, Needs, OptionError, Row, Stated, Target, TargetError, TargetFile, TargetOptions};
+use super::{Asked, Facts, Needs, OptionError, Row, Stated, Target, TargetError, TargetFile, TargetOptions};
 use crate::plan_file::{read_plan, write_plan};
 
 /// The row of this format.
 pub(super) struct Json;
 
 impl Row for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
-
-    fn noun(&self) -> &'static str {
-        "a plan in canopy's JSON"
-    }
-
-    fn ending(&self) -> &'static str {
-        "json"
-    }
-
-    fn profiles(&self) -> Vec<&'static str> {
-        Vec::new()
-    }
-
-    fn usual_profile(&self) -> &'static str {
-        ""
+    fn facts(&self) -> Facts {
+        Facts { name: "json", noun: "a plan in canopy's JSON", ending: "json", profiles: Vec::new(), usual_profile: "" }
     }
 
     fn profile(&self, options: &TargetOptions<'_>) -> Result<&'static str, OptionError> {
@@ -76,10 +60,7 @@ impl Row for Json {
         let file = read_plan(content, &limits).map_err(|error| error.to_string())?;
         let quality = stated.quality.ok_or("it states no quality")?;
         let collective = file.schedule.collective;
-        let (kind, root) = stated.collective()?;
-        if kind != Some(collective.kind())
-            || root != collective.root().map(Rank::number)
-            || stated.ranks != Some(file.topology.rank_count())
+        if !stated.is_of(collective, file.topology.rank_count())?
             || stated.algorithm != file.schedule.algorithm
             || stated.shares != file.schedule.shares.weights()
         {

@@ -7,7 +7,7 @@ use canopy_schedule::Collective;
 use super::error::chain;
 use super::options::TargetOptions;
 use super::{
-    Asked, Expected, Finding, Limit, OptionError, Row, SliceError, Stated, Target, TargetError, TargetFile,
+    Asked, Expected, Facts, Finding, Limit, OptionError, Row, SliceError, Stated, Target, TargetError, TargetFile,
     TargetReason, TargetWarning, Verdict, WithFewer,
 };
 use crate::elements::{ElementType, Operator};
@@ -33,25 +33,19 @@ const RUNS: [(u64, ElementType, Operator); 5] = [
 pub(super) struct MscclXml;
 
 impl Row for MscclXml {
-    fn name(&self) -> &'static str {
-        "msccl-xml"
-    }
-
-    fn noun(&self) -> &'static str {
-        "an MSCCL file"
-    }
-
-    fn profiles(&self) -> Vec<&'static str> {
-        Profile::ALL.map(Profile::name).into()
-    }
-
-    fn usual_profile(&self) -> &'static str {
-        Profile::Msccl.name()
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "msccl-xml",
+            noun: "an MSCCL file",
+            ending: "xml",
+            profiles: Profile::ALL.map(Profile::name).into(),
+            usual_profile: Profile::Msccl.name(),
+        }
     }
 
     fn profile(&self, options: &TargetOptions<'_>) -> Result<&'static str, OptionError> {
         let stated = (!options.profile.is_empty()).then(|| options.profile.parse::<Profile>());
-        Ok(stated.transpose()?.map_or(self.usual_profile(), Profile::name))
+        Ok(stated.transpose()?.map_or(Profile::Msccl.name(), Profile::name))
     }
 
     /// More instances than channels are refused before they take any memory, and an automatic number of them stays within the
@@ -114,10 +108,7 @@ impl Row for MscclXml {
         if !program.chunk_count.is_multiple_of(instances) || !program.channel_count.is_multiple_of(instances) {
             return Err(format!("its MSCCL file cannot have the {instances} instances that are stated"));
         }
-        match prove(&program, profile).problems.first() {
-            Some(problem) => Err(format!("its MSCCL file: {}: {problem}", problem.check)),
-            None => Ok(()),
-        }
+        prove(&program, profile).require_right().map_err(|problem| format!("its MSCCL file: {problem}"))
     }
 
     /// The file is read as the runtime of the profile would. Without a profile it is microsoft/msccl, and a file that only
@@ -249,9 +240,7 @@ fn judged(program: &Program, profile: Profile, asked: &Asked<'_>) -> Result<Vec<
         return Err(TargetError::rejected("the MSCCL file is for another collective"));
     }
     let proof = prove_until(program, profile, asked.stop).map_err(|_| TargetError::from(LowerError::Stopped))?;
-    if let Some(problem) = proof.problems.first() {
-        return Err(TargetError::rejected(format!("{}: {problem}", problem.check)));
-    }
+    proof.require_right().map_err(TargetError::rejected)?;
     for options in EmulateOptions::various(profile, asked.seed) {
         emulate_until(program, &options, asked.stop)?;
     }

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use super::error::chain;
 use super::msccl::advice;
 use super::{
-    Asked, Expected, Limit, OptionError, Row, Stated, SwitchUse, Target, TargetError, TargetFile, TargetOptions,
+    Asked, Expected, Facts, Limit, OptionError, Row, Stated, SwitchUse, Target, TargetError, TargetFile, TargetOptions,
     TargetReason, Verdict, WithFewer,
 };
 use crate::elements::ElementType;
@@ -35,24 +35,14 @@ struct Head {
 pub(super) struct MscclppJson;
 
 impl Row for MscclppJson {
-    fn name(&self) -> &'static str {
-        "mscclpp-json"
-    }
-
-    fn noun(&self) -> &'static str {
-        "an execution plan of MSCCL++"
-    }
-
-    fn ending(&self) -> &'static str {
-        "json"
-    }
-
-    fn profiles(&self) -> Vec<&'static str> {
-        ExecutorProfile::ALL.map(ExecutorProfile::name).into()
-    }
-
-    fn usual_profile(&self) -> &'static str {
-        ExecutorProfile::NEWEST.name()
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "mscclpp-json",
+            noun: "an execution plan of MSCCL++",
+            ending: "json",
+            profiles: ExecutorProfile::ALL.map(ExecutorProfile::name).into(),
+            usual_profile: ExecutorProfile::NEWEST.name(),
+        }
     }
 
     fn profile(&self, options: &TargetOptions<'_>) -> Result<&'static str, OptionError> {
@@ -60,7 +50,7 @@ impl Row for MscclppJson {
             return Err(OptionError::NotRepeated { asked });
         }
         let stated = (!options.profile.is_empty()).then(|| options.profile.parse::<ExecutorProfile>());
-        Ok(stated.transpose()?.map_or(self.usual_profile(), ExecutorProfile::name))
+        Ok(stated.transpose()?.map_or(ExecutorProfile::NEWEST.name(), ExecutorProfile::name))
     }
 
     fn uses_switches(&self) -> bool {
@@ -103,9 +93,9 @@ impl Row for MscclppJson {
         }
         let stopped = |_| TargetError::from(ExecutionLowerError::Stopped);
         let proof = prove_execution_plan(&plan, Some(collective), profile, asked.stop).map_err(stopped)?;
-        if let Some(problem) = proof.problems.first() {
+        if let Err(problem) = proof.require_right() {
             require_followable(&plan, Some(collective))?;
-            return Err(TargetError::rejected(format!("{}: {problem}", problem.check)));
+            return Err(TargetError::rejected(problem));
         }
         for options in ExecutionOptions::various(profile, asked.seed) {
             emulate_execution_plan(&plan, Some(collective), &options, asked.stop)?;
@@ -132,10 +122,7 @@ impl Row for MscclppJson {
             return Err("its execution plan is for another rank count, or is said to have instances".to_owned());
         }
         let proof = prove_execution_plan(&file, Some(asked), profile, &|| false).map_err(|error| error.to_string())?;
-        match proof.problems.first() {
-            Some(problem) => Err(format!("its execution plan: {}: {problem}", problem.check)),
-            None => Ok(()),
-        }
+        proof.require_right().map_err(|problem| format!("its execution plan: {problem}"))
     }
 
     /// What `custom` stands for must be expected, else only that it runs is seen.

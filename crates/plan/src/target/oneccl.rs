@@ -4,7 +4,7 @@ use canopy_topology::Rank;
 
 use super::options::only;
 use super::{
-    Asked, Expected, Format, Limit, OptionError, Row, Stated, Target, TargetError, TargetFile, TargetOptions,
+    Asked, Expected, Facts, Format, Limit, OptionError, Row, Stated, Target, TargetError, TargetFile, TargetOptions,
     TargetReason, Verdict, WithFewer,
 };
 use crate::oneccl::{
@@ -24,20 +24,14 @@ const SEEDS: [u64; 2] = [1, 1000];
 pub(super) struct OnecclXml;
 
 impl Row for OnecclXml {
-    fn name(&self) -> &'static str {
-        "oneccl-xml"
-    }
-
-    fn noun(&self) -> &'static str {
-        "a oneCCL plan"
-    }
-
-    fn profiles(&self) -> Vec<&'static str> {
-        vec![PROFILE]
-    }
-
-    fn usual_profile(&self) -> &'static str {
-        PROFILE
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "oneccl-xml",
+            noun: "a oneCCL plan",
+            ending: "xml",
+            profiles: vec![PROFILE],
+            usual_profile: PROFILE,
+        }
     }
 
     fn profile(&self, options: &TargetOptions<'_>) -> Result<&'static str, OptionError> {
@@ -79,9 +73,7 @@ impl Row for OnecclXml {
             return Err(TargetError::rejected("the oneCCL file is for another collective"));
         }
         let proof = prove_until(&program, asked.stop).map_err(|_| TargetError::from(LowerError::Stopped))?;
-        if let Some(problem) = proof.problems.first() {
-            return Err(TargetError::rejected(format!("{}: {problem}", problem.check)));
-        }
+        proof.require_right().map_err(TargetError::rejected)?;
         for options in EmulateOptions::various(&program, asked.seed) {
             emulate_until(&program, &options, asked.stop).map_err(|error| match error {
                 EmulationError::Stopped => TargetError::from(LowerError::Stopped),
@@ -100,17 +92,10 @@ impl Row for OnecclXml {
         }
         let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
         let program = read(text).map_err(|error| error.to_string())?;
-        let (kind, root) = stated.collective()?;
-        if kind != Some(program.collective.kind())
-            || root != program.collective.root().map(Rank::number)
-            || stated.ranks != Some(program.rank_count)
-        {
+        if !stated.is_of(program.collective, program.rank_count)? {
             return Err("its oneCCL file is for another collective, root or rank count".to_owned());
         }
-        match prove(&program).problems.first() {
-            Some(problem) => Err(format!("its oneCCL file: {}: {problem}", problem.check)),
-            None => Ok(()),
-        }
+        prove(&program).require_right().map_err(|problem| format!("its oneCCL file: {problem}"))
     }
 
     fn verify(&self, content: &[u8], _given: Option<&'static str>, expected: &Expected<'_>) -> Option<Verdict> {

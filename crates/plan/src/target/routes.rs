@@ -6,7 +6,7 @@ use canopy_topology::Rank;
 use super::error::chain;
 use super::options::only;
 use super::{
-    Asked, Expected, Format, Layered, Limit, Needs, OptionError, Row, Stated, Target, TargetError, TargetFile,
+    Asked, Expected, Facts, Format, Layered, Limit, Needs, OptionError, Row, Stated, Target, TargetError, TargetFile,
     TargetOptions, TargetReason, TargetWarning, Verdict, WithFewer,
 };
 use crate::routes::{
@@ -21,20 +21,14 @@ const PROFILE: &str = "routes";
 pub(super) struct RoutesXml;
 
 impl Row for RoutesXml {
-    fn name(&self) -> &'static str {
-        "routes-xml"
-    }
-
-    fn noun(&self) -> &'static str {
-        "a route plan"
-    }
-
-    fn profiles(&self) -> Vec<&'static str> {
-        vec![PROFILE]
-    }
-
-    fn usual_profile(&self) -> &'static str {
-        PROFILE
+    fn facts(&self) -> Facts {
+        Facts {
+            name: "routes-xml",
+            noun: "a route plan",
+            ending: "xml",
+            profiles: vec![PROFILE],
+            usual_profile: PROFILE,
+        }
     }
 
     fn profile(&self, options: &TargetOptions<'_>) -> Result<&'static str, OptionError> {
@@ -78,9 +72,7 @@ impl Row for RoutesXml {
         drop(lowered);
         for proof in [prove_until(&program, stop), prove_on(&program, topology, stop)] {
             let proof = proof.map_err(|_| TargetError::from(LowerError::Stopped))?;
-            if let Some(problem) = proof.problems.first() {
-                return Err(TargetError::rejected(format!("{}: {problem}", problem.check)));
-            }
+            proof.require_right().map_err(TargetError::rejected)?;
         }
         let moved = (chunks_moved > 0).then(|| TargetWarning {
             code: "ROUTES_MOVED",
@@ -106,17 +98,10 @@ impl Row for RoutesXml {
                 "its route file is said to have instances, other layers or another profile than routes".to_owned()
             );
         }
-        let (kind, root) = stated.collective()?;
-        if kind != Some(program.collective.kind())
-            || root != program.collective.root().map(Rank::number)
-            || stated.ranks != Some(program.rank_count)
-        {
+        if !stated.is_of(program.collective, program.rank_count)? {
             return Err("its route file is for another collective, root or rank count".to_owned());
         }
-        match prove(&program).problems.first() {
-            Some(problem) => Err(format!("its route file: {}: {problem}", problem.check)),
-            None => Ok(()),
-        }
+        prove(&program).require_right().map_err(|problem| format!("its route file: {problem}"))
     }
 
     fn verify(&self, content: &[u8], _given: Option<&'static str>, expected: &Expected<'_>) -> Option<Verdict> {

@@ -1,7 +1,7 @@
 //! What is stated of a file that comes from elsewhere.
 
-use canopy_schedule::CollectiveKind;
-use canopy_topology::TopologyLimits;
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::{Rank, TopologyLimits};
 
 /// What a plan says of itself and of one of its files.
 #[derive(Clone, Copy, Debug)]
@@ -33,5 +33,14 @@ impl Stated<'_> {
     /// Nothing is stated.
     pub(super) fn collective(&self) -> Result<(Option<CollectiveKind>, Option<u32>), String> {
         self.collective.ok_or_else(|| "it states no collective".to_owned())
+    }
+
+    /// Whether this collective, with its root and so many ranks, is what is stated.
+    ///
+    /// # Errors
+    /// Nothing is stated.
+    pub(super) fn is_of(&self, collective: Collective, rank_count: u32) -> Result<bool, String> {
+        let stated = (self.collective()?, self.ranks);
+        Ok(stated == ((Some(collective.kind()), collective.root().map(Rank::number)), Some(rank_count)))
     }
 }

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{Blocked, EmulateOptions, EmulationError, EmulationReport};
 use crate::elements::{Random, mix};
 use crate::msccl::Place;
-use crate::msccl::program::{
-    Buffer, Chunks, Memory, Program, RankProgram, Step, ThreadBlock, expected_chunks, share_chunks,
-};
+use crate::msccl::program::{Chunks, Memory, Program, RankProgram, Step, ThreadBlock, expected_chunks, share_chunks};
+use crate::proof::Stop;
 
 /// Transfers of a burst: now and then a block runs far ahead of the others, which shows missing waits.
 const BURST: u64 = 64;
@@ -68,12 +67,8 @@ fn fault_of(program: &Program, rank: &RankProgram, block: &ThreadBlock, step: &S
 }
 
 fn is_inside(rank: &RankProgram, chunks: Chunks, count: u32) -> bool {
-    let size = match chunks.buffer {
-        Buffer::Input => rank.input_chunks,
-        Buffer::Output => rank.output_chunks,
-        Buffer::Scratch => rank.scratch_chunks,
-    };
-    chunks.offset.is_some_and(|first| u64::from(first) + u64::from(count) <= u64::from(size))
+    let size = u64::from(rank.chunks_of(chunks.buffer));
+    chunks.offset.is_some_and(|first| u64::from(first) + u64::from(count) <= size)
 }
 
 struct Queue {
@@ -187,7 +182,7 @@ impl<'p> Machine<'p> {
     }
 
     /// Runs until every block has ended, or none can go on.
-    pub(super) fn run(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), EmulationError> {
+    pub(super) fn run(&mut self, stop: Stop<'_>) -> Result<(), EmulationError> {
         while !self.ready.is_empty() {
             self.counter = self.counter.wrapping_add(1);
             if self.counter.is_multiple_of(TURNS_PER_LOOK) && stop() {

@@ -98,10 +98,7 @@ impl<'e, 'a> Attributes<'e, 'a> {
     }
 
     pub(super) fn chunks(&mut self, buffer: &'static str, offset: &'static str) -> Result<Chunks, ParseError> {
-        let buffer = self.word(buffer, "i, o or s", |word| {
-            [Buffer::Input, Buffer::Output, Buffer::Scratch].into_iter().find(|buffer| buffer.letter() == word)
-        })?;
-        Ok(Chunks { buffer, offset: self.count_or_none(offset)? })
+        Ok(Chunks { buffer: self.word(buffer, "i, o or s", Buffer::read)?, offset: self.count_or_none(offset)? })
     }
 
     /// Attributes that nobody asked for; an error for one that stands twice.

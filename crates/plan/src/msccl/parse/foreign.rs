@@ -5,6 +5,7 @@ use std::fmt;
 use super::error::{ParseError, ParseFault};
 use super::reader::{Element, Node, shorten};
 use super::{Leniency, MSCCL_BYTES_MAX, Parser, Profile, Program};
+use crate::proof::Stop;
 
 /// Most elements within one another that are passed over.
 const DEPTH_MAX: usize = 64;
@@ -65,11 +66,7 @@ impl fmt::Display for Deviation {
 ///
 /// # Errors
 /// As there, also for more than 64 unknown kinds of things. Never panics.
-pub fn read_foreign_msccl_xml(
-    text: &str,
-    profile: Profile,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<ForeignFile, ParseError> {
+pub fn read_foreign_msccl_xml(text: &str, profile: Profile, stop: Stop<'_>) -> Result<ForeignFile, ParseError> {
     let mut parser = Parser::new(text, profile, Leniency::Repair, MSCCL_BYTES_MAX, stop)?;
     let program = parser.file()?;
     Ok(ForeignFile { program, deviations: parser.deviations })
@@ -86,7 +83,7 @@ pub fn read_msccl_xml_as_runtime(
     text: &str,
     profile: Profile,
     bytes_max: usize,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<ForeignFile, ParseError> {
     let mut parser = Parser::new(text, profile, Leniency::Runtime, bytes_max, stop)?;
     let program = parser.file()?;

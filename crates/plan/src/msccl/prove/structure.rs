@@ -5,7 +5,7 @@ use canopy_schedule::CollectiveKind;
 use super::place::{Findings, Place};
 use crate::msccl::profile::{ByteRange, PlacementRule, Profile};
 use crate::msccl::program::{
-    Buffer, Chunks, Operation, Program, Purpose, RankProgram, Step, ThreadBlock, expected_chunks, has_buffer,
+    Chunks, Operation, Program, Purpose, RankProgram, Step, ThreadBlock, expected_chunks, has_buffer,
 };
 
 pub(super) fn check(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
@@ -162,11 +162,7 @@ fn check_step(
 }
 
 fn check_range(rank: &RankProgram, chunks: Chunks, count: u32, side: &str, place: Place, findings: &mut Findings<'_>) {
-    let size = match chunks.buffer {
-        Buffer::Input => rank.input_chunks,
-        Buffer::Output => rank.output_chunks,
-        Buffer::Scratch => rank.scratch_chunks,
-    };
+    let size = rank.chunks_of(chunks.buffer);
     let letter = chunks.buffer.letter();
     let Some(first) = chunks.offset else {
         return findings.problem(place, format!("its {side} is used but has offset -1"));

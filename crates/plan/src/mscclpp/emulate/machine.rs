@@ -6,6 +6,7 @@ use super::ExecutionOptions;
 use crate::elements::{Operator, mix};
 use crate::msccl::emulate::{Blocked, EmulationError, EmulationReport};
 use crate::mscclpp::machine::{Effect, Event, Machine, Role};
+use crate::proof::Stop;
 
 /// Operations between two looks at the stop request.
 const OPERATIONS_PER_LOOK: u64 = 1 << 12;
@@ -82,7 +83,7 @@ impl<'a> Run<'a> {
     }
 
     /// Lets blocks and proxies run in turns that chance decides.
-    pub(super) fn finish(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), EmulationError> {
+    pub(super) fn finish(&mut self, stop: Stop<'_>) -> Result<(), EmulationError> {
         let blocks = self.machine.blocks.len();
         // Blocks first, then the proxies of lines.
         let mut active: Vec<usize> = (0..blocks + self.machine.lines.len()).collect();

@@ -3,7 +3,7 @@
 use super::super::machine::shared_chunk_bytes;
 use super::super::profile::ExecutorProfile;
 use super::super::program::{
-    ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, Pipeline, RankChannels, RefPlace,
+    ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, Pipeline, RefPlace,
 };
 use super::message_chunks;
 use crate::msccl::{Buffer, Findings, Place};
@@ -78,11 +78,7 @@ fn has_scratch(rank: &ExecutionRank, block: &ExecutionBlock, operation: &Executi
     };
     let group = |id: u32| {
         let number = block.channels_of(ChannelType::Switch).nth(id as usize)?;
-        let of = |entry: &RankChannels| match entry {
-            RankChannels::Switch { buffer, groups } => vec![*buffer; groups.len()],
-            RankChannels::Peers { .. } => Vec::new(),
-        };
-        rank.channels.iter().flat_map(of).nth(number as usize)
+        rank.switch_groups().nth(number as usize).map(|(buffer, _)| buffer)
     };
     let buffer = |reference: &ChunkRef| match reference.place {
         RefPlace::Local(buffer) => Some(buffer),

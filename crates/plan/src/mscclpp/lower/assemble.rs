@@ -284,53 +284,34 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
     fn over_limit(&self, ranks: &[ExecutionRank]) -> Option<ExecutionLowerError> {
         let profile = self.options.profile;
         let limits = profile.limits();
-        let over = |what, remedy, limit: u32, need: usize, rank: u32| {
-            (need > limit as usize).then_some(ExecutionLowerError::OverLimit {
+        let (fewer, less_degree) = ("plan with fewer trees or chunks", "use trees of less degree");
+        let most = |lists: &[(ChannelType, Vec<u32>)]| lists.iter().map(|(_, ids)| ids.len()).max().unwrap_or(0);
+        ranks.iter().find_map(|rank| {
+            let of_rank = [
+                ("blocks at once", limits.blocks_resident, rank.blocks.len(), fewer),
+                (
+                    "remote buffers of a rank",
+                    limits.index + 1,
+                    rank.remote_buffers.len(),
+                    "split the ranks into groups",
+                ),
+            ];
+            let of_blocks = rank.blocks.iter().flat_map(|block| {
+                [
+                    ("operations in a block", limits.operations_per_block, block.operations.len(), fewer),
+                    ("channels in a block", limits.channels_per_block, most(&block.channels), less_degree),
+                    ("remote buffers in a block", limits.remotes_per_block, most(&block.remote_buffers), less_degree),
+                ]
+            });
+            let over = of_rank.into_iter().chain(of_blocks).find(|&(_, limit, need, _)| need > limit as usize);
+            over.map(|(what, limit, need, remedy)| ExecutionLowerError::OverLimit {
                 profile,
                 what,
                 limit: limit.into(),
                 need: need as u64,
-                rank: Some(rank),
+                rank: Some(rank.id),
                 remedy,
             })
-        };
-        let fewer = "plan with fewer trees or chunks";
-        ranks.iter().find_map(|rank| {
-            let in_block = |block: &ExecutionBlock| {
-                let most =
-                    |lists: &[(ChannelType, Vec<u32>)]| lists.iter().map(|(_, ids)| ids.len()).max().unwrap_or(0);
-                let (channels, remotes) = (most(&block.channels), most(&block.remote_buffers));
-                over("operations in a block", fewer, limits.operations_per_block, block.operations.len(), rank.id)
-                    .or_else(|| {
-                        over(
-                            "channels in a block",
-                            "use trees of less degree",
-                            limits.channels_per_block,
-                            channels,
-                            rank.id,
-                        )
-                    })
-                    .or_else(|| {
-                        over(
-                            "remote buffers in a block",
-                            "use trees of less degree",
-                            limits.remotes_per_block,
-                            remotes,
-                            rank.id,
-                        )
-                    })
-            };
-            over("blocks at once", fewer, limits.blocks_resident, rank.blocks.len(), rank.id)
-                .or_else(|| {
-                    over(
-                        "remote buffers of a rank",
-                        "split the ranks into groups",
-                        limits.index + 1,
-                        rank.remote_buffers.len(),
-                        rank.id,
-                    )
-                })
-                .or_else(|| rank.blocks.iter().find_map(in_block))
         })
     }
 }

@@ -2,8 +2,7 @@
 
 use super::super::contract::Contract;
 use super::super::program::{
-    ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RankChannels, RefPlace,
-    SwitchGroup,
+    ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RefPlace, SwitchGroup,
 };
 use super::{Effect, Machine, Part, Span};
 use crate::msccl::Buffer;
@@ -215,12 +214,8 @@ impl Resolver<'_> {
     fn group(&self, id: u32) -> Result<(Buffer, &SwitchGroup), String> {
         let number = self.block.channels_of(ChannelType::Switch).nth(id as usize);
         let number = number.ok_or_else(|| format!("switch_channel_id {id} is not in the block's list"))?;
-        let groups = self.rank.channels.iter().flat_map(|entry| match entry {
-            RankChannels::Switch { buffer, groups } => groups.iter().map(|group| (*buffer, group)).collect(),
-            RankChannels::Peers { .. } => Vec::new(),
-        });
-        let mut groups = groups.skip(number as usize);
-        groups.next().ok_or_else(|| format!("switch channel {number} is not in the rank's list"))
+        let group = self.rank.switch_groups().nth(number as usize);
+        group.ok_or_else(|| format!("switch channel {number} is not in the rank's list"))
     }
 
     /// The slice of a range of chunks that this block handles.

@@ -8,6 +8,7 @@ use crate::msccl::Buffer;
 use crate::oneccl::memory::Memory;
 use crate::oneccl::program::{Completion, Local, RankProgram, Scope, Span};
 use crate::oneccl::prove::Place;
+use crate::proof::Stop;
 
 /// A chunk's elements.
 pub(super) type Chunk = Vec<u64>;
@@ -103,7 +104,7 @@ impl<'m, 'p> Machine<'m, 'p> {
     }
 
     /// Lets things happen, one after the other as chance has it, until nothing can.
-    pub(super) fn run(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), EmulationError> {
+    pub(super) fn run(&mut self, stop: Stop<'_>) -> Result<(), EmulationError> {
         while !self.actions.is_empty() {
             if stop() {
                 return Err(EmulationError::Stopped);

@@ -123,9 +123,7 @@ impl<'t, 'a> Attributes<'t, 'a> {
     /// Chunks in a row: their buffer and first chunk by these names, and their number.
     pub(crate) fn span(&mut self, buffer: &'static str, first: &'static str) -> Result<Span, ParseError> {
         Ok(Span {
-            buffer: self.word(buffer, "i, o or s", |word| {
-                [Buffer::Input, Buffer::Output, Buffer::Scratch].into_iter().find(|known| known.letter() == word)
-            })?,
+            buffer: self.word(buffer, "i, o or s", Buffer::read)?,
             first: self.count(first)?,
             count: self.count("cnt")?,
         })

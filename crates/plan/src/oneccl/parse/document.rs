@@ -2,13 +2,14 @@
 
 use super::error::{ParseError, ParseFault, Position};
 use super::reader::{Node, Reader, Tag};
+use crate::proof::Stop;
 
 /// What is left of a text.
 pub(crate) struct Document<'a, 's> {
     reader: Reader<'a>,
     /// Read, but not yet used.
     peeked: Option<Node<'a>>,
-    stop: &'s (dyn Fn() -> bool + Sync),
+    stop: Stop<'s>,
 }
 
 fn unexpected(node: &Node<'_>, expected: &'static str) -> ParseError {
@@ -17,11 +18,7 @@ fn unexpected(node: &Node<'_>, expected: &'static str) -> ParseError {
 
 impl<'a, 's> Document<'a, 's> {
     /// A whole text of at most so many bytes.
-    pub(crate) fn new(
-        text: &'a str,
-        bytes_max: usize,
-        stop: &'s (dyn Fn() -> bool + Sync),
-    ) -> Result<Self, ParseError> {
+    pub(crate) fn new(text: &'a str, bytes_max: usize, stop: Stop<'s>) -> Result<Self, ParseError> {
         if text.len() > bytes_max {
             let fault = ParseFault::TooLarge { bytes: text.len(), limit: bytes_max };
             return Err(fault.at(Position { line: 1, column: 1 }));

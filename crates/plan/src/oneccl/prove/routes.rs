@@ -7,7 +7,7 @@ use canopy_topology::{NodeIndex, Topology};
 
 use super::place::{Findings, Place, Proof, Report};
 use crate::oneccl::program::Program;
-use crate::proof::Stopped;
+use crate::proof::{Stop, Stopped};
 use crate::waits::Waits;
 
 /// Judges a program that [`prove`](super::prove) accepts on a network, as the check `routes`.
@@ -18,11 +18,7 @@ use crate::waits::Waits;
 ///
 /// * **Errors.** `stop` returned true.
 /// * **Cost.** O((hops + links) log links).
-pub fn prove_routes(
-    program: &Program,
-    topology: &Topology,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Proof, Stopped> {
+pub fn prove_routes(program: &Program, topology: &Topology, stop: Stop<'_>) -> Result<Proof, Stopped> {
     let mut report = Report::new(stop);
     report.run("routes", |findings| check(program, topology, findings));
     report.finish()

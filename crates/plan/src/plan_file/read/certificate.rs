@@ -1,22 +1,26 @@
-//! Reads the proof of a bound.
+//! The proof of a bound.
 
 use canopy_schedule::{Certificate, CutDirection};
 use canopy_topology::NodeIndex;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::PlanFileError;
 
 /// Any kind of certificate. Not an enum, for which serde would keep all of its text in memory a second time.
-#[derive(Deserialize)]
-pub(super) struct CertificateDocument {
+#[derive(Deserialize, Serialize)]
+pub(in crate::plan_file) struct CertificateDocument {
     kind: CertificateName,
+    #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<DirectionName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     sets: Option<Vec<Vec<u32>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     lengths: Option<Vec<u64>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum CertificateName {
     Cut,
@@ -24,11 +28,31 @@ enum CertificateName {
     LpDual,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum DirectionName {
     Out,
     In,
+}
+
+impl From<&Certificate> for CertificateDocument {
+    fn from(certificate: &Certificate) -> Self {
+        let numbers = |nodes: &Vec<NodeIndex>| nodes.iter().map(|node| node.number()).collect();
+        let none = |kind| Self { kind, direction: None, nodes: None, sets: None, lengths: None };
+        match certificate {
+            Certificate::Cut { direction, nodes } => {
+                let direction = match direction {
+                    CutDirection::Out => DirectionName::Out,
+                    CutDirection::In => DirectionName::In,
+                };
+                Self { direction: Some(direction), nodes: Some(numbers(nodes)), ..none(CertificateName::Cut) }
+            }
+            Certificate::Partition { sets } => {
+                Self { sets: Some(sets.iter().map(numbers).collect()), ..none(CertificateName::Partition) }
+            }
+            Certificate::LpDual { lengths } => Self { lengths: Some(lengths.clone()), ..none(CertificateName::LpDual) },
+        }
+    }
 }
 
 impl CertificateDocument {

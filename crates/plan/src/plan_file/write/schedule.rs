@@ -202,12 +202,12 @@ impl Serialize for CarriersView<'_> {
 }
 
 /// A list whose items are made as they are written.
-pub(super) struct List<'a, T, F> {
+struct List<'a, T, F> {
     items: &'a [T],
     view: F,
 }
 
-pub(super) fn list<'a, T, V: Serialize, F: Fn(&'a T) -> V>(items: &'a [T], view: F) -> List<'a, T, F> {
+fn list<'a, T, V: Serialize, F: Fn(&'a T) -> V>(items: &'a [T], view: F) -> List<'a, T, F> {
     List { items, view }
 }
 

@@ -1,0 +1,362 @@
+//! Reads a schedule into the flat tables of its shape as the text goes by.
+
+use canopy_schedule::{
+    Action, Carrier, Flow, Forest, Hop, Pace, Path, Pattern, Patterns, Phase, RouteIndex, RouteTable, Send, Shape,
+    Steps, Tree,
+};
+use canopy_topology::{LinkIndex, Rank, Topology};
+use serde::de::{Deserialize, Deserializer};
+
+use super::PlanFileError;
+use super::lists::{OneOrMany, each, end, list};
+
+/// Most sends of a file, which can name many in few bytes: as many as compile.
+const SENDS_MAX: usize = 1 << 27;
+
+/// A hop in words.
+const HOP: &str = "a hop `[from, to, route]` or `[from, to, [[route, count], …]]`";
+
+/// A send in words.
+const SEND: &str =
+    "a send `[step, action, from, to, first chunk or [first chunk, …], chunks, route or [[route, count], …]]`";
+
+#[derive(Clone, Copy, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ShapeName {
+    Forest,
+    Steps,
+    Flow,
+}
+
+impl ShapeName {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Forest => "forest",
+            Self::Steps => "steps",
+            Self::Flow => "flow",
+        }
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(remote = "Action", rename_all = "kebab-case")]
+enum ActionName {
+    Copy,
+    Reduce,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PaceName {
+    Barriers,
+    InTurn,
+}
+
+/// Any shape. Not an enum, for which serde would keep all of its text in memory a second time.
+#[derive(serde::Deserialize)]
+pub(super) struct ScheduleDocument {
+    shape: ShapeName,
+    pub(super) algorithm: String,
+    routes: Routes,
+    phases: Option<Trees>,
+    pace: Option<PaceName>,
+    sends: Option<Sends>,
+    paths: Option<Paths>,
+    ports: Option<u32>,
+    /// Chunks and places of each.
+    patterns: Option<Vec<(u64, Vec<u32>)>>,
+}
+
+impl ScheduleDocument {
+    pub(super) fn into_shape(self, topology: &Topology, chunks_per_share: u64) -> Result<Shape, PlanFileError> {
+        let Self { shape, routes: Routes(routes), phases, pace, sends, paths, ports, patterns, .. } = self;
+        let needed: &[&str] = match shape {
+            ShapeName::Forest => &["phases"],
+            ShapeName::Steps => &["pace", "sends"],
+            ShapeName::Flow if patterns.is_some() => &["ports", "patterns"],
+            ShapeName::Flow => &["paths"],
+        };
+        let given = [
+            ("phases", phases.is_some()),
+            ("pace", pace.is_some()),
+            ("sends", sends.is_some()),
+            ("paths", paths.is_some()),
+            ("ports", ports.is_some()),
+            ("patterns", patterns.is_some()),
+        ];
+        if let Some((field, _)) = given.into_iter().find(|&(field, given)| given && !needed.contains(&field)) {
+            return Err(PlanFileError::ForeignField { field, shape: shape.name() });
+        }
+        let missing = |field| PlanFileError::MissingField { field, shape: shape.name() };
+        Ok(match shape {
+            ShapeName::Forest => {
+                let Trees { carriers, hops, phases } = phases.ok_or_else(|| missing("phases"))?;
+                Shape::Forest(Forest { chunks_per_share, routes, carriers, hops, phases })
+            }
+            ShapeName::Steps => {
+                let Sends { carriers, sends } = sends.ok_or_else(|| missing("sends"))?;
+                let pace = match pace {
+                    None | Some(PaceName::Barriers) => Pace::Barriers,
+                    Some(PaceName::InTurn) => Pace::InTurn,
+                };
+                Shape::Steps(Steps { chunks_per_share, pace, routes, carriers, sends })
+            }
+            ShapeName::Flow => {
+                let Some(patterns) = patterns else {
+                    let Paths { hops, paths } = paths.ok_or_else(|| missing("paths"))?;
+                    return Ok(Shape::Flow(Flow { chunks_per_share, routes, hops, paths }));
+                };
+                let ports = ports.ok_or_else(|| missing("ports"))?;
+                let patterns = patterns.into_iter().map(|(chunk_count, hops)| Pattern { chunk_count, hops }).collect();
+                let flow = Patterns { ports, patterns }.flow(topology, chunks_per_share, routes, &|| false);
+                Shape::Flow(flow.map_err(PlanFileError::Patterns)?)
+            }
+        })
+    }
+}
+
+/// Position in a table; none outgrows `u32`, because a file of 2³⁰ bytes cannot list that much, and runs of sends stand for
+/// at most 2²⁷.
+fn position(length: usize) -> u32 {
+    u32::try_from(length).expect("at most one entry per byte of a file of at most 2³⁰ bytes, and 2²⁷ more")
+}
+
+/// `[[link, …], …]`.
+struct Routes(RouteTable);
+
+impl<'de> Deserialize<'de> for Routes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut table = RouteTable::default();
+        each(deserializer, "a list of routes, each a list of link indices", |route: Vec<u32>| {
+            let links: Vec<LinkIndex> = route.into_iter().map(LinkIndex::new).collect();
+            table.push(&links);
+            Ok(())
+        })?;
+        Ok(Self(table))
+    }
+}
+
+/// The last part of a hop or a send: one route for all of its chunks, or each with the chunks that it carries.
+type Carriers = OneOrMany<u32, CarrierDocument>;
+
+fn carriers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Carriers, D::Error> {
+    Carriers::read(deserializer, "a route or a list `[[route, count], …]`", 0)
+}
+
+#[derive(serde::Deserialize)]
+#[serde(try_from = "(u32, u64)")]
+struct CarrierDocument(Carrier);
+
+impl TryFrom<(u32, u64)> for CarrierDocument {
+    type Error = &'static str;
+
+    fn try_from((route, chunk_count): (u32, u64)) -> Result<Self, Self::Error> {
+        match chunk_count {
+            0 => Err("a carrier of 0 chunks; leave it out"),
+            _ => Ok(Self(Carrier { route: RouteIndex::new(route), chunk_count })),
+        }
+    }
+}
+
+impl Carriers {
+    /// Adds them to a table, for so many chunks where there is one for all.
+    fn add_to(self, table: &mut Vec<Carrier>, chunk_count: u64) {
+        match self {
+            Self::One(route) => table.push(Carrier { route: RouteIndex::new(route), chunk_count }),
+            Self::Many(carriers) => table.extend(carriers.into_iter().map(|CarrierDocument(carrier)| carrier)),
+        }
+    }
+}
+
+/// `[{"action": …, "trees": [{"root": …, "multiplicity": …, "hops": […]}, …]}, …]`.
+#[derive(Default)]
+struct Trees {
+    carriers: Vec<Carrier>,
+    hops: Vec<Hop>,
+    phases: Vec<Phase>,
+}
+
+impl<'de> Deserialize<'de> for Trees {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut tables = Self::default();
+        each(deserializer, "a list", |PhaseDocument { action, trees }| {
+            let trees = trees.into_iter().map(|tree| tables.add(tree)).collect();
+            tables.phases.push(Phase { action, trees });
+            Ok(())
+        })?;
+        Ok(tables)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(expecting = "a phase with `action` and `trees`")]
+struct PhaseDocument {
+    #[serde(with = "ActionName")]
+    action: Action,
+    #[serde(deserialize_with = "list")]
+    trees: Vec<TreeDocument>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(expecting = "a tree with `root`, `multiplicity` and `hops`")]
+struct TreeDocument {
+    hops: Hops,
+    multiplicity: u64,
+    root: u32,
+}
+
+/// Stands for all chunks of the tree, as its multiplicity may follow its hops. No carrier may say that it carries nothing.
+const WHOLE: u64 = 0;
+
+/// The hops of one tree, in tables of its own.
+#[derive(Default)]
+struct Hops {
+    carriers: Vec<Carrier>,
+    hops: Vec<Hop>,
+}
+
+impl<'de> Deserialize<'de> for Hops {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut tables = Self::default();
+        each(deserializer, "a list", |HopDocument(from, to, carriers, ())| {
+            let start = position(tables.carriers.len());
+            carriers.add_to(&mut tables.carriers, WHOLE);
+            let carriers = start..position(tables.carriers.len());
+            tables.hops.push(Hop { from: Rank::new(from), to: Rank::new(to), carriers });
+            Ok(())
+        })?;
+        Ok(tables)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(expecting = "a hop `[from, to, route]` or `[from, to, [[route, count], …]]`")]
+struct HopDocument(
+    u32,
+    u32,
+    #[serde(deserialize_with = "carriers")] Carriers,
+    #[serde(default, deserialize_with = "hop_end")] (),
+);
+
+fn hop_end<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    end(deserializer, 4, HOP)
+}
+
+impl Trees {
+    /// Adds the tables of a tree behind those of the trees before it.
+    fn add(&mut self, TreeDocument { hops: Hops { carriers, hops }, multiplicity, root }: TreeDocument) -> Tree {
+        let (first_carrier, first_hop) = (position(self.carriers.len()), position(self.hops.len()));
+        self.carriers.extend(carriers.into_iter().map(|carrier| match carrier.chunk_count {
+            WHOLE => Carrier { chunk_count: multiplicity, ..carrier },
+            _ => carrier,
+        }));
+        self.hops.extend(hops.into_iter().map(|Hop { from, to, carriers }| {
+            let carriers = first_carrier + carriers.start..first_carrier + carriers.end;
+            Hop { from, to, carriers }
+        }));
+        Tree { root: Rank::new(root), multiplicity, hops: first_hop..position(self.hops.len()) }
+    }
+}
+
+/// `[[step, action, from, to, first chunk or [first chunk, …], chunks, route or [[route, count], …]], …]`.
+#[derive(Default)]
+struct Sends {
+    carriers: Vec<Carrier>,
+    sends: Vec<Send>,
+}
+
+impl<'de> Deserialize<'de> for Sends {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut tables = Self::default();
+        each(deserializer, "a list of sends", |send| tables.add(send))?;
+        Ok(tables)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(
+    expecting = "a send `[step, action, from, to, first chunk or [first chunk, …], chunks, route or [[route, count], …]]`"
+)]
+struct SendDocument(
+    u32,
+    #[serde(with = "ActionName")] Action,
+    u32,
+    u32,
+    #[serde(deserialize_with = "first_chunks")] OneOrMany<u64>,
+    u64,
+    #[serde(deserialize_with = "carriers")] Carriers,
+    #[serde(default, deserialize_with = "send_end")] (),
+);
+
+/// First chunk of a send, or those of a run of sends that are alike but for them.
+fn first_chunks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OneOrMany<u64>, D::Error> {
+    OneOrMany::read(deserializer, "a first chunk, or a list of them", 1)
+}
+
+fn send_end<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    end(deserializer, 8, SEND)
+}
+
+impl Sends {
+    /// Adds a send, or a run of sends alike, each with carriers of its own.
+    fn add(&mut self, document: SendDocument) -> Result<(), String> {
+        let SendDocument(step, action, from, to, firsts, chunk_count, carriers, ()) = document;
+        let start = self.carriers.len();
+        carriers.add_to(&mut self.carriers, chunk_count);
+        let firsts = match &firsts {
+            OneOrMany::One(first) => std::slice::from_ref(first),
+            OneOrMany::Many(firsts) if self.carriers.len() == start + 1 => firsts,
+            OneOrMany::Many(_) => {
+                return Err("several first chunks need one route; write one send for each".to_owned());
+            }
+        };
+        for (place, &first) in firsts.iter().enumerate() {
+            if place > 0 {
+                self.carriers.push(self.carriers[start]);
+            }
+            let past = || format!("{chunk_count} chunks from {first} on; chunks are counted in 64 bits");
+            let chunks = first..first.checked_add(chunk_count).ok_or_else(past)?;
+            if self.sends.len() == SENDS_MAX {
+                return Err(format!("more than {SENDS_MAX} sends; use fewer chunks per share"));
+            }
+            let carriers = position(start + place)..position(self.carriers.len());
+            self.sends.push(Send { step, action, from: Rank::new(from), to: Rank::new(to), chunks, carriers });
+        }
+        Ok(())
+    }
+}
+
+/// `[[source, destination, chunks, [route, …]], …]`.
+#[derive(Default)]
+struct Paths {
+    hops: Vec<RouteIndex>,
+    paths: Vec<Path>,
+}
+
+impl<'de> Deserialize<'de> for Paths {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut tables = Self::default();
+        let expected = "a list of paths `[source, destination, chunks, [route, …]]`";
+        each(deserializer, expected, |PathDocument(source, destination, chunk_count, routes)| {
+            let start = position(tables.hops.len());
+            tables.hops.extend(routes);
+            let (source, destination) = (Rank::new(source), Rank::new(destination));
+            tables.paths.push(Path { source, destination, chunk_count, hops: start..position(tables.hops.len()) });
+            Ok(())
+        })?;
+        Ok(tables)
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(expecting = "a path `[source, destination, chunks, [route, …]]`")]
+struct PathDocument(u32, u32, u64, #[serde(deserialize_with = "path_routes")] Vec<RouteIndex>);
+
+fn path_routes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RouteIndex>, D::Error> {
+    let mut routes = Vec::new();
+    each(deserializer, "a list of routes", |route| {
+        routes.push(RouteIndex::new(route));
+        Ok(())
+    })?;
+    Ok(routes)
+}
