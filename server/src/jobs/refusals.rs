@@ -5,10 +5,11 @@
 //! room, faults. It is kept under the key of the plan that would have been, in memory only, for a limited time.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use canopy_planner::PlanKey;
+use parking_lot::Mutex;
 
 use crate::failure::{PlanFailure, follows_from_request};
 
@@ -65,7 +66,7 @@ impl Refusals {
 
     /// Why there is no plan under this key, if that is known at `now`. Counts as a use. O(log refusals).
     pub(crate) fn find(&self, key: &PlanKey, now: Instant) -> Option<PlanFailure> {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         let known = &mut *known;
         let age = now.saturating_duration_since(known.by_key.get(key)?.since);
         if age >= self.options.lifetime {
@@ -87,7 +88,7 @@ impl Refusals {
         if count_max == 0 || lifetime.is_zero() || !follows_from_request(failure) {
             return;
         }
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         known.forget(key);
         while known.by_key.len() >= count_max {
             let Some((_, oldest)) = known.by_use.pop_first() else { break };
@@ -101,18 +102,14 @@ impl Refusals {
 
     /// Forgets all of them, and says how many there were.
     pub(crate) fn clear(&self) -> usize {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         known.by_use.clear();
         std::mem::take(&mut known.by_key).len()
     }
 
     pub(crate) fn counts(&self) -> RefusalCounts {
-        let known = self.lock();
+        let known = self.known.lock();
         RefusalCounts { kept: known.by_key.len(), served: known.served }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use canopy_planner::chain;
+use parking_lot::Mutex;
 
 use super::StoreError;
 
@@ -46,13 +47,13 @@ impl Health {
 
     /// Something in a space was damaged.
     pub(super) fn damaged(&self, space: &str, count: u64) {
-        let mut damages = self.shared.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut damages = self.shared.damages.lock();
         *damages.entry(space.to_owned()).or_default() += count;
     }
 
     /// Damaged records and entries that were met, by space.
     pub(super) fn damages(&self) -> Vec<(String, u64)> {
-        let damages = self.shared.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        let damages = self.shared.damages.lock();
         damages.iter().map(|(space, count)| (space.clone(), *count)).collect()
     }
 
@@ -68,7 +69,7 @@ impl Health {
 
     fn failed(&self, error: &StoreError, needs_reopening: bool) {
         self.shared.failures.fetch_add(1, Ordering::Relaxed);
-        let mut trouble = self.lock();
+        let mut trouble = self.shared.trouble.lock();
         if trouble.is_none() {
             let reason = chain(error);
             tracing::error!(reason, "the store cannot be written; it is tried again every second");
@@ -80,16 +81,12 @@ impl Health {
 
     /// The refusal of whatever would change an engine that has failed; none: it has not.
     pub(super) fn refusal(&self) -> Option<StoreError> {
-        let trouble = self.lock().clone().filter(|trouble| trouble.needs_reopening)?;
+        let trouble = self.shared.trouble.lock().clone().filter(|trouble| trouble.needs_reopening)?;
         Some(StoreError::Failing { directory: self.directory(), reason: trouble.reason })
     }
 
     fn directory(&self) -> String {
         self.shared.directory.display().to_string()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Trouble>> {
-        self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the disk takes a few megabytes, written and synced.
@@ -137,7 +134,7 @@ impl Upkeep {
 
     /// Why nothing can be written; none: as far as is known, all can.
     pub fn trouble(&self) -> Option<String> {
-        self.health.lock().as_ref().map(|trouble| trouble.reason.clone())
+        self.health.shared.trouble.lock().as_ref().map(|trouble| trouble.reason.clone())
     }
 
     /// How often something could not be written.
@@ -152,7 +149,7 @@ impl Upkeep {
 
     /// Tries to mend a store that could not be written; true: it can be, again or still. Blocks on the disk.
     pub fn mend(&self) -> bool {
-        let Some(trouble) = self.health.lock().clone() else { return true };
+        let Some(trouble) = self.health.shared.trouble.lock().clone() else { return true };
         if self.health.probe().is_err() {
             // Said already.
             return false;
@@ -167,7 +164,7 @@ impl Upkeep {
             );
             return false;
         }
-        *self.health.lock() = None;
+        *self.health.shared.trouble.lock() = None;
         if let Some(engine) = &engine
             && let Err(error) = engine.settle()
         {

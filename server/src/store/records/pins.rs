@@ -26,7 +26,7 @@ impl Records {
     }
 
     fn set_pinned(&self, key: &PlanKey, pinned: bool) -> Result<Option<PlanSummary>, StoreError> {
-        let mut guard = self.shared.lock_ledger();
+        let mut guard = self.shared.ledger.lock();
         let ledger = self.shared.ledger_of(&mut guard)?;
         if !pinned {
             self.shared.pins.remove(&[*key])?;
@@ -54,7 +54,7 @@ impl Records {
     /// # Errors
     /// The engine failed.
     pub(crate) fn pinned(&self, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
-        let mut guard = self.shared.lock_ledger();
+        let mut guard = self.shared.ledger.lock();
         Ok(self.shared.ledger_of(&mut guard)?.pinned(limit))
     }
 }
