@@ -107,7 +107,7 @@ impl Bases {
 
     /// Stores a network for good, and has it at hand.
     pub(crate) fn put(&self, topology: Topology) -> Result<(PlanKey, Arc<Base>), CallFailure> {
-        let key = self.topologies.put_for(&topology, Purpose::Held)?.0.key;
+        let key = self.topologies.put_for(&topology, Purpose::Held)?.0.key();
         let known = self.at_hand.lock().stored.get(&key);
         Ok((key, known.unwrap_or_else(|| self.keep(key, topology))))
     }
@@ -140,7 +140,7 @@ impl Bases {
             return Ok(self.topologies.touch(&key)?.then_some((key, base)));
         }
         let Some(kept) = self.topologies.get(id)? else { return Ok(None) };
-        let key = kept.entry.key;
+        let key = kept.entry.key();
         Ok(self.get(&key)?.map(|base| (key, base)))
     }
 

@@ -136,13 +136,13 @@ fn list(records: &Records, viewer: &Viewer, request: &ListPlansRequest) -> Resul
             None => None,
         };
         for summary in records.list(after, listing.needed())? {
-            let id = summary.key.as_bytes().to_vec();
+            let id = summary.key().as_bytes().to_vec();
             listing.show(summary, id);
         }
         Some(records.usage()?.records as u64)
     } else {
         for_each_seen(records, viewer, |summary| {
-            let id = summary.key.as_bytes().to_vec();
+            let id = summary.key().as_bytes().to_vec();
             listing.show(summary, id);
             Ok(())
         })?;
@@ -176,12 +176,12 @@ fn evict(
         let end = match *validate_only {
             true if summary.pinned => Eviction::Pinned,
             true => Eviction::Evicted,
-            false => records.evict(&summary.key)?,
+            false => records.evict(&summary.key())?,
         };
         match end {
             Eviction::Evicted => {
                 if !*validate_only {
-                    planner.forget(&summary.schedules);
+                    planner.forget(&summary.schedules());
                 }
                 reply.evicted += 1;
                 reply.freed_bytes += summary.size_bytes;
@@ -199,8 +199,8 @@ fn evict(
             let summary = records.summary(&key_of(records, viewer, name)?)?;
             named.push(summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(name) })?);
         }
-        named.sort_by_key(|summary| summary.key);
-        named.dedup_by_key(|summary| summary.key);
+        named.sort_by_key(|summary| summary.key());
+        named.dedup_by_key(|summary| summary.key());
         named.into_iter().try_for_each(evict_one)?;
     } else {
         let filter = Listing::new(FIELDS, &ListRequest { filter, ..ListRequest::default() })?;

@@ -44,7 +44,7 @@ pub(super) fn on_the_wire(records: &Records, summary: PlanSummary) -> Result<v1:
     Ok(v1::PlanSummary {
         superseded_by: records.successor(&summary)?.unwrap_or_default(),
         age: age.try_into().ok(),
-        content_key: summary.key.to_string(),
+        content_key: summary.key().to_string(),
         id: summary.id,
         collective: Some(CollectiveSpec { kind: summary.collective.kind, root: summary.collective.root }),
         algorithm: summary.algorithm,
@@ -75,7 +75,7 @@ pub(super) fn chosen(
     let (mut keys, mut contents) = (Vec::new(), v1::ArchiveContents::default());
     for_each_seen(records, viewer, |summary| {
         if filter.accepts(&summary) {
-            keys.push(summary.key);
+            keys.push(summary.key());
             contents.plans += 1;
             contents.pinned_plans += u64::from(summary.pinned);
             contents.record_bytes += summary.size_bytes;
@@ -103,7 +103,7 @@ pub(super) fn for_each(
     loop {
         let batch = records.list(after, BATCH)?;
         let Some(last) = batch.last() else { return Ok(()) };
-        after = Some(last.key);
+        after = Some(last.key());
         batch.into_iter().try_for_each(&mut take)?;
     }
 }

@@ -307,7 +307,7 @@ fn list(topologies: &TopologyStore, request: &ListTopologiesRequest) -> Result<L
     let ListTopologiesRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
     topologies.for_each(|entry| {
-        let id = entry.key.as_bytes().to_vec();
+        let id = entry.key().as_bytes().to_vec();
         listing.show(entry, id);
     })?;
     let page = listing.finish();

@@ -47,7 +47,7 @@ impl Weight {
 impl Ledger {
     /// Enters a plan in place of what was known of it.
     pub(super) fn enter(&mut self, summary: &PlanSummary) {
-        self.strike(&summary.key);
+        self.strike(&summary.key());
         let weight = Weight {
             bytes: summary.size_bytes,
             synthesis_ms: summary.synthesis_ms,
@@ -62,7 +62,7 @@ impl Ledger {
             self.pinned_bytes += weight.bytes;
             self.pinned_count += 1;
         }
-        self.entries.insert(summary.key, weight);
+        self.entries.insert(summary.key(), weight);
     }
 
     /// Strikes out a plan that is no longer stored.

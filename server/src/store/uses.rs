@@ -30,7 +30,7 @@ impl Records {
     /// # Errors
     /// The engine failed.
     pub fn successor(&self, summary: &PlanSummary) -> Result<Option<String>, StoreError> {
-        let Some(wanted) = summary.stood_in_for else { return Ok(None) };
+        let Some(wanted) = summary.stood_in_for() else { return Ok(None) };
         Ok(self.summary(&wanted)?.map(|found| found.id))
     }
 

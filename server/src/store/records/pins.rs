@@ -82,12 +82,12 @@ impl Shared {
 
     /// A summary that says of its pin what is known: that of a damaged database may be older than the pin.
     pub(super) fn agree_on_pin(&self, mut summary: PlanSummary, are_apart: bool) -> Result<PlanSummary, StoreError> {
-        let is_pinned = self.is_pinned(&summary.key)?;
+        let is_pinned = self.is_pinned(&summary.key())?;
         if summary.pinned && !is_pinned && !are_apart {
-            self.keep_pin(&summary.key)?;
+            self.keep_pin(&summary.key())?;
         } else if summary.pinned != is_pinned {
             summary.pinned = is_pinned;
-            self.store.set_summaries(&[(summary.key, summary.encode())], Durability::Synced)?;
+            self.store.set_summaries(&[(summary.key(), summary.encode())], Durability::Synced)?;
         }
         Ok(summary)
     }
