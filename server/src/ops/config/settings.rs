@@ -310,44 +310,20 @@ impl Settings {
 
     /// This layer over another one.
     fn over(self, below: Self) -> Self {
-        macro_rules! merge {
-            ($($key:ident),+ $(,)?) => {{
-                // Exhaustive: a key that is forgotten here does not compile.
-                let Self { $($key),+ } = self;
-                Self { $($key: $key.or(below.$key)),+ }
-            }};
+        // A path need not be text, which everything else can be written as.
+        let data_dir = self.data_dir.clone().or_else(|| below.data_dir.clone());
+        let mut all = Self { data_dir: None, ..below }.said();
+        all.extend(Self { data_dir: None, ..self }.said());
+        let all: Self = serde_json::from_value(all.into()).expect("values are read as they are written");
+        Self { data_dir, ..all }
+    }
+
+    /// The keys of this layer that say something.
+    fn said(&self) -> serde_json::Map<String, serde_json::Value> {
+        match serde_json::to_value(self).expect("settings are plain values") {
+            serde_json::Value::Object(keys) => keys.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+            _ => unreachable!("a struct is an object"),
         }
-        merge!(
-            listen,
-            admin_listen,
-            allow_public,
-            data_dir,
-            store_engine,
-            store_bytes,
-            workers,
-            queue_length,
-            queue_bytes,
-            job_memory_bytes,
-            max_nodes,
-            max_links,
-            max_request_bytes,
-            isolate_tenants,
-            negative_ttl,
-            negative_entries,
-            replan_window,
-            replans_per_second,
-            fault_debounce,
-            fault_hold_down,
-            plan_ahead,
-            plan_ahead_pinned,
-            default_deadline,
-            max_deadline,
-            drain_timeout,
-            allow_loopback_drain,
-            log,
-            log_format,
-            otlp_endpoint,
-        )
     }
 }
 
