@@ -156,12 +156,7 @@ impl DoubledSpace {
     }
 
     fn failed(&self, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
-        let failed = io_error(&self.folder, doing);
-        move |error| {
-            let error = failed(error);
-            self.health.file_failed(&error);
-            error
-        }
+        self.health.file_failed(&self.folder, doing)
     }
 
     /// Writes changes to both files, and then makes them; returns once they survive a crash. All or none.

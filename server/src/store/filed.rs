@@ -109,12 +109,7 @@ impl<S: Store> FiledSpace<S> {
 
     /// The error of a write that failed, of which the store is told.
     fn unwritten(&self, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
-        let failed = self.failed(doing);
-        move |error| {
-            let error = failed(error);
-            self.health.file_failed(&error);
-            error
-        }
+        self.health.file_failed(&self.folder, doing)
     }
 
     /// Writes a file in place of an earlier one; if asked to, returns only once it survives a crash of the machine.

@@ -284,16 +284,7 @@ impl Records {
     pub fn usage(&self) -> Result<Usage, StoreError> {
         let quarantined = self.shared.store.quarantined_count()?;
         let mut guard = self.shared.ledger.lock();
-        let ledger = self.shared.ledger_of(&mut guard)?;
-        Ok(Usage {
-            records: ledger.count(),
-            bytes: ledger.bytes(),
-            bytes_max: self.shared.options.bytes_max,
-            pinned: ledger.pinned_count(),
-            owned: ledger.owned_count(),
-            pinned_bytes: ledger.pinned_bytes(),
-            quarantined,
-        })
+        Ok(self.shared.ledger_of(&mut guard)?.usage(self.shared.options.bytes_max, quarantined))
     }
 
     /// Writes down the uses counted in memory, without waiting for the disk.

@@ -4,7 +4,7 @@
 //! closed and opened again once the disk takes what is written, since engines remember that they failed until then.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,6 +13,7 @@ use canopy_planner::chain;
 use parking_lot::Mutex;
 
 use super::StoreError;
+use super::engine::io_error;
 
 /// What a disk must take before an engine is opened again: more than what it writes to be opened.
 const PROBE_BYTES: usize = 4 << 20;
@@ -62,9 +63,14 @@ impl Health {
         self.failed(error, true);
     }
 
-    /// A file could not be written.
-    pub(super) fn file_failed(&self, error: &StoreError) {
-        self.failed(error, false);
+    /// The error of a file in this folder that could not be written, of which the store is told.
+    pub(super) fn file_failed(&self, folder: &Path, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
+        let failed = io_error(folder, doing);
+        move |error| {
+            let error = failed(error);
+            self.failed(&error, false);
+            error
+        }
     }
 
     fn failed(&self, error: &StoreError, needs_reopening: bool) {
@@ -90,7 +96,7 @@ impl Health {
     }
 
     /// Whether the disk takes a few megabytes, written and synced.
-    fn probe(&self) -> std::io::Result<()> {
+    fn probe(&self) -> io::Result<()> {
         let mut file = tempfile::tempfile_in(&self.shared.directory)?;
         let block = [0x5a; 64 << 10];
         for _ in 0..PROBE_BYTES / block.len() {
