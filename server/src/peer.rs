@@ -43,14 +43,8 @@ pub(crate) struct Peer {
 }
 
 /// How much each caller has of something; clones share it. Callers that have nothing take no memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shares<K>(Arc<Mutex<HashMap<K, u64>>>);
-
-impl<K> Clone for Shares<K> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
 
 impl<K> Default for Shares<K> {
     fn default() -> Self {
