@@ -211,10 +211,7 @@ impl Journal {
                     noted.ends.entry(key).or_insert(end);
                 }
                 let until = clock::now() + RETRY_INTERVAL;
-                while noted.open && clock::now() < until {
-                    let left = until.saturating_duration_since(clock::now());
-                    self.ready.wait_for(&mut noted, left);
-                }
+                while noted.open && !self.ready.wait_until(&mut noted, until).timed_out() {}
             } else if noted.open {
                 self.ready.wait(&mut noted);
             } else {

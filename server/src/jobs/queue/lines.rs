@@ -15,6 +15,7 @@ use crate::jobs::job::{Goal, Job, Phase, Worker};
 use crate::jobs::journal::Journal;
 
 /// Every job that has not ended, and what is remembered of those that have.
+#[derive(Default)]
 pub(super) struct Lines {
     pub(super) open: bool,
     /// Number of the latest job.
@@ -48,24 +49,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(journal: Option<Arc<Journal>>) -> Self {
-        Self {
-            open: true,
-            number: 0,
-            reading: Line::default(),
-            planning: Line::default(),
-            quick: Line::default(),
-            beside: Line::default(),
-            by_request: HashMap::new(),
-            by_plan: HashMap::new(),
-            live: BTreeMap::new(),
-            history: History::default(),
-            held_bytes: 0,
-            sought: HashMap::new(),
-            planning_bytes: 0,
-            waiting: 0,
-            lookups: 0,
-            journal,
-        }
+        Self { open: true, journal, ..Self::default() }
     }
 
     /// Whether there is room for one more job.
