@@ -116,7 +116,7 @@ pub(crate) fn refused(name: &str, error: PlanError) -> Failure {
 /// Greatest topology: the limits of every server that is told no others, by the same variables.
 #[cfg(feature = "embedded")]
 pub(crate) fn limits() -> Result<TopologyLimits, Failure> {
-    let options = canopy_server::Options::embedded(std::path::PathBuf::new()).with_environment();
+    let options = canopy_server::Options::embedded_as_told(std::path::PathBuf::new());
     options.map(|options| options.limits).map_err(|error| Failure::input(error.to_string()))
 }
 

@@ -1,5 +1,7 @@
 //! The envelope that records of versions 1 to 4 share; see `v0001_first` for its layout.
 
+use crate::UpgradeError;
+
 const MAGIC: [u8; 4] = *b"CNPY";
 const CODEC_PLAIN: [u8; 2] = [0, 0];
 /// Bytes before the hash.
@@ -7,15 +9,12 @@ const FIELDS: usize = 16;
 /// Bytes before the payload.
 const HEADER: usize = FIELDS + blake3::OUT_LEN;
 
-/// Bytes that are not a record of the version expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SealError;
-
-/// The payload of an intact record of this version.
-pub(crate) fn open(record: &[u8], version: u16) -> Result<&[u8], SealError> {
-    let (_, payload) = record.split_at_checked(HEADER).ok_or(SealError)?;
+/// The record of this version with the payload of an intact one of the version before.
+pub(crate) fn resealed(record: &[u8], version: u16) -> Result<Vec<u8>, UpgradeError> {
+    let before = version - 1;
     // There is one way to write a record, so one that differs from it is damaged.
-    if seal(payload, version) == record { Ok(payload) } else { Err(SealError) }
+    let payload = record.get(HEADER..).filter(|payload| seal(payload, before) == record);
+    payload.map(|payload| seal(payload, version)).ok_or(UpgradeError { expected: before.into() })
 }
 
 /// A record of this version.

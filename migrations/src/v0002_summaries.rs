@@ -4,25 +4,22 @@
 //! message with what lists and eviction need. Records are as in version 1 but for the version they state. The store
 //! makes the summaries from the records when it copies them.
 
-use crate::UpgradeError;
 use crate::Version;
-use crate::record::{SealError, open, seal};
+use crate::record::resealed;
 
 /// Summaries beside records.
-pub(crate) const VERSION: Version = Version { number: 2, name: "summaries", upgrade: Some(upgrade) };
-
-fn upgrade(record: &[u8]) -> Result<Vec<u8>, UpgradeError> {
-    let payload = open(record, 1).map_err(|SealError| UpgradeError { expected: 1 })?;
-    Ok(seal(payload, 2))
-}
+pub(crate) const VERSION: Version =
+    Version { number: 2, name: "summaries", upgrade: Some(|record| resealed(record, 2)) };
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UpgradeError;
+    use crate::record::seal;
 
     #[test]
     fn a_record_keeps_its_payload_and_states_the_new_version() {
-        let upgraded = upgrade(&seal(b"payload", 1)).unwrap();
+        let upgraded = VERSION.apply(&seal(b"payload", 1)).unwrap();
         assert_eq!(upgraded, seal(b"payload", 2));
     }
 
@@ -32,9 +29,9 @@ mod tests {
         for position in 0..record.len() {
             let mut damaged = record.clone();
             damaged[position] ^= 1;
-            assert_eq!(upgrade(&damaged), Err(UpgradeError { expected: 1 }), "byte {position}");
-            assert!(upgrade(&record[..position]).is_err(), "{position} bytes");
+            assert_eq!(VERSION.apply(&damaged), Err(UpgradeError { expected: 1 }), "byte {position}");
+            assert!(VERSION.apply(&record[..position]).is_err(), "{position} bytes");
         }
-        assert!(upgrade(&seal(b"payload", 2)).is_err());
+        assert!(VERSION.apply(&seal(b"payload", 2)).is_err());
     }
 }

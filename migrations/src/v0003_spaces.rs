@@ -5,25 +5,21 @@
 //! Records are as in version 2 but for the version they state. A build of version 2 would pass over what it does not
 //! know, which is why this is a version of its own.
 
-use crate::UpgradeError;
 use crate::Version;
-use crate::record::{SealError, open, seal};
+use crate::record::resealed;
 
 /// Several spaces in one database.
-pub(crate) const VERSION: Version = Version { number: 3, name: "spaces", upgrade: Some(upgrade) };
-
-fn upgrade(record: &[u8]) -> Result<Vec<u8>, UpgradeError> {
-    let payload = open(record, 2).map_err(|SealError| UpgradeError { expected: 2 })?;
-    Ok(seal(payload, 3))
-}
+pub(crate) const VERSION: Version = Version { number: 3, name: "spaces", upgrade: Some(|record| resealed(record, 3)) };
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UpgradeError;
+    use crate::record::seal;
 
     #[test]
     fn a_record_keeps_its_payload_and_states_the_new_version() {
-        let upgraded = upgrade(&seal(b"payload", 2)).unwrap();
+        let upgraded = VERSION.apply(&seal(b"payload", 2)).unwrap();
         assert_eq!(upgraded, seal(b"payload", 3));
     }
 
@@ -33,10 +29,10 @@ mod tests {
         for position in 0..record.len() {
             let mut damaged = record.clone();
             damaged[position] ^= 1;
-            assert_eq!(upgrade(&damaged), Err(UpgradeError { expected: 2 }), "byte {position}");
+            assert_eq!(VERSION.apply(&damaged), Err(UpgradeError { expected: 2 }), "byte {position}");
         }
         for other in [1, 3] {
-            assert!(upgrade(&seal(b"payload", other)).is_err(), "version {other}");
+            assert!(VERSION.apply(&seal(b"payload", other)).is_err(), "version {other}");
         }
     }
 }

@@ -15,25 +15,21 @@
 //! summaries of these spaces, and jobs and requests as before; its trees of plans' and topologies' records are empty.
 //! Records are as in version 3 but for the version they state.
 
-use crate::UpgradeError;
 use crate::Version;
-use crate::record::{SealError, open, seal};
+use crate::record::resealed;
 
 /// Records in files.
-pub(crate) const VERSION: Version = Version { number: 4, name: "files", upgrade: Some(upgrade) };
-
-fn upgrade(record: &[u8]) -> Result<Vec<u8>, UpgradeError> {
-    let payload = open(record, 3).map_err(|SealError| UpgradeError { expected: 3 })?;
-    Ok(seal(payload, 4))
-}
+pub(crate) const VERSION: Version = Version { number: 4, name: "files", upgrade: Some(|record| resealed(record, 4)) };
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UpgradeError;
+    use crate::record::seal;
 
     #[test]
     fn a_record_keeps_its_payload_and_states_the_new_version() {
-        let upgraded = upgrade(&seal(b"payload", 3)).unwrap();
+        let upgraded = VERSION.apply(&seal(b"payload", 3)).unwrap();
         assert_eq!(upgraded, seal(b"payload", 4));
     }
 
@@ -43,10 +39,10 @@ mod tests {
         for position in 0..record.len() {
             let mut damaged = record.clone();
             damaged[position] ^= 1;
-            assert_eq!(upgrade(&damaged), Err(UpgradeError { expected: 3 }), "byte {position}");
+            assert_eq!(VERSION.apply(&damaged), Err(UpgradeError { expected: 3 }), "byte {position}");
         }
         for other in [2, 4] {
-            assert!(upgrade(&seal(b"payload", other)).is_err(), "version {other}");
+            assert!(VERSION.apply(&seal(b"payload", other)).is_err(), "version {other}");
         }
     }
 }

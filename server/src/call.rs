@@ -7,10 +7,11 @@ use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use canopy_planner::RequestKey;
 use opentelemetry::trace::TraceContextExt as _;
+use parking_lot::Mutex;
 use tonic::codegen::http::HeaderMap;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
@@ -170,7 +171,7 @@ impl LineLimit {
     const ONE_IN: u64 = 100;
 
     fn admit(&self, now_ms: u64) -> Option<u64> {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         if lines.second != now_ms / 1000 {
             (lines.second, lines.count) = (now_ms / 1000, 0);
         }

@@ -65,8 +65,8 @@ pub(crate) fn jump_count() -> u64 {
 
 /// Has the clock go on where the process was that had this data directory before; the first one in a process decides.
 pub(crate) fn resume(data_dir: &Path) {
-    static RESUMED: LazyLock<std::sync::Mutex<bool>> = LazyLock::new(std::sync::Mutex::default);
-    let mut resumed = RESUMED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    static RESUMED: LazyLock<parking_lot::Mutex<bool>> = LazyLock::new(parking_lot::Mutex::default);
+    let mut resumed = RESUMED.lock();
     if let Some(mark) = Mark::read(data_dir).filter(|_| !*resumed) {
         STEADY.0.resume(&mark, (unix_ms(), elapsed_ms()), steady::boot().as_ref());
     }

@@ -13,7 +13,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics::{Key, Label, Level, Metadata, Recorder as _, SharedString};
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder as _, SharedString};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tonic::Code;
 
@@ -49,14 +49,20 @@ impl Metrics {
     /// A registry of its own.
     pub(crate) fn on() -> Self {
         let mut builder = PrometheusBuilder::new();
-        for (name, buckets) in names::BUCKETS {
+        for (name, _, buckets) in names::HISTOGRAMS {
             builder = builder
                 .set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets)
                 .expect("no list of buckets is empty");
         }
         let recorder = builder.build_recorder();
-        for (kind, name, help) in names::HELP {
-            names::describe(&recorder, *kind, name, help);
+        for (name, help) in names::COUNTERS {
+            recorder.describe_counter(KeyName::from_const_str(name), None, (*help).into());
+        }
+        for (name, help) in names::GAUGES {
+            recorder.describe_gauge(KeyName::from_const_str(name), None, (*help).into());
+        }
+        for (name, help, _) in names::HISTOGRAMS {
+            recorder.describe_histogram(KeyName::from_const_str(name), None, (*help).into());
         }
         let handle = recorder.handle();
         let seconds = seconds::Seconds::default();

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// A host that calls, as far as an address tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,14 +43,8 @@ pub(crate) struct Peer {
 }
 
 /// How much each caller has of something; clones share it. Callers that have nothing take no memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shares<K>(Arc<Mutex<HashMap<K, u64>>>);
-
-impl<K> Clone for Shares<K> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
 
 impl<K> Default for Shares<K> {
     fn default() -> Self {
@@ -67,10 +63,6 @@ impl<K: Copy + Eq + Hash> Shares<K> {
     pub(crate) fn empty(&self, caller: K) -> Share<K> {
         Share { shares: self.clone(), caller, amount: 0 }
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// What somebody has; dropping it gives it back.
@@ -85,7 +77,7 @@ impl<K: Copy + Eq + Hash> Share<K> {
     /// Takes so much more, and returns how much its caller has by now.
     pub(crate) fn grow(&mut self, by: u64) -> u64 {
         self.amount = self.amount.saturating_add(by);
-        let mut shares = self.shares.lock();
+        let mut shares = self.shares.0.lock();
         let all = shares.entry(self.caller).or_default();
         *all = all.saturating_add(by);
         *all
@@ -95,7 +87,7 @@ impl<K: Copy + Eq + Hash> Share<K> {
     pub(crate) fn shrink(&mut self, by: u64) {
         let by = by.min(self.amount);
         self.amount -= by;
-        let mut shares = self.shares.lock();
+        let mut shares = self.shares.0.lock();
         if let Some(all) = shares.get_mut(&self.caller) {
             *all = all.saturating_sub(by);
             if *all == 0 {
@@ -127,7 +119,7 @@ mod tests {
         assert_eq!((bytes.grow(5), bytes.grow(2)), (5, 7));
         bytes.shrink(100);
         drop((second, bytes));
-        assert!(shares.lock().is_empty());
+        assert!(shares.0.lock().is_empty());
     }
 
     #[test]

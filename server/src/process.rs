@@ -15,13 +15,16 @@ use crate::server::{RunError, Server, StartError};
 use crate::tasks;
 
 /// Why a serving process ended with an error; prints the whole chain of causes.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// It did not start.
+    #[error("{}", chain(.0))]
     Start(StartError),
     /// It failed while it served.
+    #[error("{}", chain(.0))]
     Run(RunError),
     /// The operating system refused threads or signals.
+    #[error("{}", chain(.0))]
     Process(io::Error),
 }
 
@@ -34,18 +37,6 @@ impl ServeError {
         }
     }
 }
-
-impl std::fmt::Display for ServeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&match self {
-            Self::Start(error) => chain(error),
-            Self::Run(error) => chain(error),
-            Self::Process(error) => chain(error),
-        })
-    }
-}
-
-impl std::error::Error for ServeError {}
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once. SIGHUP reads the
 /// configuration again and applies its log filter. Starts logs and traces.

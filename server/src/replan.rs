@@ -29,11 +29,12 @@ mod suspects;
 mod write_behind;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use canopy_planner::{PlanKey, chain};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time;
@@ -211,7 +212,7 @@ impl Replanner {
 
     /// Has the leases on a topology looked at soon.
     pub(crate) fn stir(&self, base: PlanKey) {
-        self.shared.lock().stirred.push(base);
+        self.shared.state.lock().stirred.push(base);
         self.shared.stir.notify_one();
     }
 
@@ -222,7 +223,7 @@ impl Replanner {
 
     /// Whether another plan is being made for a held plan, or will be.
     pub(crate) fn is_replanning(&self, lease: u64, item: u32) -> bool {
-        let state = self.shared.lock();
+        let state = self.shared.state.lock();
         state.replan_queue.contains((lease, item))
             || state.held_plans.get(&(lease, item)).is_some_and(|known| known.running.is_some())
     }
@@ -266,14 +267,14 @@ impl Replanner {
                     resynthesis.run(&shared).await;
                 });
                 if let Some(Running { abort, .. }) =
-                    self.shared.lock().held_plans.get_mut(&held_plan).and_then(|known| known.running.as_mut())
+                    self.shared.state.lock().held_plans.get_mut(&held_plan).and_then(|known| known.running.as_mut())
                 {
                     *abort = Some(begun);
                 }
             }
             while running.try_join_next().is_some() {}
             let (now, elapsed) = (self.shared.leases.now_ms(), self.shared.elapsed_ms());
-            let replan_queue = self.shared.lock().replan_queue.next_wake(elapsed);
+            let replan_queue = self.shared.state.lock().replan_queue.next_wake(elapsed);
             let waits =
                 [wake.map(|wake| wake.saturating_sub(now)), replan_queue.map(|wake| wake.saturating_sub(elapsed))];
             let wait = waits.into_iter().flatten().min().map(Duration::from_millis);
@@ -313,7 +314,7 @@ struct Occupied {
 impl Drop for Occupied {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.running = state.running.saturating_sub(1);
         if let Some(known) = state.held_plans.get_mut(&self.held_plan) {
             known.running = None;
@@ -336,7 +337,7 @@ impl Shared {
             self.unwritten.notify_one();
         }
         let mut bases = self.bases_of(&changed);
-        bases.append(&mut self.lock().stirred);
+        bases.append(&mut self.state.lock().stirred);
         bases.sort_unstable();
         bases.dedup();
         for key in bases {
@@ -354,7 +355,7 @@ impl Shared {
 
     /// Whether nothing is to be done but to think ahead.
     fn is_calm(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let is_idle = state.running == 0 && state.replan_queue.len() == 0;
         drop(state);
         is_idle && self.queue.searches() == 0
@@ -362,7 +363,7 @@ impl Shared {
 
     /// Shows figures, at most once in a second: counting takes a look at all faults.
     fn show(&self) {
-        let (now, mut state) = (self.elapsed_ms(), self.lock());
+        let (now, mut state) = (self.elapsed_ms(), self.state.lock());
         if state.shown_ms.is_some_and(|shown| now < shown.saturating_add(SHOW_INTERVAL_MS)) {
             return;
         }
@@ -378,7 +379,7 @@ impl Shared {
 
     /// Leases that are gone want no plans.
     fn forget_the_released(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let State { replan_queue, held_plans, links, .. } = &mut *state;
         let is_held = |held_plan: &HeldPlan| self.leases.get(held_plan.0).is_some();
         let gone: Vec<HeldPlan> = replan_queue.held_plans().filter(|held_plan| !is_held(held_plan)).copied().collect();
@@ -398,7 +399,7 @@ impl Shared {
     /// The next held plan that may have its plan made anew.
     fn begin(&self) -> Option<Resynthesis> {
         loop {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.running >= AT_ONCE {
                 return None;
             }
@@ -412,7 +413,7 @@ impl Shared {
                 let count = self.count_for(&lease, held_plan.1);
                 Resynthesis::new(lease, held_plan.1, count, self.leases.now_ms())
             });
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let Some(resynthesis) = resynthesis else {
                 state.running = state.running.saturating_sub(1);
                 state.held_plans.remove(&held_plan);
@@ -437,9 +438,5 @@ impl Shared {
     /// Time since the start in milliseconds.
     fn elapsed_ms(&self) -> u64 {
         u64::try_from(clock::now().duration_since(self.begun).as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,10 +4,11 @@ mod upkeep;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
 use tokio::sync::watch;

@@ -3,12 +3,12 @@
 //! They have a target of their own at level `debug`: where no collector is configured, making one comes down to a
 //! look at a flag.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use canopy_wire::Priority;
 use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
+use parking_lot::Mutex;
 use tonic::codegen::http::HeaderMap;
 use tracing::Span;
 use tracing::span::EnteredSpan;
@@ -82,14 +82,14 @@ impl JobTrace {
 
     /// The job is at the end of the line for planning workers.
     pub(crate) fn wait(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.queue = state.job.in_scope(|| stage_span!("queue"));
         state.waiting = Some(clock::now());
     }
 
     /// A worker has taken the job and works on it until the result is dropped.
     pub(crate) fn enter(&self, priority: Priority) -> InJob {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.queue = Span::none();
         if let Some(since) = state.waiting.take() {
             let time = clock::now().duration_since(since);
@@ -102,11 +102,7 @@ impl JobTrace {
 
     /// The job has ended, though somebody may remember it.
     pub(crate) fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (state.job, state.queue) = (Span::none(), Span::none());
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -36,7 +36,7 @@ impl Folder {
     pub(super) fn new(path: Option<PathBuf>) -> Result<Self, Failure> {
         let given = path.filter(|path| !path.as_os_str().is_empty());
         let path = given.map_or_else(data_dir_default, Ok).map_err(|error| Failure::input(error.to_string()))?;
-        let options = Options::embedded(path).with_environment().map_err(|error| Failure::input(error.to_string()))?;
+        let options = Options::embedded_as_told(path).map_err(|error| Failure::input(error.to_string()))?;
         Ok(Self { options })
     }
 

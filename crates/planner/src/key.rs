@@ -47,6 +47,18 @@ macro_rules! key_type {
             pub const fn as_bytes(&self) -> &[u8; 32] {
                 &self.0
             }
+
+            /// Reads what the key prints.
+            pub fn from_digits(digits: &str) -> Option<Self> {
+                let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+                let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+                let bytes: Option<Vec<u8>> =
+                    pairs.iter().map(|&[high, low]| Some(value(high)? << 4 | value(low)?)).collect();
+                if !rest.is_empty() {
+                    return None;
+                }
+                bytes?.try_into().ok().map(Self)
+            }
         }
 
         /// Prints 64 hexadecimal digits.
@@ -129,16 +141,6 @@ impl PlanKey {
     pub const fn number(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
-    }
-
-    /// Reads what a key prints.
-    pub fn from_digits(digits: &str) -> Option<Self> {
-        let digits = digits.as_bytes().chunks_exact(2).map(|pair| {
-            let pair = std::str::from_utf8(pair).ok()?;
-            u8::from_str_radix(pair, 16).ok()
-        });
-        let bytes: Option<Vec<u8>> = digits.collect();
-        bytes?.try_into().ok().map(Self)
     }
 
     /// The key of the plan that answers this request on this topology.
@@ -231,17 +233,6 @@ impl ScheduleKey {
         fields.text(PLANNER_CLASS).bytes(identity_hash(whole).as_bytes());
         joint_fields(&mut fields, tasks);
         Self(fields.finish())
-    }
-
-    /// Reads what the key prints.
-    pub fn from_digits(digits: &str) -> Option<Self> {
-        let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-        let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-        let bytes: Option<Vec<u8>> = pairs.iter().map(|&[high, low]| Some(value(high)? << 4 | value(low)?)).collect();
-        if !rest.is_empty() {
-            return None;
-        }
-        bytes?.try_into().ok().map(Self)
     }
 
     /// The key of the same schedule where it is this tenant's alone: that it is there tells what was asked for.

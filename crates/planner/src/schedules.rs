@@ -1,11 +1,12 @@
 //! Where schedules are kept that were found for a shape: whoever asks for a network of the same shape later is spared the search.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use canopy_plan::PlanFile;
 use canopy_schedule::Shape;
 use canopy_topology::Topology;
+use parking_lot::Mutex;
 
 use crate::key::ScheduleKey;
 use crate::recent::Recent;
@@ -67,19 +68,15 @@ impl SchedulesInMemory {
     pub fn new(bytes_max: u64) -> Self {
         Self(Mutex::new(Recent::new(bytes_max)))
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Recent<ScheduleKey, Arc<PlanFile>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Schedules for SchedulesInMemory {
     fn has(&self, key: &ScheduleKey) -> bool {
-        self.lock().get(key).is_some()
+        self.0.lock().get(key).is_some()
     }
 
     fn get(&self, key: &ScheduleKey, normal: &Topology) -> Option<Arc<PlanFile>> {
-        self.lock().get(key).filter(|plan| plan.topology == *normal)
+        self.0.lock().get(key).filter(|plan| plan.topology == *normal)
     }
 
     fn put(&self, key: &ScheduleKey, plan: &Arc<PlanFile>) {
@@ -89,10 +86,10 @@ impl Schedules for SchedulesInMemory {
             Shape::Flow(flow) => flow.hops.len(),
         };
         let parts = (parts + plan.topology.nodes().len() + plan.topology.links().len()) as u64;
-        self.lock().keep(*key, Arc::clone(plan), PLAN_BYTES + PART_BYTES * parts);
+        self.0.lock().keep(*key, Arc::clone(plan), PLAN_BYTES + PART_BYTES * parts);
     }
 
     fn quarantine(&self, key: &ScheduleKey) {
-        self.lock().forget(key);
+        self.0.lock().forget(key);
     }
 }

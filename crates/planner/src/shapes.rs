@@ -1,11 +1,12 @@
 //! Shapes of networks: their canonical forms, remembered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use canopy_canonical::{Budget, Normal, Stopped, WORK_SERVED, analyse, form_hash, graph_of, normalised};
 use canopy_families::{Boxed, with_boxes};
 use canopy_synth::{Never, Stop};
 use canopy_topology::{Topology, TopologyHash, content_hash};
+use parking_lot::Mutex;
 
 use crate::key::{RolesKey, TopologyKey};
 use crate::recent::Recent;
@@ -44,7 +45,7 @@ impl Shapes {
     /// * **Errors.** Stopped. **Cost.** O(nodes + links) for a network that is remembered, else that of [`analyse`].
     pub(crate) fn key_of(&self, topology: &Topology, stop: &dyn Stop) -> Result<TopologyKey, Stopped> {
         let content = content_hash(topology);
-        let remembered = lock(&self.hashes).get(&content);
+        let remembered = self.hashes.lock().get(&content);
         let canonical = match remembered {
             Some(canonical) => canonical,
             None => {
@@ -53,7 +54,7 @@ impl Shapes {
                     true => canonical_hash(topology, stop)?,
                     false => self.normal_of(topology, &[], stop)?.map(|normal| normal.hash),
                 };
-                lock(&self.hashes).keep(content, canonical, HASH_BYTES);
+                self.hashes.lock().keep(content, canonical, HASH_BYTES);
                 canonical
             }
         };
@@ -70,11 +71,11 @@ impl Shapes {
         stop: &dyn Stop,
     ) -> Result<Option<Arc<Normal>>, Stopped> {
         let key = RolesKey::of(topology, roles);
-        if let Some(normal) = lock(&self.normals).get(&key) {
+        if let Some(normal) = self.normals.lock().get(&key) {
             return Ok(normal);
         }
         let normal = normalised(topology, roles, budget(&|| stop.is_requested()))?.map(Arc::new);
-        lock(&self.normals).keep(key, normal.clone(), weight(topology));
+        self.normals.lock().keep(key, normal.clone(), weight(topology));
         Ok(normal)
     }
 
@@ -87,11 +88,11 @@ impl Shapes {
             return Ok(None);
         }
         let key = content_hash(topology);
-        if let Some(boxed) = lock(&self.boxed).get(&key) {
+        if let Some(boxed) = self.boxed.lock().get(&key) {
             return Ok(boxed);
         }
         let boxed = with_boxes(topology, budget(&|| stop.is_requested()))?.map(Arc::new);
-        lock(&self.boxed).keep(key, boxed.clone(), boxed.as_ref().map_or(HASH_BYTES, |_| weight(topology)));
+        self.boxed.lock().keep(key, boxed.clone(), boxed.as_ref().map_or(HASH_BYTES, |_| weight(topology)));
         Ok(boxed)
     }
 }
@@ -122,10 +123,6 @@ fn canonical_hash(topology: &Topology, stop: &dyn Stop) -> Result<Option<Topolog
 
 const fn budget(stop: &dyn Fn() -> bool) -> Budget<'_> {
     Budget { work_max: WORK_SERVED, stop }
-}
-
-fn lock<T>(memory: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

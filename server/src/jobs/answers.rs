@@ -4,9 +4,10 @@
 //! warnings. Whether the plan is still there is asked of the records each time.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use canopy_planner::{PlanKey, Puncture, RequestKey, Warning};
+use parking_lot::Mutex;
 
 use crate::jobs::job::{Cache, Delivery, Job, Timings};
 use crate::store::Records;
@@ -50,7 +51,7 @@ impl Answers {
 
     /// The plan of a request that was answered before, if it is in memory; counts as a use. Never touches the disk.
     pub(crate) fn find(&self, key: &RequestKey) -> Option<Found> {
-        let Answer { plan: plan_key, warnings, puncture } = self.lock().answers.get(key).cloned()?;
+        let Answer { plan: plan_key, warnings, puncture } = self.known.lock().answers.get(key).cloned()?;
         let plan = self.records.remembered(&plan_key)?;
         let write_back = self.records.count_use(&plan_key);
         let delivery = Delivery { plan, cache: Cache::Hit, timings: Timings::default(), warnings, puncture };
@@ -64,7 +65,7 @@ impl Answers {
             return;
         }
         let Some(plan) = PlanKey::from_digits(&delivery.plan.plan.content_key) else { return };
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         let (warnings, puncture) = (delivery.warnings.clone(), delivery.puncture.clone());
         if known.answers.insert(*key, Answer { plan, warnings, puncture }).is_some() {
             return;
@@ -83,10 +84,6 @@ impl Answers {
         let wanted = job.stood_in_by(plan)?;
         self.records.note_stand_in(&plan, &wanted);
         Some(wanted)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,7 +139,7 @@ mod tests {
         for number in 0..=u32::try_from(REQUESTS_MAX).unwrap() {
             answers.learn(&request(number), &delivery(Arc::clone(&plan), Cache::Hit));
         }
-        let known = answers.lock();
+        let known = answers.known.lock();
         assert_eq!((known.answers.len(), known.arrivals.len()), (REQUESTS_MAX, REQUESTS_MAX));
         assert!(!known.answers.contains_key(&request(0)));
     }

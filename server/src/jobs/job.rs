@@ -5,12 +5,13 @@ mod phase;
 
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use canopy_planner::{PlanKey, Puncture, Request as Order, RequestKey, ScheduleKey, Warning};
 use canopy_synth::Stop;
 use canopy_wire::{Entry, Priority, StoredPlan};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::clock;
@@ -35,7 +36,7 @@ pub(crate) struct Job {
     pub(crate) trace: JobTrace,
     state: watch::Sender<JobState>,
     cancelled: AtomicBool,
-    ties: Mutex<Ties>,
+    pub(crate) ties: Mutex<Ties>,
     wanted: Mutex<Wanted>,
     /// Held by who writes it down, so that whoever finds it written can rely on that.
     pub(crate) writing: Mutex<()>,
@@ -234,7 +235,7 @@ impl Job {
         let Entry { number, request: order, priority, arrived_unix_ms } = entry;
         let terms = Terms { priority, detached: true, worker: Worker::Planner };
         let job = Self::new(number, RequestKey::of(&order), order, Goal::Plan, terms, held_bytes);
-        job.ties().written = Some(Written { starts, started_here: false });
+        job.ties.lock().written = Some(Written { starts, started_here: false });
         Self { arrived_unix_ms, ..job }
     }
 
@@ -246,7 +247,7 @@ impl Job {
 
     /// Learns which plan was asked for; returns those that were sent in its place before that was known.
     pub(crate) fn is_for(&self, wanted: PlanKey) -> Vec<PlanKey> {
-        match mem::replace(&mut *self.lock_wanted(), Wanted::Known(wanted)) {
+        match mem::replace(&mut *self.wanted.lock(), Wanted::Known(wanted)) {
             Wanted::Unknown(sent) => sent,
             Wanted::Known(_) => Vec::new(),
         }
@@ -254,7 +255,7 @@ impl Job {
 
     /// Which plan was asked for, in whose place another is sent; while that is not known, the other is remembered.
     pub(crate) fn stood_in_by(&self, plan: PlanKey) -> Option<PlanKey> {
-        match &mut *self.lock_wanted() {
+        match &mut *self.wanted.lock() {
             Wanted::Known(wanted) => Some(*wanted),
             Wanted::Unknown(sent) => {
                 if !sent.contains(&plan) {
@@ -263,10 +264,6 @@ impl Job {
                 None
             }
         }
-    }
-
-    fn lock_wanted(&self) -> MutexGuard<'_, Wanted> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes of memory that making its plan takes, roughly; 0 while not known.
@@ -287,10 +284,6 @@ impl Job {
         self.state.subscribe()
     }
 
-    pub(crate) fn ties(&self) -> MutexGuard<'_, Ties> {
-        self.ties.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -307,7 +300,7 @@ impl Job {
             });
         };
         apply(self);
-        for follower in &self.ties().followers {
+        for follower in &self.ties.lock().followers {
             apply(follower);
         }
     }

@@ -20,12 +20,13 @@ mod progress;
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use canopy_planner::{Making, PlanKey, Request as Order, chain};
 use canopy_wire::{Priority, decode_entry, encode_entry};
+use parking_lot::{Condvar, Mutex};
 
 use self::progress::{Progress, encode_progress};
 use crate::clock;
@@ -97,8 +98,8 @@ impl Journal {
             // Quicker made anew than written down, and of use only while somebody waits.
             return Ok(());
         }
-        let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ties = job.ties();
+        let _writing = job.writing.lock();
+        let mut ties = job.ties.lock();
         if ties.phase.is_end() || ties.written.is_some() {
             return Ok(());
         }
@@ -109,7 +110,7 @@ impl Journal {
         let record = record_of(job, priority);
         let written = self.store.put(&key, &record, &encode_progress(starts, &job.key));
         if written.is_err() {
-            job.ties().written = None;
+            job.ties.lock().written = None;
             self.note(key, End::Struck);
         } else {
             self.note_end(job);
@@ -119,8 +120,8 @@ impl Journal {
 
     /// Counts the reading of a job that is written down as a start; returns once that survives a crash.
     pub(crate) fn begin_reading(&self, job: &Arc<Job>) {
-        let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ties = job.ties();
+        let _writing = job.writing.lock();
+        let mut ties = job.ties.lock();
         ties.is_being_read = true;
         let ended = ties.phase.is_end();
         let Some(written) = ties.written.filter(|_| !ended) else { return };
@@ -132,7 +133,7 @@ impl Journal {
 
     /// The reading of a job has gone well: it does not count any more, which is written down soon. Does not block.
     pub(crate) fn end_reading(&self, job: &Arc<Job>) {
-        let mut ties = job.ties();
+        let mut ties = job.ties.lock();
         ties.is_being_read = false;
         let is_written = ties.written.is_some() && !ties.phase.is_end();
         drop(ties);
@@ -143,8 +144,8 @@ impl Journal {
 
     /// Counts a start of a job that is written down; returns once that survives a crash.
     pub(crate) fn start(&self, job: &Arc<Job>) {
-        let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ties = job.ties();
+        let _writing = job.writing.lock();
+        let mut ties = job.ties.lock();
         let ended = ties.phase.is_end();
         let Some(written) = ties.written.as_mut().filter(|written| !written.started_here && !ended) else { return };
         (written.starts, written.started_here) = (written.starts.saturating_add(1), true);
@@ -171,7 +172,7 @@ impl Journal {
     pub(crate) fn note_end(&self, job: &Arc<Job>) {
         let JobState::Done(outcome) = job.state() else { return };
         let drained = matches!(&outcome, Err(failure) if matches!(**failure, PlanFailure::Draining));
-        let ties = job.ties();
+        let ties = job.ties.lock();
         let (written, detached) = (ties.written, ties.detached);
         drop(ties);
         let end = match written {
@@ -186,19 +187,19 @@ impl Journal {
     }
 
     fn note(&self, key: PlanKey, end: End) {
-        self.noted().ends.insert(key, end);
+        self.noted.lock().ends.insert(key, end);
         self.ready.notify_one();
     }
 
     /// Writes down what is noted, until the journal is closed and nothing is left that can be written.
     pub(crate) fn run(&self) {
-        let mut noted = self.noted();
+        let mut noted = self.noted.lock();
         loop {
             let ends = mem::take(&mut noted.ends);
             if !ends.is_empty() {
                 drop(noted);
                 let failed = self.write(ends);
-                noted = self.noted();
+                noted = self.noted.lock();
                 if failed.is_empty() {
                     continue;
                 }
@@ -210,12 +211,9 @@ impl Journal {
                     noted.ends.entry(key).or_insert(end);
                 }
                 let until = clock::now() + RETRY_INTERVAL;
-                while noted.open && clock::now() < until {
-                    let left = until.saturating_duration_since(clock::now());
-                    noted = self.ready.wait_timeout(noted, left).unwrap_or_else(PoisonError::into_inner).0;
-                }
+                while noted.open && !self.ready.wait_until(&mut noted, until).timed_out() {}
             } else if noted.open {
-                noted = self.ready.wait(noted).unwrap_or_else(PoisonError::into_inner);
+                self.ready.wait(&mut noted);
             } else {
                 return;
             }
@@ -224,7 +222,7 @@ impl Journal {
 
     /// Lets [`Journal::run`] return when nothing is left to write.
     pub(crate) fn close(&self) {
-        self.noted().open = false;
+        self.noted.lock().open = false;
         self.ready.notify_all();
     }
 
@@ -246,7 +244,7 @@ impl Journal {
                     }
                 }
                 End::Left(job) => {
-                    let priority = job.ties().priority;
+                    let priority = job.ties.lock().priority;
                     let record = record_of(&job, priority);
                     if let Err(error) = self.store.put(&key, &record, &encode_progress(0, &job.key)) {
                         tracing::error!(operation = job.operation(), error = chain(&error), "a job is lost");
@@ -272,8 +270,8 @@ impl Journal {
     /// Writes down how often a job was begun that has not ended.
     fn write_standing(&self, key: &PlanKey, job: &Job) -> Result<(), StoreError> {
         // Whoever counts a start meanwhile waits, and writes the newer number.
-        let _writing = job.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let ties = job.ties();
+        let _writing = job.writing.lock();
+        let ties = job.ties.lock();
         let ended = ties.phase.is_end();
         let Some(written) = ties.written.filter(|_| !ended) else { return Ok(()) };
         let summary = encode_progress(written.starts_with(ties.is_being_read), &job.key);
@@ -295,7 +293,7 @@ impl Journal {
                 Some(Some(starts)) => *starts,
                 // Its end is all that is missing.
                 Some(None) => {
-                    self.noted().ends.insert(key, End::Struck);
+                    self.noted.lock().ends.insert(key, End::Struck);
                     continue;
                 }
                 None => 0,
@@ -320,10 +318,6 @@ impl Journal {
             progress.insert(key, Some(found.starts));
         }
         Ok(progress)
-    }
-
-    fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

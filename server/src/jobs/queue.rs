@@ -18,9 +18,10 @@ mod lines;
 mod operations;
 mod resume;
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use canopy_planner::{Request as Order, RequestKey};
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
 use self::line::Line;
@@ -88,7 +89,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let mut lines = self.queue.lines();
+        let mut lines = self.queue.shared.lines.lock();
         release(&mut lines, &self.job);
         self.queue.wake_planners(&lines);
         self.queue.note_whether_idle(&lines);
@@ -119,7 +120,7 @@ impl Queue {
         goal: Goal,
         terms: Terms,
     ) -> Result<Subscription, PlanFailure> {
-        let mut lines = self.lines();
+        let mut lines = self.shared.lines.lock();
         if !lines.open {
             return Err(PlanFailure::Draining);
         }
@@ -129,7 +130,7 @@ impl Queue {
                 lines.take_over(&job);
             }
             self.wake_planners(&lines);
-            job.ties().detached |= terms.detached;
+            job.ties.lock().detached |= terms.detached;
             return Ok(self.subscribe(job, true, 0));
         }
         let weight = order.weight_bytes();
@@ -150,10 +151,10 @@ impl Queue {
     /// The engine failed: the job ends with its waiters, as nobody is told that it would go on. Or it has ended, and its plan could not be
     /// stored.
     pub(crate) fn write_down(&self, job: &Arc<Job>) -> Result<(), StoreError> {
-        let journal = self.lines().journal.clone();
+        let journal = self.shared.lines.lock().journal.clone();
         let written = journal.map_or(Ok(()), |journal| journal.enter(job));
         if written.is_err() {
-            job.ties().detached = false;
+            job.ties.lock().detached = false;
         }
         match job.state() {
             JobState::Done(Ok(delivery)) if delivery.warnings.iter().any(|warning| warning.code == NOT_STORED) => {
@@ -216,7 +217,7 @@ impl Queue {
 
     /// The memory of a job from [`Queue::next_to_plan`] is free: its worker is done with it, however it ended.
     pub(crate) fn vacate(&self, job: &Job) {
-        let mut lines = self.lines();
+        let mut lines = self.shared.lines.lock();
         lines.planning_bytes = lines.planning_bytes.saturating_sub(job.memory_bytes());
         lines.land(job);
         self.shared.planning_ready.notify_all();
@@ -224,7 +225,7 @@ impl Queue {
 
     /// Nothing is searched for, for this job: others that need its schedule may begin.
     pub(crate) fn land(&self, job: &Job) {
-        self.lines().land(job);
+        self.shared.lines.lock().land(job);
         self.shared.planning_ready.notify_all();
     }
 
@@ -244,8 +245,8 @@ impl Queue {
     /// [`PlanFailure::QueueBudget`] when others hold so much that there is no room for it.
     pub(crate) fn promote(&self, job: &Arc<Job>, read: Read) -> Result<(), PlanFailure> {
         let (key, weight) = (read.prepared.key, read.prepared.weight_bytes());
-        let mut lines = self.lines();
-        if job.ties().phase.is_end() {
+        let mut lines = self.shared.lines.lock();
+        if job.ties.lock().phase.is_end() {
             return Ok(());
         }
         lines.hold(job, weight, self.shared.limits)?;
@@ -254,14 +255,14 @@ impl Queue {
         }
         if let Some(leader) = lines.by_plan.get(&key).map(Arc::clone) {
             lines.advance(job, Phase::Following);
-            let priority = job.ties().priority;
-            let worker = job.ties().worker;
-            job.ties().leader = Some(Arc::clone(&leader));
+            let priority = job.ties.lock().priority;
+            let worker = job.ties.lock().worker;
+            job.ties.lock().leader = Some(Arc::clone(&leader));
             lines.raise(&leader, priority);
             if worker == Worker::Planner {
                 lines.take_over(&leader);
             }
-            let mut ties = leader.ties();
+            let mut ties = leader.ties.lock();
             ties.waiters += 1;
             ties.followers.push(Arc::clone(job));
             drop(ties);
@@ -279,20 +280,20 @@ impl Queue {
     /// Ends a job and all that follow it. Does nothing to a job that has ended.
     pub(crate) fn finish(&self, job: &Arc<Job>, outcome: Outcome) {
         let end = end_phase(&outcome);
-        let mut lines = self.lines();
+        let mut lines = self.shared.lines.lock();
         if !lines.advance(job, end) {
             return;
         }
         lines.forget(job);
-        let leader = job.ties().leader.take();
+        let leader = job.ties.lock().leader.take();
         if let Some(leader) = leader {
             leave(&mut lines, job, &leader);
         }
-        let followers = std::mem::take(&mut job.ties().followers);
+        let followers = std::mem::take(&mut job.ties.lock().followers);
         for follower in &followers {
             lines.advance(follower, end);
             lines.forget(follower);
-            follower.ties().leader = None;
+            follower.ties.lock().leader = None;
         }
         self.wake_planners(&lines);
         drop(lines);
@@ -300,14 +301,14 @@ impl Queue {
             follower.settle(joined_outcome(&outcome, follower));
         }
         job.settle(outcome);
-        let mut lines = self.lines();
+        let mut lines = self.shared.lines.lock();
         followers.iter().chain([job]).for_each(|ended| lines.archive(ended));
         self.note_whether_idle(&lines);
     }
 
     /// Takes no more requests; what is in line is still worked on.
     pub(crate) fn close(&self) {
-        self.lines().open = false;
+        self.shared.lines.lock().open = false;
         self.shared.reading_ready.notify_all();
         self.shared.planning_ready.notify_all();
     }
@@ -316,12 +317,12 @@ impl Queue {
     /// server: it takes them up under their names. The queue must have been closed.
     pub(crate) fn set_aside(&self) {
         let is_unattended = |job: &&Arc<Job>| {
-            let ties = job.ties();
+            let ties = job.ties.lock();
             ties.detached && ties.waiters == 0 && !ties.phase.is_end() && ties.phase != Phase::Planning
         };
         loop {
             let jobs: Vec<Arc<Job>> = {
-                let lines = self.lines();
+                let lines = self.shared.lines.lock();
                 let live = lines.journal.iter().flat_map(|_| lines.live.values());
                 live.filter(is_unattended).map(Arc::clone).collect()
             };
@@ -340,7 +341,7 @@ impl Queue {
     pub(crate) fn abort(&self) {
         self.close();
         let jobs: Vec<Arc<Job>> = {
-            let mut lines = self.lines();
+            let mut lines = self.shared.lines.lock();
             lines.reading.clear();
             lines.planning.clear();
             lines.quick.clear();
@@ -355,7 +356,7 @@ impl Queue {
 
     /// Number of jobs that no planning worker has taken yet.
     pub(crate) fn waiting(&self) -> usize {
-        self.lines().waiting
+        self.shared.lines.lock().waiting
     }
 
     /// Takes a job when there is one; gives up when the queue is closed and nothing more can come.
@@ -365,7 +366,7 @@ impl Queue {
         take: impl Fn(&mut Lines) -> Option<Arc<Job>>,
         is_over: impl Fn(&Lines) -> bool,
     ) -> Option<Arc<Job>> {
-        let mut lines = self.lines();
+        let mut lines = self.shared.lines.lock();
         loop {
             if let Some(job) = take(&mut lines) {
                 return Some(job);
@@ -373,7 +374,7 @@ impl Queue {
             if !lines.open && is_over(&lines) {
                 return None;
             }
-            lines = ready.wait(lines).unwrap_or_else(PoisonError::into_inner);
+            ready.wait(&mut lines);
         }
     }
 
@@ -399,12 +400,8 @@ impl Queue {
     }
 
     fn subscribe(&self, job: Arc<Job>, joined: bool, position: usize) -> Subscription {
-        job.ties().waiters += 1;
+        job.ties.lock().waiters += 1;
         Subscription { queue: self.clone(), state: job.watch(), job, joined, position }
-    }
-
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,11 +4,12 @@
 //! that no runtime has room for; never one that another moment might not bring: deadlines, cancelled jobs, lack of
 //! room, faults. It is kept under the key of the plan that would have been, in memory only, for a limited time.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use canopy_planner::PlanKey;
+use lru::LruCache;
+use parking_lot::Mutex;
 
 use crate::failure::{PlanFailure, follows_from_request};
 
@@ -33,12 +34,9 @@ pub(crate) struct Refusals {
     known: Arc<Mutex<Known>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Known {
-    by_key: HashMap<PlanKey, Entry>,
-    /// The order of last uses.
-    by_use: BTreeMap<u64, PlanKey>,
-    use_count: u64,
+    by_key: LruCache<PlanKey, Entry>,
     served: u64,
 }
 
@@ -46,7 +44,6 @@ struct Known {
 struct Entry {
     failure: Arc<PlanFailure>,
     since: Instant,
-    last_use: u64,
 }
 
 /// How much is remembered, and what came of it.
@@ -60,67 +57,45 @@ pub(crate) struct RefusalCounts {
 
 impl Refusals {
     pub(crate) fn new(options: RefusalOptions) -> Self {
-        Self { options, known: Arc::default() }
+        let known = Known { by_key: LruCache::unbounded(), served: 0 };
+        Self { options, known: Arc::new(Mutex::new(known)) }
     }
 
-    /// Why there is no plan under this key, if that is known at `now`. Counts as a use. O(log refusals).
+    /// Why there is no plan under this key, if that is known at `now`. Counts as a use. O(1).
     pub(crate) fn find(&self, key: &PlanKey, now: Instant) -> Option<PlanFailure> {
-        let mut known = self.lock();
-        let known = &mut *known;
-        let age = now.saturating_duration_since(known.by_key.get(key)?.since);
+        let mut known = self.known.lock();
+        let Entry { failure, since } = known.by_key.get(key)?;
+        let (failure, age) = (Arc::clone(failure), now.saturating_duration_since(*since));
         if age >= self.options.lifetime {
-            known.forget(key);
+            known.by_key.pop(key);
             return None;
         }
-        let entry = known.by_key.get_mut(key)?;
-        known.by_use.remove(&entry.last_use);
-        known.use_count += 1;
-        entry.last_use = known.use_count;
-        known.by_use.insert(entry.last_use, *key);
         known.served += 1;
-        Some(PlanFailure::Remembered { failure: Arc::clone(&entry.failure), age })
+        Some(PlanFailure::Remembered { failure, age })
     }
 
-    /// Remembers why there is no plan under this key, if that follows from the request alone. O(log refusals).
+    /// Remembers why there is no plan under this key, if that follows from the request alone. O(1).
     pub(crate) fn learn(&self, key: &PlanKey, failure: &Arc<PlanFailure>, now: Instant) {
         let RefusalOptions { count_max, lifetime } = self.options;
         if count_max == 0 || lifetime.is_zero() || !follows_from_request(failure) {
             return;
         }
-        let mut known = self.lock();
-        known.forget(key);
-        while known.by_key.len() >= count_max {
-            let Some((_, oldest)) = known.by_use.pop_first() else { break };
-            known.by_key.remove(&oldest);
+        let mut known = self.known.lock();
+        known.by_key.put(*key, Entry { failure: Arc::clone(failure), since: now });
+        while known.by_key.len() > count_max {
+            known.by_key.pop_lru();
         }
-        known.use_count += 1;
-        let last_use = known.use_count;
-        known.by_use.insert(last_use, *key);
-        known.by_key.insert(*key, Entry { failure: Arc::clone(failure), since: now, last_use });
     }
 
     /// Forgets all of them, and says how many there were.
     pub(crate) fn clear(&self) -> usize {
-        let mut known = self.lock();
-        known.by_use.clear();
-        std::mem::take(&mut known.by_key).len()
+        let mut known = self.known.lock();
+        std::mem::replace(&mut known.by_key, LruCache::unbounded()).len()
     }
 
     pub(crate) fn counts(&self) -> RefusalCounts {
-        let known = self.lock();
+        let known = self.known.lock();
         RefusalCounts { kept: known.by_key.len(), served: known.served }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Known {
-    fn forget(&mut self, key: &PlanKey) {
-        if let Some(entry) = self.by_key.remove(key) {
-            self.by_use.remove(&entry.last_use);
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{io, mem};
@@ -15,6 +15,7 @@ use canopy_planner::{Note, PlanKey, Rejection, Warning, chain};
 use canopy_synth::Stop;
 use canopy_topology::Rate;
 use canopy_wire::StoredPlan;
+use parking_lot::Mutex;
 
 use crate::clock;
 use crate::failure::PlanFailure;
@@ -175,7 +176,7 @@ impl Jobs {
 
     /// Runs one step of a job and settles the job if the step ends it, by whatever means.
     fn guard(&self, job: &Arc<Job>, step: impl FnOnce() -> Option<Outcome>) {
-        let priority = job.ties().priority;
+        let priority = job.ties.lock().priority;
         let _in_trace = job.trace.enter(priority);
         let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
             tracing::error!(request = %job.key, panic = panic_text(panic.as_ref()), "a job panicked");
@@ -285,12 +286,12 @@ impl Jobs {
     /// Makes the plan from what is known of the shape of the network, on the thread that read it: others may search for
     /// hours. Of large plans one at a time.
     fn recall(&self, job: &Job, read: &Read) -> Result<Recall, PlanFailure> {
-        if job.ties().written.is_some_and(|written| written.starts > 0) {
+        if job.ties.lock().written.is_some_and(|written| written.starts > 0) {
             // It may be what ended an earlier process: it waits for a planner, who counts how often it was begun.
             return Ok(Recall::Unknown(None));
         }
         let is_large = read.prepared.memory_bytes > LARGE_BYTES;
-        let _alone = is_large.then(|| self.large_recalls.lock().unwrap_or_else(PoisonError::into_inner));
+        let _alone = is_large.then(|| self.large_recalls.lock());
         self.planner.recall(&job.order, &read.prepared, job, &JobWatch::new(job, &read.prepared.key))
     }
 
@@ -357,7 +358,7 @@ impl<'a> JobWatch<'a> {
 impl Watch for JobWatch<'_> {
     fn stage(&self, stage: &'static str, done: u64, total: u64) {
         let now = clock::now();
-        let mut passed_on = self.passed_on.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut passed_on = self.passed_on.lock();
         if passed_on.0 != stage || now.duration_since(passed_on.1) >= REPORT_INTERVAL {
             *passed_on = (stage, now);
             self.job.update(|status| (status.stage, status.done, status.total) = (stage, done, total));

@@ -1,6 +1,5 @@
 //! How many connections there may be: fewer than the process may have open files, and of them not all for one host.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -70,20 +69,12 @@ pub(crate) struct Place {
 }
 
 /// There is no place.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", if host.is_some() { "one host has as many as it may" } else { "all places are taken" })]
 pub(crate) struct Full {
     pub(crate) limit: u64,
     /// Whose share is used up; none: all places are taken.
     pub(crate) host: Option<Host>,
-}
-
-impl fmt::Display for Full {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.host {
-            Some(_) => "one host has as many as it may",
-            None => "all places are taken",
-        })
-    }
 }
 
 impl Places {

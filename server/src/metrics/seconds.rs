@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics::SharedString;
+use parking_lot::Mutex;
 
 use super::Pair;
 
@@ -17,14 +17,14 @@ pub(super) struct Seconds {
 
 impl Seconds {
     pub(super) fn add(&self, name: &'static str, labels: &[Pair], time: Duration) {
-        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sums = self.sums.lock();
         let sum = sums.entry((name, labels.to_vec())).or_default();
         *sum = sum.saturating_add(time);
     }
 
     /// Writes every sum, with the meaning of each metric before it.
     pub(super) fn render(&self, page: &mut String, help: impl Fn(&str) -> &'static str) {
-        let sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        let sums = self.sums.lock();
         let mut last = "";
         for ((name, labels), sum) in &*sums {
             if last != *name {

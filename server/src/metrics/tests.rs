@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tonic::Code;
 
-use super::names::{BUCKETS, HELP};
+use super::names::{COUNTERS, GAUGES, HISTOGRAMS};
 use super::{Metrics, size_class};
 
 fn page(metrics: &Metrics) -> String {
@@ -11,10 +11,11 @@ fn page(metrics: &Metrics) -> String {
 
 #[test]
 fn names_are_declared_once_and_buckets_belong_to_histograms() {
-    let mut names: Vec<&str> = HELP.iter().map(|(_, name, _)| *name).collect();
+    let plain = COUNTERS.iter().chain(GAUGES).map(|(name, _)| *name);
+    let mut names: Vec<&str> = plain.chain(HISTOGRAMS.iter().map(|(name, ..)| *name)).collect();
     assert!(names.iter().all(|name| name.starts_with("canopy_")));
-    for (name, buckets) in BUCKETS {
-        assert!(names.contains(name) && buckets.is_sorted(), "{name}");
+    for (name, _, buckets) in HISTOGRAMS {
+        assert!(!buckets.is_empty() && buckets.is_sorted(), "{name}");
     }
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]));

@@ -4,18 +4,18 @@ mod print;
 mod settings;
 mod types;
 
+use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{io, thread};
 
 use canopy_topology::TopologyLimits;
 
 use crate::jobs::refusals::RefusalOptions;
 use crate::ops::telemetry::TelemetryError;
 use crate::replan::ReplanOptions;
-use crate::store::{RecordOptions, StoreEngine};
+use crate::store::StoreEngine;
 use crate::tenant::IsolatedTenant;
 
 pub use self::print::{print_effective, print_sample};
@@ -89,51 +89,40 @@ pub enum Exposure {
 impl Options {
     /// Options of a server inside a command-line process: no TCP port, and it ends with the process.
     pub fn embedded(data_dir: PathBuf) -> Self {
-        Self {
-            listen: None,
-            admin_listen: None,
-            exposure: Exposure::Loopback,
-            data_dir,
-            store_engine: StoreEngine::Sled,
-            store_bytes_max: RecordOptions::STANDARD.bytes_max,
-            worker_count: worker_count_default(),
-            queue_length_max: QUEUE_LENGTH_DEFAULT,
-            queue_bytes_max: QUEUE_BYTES_DEFAULT,
-            job_memory_bytes_max: JOB_MEMORY_BYTES_DEFAULT,
-            limits: TopologyLimits::STANDARD,
-            isolated_tenants: Vec::new(),
-            refusals: RefusalOptions::STANDARD,
-            replans: ReplanOptions::STANDARD,
-            default_deadline: Duration::from_secs(30),
-            max_deadline: Duration::from_secs(24 * 3600),
-            drain_timeout: Duration::ZERO,
-            loopback_drain: false,
-            lifetime: Lifetime::Command,
-        }
+        Self::of_command(data_dir, Settings::default())
     }
 
     /// The same with the limits and the store that `CANOPY_*` variables state, as for `canopyd`.
     ///
     /// # Errors
     /// A variable that cannot be read.
-    pub fn with_environment(self) -> Result<Self, ConfigError> {
+    pub fn embedded_as_told(data_dir: PathBuf) -> Result<Self, ConfigError> {
         let said = Settings::from_environment()?;
-        Ok(Self {
-            store_engine: said.store_engine.unwrap_or(self.store_engine),
-            store_bytes_max: said.store_bytes.unwrap_or(self.store_bytes_max),
-            worker_count: said.workers.unwrap_or(self.worker_count),
-            job_memory_bytes_max: said.job_memory_bytes.unwrap_or(self.job_memory_bytes_max),
-            refusals: RefusalOptions {
-                count_max: said.negative_entries.unwrap_or(self.refusals.count_max),
-                lifetime: said.negative_ttl.map_or(self.refusals.lifetime, |lifetime| lifetime.0),
-            },
-            limits: TopologyLimits {
-                nodes_max: said.max_nodes.unwrap_or(self.limits.nodes_max),
-                links_max: said.max_links.unwrap_or(self.limits.links_max),
-                bytes_max: said.max_request_bytes.unwrap_or(self.limits.bytes_max),
-            },
-            ..self
-        })
+        let limits_and_store = Settings {
+            store_engine: said.store_engine,
+            store_bytes: said.store_bytes,
+            workers: said.workers,
+            job_memory_bytes: said.job_memory_bytes,
+            negative_ttl: said.negative_ttl,
+            negative_entries: said.negative_entries,
+            max_nodes: said.max_nodes,
+            max_links: said.max_links,
+            max_request_bytes: said.max_request_bytes,
+            ..Settings::default()
+        };
+        Ok(Self::of_command(data_dir, limits_and_store))
+    }
+
+    fn of_command(data_dir: PathBuf, settings: Settings) -> Self {
+        let settings = Settings { data_dir: Some(data_dir), ..settings };
+        Self {
+            listen: None,
+            admin_listen: None,
+            max_deadline: Duration::from_secs(24 * 3600),
+            drain_timeout: Duration::ZERO,
+            lifetime: Lifetime::Command,
+            ..settings.into_options().expect("a data directory is given")
+        }
     }
 
     /// Checks what no type can say.
@@ -159,10 +148,6 @@ impl Options {
     }
 }
 
-const QUEUE_LENGTH_DEFAULT: NonZeroUsize = NonZeroUsize::new(1024).expect("1024 is not zero");
-const QUEUE_BYTES_DEFAULT: usize = 512 << 20;
-const JOB_MEMORY_BYTES_DEFAULT: u64 = 8 << 30;
-
 /// Why options contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
@@ -187,10 +172,6 @@ pub enum ConfigError {
     Environment { problem: String },
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
-}
-
-fn worker_count_default() -> NonZeroUsize {
-    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
 /// Where plans are kept when nothing is said: `$XDG_DATA_HOME/canopy`, else `~/.local/share/canopy`.

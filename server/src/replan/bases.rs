@@ -1,10 +1,11 @@
 //! Healthy networks of leases, faults and requests, read once and kept in memory.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use canopy_planner::{PlanError, PlanKey};
 use canopy_topology::{DocumentFormat, NodeIndex, Topology, TopologyLimits, identity_hash, read_document};
+use parking_lot::Mutex;
 
 use super::placed::Devices;
 use crate::failure::CallFailure;
@@ -106,15 +107,15 @@ impl Bases {
 
     /// Stores a network for good, and has it at hand.
     pub(crate) fn put(&self, topology: Topology) -> Result<(PlanKey, Arc<Base>), CallFailure> {
-        let key = self.topologies.put_for(&topology, Purpose::Held)?.0.key;
-        let known = self.lock().stored.get(&key);
+        let key = self.topologies.put_for(&topology, Purpose::Held)?.0.key();
+        let known = self.at_hand.lock().stored.get(&key);
         Ok((key, known.unwrap_or_else(|| self.keep(key, topology))))
     }
 
     /// Has a network in memory without storing it: a request for a plan leaves nothing behind.
     pub(crate) fn see(&self, topology: Topology) -> (PlanKey, Arc<Base>) {
         let key = PlanKey::from_bytes(*identity_hash(&topology).as_bytes());
-        let mut at_hand = self.lock();
+        let mut at_hand = self.at_hand.lock();
         let known = at_hand.stored.get(&key).or_else(|| at_hand.seen.get(&key));
         let base = known.unwrap_or_else(|| {
             let base = Arc::new(Base::new(topology));
@@ -127,6 +128,7 @@ impl Bases {
     /// The network of this id; `None` as for [`Bases::get`].
     pub(crate) fn named(&self, id: &str) -> Result<Option<(PlanKey, Arc<Base>)>, CallFailure> {
         let known = self
+            .at_hand
             .lock()
             .stored
             .bases
@@ -138,13 +140,13 @@ impl Bases {
             return Ok(self.topologies.touch(&key)?.then_some((key, base)));
         }
         let Some(kept) = self.topologies.get(id)? else { return Ok(None) };
-        let key = kept.entry.key;
+        let key = kept.entry.key();
         Ok(self.get(&key)?.map(|base| (key, base)))
     }
 
     /// The stored network of a text with this hash, if it is at hand.
     pub(crate) fn known(&self, text: &[u8; 32]) -> Option<(PlanKey, Arc<Base>)> {
-        let at_hand = self.lock();
+        let at_hand = self.at_hand.lock();
         let key = at_hand.texts.get(text)?;
         let known = at_hand.stored.get(key).map(|base| (*key, base));
         drop(at_hand);
@@ -154,14 +156,14 @@ impl Bases {
 
     /// The network of a text with this hash, stored or not, if it is in memory.
     pub(crate) fn seen(&self, text: &[u8; 32]) -> Option<(PlanKey, Arc<Base>)> {
-        let at_hand = self.lock();
+        let at_hand = self.at_hand.lock();
         let key = at_hand.texts.get(text)?;
         at_hand.stored.get(key).or_else(|| at_hand.seen.get(key)).map(|base| (*key, base))
     }
 
     /// Remembers which network a text of this hash is.
     pub(crate) fn learn(&self, text: [u8; 32], key: PlanKey) {
-        let mut at_hand = self.lock();
+        let mut at_hand = self.at_hand.lock();
         if at_hand.texts.len() >= TEXTS_MAX {
             at_hand.texts.clear();
         }
@@ -170,7 +172,7 @@ impl Bases {
 
     /// The network under this key; `None` if nobody has stored it, or it was deleted.
     pub(crate) fn get(&self, key: &PlanKey) -> Result<Option<Arc<Base>>, CallFailure> {
-        if let Some(known) = self.lock().stored.get(key) {
+        if let Some(known) = self.at_hand.lock().stored.get(key) {
             return Ok(Some(known));
         }
         let Some(kept) = self.topologies.get(&id_of(key))? else { return Ok(None) };
@@ -181,11 +183,7 @@ impl Bases {
 
     fn keep(&self, key: PlanKey, topology: Topology) -> Arc<Base> {
         let base = Arc::new(Base::new(topology));
-        self.lock().stored.keep(key, &base, LINKS_MAX);
+        self.at_hand.lock().stored.keep(key, &base, LINKS_MAX);
         base
-    }
-
-    fn lock(&self) -> MutexGuard<'_, AtHand> {
-        self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

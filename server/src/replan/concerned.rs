@@ -124,7 +124,7 @@ impl Shared {
         numbers.append(&mut self.leases.moved(key));
         {
             // Those whose plan is made for what counts no more are concerned as well.
-            let state = self.lock();
+            let state = self.state.lock();
             numbers.extend(state.replan_queue.held_plans().chain(state.held_plans.keys()).map(|(number, _)| number));
         }
         let (mut added, now) = (HashMap::new(), self.elapsed_ms());
@@ -132,7 +132,7 @@ impl Shared {
         for lease in concerned.filter(|lease| lease.base().as_ref() == Some(key)) {
             for ((number, item), valid) in (0..).zip(&lease.terms.items).zip(&lease.state.items) {
                 let held_plan: HeldPlan = (lease.terms.number, number);
-                let known = self.lock().held_plans.get(&held_plan).cloned().unwrap_or_default();
+                let known = self.state.lock().held_plans.get(&held_plan).cloned().unwrap_or_default();
                 let all = views.of(placements.get(&item.original_key()).and_then(Option::as_ref));
                 if let Some(running) = &known.running {
                     // It has had its time, and its plan would be for what does not count any more.
@@ -142,8 +142,8 @@ impl Shared {
                     continue;
                 }
                 match all.need(base, item, valid, &known, &mut added) {
-                    Need::Nothing => self.lock().replan_queue.strike(held_plan),
-                    Need::Plan => self.lock().replan_queue.enter(held_plan, lease.priority(), 0),
+                    Need::Nothing => self.state.lock().replan_queue.strike(held_plan),
+                    Need::Plan => self.state.lock().replan_queue.enter(held_plan, lease.priority(), 0),
                 }
             }
         }

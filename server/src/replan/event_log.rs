@@ -4,11 +4,12 @@
 //! at the next start.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use canopy_planner::{PlanKey, chain};
 use canopy_wire::timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::event::Event;
@@ -209,12 +210,12 @@ impl EventLog {
     /// The engine failed; nobody is told.
     pub(crate) fn append(&self, draft: Draft) -> Told {
         let told = Arc::new(OnceLock::new());
-        self.waiting().push(Waiting { draft, told: Arc::clone(&told) });
-        let _turn = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.waiting.lock().push(Waiting { draft, told: Arc::clone(&told) });
+        let _turn = self.shared.writing.lock();
         if let Some(told) = told.get() {
             return told.clone();
         }
-        let waiting = std::mem::take(&mut *self.waiting());
+        let waiting = std::mem::take(&mut *self.shared.waiting.lock());
         let (mut made, mut follow) = (Vec::new(), Vec::new());
         for Waiting { draft, told } in waiting {
             match (draft.make)() {
@@ -246,7 +247,7 @@ impl EventLog {
         let EventOptions { count_max, age_max_ms, now_ms } = self.shared.options;
         let now = now_ms();
         // Who reads the log need not wait for the disk.
-        let mut head = self.lock().head.clone();
+        let mut head = self.shared.log.lock().head.clone();
         let (mut kept, mut records) = (Vec::new(), Vec::new());
         for mut event in new {
             head.last += 1;
@@ -261,7 +262,7 @@ impl EventLog {
         self.shared.space.put_all(&records)?;
         follow(&kept);
         let last = head.last;
-        let mut log = self.lock();
+        let mut log = self.shared.log.lock();
         log.head = head;
         log.events.extend(kept);
         let outdated = now.saturating_sub(age_max_ms);
@@ -304,7 +305,7 @@ impl EventLog {
     /// # Errors
     /// Events after it are not there any more.
     pub(crate) fn position(&self, resume_token: &str) -> Result<u64, Expired> {
-        let log = self.lock();
+        let log = self.shared.log.lock();
         if resume_token.is_empty() {
             return Ok(log.head.last);
         }
@@ -318,7 +319,7 @@ impl EventLog {
 
     /// The token of an event.
     pub(crate) fn token(&self, sequence: u64) -> String {
-        token(self.lock().head.epoch, sequence)
+        token(self.shared.log.lock().head.epoch, sequence)
     }
 
     /// At most `limit` events after the one of this number, in order.
@@ -326,7 +327,7 @@ impl EventLog {
     /// # Errors
     /// Some of them are not there any more.
     pub(crate) fn after(&self, sequence: u64, limit: usize) -> Result<Vec<Arc<KeptEvent>>, Expired> {
-        let log = self.lock();
+        let log = self.shared.log.lock();
         let Some(oldest) = log.events.front().map(|event| event.sequence()) else {
             return if sequence >= log.head.last { Ok(Vec::new()) } else { Err(Expired) };
         };
@@ -337,15 +338,7 @@ impl EventLog {
 
     /// All that are kept, in order.
     pub(crate) fn all(&self) -> Vec<Arc<KeptEvent>> {
-        self.lock().events.iter().map(Arc::clone).collect()
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
-        self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Log> {
-        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.log.lock().events.iter().map(Arc::clone).collect()
     }
 }
 

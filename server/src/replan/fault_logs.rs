@@ -5,11 +5,12 @@
 //! written stays to be written, and until it is, nobody's report is acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use canopy_faults::{Event, FaultLog, FaultLogError, Loss, Outcome, Policy, Record, Target};
 use canopy_planner::PlanKey;
+use parking_lot::Mutex;
 
 use super::scope::{KeptScope, Scope};
 use super::suspects::Suspects;
@@ -122,7 +123,7 @@ impl FaultLogs {
     /// # Errors
     /// The engine failed: what was entered counts, and may be lost in a crash.
     pub(crate) fn report(&self, events: Vec<(Scope, Event)>) -> Result<Vec<Result<Entered, ReportError>>, StoreError> {
-        let mut fault_logs = self.shared.lock();
+        let mut fault_logs = self.shared.fault_logs.lock();
         let now = (self.shared.now_ms)();
         let mut touched = BTreeSet::new();
         let mut enter = |(scope, event): (Scope, Event)| -> Result<Entered, ReportError> {
@@ -158,7 +159,7 @@ impl FaultLogs {
     /// # Errors
     /// The engine failed, as for [`FaultLogs::report`].
     pub(crate) fn clear(&self, wanted: &[(Scope, Option<Target>)], until_ms: u64) -> Result<usize, StoreError> {
-        let mut fault_logs = self.shared.lock();
+        let mut fault_logs = self.shared.fault_logs.lock();
         let now = (self.shared.now_ms)();
         let mut cleared = 0;
         for (scope, target) in wanted {
@@ -183,7 +184,7 @@ impl FaultLogs {
     pub(crate) fn tick(&self) -> (Vec<Scope>, Option<u64>) {
         let now = (self.shared.now_ms)();
         let (mut changed, mut next) = (Vec::new(), None::<u64>);
-        let mut fault_logs = self.shared.lock();
+        let mut fault_logs = self.shared.fault_logs.lock();
         for (scope, kind) in fault_logs.iter_mut() {
             kind.book.tick(now);
             kind.recount(now);
@@ -203,7 +204,7 @@ impl FaultLogs {
             Scope::Topology(base) | Scope::Placement { base, .. } => Some(*base),
             Scope::Host(_) => None,
         };
-        self.shared.lock().keys().filter_map(base).collect()
+        self.shared.fault_logs.lock().keys().filter_map(base).collect()
     }
 
     /// Whether anything counts as broken or slow anywhere. Waits for nobody.
@@ -213,23 +214,23 @@ impl FaultLogs {
 
     /// Whose faults count.
     pub(super) fn suspects(&self) -> Suspects {
-        let fault_logs = self.shared.lock();
+        let fault_logs = self.shared.fault_logs.lock();
         Suspects::of(fault_logs.iter().filter(|(_, kind)| !kind.count.losses.is_empty()).map(|(scope, _)| scope))
     }
 
     /// What counts as broken or slow in a scope; `None`: nothing ever did, as far as is remembered.
     pub(crate) fn count(&self, scope: &Scope) -> Option<Count> {
-        self.shared.lock().get(scope).map(|kind| kind.count.clone())
+        self.shared.fault_logs.lock().get(scope).map(|kind| kind.count.clone())
     }
 
     /// Whether anything is remembered of any machine.
     pub(crate) fn has_hosts(&self) -> bool {
-        self.shared.lock().range(Scope::Host(String::new())..).next().is_some()
+        self.shared.fault_logs.lock().range(Scope::Host(String::new())..).next().is_some()
     }
 
     /// What counts on a machine by this name, whole or short: of each that it may be.
     pub(crate) fn of_host(&self, name: &str) -> Vec<Count> {
-        let fault_logs = self.shared.lock();
+        let fault_logs = self.shared.fault_logs.lock();
         hosts_like(&fault_logs, name)
             .filter_map(|scope| fault_logs.get(&scope))
             .map(|kind| kind.count.clone())
@@ -238,7 +239,7 @@ impl FaultLogs {
 
     /// Shows all elements of which anything counts, of all scopes.
     pub(crate) fn for_each(&self, mut take: impl FnMut(&Scope, &Record)) {
-        let fault_logs = self.shared.lock();
+        let fault_logs = self.shared.fault_logs.lock();
         let records =
             fault_logs.iter().flat_map(|(scope, kind)| kind.book.records().map(move |record| (scope, record)));
         let counting = records.filter(|(_, record)| !record.counts_as().is_whole() || record.is_held());
@@ -247,7 +248,7 @@ impl FaultLogs {
 
     /// Elements that count, over all scopes, and changes that were held back.
     pub(crate) fn totals(&self) -> (usize, u64) {
-        let fault_logs = self.shared.lock();
+        let fault_logs = self.shared.fault_logs.lock();
         let active = fault_logs.values().map(|kind| kind.count.losses.len()).sum();
         let held_back = fault_logs.values().flat_map(|kind| kind.book.records()).map(Record::flaps_suppressed).sum();
         (active, held_back)
@@ -263,10 +264,10 @@ impl FaultLogs {
     /// # Errors
     /// The engine failed: all of it is still to be written.
     pub(crate) fn write(&self) -> Result<(), StoreError> {
-        let mut behind = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut behind = self.shared.writing.lock();
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
         {
-            let mut fault_logs = self.shared.lock();
+            let mut fault_logs = self.shared.fault_logs.lock();
             for (scope, kind) in fault_logs.iter_mut() {
                 behind.extend(kind.book.take_unsaved().into_iter().map(|(target, _)| (scope.clone(), target)));
             }
@@ -292,10 +293,6 @@ impl FaultLogs {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Scope, Kind>> {
-        self.fault_logs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// To be called whenever other things may count.
     fn note(&self, fault_logs: &BTreeMap<Scope, Kind>) {
         self.any_counts.store(any_counts(fault_logs), Ordering::Relaxed);

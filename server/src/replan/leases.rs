@@ -6,12 +6,13 @@ mod table;
 mod valid;
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use canopy_faults::Loss;
 use canopy_planner::PlanKey;
 use canopy_wire::Priority;
+use parking_lot::{Mutex, MutexGuard};
 
 use self::table::Table;
 use super::placed::Placed;
@@ -238,9 +239,9 @@ impl Leases {
     /// Keeps a lease, and gives it its number.
     pub(crate) fn acquire(&self, mut terms: LeaseTerms, state: LeaseState) -> Result<Lease, LeaseError> {
         let LeaseOptions { count_max, bytes_max: limit, now_ms } = self.shared.options;
-        let _turn = self.turn();
+        let _turn = self.shared.writing.lock();
         let (count, held, last) = {
-            let table = self.lock();
+            let table = self.shared.table.lock();
             (table.all().len(), table.bytes(), table.last)
         };
         if count >= count_max {
@@ -255,24 +256,24 @@ impl Leases {
         }
         self.shared.store.put(&PlanKey::numbered(terms.number), &record, &encode_message(&state))?;
         let number = terms.number;
-        let mut table = self.lock();
+        let mut table = self.shared.table.lock();
         table.put(Lease::new(terms, state, found));
         Ok(table.get(number).expect("it was put there").clone())
     }
 
     /// The lease of this number, if it is held.
     pub(crate) fn get(&self, number: u64) -> Option<Lease> {
-        self.lock().get(number).cloned()
+        self.shared.table.lock().get(number).cloned()
     }
 
     /// The lease that a request of this key acquired, if it is held: its answer may have been lost in a crash.
     pub(crate) fn of_request(&self, request: &PlanKey) -> Option<Lease> {
-        self.lock().of_request(request).cloned()
+        self.shared.table.lock().of_request(request).cloned()
     }
 
     /// Has a lease last for so long from now on, or as long as before; returns it once that survives a crash. `None`: it is not held.
     pub(crate) fn renew(&self, number: u64, ttl_ms: Option<u64>) -> Result<Option<Lease>, StoreError> {
-        let _turn = self.turn();
+        let _turn = self.shared.writing.lock();
         let Some(mut lease) = self.get(number) else { return Ok(None) };
         let now = self.now_ms();
         let renew = |state: &mut LeaseState| {
@@ -281,7 +282,7 @@ impl Leases {
         };
         renew(Arc::make_mut(&mut lease.state));
         self.shared.store.set_summaries(&[summary_of(&lease)], Durability::Synced)?;
-        let mut table = self.lock();
+        let mut table = self.shared.table.lock();
         // Its plans may be others by now.
         let mut lease = table.get(number).expect("none is let go but in turn").clone();
         renew(Arc::make_mut(&mut lease.state));
@@ -292,7 +293,7 @@ impl Leases {
     /// Has a lease say of a plan what an event says that is on the disk. The lease itself follows there with
     /// [`Leases::write_behind`].
     pub(crate) fn follow(&self, number: u64, item: usize, valid: ValidPlan) {
-        let mut table = self.lock();
+        let mut table = self.shared.table.lock();
         let Some(mut lease) = table.get(number).cloned() else { return };
         let state = Arc::make_mut(&mut lease.state);
         state.items.iter_mut().skip(item).take(1).for_each(|known| *known = valid.clone());
@@ -305,16 +306,16 @@ impl Leases {
     /// # Errors
     /// The engine failed; they are still behind.
     pub(crate) fn write_behind(&self) -> Result<bool, StoreError> {
-        let _turn = self.turn();
+        let _turn = self.shared.writing.lock();
         let some: Vec<Lease> = {
-            let table = self.lock();
+            let table = self.shared.table.lock();
             table.behind.iter().take(BEHIND_AT_ONCE).filter_map(|number| table.get(*number)).cloned().collect()
         };
         if !some.is_empty() {
             let summaries: Vec<_> = some.iter().map(summary_of).collect();
             self.shared.store.set_summaries(&summaries, Durability::Synced)?;
         }
-        let mut table = self.lock();
+        let mut table = self.shared.table.lock();
         for written in &some {
             let number = written.terms.number;
             if table.get(number).is_some_and(|lease| Arc::ptr_eq(&lease.state, &written.state)) {
@@ -326,7 +327,7 @@ impl Leases {
 
     /// Lets go of leases; returns how many were held.
     pub(crate) fn release(&self, numbers: &[u64]) -> Result<usize, StoreError> {
-        self.let_go(self.turn(), |table| {
+        self.let_go(self.shared.writing.lock(), |table| {
             numbers.iter().copied().filter(|number| table.get(*number).is_some()).collect()
         })
     }
@@ -338,13 +339,13 @@ impl Leases {
     /// The first failure to tell, or of the engine.
     pub(crate) fn expire<E: From<StoreError>>(&self, tell: impl Fn(&Lease) -> Result<(), E>) -> Result<usize, E> {
         let now = self.now_ms();
-        if self.lock().ended(now).next().is_none() {
+        if self.shared.table.lock().ended(now).next().is_none() {
             return Ok(0);
         }
         // Asked again in turn: one may have been renewed meanwhile, and none can be renewed while it is told of.
-        let turn = self.turn();
+        let turn = self.shared.writing.lock();
         let ended: Vec<Lease> = {
-            let table = self.lock();
+            let table = self.shared.table.lock();
             table.ended(now).filter_map(|number| table.get(number)).cloned().collect()
         };
         let (mut numbers, mut failure) = (Vec::new(), None);
@@ -362,82 +363,74 @@ impl Leases {
     }
 
     fn let_go(&self, _turn: MutexGuard<'_, ()>, which: impl FnOnce(&Table) -> Vec<u64>) -> Result<usize, StoreError> {
-        let held = which(&self.lock());
+        let held = which(&self.shared.table.lock());
         let keys: Vec<PlanKey> = held.iter().copied().map(PlanKey::numbered).collect();
         if !keys.is_empty() {
             self.shared.store.remove(&keys)?;
         }
-        let mut table = self.lock();
+        let mut table = self.shared.table.lock();
         held.iter().for_each(|number| table.take_out(*number));
         Ok(held.len())
     }
 
     /// The leases that `wanted` picks, by their numbers. O(leases).
     pub(crate) fn select(&self, wanted: impl Fn(&Lease) -> bool) -> Vec<Lease> {
-        self.lock().all().filter(|lease| wanted(lease)).cloned().collect()
+        self.shared.table.lock().all().filter(|lease| wanted(lease)).cloned().collect()
     }
 
     /// Plans that are held on a topology.
     pub(crate) fn held_on(&self, base: &PlanKey) -> Vec<HeldLinks> {
-        self.lock().held_on(base)
+        self.shared.table.lock().held_on(base)
     }
 
     /// Leases on a topology that hold one of some plans. O(plans · log plans + leases found).
     pub(crate) fn holding<'a>(&self, base: &PlanKey, plans: impl Iterator<Item = &'a PlanKey>) -> BTreeSet<u64> {
-        self.lock().holding(base, plans)
+        self.shared.table.lock().holding(base, plans)
     }
 
     /// Leases on a topology with another plan than the original.
     pub(crate) fn moved(&self, base: &PlanKey) -> BTreeSet<u64> {
-        self.lock().moved(base)
+        self.shared.table.lock().moved(base)
     }
 
     /// Of those, the ones that hold one of some plans.
     pub(crate) fn moved_holding(&self, base: &PlanKey, plans: &HashSet<PlanKey>) -> BTreeSet<u64> {
-        self.lock().moved_holding(base, plans)
+        self.shared.table.lock().moved_holding(base, plans)
     }
 
     /// Where the request for a plan that is held places ranks.
     pub(crate) fn placed(&self, base: &PlanKey, plan: &PlanKey) -> Option<Arc<Placed>> {
-        self.lock().placed(base, plan)
+        self.shared.table.lock().placed(base, plan)
     }
 
     /// Topologies that leases are on.
     pub(crate) fn bases(&self) -> Vec<PlanKey> {
-        self.lock().bases().copied().collect()
+        self.shared.table.lock().bases().copied().collect()
     }
 
     /// A plan that is held and not among those known, and a lease that holds it.
     pub(crate) fn other_than(&self, known: impl Fn(&HeldKey) -> bool) -> Option<(HeldKey, Lease)> {
-        self.lock().plans().find(|(key, _)| !known(key)).map(|(key, lease)| (key, lease.clone()))
+        self.shared.table.lock().plans().find(|(key, _)| !known(key)).map(|(key, lease)| (key, lease.clone()))
     }
 
     /// One of the leases that hold a plan.
     pub(crate) fn holder(&self, held: &HeldKey) -> Option<Lease> {
-        self.lock().holder(held).cloned()
+        self.shared.table.lock().holder(held).cloned()
     }
 
     /// Number of leases.
     pub(crate) fn len(&self) -> usize {
-        self.lock().all().len()
+        self.shared.table.lock().all().len()
     }
 
     /// The number of the lease that was acquired last.
     pub(crate) fn last_number(&self) -> u64 {
-        self.lock().last
+        self.shared.table.lock().last
     }
 
     /// Now, by the clock of the leases.
     pub(crate) fn now_ms(&self) -> u64 {
         (self.shared.options.now_ms)()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

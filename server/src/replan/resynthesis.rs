@@ -81,7 +81,7 @@ impl Resynthesis {
         let (held_plan, priority) = (self.held_plan(), self.lease.priority());
         if self.drive(shared).await.is_err() {
             let not_before_ms = shared.elapsed_ms().saturating_add(RETRY_MS);
-            shared.lock().replan_queue.enter(held_plan, priority, not_before_ms);
+            shared.state.lock().replan_queue.enter(held_plan, priority, not_before_ms);
         }
     }
 
@@ -265,14 +265,14 @@ impl Resynthesis {
             false => self.links_of(shared, order, delivery).await,
         };
         let plan = delivery.plan.plan.id.clone();
-        shared.lock().held_plans.entry(self.held_plan()).or_default().links = links.map(|links| (plan, links));
+        shared.state.lock().held_plans.entry(self.held_plan()).or_default().links = links.map(|links| (plan, links));
     }
 
     /// The links of the topology that a plan is on. Many leases may have the same.
     async fn links_of(&self, shared: &Arc<Shared>, order: &Order, delivery: &Delivery) -> Option<Arc<LinkSet>> {
         let base = self.lease.base()?;
         let key = (base, delivery.plan.plan.id.clone());
-        let known = shared.lock().links.get(&key).map(Arc::clone);
+        let known = shared.state.lock().links.get(&key).map(Arc::clone);
         if known.is_some() {
             return known;
         }
@@ -283,7 +283,7 @@ impl Resynthesis {
             Some(LinkSet::projected(&base, &prepared.topology, &plan.plan.links_used))
         });
         let links = Arc::new(read.await.ok().flatten()?);
-        shared.lock().links.insert(key, Arc::clone(&links));
+        shared.state.lock().links.insert(key, Arc::clone(&links));
         Some(links)
     }
 

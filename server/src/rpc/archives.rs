@@ -216,7 +216,7 @@ impl Archives {
     fn fits(&self, records: &Records, judged: &Judged) -> Result<(), CallFailure> {
         let (mut pinned, limit) = (0_u64, self.plan_bytes_max);
         for_each(records, |summary| {
-            if summary.pinned && !judged.plans.contains(&summary.key) {
+            if summary.pinned && !judged.plans.contains(&summary.key()) {
                 pinned += summary.size_bytes;
             }
             Ok(())
@@ -330,7 +330,7 @@ fn write(
             }
         }
         let mut entries = Vec::new();
-        topologies.for_each(|entry| entries.push((entry.key, entry.size_bytes)))?;
+        topologies.for_each(|entry| entries.push((entry.key(), entry.size_bytes)))?;
         for (key, size_bytes) in entries {
             if archive.topology(topologies.store(), &key)? {
                 found.topologies += 1;

@@ -170,7 +170,7 @@ pub(crate) fn key_of(records: &Records, viewer: &Viewer, name: &str) -> Result<P
     let unknown = || CallFailure::PlanUnknown { name: shown(name) };
     let key = records.find(name)?.ok_or_else(unknown)?;
     let summary = records.summary(&key)?.filter(|summary| viewer.sees(&summary.tenant));
-    summary.map(|summary| summary.key).ok_or_else(unknown)
+    summary.map(|summary| summary.key()).ok_or_else(unknown)
 }
 
 /// The plan with this name. Counts as a use if `uses`.

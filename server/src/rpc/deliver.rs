@@ -200,7 +200,7 @@ impl Call {
             && let Some(delivery) = stand_in.delivery(limit).await
         {
             let job = self.subscription.job();
-            let goes_on = late && job.ties().detached;
+            let goes_on = late && job.ties.lock().detached;
             let wanted = self.answers.stood_in(&delivery, job);
             let fallback = to_fallback(&failure, goes_on.then(|| job.operation()), wanted.as_ref());
             self.terms.log.stood_in(&fallback);
@@ -216,7 +216,7 @@ impl Call {
             JobState::Working(status) if late => {
                 let deadline_ms = u64::try_from(self.terms.deadline.stated.as_millis()).unwrap_or(u64::MAX);
                 let job = self.subscription.job();
-                let operation = job.ties().detached.then(|| job.operation());
+                let operation = job.ties.lock().detached.then(|| job.operation());
                 Err(PlanFailure::Deadline { deadline_ms, stage: status.stage, operation }.into())
             }
             // The sender of an unfinished job goes away only when its queue does.

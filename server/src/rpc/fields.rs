@@ -12,28 +12,26 @@ use prost_types::Timestamp;
 pub(super) struct Field<T: 'static> {
     /// Its name in filters and orders.
     pub(super) name: &'static str,
-    /// What its values are.
-    pub(super) kind: Kind,
-    /// Its value.
-    pub(super) get: fn(&T) -> Value,
+    /// What its values are, and which one a thing has.
+    pub(super) kind: Kind<T>,
 }
 
-/// What the values of a field are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+/// What the values of a field are, and which one a thing has.
+#[derive(Debug)]
+pub(super) enum Kind<T: 'static> {
     /// Any text.
-    Text,
+    Text(fn(&T) -> String),
     /// An id: a text with an order, so that those which begin alike are a range.
-    Id,
+    Id(fn(&T) -> String),
     /// One of these words.
-    Word(&'static [&'static str]),
-    Number,
+    Word(&'static [&'static str], fn(&T) -> &'static str),
+    Number(fn(&T) -> u64),
     /// `num/den`, or a whole number.
-    Ratio,
-    /// RFC 3339, such as `2026-01-31T12:00:00Z`.
-    Time,
+    Ratio(fn(&T) -> Ratio),
+    /// RFC 3339, such as `2026-01-31T12:00:00Z`; in milliseconds since 1970 UTC.
+    Time(fn(&T) -> u64),
     /// `true` or `false`.
-    Flag,
+    Flag(fn(&T) -> bool),
 }
 
 /// The names of all collectives.
@@ -58,33 +56,45 @@ pub(super) enum Value {
     Flag(bool),
 }
 
-impl Kind {
+impl<T> Kind<T> {
+    /// The value of a thing.
+    pub(super) fn of(&self, item: &T) -> Value {
+        match self {
+            Self::Text(get) | Self::Id(get) => Value::Text(get(item)),
+            Self::Word(_, get) => Value::Text(get(item).to_owned()),
+            Self::Number(get) => Value::Number(get(item)),
+            Self::Ratio(get) => Value::Ratio(get(item)),
+            Self::Time(get) => Value::Time(get(item)),
+            Self::Flag(get) => Value::Flag(get(item)),
+        }
+    }
+
     /// Whether `<` and its like mean something.
-    pub(super) const fn is_ordered(self) -> bool {
-        matches!(self, Self::Id | Self::Number | Self::Ratio | Self::Time)
+    pub(super) const fn is_ordered(&self) -> bool {
+        matches!(self, Self::Id(_) | Self::Number(_) | Self::Ratio(_) | Self::Time(_))
     }
 
     /// Reads a value as people write it. The error says what would be accepted.
-    pub(super) fn parse(self, text: &str) -> Result<Value, String> {
+    pub(super) fn parse(&self, text: &str) -> Result<Value, String> {
         let refused = |wanted: &str| format!("`{}` is not {wanted}", text.chars().take(80).collect::<String>());
         match self {
-            Self::Text | Self::Id => Ok(Value::Text(text.to_owned())),
-            Self::Word(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
-            Self::Word(words) => Err(refused(&format!("one of {}", words.join(", ")))),
-            Self::Number => text.parse().map(Value::Number).map_err(|_| refused("a whole number")),
-            Self::Ratio => text.parse().map(Value::Ratio).map_err(|_| refused("a fraction such as 9/10")),
-            Self::Time => {
+            Self::Text(_) | Self::Id(_) => Ok(Value::Text(text.to_owned())),
+            Self::Word(words, _) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
+            Self::Word(words, _) => Err(refused(&format!("one of {}", words.join(", ")))),
+            Self::Number(_) => text.parse().map(Value::Number).map_err(|_| refused("a whole number")),
+            Self::Ratio(_) => text.parse().map(Value::Ratio).map_err(|_| refused("a fraction such as 9/10")),
+            Self::Time(_) => {
                 let time = Timestamp::from_str(text).ok().and_then(unix_ms);
                 time.map(Value::Time).ok_or_else(|| refused("a time such as 2026-01-31T12:00:00Z"))
             }
-            Self::Flag => text.parse().map(Value::Flag).map_err(|_| refused("true or false")),
+            Self::Flag(_) => text.parse().map(Value::Flag).map_err(|_| refused("true or false")),
         }
     }
 
     /// Reads what [`Value::encode`] wrote.
-    pub(super) fn decode(self, text: &str) -> Option<Value> {
+    pub(super) fn decode(&self, text: &str) -> Option<Value> {
         match self {
-            Self::Time => text.parse().ok().map(Value::Time),
+            Self::Time(_) => text.parse().ok().map(Value::Time),
             kind => kind.parse(text).ok(),
         }
     }

@@ -3,13 +3,14 @@
 //! A record is the encoded answer. It is a cache of what can be found again: one that cannot be read costs a search, and
 //! nothing else.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use canopy_finder::{Candidate, FindError, Finder, Found, Links, Query, VERSION};
 use canopy_optimize::Stop;
 use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1::{FindBounds, FindReply, FoundTopology, LackingTopology};
+use parking_lot::Mutex;
 
 use crate::store::{DamagedRecord, Lookup, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
 
@@ -51,7 +52,7 @@ impl Finds {
     }
 
     fn put(&self, key: &PlanKey, answer: &FindReply) -> Result<(), StoreError> {
-        let _alone = self.housekeeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.housekeeping.lock();
         // Keys are hashes: the first of them are any.
         let kept = self.space.keys(None, COUNT_MAX)?;
         if kept.len() >= COUNT_MAX {

@@ -24,7 +24,7 @@ use tonic::{Request, Response, Status};
 
 use super::call_pool::{CallPool, shown};
 use super::decode::{Decoded, Method, decode};
-use super::fields::{Field, Kind, Value, unix_ms};
+use super::fields::{Field, Kind, unix_ms};
 use super::listing::{ListRequest, Listing};
 use super::topologies::{read_base, resolve};
 use crate::failure::{CallFailure, PlanFailure};
@@ -50,25 +50,13 @@ const PRIORITIES: &[&str] = &["prefetch", "interactive", "job-start", "repair"];
 
 /// What leases are listed by.
 const FIELDS: &[Field<WireLease>] = &[
-    Field { name: "name", kind: Kind::Text, get: |lease| Value::Text(lease.name.clone()) },
-    Field { name: "job", kind: Kind::Text, get: |lease| Value::Text(lease.job.clone()) },
-    Field { name: "topology", kind: Kind::Text, get: |lease| Value::Text(lease.topology.clone()) },
-    Field { name: "priority", kind: Kind::Word(PRIORITIES), get: |lease| Value::Text(priority_name(lease).to_owned()) },
-    Field {
-        name: "replanned",
-        kind: Kind::Flag,
-        get: |lease| Value::Flag(lease.plans.iter().any(|plan| plan.current != plan.original)),
-    },
-    Field {
-        name: "created",
-        kind: Kind::Time,
-        get: |lease| Value::Time(lease.create_time.and_then(unix_ms).unwrap_or(0)),
-    },
-    Field {
-        name: "expires",
-        kind: Kind::Time,
-        get: |lease| Value::Time(lease.expire_time.and_then(unix_ms).unwrap_or(0)),
-    },
+    Field { name: "name", kind: Kind::Text(|lease| lease.name.clone()) },
+    Field { name: "job", kind: Kind::Text(|lease| lease.job.clone()) },
+    Field { name: "topology", kind: Kind::Text(|lease| lease.topology.clone()) },
+    Field { name: "priority", kind: Kind::Word(PRIORITIES, priority_name) },
+    Field { name: "replanned", kind: Kind::Flag(|lease| lease.plans.iter().any(|plan| plan.current != plan.original)) },
+    Field { name: "created", kind: Kind::Time(|lease| lease.create_time.and_then(unix_ms).unwrap_or(0)) },
+    Field { name: "expires", kind: Kind::Time(|lease| lease.expire_time.and_then(unix_ms).unwrap_or(0)) },
 ];
 
 /// The service.

@@ -127,7 +127,7 @@ impl<T> Listing<T> {
             return;
         }
         self.total += 1;
-        let place = Place { values: self.order.iter().map(|(field, _)| (field.get)(&item)).collect(), id };
+        let place = Place { values: self.order.iter().map(|(field, _)| field.kind.of(&item)).collect(), id };
         if self.after.as_ref().is_some_and(|after| compare(&self.order, &place, after) != Ordering::Greater) {
             return;
         }

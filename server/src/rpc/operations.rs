@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status};
 
 use super::call_pool::{CallPool, log, shown};
 use super::describe;
-use super::fields::{COLLECTIVES, Field, Kind, Value};
+use super::fields::{COLLECTIVES, Field, Kind};
 use super::listing::{ListRequest, Listing};
 use crate::clock;
 use crate::failure::CallFailure;
@@ -28,25 +28,13 @@ const PRIORITIES: &[&str] = &["prefetch", "interactive", "job-start", "repair"];
 
 /// What operations are listed by.
 const FIELDS: &[Field<Operation>] = &[
-    Field { name: "name", kind: Kind::Text, get: |operation| Value::Text(operation.name.clone()) },
-    Field {
-        name: "state",
-        kind: Kind::Word(State::NAMES),
-        get: |operation| Value::Text(operation.state.name().to_owned()),
-    },
-    Field {
-        name: "priority",
-        kind: Kind::Word(PRIORITIES),
-        get: |operation| Value::Text(operation.priority.name().to_owned()),
-    },
-    Field { name: "detached", kind: Kind::Flag, get: |operation| Value::Flag(operation.detached) },
-    Field { name: "done", kind: Kind::Flag, get: |operation| Value::Flag(operation.result.is_some()) },
-    Field {
-        name: "collective",
-        kind: Kind::Word(COLLECTIVES),
-        get: |operation| Value::Text(operation.kind.name().to_owned()),
-    },
-    Field { name: "created", kind: Kind::Time, get: |operation| Value::Time(operation.created_ms) },
+    Field { name: "name", kind: Kind::Text(|operation| operation.name.clone()) },
+    Field { name: "state", kind: Kind::Word(State::NAMES, |operation| operation.state.name()) },
+    Field { name: "priority", kind: Kind::Word(PRIORITIES, |operation| operation.priority.name()) },
+    Field { name: "detached", kind: Kind::Flag(|operation| operation.detached) },
+    Field { name: "done", kind: Kind::Flag(|operation| operation.result.is_some()) },
+    Field { name: "collective", kind: Kind::Word(COLLECTIVES, |operation| operation.kind.name()) },
+    Field { name: "created", kind: Kind::Time(|operation| operation.created_ms) },
 ];
 
 /// The service.

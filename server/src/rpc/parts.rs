@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use canopy_proto::v1::{ContentPiece, Plan, PlanEvent, PlanReply};
 use http_body::{Body as HttpBody, Frame};
+use parking_lot::Mutex;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint};
 use tokio_stream::Stream;
@@ -122,7 +123,7 @@ pub(super) fn respond<T>(
 /// The answer in parts, where a handler has made it so; else the same.
 pub(crate) fn in_parts(_path: &str, mut response: http::Response<Body>) -> http::Response<Body> {
     let parts = response.extensions_mut().remove::<InParts>();
-    match parts.and_then(|parts| parts.0.lock().unwrap_or_else(PoisonError::into_inner).take()) {
+    match parts.and_then(|parts| parts.0.lock().take()) {
         Some(messages) => response.map(|_| Body::new(PartsBody { messages: Some(messages), waiting: VecDeque::new() })),
         None => response,
     }

@@ -17,11 +17,11 @@ use super::archives::Archives;
 use super::call_pool::{CallPool, key_of, shown};
 use super::listing::{ListRequest, Listing};
 use super::plan_summaries::{FIELDS, for_each_seen, on_the_wire};
-use crate::failure::CallFailure;
+use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::refusals::Refusals;
 use crate::jobs::workers::Jobs;
-use crate::store::{Eviction, PlanSummary, Records};
+use crate::store::{Eviction, PlanSummary, Records, StoreError};
 use crate::tenant::Viewer;
 
 /// Most plans named in one request.
@@ -58,34 +58,21 @@ impl PlanAdmin for PlanAdminService {
     ) -> Result<Response<v1::PlanSummary>, Status> {
         let (headers, _, GetPlanSummaryRequest { name }) = request.into_parts();
         let viewer = Viewer::of(&headers);
-        let found = self.pool.run("GetPlanSummary", &headers, move |records| {
-            let summary = records.summary(&key_of(records, &viewer?, &name)?)?;
-            on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
-        });
+        let found = self.pool.run("GetPlanSummary", &headers, changed(viewer, name, Records::summary));
         found.await.map(Response::new)
     }
 
     async fn pin_plan(&self, request: Request<PinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
         let (headers, _, request) = request.into_parts();
         let call = (&headers, &*request.request_id, &request);
-        let name = request.name.clone();
-        let viewer = Viewer::of(&headers);
-        let pin = move |records: &Records| {
-            let summary = records.pin(&key_of(records, &viewer?, &name)?)?;
-            on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
-        };
+        let pin = changed(Viewer::of(&headers), request.name.clone(), Records::pin);
         self.pool.once("PinPlan", call, pin, || {}).await.map(Response::new)
     }
 
     async fn unpin_plan(&self, request: Request<UnpinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
         let (headers, _, request) = request.into_parts();
         let call = (&headers, &*request.request_id, &request);
-        let name = request.name.clone();
-        let viewer = Viewer::of(&headers);
-        let unpin = move |records: &Records| {
-            let summary = records.unpin(&key_of(records, &viewer?, &name)?)?;
-            on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
-        };
+        let unpin = changed(Viewer::of(&headers), request.name.clone(), Records::unpin);
         self.pool.once("UnpinPlan", call, unpin, || {}).await.map(Response::new)
     }
 
@@ -126,6 +113,18 @@ impl PlanAdmin for PlanAdminService {
     }
 }
 
+/// The summary of the plan of this name, once `change` is done to it.
+fn changed(
+    viewer: Result<Viewer, PlanFailure>,
+    name: String,
+    change: impl Fn(&Records, &PlanKey) -> Result<Option<PlanSummary>, StoreError>,
+) -> impl FnOnce(&Records) -> Result<v1::PlanSummary, CallFailure> {
+    move |records| {
+        let summary = change(records, &key_of(records, &viewer?, &name)?)?;
+        on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
+    }
+}
+
 /// One page of what the caller sees. With a filter or an order, and where plans are one tenant's alone, reads every
 /// summary; O(page) otherwise.
 fn list(records: &Records, viewer: &Viewer, request: &ListPlansRequest) -> Result<ListPlansReply, CallFailure> {
@@ -137,13 +136,13 @@ fn list(records: &Records, viewer: &Viewer, request: &ListPlansRequest) -> Resul
             None => None,
         };
         for summary in records.list(after, listing.needed())? {
-            let id = summary.key.as_bytes().to_vec();
+            let id = summary.key().as_bytes().to_vec();
             listing.show(summary, id);
         }
         Some(records.usage()?.records as u64)
     } else {
         for_each_seen(records, viewer, |summary| {
-            let id = summary.key.as_bytes().to_vec();
+            let id = summary.key().as_bytes().to_vec();
             listing.show(summary, id);
             Ok(())
         })?;
@@ -177,12 +176,12 @@ fn evict(
         let end = match *validate_only {
             true if summary.pinned => Eviction::Pinned,
             true => Eviction::Evicted,
-            false => records.evict(&summary.key)?,
+            false => records.evict(&summary.key())?,
         };
         match end {
             Eviction::Evicted => {
                 if !*validate_only {
-                    planner.forget(&summary.schedules);
+                    planner.forget(&summary.schedules());
                 }
                 reply.evicted += 1;
                 reply.freed_bytes += summary.size_bytes;
@@ -200,8 +199,8 @@ fn evict(
             let summary = records.summary(&key_of(records, viewer, name)?)?;
             named.push(summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(name) })?);
         }
-        named.sort_by_key(|summary| summary.key);
-        named.dedup_by_key(|summary| summary.key);
+        named.sort_by_key(|summary| summary.key());
+        named.dedup_by_key(|summary| summary.key());
         named.into_iter().try_for_each(evict_one)?;
     } else {
         let filter = Listing::new(FIELDS, &ListRequest { filter, ..ListRequest::default() })?;

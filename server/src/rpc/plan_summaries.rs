@@ -9,7 +9,7 @@ use canopy_schedule::CollectiveKind;
 use canopy_topology::Ratio;
 use canopy_wire::{collective_of_wire, timestamp};
 
-use super::fields::{COLLECTIVES, Field, Kind, Value};
+use super::fields::{COLLECTIVES, Field, Kind};
 use super::listing::{ListRequest, Listing};
 use crate::clock;
 use crate::failure::CallFailure;
@@ -21,22 +21,21 @@ const BATCH: usize = 1000;
 
 /// What plans are listed by.
 pub(super) const FIELDS: &[Field<PlanSummary>] = &[
-    Field { name: "id", kind: Kind::Id, get: |plan| Value::Text(plan.id.clone()) },
+    Field { name: "id", kind: Kind::Id(|plan| plan.id.clone()) },
     Field {
         name: "collective",
-        kind: Kind::Word(COLLECTIVES),
-        get: |plan| Value::Text(collective_of_wire(plan.collective.kind).map_or("", CollectiveKind::name).to_owned()),
+        kind: Kind::Word(COLLECTIVES, |plan| collective_of_wire(plan.collective.kind).map_or("", CollectiveKind::name)),
     },
-    Field { name: "algorithm", kind: Kind::Text, get: |plan| Value::Text(plan.algorithm.clone()) },
-    Field { name: "topology", kind: Kind::Text, get: |plan| Value::Text(plan.topology_hash.clone()) },
-    Field { name: "ranks", kind: Kind::Number, get: |plan| Value::Number(plan.ranks.into()) },
-    Field { name: "optimality", kind: Kind::Ratio, get: |plan| Value::Ratio(ratio(&plan.optimality)) },
-    Field { name: "size_bytes", kind: Kind::Number, get: |plan| Value::Number(plan.size_bytes) },
-    Field { name: "created", kind: Kind::Time, get: |plan| Value::Time(plan.created_ms) },
-    Field { name: "last_used", kind: Kind::Time, get: |plan| Value::Time(plan.last_used_ms) },
-    Field { name: "hits", kind: Kind::Number, get: |plan| Value::Number(plan.hits) },
-    Field { name: "tenant", kind: Kind::Text, get: |plan| Value::Text(plan.tenant.clone()) },
-    Field { name: "pinned", kind: Kind::Flag, get: |plan| Value::Flag(plan.pinned) },
+    Field { name: "algorithm", kind: Kind::Text(|plan| plan.algorithm.clone()) },
+    Field { name: "topology", kind: Kind::Text(|plan| plan.topology_hash.clone()) },
+    Field { name: "ranks", kind: Kind::Number(|plan| plan.ranks.into()) },
+    Field { name: "optimality", kind: Kind::Ratio(|plan| ratio(&plan.optimality)) },
+    Field { name: "size_bytes", kind: Kind::Number(|plan| plan.size_bytes) },
+    Field { name: "created", kind: Kind::Time(|plan| plan.created_ms) },
+    Field { name: "last_used", kind: Kind::Time(|plan| plan.last_used_ms) },
+    Field { name: "hits", kind: Kind::Number(|plan| plan.hits) },
+    Field { name: "tenant", kind: Kind::Text(|plan| plan.tenant.clone()) },
+    Field { name: "pinned", kind: Kind::Flag(|plan| plan.pinned) },
 ];
 
 /// A summary on the wire.
@@ -45,8 +44,8 @@ pub(super) fn on_the_wire(records: &Records, summary: PlanSummary) -> Result<v1:
     Ok(v1::PlanSummary {
         superseded_by: records.successor(&summary)?.unwrap_or_default(),
         age: age.try_into().ok(),
+        content_key: summary.key().to_string(),
         id: summary.id,
-        content_key: summary.key.to_string(),
         collective: Some(CollectiveSpec { kind: summary.collective.kind, root: summary.collective.root }),
         algorithm: summary.algorithm,
         topology_hash: summary.topology_hash,
@@ -76,7 +75,7 @@ pub(super) fn chosen(
     let (mut keys, mut contents) = (Vec::new(), v1::ArchiveContents::default());
     for_each_seen(records, viewer, |summary| {
         if filter.accepts(&summary) {
-            keys.push(summary.key);
+            keys.push(summary.key());
             contents.plans += 1;
             contents.pinned_plans += u64::from(summary.pinned);
             contents.record_bytes += summary.size_bytes;
@@ -104,7 +103,7 @@ pub(super) fn for_each(
     loop {
         let batch = records.list(after, BATCH)?;
         let Some(last) = batch.last() else { return Ok(()) };
-        after = Some(last.key);
+        after = Some(last.key());
         batch.into_iter().try_for_each(&mut take)?;
     }
 }

@@ -25,7 +25,7 @@ use prost::Message as _;
 use tonic::{Request, Response, Status};
 
 use super::call_pool::{CallPool, shown};
-use super::fields::{Field, Kind, Value};
+use super::fields::{Field, Kind};
 use super::listing::{ListRequest, Listing};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::reading::read_deeply;
@@ -39,14 +39,14 @@ use crate::store::topologies::{Kept, TopologyEntry, TopologyFacts, TopologyStore
 const PART_BYTES_MAX: usize = 2 << 20;
 /// What topologies are listed by.
 const FIELDS: &[Field<TopologyEntry>] = &[
-    Field { name: "id", kind: Kind::Text, get: |kept| Value::Text(kept.id()) },
-    Field { name: "name", kind: Kind::Text, get: |kept| Value::Text(kept.name.clone()) },
-    Field { name: "hash", kind: Kind::Text, get: |kept| Value::Text(kept.summary.hash.clone()) },
-    Field { name: "ranks", kind: Kind::Number, get: |kept| Value::Number(kept.summary.ranks.into()) },
-    Field { name: "nodes", kind: Kind::Number, get: |kept| Value::Number(kept.summary.nodes.into()) },
-    Field { name: "links", kind: Kind::Number, get: |kept| Value::Number(kept.summary.links.into()) },
-    Field { name: "size_bytes", kind: Kind::Number, get: |kept| Value::Number(kept.size_bytes) },
-    Field { name: "created", kind: Kind::Time, get: |kept| Value::Time(kept.created_ms) },
+    Field { name: "id", kind: Kind::Text(|kept| kept.id()) },
+    Field { name: "name", kind: Kind::Text(|kept| kept.name.clone()) },
+    Field { name: "hash", kind: Kind::Text(|kept| kept.summary.hash.clone()) },
+    Field { name: "ranks", kind: Kind::Number(|kept| kept.summary.ranks.into()) },
+    Field { name: "nodes", kind: Kind::Number(|kept| kept.summary.nodes.into()) },
+    Field { name: "links", kind: Kind::Number(|kept| kept.summary.links.into()) },
+    Field { name: "size_bytes", kind: Kind::Number(|kept| kept.size_bytes) },
+    Field { name: "created", kind: Kind::Time(|kept| kept.created_ms) },
 ];
 
 /// The service.
@@ -307,7 +307,7 @@ fn list(topologies: &TopologyStore, request: &ListTopologiesRequest) -> Result<L
     let ListTopologiesRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
     topologies.for_each(|entry| {
-        let id = entry.key.as_bytes().to_vec();
+        let id = entry.key().as_bytes().to_vec();
         listing.show(entry, id);
     })?;
     let page = listing.finish();

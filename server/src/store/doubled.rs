@@ -20,9 +20,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use canopy_planner::PlanKey;
+use parking_lot::Mutex;
 
 use super::engine::io_error;
 use super::upkeep::Health;
@@ -127,7 +127,7 @@ impl DoubledSpace {
         let live = held.values().map(Held::entry_bytes).sum();
         let state = Mutex::new(State { held, files: [first?, second?], last, live });
         let space = Self { folder, name, health, state };
-        let mut state = space.lock();
+        let mut state = space.state.lock();
         if is_new {
             for key in earlier.all_keys() {
                 let key = key?;
@@ -156,16 +156,7 @@ impl DoubledSpace {
     }
 
     fn failed(&self, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
-        let failed = io_error(&self.folder, doing);
-        move |error| {
-            let error = failed(error);
-            self.health.file_failed(&error);
-            error
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.health.file_failed(&self.folder, doing)
     }
 
     /// Writes changes to both files, and then makes them; returns once they survive a crash. All or none.
@@ -260,12 +251,12 @@ impl State {
 
 impl Store for DoubledSpace {
     fn get(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.lock().held.get(key).and_then(|held| held.record.clone()))
+        Ok(self.state.lock().held.get(key).and_then(|held| held.record.clone()))
     }
 
     fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
         let held = Held { record: Some(record.to_vec()), summary: summary.to_vec() };
-        self.change(&mut self.lock(), vec![Change::Put { key: *key, held }])
+        self.change(&mut self.state.lock(), vec![Change::Put { key: *key, held }])
     }
 
     fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
@@ -273,18 +264,18 @@ impl Store for DoubledSpace {
             let held = Held { record: Some(record.clone()), summary: Vec::new() };
             Change::Put { key: *key, held }
         };
-        self.change(&mut self.lock(), records.iter().map(put).collect())
+        self.change(&mut self.state.lock(), records.iter().map(put).collect())
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let there = keys.iter().filter(|key| state.held.contains_key(key));
         let gone: Vec<Change> = there.map(|key| Change::Removed { key: *key }).collect();
         if gone.is_empty() { Ok(()) } else { self.change(&mut state, gone) }
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(held) = state.held.get(key) else { return Ok(()) };
         if let Some(record) = &held.record {
             let aside = self.folder.join(QUARANTINE).join(key.to_string());
@@ -295,11 +286,11 @@ impl Store for DoubledSpace {
     }
 
     fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.lock().held.get(key).map(|held| held.summary.clone()))
+        Ok(self.state.lock().held.get(key).map(|held| held.summary.clone()))
     }
 
     fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], _: Durability) -> Result<(), StoreError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let put = |(key, summary): &(PlanKey, Vec<u8>)| {
             let record = state.held.get(key).and_then(|held| held.record.clone());
             Change::Put { key: *key, held: Held { record, summary: summary.clone() } }
@@ -310,14 +301,14 @@ impl Store for DoubledSpace {
 
     fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let state = self.lock();
+        let state = self.state.lock();
         let listed = state.held.range((from, Bound::Unbounded)).take(limit);
         Ok(listed.map(|(key, held)| (*key, held.summary.clone())).collect())
     }
 
     fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let state = self.lock();
+        let state = self.state.lock();
         let there = state.held.range((from, Bound::Unbounded)).filter(|(_, held)| held.record.is_some());
         Ok(there.take(limit).map(|(key, _)| *key).collect())
     }

@@ -10,10 +10,10 @@ use std::io::{self, BufReader, Write as _};
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 
 use canopy_planner::PlanKey;
+use parking_lot::{Mutex, RwLock};
 
 use super::engine::io_error;
 use super::file::{head, read_summary, record_range};
@@ -56,7 +56,7 @@ impl<S: Store> FiledSpace<S> {
 
     /// Makes summaries that are missing from the files they belong to, and forgets those without a file.
     fn reconcile(&self) -> Result<Recovery, StoreError> {
-        let mut unknown = self.lock_keys().clone();
+        let mut unknown = self.keys.lock().clone();
         let (mut lost, index): (_, &dyn Store) = (Vec::new(), &self.index);
         for entry in index.all_summaries() {
             lost.extend(Some(entry?.0).filter(|key| !unknown.remove(key)));
@@ -102,10 +102,6 @@ impl<S: Store> FiledSpace<S> {
         io_error(&self.folder, doing)
     }
 
-    fn lock_keys(&self) -> MutexGuard<'_, BTreeSet<PlanKey>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn path_of(&self, key: &PlanKey) -> PathBuf {
         let name = key.to_string();
         self.folder.join(format!("{name:.2}")).join(name)
@@ -113,16 +109,7 @@ impl<S: Store> FiledSpace<S> {
 
     /// The error of a write that failed, of which the store is told.
     fn unwritten(&self, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
-        let failed = self.failed(doing);
-        move |error| {
-            let error = failed(error);
-            self.health.file_failed(&error);
-            error
-        }
-    }
-
-    fn change(&self) -> RwLockReadGuard<'_, ()> {
-        self.changing.read().unwrap_or_else(PoisonError::into_inner)
+        self.health.file_failed(&self.folder, doing)
     }
 
     /// Writes a file in place of an earlier one; if asked to, returns only once it survives a crash of the machine.
@@ -148,16 +135,16 @@ impl<S: Store> FiledSpace<S> {
 
     /// The index follows at leisure where it does not hold anything wrong meanwhile: from the file it can be made again.
     fn put_with(&self, key: &PlanKey, record: &[u8], summary: &[u8], durability: Durability) -> Result<(), StoreError> {
-        let _changing = self.change();
+        let _changing = self.changing.read();
         let too_long = || self.failed("writing a record")(io::Error::other("its summary is too long"));
         let head = head(key, summary).ok_or_else(too_long)?;
         self.write(key, [&head, record], durability).map_err(self.unwritten("writing a record"))?;
-        let is_new = self.lock_keys().insert(*key);
+        let is_new = self.keys.lock().insert(*key);
         let durability = if is_new { Durability::Lazy } else { Durability::Synced };
         let indexed = self.index.set_summaries(&[(*key, summary.to_vec())], durability);
         if indexed.is_err() && is_new {
             // What is refused must not be there after a restart.
-            self.lock_keys().remove(key);
+            self.keys.lock().remove(key);
             let path = self.path_of(key);
             fs::remove_file(&path)
                 .and_then(|()| path.parent().map_or(Ok(()), sync_folder))
@@ -184,7 +171,7 @@ impl<S: Store> FiledSpace<S> {
         };
         moved.map_err(self.failed("quarantining a record"))?;
         self.health.damaged(&self.folder.file_name().unwrap_or_default().to_string_lossy(), 1);
-        self.lock_keys().remove(key);
+        self.keys.lock().remove(key);
         self.index.remove(&[*key])
     }
 
@@ -216,7 +203,7 @@ impl<S: Store> Store for FiledSpace<S> {
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
-        let _changing = self.change();
+        let _changing = self.changing.read();
         let mut folders = BTreeSet::new();
         for key in keys {
             let path = self.path_of(key);
@@ -225,7 +212,7 @@ impl<S: Store> Store for FiledSpace<S> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(self.failed("removing a record")(error)),
             }
-            self.lock_keys().remove(key);
+            self.keys.lock().remove(key);
         }
         for folder in folders {
             sync_folder(&folder).map_err(self.failed("removing a record"))?;
@@ -234,7 +221,7 @@ impl<S: Store> Store for FiledSpace<S> {
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
-        let _changing = self.change();
+        let _changing = self.changing.read();
         self.set_aside(key)
     }
 
@@ -244,7 +231,7 @@ impl<S: Store> Store for FiledSpace<S> {
 
     /// Synced summaries go into the files as well, so that a pin outlives the index.
     fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], durability: Durability) -> Result<(), StoreError> {
-        let _changing = self.change();
+        let _changing = self.changing.read();
         if durability == Durability::Synced {
             for (key, summary) in summaries {
                 self.write_summary(key, summary)?;
@@ -259,7 +246,7 @@ impl<S: Store> Store for FiledSpace<S> {
 
     fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
         let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-        Ok(self.lock_keys().range((from, std::ops::Bound::Unbounded)).take(limit).copied().collect())
+        Ok(self.keys.lock().range((from, std::ops::Bound::Unbounded)).take(limit).copied().collect())
     }
 
     fn quarantined_count(&self) -> Result<usize, StoreError> {
@@ -270,7 +257,7 @@ impl<S: Store> Store for FiledSpace<S> {
 
 impl<S: Store> Companion for FiledSpace<S> {
     fn agree(&self) -> Result<(), StoreError> {
-        let _alone = self.changing.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.changing.write();
         self.reconcile().map(drop)
     }
 }

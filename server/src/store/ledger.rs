@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use canopy_planner::PlanKey;
 
-use super::PlanSummary;
+use super::{PlanSummary, Usage};
 
 /// Weights of all stored plans.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Weight {
 impl Ledger {
     /// Enters a plan in place of what was known of it.
     pub(super) fn enter(&mut self, summary: &PlanSummary) {
-        self.strike(&summary.key);
+        self.strike(&summary.key());
         let weight = Weight {
             bytes: summary.size_bytes,
             synthesis_ms: summary.synthesis_ms,
@@ -62,7 +62,7 @@ impl Ledger {
             self.pinned_bytes += weight.bytes;
             self.pinned_count += 1;
         }
-        self.entries.insert(summary.key, weight);
+        self.entries.insert(summary.key(), weight);
     }
 
     /// Strikes out a plan that is no longer stored.
@@ -77,20 +77,10 @@ impl Ledger {
         }
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn pinned_bytes(&self) -> u64 {
-        self.pinned_bytes
-    }
-
-    pub(super) fn pinned_count(&self) -> usize {
-        self.pinned_count
+    /// How much is stored beside so many damaged records, where so many bytes may be.
+    pub(super) fn usage(&self, bytes_max: u64, quarantined: usize) -> Usage {
+        let Self { bytes, pinned_bytes, pinned_count: pinned, owned_count: owned, .. } = *self;
+        Usage { records: self.entries.len(), bytes, bytes_max, pinned, owned, pinned_bytes, quarantined }
     }
 
     /// The pinned plans with most uses, the last used first among equals. O(plans) where any is pinned.
@@ -101,10 +91,6 @@ impl Ledger {
         let mut pinned: Vec<_> = self.entries.iter().filter(|(_, weight)| weight.pinned).collect();
         pinned.sort_by_key(|(key, weight)| (Reverse(weight.hits), Reverse(weight.last_used_ms), **key));
         pinned.into_iter().take(limit).map(|(key, _)| *key).collect()
-    }
-
-    pub(super) fn owned_count(&self) -> usize {
-        self.owned_count
     }
 
     /// Bytes in use once a plan of `needed` bytes is stored under `key`, and how many of them would be pinned.

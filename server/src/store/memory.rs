@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use canopy_planner::PlanKey;
+use parking_lot::Mutex;
 
 use super::{Durability, Store, StoreError};
 
@@ -21,26 +21,22 @@ struct Trees {
     quarantined: BTreeMap<PlanKey, Vec<u8>>,
 }
 
-impl MemoryStore {
-    fn lock(&self) -> MutexGuard<'_, Trees> {
-        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl MemoryStore {}
 
 impl Store for MemoryStore {
     fn get(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.lock().records.get(key).cloned())
+        Ok(self.trees.lock().records.get(key).cloned())
     }
 
     fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
-        let mut trees = self.lock();
+        let mut trees = self.trees.lock();
         trees.records.insert(*key, record.to_vec());
         trees.summaries.insert(*key, summary.to_vec());
         Ok(())
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
-        let mut trees = self.lock();
+        let mut trees = self.trees.lock();
         for key in keys {
             trees.records.remove(key);
             trees.summaries.remove(key);
@@ -49,7 +45,7 @@ impl Store for MemoryStore {
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
-        let mut trees = self.lock();
+        let mut trees = self.trees.lock();
         trees.summaries.remove(key);
         if let Some(record) = trees.records.remove(key) {
             trees.quarantined.insert(*key, record);
@@ -58,27 +54,27 @@ impl Store for MemoryStore {
     }
 
     fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.lock().summaries.get(key).cloned())
+        Ok(self.trees.lock().summaries.get(key).cloned())
     }
 
     fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], _: Durability) -> Result<(), StoreError> {
-        self.lock().summaries.extend(summaries.iter().cloned());
+        self.trees.lock().summaries.extend(summaries.iter().cloned());
         Ok(())
     }
 
     fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
         let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
-        let trees = self.lock();
+        let trees = self.trees.lock();
         let found = trees.summaries.range((from, Bound::Unbounded)).take(limit);
         Ok(found.map(|(key, summary)| (*key, summary.clone())).collect())
     }
 
     fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
         let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
-        Ok(self.lock().records.range((from, Bound::Unbounded)).take(limit).map(|(key, _)| *key).collect())
+        Ok(self.trees.lock().records.range((from, Bound::Unbounded)).take(limit).map(|(key, _)| *key).collect())
     }
 
     fn quarantined_count(&self) -> Result<usize, StoreError> {
-        Ok(self.lock().quarantined.len())
+        Ok(self.trees.lock().quarantined.len())
     }
 }

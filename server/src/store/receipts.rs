@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use canopy_planner::{PlanKey, chain};
+use parking_lot::{Condvar, Mutex};
 use prost::Message;
 
 use crate::clock;
@@ -193,9 +194,9 @@ impl Receipts {
     pub(crate) fn claim(&self, request: &Repeatable) -> Result<Claim, ReceiptError> {
         let (shared, key) = (Arc::clone(&self.shared), request.key());
         let mut open = Open { shared, key, request: request.clone(), begun: Vec::new() };
-        let mut busy = self.shared.busy();
+        let mut busy = self.shared.busy.lock();
         while busy.contains(&open.key) {
-            busy = self.shared.ended.wait(busy).unwrap_or_else(PoisonError::into_inner);
+            self.shared.ended.wait(&mut busy);
         }
         busy.insert(open.key);
         drop(busy);
@@ -245,20 +246,12 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.shared.busy().remove(&self.key);
+        self.shared.busy.lock().remove(&self.key);
         self.shared.ended.notify_all();
     }
 }
 
 impl Shared {
-    fn busy(&self) -> MutexGuard<'_, HashSet<PlanKey>> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Index>> {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The receipts that are there, read the first time. One whose summary cannot be read is removed: it is worth
     /// little, and its age is not known. O(receipts) once.
     fn index<'a>(&self, guard: &'a mut Option<Index>) -> Result<&'a mut Index, StoreError> {
@@ -279,7 +272,7 @@ impl Shared {
     /// The receipt under this key, unless it is too old or damaged.
     fn read(&self, key: &PlanKey) -> Result<Option<Receipt>, StoreError> {
         let oldest = (self.options.now_ms)().saturating_sub(self.options.age_max_ms);
-        let mut guard = self.lock();
+        let mut guard = self.index.lock();
         let index = self.index(&mut guard)?;
         if index.entries.get(key).is_none_or(|summary| summary.created_ms < oldest) {
             return Ok(None);
@@ -296,7 +289,7 @@ impl Shared {
         let record = encode_message(&receipt);
         let now = (self.options.now_ms)();
         let summary = Summary { created_ms: now, size_bytes: record.len() as u64 };
-        let mut guard = self.lock();
+        let mut guard = self.index.lock();
         let index = self.index(&mut guard)?;
         let old = index.oldest(self.options, now.saturating_sub(self.options.age_max_ms), summary.size_bytes);
         self.space.remove(&old)?;

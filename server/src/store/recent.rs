@@ -1,9 +1,10 @@
 //! Plans that were read lately, in memory, so that an answer from the cache needs neither disk nor decoder.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use canopy_planner::{self as planner, MemoryUsage, PlanKey};
 use canopy_wire::StoredPlan;
+use parking_lot::Mutex;
 
 use super::Records;
 
@@ -37,18 +38,18 @@ impl Recent {
 
     /// The present, to be taken before the store is read.
     pub(super) fn moment(&self) -> Moment {
-        Moment(self.lock().change_count)
+        Moment(self.plans.lock().change_count)
     }
 
     /// The plan, if it is here. O(1).
     pub(super) fn get(&self, key: &PlanKey) -> Option<Arc<StoredPlan>> {
-        self.lock().by_key.get(key)
+        self.plans.lock().by_key.get(key)
     }
 
     /// Takes in a plan that was read from a record of so many bytes, unless the store has changed since `read`.
     pub(super) fn keep(&self, key: &PlanKey, plan: &Arc<StoredPlan>, record_bytes: usize, read: Moment) {
         let bytes = (record_bytes as u64).saturating_add(OVERHEAD_BYTES.max(plan.memory_bytes() as u64));
-        let mut plans = self.lock();
+        let mut plans = self.plans.lock();
         if plans.change_count == read.0 {
             plans.by_key.keep(*key, Arc::clone(plan), bytes);
         }
@@ -56,7 +57,7 @@ impl Recent {
 
     /// The store has changed under these keys.
     pub(super) fn changed(&self, keys: &[PlanKey]) {
-        let mut plans = self.lock();
+        let mut plans = self.plans.lock();
         plans.change_count += 1;
         for key in keys {
             plans.by_key.forget(key);
@@ -64,11 +65,7 @@ impl Recent {
     }
 
     pub(super) fn usage(&self) -> MemoryUsage {
-        self.lock().by_key.usage()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Plans> {
-        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+        self.plans.lock().by_key.usage()
     }
 }
 

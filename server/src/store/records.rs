@@ -6,12 +6,13 @@ mod pins;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use canopy_planner::PlanKey;
 use canopy_wire::StoredPlan;
+use parking_lot::Mutex;
 
 use self::codec::encode_plan;
 use super::ledger::Ledger;
@@ -65,7 +66,7 @@ pub(super) struct Shared {
     evictions: AtomicU64,
     /// Read from the summaries when first needed. Held while summaries change; taken before `uses`, never after.
     ledger: Mutex<Option<Ledger>>,
-    uses: Mutex<BTreeMap<PlanKey, Uses>>,
+    pub(super) uses: Mutex<BTreeMap<PlanKey, Uses>>,
     /// When uses were written down last, in milliseconds since 1970 UTC.
     pub(super) written_ms: AtomicU64,
 }
@@ -194,7 +195,7 @@ impl Records {
         let size_bytes = record.len() as u64;
         let fresh = PlanSummary::of(*key, plan, size_bytes, (self.shared.options.now_ms)());
         let mut summary = PlanSummary { asked, ..fresh };
-        let mut guard = self.shared.lock_ledger();
+        let mut guard = self.shared.ledger.lock();
         let ledger = self.shared.ledger_of(&mut guard)?;
         if let Some(old) = self.shared.stored_summary(key)? {
             summary = summary.with_history_of(&old);
@@ -220,7 +221,7 @@ impl Records {
     /// The engine failed.
     pub fn list(&self, after: Option<PlanKey>, limit: usize) -> Result<Vec<PlanSummary>, StoreError> {
         // The ledger's making has put every damaged summary right.
-        self.shared.ledger_of(&mut self.shared.lock_ledger())?;
+        self.shared.ledger_of(&mut self.shared.ledger.lock())?;
         let mut listed = Vec::new();
         let mut after = after;
         while listed.len() < limit {
@@ -267,7 +268,7 @@ impl Records {
     /// # Errors
     /// The engine failed.
     pub fn evict(&self, key: &PlanKey) -> Result<Eviction, StoreError> {
-        let mut guard = self.shared.lock_ledger();
+        let mut guard = self.shared.ledger.lock();
         let ledger = self.shared.ledger_of(&mut guard)?;
         match self.shared.stored_summary(key)? {
             None => Ok(Eviction::Missing),
@@ -282,17 +283,8 @@ impl Records {
     /// The engine failed.
     pub fn usage(&self) -> Result<Usage, StoreError> {
         let quarantined = self.shared.store.quarantined_count()?;
-        let mut guard = self.shared.lock_ledger();
-        let ledger = self.shared.ledger_of(&mut guard)?;
-        Ok(Usage {
-            records: ledger.count(),
-            bytes: ledger.bytes(),
-            bytes_max: self.shared.options.bytes_max,
-            pinned: ledger.pinned_count(),
-            owned: ledger.owned_count(),
-            pinned_bytes: ledger.pinned_bytes(),
-            quarantined,
-        })
+        let mut guard = self.shared.ledger.lock();
+        Ok(self.shared.ledger_of(&mut guard)?.usage(self.shared.options.bytes_max, quarantined))
     }
 
     /// Writes down the uses counted in memory, without waiting for the disk.
@@ -315,14 +307,6 @@ impl Records {
 }
 
 impl Shared {
-    fn lock_ledger(&self) -> MutexGuard<'_, Option<Ledger>> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn lock_uses(&self) -> MutexGuard<'_, BTreeMap<PlanKey, Uses>> {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The ledger, read from the summaries the first time. A summary that cannot be read is made again from its
     /// record. O(plans) once.
     fn ledger_of<'a>(&self, guard: &'a mut Option<Ledger>) -> Result<&'a mut Ledger, StoreError> {
@@ -376,14 +360,14 @@ impl Shared {
     /// A stored summary with the uses counted since.
     fn current_summary(&self, key: &PlanKey, bytes: &[u8]) -> Option<PlanSummary> {
         let mut summary = PlanSummary::decode(key, bytes).ok()?;
-        if let Some(uses) = self.lock_uses().get(key) {
+        if let Some(uses) = self.uses.lock().get(key) {
             summary.add_uses(*uses);
         }
         Some(summary)
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
-        let mut guard = self.lock_ledger();
+        let mut guard = self.ledger.lock();
         self.corruptions.fetch_add(1, Ordering::Relaxed);
         let moved = self.store.quarantine(key);
         self.recent.changed(&[*key]);
@@ -411,7 +395,7 @@ impl Shared {
         let removed = self.store.remove(keys);
         self.recent.changed(keys);
         removed?;
-        let mut uses = self.lock_uses();
+        let mut uses = self.uses.lock();
         for key in keys {
             ledger.strike(key);
             uses.remove(key);
@@ -421,8 +405,8 @@ impl Shared {
     }
 
     fn write_back(&self) -> Result<(), StoreError> {
-        let mut guard = self.lock_ledger();
-        if self.lock_uses().is_empty() {
+        let mut guard = self.ledger.lock();
+        if self.uses.lock().is_empty() {
             return Ok(());
         }
         let ledger = self.ledger_of(&mut guard)?;
@@ -430,7 +414,7 @@ impl Shared {
     }
 
     fn write_uses(&self, ledger: &mut Ledger) -> Result<(), StoreError> {
-        let uses = std::mem::take(&mut *self.lock_uses());
+        let uses = std::mem::take(&mut *self.uses.lock());
         self.written_ms.store((self.options.now_ms)(), Ordering::Relaxed);
         let mut changed = Vec::with_capacity(uses.len());
         for (key, uses) in uses {

@@ -5,11 +5,12 @@
 //! and has it checked like any other.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use canopy_plan::{PlanFile, read_plan, write_plan};
 use canopy_planner::{PlanKey, Recent, ScheduleKey, Schedules, chain};
 use canopy_topology::{Topology, TopologyLimits};
+use parking_lot::Mutex;
 
 use crate::store::{Store, StoreError, decode_record, encode_record};
 
@@ -68,7 +69,7 @@ impl StoredSchedules {
             Ok(())
         });
         match removed {
-            Ok(()) => keys.iter().for_each(|key| self.lock_recent().forget(key)),
+            Ok(()) => keys.iter().for_each(|key| self.recent.lock().forget(key)),
             Err(error) => tracing::error!(error = chain(&error), "schedules could not be removed"),
         }
     }
@@ -90,7 +91,7 @@ impl StoredSchedules {
         match plan {
             Ok(plan) => {
                 let plan = Arc::new(plan);
-                self.lock_recent().keep(*key, Arc::clone(&plan), weight(record.len()));
+                self.recent.lock().keep(*key, Arc::clone(&plan), weight(record.len()));
                 Ok(Some(plan))
             }
             Err(damage) => {
@@ -109,7 +110,7 @@ impl StoredSchedules {
         }
         let record = encode_record(&text);
         let (bytes, stored) = (record.len() as u64, stored_under(key));
-        self.lock_recent().keep(*key, Arc::clone(plan), weight(record.len()));
+        self.recent.lock().keep(*key, Arc::clone(plan), weight(record.len()));
         self.with_books(|books| {
             let limit = self.options.bytes_max;
             if bytes > limit {
@@ -129,7 +130,7 @@ impl StoredSchedules {
     }
 
     fn with_books<T>(&self, work: impl FnOnce(&mut Books) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let mut guard = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.books.lock();
         let books = match guard.as_mut() {
             Some(books) => books,
             None => guard.insert(self.read_books()?),
@@ -151,10 +152,6 @@ impl StoredSchedules {
         }
         Ok(books)
     }
-
-    fn lock_recent(&self) -> MutexGuard<'_, Recent<ScheduleKey, Arc<PlanFile>>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Schedules for StoredSchedules {
@@ -166,7 +163,7 @@ impl Schedules for StoredSchedules {
     }
 
     fn get(&self, key: &ScheduleKey, normal: &Topology) -> Option<Arc<PlanFile>> {
-        let known = self.lock_recent().get(key);
+        let known = self.recent.lock().get(key);
         let found = match known {
             Some(plan) => Some(plan),
             None => self.read(key).unwrap_or_else(|error| {
@@ -196,7 +193,7 @@ impl Schedules for StoredSchedules {
     }
 
     fn quarantine(&self, key: &ScheduleKey) {
-        self.lock_recent().forget(key);
+        self.recent.lock().forget(key);
         let stored = stored_under(key);
         let moved = self.with_books(|books| {
             books.strike(&stored);

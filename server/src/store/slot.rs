@@ -1,9 +1,10 @@
 //! An engine in its place: closed and opened again there when it has failed, without anybody else having to know.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 use canopy_planner::PlanKey;
+use parking_lot::{Mutex, RwLock};
 
 use super::engine::{DirectoryLock, Engine, io_error, open_or_start_anew};
 use super::upkeep::{Health, Reopen};
@@ -34,13 +35,13 @@ impl<E: Engine + Send + Sync + 'static> Slot<E> {
 
     /// Has something brought in line whenever the engine was opened again.
     pub(super) fn accompany(&self, companion: Weak<dyn Companion>) {
-        self.companions.lock().unwrap_or_else(PoisonError::into_inner).push(companion);
+        self.companions.lock().push(companion);
     }
 }
 
 impl<E: Engine + Send + Sync + 'static> Reopen for Slot<E> {
     fn reopen(&self) -> Result<(), StoreError> {
-        let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
+        let mut engine = self.engine.write();
         drop(engine.take());
         E::wait_until_closed(&self.path).map_err(io_error(&self.directory, "closing it"))?;
         let (opened, moved_aside) = open_or_start_anew::<E>(&self.directory, &self.path, &self.lock)?;
@@ -54,7 +55,7 @@ impl<E: Engine + Send + Sync + 'static> Reopen for Slot<E> {
     }
 
     fn settle(&self) -> Result<(), StoreError> {
-        let companions = self.companions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let companions = self.companions.lock().clone();
         companions.iter().filter_map(Weak::upgrade).try_for_each(|companion| companion.agree())
     }
 }
@@ -71,7 +72,7 @@ impl<E: Engine + Send + Sync + 'static> SlotSpace<E> {
     }
 
     fn read<T>(&self, read: impl FnOnce(&E::Space) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let engine = self.slot.engine.read().unwrap_or_else(PoisonError::into_inner);
+        let engine = self.slot.engine.read();
         match &*engine {
             Some(engine) => read(&engine.space(self.space)),
             None => Err(self.slot.health.refusal().unwrap_or_else(|| {

@@ -7,46 +7,66 @@ use canopy_wire::StoredPlan;
 
 use super::{DamagedRecord, decode_message, encode_message};
 
-/// A stored plan in a few hundred bytes: kept beside the record, so that listing plans reads no contents.
-#[derive(Clone, Debug, PartialEq)]
+/// A stored plan in a few hundred bytes: kept beside the record, so that listing plans reads no contents. Fields are only
+/// ever added.
+#[derive(Clone, PartialEq, prost::Message)]
 pub struct PlanSummary {
-    /// Where the plan is stored.
-    pub key: PlanKey,
+    /// Where the plan is stored, see [`PlanSummary::key`].
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) key: Vec<u8>,
     /// The plan's id, `plans/…`.
+    #[prost(string, tag = "2")]
     pub id: String,
     /// What it does.
+    #[prost(message, required, tag = "3")]
     pub collective: StatedCollective,
     /// Name of the algorithm that made it.
+    #[prost(string, tag = "4")]
     pub algorithm: String,
     /// Hash of the network's shape, as the plan states it.
+    #[prost(string, tag = "5")]
     pub topology_hash: String,
     /// Number of ranks.
+    #[prost(uint32, tag = "6")]
     pub ranks: u32,
     /// achieved ÷ bound, reduced, `num/den`.
+    #[prost(string, tag = "7")]
     pub optimality: String,
     /// Achieved algbw in bytes per second, an exact fraction.
+    #[prost(string, tag = "8")]
     pub achieved: String,
     /// Upper bound on algbw in bytes per second, an exact fraction.
+    #[prost(string, tag = "9")]
     pub bound: String,
     /// Bytes of the stored record.
+    #[prost(uint64, tag = "10")]
     pub size_bytes: u64,
     /// When it was stored first, in milliseconds since 1970 UTC.
+    #[prost(uint64, tag = "11")]
     pub created_ms: u64,
     /// When it was asked for last, in milliseconds since 1970 UTC; never before `created_ms`.
+    #[prost(uint64, tag = "12")]
     pub last_used_ms: u64,
     /// How often it was taken from the store.
+    #[prost(uint64, tag = "13")]
     pub hits: u64,
     /// Whether it is kept whatever happens.
+    #[prost(bool, tag = "14")]
     pub pinned: bool,
     /// How long it took to make, in milliseconds.
+    #[prost(uint64, tag = "15")]
     pub synthesis_ms: u64,
-    /// The plan that was asked for when this one was last sent in its place.
-    pub stood_in_for: Option<PlanKey>,
+    /// Key of the plan that was asked for when this one was last sent in its place; empty: none was.
+    #[prost(bytes = "vec", tag = "16")]
+    pub(crate) stood_in_for: Vec<u8>,
     /// The tenant whose plan it is alone; empty: everybody's.
+    #[prost(string, tag = "17")]
     pub tenant: String,
-    /// The schedules that it was made of.
-    pub schedules: Vec<ScheduleKey>,
+    /// Keys of the schedules that it was made of, see [`PlanSummary::schedules`].
+    #[prost(bytes = "vec", repeated, tag = "18")]
+    pub(crate) schedules: Vec<Vec<u8>>,
     /// What it was asked for by, where that is known; whoever stores the plan says what these bytes mean.
+    #[prost(bytes = "vec", tag = "19")]
     pub asked: Vec<u8>,
 }
 
@@ -61,49 +81,6 @@ pub struct StatedCollective {
     pub root: Option<u32>,
 }
 
-/// The layout of a stored summary, without what the plan's key says. Fields are only ever added.
-#[derive(Clone, PartialEq, prost::Message)]
-struct Fields {
-    #[prost(bytes = "vec", tag = "1")]
-    key: Vec<u8>,
-    #[prost(string, tag = "2")]
-    id: String,
-    #[prost(message, optional, tag = "3")]
-    collective: Option<StatedCollective>,
-    #[prost(string, tag = "4")]
-    algorithm: String,
-    #[prost(string, tag = "5")]
-    topology_hash: String,
-    #[prost(uint32, tag = "6")]
-    ranks: u32,
-    #[prost(string, tag = "7")]
-    optimality: String,
-    #[prost(string, tag = "8")]
-    achieved: String,
-    #[prost(string, tag = "9")]
-    bound: String,
-    #[prost(uint64, tag = "10")]
-    size_bytes: u64,
-    #[prost(uint64, tag = "11")]
-    created_ms: u64,
-    #[prost(uint64, tag = "12")]
-    last_used_ms: u64,
-    #[prost(uint64, tag = "13")]
-    hits: u64,
-    #[prost(bool, tag = "14")]
-    pinned: bool,
-    #[prost(uint64, tag = "15")]
-    synthesis_ms: u64,
-    #[prost(bytes = "vec", tag = "16")]
-    stood_in_for: Vec<u8>,
-    #[prost(string, tag = "17")]
-    tenant: String,
-    #[prost(bytes = "vec", repeated, tag = "18")]
-    schedules: Vec<Vec<u8>>,
-    #[prost(bytes = "vec", tag = "19")]
-    asked: Vec<u8>,
-}
-
 impl PlanSummary {
     /// The summary of a plan that is stored for the first time.
     pub(crate) fn of(key: PlanKey, stored: &StoredPlan, size_bytes: u64, now_ms: u64) -> Self {
@@ -114,10 +91,9 @@ impl PlanSummary {
         let provenance = plan.provenance.clone().unwrap_or_default();
         let synthesis = Duration::try_from_secs_f64(provenance.wall_ms / 1e3).unwrap_or_default();
         // Of what it says that it was made of, nothing that is no key.
-        let schedules: Vec<ScheduleKey> =
-            provenance.schedules.iter().filter_map(|digits| ScheduleKey::from_digits(digits)).collect();
+        let schedules = provenance.schedules.iter().filter_map(|digits| ScheduleKey::from_digits(digits));
         Self {
-            key,
+            key: key.as_bytes().to_vec(),
             id: plan.id.clone(),
             collective: StatedCollective { kind: collective.kind, root: collective.root },
             algorithm: plan.algorithm.clone(),
@@ -132,73 +108,47 @@ impl PlanSummary {
             hits: 0,
             pinned: false,
             synthesis_ms: u64::try_from(synthesis.as_millis()).unwrap_or(u64::MAX),
-            stood_in_for: None,
+            stood_in_for: Vec::new(),
             tenant: provenance.tenant,
-            schedules,
+            schedules: schedules.map(|key| key.as_bytes().to_vec()).collect(),
             asked: Vec::new(),
         }
     }
 
     /// The bytes kept beside the record: the envelope of a record around the fields.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let fields = Fields {
-            key: self.key.as_bytes().to_vec(),
-            id: self.id.clone(),
-            collective: Some(self.collective),
-            algorithm: self.algorithm.clone(),
-            topology_hash: self.topology_hash.clone(),
-            ranks: self.ranks,
-            optimality: self.optimality.clone(),
-            achieved: self.achieved.clone(),
-            bound: self.bound.clone(),
-            size_bytes: self.size_bytes,
-            created_ms: self.created_ms,
-            last_used_ms: self.last_used_ms,
-            hits: self.hits,
-            pinned: self.pinned,
-            synthesis_ms: self.synthesis_ms,
-            stood_in_for: self.stood_in_for.map(|key| key.as_bytes().to_vec()).unwrap_or_default(),
-            tenant: self.tenant.clone(),
-            schedules: self.schedules.iter().map(|key| key.as_bytes().to_vec()).collect(),
-            asked: self.asked.clone(),
-        };
-        encode_message(&fields)
+        encode_message(self)
     }
 
     /// Reads what [`PlanSummary::encode`] wrote for this key.
     pub(crate) fn decode(key: &PlanKey, bytes: &[u8]) -> Result<Self, DamagedRecord> {
-        let fields: Fields = decode_message(bytes)?;
-        if fields.key != key.as_bytes() {
-            return Err(DamagedRecord::Payload);
-        }
-        Ok(Self {
-            key: *key,
-            id: fields.id,
-            collective: fields.collective.unwrap_or_default(),
-            algorithm: fields.algorithm,
-            topology_hash: fields.topology_hash,
-            ranks: fields.ranks,
-            optimality: fields.optimality,
-            achieved: fields.achieved,
-            bound: fields.bound,
-            size_bytes: fields.size_bytes,
-            created_ms: fields.created_ms,
-            last_used_ms: fields.last_used_ms,
-            hits: fields.hits,
-            pinned: fields.pinned,
-            synthesis_ms: fields.synthesis_ms,
-            stood_in_for: fields.stood_in_for.try_into().ok().map(PlanKey::from_bytes),
-            tenant: fields.tenant,
-            schedules: keys(fields.schedules).ok_or(DamagedRecord::Payload)?,
-            asked: fields.asked,
-        })
+        let summary: Self = decode_message(bytes)?;
+        let has_keys = summary.schedules.iter().all(|key| key.len() == 32);
+        if has_keys && summary.key == key.as_bytes() { Ok(summary) } else { Err(DamagedRecord::Payload) }
+    }
+
+    /// Where the plan is stored.
+    pub fn key(&self) -> PlanKey {
+        PlanKey::from_bytes(self.key.as_slice().try_into().expect("it was made or read for a key"))
+    }
+
+    /// The plan that was asked for when this one was last sent in its place.
+    pub fn stood_in_for(&self) -> Option<PlanKey> {
+        self.stood_in_for.as_slice().try_into().ok().map(PlanKey::from_bytes)
+    }
+
+    /// The schedules that it was made of.
+    pub fn schedules(&self) -> Vec<ScheduleKey> {
+        let keys = self.schedules.iter().filter_map(|key| key.as_slice().try_into().ok());
+        keys.map(ScheduleKey::from_bytes).collect()
     }
 
     /// The same with the uses, the pin and the creation of another, and what that was asked for by where nothing else is known.
     pub(crate) fn with_history_of(&self, other: &Self) -> Self {
-        let Self { created_ms, hits, pinned, stood_in_for, .. } = *other;
+        let Self { created_ms, hits, pinned, .. } = *other;
         let last_used_ms = self.last_used_ms.max(other.last_used_ms);
         let asked = if self.asked.is_empty() { other.asked.clone() } else { self.asked.clone() };
+        let stood_in_for = other.stood_in_for.clone();
         Self { created_ms, last_used_ms, hits, pinned, stood_in_for, asked, ..self.clone() }
     }
 
@@ -209,7 +159,7 @@ impl PlanSummary {
             last_used_ms: 0,
             hits: 0,
             pinned: false,
-            stood_in_for: None,
+            stood_in_for: Vec::new(),
             asked: Vec::new(),
             ..summary.clone()
         };
@@ -220,12 +170,10 @@ impl PlanSummary {
     pub(crate) fn add_uses(&mut self, uses: Uses) {
         self.hits = self.hits.saturating_add(uses.count);
         self.last_used_ms = self.last_used_ms.max(uses.last_ms);
-        self.stood_in_for = uses.stood_in_for.or(self.stood_in_for);
+        if let Some(wanted) = uses.stood_in_for {
+            self.stood_in_for = wanted.as_bytes().to_vec();
+        }
     }
-}
-
-fn keys(fields: Vec<Vec<u8>>) -> Option<Vec<ScheduleKey>> {
-    fields.into_iter().map(|bytes| bytes.try_into().ok().map(ScheduleKey::from_bytes)).collect()
 }
 
 /// Uses of a plan that its stored summary does not know of.

@@ -126,13 +126,13 @@ fn lists_are_in_order_and_pages_join_up() {
         for byte in [7, 3, 0xff, 0, 5] {
             records.put(&key(byte), &plan(&key(byte), 10)).unwrap();
         }
-        let all: Vec<_> = records.list(None, 100).unwrap().iter().map(|summary| summary.key).collect();
+        let all: Vec<_> = records.list(None, 100).unwrap().iter().map(|summary| summary.key()).collect();
         assert_eq!(all, [0, 3, 5, 7, 0xff].map(key), "{engine}");
         let mut paged = Vec::new();
         while let page = records.list(paged.last().copied(), 2).unwrap()
             && !page.is_empty()
         {
-            paged.extend(page.iter().map(|summary| summary.key));
+            paged.extend(page.iter().map(|summary| summary.key()));
         }
         assert_eq!(paged, all, "{engine}");
         assert_eq!(store.keys(Some(&key(3)), 2).unwrap(), [key(5), key(7)], "{engine}");

@@ -9,11 +9,12 @@ mod room;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use canopy_planner::PlanKey;
 use canopy_topology::{Topology, identity_hash, to_json};
+use parking_lot::Mutex;
 
 use self::room::{Limits, Room};
 use crate::clock;
@@ -111,7 +112,7 @@ impl TopologyStore {
 
     /// Notes a use of a topology; false: it is not there.
     pub(crate) fn touch(&self, key: &PlanKey) -> Result<bool, TopologyStoreError> {
-        let mut guard = self.shared.lock();
+        let mut guard = self.shared.room.lock();
         Ok(self.shared.room(&mut guard)?.touch(key))
     }
 
@@ -127,7 +128,7 @@ impl TopologyStore {
         purpose: Purpose,
     ) -> Result<(TopologyEntry, bool), TopologyStoreError> {
         let key = PlanKey::from_bytes(*identity_hash(topology).as_bytes());
-        let mut guard = self.shared.lock();
+        let mut guard = self.shared.room.lock();
         let room = self.shared.room(&mut guard)?;
         if room.touch(&key)
             && let Some(kept) = self.shared.read(&key)?
@@ -155,7 +156,7 @@ impl TopologyStore {
             Ok(kept) => kept.entry,
             Err(damage) => return Err(TopologyStoreError::Damaged { id: id_of(key), damage }),
         };
-        let mut guard = self.shared.lock();
+        let mut guard = self.shared.room.lock();
         let room = self.shared.room(&mut guard)?;
         let is_new = room.size_of(key).is_none();
         self.shared.keep(room, key, record, &entry)?;
@@ -164,7 +165,7 @@ impl TopologyStore {
 
     /// Whether all of these can be kept: keys and bytes of records. What is there already is replaced.
     pub(crate) fn admit(&self, wanted: &[(PlanKey, u64)]) -> Result<(), TopologyStoreError> {
-        let mut guard = self.shared.lock();
+        let mut guard = self.shared.room.lock();
         let room = self.shared.room(&mut guard)?;
         let Limits { count: count_max, bytes: limit } = self.shared.limits().of(Purpose::Named);
         let new: BTreeMap<PlanKey, u64> = wanted.iter().copied().collect();
@@ -187,7 +188,7 @@ impl TopologyStore {
 
     /// The topology of this id, if it is kept.
     pub(crate) fn get(&self, id: &str) -> Result<Option<Kept>, TopologyStoreError> {
-        let mut guard = self.shared.lock();
+        let mut guard = self.shared.room.lock();
         let room = self.shared.room(&mut guard)?;
         let Some(key) = find(room, id) else { return Ok(None) };
         room.touch(&key);
@@ -197,7 +198,7 @@ impl TopologyStore {
 
     /// Removes the topology of this id; returns what it was.
     pub(crate) fn remove(&self, id: &str) -> Result<Option<u64>, TopologyStoreError> {
-        let mut guard = self.shared.lock();
+        let mut guard = self.shared.room.lock();
         let room = self.shared.room(&mut guard)?;
         let Some(key) = find(room, id) else { return Ok(None) };
         self.shared.space.remove(&[key])?;
@@ -206,7 +207,7 @@ impl TopologyStore {
 
     /// Shows all topologies to `take` in the order of their keys. What comes or goes meanwhile may or may not be shown.
     pub(crate) fn for_each(&self, mut take: impl FnMut(TopologyEntry)) -> Result<(), TopologyStoreError> {
-        self.shared.room(&mut self.shared.lock())?;
+        self.shared.room(&mut self.shared.room.lock())?;
         for entry in self.shared.space.summaries() {
             entry?.1.into_iter().for_each(&mut take);
         }
@@ -215,7 +216,7 @@ impl TopologyStore {
 
     /// How much is kept, and how much may be.
     pub(crate) fn usage(&self) -> Result<TopologyUsage, TopologyStoreError> {
-        let mut guard = self.shared.lock();
+        let mut guard = self.shared.room.lock();
         let room = self.shared.room(&mut guard)?;
         let TopologyStoreOptions { count_max, bytes_max, .. } = self.shared.options;
         let removed = self.shared.removed.load(Ordering::Relaxed);
@@ -229,10 +230,6 @@ impl TopologyStore {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Option<Room>> {
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn limits(&self) -> Limits {
         Limits { count: self.options.count_max, bytes: self.options.bytes_max }
     }

@@ -4,14 +4,16 @@
 //! closed and opened again once the disk takes what is written, since engines remember that they failed until then.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use canopy_planner::chain;
+use parking_lot::Mutex;
 
 use super::StoreError;
+use super::engine::io_error;
 
 /// What a disk must take before an engine is opened again: more than what it writes to be opened.
 const PROBE_BYTES: usize = 4 << 20;
@@ -46,13 +48,13 @@ impl Health {
 
     /// Something in a space was damaged.
     pub(super) fn damaged(&self, space: &str, count: u64) {
-        let mut damages = self.shared.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut damages = self.shared.damages.lock();
         *damages.entry(space.to_owned()).or_default() += count;
     }
 
     /// Damaged records and entries that were met, by space.
     pub(super) fn damages(&self) -> Vec<(String, u64)> {
-        let damages = self.shared.damages.lock().unwrap_or_else(PoisonError::into_inner);
+        let damages = self.shared.damages.lock();
         damages.iter().map(|(space, count)| (space.clone(), *count)).collect()
     }
 
@@ -61,14 +63,19 @@ impl Health {
         self.failed(error, true);
     }
 
-    /// A file could not be written.
-    pub(super) fn file_failed(&self, error: &StoreError) {
-        self.failed(error, false);
+    /// The error of a file in this folder that could not be written, of which the store is told.
+    pub(super) fn file_failed(&self, folder: &Path, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
+        let failed = io_error(folder, doing);
+        move |error| {
+            let error = failed(error);
+            self.failed(&error, false);
+            error
+        }
     }
 
     fn failed(&self, error: &StoreError, needs_reopening: bool) {
         self.shared.failures.fetch_add(1, Ordering::Relaxed);
-        let mut trouble = self.lock();
+        let mut trouble = self.shared.trouble.lock();
         if trouble.is_none() {
             let reason = chain(error);
             tracing::error!(reason, "the store cannot be written; it is tried again every second");
@@ -80,7 +87,7 @@ impl Health {
 
     /// The refusal of whatever would change an engine that has failed; none: it has not.
     pub(super) fn refusal(&self) -> Option<StoreError> {
-        let trouble = self.lock().clone().filter(|trouble| trouble.needs_reopening)?;
+        let trouble = self.shared.trouble.lock().clone().filter(|trouble| trouble.needs_reopening)?;
         Some(StoreError::Failing { directory: self.directory(), reason: trouble.reason })
     }
 
@@ -88,12 +95,8 @@ impl Health {
         self.shared.directory.display().to_string()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Trouble>> {
-        self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether the disk takes a few megabytes, written and synced.
-    fn probe(&self) -> std::io::Result<()> {
+    fn probe(&self) -> io::Result<()> {
         let mut file = tempfile::tempfile_in(&self.shared.directory)?;
         let block = [0x5a; 64 << 10];
         for _ in 0..PROBE_BYTES / block.len() {
@@ -137,7 +140,7 @@ impl Upkeep {
 
     /// Why nothing can be written; none: as far as is known, all can.
     pub fn trouble(&self) -> Option<String> {
-        self.health.lock().as_ref().map(|trouble| trouble.reason.clone())
+        self.health.shared.trouble.lock().as_ref().map(|trouble| trouble.reason.clone())
     }
 
     /// How often something could not be written.
@@ -152,7 +155,7 @@ impl Upkeep {
 
     /// Tries to mend a store that could not be written; true: it can be, again or still. Blocks on the disk.
     pub fn mend(&self) -> bool {
-        let Some(trouble) = self.health.lock().clone() else { return true };
+        let Some(trouble) = self.health.shared.trouble.lock().clone() else { return true };
         if self.health.probe().is_err() {
             // Said already.
             return false;
@@ -167,7 +170,7 @@ impl Upkeep {
             );
             return false;
         }
-        *self.health.lock() = None;
+        *self.health.shared.trouble.lock() = None;
         if let Some(engine) = &engine
             && let Err(error) = engine.settle()
         {

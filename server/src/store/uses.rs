@@ -22,7 +22,7 @@ impl Records {
 
     /// Notes that a plan was sent in place of another one, in memory only, as uses are.
     pub(crate) fn note_stand_in(&self, key: &PlanKey, wanted: &PlanKey) {
-        self.shared.lock_uses().entry(*key).or_default().stood_in_for = Some(*wanted);
+        self.shared.uses.lock().entry(*key).or_default().stood_in_for = Some(*wanted);
     }
 
     /// The id of the plan that this one was last sent in place of, if that is there by now.
@@ -30,14 +30,14 @@ impl Records {
     /// # Errors
     /// The engine failed.
     pub fn successor(&self, summary: &PlanSummary) -> Result<Option<String>, StoreError> {
-        let Some(wanted) = summary.stood_in_for else { return Ok(None) };
+        let Some(wanted) = summary.stood_in_for() else { return Ok(None) };
         Ok(self.summary(&wanted)?.map(|found| found.id))
     }
 
     /// Counts a use of a plan in memory only, and says whether it is time for [`Records::write_back`].
     pub(crate) fn count_use(&self, key: &PlanKey) -> bool {
         let now = (self.shared.options.now_ms)();
-        let mut all = self.shared.lock_uses();
+        let mut all = self.shared.uses.lock();
         let uses = all.entry(*key).or_default();
         uses.count += 1;
         uses.last_ms = uses.last_ms.max(now);

@@ -4,11 +4,12 @@
 //! What is found here stands in and nothing else: no plan that was asked for depends on it.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use canopy_schedule::CollectiveKind;
 use canopy_synth::is_remainder;
 use canopy_topology::{Slot, Topology, TopologyHash, identity_hash};
+use parking_lot::Mutex;
 
 use crate::recent::Recent;
 
@@ -41,7 +42,7 @@ impl Relatives {
     /// Remembers a network with a schedule for a collective. O(nodes + links).
     pub(crate) fn note(&self, topology: &Topology, rank_map: Option<&[Slot]>, kind: CollectiveKind) {
         let key = (identity_hash(topology), kind);
-        let mut recent = self.lock();
+        let mut recent = self.recent.lock();
         if recent.get(&key).is_some() {
             return;
         }
@@ -59,7 +60,7 @@ impl Relatives {
     pub(crate) fn of(&self, topology: &Topology, kind: CollectiveKind) -> Option<Arc<Relative>> {
         let has_all = |relative: &Relative| topology.nodes().iter().all(|node| relative.ids.contains(node.id.as_str()));
         let mut found: Vec<Arc<Relative>> = {
-            let recent = self.lock();
+            let recent = self.recent.lock();
             let latest = recent.latest().filter(|((_, known), _)| *known == kind).take(LOOKED_AT_MAX);
             latest.map(|(_, relative)| Arc::clone(relative)).collect()
         };
@@ -67,10 +68,6 @@ impl Relatives {
         found.sort_by_key(|relative| (relative.topology.nodes().len(), relative.topology.links().len()));
         let mut near = found.into_iter().take(COMPARED_MAX);
         near.find(|relative| relative.topology != *topology && is_remainder(&relative.topology, topology))
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Recent<(TopologyHash, CollectiveKind), Arc<Relative>>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,12 +3,13 @@
 //! The first of them that is asked for has the schedule made; it is judged as a whole, and kept in memory for the others. Who needs it
 //! while it is being made waits in line, as for any schedule that somebody searches for.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use canopy_plan::chain;
 use canopy_schedule::{Collective, JointCheckError, JointPart, Schedule, Shape, Shares, check_joint};
 use canopy_synth::{Algorithm, JointCollective, JointPlans, Stop, SynthesisError, synthesize_joint};
 use canopy_topology::{Rank, Topology, Transit};
+use parking_lot::Mutex;
 
 use crate::error::PlanError;
 use crate::key::ScheduleKey;
@@ -45,7 +46,7 @@ impl Joints {
     }
 
     fn get(&self, key: &ScheduleKey) -> Option<Arc<JointMade>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key)
+        self.0.lock().get(key)
     }
 
     /// The joint schedule; made, where it is not here.
@@ -58,7 +59,7 @@ impl Joints {
         }
         let made = Arc::new(JointMade::of(joint, stop)?);
         let bytes = made.weight_bytes();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).keep(joint.key, Arc::clone(&made), bytes);
+        self.0.lock().keep(joint.key, Arc::clone(&made), bytes);
         Ok(made)
     }
 }

@@ -94,7 +94,7 @@ impl Job {
     /// The operation that this job is.
     pub(crate) fn describe(&self) -> Operation {
         // The state last: a job that has ended here has its end in its ties, too.
-        let ties = self.ties();
+        let ties = self.ties.lock();
         let (phase, priority, detached, waiters) = (ties.phase, ties.priority, ties.detached, ties.waiters);
         let ended_unix_ms = ties.ended_unix_ms;
         drop(ties);

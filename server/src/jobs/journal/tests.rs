@@ -31,9 +31,9 @@ fn order(expression: &str) -> Order {
 impl Journal {
     /// What the thread of the journal does, at a moment of the test's choice.
     fn write_back(&self) {
-        let ends = mem::take(&mut self.noted().ends);
+        let ends = mem::take(&mut self.noted.lock().ends);
         let failed = self.write(ends);
-        self.noted().ends.extend(failed);
+        self.noted.lock().ends.extend(failed);
     }
 }
 
@@ -340,7 +340,7 @@ fn a_job_that_ends_while_it_is_written_down_leaves_nothing() {
         let before_the_next_write: Arc<Mutex<Option<Act>>> = Arc::default();
         let hasty = Arc::clone(&before_the_next_write);
         let gate = move |_| {
-            let act = hasty.lock().unwrap().take();
+            let act = hasty.lock().take();
             act.into_iter().for_each(|act| act());
             true
         };
@@ -354,7 +354,7 @@ fn a_job_that_ends_while_it_is_written_down_leaves_nothing() {
         if begun {
             process.read();
         }
-        *before_the_next_write.lock().unwrap() = Some(end);
+        *before_the_next_write.lock() = Some(end);
         if begun {
             process.begin()
         } else {

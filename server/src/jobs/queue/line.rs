@@ -16,7 +16,7 @@ pub(super) struct Line(BTreeMap<(Reverse<Priority>, u64), Arc<Job>>);
 impl Line {
     /// Puts a job where its priority says.
     pub(super) fn push(&mut self, job: Arc<Job>) {
-        let priority = job.ties().priority;
+        let priority = job.ties.lock().priority;
         self.0.insert((Reverse(priority), job.number), job);
     }
 
@@ -33,7 +33,7 @@ impl Line {
 
     /// Takes a job out, if it is in the line. Before its priority changes, that is.
     pub(super) fn remove(&mut self, job: &Job) -> Option<Arc<Job>> {
-        let priority = job.ties().priority;
+        let priority = job.ties.lock().priority;
         self.0.remove(&(Reverse(priority), job.number))
     }
 

@@ -15,6 +15,7 @@ use crate::jobs::job::{Goal, Job, Phase, Worker};
 use crate::jobs::journal::Journal;
 
 /// Every job that has not ended, and what is remembered of those that have.
+#[derive(Default)]
 pub(super) struct Lines {
     pub(super) open: bool,
     /// Number of the latest job.
@@ -48,24 +49,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(journal: Option<Arc<Journal>>) -> Self {
-        Self {
-            open: true,
-            number: 0,
-            reading: Line::default(),
-            planning: Line::default(),
-            quick: Line::default(),
-            beside: Line::default(),
-            by_request: HashMap::new(),
-            by_plan: HashMap::new(),
-            live: BTreeMap::new(),
-            history: History::default(),
-            held_bytes: 0,
-            sought: HashMap::new(),
-            planning_bytes: 0,
-            waiting: 0,
-            lookups: 0,
-            journal,
-        }
+        Self { open: true, journal, ..Self::default() }
     }
 
     /// Whether there is room for one more job.
@@ -95,7 +79,7 @@ impl Lines {
     /// limits of its own.
     pub(super) fn hold(&mut self, job: &Job, weight: usize, limits: QueueLimits) -> Result<(), PlanFailure> {
         let (held, limit) = (self.held_bytes, limits.bytes_max);
-        let mut ties = job.ties();
+        let mut ties = job.ties.lock();
         if held > ties.held_bytes && held.saturating_add(weight) > limit {
             return Err(PlanFailure::QueueBudget { held, found: weight, limit });
         }
@@ -134,7 +118,7 @@ impl Lines {
 
     /// Moves a job on as the table of phases allows. False: it does not, and nothing has changed.
     pub(super) fn advance(&mut self, job: &Job, next: Phase) -> bool {
-        let mut ties = job.ties();
+        let mut ties = job.ties.lock();
         if !ties.phase.may_become(next) {
             return false;
         }
@@ -149,19 +133,19 @@ impl Lines {
 
     /// Gives a job, and the one it follows, at least this priority, and the place in line that goes with it.
     pub(super) fn raise(&mut self, job: &Arc<Job>, priority: Priority) {
-        if job.ties().priority >= priority {
+        if job.ties.lock().priority >= priority {
             return;
         }
         let in_reading = self.reading.remove(job);
         let in_planning = self.second_of(job).remove(job);
-        job.ties().priority = priority;
+        job.ties.lock().priority = priority;
         if let Some(job) = in_reading {
             self.reading.push(job);
         }
         if let Some(job) = in_planning {
             self.second_of(&job).push(Arc::clone(&job));
         }
-        let leader = job.ties().leader.clone();
+        let leader = job.ties.lock().leader.clone();
         if let Some(leader) = leader {
             self.raise(&leader, priority);
         }
@@ -169,7 +153,7 @@ impl Lines {
 
     /// The second line of a job.
     pub(super) fn second_of(&mut self, job: &Job) -> &mut Line {
-        let worker = job.ties().worker;
+        let worker = job.ties.lock().worker;
         match (job.order.is_quick(), worker) {
             (true, _) => &mut self.quick,
             (false, Worker::Planner) => &mut self.planning,
@@ -180,11 +164,11 @@ impl Lines {
     /// Has a planner make the plan of a job, and of the one it follows, now that somebody wants it for itself.
     pub(super) fn take_over(&mut self, job: &Arc<Job>) {
         let waiting = self.second_of(job).remove(job);
-        job.ties().worker = Worker::Planner;
+        job.ties.lock().worker = Worker::Planner;
         if let Some(job) = waiting {
             self.second_of(&job).push(Arc::clone(&job));
         }
-        let leader = job.ties().leader.clone();
+        let leader = job.ties.lock().leader.clone();
         if let Some(leader) = leader {
             self.take_over(&leader);
         }
@@ -204,7 +188,7 @@ impl Lines {
         }
         self.reading.remove(job);
         self.second_of(job).remove(job);
-        self.held_bytes -= std::mem::take(&mut job.ties().held_bytes);
+        self.held_bytes -= std::mem::take(&mut job.ties.lock().held_bytes);
     }
 
     /// Moves a settled job from the living to the history. What the store answered at once is not worth a place
@@ -213,7 +197,7 @@ impl Lines {
         if let Some(journal) = &self.journal {
             journal.note_end(job);
         }
-        if self.live.remove(&job.number).is_some() && (job.read.get().is_some() || job.ties().detached) {
+        if self.live.remove(&job.number).is_some() && (job.read.get().is_some() || job.ties.lock().detached) {
             self.history.push(job);
         }
     }
@@ -221,7 +205,7 @@ impl Lines {
 
 /// One waiter fewer. The last one stops a job that is not detached, and lets go of the job that this one follows.
 pub(super) fn release(lines: &mut Lines, job: &Arc<Job>) {
-    let mut ties = job.ties();
+    let mut ties = job.ties.lock();
     ties.waiters -= 1;
     if ties.waiters > 0 || ties.detached || ties.phase.is_end() {
         return;
@@ -240,6 +224,6 @@ pub(super) fn release(lines: &mut Lines, job: &Arc<Job>) {
 
 /// An ended job follows no more.
 pub(super) fn leave(lines: &mut Lines, job: &Arc<Job>, leader: &Arc<Job>) {
-    leader.ties().followers.retain(|follower| !Arc::ptr_eq(follower, job));
+    leader.ties.lock().followers.retain(|follower| !Arc::ptr_eq(follower, job));
     release(lines, leader);
 }

@@ -55,12 +55,12 @@ impl WaitedOperation {
 impl Queue {
     /// The operation of this name.
     pub(crate) fn operation(&self, name: &str) -> Option<WaitedOperation> {
-        self.lines().operation(name)
+        self.shared.lines.lock().operation(name)
     }
 
     /// Every operation by number, those that have ended included. O(operations).
     pub(crate) fn operations(&self) -> BTreeMap<u64, Operation> {
-        let lines = self.lines();
+        let lines = self.shared.lines.lock();
         let ended: Vec<_> = lines.history.iter().map(|(number, operation)| (number, Arc::clone(operation))).collect();
         let live: Vec<_> = lines.live.values().map(Arc::clone).collect();
         drop(lines);
@@ -82,8 +82,8 @@ impl Queue {
     /// How many jobs wait for a planning worker and how many have one, by priority. O(unfinished jobs).
     pub(crate) fn loads(&self) -> [(Priority, usize, usize); Priority::ALL.len()] {
         let mut loads = Priority::ALL.map(|priority| (priority, 0, 0));
-        for job in self.lines().live.values() {
-            let ties = job.ties();
+        for job in self.shared.lines.lock().live.values() {
+            let ties = job.ties.lock();
             for (_, waiting, planning) in loads.iter_mut().filter(|(of, ..)| *of == ties.priority) {
                 *waiting += usize::from(ties.phase.waits());
                 *planning += usize::from(ties.phase == Phase::Planning);
@@ -95,17 +95,17 @@ impl Queue {
     /// Jobs whose plans are not there, and are made or will be: not those that are looked for only. O(unfinished jobs).
     pub(crate) fn searches(&self) -> usize {
         let is_search =
-            |job: &&Arc<Job>| matches!(job.ties().phase, Phase::Queued | Phase::Following | Phase::Planning);
-        self.lines().live.values().filter(is_search).count()
+            |job: &&Arc<Job>| matches!(job.ties.lock().phase, Phase::Queued | Phase::Following | Phase::Planning);
+        self.shared.lines.lock().live.values().filter(is_search).count()
     }
 
     /// What runs and what waits. O(unfinished jobs).
     pub(crate) fn counts(&self) -> QueueCounts {
-        let lines = self.lines();
+        let lines = self.shared.lines.lock();
         let mut jobs: Vec<(bool, Priority, Arc<Job>)> = Vec::with_capacity(lines.live.len());
         let mut priorities: Vec<_> = Priority::ALL.into_iter().map(|priority| (priority, 0, 0)).collect();
         for job in lines.live.values() {
-            let ties = job.ties();
+            let ties = job.ties.lock();
             let (runs, priority) = (ties.phase.runs(), ties.priority);
             for (_, waiting, running) in priorities.iter_mut().filter(|(of, ..)| *of == priority) {
                 *waiting += usize::from(!runs && !ties.phase.is_end());

@@ -19,7 +19,7 @@ impl Queue {
         let Unfinished { entry, starts } = unfinished;
         let weight = entry.request.weight_bytes();
         let job = Arc::new(Job::resumed(entry, starts, weight));
-        let mut lines = self.lines();
+        let mut lines = self.shared.lines.lock();
         lines.number = lines.number.max(job.number);
         if lines.by_request.contains_key(&(Goal::Plan, job.key)) {
             // Two of one request are written down when the second was asked for while the end of the first was not.
@@ -33,7 +33,9 @@ impl Queue {
         lines.enter(&job, weight);
         let resumed = admitted.map_err(Arc::new);
         match &resumed {
-            Ok(()) => self.shared.reading_ready.notify_one(),
+            Ok(()) => {
+                self.shared.reading_ready.notify_one();
+            }
             Err(failure) => {
                 // At once: nobody is to see it wait meanwhile, and no reader to take it.
                 let outcome = Err(Arc::clone(failure));

@@ -289,7 +289,7 @@ fn threads_that_come_and_go_leave_nothing_behind() {
         queue.close();
         worker.join().unwrap();
     });
-    let lines = queue.lines();
+    let lines = queue.shared.lines.lock();
     assert_eq!((lines.waiting, lines.by_request.len(), lines.by_plan.len(), lines.held_bytes), (0, 0, 0, 0));
 }
 
@@ -308,7 +308,7 @@ fn whoever_wants_a_stand_in_for_itself_gets_a_planner() {
         (waiting, job)
     };
     let in_line = |queue: &Queue| {
-        let lines = queue.lines();
+        let lines = queue.shared.lines.lock();
         [&lines.planning, &lines.beside].map(|line| line.ahead_of(Priority::Prefetch))
     };
     let (_first, job) = lined_up("ring:4");

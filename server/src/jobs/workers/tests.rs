@@ -142,12 +142,12 @@ fn networks_of_one_shape_share_a_search() {
     let is_open = Mutex::new(is_open);
     let shop = Shop::with_planners(3, move |_| {
         begun.send(()).unwrap();
-        is_open.lock().unwrap().recv().unwrap();
+        is_open.lock().recv().unwrap();
     });
     let first = shop.submit("torus:3x4");
     has_begun.recv().unwrap();
     let second = shop.submit("torus:4x3");
-    while second.job().ties().phase != Phase::Queued {
+    while second.job().ties.lock().phase != Phase::Queued {
         thread::yield_now();
     }
     // Another shape does not wait, though a planner has nothing else to do than the second.

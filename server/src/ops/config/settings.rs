@@ -1,20 +1,17 @@
 //! The settings of a server process, and their layers: a file, below the environment, below flags.
 
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, thread};
 
 use canopy_topology::TopologyLimits;
 use clap::builder::BoolishValueParser;
 use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    AdminListen, ConfigError, Exposure, JOB_MEMORY_BYTES_DEFAULT, Lifetime, Options, QUEUE_BYTES_DEFAULT,
-    QUEUE_LENGTH_DEFAULT, Time, data_dir_default, worker_count_default,
-};
+use super::{AdminListen, ConfigError, Exposure, Lifetime, Options, Time, data_dir_default};
 use crate::jobs::refusals::RefusalOptions;
 use crate::ops::telemetry::{LogFormat, Telemetry};
 use crate::replan::ReplanOptions;
@@ -211,9 +208,9 @@ impl Settings {
             store_engine: Some(StoreEngine::Sled),
             store_bytes: Some(RecordOptions::STANDARD.bytes_max),
             workers: None,
-            queue_length: Some(QUEUE_LENGTH_DEFAULT),
-            queue_bytes: Some(QUEUE_BYTES_DEFAULT),
-            job_memory_bytes: Some(JOB_MEMORY_BYTES_DEFAULT),
+            queue_length: NonZeroUsize::new(1024),
+            queue_bytes: Some(512 << 20),
+            job_memory_bytes: Some(8 << 30),
             max_nodes: Some(limits.nodes_max),
             max_links: Some(limits.links_max),
             max_request_bytes: Some(limits.bytes_max),
@@ -245,7 +242,7 @@ impl Settings {
         if all.data_dir.is_none() {
             all.data_dir = Some(data_dir_default()?);
         }
-        all.workers.get_or_insert_with(worker_count_default);
+        all.workers.get_or_insert_with(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
         if let Some(listen) = all.listen {
             // Where the system chooses one port it chooses the other, too: several servers may run on one machine.
             let port = if listen.port() == 0 { 0 } else { listen.port().checked_add(1).unwrap_or(0) };
@@ -313,44 +310,20 @@ impl Settings {
 
     /// This layer over another one.
     fn over(self, below: Self) -> Self {
-        macro_rules! merge {
-            ($($key:ident),+ $(,)?) => {{
-                // Exhaustive: a key that is forgotten here does not compile.
-                let Self { $($key),+ } = self;
-                Self { $($key: $key.or(below.$key)),+ }
-            }};
+        // A path need not be text, which everything else can be written as.
+        let data_dir = self.data_dir.clone().or_else(|| below.data_dir.clone());
+        let mut all = Self { data_dir: None, ..below }.said();
+        all.extend(Self { data_dir: None, ..self }.said());
+        let all: Self = serde_json::from_value(all.into()).expect("values are read as they are written");
+        Self { data_dir, ..all }
+    }
+
+    /// The keys of this layer that say something.
+    fn said(&self) -> serde_json::Map<String, serde_json::Value> {
+        match serde_json::to_value(self).expect("settings are plain values") {
+            serde_json::Value::Object(keys) => keys.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+            _ => unreachable!("a struct is an object"),
         }
-        merge!(
-            listen,
-            admin_listen,
-            allow_public,
-            data_dir,
-            store_engine,
-            store_bytes,
-            workers,
-            queue_length,
-            queue_bytes,
-            job_memory_bytes,
-            max_nodes,
-            max_links,
-            max_request_bytes,
-            isolate_tenants,
-            negative_ttl,
-            negative_entries,
-            replan_window,
-            replans_per_second,
-            fault_debounce,
-            fault_hold_down,
-            plan_ahead,
-            plan_ahead_pinned,
-            default_deadline,
-            max_deadline,
-            drain_timeout,
-            allow_loopback_drain,
-            log,
-            log_format,
-            otlp_endpoint,
-        )
     }
 }
 

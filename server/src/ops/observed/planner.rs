@@ -1,6 +1,6 @@
 //! A planner that is watched.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use canopy_plan::Target;
@@ -8,6 +8,7 @@ use canopy_planner::{Note, PlanError, Rejection, Request as Order, ScheduleKey};
 use canopy_synth::Stop;
 use canopy_topology::Rate;
 use metrics::SharedString;
+use parking_lot::Mutex;
 use tracing::Span;
 
 use crate::clock;
@@ -191,7 +192,7 @@ impl<'a> Stages<'a> {
 
     /// The file at this place is begun, which ends the one before it.
     fn begin_file(&self, place: Option<u64>) {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         let begun = place.map(|place| (place, clock::now()));
         let Some((place, since)) = std::mem::replace(&mut *file, begun) else { return };
         if let Some(output) = usize::try_from(place).ok().and_then(|place| self.run.order.outputs.get(place)) {
@@ -201,7 +202,7 @@ impl<'a> Stages<'a> {
     }
 
     fn enter(&self, stage: Option<&'static str>) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         if current.as_ref().map(|current| current.stage) == stage {
             return;
         }

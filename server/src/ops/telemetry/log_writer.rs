@@ -4,11 +4,14 @@
 //! fills up, further lines are dropped, and the next line that gets through is preceded by one that says how many.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
+
+use crate::clock;
 
 /// Most bytes of lines that wait. A burst of thousands of lines fits.
 const WAITING_BYTES_MAX: usize = 4 << 20;
@@ -46,24 +49,21 @@ impl LogWriter {
 
     /// Waits until every line has left, but no longer than `patience`.
     pub(super) fn flush(&self, patience: Duration) {
-        let state = self.0.lock();
-        let has_more = |state: &mut State| state.is_writing || !state.waiting.is_empty() || state.dropped > 0;
+        let mut state = self.0.state.lock();
+        let has_more = |state: &State| state.is_writing || !state.waiting.is_empty() || state.dropped > 0;
         // What has not left by then has no reader.
-        let _left_or_not = self.0.changed.wait_timeout_while(state, patience, has_more);
+        let until = clock::now() + patience;
+        while has_more(&state) && !self.0.changed.wait_until(&mut state, until).timed_out() {}
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes what comes, to the end of the process.
     fn write_to(&self, mut sink: impl Write, notice: fn(u64) -> String) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if state.waiting.is_empty() && state.dropped == 0 {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut state);
                 continue;
             }
             let (lines, dropped) = (std::mem::take(&mut state.waiting), std::mem::take(&mut state.dropped));
@@ -75,7 +75,7 @@ impl Shared {
                 let _written = sink.write_all(notice(dropped).as_bytes());
             }
             let _flushed = sink.flush();
-            state = self.lock();
+            state = self.state.lock();
             state.is_writing = false;
             self.changed.notify_all();
         }
@@ -85,7 +85,7 @@ impl Shared {
 /// Each write is one line: the formatters of `tracing-subscriber` write a line at once.
 impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         if state.waiting.len().saturating_add(line.len()) > WAITING_BYTES_MAX {
             state.dropped += 1;
         } else {

@@ -125,7 +125,7 @@ fn events_that_wait_for_the_disk_are_made_in_turn_and_followed_before_they_are_t
         let make = move || is_worth.then(|| events(1).remove(0));
         let follow = move |kept: &KeptEvent| {
             assert!(*watch.borrow() < kept.sequence(), "nobody has been told");
-            followed.lock().unwrap().push(kept.sequence());
+            followed.lock().push(kept.sequence());
         };
         log.append(Draft { make: Box::new(make), follow: Box::new(follow) }).unwrap()
     };
@@ -133,13 +133,13 @@ fn events_that_wait_for_the_disk_are_made_in_turn_and_followed_before_they_are_t
         scope.spawn(|| assert!(append(true)));
         entered.wait();
         let others: Vec<_> = (0..8).map(|number| scope.spawn(move || append(number % 2 == 0))).collect();
-        while log.waiting().len() < 8 {
+        while log.shared.waiting.lock().len() < 8 {
             std::thread::yield_now();
         }
         leave.wait();
         assert_eq!(others.into_iter().map(|other| usize::from(other.join().unwrap())).sum::<usize>(), 4);
     });
-    assert_eq!(*followed.lock().unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!(*followed.lock(), [1, 2, 3, 4, 5]);
     assert_eq!((sequences(&log, 0), writes.load(Ordering::Relaxed)), (Ok(vec![1, 2, 3, 4, 5]), 3));
 }
 

@@ -46,7 +46,7 @@ fn leases_are_limited_in_number_and_size() {
     let numbers: Vec<u64> = (0..3).map(|_| leases.acquire(terms("a"), state("")).unwrap().terms.number).collect();
     assert!(matches!(leases.acquire(terms("a"), state("")), Err(LeaseError::TooMany { count: 3 })));
     assert_eq!(leases.release(&numbers).unwrap(), 3);
-    assert_eq!(leases.lock().bytes(), 0);
+    assert_eq!(leases.shared.table.lock().bytes(), 0);
 }
 
 #[test]

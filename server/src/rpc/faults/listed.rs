@@ -10,7 +10,7 @@ use super::scope_of;
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::replan::{Replanner, Scope};
-use crate::rpc::fields::{Field, Kind, Value, unix_ms};
+use crate::rpc::fields::{Field, Kind, unix_ms};
 use crate::rpc::listing::{ListRequest, Listing};
 use crate::store::topologies::id_of;
 
@@ -20,22 +20,14 @@ const SEVERITIES: &[&str] = &["fatal", "degraded"];
 
 /// What faults are listed by.
 const FIELDS: &[Field<KnownFault>] = &[
-    Field { name: "topology", kind: Kind::Text, get: |fault| Value::Text(fault.topology.clone()) },
-    Field { name: "scope", kind: Kind::Word(SCOPES), get: |fault| Value::Text(scope_name(fault).to_owned()) },
-    Field { name: "machines", kind: Kind::Text, get: |fault| Value::Text(fault.machines.clone()) },
-    Field { name: "text", kind: Kind::Text, get: |fault| Value::Text(fault.text.clone()) },
-    Field { name: "state", kind: Kind::Word(STATES), get: |fault| Value::Text(state_name(fault).to_owned()) },
-    Field { name: "severity", kind: Kind::Word(SEVERITIES), get: |fault| Value::Text(severity_name(fault).to_owned()) },
-    Field {
-        name: "since",
-        kind: Kind::Time,
-        get: |fault| Value::Time(fault.since_time.and_then(unix_ms).unwrap_or(0)),
-    },
-    Field {
-        name: "reported",
-        kind: Kind::Time,
-        get: |fault| Value::Time(fault.reported_time.and_then(unix_ms).unwrap_or(0)),
-    },
+    Field { name: "topology", kind: Kind::Text(|fault| fault.topology.clone()) },
+    Field { name: "scope", kind: Kind::Word(SCOPES, scope_name) },
+    Field { name: "machines", kind: Kind::Text(|fault| fault.machines.clone()) },
+    Field { name: "text", kind: Kind::Text(|fault| fault.text.clone()) },
+    Field { name: "state", kind: Kind::Word(STATES, state_name) },
+    Field { name: "severity", kind: Kind::Word(SEVERITIES, severity_name) },
+    Field { name: "since", kind: Kind::Time(|fault| fault.since_time.and_then(unix_ms).unwrap_or(0)) },
+    Field { name: "reported", kind: Kind::Time(|fault| fault.reported_time.and_then(unix_ms).unwrap_or(0)) },
 ];
 
 /// A page of what is known.

@@ -103,7 +103,7 @@ impl<T> Filter<T> {
 impl<T> Condition<T> {
     fn accepts(&self, item: &T) -> bool {
         match self {
-            Self::Holds(clause) => clause.operator.holds((clause.field.get)(item).compare(&clause.value)),
+            Self::Holds(clause) => clause.operator.holds(clause.field.kind.of(item).compare(&clause.value)),
             Self::Not(inner) => !inner.accepts(item),
             Self::All(parts) => parts.iter().all(|part| part.accepts(item)),
             Self::Any(parts) => parts.iter().any(|part| part.accepts(item)),

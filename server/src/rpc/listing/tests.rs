@@ -12,12 +12,12 @@ struct Thing {
 }
 
 const FIELDS: &[Field<Thing>] = &[
-    Field { name: "word", kind: Kind::Word(&["a", "b"]), get: |thing| Value::Text(thing.word.to_owned()) },
-    Field { name: "name", kind: Kind::Text, get: |thing| Value::Text(format!("thing {}", thing.id)) },
-    Field { name: "size", kind: Kind::Number, get: |thing| Value::Number(thing.size) },
-    Field { name: "share", kind: Kind::Ratio, get: |thing| Value::Ratio(thing.share.parse().unwrap()) },
-    Field { name: "born", kind: Kind::Time, get: |thing| Value::Time(thing.born_ms) },
-    Field { name: "kept", kind: Kind::Flag, get: |thing| Value::Flag(thing.kept) },
+    Field { name: "word", kind: Kind::Word(&["a", "b"], |thing| thing.word) },
+    Field { name: "name", kind: Kind::Text(|thing| format!("thing {}", thing.id)) },
+    Field { name: "size", kind: Kind::Number(|thing| thing.size) },
+    Field { name: "share", kind: Kind::Ratio(|thing| thing.share.parse().unwrap()) },
+    Field { name: "born", kind: Kind::Time(|thing| thing.born_ms) },
+    Field { name: "kept", kind: Kind::Flag(|thing| thing.kept) },
 ];
 
 fn things() -> Vec<Thing> {

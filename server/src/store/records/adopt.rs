@@ -13,7 +13,7 @@ impl Records {
     /// As [`Records::put`].
     pub fn adopt(&self, archived: &ArchivedRecord<'_>) -> Result<(), StoreError> {
         let key = archived.key;
-        let mut guard = self.shared.lock_ledger();
+        let mut guard = self.shared.ledger.lock();
         let ledger = self.shared.ledger_of(&mut guard)?;
         let is_intact = |record: Vec<u8>| decode_plan(key, Bytes::from(record)).is_ok();
         if let Some(mut here) = self.shared.stored_summary(key)?.filter(|summary| summary.pinned)
@@ -35,7 +35,7 @@ impl Records {
         self.shared.recent.changed(&[*key]);
         stored?;
         ledger.strike(key);
-        self.shared.lock_uses().remove(key);
+        self.shared.uses.lock().remove(key);
         // Read back as it is stored: the ledger must agree with the disk.
         self.shared.stored_summary(key)?.iter().for_each(|summary| ledger.enter(summary));
         Ok(())

@@ -26,7 +26,7 @@ impl Records {
     }
 
     fn set_pinned(&self, key: &PlanKey, pinned: bool) -> Result<Option<PlanSummary>, StoreError> {
-        let mut guard = self.shared.lock_ledger();
+        let mut guard = self.shared.ledger.lock();
         let ledger = self.shared.ledger_of(&mut guard)?;
         if !pinned {
             self.shared.pins.remove(&[*key])?;
@@ -54,7 +54,7 @@ impl Records {
     /// # Errors
     /// The engine failed.
     pub(crate) fn pinned(&self, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
-        let mut guard = self.shared.lock_ledger();
+        let mut guard = self.shared.ledger.lock();
         Ok(self.shared.ledger_of(&mut guard)?.pinned(limit))
     }
 }
@@ -82,12 +82,12 @@ impl Shared {
 
     /// A summary that says of its pin what is known: that of a damaged database may be older than the pin.
     pub(super) fn agree_on_pin(&self, mut summary: PlanSummary, are_apart: bool) -> Result<PlanSummary, StoreError> {
-        let is_pinned = self.is_pinned(&summary.key)?;
+        let is_pinned = self.is_pinned(&summary.key())?;
         if summary.pinned && !is_pinned && !are_apart {
-            self.keep_pin(&summary.key)?;
+            self.keep_pin(&summary.key())?;
         } else if summary.pinned != is_pinned {
             summary.pinned = is_pinned;
-            self.store.set_summaries(&[(summary.key, summary.encode())], Durability::Synced)?;
+            self.store.set_summaries(&[(summary.key(), summary.encode())], Durability::Synced)?;
         }
         Ok(summary)
     }

@@ -227,7 +227,8 @@ fn pins_faults_leases_and_events_survive_a_damaged_database_and_pins_damaged_pla
             assert_eq!(opened.space(Space::Leases).summary(&key(byte)).unwrap(), Some(expected), "a renewal is there");
             if byte != 7 {
                 let summary = records.summary(&key(byte)).unwrap().unwrap();
-                let is_pinned = records.list(None, 99).unwrap().iter().any(|plan| plan.key == key(byte) && plan.pinned);
+                let is_pinned =
+                    records.list(None, 99).unwrap().iter().any(|plan| plan.key() == key(byte) && plan.pinned);
                 assert_eq!(is_pinned, byte != 20, "{} {byte}: {}", engine.name(), summary.pinned);
             }
         }

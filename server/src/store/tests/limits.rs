@@ -21,7 +21,7 @@ fn costly(key: &PlanKey, size: usize, wall_ms: f64) -> StoredPlan {
 }
 
 fn kept(records: &Records) -> Vec<PlanKey> {
-    records.list(None, 100).unwrap().iter().map(|summary| summary.key).collect()
+    records.list(None, 100).unwrap().iter().map(|summary| summary.key()).collect()
 }
 
 #[test]

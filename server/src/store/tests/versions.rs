@@ -35,7 +35,7 @@ fn check_migrated(store: &Arc<dyn Store>) {
     let listed = records.list(None, 10).unwrap();
     assert_eq!(listed.iter().map(|summary| summary.id.as_str()).collect::<Vec<_>>(), VERSION_1_PLANS);
     for summary in listed {
-        let Lookup::Found(stored) = records.peek(&summary.key).unwrap() else { panic!("{} is lost", summary.id) };
+        let Lookup::Found(stored) = records.peek(&summary.key()).unwrap() else { panic!("{} is lost", summary.id) };
         assert_eq!(stored.plan.id, summary.id);
         assert_eq!((summary.optimality.as_str(), summary.algorithm.as_str()), ("1/1", "forest"));
     }
@@ -101,7 +101,7 @@ fn a_store_of_version_3_has_its_records_moved_into_files() {
         assert!(report.is_clean() && report.intact == expected, "{}: {report:?}", space.name());
     }
     for summary in listed {
-        let name = summary.key.to_string();
+        let name = summary.key().to_string();
         let file = directory.path().join("records-4/plans").join(&name[..2]).join(&name);
         assert!(file.exists(), "{}", file.display());
     }

@@ -9,20 +9,29 @@ use prost::Message as _;
 use super::{Kept, id_of};
 use crate::store::{DamagedRecord, Stored, Summarised, decode_message, decode_record, encode_message};
 
-/// What is known of a kept topology without its text.
-#[derive(Clone, Debug, PartialEq)]
+/// What is known of a kept topology: its summary, and its record together with the text. Fields are only ever added.
+#[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct TopologyEntry {
-    /// Where it is kept: the hash of all it says.
-    pub(crate) key: PlanKey,
+    /// Where it is kept, see [`TopologyEntry::key`].
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
     /// Its name for display; may be empty.
+    #[prost(string, tag = "2")]
     pub(crate) name: String,
     /// Hash of its shape, and counts.
+    #[prost(message, required, tag = "3")]
     pub(crate) summary: TopologyFacts,
-    /// Bytes of its record.
-    pub(crate) size_bytes: u64,
     /// When it was stored, in milliseconds since 1970 UTC.
+    #[prost(uint64, tag = "4")]
     pub(crate) created_ms: u64,
+    /// Bytes of its record. Not in records: they know their own length.
+    #[prost(uint64, tag = "5")]
+    pub(crate) size_bytes: u64,
+    /// Canopy's JSON. In records only.
+    #[prost(bytes = "bytes", tag = "6")]
+    document: Bytes,
     /// Whether a lease or a fault has left it here, and nobody has put it to name it.
+    #[prost(bool, tag = "7")]
     pub(crate) is_left_by_use: bool,
 }
 
@@ -57,73 +66,43 @@ impl TopologyFacts {
     }
 }
 
-/// The layout of both record and summary. Fields are only ever added.
-#[derive(Clone, PartialEq, prost::Message)]
-struct Fields {
-    #[prost(bytes = "vec", tag = "1")]
-    key: Vec<u8>,
-    #[prost(string, tag = "2")]
-    name: String,
-    #[prost(message, optional, tag = "3")]
-    summary: Option<TopologyFacts>,
-    #[prost(uint64, tag = "4")]
-    created_ms: u64,
-    /// Summaries only: a record knows its own length.
-    #[prost(uint64, tag = "5")]
-    size_bytes: u64,
-    /// Records only: canopy's JSON.
-    #[prost(bytes = "bytes", tag = "6")]
-    document: Bytes,
-    #[prost(bool, tag = "7")]
-    is_left_by_use: bool,
-}
-
 impl TopologyEntry {
     /// What is to be known of a topology that is stored for the first time; the size is that of nothing yet.
     pub(super) fn of(key: PlanKey, topology: &Topology, now_ms: u64) -> Self {
-        let name = topology.name().unwrap_or_default().to_owned();
-        let summary = TopologyFacts::of(topology);
-        Self { key, name, summary, size_bytes: 0, created_ms: now_ms, is_left_by_use: false }
+        Self {
+            key: key.as_bytes().to_vec(),
+            name: topology.name().unwrap_or_default().to_owned(),
+            summary: TopologyFacts::of(topology),
+            created_ms: now_ms,
+            ..Self::default()
+        }
+    }
+
+    /// Where it is kept: the hash of all it says.
+    pub(crate) fn key(&self) -> PlanKey {
+        PlanKey::from_bytes(self.key.as_slice().try_into().expect("it was made or read for a key"))
     }
 
     /// The id, `topologies/…`.
     pub(crate) fn id(&self) -> String {
-        id_of(&self.key)
+        id_of(&self.key())
     }
 
     /// The record with this text, and the same with the record's size.
     pub(super) fn encode_with(self, document: Vec<u8>) -> (Vec<u8>, Self) {
-        let record = encode_message(&Fields { document: document.into(), ..self.fields() });
+        let record = encode_message(&Self { document: document.into(), size_bytes: 0, ..self.clone() });
         let size_bytes = record.len() as u64;
         (record, Self { size_bytes, ..self })
     }
 
     /// The bytes kept beside the record.
     pub(super) fn encode(&self) -> Vec<u8> {
-        encode_message(&Fields { size_bytes: self.size_bytes, ..self.fields() })
+        encode_message(self)
     }
 
-    fn fields(&self) -> Fields {
-        Fields {
-            key: self.key.as_bytes().to_vec(),
-            name: self.name.clone(),
-            summary: Some(self.summary.clone()),
-            created_ms: self.created_ms,
-            size_bytes: 0,
-            document: Bytes::new(),
-            is_left_by_use: self.is_left_by_use,
-        }
-    }
-
-    fn from_fields(key: &PlanKey, fields: Fields, size_bytes: u64) -> Result<Self, DamagedRecord> {
-        let Fields { name, summary, created_ms, is_left_by_use, .. } = fields;
-        match summary {
-            // An intact record under the wrong key would be a wrong answer.
-            Some(summary) if fields.key == key.as_bytes() => {
-                Ok(Self { key: *key, name, summary, size_bytes, created_ms, is_left_by_use })
-            }
-            _ => Err(DamagedRecord::Payload),
-        }
+    /// The same, if it is the one of this key: an intact record under the wrong key would be a wrong answer.
+    fn of_key(self, key: &PlanKey) -> Result<Self, DamagedRecord> {
+        if self.key == key.as_bytes() { Ok(self) } else { Err(DamagedRecord::Payload) }
     }
 }
 
@@ -131,9 +110,10 @@ impl Stored for Kept {
     fn decode(key: &PlanKey, record: Bytes) -> Result<Self, DamagedRecord> {
         let size_bytes = record.len() as u64;
         let payload = record.slice_ref(decode_record(&record)?);
-        let mut fields = Fields::decode(payload).map_err(|_| DamagedRecord::Payload)?;
-        let document = std::mem::take(&mut fields.document);
-        Ok(Self { entry: TopologyEntry::from_fields(key, fields, size_bytes)?, document })
+        let entry = TopologyEntry::decode(payload).map_err(|_| DamagedRecord::Payload)?;
+        let mut entry = TopologyEntry { size_bytes, ..entry.of_key(key)? };
+        let document = std::mem::take(&mut entry.document);
+        Ok(Self { entry, document })
     }
 
     fn log_damage(key: &PlanKey, damage: &DamagedRecord) {
@@ -145,9 +125,7 @@ impl Summarised for Kept {
     type Summary = TopologyEntry;
 
     fn decode_summary(key: &PlanKey, summary: &[u8]) -> Result<TopologyEntry, DamagedRecord> {
-        let fields: Fields = decode_message(summary)?;
-        let size_bytes = fields.size_bytes;
-        TopologyEntry::from_fields(key, fields, size_bytes)
+        decode_message::<TopologyEntry>(summary)?.of_key(key)
     }
 }
 

@@ -32,7 +32,7 @@ fn equal_topologies_are_kept_once_and_read_back_whole() {
     let (again, created) = topologies.put(&topology("ring:4")).unwrap();
     assert_eq!((&again, created), (&ring, false));
     let (named, created) = topologies.put(&topology("ring:4").with_name(Some("other".to_owned()))).unwrap();
-    assert!(created && named.key != ring.key, "a name can be seen, and makes another topology");
+    assert!(created && named.key() != ring.key(), "a name can be seen, and makes another topology");
     let kept = topologies.get(&ring.id()).unwrap().unwrap();
     let read = read_document(&kept.document, Some(DocumentFormat::Json), &TopologyLimits::STANDARD).unwrap();
     assert_eq!((read.topology, kept.entry), (topology("ring:4"), ring.clone()));
@@ -70,21 +70,21 @@ fn what_exceeds_the_limits_is_refused_and_what_is_there_stays() {
 fn damage_is_put_aside_and_said_once() {
     let (store, topologies) = topologies();
     let ring = topologies.put(&topology("ring:4")).unwrap().0;
-    let mut record = store.get(&ring.key).unwrap().unwrap();
+    let mut record = store.get(&ring.key()).unwrap().unwrap();
     *record.last_mut().unwrap() ^= 1;
-    store.put(&ring.key, &record, &ring.encode()).unwrap();
+    store.put(&ring.key(), &record, &ring.encode()).unwrap();
     assert!(matches!(topologies.get(&ring.id()), Err(TopologyStoreError::Damaged { .. })));
     assert_eq!((topologies.get(&ring.id()).unwrap(), store.quarantined_count().unwrap()), (None, 1));
     assert!(topologies.put(&topology("ring:4")).unwrap().1, "it can be put again");
     // A summary that is missing is made again from the record.
-    store.set_summaries(&[(ring.key, Vec::new())], Durability::Synced).unwrap();
+    store.set_summaries(&[(ring.key(), Vec::new())], Durability::Synced).unwrap();
     assert_eq!(all(&topology_store_on(&store, 9, 1 << 20)), [ring.id()]);
 }
 
 #[test]
 fn what_is_taken_in_must_be_what_its_key_says() {
     let (store, topologies) = topologies();
-    let key = topologies.put(&topology("ring:4")).unwrap().0.key;
+    let key = topologies.put(&topology("ring:4")).unwrap().0.key();
     let record = store.get(&key).unwrap().unwrap();
     assert_eq!(entry::judge(&key, &record, &TopologyLimits::STANDARD), Ok(()));
     let mut fields = Kept::decode(&key, Bytes::from(record.clone())).unwrap();
@@ -106,7 +106,7 @@ fn what_nothing_uses_leaves_for_others_and_leases_and_faults_find_room_in_any_ca
     let held = topologies.put_for(&ring(3), Purpose::Held).unwrap().0;
     let left = topologies.put_for(&ring(4), Purpose::Held).unwrap().0;
     let pinned = topologies.put(&ring(5)).unwrap().0;
-    let used = BTreeSet::from([held.key, pinned.key]);
+    let used = BTreeSet::from([held.key(), pinned.key()]);
     topologies.ask_what_is_in_use(move || used.clone());
     let first = topologies.put(&ring(6)).unwrap().0;
     let second = topologies.put(&ring(7)).unwrap().0;
@@ -116,7 +116,7 @@ fn what_nothing_uses_leaves_for_others_and_leases_and_faults_find_room_in_any_ca
     }
     assert_eq!((topologies.usage().unwrap().count, topologies.usage().unwrap().removed), (175, 0));
     let is_there = |entry: &TopologyEntry| topologies.get(&entry.id()).unwrap().is_some();
-    topologies.touch(&first.key).unwrap();
+    topologies.touch(&first.key()).unwrap();
     topologies.put(&ring(178)).unwrap();
     assert!(!is_there(&left), "what a lease has left behind goes first");
     topologies.put(&ring(179)).unwrap();

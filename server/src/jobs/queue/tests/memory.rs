@@ -19,7 +19,7 @@ fn line_up(queue: &Queue, text: &str, priority: Priority, memory_bytes: u64) -> 
 
 /// Whether a planning worker would get a job now.
 fn may_begin(queue: &Queue) -> bool {
-    let lines = queue.lines();
+    let lines = queue.shared.lines.lock();
     lines.planning.first(&lines.sought).is_some_and(|job| {
         lines.planning_bytes == 0 || lines.planning_bytes + job.memory_bytes() <= queue.shared.limits.memory_bytes_max
     })
@@ -98,7 +98,7 @@ fn networks_that_have_been_read_count_against_the_budget_of_what_waits() {
     let weight = network.prepared.weight_bytes();
     assert!(weight > 50 * 49 * 24, "{weight}");
     queue.promote(&job, network).expect("one that is alone is within limits of its own");
-    assert_eq!(queue.lines().held_bytes, weight + "complete:50".len());
+    assert_eq!(queue.shared.lines.lock().held_bytes, weight + "complete:50".len());
     assert!(matches!(submit(&queue, "ring:4"), Err(PlanFailure::QueueBudget { .. })));
     drop(alone);
     let _held = (submit(&queue, "complete:29").unwrap(), submit(&queue, "complete:30").unwrap());
@@ -108,5 +108,5 @@ fn networks_that_have_been_read_count_against_the_budget_of_what_waits() {
     assert!(matches!(refused, PlanFailure::QueueBudget { limit: 40_000, .. }), "{refused}");
     queue.finish(&second, Err(Arc::new(refused)));
     queue.cancel(&first.operation()).unwrap();
-    assert_eq!(queue.lines().held_bytes, 0);
+    assert_eq!(queue.shared.lines.lock().held_bytes, 0);
 }

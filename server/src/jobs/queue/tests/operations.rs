@@ -218,8 +218,8 @@ fn whatever_happens_the_books_are_in_order() {
                 2 if !subscriptions.is_empty() => {
                     subscriptions.swap_remove(random.below(subscriptions.len()));
                 }
-                3 if !queue.lines().reading.is_empty() => reading.push(queue.next_to_read().unwrap()),
-                4 if !queue.lines().planning.is_empty() => planning.push(queue.next_to_plan().unwrap()),
+                3 if !queue.shared.lines.lock().reading.is_empty() => reading.push(queue.next_to_read().unwrap()),
+                4 if !queue.shared.lines.lock().planning.is_empty() => planning.push(queue.next_to_plan().unwrap()),
                 5 if !reading.is_empty() => {
                     let job: Arc<Job> = reading.swap_remove(random.below(reading.len()));
                     match (job.goal, random.below(3)) {
@@ -250,7 +250,7 @@ fn whatever_happens_the_books_are_in_order() {
         }
         queue.abort();
         drop(subscriptions);
-        let lines = queue.lines();
+        let lines = queue.shared.lines.lock();
         assert_eq!((lines.waiting, lines.lookups, lines.held_bytes, lines.live.len()), (0, 0, 0, 0), "seed {seed}");
         assert!(lines.by_request.is_empty() && lines.by_plan.is_empty(), "seed {seed}");
     }
@@ -258,17 +258,17 @@ fn whatever_happens_the_books_are_in_order() {
 
 #[track_caller]
 fn check_books(queue: &Queue, seed: u64) {
-    let lines = queue.lines();
+    let lines = queue.shared.lines.lock();
     let unfinished: Vec<_> = lines.by_request.values().collect();
     let plans = || unfinished.iter().filter(|job| job.goal == Goal::Plan);
-    assert!(unfinished.iter().all(|job| !job.ties().phase.is_end()), "seed {seed}");
+    assert!(unfinished.iter().all(|job| !job.ties.lock().phase.is_end()), "seed {seed}");
     assert_eq!(plans().count(), lines.live.len(), "seed {seed}");
-    assert_eq!(plans().filter(|job| job.ties().phase.waits()).count(), lines.waiting, "seed {seed}");
+    assert_eq!(plans().filter(|job| job.ties.lock().phase.waits()).count(), lines.waiting, "seed {seed}");
     assert_eq!(unfinished.len() - plans().count(), lines.lookups, "seed {seed}");
-    let held: usize = unfinished.iter().map(|job| job.ties().held_bytes).sum();
+    let held: usize = unfinished.iter().map(|job| job.ties.lock().held_bytes).sum();
     assert_eq!(held, lines.held_bytes, "seed {seed}");
     for job in unfinished {
-        let ties = job.ties();
+        let ties = job.ties.lock();
         assert!(ties.waiters > 0 || ties.detached, "seed {seed}: somebody wants it");
         assert_eq!(ties.leader.is_some(), ties.phase == Phase::Following, "seed {seed}");
     }
