@@ -3,15 +3,16 @@
 mod limits;
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::time::Duration;
 
 use canopy_proto::v1::{self, PlanRequest, Ratio};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_topology::{Rank, Topology, Transit, renumbering};
+use clap::ValueEnum;
 
 use crate::blocks::{self, BlockRows};
 use crate::exit::{Failure, say};
+use crate::input::{digits, file_text, range};
 
 pub(crate) use limits::LimitArgs;
 
@@ -64,6 +65,11 @@ impl MemoryArgs {
     pub(crate) fn in_place(self) -> Option<bool> {
         (self.in_place || self.out_of_place).then_some(self.in_place)
     }
+}
+
+/// The name by which an option chooses this.
+pub(crate) fn name_of(choice: &impl ValueEnum) -> String {
+    choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// Reads a whole number that is not zero.
@@ -239,14 +245,9 @@ impl RankList {
 /// Reads `0,4,8-15`: ranks and ranges of ranks, both ends included.
 pub(crate) fn rank_list(text: &str) -> Result<RankList, String> {
     let error = || format!("`{text}` is no list of ranks; write numbers and ranges such as 0,4,8-15");
-    let number = |digits: &str| -> Option<u32> {
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
-        digits.parse().ok()
-    };
     let mut ranks = BTreeSet::new();
     for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = number(first).zip(number(last)).filter(|(first, last)| first <= last).ok_or_else(error)?;
+        let (first, last) = range(part).ok_or_else(error)?;
         if (last - first) as usize >= RANKS_MAX {
             return Err(format!("{first}-{last} are too many ranks; name at most {RANKS_MAX}"));
         }
@@ -353,26 +354,16 @@ const WEIGHTS_FILE_BYTES_MAX: u64 = 4 << 20;
 /// between commas and blanks.
 pub(crate) fn weight_list(text: &str) -> Result<WeightList, String> {
     let Some(path) = text.strip_prefix('@') else { return weights(text.split(',')) };
-    let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
-    let mut content = String::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(WEIGHTS_FILE_BYTES_MAX + 1).read_to_string(&mut content).map_err(unreadable)?;
-    if content.len() as u64 > WEIGHTS_FILE_BYTES_MAX {
-        return Err(format!("`{path}` is longer than {WEIGHTS_FILE_BYTES_MAX} bytes; give one number for each rank"));
-    }
+    let content = file_text(path, WEIGHTS_FILE_BYTES_MAX, "give one number for each rank")?;
     let words = content.split(|c: char| c == ',' || c.is_whitespace());
     weights(words.filter(|word| !word.is_empty()))
 }
 
 fn weights<'a>(words: impl Iterator<Item = &'a str>) -> Result<WeightList, String> {
-    let number = |digits: &str| -> Option<u64> {
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
-        digits.parse().ok()
-    };
     let mut list = Vec::new();
     for word in words {
         let (weight, times) = word.split_once('x').unwrap_or((word, "1"));
-        let both = number(weight).zip(number(times)).filter(|&(_, times)| times > 0);
+        let both = digits::<u64>(weight).zip(digits::<u64>(times)).filter(|&(_, times)| times > 0);
         let (weight, times) = both.ok_or_else(|| {
             let word: String = word.chars().take(80).collect();
             format!("`{word}` is no weight of a share; write whole numbers such as 1,0,2x6, or @FILE")

@@ -1,8 +1,8 @@
 //! The file of sizes of blocks that all-to-all-v is given: a square of whole numbers.
 
-use std::io::Read as _;
-
 use canopy_schedule::Blocks;
+
+use crate::input::{digits, file_text};
 
 /// Longest file that is read: 16 bytes for each of the most blocks there can be.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -20,15 +20,7 @@ impl BlockRows {
 
 /// Reads the file of this name.
 pub(crate) fn read(path: &str) -> Result<BlockRows, String> {
-    let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
-    let mut content = String::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut content).map_err(unreadable)?;
-    if content.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!(
-            "`{path}` is longer than {FILE_BYTES_MAX} bytes; give smaller numbers in the same proportions"
-        ));
-    }
+    let content = file_text(path, FILE_BYTES_MAX, "give smaller numbers in the same proportions")?;
     parsed(&content).map_err(|error| format!("`{path}`: {error}"))
 }
 
@@ -50,8 +42,6 @@ fn parsed(content: &str) -> Result<BlockRows, String> {
     } else {
         for line in content.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let words = line.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
-            let digits =
-                |word: &str| word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok()).flatten();
             square.add(words.map(|word| (digits(word), word.to_owned())))?;
         }
     }

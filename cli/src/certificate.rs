@@ -1,10 +1,12 @@
 //! How a certificate is shown: as JSON and as a line of text.
 
 use canopy_proto::v1;
-use canopy_schedule::{Certificate, CutDirection, Shares};
+use canopy_schedule::{Certificate, Shares};
 use canopy_topology::Topology;
 use canopy_wire::certificate;
 use serde::Serialize;
+
+use crate::protocol_words::stated;
 
 /// Most names a line of text lists.
 const NAMES_MAX: usize = 8;
@@ -16,7 +18,7 @@ const SETS_MAX: usize = 4;
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum CertificateSummary {
     /// The links that cross the boundary of one set bind.
-    Cut { direction: &'static str, nodes_in_cut: Vec<String>, ranks_in_cut: Vec<u32>, capacity: String, checked: bool },
+    Cut { direction: String, nodes_in_cut: Vec<String>, ranks_in_cut: Vec<u32>, capacity: String, checked: bool },
     /// The links that leave any of the sets bind, together.
     Partition { sets: Vec<Vec<String>>, ranks: Vec<Vec<u32>>, capacity: String, checked: bool },
     /// Data that travels far, by the lengths of links, takes up capacity on the way.
@@ -44,14 +46,10 @@ impl CertificateSummary {
         let checked = true;
         Some(match certificate.kind? {
             Kind::Cut(cut) => {
-                let direction = match cut.direction() {
-                    v1::CutDirection::Out => CutDirection::Out,
-                    v1::CutDirection::In => CutDirection::In,
-                    v1::CutDirection::Unspecified => return None,
-                };
+                let direction = stated(cut.direction().as_str_name(), "CUT_DIRECTION")?;
                 let v1::CutCertificate { set, capacity, .. } = cut;
                 let v1::NodeSet { nodes: nodes_in_cut, ranks: ranks_in_cut } = set?;
-                Self::Cut { direction: direction.name(), nodes_in_cut, ranks_in_cut, capacity, checked }
+                Self::Cut { direction, nodes_in_cut, ranks_in_cut, capacity, checked }
             }
             Kind::Partition(v1::PartitionCertificate { sets, capacity }) => {
                 let (sets, ranks) = sets.into_iter().map(|set| (set.nodes, set.ranks)).unzip();
@@ -68,7 +66,7 @@ impl CertificateSummary {
     pub(crate) fn readable(&self) -> String {
         match self {
             Self::Cut { direction, nodes_in_cut, ranks_in_cut, capacity, .. } => {
-                let verb = if *direction == "out" { "leave" } else { "enter" };
+                let verb = if direction == "out" { "leave" } else { "enter" };
                 let (ranks, nodes) = (ranks_in_cut.len(), list(nodes_in_cut));
                 format!("cut        {capacity} bytes/s {verb} a set with {}: {nodes}", count(ranks, "rank"))
             }

@@ -105,11 +105,7 @@ impl Connections {
     /// Connects, starting a server in this process if need be.
     pub(crate) async fn open(&self) -> Result<Connection, Failure> {
         match &self.way {
-            Way::Named(address) => Ok(Connection {
-                client: Client::connect(address).await?.of_tenant(self.tenant.clone()),
-                #[cfg(feature = "embedded")]
-                host: folder::Host::Elsewhere,
-            }),
+            Way::Named(address) => Ok(self.elsewhere(Client::connect(address).await?)),
             #[cfg(feature = "embedded")]
             Way::Folder(folder) => {
                 let (client, host) = folder.open().await?;
@@ -121,16 +117,21 @@ impl Connections {
     /// The same, again and again where a server that is named does not answer.
     pub(crate) async fn open_patiently(&self, retries: &mut Retries, end: Deadline) -> Result<Connection, Failure> {
         match &self.way {
-            Way::Named(address) => Ok(Connection {
-                client: retries
-                    .run(end.remaining(), async |_| Client::connect(address).await)
-                    .await?
-                    .of_tenant(self.tenant.clone()),
-                #[cfg(feature = "embedded")]
-                host: folder::Host::Elsewhere,
-            }),
+            Way::Named(address) => {
+                let connect = async |_| Client::connect(address).await;
+                Ok(self.elsewhere(retries.run(end.remaining(), connect).await?))
+            }
             #[cfg(feature = "embedded")]
             Way::Folder(_) => self.open().await,
+        }
+    }
+
+    /// A connection to a server that somebody else runs.
+    fn elsewhere(&self, client: Client) -> Connection {
+        Connection {
+            client: client.of_tenant(self.tenant.clone()),
+            #[cfg(feature = "embedded")]
+            host: folder::Host::Elsewhere,
         }
     }
 
@@ -266,11 +267,6 @@ impl Connection {
         return matches!(self.host, folder::Host::Here(_));
         #[cfg(not(feature = "embedded"))]
         false
-    }
-
-    /// The connection.
-    pub(crate) fn client(&mut self) -> &mut Client {
-        &mut self.client
     }
 
     /// Ends the server that this process runs, if it does.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::certificate::count;
 use crate::material::unbroken;
-use crate::output::gigabytes_per_sec;
+use crate::output::{AlgbwSummary, gigabytes, gigabytes_per_sec};
 
 /// Most classes of sets, and most repairs, that the text lists.
 const LINES_MAX: usize = 8;
@@ -43,9 +43,8 @@ struct Part {
 #[derive(Debug, Serialize)]
 struct RepairSummary {
     change: String,
-    algbw: String,
-    #[serde(rename = "algbw_GBps")]
-    algbw_gigabytes: f64,
+    #[serde(flatten)]
+    rate: AlgbwSummary,
 }
 
 /// Looks for all of it. `expression` is what the topology was generated from, if so: it tells what is broken.
@@ -81,11 +80,9 @@ pub(crate) fn explain(
         bound,
         stop,
     )?;
-    let repairs = found.into_iter().map(|repair| RepairSummary {
-        change: words(&repair.what),
-        algbw: repair.rate.to_string(),
-        algbw_gigabytes: gigabytes_per_sec(&repair.rate),
-    });
+    let repairs = found
+        .into_iter()
+        .map(|repair| RepairSummary { change: words(&repair.what), rate: AlgbwSummary::of(&repair.rate) });
     Ok(Explanation { parts: classes.iter().map(part).collect(), two_phases, repairs: repairs.collect() })
 }
 
@@ -109,7 +106,6 @@ fn name(topology: &Topology, set: &[NodeIndex]) -> String {
 
 /// What a class of sets lacks.
 fn odd(topology: &Topology, class: &PartClass, usual_ranks: usize, usual_capacity: u128) -> Vec<String> {
-    let gigabytes = |capacity: u64| Rate::new(capacity, 1_u32).map_or(0.0, |rate| gigabytes_per_sec(&rate));
     let mut odd = Vec::new();
     if class.ranks < usual_ranks {
         odd.push(format!("{} where others have {usual_ranks}", count(class.ranks, "rank")));
@@ -120,14 +116,14 @@ fn odd(topology: &Topology, class: &PartClass, usual_ranks: usize, usual_capacit
     for &(link, usual) in class.slower.iter().take(LINKS_MAX) {
         let link = topology.link(link);
         let [from, to] = [link.from, link.to].map(|node| topology.node(node).id.as_str());
-        let found = gigabytes(link.capacity.bytes_per_sec());
-        odd.push(format!("{from} - {to} has {found} GB/s where others have {}", gigabytes(usual)));
+        let found = gigabytes(link.capacity.bytes_per_sec().into());
+        odd.push(format!("{from} - {to} has {found} GB/s where others have {}", gigabytes(usual.into())));
     }
     if class.slower.len() > LINKS_MAX {
         odd.push(format!("{} more slower links", class.slower.len() - LINKS_MAX));
     }
     if let [first, ..] = class.missing.as_slice() {
-        odd.push(format!("{} of {} GB/s missing", count(class.missing.len(), "link"), gigabytes(*first)));
+        odd.push(format!("{} of {} GB/s missing", count(class.missing.len(), "link"), gigabytes((*first).into())));
     }
     odd
 }
@@ -137,7 +133,6 @@ fn words(change: &Repaired) -> String {
         Repaired::Node { id } => format!("{id} back"),
         Repaired::Link { first, second, before: 0, .. } => format!("{first} - {second} back"),
         Repaired::Link { first, second, before, after } => {
-            let gigabytes = |rate: u128| Rate::new(rate, 1_u32).map_or(0.0, |rate| gigabytes_per_sec(&rate));
             format!("{first} - {second} with {} GB/s instead of {}", gigabytes(*after), gigabytes(*before))
         }
     }
@@ -164,8 +159,8 @@ impl Explanation {
                 gigabytes_per_sec(&rate)
             ));
         }
-        for RepairSummary { change, algbw_gigabytes, .. } in self.repairs.iter().take(LINES_MAX) {
-            lines.push(format!("repair     {algbw_gigabytes} GB/s with {change}"));
+        for RepairSummary { change, rate } in self.repairs.iter().take(LINES_MAX) {
+            lines.push(format!("repair     {} GB/s with {change}", rate.gigabytes));
         }
         lines
     }

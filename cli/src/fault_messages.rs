@@ -28,49 +28,6 @@ pub(crate) fn event(event: &Event) -> v1::FaultEvent {
     }
 }
 
-/// The word for a severity; none for one that nobody states.
-pub(crate) const fn severity_name(severity: v1::Severity) -> Option<&'static str> {
-    match severity {
-        v1::Severity::Unspecified => None,
-        v1::Severity::Fatal => Some("fatal"),
-        v1::Severity::Degraded => Some("degraded"),
-    }
-}
-
-/// The word for what became of an event.
-pub(crate) const fn outcome_name(outcome: v1::ReportOutcome) -> &'static str {
-    match outcome {
-        v1::ReportOutcome::Unspecified => "unknown",
-        v1::ReportOutcome::Applied => "applied",
-        v1::ReportOutcome::Noted => "noted",
-        v1::ReportOutcome::Repeated => "repeated",
-        v1::ReportOutcome::Stale => "stale",
-        v1::ReportOutcome::Clearing => "clearing",
-        v1::ReportOutcome::Held => "held",
-        v1::ReportOutcome::Refused => "refused",
-    }
-}
-
-/// The word for whose element it is.
-pub(crate) const fn scope_name(scope: v1::FaultScope) -> &'static str {
-    match scope {
-        v1::FaultScope::Unspecified => "unknown",
-        v1::FaultScope::Topology => "topology",
-        v1::FaultScope::Placement => "placement",
-        v1::FaultScope::Host => "host",
-    }
-}
-
-/// The word for how a fault stands.
-pub(crate) const fn state_name(state: v1::FaultState) -> &'static str {
-    match state {
-        v1::FaultState::Unspecified => "unknown",
-        v1::FaultState::Active => "active",
-        v1::FaultState::Clearing => "clearing",
-        v1::FaultState::Held => "held",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,16 +1,17 @@
 //! How the form of an allreduce is shown: as JSON and as a line of text.
 
-use canopy_proto::v1::{AllreduceForm, FormReason, Plan};
+use canopy_proto::v1::Plan;
 use canopy_topology::Rate;
 use serde::Serialize;
 
 use crate::output::gigabytes_per_sec;
+use crate::protocol_words::stated;
 
 /// The `form` member of JSON objects that describe plans.
 #[derive(Debug, Serialize)]
 pub(crate) struct FormSummary {
-    name: &'static str,
-    reason: &'static str,
+    name: String,
+    reason: String,
     /// Bytes per second that two phases reach one after the other, where the plan has trees and it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     two_phases: Option<String>,
@@ -20,20 +21,8 @@ impl FormSummary {
     /// What a server says of a plan; none where it says nothing that is known here.
     pub(crate) fn of(plan: &Plan) -> Option<Self> {
         let choice = plan.form.as_ref()?;
-        let name = match choice.form() {
-            AllreduceForm::TwoPhase => "two-phase",
-            AllreduceForm::Trees => "trees",
-            AllreduceForm::Unspecified => return None,
-        };
-        let reason = match choice.reason() {
-            FormReason::Asked => "asked",
-            FormReason::Faster => "faster",
-            FormReason::AsFast => "as-fast",
-            FormReason::Limited => "limited",
-            FormReason::TooMany => "too-many",
-            FormReason::OneWay => "one-way",
-            FormReason::Unspecified => return None,
-        };
+        let name = stated(choice.form().as_str_name(), "ALLREDUCE_FORM")?;
+        let reason = stated(choice.reason().as_str_name(), "FORM_REASON")?;
         let two_phases = (!choice.two_phases.is_empty()).then(|| choice.two_phases.clone());
         Some(Self { name, reason, two_phases })
     }
@@ -41,12 +30,12 @@ impl FormSummary {
     /// The same in words.
     pub(crate) fn words(&self) -> String {
         let Self { name, reason, two_phases } = self;
-        let form = match *name {
+        let form = match name.as_str() {
             "trees" => "sums up and down the same trees",
             _ => "reduce-scatter, then allgather",
         };
-        let why = match *reason {
-            "limited" if *name == "trees" => "as there is room for no tree of each rank",
+        let why = match reason.as_str() {
+            "limited" if name == "trees" => "as there is room for no tree of each rank",
             "asked" => "as asked for",
             "faster" => "which are faster",
             "as-fast" => "which no trees beat",

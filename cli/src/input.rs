@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
+use std::str::FromStr;
+use std::string::FromUtf8Error;
 
 use canopy_client::ErrorClass;
 use canopy_planner::{PlanError, TopologyInput, Warning, read_topology};
@@ -149,6 +151,12 @@ pub(crate) fn bytes(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
     })
 }
 
+/// The text of a file that must exist and have at most `limit` bytes.
+pub(crate) fn text(path: &Path, limit: usize) -> Result<String, Failure> {
+    let refuse = |error: FromUtf8Error| Failure::input(format!("{}: {}", path.display(), error.utf8_error()));
+    String::from_utf8(bytes(path, limit)?).map_err(refuse)
+}
+
 enum ReadFailure {
     Missing,
     Other(Failure),
@@ -189,4 +197,27 @@ fn located(message: String, field: Option<String>) -> Failure {
         Some(field) if !message.contains(&field) => Failure::input(message).note(format!("at {field}")),
         _ => Failure::input(message),
     }
+}
+
+/// A whole number of digits alone, without a sign, if it fits.
+pub(crate) fn digits<N: FromStr>(text: &str) -> Option<N> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// Reads `3` or `8-15`, both ends included.
+pub(crate) fn range(text: &str) -> Option<(u32, u32)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    digits(first).zip(digits(last)).filter(|(first, last)| first <= last)
+}
+
+/// The text of a file that an option names; `instead` says what to do about one of more than `bytes_max`.
+pub(crate) fn file_text(path: &str, bytes_max: u64, instead: &str) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
+    let mut content = String::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(bytes_max + 1).read_to_string(&mut content).map_err(unreadable)?;
+    if content.len() as u64 > bytes_max {
+        return Err(format!("`{path}` is longer than {bytes_max} bytes; {instead}"));
+    }
+    Ok(content)
 }

@@ -36,11 +36,16 @@ impl FaultArgs {
     }
 }
 
+/// Prints something that an answer warns of.
+pub(crate) fn say_warning(v1::Warning { code, text }: &v1::Warning) {
+    say(&format!("warning: {code}: {text}"));
+}
+
 /// Prints what an answer warns of; of faults, with the way to have the `what` of the healthy network.
 pub(crate) fn say_warnings<'a>(warnings: impl IntoIterator<Item = &'a v1::Warning>, what: &str) {
-    for v1::Warning { code, text } in warnings {
-        say(&format!("warning: {code}: {text}"));
-        if code == "FAULTS_APPLIED" {
+    for warning in warnings {
+        say_warning(warning);
+        if warning.code == "FAULTS_APPLIED" {
             say(&format!("help: add `--faults ignore` for the {what} of the healthy network"));
         }
     }

@@ -1,17 +1,20 @@
 //! Standard output, files, and the parts that several commands' JSON objects share.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use canopy_planner::TopologyKey;
-use canopy_proto::v1::{self, InNetwork, Plan, Reach, StepCost};
+use canopy_proto::v1::{self, Artifact, InNetwork, Plan, Reach, StepCost};
 use canopy_topology::{Rate, Topology, content_hash};
 use canopy_wire::{sha256_hex, topology_summary};
 use serde::Serialize;
 
 use crate::certificate::count;
 use crate::exit::Failure;
+use crate::protocol_words::{UNKNOWN, word};
+use crate::runtime::format_name;
 
 /// Version of canopy's text formats.
 pub(crate) const FORMAT_VERSION: u32 = 1;
@@ -53,6 +56,17 @@ pub(crate) fn print_json<T: Serialize>(command: &str, content: &T) -> Result<(),
     let report = Report { canopy: FORMAT_VERSION, command, content };
     let text = serde_json::to_string(&report).map_err(|error| Failure::fault(format!("cannot write JSON: {error}")))?;
     print(&text)
+}
+
+/// Writes an object with one member.
+pub(crate) fn print_member<T: Serialize>(command: &str, name: &str, value: T) -> Result<(), Failure> {
+    print_json(command, &BTreeMap::from([(name, value)]))
+}
+
+/// The text of a file with this in JSON.
+pub(crate) fn pretty_json(content: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(content).map_err(|error| Failure::fault(error.to_string()))?;
+    Ok(text + "\n")
 }
 
 /// A folder whose path can stand in variables that list files.
@@ -152,11 +166,25 @@ pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::input(format!("cannot write {}: {words}", path.display()))
 }
 
+/// A rate as members of JSON objects: exactly, in bytes per second, and for reading.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AlgbwSummary {
+    pub(crate) algbw: String,
+    #[serde(rename = "algbw_GBps")]
+    pub(crate) gigabytes: f64,
+}
+
+impl AlgbwSummary {
+    pub(crate) fn of(rate: &Rate) -> Self {
+        Self { algbw: rate.to_string(), gigabytes: gigabytes_per_sec(rate) }
+    }
+}
+
 /// The `topology` member of every JSON object.
 #[derive(Debug, Serialize)]
 pub(crate) struct TopologySummary {
     pub(crate) hash: String,
-    pub(crate) hash_kind: &'static str,
+    pub(crate) hash_kind: String,
     pub(crate) ranks: u32,
     pub(crate) nodes: u32,
     pub(crate) links: u32,
@@ -169,15 +197,16 @@ impl TopologySummary {
         Self::of_server(&topology_summary(topology, &TopologyKey::of(topology))).expect("every hash is of some kind")
     }
 
-    /// The same as a server says it.
+    /// The same as a server says it; none where it does not say what the hash is of.
     pub(crate) fn of_server(summary: &v1::TopologySummary) -> Option<Self> {
-        let hash_kind = match summary.hash_kind() {
-            v1::HashKind::Canonical => "canonical",
-            v1::HashKind::Content => "content",
-            v1::HashKind::Unspecified => return None,
-        };
+        Some(Self::said(summary)).filter(|summary| summary.hash_kind != UNKNOWN)
+    }
+
+    /// What a server says, whatever that is.
+    pub(crate) fn said(summary: &v1::TopologySummary) -> Self {
+        let hash_kind = word(summary.hash_kind().as_str_name(), "HASH_KIND");
         let v1::TopologySummary { ref hash, ranks, nodes, links, .. } = *summary;
-        Some(Self { hash: hash.clone(), hash_kind, ranks, nodes, links })
+        Self { hash: hash.clone(), hash_kind, ranks, nodes, links }
     }
 
     /// Counts and content hash.
@@ -185,7 +214,7 @@ impl TopologySummary {
         let count = |length: usize| u32::try_from(length).expect("topology limits keep counts within u32");
         Self {
             hash: content_hash(topology).to_string(),
-            hash_kind: "content",
+            hash_kind: "content".to_owned(),
             ranks: topology.rank_count(),
             nodes: count(topology.nodes().len()),
             links: count(topology.links().len()),
@@ -243,9 +272,9 @@ pub(crate) fn count_of_steps(steps: u64) -> String {
 }
 
 /// One entry of the `files` member of JSON objects.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FileSummary {
-    pub(crate) format: &'static str,
+    pub(crate) format: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -259,17 +288,27 @@ pub(crate) struct FileSummary {
 }
 
 impl FileSummary {
-    /// Describes a file of this content.
-    pub(crate) fn of(format: &'static str, path: &Path, content: &[u8]) -> Self {
-        Self {
-            format,
-            profile: None,
-            instances: None,
-            layers: None,
-            path: path.display().to_string(),
-            bytes: content.len() as u64,
-            sha256: sha256_hex(content),
-        }
+    /// A file of so many bytes with this digest.
+    pub(crate) fn new(format: impl Into<String>, path: &Path, bytes: u64, sha256: String) -> Self {
+        let (format, path) = (format.into(), path.display().to_string());
+        Self { format, profile: None, instances: None, layers: None, path, bytes, sha256 }
+    }
+
+    /// A file of a plan, as the server describes it.
+    pub(crate) fn of_artifact(artifact: &Artifact, path: &Path) -> Self {
+        let summary = Self::new(format_name(artifact.format()), path, artifact.size_bytes, artifact.sha256.clone());
+        summary.for_profile(&artifact.profile)
+    }
+
+    /// Writes a file as [`write_file`] does, and describes it.
+    pub(crate) fn written(format: impl Into<String>, path: &Path, content: &[u8]) -> Result<Self, Failure> {
+        write_file(path, content)?;
+        Ok(Self::new(format, path, content.len() as u64, sha256_hex(content)))
+    }
+
+    /// The same for a runtime; none where that has no name.
+    pub(crate) fn for_profile(self, profile: &str) -> Self {
+        Self { profile: (!profile.is_empty()).then(|| profile.to_owned()), ..self }
     }
 }
 
@@ -288,6 +327,16 @@ pub(crate) fn shares_in_words(weights: &[u64], ranks: usize) -> String {
 /// GB/s for display: six significant digits, or three decimals where those say more.
 pub(crate) fn gigabytes_per_sec(rate: &Rate) -> f64 {
     rounded(rate.gigabytes_per_sec())
+}
+
+/// Bytes per second in GB/s for display.
+pub(crate) fn gigabytes(bytes_per_sec: u128) -> f64 {
+    Rate::new(bytes_per_sec, 1_u32).map_or(0.0, |rate| gigabytes_per_sec(&rate))
+}
+
+/// Three decimals; more digits of a wall time are noise.
+pub(crate) fn to_thousandths(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
 }
 
 /// Six significant digits, or three decimals where those say more.

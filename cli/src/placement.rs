@@ -1,10 +1,11 @@
 //! Which devices the ranks of a plan are: as the command line says it, and as the nodes of a job come to.
 
 use std::collections::HashMap;
-use std::io::Read as _;
 
 use canopy_proto::v1;
 use canopy_topology::{Topology, expand_hosts, host_items, own_slots, same_host};
+
+use crate::input::{file_text, range};
 
 /// Most ranks that are placed.
 const RANKS_MAX: usize = 1 << 16;
@@ -24,13 +25,7 @@ pub(crate) struct PlacementArgs {
 /// Nodes are a hostlist, devices are numbers and ranges joined by `+`. Ranks count through the devices of a node first.
 pub(crate) fn read(text: &str) -> Result<v1::Placement, String> {
     let Some(path) = text.strip_prefix('@') else { return parse(text) };
-    let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
-    let mut content = String::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut content).map_err(unreadable)?;
-    if content.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("`{path}` is longer than {FILE_BYTES_MAX} bytes; name each rank's device once"));
-    }
+    let content = file_text(path, FILE_BYTES_MAX, "name each rank's device once")?;
     let lines = content.lines().map(|line| line.split('#').next().unwrap_or_default().trim().trim_end_matches(','));
     parse(&lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(","))
 }
@@ -54,14 +49,9 @@ fn parse(text: &str) -> Result<v1::Placement, String> {
 
 /// Reads `0-3+7`; none: it is no list of numbers, or one of too many.
 fn numbers(text: &str) -> Option<Vec<u32>> {
-    let number = |digits: &str| -> Option<u32> {
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
-        digits.parse().ok()
-    };
     let mut numbers = Vec::new();
     for part in text.split('+') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = number(first).zip(number(last)).filter(|(first, last)| first <= last)?;
+        let (first, last) = range(part)?;
         if (last - first) as usize >= RANKS_MAX - numbers.len() {
             return None;
         }

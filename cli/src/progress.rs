@@ -61,9 +61,7 @@ impl ProgressLine {
     pub(crate) fn receiving(&self, bytes: u64, bytes_total: u64) {
         self.0.set_message(format!("receiving {bytes} of {bytes_total} bytes"));
     }
-}
 
-impl ProgressLine {
     /// Content leaves.
     pub(crate) fn sending(&self, bytes: u64, bytes_total: u64) {
         if bytes < bytes_total {

@@ -41,13 +41,18 @@ pub(crate) fn plan(
     v1::PlanRequest { topology, collective, outputs, ..v1::PlanRequest::default() }
 }
 
+/// What a server's answer has no part of that it must have.
+pub(crate) fn missing(what: &str) -> Failure {
+    Failure::fault(format!("the server's answer lacks {what}"))
+}
+
 /// The name of a kind of collective that came over the wire.
 pub(crate) fn collective_name(kind: v1::Collective) -> Option<&'static str> {
     collective_of_wire(kind.into()).map(CollectiveKind::name)
 }
 
 /// The same error with fields of the request named as the user gave them; `topology` is T.
-pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientError {
+pub(crate) fn in_users_words(error: ClientError, topology: &str) -> ClientError {
     let names = [
         ("topology.expression", topology),
         ("topology.document", topology),
@@ -74,14 +79,18 @@ pub(crate) fn in_users_words(mut error: ClientError, topology: &str) -> ClientEr
         ("order_by", "--sort"),
         ("filter", "--filter"),
     ];
+    renamed(error, |place| {
+        let (rest, name) = names.iter().find_map(|(field, name)| Some((place.strip_prefix(field)?, name)))?;
+        Some(rest.strip_prefix('.').map_or_else(|| (*name).to_owned(), |inner| format!("{inner} of {name}")))
+    })
+}
+
+/// The same error with other names for the fields that it objects to, where there are any.
+pub(crate) fn renamed(mut error: ClientError, name: impl Fn(&str) -> Option<String>) -> ClientError {
     if let ClientError::Refused(refusal) = &mut error {
         for (place, _) in &mut refusal.violations {
-            if let Some((rest, name)) = names.iter().find_map(|(field, name)| Some((place.strip_prefix(field)?, name)))
-            {
-                *place = match rest.strip_prefix('.') {
-                    Some(inner) => format!("{inner} of {name}"),
-                    None => (*name).to_owned(),
-                };
+            if let Some(name) = name(place) {
+                *place = name;
             }
         }
     }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use canopy_client::{FileName, Retries, RetryPolicy};
+use canopy_client::{Client, ClientError, FileName, Retries, RetryPolicy};
 use canopy_proto::v1::{Artifact, GetPlanRequest, ListPlansRequest, OutputFormat};
 
 use crate::clock;
-use crate::connection::{ServerArgs, ask};
+use crate::connection::{Connection, ServerArgs, ask};
 use crate::exit::Failure;
 use crate::input::{self, PLAN_BYTES_MAX};
 
@@ -59,12 +59,7 @@ pub(crate) async fn plan_ids(
 ) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::with_capacity(names.len());
     for name in names {
-        let digits = Digits::read(name).ok_or_else(|| {
-            Failure::input(format!("`{}` is not the id of a plan", input::shortened(name))).help(format!(
-                "ids look like `plans/0123abcd`: at least {DIGITS_MIN} of {DIGITS} digits 0-9 and a-f; `canopy plans list` has them"
-            ))
-        })?;
-        ids.push(plan_id(&digits, server, deadline).await?);
+        ids.push(plan_id(name, server, deadline).await?);
     }
     Ok(ids)
 }
@@ -73,13 +68,13 @@ pub(crate) async fn plan_ids(
 ///
 /// # Errors
 /// As [`plan_ids`].
-pub(crate) async fn plan_id_of(name: &str, server: &ServerArgs, deadline: Option<Duration>) -> Result<String, Failure> {
-    let ids = plan_ids(&[name.to_owned()], server, deadline).await?;
-    ids.into_iter().next().ok_or_else(|| Failure::fault("the id of a plan got lost"))
-}
-
-async fn plan_id(digits: &Digits, server: &ServerArgs, deadline: Option<Duration>) -> Result<String, Failure> {
-    let Digits(text) = digits;
+pub(crate) async fn plan_id(name: &str, server: &ServerArgs, deadline: Option<Duration>) -> Result<String, Failure> {
+    let digits = Digits::read(name).ok_or_else(|| {
+        Failure::input(format!("`{}` is not the id of a plan", input::shortened(name))).help(format!(
+            "ids look like `plans/0123abcd`: at least {DIGITS_MIN} of {DIGITS} digits 0-9 and a-f; `canopy plans list` has them"
+        ))
+    })?;
+    let Digits(text) = &digits;
     if text.len() == DIGITS {
         return Ok(format!("{FOLDER}{text}"));
     }
@@ -115,19 +110,6 @@ fn only_one(digits: &str, mut ids: Vec<String>) -> Result<String, Failure> {
     Err(Failure::input(what).help("give more digits"))
 }
 
-/// The plan in canopy's JSON where `name` is the id of a plan, or the first digits of one, and no file is called so; none for
-/// every other name.
-///
-/// # Errors
-/// The server does not have it, or not in that format, or cannot be asked; several plans begin so.
-pub(crate) async fn stored_plan(
-    name: &str,
-    server: &ServerArgs,
-    deadline: Option<Duration>,
-) -> Result<Option<Vec<u8>>, Failure> {
-    fetched(name, server, deadline, Wanted::Json).await
-}
-
 /// The content of a plan's file: of an existing one of this name, else of the plan of a server with this id.
 ///
 /// # Errors
@@ -139,13 +121,18 @@ pub(crate) async fn plan_bytes(
     wanted: Wanted,
 ) -> Result<Vec<u8>, Failure> {
     let stored = match path.to_str() {
-        Some(name) => fetched(name, server, deadline, wanted).await?,
+        Some(name) => stored_plan(name, server, deadline, wanted).await?,
         None => None,
     };
     stored.map_or_else(|| input::bytes(path, PLAN_BYTES_MAX), Ok)
 }
 
-async fn fetched(
+/// The content of a plan's file where `name` is the id of a plan, or the first digits of one, and no file is called so; none for
+/// every other name.
+///
+/// # Errors
+/// The server does not have it, or not in that format, or cannot be asked; several plans begin so.
+pub(crate) async fn stored_plan(
     name: &str,
     server: &ServerArgs,
     deadline: Option<Duration>,
@@ -154,7 +141,7 @@ async fn fetched(
     if Path::new(name).exists() || (Digits::read(name).is_none() && !name.starts_with(FOLDER)) {
         return Ok(None);
     }
-    let plan = plan_id_of(name, server, deadline).await?;
+    let plan = plan_id(name, server, deadline).await?;
     let json = FileName { plan: plan.clone(), format: OutputFormat::Json, ..FileName::default() };
     let file = match wanted {
         Wanted::Json => json,
@@ -202,21 +189,29 @@ pub(crate) async fn content(
     server: &ServerArgs,
     deadline: Option<Duration>,
 ) -> Result<Vec<u8>, Failure> {
-    ask(server, deadline, async |connection, left| {
-        let mut content = Vec::new();
-        // `ask` tries again; a file that broke off begins anew.
-        let mut once = Retries::new(RetryPolicy::NEVER, clock::jitter());
-        let mut take = |data: &[u8]| {
-            if content.len() + data.len() > PLAN_BYTES_MAX {
-                return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
-            }
-            content.extend_from_slice(data);
-            Ok(())
-        };
-        connection.shared().download(file, left, &mut once, &mut take).await?;
-        Ok(content)
-    })
-    .await
+    // `ask` tries again; a file that broke off begins anew.
+    let content =
+        async |connection: &Connection, left| in_memory(connection.shared(), file, left, RetryPolicy::NEVER).await;
+    ask(server, deadline, content).await
+}
+
+/// The content of a file, as far as there is room for it.
+pub(crate) async fn in_memory(
+    client: &Client,
+    file: &FileName,
+    left: Option<Duration>,
+    policy: RetryPolicy,
+) -> Result<Vec<u8>, ClientError> {
+    let mut content = Vec::new();
+    let mut take = |data: &[u8]| {
+        if content.len() + data.len() > PLAN_BYTES_MAX {
+            return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
+        }
+        content.extend_from_slice(data);
+        Ok(())
+    };
+    client.download(file, left, &mut Retries::new(policy, clock::jitter()), &mut take).await?;
+    Ok(content)
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::assembly::is_digest;
+use crate::assembly::{hex, is_digest};
 use crate::calls::answer;
-use crate::client::{Client, DEADLINE_GRACE};
+use crate::client::{Client, within};
 use crate::error::{ClientError, from_status};
 use crate::request_id::RequestId;
 
@@ -47,41 +47,29 @@ impl Client {
         deadline: Option<Duration>,
         receiver: &mut dyn ArchiveReceiver,
     ) -> Result<ArchiveEnd, ClientError> {
-        let all = self.follow_export(filter, deadline, receiver);
-        match deadline.and_then(|limit| Some((limit, limit.checked_add(DEADLINE_GRACE)?))) {
-            Some((limit, wait_max)) => {
-                tokio::time::timeout(wait_max, all).await.unwrap_or(Err(ClientError::Deadline { limit }))
-            }
-            None => all.await,
-        }
-    }
-
-    async fn follow_export(
-        &self,
-        filter: &str,
-        deadline: Option<Duration>,
-        receiver: &mut dyn ArchiveReceiver,
-    ) -> Result<ArchiveEnd, ClientError> {
         let request = self.limited(ExportPlansRequest { filter: filter.to_owned() }, deadline);
         let mut service = self.plan_admin.clone();
-        let mut stream = answer(service.export_plans(request), deadline).await?;
-        let mut check = Check::default();
-        while let Some(message) = stream.message().await.map_err(|status| from_status(&status, deadline))? {
-            match message.event {
-                Some(Exported::Contents(contents)) => receiver.contents(&contents),
-                Some(Exported::Piece(piece)) => {
-                    check.accept(&piece)?;
-                    receiver.content(&piece.data).map_err(ClientError::Write)?;
+        let received = async {
+            let mut stream = answer(service.export_plans(request), deadline).await?;
+            let mut check = Check::default();
+            while let Some(message) = stream.message().await.map_err(|status| from_status(&status, deadline))? {
+                match message.event {
+                    Some(Exported::Contents(contents)) => receiver.contents(&contents),
+                    Some(Exported::Piece(piece)) => {
+                        check.accept(&piece)?;
+                        receiver.content(&piece.data).map_err(ClientError::Write)?;
+                    }
+                    Some(Exported::End(end)) => {
+                        check.finish(&end)?;
+                        return Ok(end);
+                    }
+                    // Of a kind that this client does not know.
+                    None => {}
                 }
-                Some(Exported::End(end)) => {
-                    check.finish(&end)?;
-                    return Ok(end);
-                }
-                // Of a kind that this client does not know.
-                None => {}
             }
-        }
-        Err(ClientError::Protocol { what: "the archive has no end" })
+            Err(ClientError::Protocol { what: "the archive has no end" })
+        };
+        within(deadline, received).await
     }
 
     /// Sends an archive, which the server takes whole or not at all. `sent` is told how many bytes are on their way.
@@ -138,10 +126,6 @@ fn send(
     // A server that has refused already needs no end.
     let _taken = sender.blocking_send(message(Imported::End(end)));
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What is known of an archive that is being received.

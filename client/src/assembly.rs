@@ -113,26 +113,28 @@ impl Assembly {
 
 /// Whether `text` is this digest in hexadecimal.
 pub(crate) fn is_digest(digest: &[u8], text: &str) -> bool {
-    text.len() == 2 * digest.len() && digest.iter().zip(text.as_bytes().chunks_exact(2)).all(|(&byte, digits)| {
-        let nibble = |digit: u8| char::from(digit).to_digit(16);
-        matches!((nibble(digits[0]), nibble(digits[1])), (Some(high), Some(low)) if high * 16 + low == u32::from(byte))
-    })
+    hex(digest).eq_ignore_ascii_case(text)
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn hex(data: &[u8]) -> String {
-        Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect()
+    fn sha256(data: &[u8]) -> String {
+        hex(&Sha256::digest(data))
     }
 
     fn file(content: &[u8]) -> Artifact {
-        Artifact { size_bytes: content.len() as u64, sha256: hex(content), ..Artifact::default() }
+        Artifact { size_bytes: content.len() as u64, sha256: sha256(content), ..Artifact::default() }
     }
 
     fn piece(artifact: u32, offset: u64, data: &'static [u8]) -> ContentPiece {
-        ContentPiece { artifact, offset, data: data.into(), sha256: hex(data) }
+        ContentPiece { artifact, offset, data: data.into(), sha256: sha256(data) }
     }
 
     #[track_caller]
@@ -176,7 +178,7 @@ mod tests {
         );
         check(&files, &[piece(0, 0, b"abcdef")], Err(ContentError::TooLong { file: 0, size_bytes: 5 }));
         check(&files, &[piece(0, 0, b"abcdX")], Err(ContentError::DamagedFile { file: 0 }));
-        let lying = ContentPiece { sha256: hex(b"other"), ..piece(0, 0, b"ab") };
+        let lying = ContentPiece { sha256: sha256(b"other"), ..piece(0, 0, b"ab") };
         check(&files, &[lying], Err(ContentError::DamagedPiece { file: 0, offset: 0 }));
         check(&files, &[piece(0, 0, b"abcde")], Err(ContentError::Incomplete { file: 1, found: 0, size_bytes: 3 }));
         check(&files, &[], Err(ContentError::Incomplete { file: 0, found: 0, size_bytes: 5 }));

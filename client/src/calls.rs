@@ -9,7 +9,7 @@ use std::time::Duration;
 use canopy_proto::v1;
 use tonic::{Request, Response, Status};
 
-use crate::client::{Client, DEADLINE_GRACE};
+use crate::client::{Client, within};
 use crate::error::{ClientError, from_status};
 
 /// Makes one method per remote procedure.
@@ -124,11 +124,6 @@ pub(crate) async fn answer<T>(
     call: impl Future<Output = Result<Response<T>, Status>>,
     deadline: Option<Duration>,
 ) -> Result<T, ClientError> {
-    let outcome = match deadline.and_then(|limit| Some((limit, limit.checked_add(DEADLINE_GRACE)?))) {
-        Some((limit, wait_max)) => {
-            tokio::time::timeout(wait_max, call).await.map_err(|_| ClientError::Deadline { limit })?
-        }
-        None => call.await,
-    };
-    outcome.map(Response::into_inner).map_err(|status| from_status(&status, deadline))
+    let answer = async { call.await.map(Response::into_inner).map_err(|status| from_status(&status, deadline)) };
+    within(deadline, answer).await
 }

@@ -24,20 +24,18 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Silence after which the server is asked whether it is still there, and how long it may take to say so.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// What a server gets on top of the deadline to say in its own words that it passed.
-pub(crate) const DEADLINE_GRACE: Duration = Duration::from_millis(100);
+const DEADLINE_GRACE: Duration = Duration::from_millis(100);
 
 /// Follows a [`Client::plan`] call. Content is checked before it arrives here.
 pub trait PlanReceiver: Send {
     /// The request is well-formed and waits or runs.
-    fn accepted(&mut self, accepted: &Accepted);
+    fn accepted(&mut self, _accepted: &Accepted) {}
 
     /// How far the work is.
-    fn progress(&mut self, progress: &Progress);
+    fn progress(&mut self, _progress: &Progress) {}
 
     /// A checked plan, better than those before, while the one that was asked for is still being made.
-    fn candidate(&mut self, reply: &PlanReply) {
-        let _nothing_to_show = reply;
-    }
+    fn candidate(&mut self, _reply: &PlanReply) {}
 
     /// The plan, before the content of its files.
     ///
@@ -122,13 +120,7 @@ impl Client {
             let reply = follow(&mut events, receiver).await?;
             Ok((events, reply))
         };
-        let (mut events, reply) = match deadline.and_then(|limit| Some((limit, limit.checked_add(DEADLINE_GRACE)?))) {
-            Some((limit, wait_max)) => {
-                let late = |_| Err(ClientError::Deadline { limit });
-                tokio::time::timeout(wait_max, to_the_plan).await.unwrap_or_else(late)?
-            }
-            None => to_the_plan.await?,
-        };
+        let (mut events, reply) = within(deadline, to_the_plan).await?;
         let artifacts = reply.plan.as_ref().map(|plan| plan.artifacts.as_slice()).unwrap_or_default();
         receiver.plan(&reply).map_err(ClientError::Write)?;
         let mut assembly = Assembly::new(artifacts);
@@ -180,5 +172,18 @@ impl Events {
                 return Ok(message.event);
             }
         }
+    }
+}
+
+/// Waits for what comes of some work, but not much longer than its deadline.
+pub(crate) async fn within<T>(
+    deadline: Option<Duration>,
+    work: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
+    match deadline.and_then(|limit| Some((limit, limit.checked_add(DEADLINE_GRACE)?))) {
+        Some((limit, wait_max)) => {
+            tokio::time::timeout(wait_max, work).await.unwrap_or(Err(ClientError::Deadline { limit }))
+        }
+        None => work.await,
     }
 }

@@ -14,6 +14,9 @@ use crate::client::Client;
 use crate::error::{ClientError, from_status};
 use crate::retry::Retries;
 
+/// Nobody said which file it is.
+const UNDESCRIBED: ClientError = ClientError::Protocol { what: "the description of the file is missing" };
+
 /// A file of a cached plan, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileName {
@@ -146,7 +149,7 @@ impl Client {
         let mut planner = self.planner.clone();
         let mut stream = answer(planner.fetch_artifact(self.limited(request, limit)), limit).await?;
         let Some(Event::Artifact(artifact)) = next(&mut stream, limit).await? else {
-            return Err(ClientError::Protocol { what: "the description of the file is missing" });
+            return Err(UNDESCRIBED);
         };
         transfer.start(artifact)?;
         while let Some(event) = next(&mut stream, limit).await? {
@@ -202,14 +205,12 @@ impl Transfer {
     }
 
     fn assembly(&mut self) -> Result<&mut Assembly, ClientError> {
-        let missing = ClientError::Protocol { what: "the description of the file is missing" };
-        self.0.as_mut().map(|(_, assembly)| assembly).ok_or(missing)
+        self.0.as_mut().map(|(_, assembly)| assembly).ok_or(UNDESCRIBED)
     }
 
     /// The description of a file that is complete.
     fn finish(self) -> Result<Artifact, ClientError> {
-        let missing = ClientError::Protocol { what: "the description of the file is missing" };
-        let (artifact, assembly) = self.0.ok_or(missing)?;
+        let (artifact, assembly) = self.0.ok_or(UNDESCRIBED)?;
         assembly.finish()?;
         Ok(artifact)
     }

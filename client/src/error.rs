@@ -119,18 +119,13 @@ pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientErr
     if let (Some(limit), Code::Cancelled, None) = (limit, status.code(), details.error_info()) {
         return ClientError::Deadline { limit };
     }
-    let mut violations = Vec::new();
-    if let Some(request) = details.bad_request() {
-        violations
-            .extend(request.field_violations.iter().map(|found| (found.field.clone(), found.description.clone())));
-    }
-    if let Some(precondition) = details.precondition_failure() {
-        violations
-            .extend(precondition.violations.iter().map(|found| (found.subject.clone(), found.description.clone())));
-    }
-    if let Some(quota) = details.quota_failure() {
-        violations.extend(quota.violations.iter().map(|found| (found.subject.clone(), found.description.clone())));
-    }
+    let fields = details.bad_request().into_iter().flat_map(|request| &request.field_violations);
+    let fields = fields.map(|found| (&found.field, &found.description));
+    let preconditions = details.precondition_failure().into_iter().flat_map(|failure| &failure.violations);
+    let preconditions = preconditions.map(|found| (&found.subject, &found.description));
+    let quotas = details.quota_failure().into_iter().flat_map(|failure| &failure.violations);
+    let quotas = quotas.map(|found| (&found.subject, &found.description));
+    let violations = fields.chain(preconditions).chain(quotas).map(|(place, what)| (place.clone(), what.clone()));
     let metadata = |name: &str| details.error_info().and_then(|info| info.metadata.get(name));
     let known_for =
         metadata("cache").filter(|cache| *cache == "negative").and_then(|_| metadata("age_s")?.parse().ok());
@@ -139,7 +134,7 @@ pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientErr
         class: class_of(status.code(), retry_after.is_some()),
         message: if status.message().is_empty() { status.code().description() } else { status.message() }.to_owned(),
         reason: details.error_info().map(|info| info.reason.clone()),
-        violations,
+        violations: violations.collect(),
         retry_after,
         known_for: known_for.map(Duration::from_secs),
         may_be_retried: match status.code() {

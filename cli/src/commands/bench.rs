@@ -16,7 +16,7 @@ use crate::clock;
 use crate::connection::{Connections, ServerArgs};
 use crate::exit::{Failure, say};
 use crate::input;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, to_thousandths};
 use crate::request;
 use crate::stored_plan::file_name;
 use crate::table::Table;
@@ -91,16 +91,6 @@ enum Kind {
     Content,
 }
 
-impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Lookup => "lookup",
-            Self::Plan => "plan",
-            Self::Content => "content",
-        }
-    }
-}
-
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Benched {
@@ -114,7 +104,7 @@ struct Benched {
 /// What came of one kind of calls.
 #[derive(Serialize)]
 struct Measurement {
-    call: &'static str,
+    call: String,
     requests: u64,
     failed: u64,
     seconds: f64,
@@ -217,7 +207,7 @@ async fn measure(
     let started = clock::now();
     let first = clients.first().ok_or_else(|| Failure::fault("there is no connection"))?;
     let reply = first.plan_metadata(request.clone(), Some(args.deadline)).await.map_err(in_users_words)?;
-    say(&format!("plan there after {} ms", rounded(started.elapsed().as_secs_f64() * 1e3)));
+    say(&format!("plan there after {} ms", to_thousandths(started.elapsed().as_secs_f64() * 1e3)));
     let supply = supply(args, request)?;
     for &kind in &args.call {
         let burst = load(args.burst.into());
@@ -264,38 +254,33 @@ fn variants(args: &BenchArgs, request: &PlanRequest) -> Result<Supply<PlanReques
 
 /// The one file of the plan, and its size.
 fn file(reply: &PlanReply) -> Result<(FileName, u64), Failure> {
-    let plan = reply.plan.as_ref().ok_or_else(|| Failure::fault("the server's answer lacks the plan"))?;
+    let plan = reply.plan.as_ref().ok_or_else(|| request::missing("the plan"))?;
     let artifact = plan.artifacts.first().ok_or_else(|| Failure::fault("the server's plan has no file"))?;
     Ok((file_name(&plan.id, artifact), artifact.size_bytes))
 }
 
 fn measurement(kind: Kind, measured: &Measured) -> Measurement {
     #[expect(clippy::cast_precision_loss, reason = "for display")]
-    let per_second = |count: u64| rounded(count as f64 / measured.elapsed.as_secs_f64().max(1e-9));
+    let per_second = |count: u64| to_thousandths(count as f64 / measured.elapsed.as_secs_f64().max(1e-9));
     #[expect(clippy::cast_precision_loss, reason = "for display")]
-    let millis = |nanos: u64| rounded(nanos as f64 / 1e6);
+    let millis = |nanos: u64| to_thousandths(nanos as f64 / 1e6);
     let latency = |times: &hdrhistogram::Histogram<u64>| {
         let at = |quantile: f64| millis(times.value_at_quantile(quantile));
         Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: millis(times.max()) }
     };
     let tally = &measured.tally;
     Measurement {
-        call: kind.name(),
+        call: args::name_of(&kind),
         requests: measured.latencies.len(),
         failed: tally.failed,
-        seconds: rounded(measured.elapsed.as_secs_f64()),
+        seconds: to_thousandths(measured.elapsed.as_secs_f64()),
         requests_per_second: per_second(measured.latencies.len()),
-        megabytes_per_second: (kind == Kind::Content).then(|| rounded(per_second(tally.bytes) / 1e6)),
+        megabytes_per_second: (kind == Kind::Content).then(|| to_thousandths(per_second(tally.bytes) / 1e6)),
         latency_ms: latency(&measured.latencies),
         server_ms: (!measured.server.is_empty()).then(|| latency(&measured.server)),
         cache: Cache { hit: tally.hits, joined: tally.joined, miss: tally.misses },
         plans: tally.plans.len(),
     }
-}
-
-/// Three decimals; more digits of a wall time are noise.
-fn rounded(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }
 
 fn table(calls: &[Measurement]) -> String {
@@ -316,7 +301,7 @@ fn table(calls: &[Measurement]) -> String {
     for call in calls {
         let Latency { p50, p90, p99, max } = &call.latency_ms;
         table.row([
-            call.call.to_owned(),
+            call.call.clone(),
             call.requests.to_string(),
             call.failed.to_string(),
             call.cache.miss.to_string(),

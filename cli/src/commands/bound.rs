@@ -22,7 +22,7 @@ use crate::explain::{Explanation, explain};
 use crate::family::FamilySummary;
 use crate::input;
 use crate::known_faults::FaultArgs;
-use crate::output::{TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
+use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
 
 /// Best throughput any schedule can reach, and the bottleneck that proves it
 #[derive(Debug, clap::Args)]
@@ -89,9 +89,8 @@ struct Bounded {
 /// Fractions in bytes/s. Where the bound is not known to be reachable, `lower` and `upper` bracket the optimum.
 #[derive(Serialize)]
 struct BoundSummary {
-    algbw: String,
-    #[serde(rename = "algbw_GBps")]
-    algbw_gigabytes: f64,
+    #[serde(flatten)]
+    rate: AlgbwSummary,
     tight: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     lower: Option<String>,
@@ -103,13 +102,7 @@ impl BoundSummary {
     fn new(upper: &Rate, lower: &Rate) -> Self {
         let tight = upper == lower;
         let when_open = |rate: &Rate| (!tight).then(|| rate.to_string());
-        Self {
-            algbw: upper.to_string(),
-            algbw_gigabytes: gigabytes_per_sec(upper),
-            tight,
-            lower: when_open(lower),
-            upper: when_open(upper),
-        }
+        Self { rate: AlgbwSummary::of(upper), tight, lower: when_open(lower), upper: when_open(upper) }
     }
 
     /// Whether it can be reached, for people.
@@ -258,8 +251,8 @@ fn readable(args: &BoundArgs, object: &Bounded, explained: Vec<String>) -> Strin
     lines.extend(
         object.shares.as_deref().map(|weights| format!("shares     {}", shares_in_words(weights, *ranks as usize))),
     );
-    let BoundSummary { algbw, algbw_gigabytes, .. } = &object.bound;
-    lines.push(format!("bound      {algbw_gigabytes} GB/s ({algbw} bytes/s)"));
+    let AlgbwSummary { algbw, gigabytes } = &object.bound.rate;
+    lines.push(format!("bound      {gigabytes} GB/s ({algbw} bytes/s)"));
     lines.push(object.bound.tightness());
     lines.push(object.certificate.readable());
     lines.extend(object.plain_bounds.iter().flat_map(PlainBoundsSummary::lines));

@@ -20,7 +20,7 @@ use crate::args;
 use crate::certificate::count;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, say};
-use crate::output::{FileSummary, print, print_json, write_file, write_stdout};
+use crate::output::{FileSummary, print, print_json, write_stdout};
 use crate::runtime::{RuntimeProfile, profile_of_several, runtime_help};
 use crate::stored_plan::{Wanted, plan_bytes};
 
@@ -223,12 +223,10 @@ fn written(args: &ConvertArgs, target: Target, made: Made) -> Result<Converted, 
     let to = target.profile;
     require_right(&args.file.display().to_string(), to, &made)?;
     let Made { from, text, changes, verdict, .. } = made;
-    let files = args.output.as_deref().map(|path| -> Result<FileSummary, Failure> {
-        write_file(path, text.as_bytes())?;
-        let summary = FileSummary::of(target.format.name(), path, text.as_bytes());
-        Ok(FileSummary { profile: Some(to.to_owned()), ..summary })
-    });
-    let files: Vec<FileSummary> = files.transpose()?.into_iter().collect();
+    let files = match &args.output {
+        Some(path) => vec![FileSummary::written(target.format.name(), path, text.as_bytes())?.for_profile(to)],
+        None => Vec::new(),
+    };
     if files.is_empty() {
         write_stdout(text.as_bytes())?;
     }

@@ -18,8 +18,8 @@ use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::material::{Material, Subject, unbroken};
-use crate::output::{FileSummary, gigabytes_per_sec, print, print_json, write_file, write_stdout};
-use crate::stored_plan::stored_plan;
+use crate::output::{FileSummary, gigabytes_per_sec, print, print_json, write_stdout};
+use crate::stored_plan::{Wanted, stored_plan};
 
 use super::on_a_thread;
 
@@ -77,20 +77,10 @@ enum What {
     Timeline,
 }
 
-impl What {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Topology => "topology",
-            Self::Trees => "trees",
-            Self::Timeline => "timeline",
-        }
-    }
-}
-
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Drawn {
-    what: &'static str,
+    what: String,
     files: Vec<FileSummary>,
 }
 
@@ -100,12 +90,13 @@ pub(crate) async fn run(args: DrawArgs) -> Result<(), Failure> {
         return Err(Failure::input("--json needs a file for the drawing: standard output is for the JSON object")
             .help("add `-o FILE`"));
     }
-    let fetched = stored_plan(&args.subject, &args.server, args.deadline).await?;
+    let fetched = stored_plan(&args.subject, &args.server, args.deadline, Wanted::Json).await?;
     on_a_thread(move || draw(&args, fetched)).await
 }
 
 /// Draws and writes the file.
 fn draw(args: &DrawArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> {
+    let what = args::name_of(&args.what);
     let subject = Subject::of(&args.subject, fetched, &args.purpose(), Deadline::after(args.deadline))?;
     let drawing = match (args.what, &subject) {
         (What::Topology, _) => {
@@ -117,19 +108,18 @@ fn draw(args: &DrawArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> {
             network(&args.subject, topology, plan, base)?
         }
         (_, Subject::Network(_)) => {
-            return Err(Failure::input(format!("a {} is of a plan, and there is none", args.what.name()))
+            return Err(Failure::input(format!("a {what} is of a plan, and there is none"))
                 .help("give a plan in canopy's JSON, or add `--collective C`"));
         }
         (What::Trees, Subject::Plan(plan)) => trees::draw(&args.subject, plan, args.collective.root, args.phase)?,
         (What::Timeline, Subject::Plan(plan)) => timeline::draw(&args.subject, plan, args.size)?,
     };
     let Some(path) = &args.output else { return write_stdout(drawing.as_bytes()) };
-    write_file(path, drawing.as_bytes())?;
-    let files = vec![FileSummary::of("svg", path, drawing.as_bytes())];
+    let files = vec![FileSummary::written("svg", path, drawing.as_bytes())?];
     if args.json {
-        return print_json("draw", &Drawn { what: args.what.name(), files });
+        return print_json("draw", &Drawn { what, files });
     }
-    print(&format!("{} to {}, {} bytes", args.what.name(), path.display(), drawing.len()))
+    print(&format!("{what} to {}, {} bytes", path.display(), drawing.len()))
 }
 
 impl DrawArgs {

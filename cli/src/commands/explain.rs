@@ -11,21 +11,18 @@ mod why;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_simulate::Pieces;
-use canopy_topology::Latency;
-
 use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
 use crate::connection::ServerArgs;
 use crate::exit::Failure;
-use crate::material::{Material, Subject};
-use crate::output::{FileSummary, print, print_json, write_file};
-use crate::stored_plan::stored_plan;
+use crate::material::Subject;
+use crate::output::{FileSummary, print, print_json};
+use crate::stored_plan::{Wanted, stored_plan};
 
 use super::on_a_thread;
+use super::simulate::MessageArgs;
 use super::simulate::sizes::Sizes;
-use super::simulate::{Piece, piece};
-use compare::{Comparison, Model, compare};
+use compare::compare;
 
 /// What bounds a plan, what binds it, and whether it is worth it beside ring, direct and others
 #[derive(Debug, clap::Args)]
@@ -52,12 +49,8 @@ pub(crate) struct ExplainArgs {
     /// Sizes from the first to the last, each four times the one before
     #[arg(long, value_name = "FROM..TO", default_value = "1KiB..256MiB")]
     sizes: Sizes,
-    /// What each message takes before its first byte is sent; 0 for nothing
-    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = args::duration_or_zero)]
-    alpha: Duration,
-    /// Largest message: transfers are cut into as few as possible. `whole` cuts none
-    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
-    piece: Piece,
+    #[command(flatten)]
+    messages: MessageArgs,
     /// Most work for a time: events, and looks at links while rates are computed
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     work_max: u64,
@@ -76,7 +69,7 @@ pub(crate) struct ExplainArgs {
 
 /// Fetches the plan where a server has it, and goes on with it.
 pub(crate) async fn run(args: ExplainArgs) -> Result<(), Failure> {
-    let fetched = stored_plan(&args.subject, &args.server, args.deadline).await?;
+    let fetched = stored_plan(&args.subject, &args.server, args.deadline, Wanted::Json).await?;
     on_a_thread(move || explain(&args, fetched)).await
 }
 
@@ -87,12 +80,12 @@ fn explain(args: &ExplainArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> 
         Subject::Plan(plan) => plan,
         Subject::Network(_) => return Err(args.collective.kind().err().unwrap_or_else(no_plan)),
     };
-    let compared = comparison(args, &plan, deadline)?;
+    let sizes = args.size.map_or_else(|| args.sizes.list(), |size| vec![size]);
+    let compared = compare(&plan, sizes, args.messages.options(args.work_max), &|| deadline.is_past())?;
     let mut explained = summary::Explained::of(args, &plan, &compared);
     if let Some(path) = &args.report {
         let report = report::html(args, &plan, &compared, &explained)?;
-        write_file(path, report.as_bytes())?;
-        explained.files.push(FileSummary::of("html", path, report.as_bytes()));
+        explained.files.push(FileSummary::written("html", path, report.as_bytes())?);
     }
     if args.json {
         print_json("explain", &explained)
@@ -103,19 +96,4 @@ fn explain(args: &ExplainArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> 
 
 fn no_plan() -> Failure {
     Failure::input("there is no plan to explain").help("give a plan in canopy's JSON, or a network and --collective")
-}
-
-fn comparison(args: &ExplainArgs, plan: &Material, deadline: Deadline) -> Result<Comparison, Failure> {
-    let sizes = args.size.map_or_else(|| args.sizes.list(), |size| vec![size]);
-    compare(plan, sizes, &args.model(), &|| deadline.is_past())
-}
-
-impl ExplainArgs {
-    fn model(&self) -> Model {
-        Model {
-            alpha: Latency::from_nanos(u64::try_from(self.alpha.as_nanos()).unwrap_or(u64::MAX)),
-            pieces: self.piece.0.map_or(Pieces::Whole, |bytes| Pieces::AtMost { bytes }),
-            work_max: self.work_max,
-        }
-    }
 }

@@ -8,7 +8,7 @@ mod chakra;
 use std::path::{Path, PathBuf};
 
 use canopy_export::{network, simgrid, traces};
-use canopy_simulate::{Message, Sharing, SimulateError, SimulateOptions, Sync, messages};
+use canopy_simulate::{Message, SimulateError, SimulateOptions, messages};
 use canopy_topology::Latency;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -20,7 +20,7 @@ use crate::certificate::count;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::material::Material;
-use crate::output::{FileSummary, TopologySummary, cannot_write, print, print_json, write_file};
+use crate::output::{FileSummary, TopologySummary, cannot_write, print, print_json};
 use crate::stored_plan::{Wanted, plan_bytes};
 
 /// Most messages and waits together, in the units of a simulation: a gibibyte of them.
@@ -70,22 +70,12 @@ enum Format {
     Chakra,
 }
 
-impl Format {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Simgrid => "simgrid",
-            Self::AstraNetwork => "astra-network",
-            Self::Chakra => "chakra",
-        }
-    }
-}
-
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
 struct Exported {
     topology: TopologySummary,
     collective: &'static str,
-    format: &'static str,
+    format: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<Sent>,
     files: Vec<FileSummary>,
@@ -108,9 +98,9 @@ pub(crate) async fn run(args: ExportArgs) -> Result<(), Failure> {
 /// Judges the plan, makes all files, then writes them.
 fn exported(args: &ExportArgs, bytes: &[u8]) -> Result<(), Failure> {
     let judged = judge_bytes(&args.plan, bytes)?;
-    let topology = &judged.topology;
+    let (topology, format) = (&judged.topology, args::name_of(&args.format));
     let cannot = |error: &dyn std::error::Error| {
-        Failure::input(format!("cannot export {} as {}: {}", args.plan.display(), args.format.name(), words(error)))
+        Failure::input(format!("cannot export {} as {format}: {}", args.plan.display(), words(error)))
     };
     let list = match args.size {
         Some(size_bytes) if args.format != Format::AstraNetwork => Some(listed(args, &judged, size_bytes)?),
@@ -136,20 +126,14 @@ fn exported(args: &ExportArgs, bytes: &[u8]) -> Result<(), Failure> {
             traces.iter().enumerate().map(|(rank, trace)| (name(rank), chakra::encoded(trace))).collect()
         }
     };
-    let files = write_all(&args.output, args.format, &files)?;
-    report(args, &judged, list.as_deref(), files)
+    let files = write_all(&args.output, &format, &files)?;
+    report(args, &judged, list.as_deref(), format, files)
 }
 
 /// The messages of a run at this size.
 fn listed(args: &ExportArgs, judged: &Material, size_bytes: u64) -> Result<Vec<Message>, Failure> {
-    let options = SimulateOptions {
-        size_bytes,
-        alpha: Latency::default(),
-        pieces: args.piece.pieces(),
-        sharing: Sharing::Fair,
-        sync: Sync::Deps,
-        work_max: WORK_MAX,
-    };
+    let usual = SimulateOptions::usual(size_bytes, WORK_MAX);
+    let options = SimulateOptions { alpha: Latency::default(), pieces: args.piece.pieces(), ..usual };
     messages(&judged.topology, &judged.graph, &options).map_err(|error| {
         let failure = Failure::input(format!("cannot export {}: {}", args.plan.display(), words(&error)));
         match error {
@@ -161,26 +145,22 @@ fn listed(args: &ExportArgs, judged: &Material, size_bytes: u64) -> Result<Vec<M
 }
 
 /// Writes files into a folder, which is made if need be.
-fn write_all(folder: &Path, format: Format, files: &[(String, Vec<u8>)]) -> Result<Vec<FileSummary>, Failure> {
+fn write_all(folder: &Path, format: &str, files: &[(String, Vec<u8>)]) -> Result<Vec<FileSummary>, Failure> {
     std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
-    let write = |(name, content): &(String, Vec<u8>)| {
-        let path = folder.join(name);
-        write_file(&path, content)?;
-        Ok(FileSummary::of(format.name(), &path, content))
-    };
-    files.iter().map(write).collect()
+    files.iter().map(|(name, content)| FileSummary::written(format, &folder.join(name), content)).collect()
 }
 
 fn report(
     args: &ExportArgs,
     judged: &Material,
     list: Option<&[Message]>,
+    format: String,
     files: Vec<FileSummary>,
 ) -> Result<(), Failure> {
     let kind = judged.schedule.collective.kind();
     let sent = list.zip(args.size).map(|(list, size_bytes)| Sent {
         size_bytes,
-        piece_bytes: args.piece.bytes(),
+        piece_bytes: args.piece.0,
         messages: list.len() as u64,
     });
     if !args.json {
@@ -190,16 +170,10 @@ fn report(
             [file] => file.path.clone(),
             files => format!("{} in {}", count(files.len(), "file"), args.output.display()),
         };
-        return print(&format!("{kind} on {ranks} for {}{messages}: {written}", args.format.name()));
+        return print(&format!("{kind} on {ranks} for {format}{messages}: {written}"));
     }
     print_json(
         "export",
-        &Exported {
-            topology: TopologySummary::of(&judged.topology),
-            collective: kind.name(),
-            format: args.format.name(),
-            sent,
-            files,
-        },
+        &Exported { topology: TopologySummary::of(&judged.topology), collective: kind.name(), format, sent, files },
     )
 }

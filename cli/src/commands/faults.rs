@@ -4,7 +4,7 @@ mod clear;
 mod feed;
 mod list;
 mod network;
-pub(super) mod report;
+mod report;
 mod what_if;
 
 use clap::Subcommand;

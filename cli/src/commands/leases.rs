@@ -10,10 +10,9 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::args;
-use crate::commands::operate::{CommonArgs, ListArgs, Page, ask, full_name, listed, say_rest};
+use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list};
 use crate::exit::Failure;
-use crate::output::{print, print_json};
-use crate::table::Table;
+use crate::output::{print, print_member};
 
 /// Leases of jobs on plans: list, watch, renew, release
 #[derive(Debug, Subcommand)]
@@ -63,25 +62,6 @@ pub(crate) struct ReleaseArgs {
     job: Option<String>,
     #[command(flatten)]
     common: CommonArgs,
-}
-
-/// JSON object of `list`.
-#[derive(Serialize)]
-struct Listed {
-    leases: Vec<Row>,
-    total: u64,
-}
-
-/// JSON object of `renew`.
-#[derive(Serialize)]
-struct Renewed {
-    lease: Row,
-}
-
-/// JSON object of `release`.
-#[derive(Serialize)]
-struct Released {
-    released: u32,
 }
 
 #[derive(Serialize)]
@@ -140,33 +120,30 @@ impl Row {
 /// Runs one of them.
 pub(crate) async fn run(command: LeasesCommand) -> Result<(), Failure> {
     match command {
-        LeasesCommand::List(args) => list(&args).await,
+        LeasesCommand::List(args) => list_leases(&args).await,
         LeasesCommand::Watch(args) => watch::run(&args).await,
         LeasesCommand::Renew(args) => renew(&args).await,
         LeasesCommand::Release(args) => release(&args).await,
     }
 }
 
-async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let (leases, total) = listed(args, async |client, page, left| {
+impl Entry for Row {
+    const NAME: &'static str = "leases";
+    const HEADING: &'static [&'static str] = &["LEASE", "JOB", "PLANS", "EXPIRES", "TOPOLOGY"];
+
+    fn cells(self) -> Vec<String> {
+        let standing = self.standing();
+        vec![self.name, self.job, standing, self.expires.unwrap_or_default(), self.topology]
+    }
+}
+
+async fn list_leases(args: &ListArgs) -> Result<(), Failure> {
+    let listed = list("leases list", args, async |client, page, left| {
         let Page { filter, page_size, page_token, order_by } = page;
         let page = client.list_leases(ListLeasesRequest { page_size, page_token, filter, order_by }, left).await?;
-        Ok((page.leases, page.next_page_token, page.total_size))
-    })
-    .await?;
-    let leases: Vec<Row> = leases.into_iter().map(Row::of).collect();
-    if args.common.json {
-        return print_json("leases list", &Listed { leases, total });
-    }
-    let count = leases.len();
-    let mut table = Table::new(&["LEASE", "JOB", "PLANS", "EXPIRES", "TOPOLOGY"]);
-    for row in leases {
-        let standing = row.standing();
-        table.row([row.name, row.job, standing, row.expires.unwrap_or_default(), row.topology]);
-    }
-    print(&table.text())?;
-    say_rest(count, total, "leases");
-    Ok(())
+        Ok((page.leases.into_iter().map(Row::of).collect(), page.next_page_token, page.total_size))
+    });
+    listed.await
 }
 
 async fn renew(args: &RenewArgs) -> Result<(), Failure> {
@@ -176,7 +153,7 @@ async fn renew(args: &RenewArgs) -> Result<(), Failure> {
     let lease = ask(&args.common, async |client, left| client.renew_lease(request.clone(), left).await);
     let lease = Row::of(lease.await?);
     if args.common.json {
-        return print_json("leases renew", &Renewed { lease });
+        return print_member("leases renew", "lease", lease);
     }
     print(&format!("{} lasts until {}", lease.name, lease.expires.unwrap_or_default()))
 }
@@ -190,7 +167,7 @@ async fn release(args: &ReleaseArgs) -> Result<(), Failure> {
     let reply = ask(&args.common, async |client, left| client.release_lease(request.clone(), left).await);
     let released = reply.await?.released;
     if args.common.json {
-        return print_json("leases release", &Released { released });
+        return print_member("leases release", "released", released);
     }
     print(&format!("leases that were released: {released}"))
 }

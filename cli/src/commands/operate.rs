@@ -9,13 +9,17 @@ pub(super) mod plans;
 pub(super) mod show;
 pub(super) mod stats;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use canopy_client::{Client, ClientError};
+use serde::Serialize;
 
 use crate::args;
 use crate::connection::{self, Connection, ServerArgs};
 use crate::exit::{Failure, say};
+use crate::output::{print, print_json};
+use crate::table::Table;
 
 /// What all of them take.
 #[derive(Debug, clap::Args)]
@@ -86,28 +90,57 @@ pub(in crate::commands) struct Page {
     pub(in crate::commands) order_by: String,
 }
 
-/// The entries that are wanted, and how many the server has. `page` answers with the entries of a page, the token of the next one,
-/// and that number.
-pub(in crate::commands) async fn listed<T, F>(args: &ListArgs, page: F) -> Result<(Vec<T>, u64), Failure>
+/// Something that is listed: an object in JSON, a row of a table for people.
+pub(in crate::commands) trait Entry: Serialize {
+    /// What several are called, also in JSON.
+    const NAME: &'static str;
+    /// Over the table.
+    const HEADING: &'static [&'static str];
+
+    /// The row.
+    fn cells(self) -> Vec<String>;
+}
+
+/// A table of entries.
+pub(in crate::commands) fn table<E: Entry>(entries: Vec<E>) -> String {
+    let mut table = Table::new(E::HEADING);
+    entries.into_iter().for_each(|entry| table.row(entry.cells()));
+    table.text()
+}
+
+/// JSON object of a list.
+#[derive(Serialize)]
+struct Listed<E> {
+    #[serde(flatten)]
+    entries: BTreeMap<&'static str, Vec<E>>,
+    total: u64,
+}
+
+/// Asks for the entries that are wanted and prints them. `page` answers with those of a page, the token of the next one, and how many
+/// the server has.
+pub(in crate::commands) async fn list<E, F>(command: &str, args: &ListArgs, page: F) -> Result<(), Failure>
 where
-    F: AsyncFn(&Client, Page, Option<Duration>) -> Result<(Vec<T>, String, u64), ClientError>,
+    E: Entry,
+    F: AsyncFn(&Client, Page, Option<Duration>) -> Result<(Vec<E>, String, u64), ClientError>,
 {
     let (filter, order_by) = (&args.filter, order(&args.sort)?);
-    ask(&args.common, async |client, left| {
+    let listed = ask(&args.common, async |client, left| {
         pages(args.limit, async |page_size, page_token| {
             let asked = Page { filter: filter.clone(), page_size, page_token, order_by: order_by.clone() };
             page(client, asked, left).await
         })
         .await
-    })
-    .await
-}
-
-/// Says that a table is not all there is, where it is not.
-pub(in crate::commands) fn say_rest(count: usize, total: u64, what: &str) {
-    if (count as u64) < total {
-        say(&format!("{count} of {total} {what}; see more with `--limit`"));
+    });
+    let (entries, total) = listed.await?;
+    if args.common.json {
+        return print_json(command, &Listed { entries: BTreeMap::from([(E::NAME, entries)]), total });
     }
+    let count = entries.len();
+    print(&table(entries))?;
+    if (count as u64) < total {
+        say(&format!("{count} of {total} {}; see more with `--limit`", E::NAME));
+    }
+    Ok(())
 }
 
 /// Names such as `plans/…`, where the part before the stroke may be left out.

@@ -8,7 +8,8 @@ use crate::args;
 use crate::certificate::count;
 use crate::commands::operate::{CommonArgs, ask};
 use crate::commands::simulate::sizes::in_words;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
+use crate::known_faults::say_warning;
 use crate::output::{print, print_json};
 use crate::request;
 use crate::table::Table;
@@ -68,9 +69,7 @@ pub(crate) async fn run(args: PathArgs) -> Result<(), Failure> {
         forwarding: forwarding.into(),
     };
     let reply: PathsReply = ask(&args.common, async |client, left| client.paths(request.clone(), left).await).await?;
-    for warning in &reply.warnings {
-        say(&format!("warning: {}: {}", warning.code, warning.text));
-    }
+    reply.warnings.iter().for_each(say_warning);
     if args.common.json { print_json("path", &Found::new(&args, reply)) } else { print(&readable(&args, &reply)?) }
 }
 

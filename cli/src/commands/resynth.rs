@@ -10,7 +10,7 @@ use canopy_client::{ClientError, PlanReceiver};
 use canopy_faults::Loss;
 use canopy_plan::Format;
 use canopy_proto::v1::topology_source::Source;
-use canopy_proto::v1::{self, Accepted, OnMiss, PlanReply, PlanRequest, Progress, Punctured, TopologySource};
+use canopy_proto::v1::{self, OnMiss, PlanReply, PlanRequest, Punctured, TopologySource};
 use canopy_synth::Algorithm;
 use canopy_topology::Rate;
 use canopy_wire::{format_on_the_wire, loss_on_the_wire};
@@ -19,10 +19,10 @@ use serde::Serialize;
 use self::restart::Restart;
 use crate::args::{self, CollectiveArgs};
 use crate::clock;
-use crate::commands::faults;
 use crate::connection::{Connection, ServerArgs, ask};
 use crate::exit::{Failure, say};
 use crate::input::PLAN_BYTES_MAX;
+use crate::known_faults::say_warning;
 use crate::output::{gigabytes_per_sec, print_json, write_file};
 use crate::request;
 use crate::runtime::{RuntimeProfile, format_help, profile_name};
@@ -46,7 +46,7 @@ pub(crate) struct ResynthArgs {
     #[arg(value_name = "T")]
     topology: String,
     /// What is broken or slow; may be given several times
-    #[arg(long, value_name = "FAULT", required = true, value_parser = faults::report::loss)]
+    #[arg(long, value_name = "FAULT", required = true)]
     fault: Vec<Loss>,
     #[command(flatten)]
     collective: CollectiveArgs,
@@ -179,9 +179,7 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     let [old, left] = [&old, &new].map(|received| restart::read(received.files.first().map_or(&[], Vec::as_slice)));
     let restart = Restart::of(&old?, &left?.topology, rate(&new), ring.as_ref().and_then(rate), args.size)?;
     let survivors = new.reply.puncture.as_ref().map(|puncture| puncture.survivors.clone()).unwrap_or_default();
-    for warning in &new.reply.warnings {
-        say(&format!("warning: {}: {}", warning.code, warning.text));
-    }
+    new.reply.warnings.iter().for_each(say_warning);
     restart.readable(args.size).iter().for_each(|line| say(line));
     if args.json {
         let faults = args.fault.iter().map(ToString::to_string).collect();
@@ -228,10 +226,6 @@ impl Follower {
 }
 
 impl PlanReceiver for Follower {
-    fn accepted(&mut self, _: &Accepted) {}
-
-    fn progress(&mut self, _: &Progress) {}
-
     fn candidate(&mut self, candidate: &PlanReply) {
         self.name(candidate, false);
     }

@@ -96,7 +96,7 @@ struct Report {
     ranks: u32,
     instances: u32,
     #[serde(rename = "type")]
-    element: &'static str,
+    element: String,
     size_bytes: u64,
     time_us: f64,
     #[serde(rename = "algbw_GBps")]
@@ -198,8 +198,11 @@ fn elements(program: &Program, size_bytes: u64, element: ElementType) -> Result<
     }
     let (below, above) = (size_bytes / unit * unit, size_bytes.div_ceil(unit).saturating_mul(unit));
     let near = if below > 0 { format!("{below} or {above}") } else { above.to_string() };
-    Err(Failure::input(format!("{size_bytes} bytes are not a whole number of {} in each share", element.name()))
-        .help(format!("give a multiple of {unit} bytes, such as {near}")))
+    Err(Failure::input(format!(
+        "{size_bytes} bytes are not a whole number of {} in each share",
+        args::name_of(&element)
+    ))
+    .help(format!("give a multiple of {unit} bytes, such as {near}")))
 }
 
 /// Refuses what is more than one machine is to be asked for, and sizes the plan is not for.
@@ -243,7 +246,7 @@ fn report(program: &Program, args: &RunArgs, ranks: &[Done]) -> Report {
         root: program.collective.root().map(canopy_topology::Rank::number),
         ranks: program.rank_count,
         instances: program.instances,
-        element: args.element.name(),
+        element: args::name_of(&args.element),
         size_bytes: args.size,
         time_us: Duration::from_nanos(nanos).as_secs_f64() * 1e6,
         algbw_gbps: rate.as_ref().map(gigabytes_per_sec),

@@ -20,6 +20,7 @@ use canopy_simulate::{
 use canopy_synth::Algorithm;
 use canopy_topology::Latency;
 use clap::ValueEnum;
+use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
 use crate::connection::ServerArgs;
@@ -94,12 +95,8 @@ pub(crate) struct SimulateArgs {
     /// Sizes from the first to the last, each four times the one before
     #[arg(long, value_name = "FROM..TO", default_value = "1KiB..1GiB")]
     sizes: Sizes,
-    /// What each message takes before its first byte is sent; 0 for nothing
-    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = args::duration_or_zero)]
-    alpha: Duration,
-    /// Largest message: transfers are cut into as few as possible. `whole` cuts none
-    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
-    piece: Piece,
+    #[command(flatten)]
+    messages: MessageArgs,
     /// What a transfer waits for: the data it needs and its turn on its route, or the end of the step before
     #[arg(long, value_enum, default_value = "deps")]
     sync: SyncName,
@@ -123,15 +120,41 @@ pub(crate) struct SimulateArgs {
     json: bool,
 }
 
+/// How messages are sent.
+#[derive(Debug, clap::Args)]
+pub(super) struct MessageArgs {
+    /// What each message takes before its first byte is sent; 0 for nothing
+    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = args::duration_or_zero)]
+    pub(super) alpha: Duration,
+    /// Largest message: transfers are cut into as few as possible. `whole` cuts none
+    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
+    pub(super) piece: Piece,
+}
+
+impl MessageArgs {
+    /// What is simulated with them, but for the size: fair links, and no barriers.
+    pub(super) fn options(&self, work_max: u64) -> SimulateOptions<'static> {
+        let alpha = Latency::from_nanos(self.alpha_ns());
+        SimulateOptions { alpha, pieces: self.piece.pieces(), ..SimulateOptions::usual(0, work_max) }
+    }
+
+    /// What each message takes, in nanoseconds.
+    pub(super) fn alpha_ns(&self) -> u64 {
+        u64::try_from(self.alpha.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
 /// Names of [`Sync`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum SyncName {
     Deps,
     Steps,
 }
 
 /// Names of [`Sharing`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum SharingName {
     Fair,
     Fifo,
@@ -147,15 +170,22 @@ impl Piece {
         self.0.map_or(Pieces::Whole, |bytes| Pieces::AtMost { bytes })
     }
 
-    /// Greatest piece in bytes; none for whole transfers.
-    pub(super) const fn bytes(self) -> Option<u64> {
-        self.0
+    /// For people.
+    pub(super) fn in_words(self) -> String {
+        self.0.map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)))
     }
 }
 
 /// Reads the size of pieces.
 pub(super) fn piece(text: &str) -> Result<Piece, String> {
     if text == "whole" { Ok(Piece(None)) } else { args::size_bytes(text).map(Some).map(Piece) }
+}
+
+/// A plan that takes no part in a comparison, and why.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Absent {
+    pub(super) name: &'static str,
+    pub(super) reason: String,
 }
 
 /// One size and how long it took.
@@ -175,15 +205,12 @@ impl SimulateArgs {
     /// What is simulated, but for the size; `steps` of each transfer, where they have barriers.
     fn options<'a>(&self, steps: Option<&'a [u32]>, work_max: u64) -> SimulateOptions<'a> {
         SimulateOptions {
-            size_bytes: 0,
-            alpha: Latency::from_nanos(u64::try_from(self.alpha.as_nanos()).unwrap_or(u64::MAX)),
-            pieces: self.piece.pieces(),
             sharing: match self.sharing {
                 SharingName::Fair => Sharing::Fair,
                 SharingName::Fifo => Sharing::Fifo,
             },
             sync: steps.map_or(Sync::Deps, Sync::Steps),
-            work_max: self.work_max.unwrap_or(work_max),
+            ..self.messages.options(self.work_max.unwrap_or(work_max))
         }
     }
 

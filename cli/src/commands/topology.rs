@@ -16,11 +16,12 @@ use direct::Direct;
 use serde::Serialize;
 use symmetry::Symmetry;
 
+use crate::args::name_of;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::family::FamilySummary;
 use crate::input;
-use crate::output::{FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
+use crate::output::{FileSummary, TopologySummary, print, print_json, write_stdout};
 
 /// Most rows of the capacity table in JSON.
 const CAPACITY_ROWS_JSON_MAX: usize = 1000;
@@ -124,13 +125,6 @@ impl Format {
         let named_json = output.is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
         asked.unwrap_or(if named_json { Self::Json } else { Self::Yaml })
     }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Yaml => "yaml",
-            Self::Json => "json",
-        }
-    }
 }
 
 /// Runs one of the topology commands.
@@ -185,9 +179,8 @@ fn write(command: &'static str, topology: &Topology, target: &Target) -> Result<
         }
         return write_stdout(text.as_bytes());
     };
-    write_file(path, text.as_bytes())?;
+    let file = FileSummary::written(name_of(&format), path, text.as_bytes())?;
     if target.json {
-        let file = FileSummary::of(format.name(), path, text.as_bytes());
         let topology = TopologySummary::of(topology);
         print_json(command, &Written { topology, files: vec![file] })?;
     }
@@ -201,10 +194,8 @@ struct Shown {
     name: Option<String>,
     family: FamilySummary,
     kinds: Kinds,
-    eulerian: bool,
-    unbalanced: Option<Unbalanced>,
-    connected: bool,
-    unreachable: Option<Unreachable>,
+    #[serde(flatten)]
+    wiring: Wiring,
     symmetry: Symmetry,
     direct: Option<Direct>,
     capacities: Vec<CapacityRow>,
@@ -221,6 +212,15 @@ struct Kinds {
     switch: usize,
     multicast: usize,
     aggregate: usize,
+}
+
+/// Whether links balance at every node, and lead from every rank to every other.
+#[derive(Serialize)]
+struct Wiring {
+    eulerian: bool,
+    unbalanced: Option<Unbalanced>,
+    connected: bool,
+    unreachable: Option<Unreachable>,
 }
 
 /// The first node whose links do not balance, with its sums in bytes/s.
@@ -278,10 +278,7 @@ fn describe(topology: &Topology) -> Result<Shown, Failure> {
         name: topology.name().map(str::to_owned),
         family: FamilySummary::of(topology, symmetry::BUDGET).map_err(|error| Failure::fault(error.to_string()))?,
         kinds: kinds(topology),
-        eulerian: unbalanced.is_none(),
-        unbalanced,
-        connected: unreachable.is_none(),
-        unreachable,
+        wiring: Wiring::new(unbalanced, unreachable),
         symmetry: Symmetry::of(topology)?,
         direct: Direct::of(topology)?,
         capacities,
@@ -335,23 +332,27 @@ fn capacity_rows(topology: &Topology) -> Vec<CapacityRow> {
     rows
 }
 
-/// A line about whether every node takes in as much as it sends out.
-fn balance(unbalanced: Option<&Unbalanced>) -> String {
-    match unbalanced {
-        None => "balanced   yes: every node takes in as much as it sends out".to_owned(),
-        Some(Unbalanced { node, entering, leaving }) => {
-            format!("balanced   no: node {node} takes in {entering} and sends out {leaving} bytes/s")
-        }
+impl Wiring {
+    /// By what breaks either, if anything does.
+    const fn new(unbalanced: Option<Unbalanced>, unreachable: Option<Unreachable>) -> Self {
+        Self { eulerian: unbalanced.is_none(), unbalanced, connected: unreachable.is_none(), unreachable }
     }
-}
 
-/// A line about whether every rank reaches every other.
-fn connection(unreachable: Option<&Unreachable>) -> String {
-    match unreachable {
-        None => "connected  yes: every rank reaches every other".to_owned(),
-        Some(Unreachable { from, to }) => {
-            format!("connected  no: rank {} ({}) does not reach rank {} ({})", from.rank, from.node, to.rank, to.node)
-        }
+    /// A line about each.
+    fn lines(&self) -> [String; 2] {
+        let balance = match &self.unbalanced {
+            None => "balanced   yes: every node takes in as much as it sends out".to_owned(),
+            Some(Unbalanced { node, entering, leaving }) => {
+                format!("balanced   no: node {node} takes in {entering} and sends out {leaving} bytes/s")
+            }
+        };
+        let connection = match &self.unreachable {
+            None => "connected  yes: every rank reaches every other".to_owned(),
+            Some(Unreachable { from: End { rank, node }, to }) => {
+                format!("connected  no: rank {rank} ({node}) does not reach rank {} ({})", to.rank, to.node)
+            }
+        };
+        [balance, connection]
     }
 }
 
@@ -374,8 +375,7 @@ fn readable(shown: &Shown) -> String {
     }
     lines.push(format!("nodes      {nodes}, {switches}"));
     lines.push(format!("links      {links} directed"));
-    lines.push(balance(shown.unbalanced.as_ref()));
-    lines.push(connection(shown.unreachable.as_ref()));
+    lines.extend(shown.wiring.lines());
     lines.push(shown.symmetry.line());
     lines.extend(shown.direct.iter().flat_map(Direct::lines));
     for row in shown.capacities.iter().take(CAPACITY_ROWS_TEXT_MAX) {

@@ -234,6 +234,14 @@ fn not_for(format: Format, profile: Target) -> Failure {
     }
 }
 
+/// Which checks passed and which failed, a line each.
+fn outcomes(checks: &[(&'static str, bool)]) -> impl Iterator<Item = String> {
+    [(true, "passed"), (false, "failed")].into_iter().filter_map(|(passed, word)| {
+        let names: Vec<&str> = checks.iter().filter(|check| check.1 == passed).map(|check| check.0).collect();
+        (!names.is_empty()).then(|| format!("{word:<10} {}", names.join(" ")))
+    })
+}
+
 fn readable(report: &Report<'_>) -> String {
     let mut lines = Vec::new();
     let format = report.format.unwrap_or("unknown format");
@@ -242,12 +250,7 @@ fn readable(report: &Report<'_>) -> String {
         head += &format!(", {collective} on {}", count(ranks as usize, "rank"));
     }
     lines.push(head);
-    for (passed, word) in [(true, "passed"), (false, "failed")] {
-        let names: Vec<&str> = report.checks.iter().filter(|check| check.1 == passed).map(|check| check.0).collect();
-        if !names.is_empty() {
-            lines.push(format!("{word:<10} {}", names.join(" ")));
-        }
-    }
+    lines.extend(outcomes(report.checks));
     if let Some(algbw) = &report.algbw {
         lines.push(format!("algbw      {algbw} bytes/s"));
     }

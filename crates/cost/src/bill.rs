@@ -1,5 +1,7 @@
 //! What a network is made of: switches by their ports, and cables by kind and length.
 
+use serde::Serialize;
+
 use crate::floor::{Lengths, all_pairs, places};
 use crate::network::{Network, slim_fly_degree};
 use crate::parameters::Layout;
@@ -59,7 +61,7 @@ pub struct Cables {
 }
 
 /// Switches that are alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// Ports that are in use.
     pub ports: u64,

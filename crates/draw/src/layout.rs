@@ -8,7 +8,7 @@ mod layered;
 
 use canopy_topology::{NodeIndex, Topology};
 
-use crate::svg::Point;
+use crate::svg::{Point, real};
 use crate::words::{shortened, width_of};
 
 /// Font size of node labels.
@@ -134,12 +134,6 @@ impl Labels {
     fn switch_width(&self, node: NodeIndex) -> f64 {
         (width_of(&self.texts[node.index()], LABEL_SIZE) + 16.0).max(40.0)
     }
-}
-
-/// A number for a place.
-#[expect(clippy::cast_precision_loss, reason = "a place on a sheet")]
-pub(crate) fn real(number: usize) -> f64 {
-    number as f64
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use canopy_topology::{NodeIndex, Topology};
 
 use crate::error::DrawError;
 use crate::layout::{LABEL_SIZE, Layout, NODE_HEIGHT, layout};
-use crate::svg::{Anchor, Mark, Svg};
+use crate::svg::{Anchor, INK, LINE, MARGIN, Mark, Svg, heading_bottom, real};
 use crate::wires::wires;
 use crate::words::wrapped;
 use lines::Painter;
@@ -22,13 +22,8 @@ const NODES_MAX: usize = 400;
 const LINKS_MAX: usize = 8_000;
 /// Least width of a sheet: titles and legends need it.
 const WIDTH_MIN: f64 = 640.0;
-/// Space at the edges of the sheet.
-const MARGIN: f64 = 20.0;
-/// Height of a line of text.
-const LINE: f64 = 18.0;
 /// What is not there any more.
 const MISSING: &str = "#b00020";
-const INK: &str = "#333333";
 
 /// What is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -74,18 +69,12 @@ pub fn draw_network(drawing: &NetworkDrawing<'_>) -> Result<String, DrawError> {
     let notes: Vec<String> = drawing.notes.iter().flat_map(|note| wrapped(note, 12, text_width, 3)).collect();
     let items = legend::items(&wires, &marked, &lost, drawing.loads.is_some());
     let rows = legend::rows(&items, text_width);
-    let top = MARGIN + 22.0 * lines_of(&title) + LINE * lines_of(&notes) + 8.0;
-    let height = top + layout.size.1 + LINE * 1.4 * lines_of(&rows) + MARGIN;
+    let top = heading_bottom(&title, &notes) + 8.0;
+    let height = top + layout.size.1 + LINE * 1.4 * real(rows.len()) + MARGIN;
     let left = (width - layout.size.0) / 2.0;
     move_by(&mut layout, (left, top));
     let mut svg = Svg::new(pixels(width), pixels(height), drawing.title);
-    for (number, line) in title.iter().enumerate() {
-        svg.words((MARGIN, MARGIN + 14.0 + 22.0 * crate::layout::real(number)), Anchor::Start, (16, true), line);
-    }
-    let below = MARGIN + 22.0 * lines_of(&title) + 10.0;
-    for (number, line) in notes.iter().enumerate() {
-        svg.text((MARGIN, below + LINE * crate::layout::real(number)), Anchor::Start, INK, line);
-    }
+    svg.heading(&title, &notes);
     for frame in &layout.frames {
         svg.plate(frame.corner, frame.size, 10.0, &Mark { fill: "#f4f6f8", ..Mark::line("#aab4be", 1.0) });
         let is_up = frame.corner.1 + frame.size.1 / 2.0 < top + layout.size.1 / 2.0 && layout.frames.len() > 1;
@@ -171,10 +160,6 @@ fn draw_node(
 fn move_by(layout: &mut Layout, (x, y): (f64, f64)) {
     layout.spots.iter_mut().for_each(|spot| spot.centre = (spot.centre.0 + x, spot.centre.1 + y));
     layout.frames.iter_mut().for_each(|frame| frame.corner = (frame.corner.0 + x, frame.corner.1 + y));
-}
-
-fn lines_of<T>(lines: &[T]) -> f64 {
-    crate::layout::real(lines.len())
 }
 
 /// Sizes of sheets are small and not negative.

@@ -4,6 +4,17 @@
 
 use std::fmt::Write as _;
 
+/// Space at the edges of a sheet.
+pub(crate) const MARGIN: f64 = 20.0;
+/// Height of a line of sentences.
+pub(crate) const LINE: f64 = 18.0;
+/// Colour of words.
+pub(crate) const INK: &str = "#333333";
+/// Colour of lines behind curves and bars.
+pub(crate) const GRID: &str = "#dddddd";
+/// Height of a line of a title.
+const TITLE_LINE: f64 = 22.0;
+
 /// A drawing under way.
 #[derive(Debug)]
 pub struct Svg {
@@ -137,6 +148,17 @@ impl Svg {
         ));
     }
 
+    /// The lines of a title from the upper left corner on, and sentences below it.
+    pub(crate) fn heading(&mut self, title: &[String], notes: &[String]) {
+        for (number, line) in title.iter().enumerate() {
+            self.words((MARGIN, MARGIN + 14.0 + TITLE_LINE * real(number)), Anchor::Start, (16, true), line);
+        }
+        let below = heading_bottom(title, &[]) + 10.0;
+        for (number, line) in notes.iter().enumerate() {
+            self.text((MARGIN, below + LINE * real(number)), Anchor::Start, INK, line);
+        }
+    }
+
     /// A rectangle with round corners.
     pub fn plate(&mut self, (x, y): Point, (width, height): (f64, f64), radius: f64, mark: &Mark<'_>) {
         let place = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"{radius:.1}\"");
@@ -181,6 +203,17 @@ impl Svg {
     fn push(&mut self, element: &str) {
         let _infallible = writeln!(self.text, "{element}");
     }
+}
+
+/// How far down a [heading](Svg::heading) goes.
+pub(crate) fn heading_bottom(title: &[String], notes: &[String]) -> f64 {
+    MARGIN + TITLE_LINE * real(title.len()) + LINE * real(notes.len())
+}
+
+/// A number for a place.
+#[expect(clippy::cast_precision_loss, reason = "a place on a sheet")]
+pub(crate) fn real(number: usize) -> f64 {
+    number as f64
 }
 
 /// Text as XML and HTML may hold it, in content and in attributes: what XML forbids is left out.

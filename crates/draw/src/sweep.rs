@@ -1,16 +1,12 @@
 //! Curves over sizes: how long several plans take, both axes logarithmic.
 
-use crate::layout::real;
-use crate::svg::{Anchor, Svg};
+use crate::svg::{Anchor, GRID, INK, MARGIN, Svg, heading_bottom, real};
 use crate::words::{width_of, wrapped};
 
 const WIDTH: u32 = 900;
 const LEFT: f64 = 90.0;
 const RIGHT: f64 = 880.0;
 const HEIGHT: f64 = 320.0;
-const MARGIN: f64 = 20.0;
-const INK: &str = "#333333";
-const GRID: &str = "#dddddd";
 /// Colours of the curves, told apart by most eyes; more curves begin again.
 const COLOURS: [&str; 16] = [
     "#e6550d", "#0b4f94", "#3a9e8f", "#8c6bb1", "#7f7f7f", "#a6761d", "#d62790", "#6aaa1e", "#17a2d8", "#e0a800",
@@ -54,15 +50,13 @@ pub struct SweepDrawing<'a> {
 /// Draws times over sizes; the same bytes for the same input. O(sizes · curves).
 pub fn draw_sweep(drawing: &SweepDrawing<'_>) -> String {
     let title = wrapped(drawing.title, 16, f64::from(WIDTH) - 2.0 * MARGIN, 2);
-    let top = MARGIN + 22.0 * real(title.len()) + 22.0;
+    let top = heading_bottom(&title, &[]) + 22.0;
     let bottom = top + HEIGHT;
     let legend_top = bottom + 62.0;
     let columns = if drawing.series.len() > LEGEND_ROWS { COLUMNS } else { 1 };
     let height = legend_top + 20.0 * real(drawing.series.len().div_ceil(columns)) + 8.0;
     let mut svg = Svg::new(WIDTH, crate::network::pixels(height), drawing.title);
-    for (number, line) in title.iter().enumerate() {
-        svg.words((MARGIN, MARGIN + 14.0 + 22.0 * real(number)), Anchor::Start, (16, true), line);
-    }
+    svg.heading(&title, &[]);
     let times = drawing.series.iter().flat_map(|series| series.times_ps.iter().flatten().copied());
     let (first, last) = times.fold((u64::MAX, 1), |(low, high), time| (low.min(time.max(1)), high.max(time)));
     let (low, high) = (first.min(last).ilog10(), (last.max(2) - 1).ilog10() + 1);

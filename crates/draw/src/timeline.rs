@@ -1,8 +1,7 @@
 //! A run over time: a row for each link, a bar while something is on it, and the chain of messages that took longest.
 
-use crate::layout::real;
 use crate::network::pixels;
-use crate::svg::{Anchor, Mark, Svg};
+use crate::svg::{Anchor, GRID, INK, MARGIN, Mark, Svg, heading_bottom, real};
 use crate::words::{shortened, width_of, wrapped};
 
 /// Most rows that are drawn.
@@ -10,14 +9,11 @@ pub const ROWS_MAX: usize = 32;
 /// Width of the part with the bars.
 const SPAN: f64 = 820.0;
 const ROW: f64 = 22.0;
-const MARGIN: f64 = 20.0;
 /// Font size of what stands beside rows and below the axis.
 const SIZE: u32 = 12;
 const LABEL_CHARS_MAX: usize = 36;
 const BUSY: &str = "#3f8fc5";
 const CRITICAL: &str = "#e6550d";
-const INK: &str = "#333333";
-const GRID: &str = "#dddddd";
 
 /// When something was on a link, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,16 +59,10 @@ pub fn draw_timeline(drawing: &TimelineDrawing<'_>) -> String {
     let title = wrapped(drawing.title, 16, width - 2.0 * MARGIN, 2);
     let notes: Vec<String> =
         drawing.notes.iter().flat_map(|note| wrapped(note, SIZE, width - 2.0 * MARGIN, 3)).collect();
-    let notes_top = MARGIN + 22.0 * real(title.len()) + 10.0;
-    let top = notes_top + 18.0 * real(notes.len()) + 8.0;
+    let top = heading_bottom(&title, &notes) + 18.0;
     let bottom = top + ROW * real(rows.len());
     let mut svg = Svg::new(pixels(width), pixels(bottom + 72.0), drawing.title);
-    for (number, line) in title.iter().enumerate() {
-        svg.words((MARGIN, MARGIN + 14.0 + 22.0 * real(number)), Anchor::Start, (16, true), line);
-    }
-    for (number, line) in notes.iter().enumerate() {
-        svg.text((MARGIN, notes_top + 18.0 * real(number)), Anchor::Start, INK, line);
-    }
+    svg.heading(&title, &notes);
     let scale = Scale { left, end_ps: drawing.end_ps.max(1) };
     for tick in ticks(scale.end_ps) {
         let x = scale.place(tick);

@@ -4,9 +4,8 @@ use canopy_schedule::{Action, Batch, Schedule, Shape, TransferGraph};
 use canopy_topology::{Rank, Topology};
 
 use crate::error::DrawError;
-use crate::layout::real;
 use crate::network::pixels;
-use crate::svg::{Anchor, Curve, Mark, Point, Svg};
+use crate::svg::{Anchor, Curve, INK, MARGIN, Mark, Point, Svg, heading_bottom, real};
 use crate::words::{count, shortened, width_of, wrapped};
 
 /// Most trees that are drawn.
@@ -15,7 +14,6 @@ const TREES_MAX: usize = 24;
 const RANKS_MAX: usize = 128;
 /// Width of a sheet with several columns of trees.
 const WIDTH: f64 = 1180.0;
-const MARGIN: f64 = 20.0;
 /// Height of a leaf.
 const LEAF: f64 = 24.0;
 const PLATE: f64 = 18.0;
@@ -24,7 +22,6 @@ const HOP: f64 = 30.0;
 const SIZE: u32 = 10;
 const LABEL_CHARS_MAX: usize = 12;
 const EDGE: &str = "#3f8fc5";
-const INK: &str = "#333333";
 const ROOT: &str = "#ffdf80";
 
 /// What is drawn.
@@ -209,8 +206,7 @@ fn sheet(title: &str, note: &str, panels: &[Panel]) -> String {
     let width = (widest + 2.0 * MARGIN).max(WIDTH);
     let title_lines = wrapped(title, 16, width - 2.0 * MARGIN, 2);
     let note_lines = wrapped(note, 12, width - 2.0 * MARGIN, 3);
-    let notes_top = MARGIN + 22.0 * real(title_lines.len()) + 10.0;
-    let mut corner = (MARGIN, notes_top + 18.0 * real(note_lines.len()) + 14.0);
+    let mut corner = (MARGIN, heading_bottom(&title_lines, &note_lines) + 24.0);
     let mut places = Vec::with_capacity(panels.len());
     let mut row_height = 0.0_f64;
     for panel in panels {
@@ -227,12 +223,7 @@ fn sheet(title: &str, note: &str, panels: &[Panel]) -> String {
         title_lines.iter().map(|line| width_of(line, 16)).chain(note_lines.iter().map(|line| width_of(line, 12)));
     let used = ends.chain(written.map(|width| width + 2.0 * MARGIN)).fold(0.0, f64::max).min(width);
     let mut svg = Svg::new(pixels(used), pixels(corner.1 + row_height), title);
-    for (number, line) in title_lines.iter().enumerate() {
-        svg.words((MARGIN, MARGIN + 14.0 + 22.0 * real(number)), Anchor::Start, (16, true), line);
-    }
-    for (number, line) in note_lines.iter().enumerate() {
-        svg.text((MARGIN, notes_top + 18.0 * real(number)), Anchor::Start, INK, line);
-    }
+    svg.heading(&title_lines, &note_lines);
     panels.iter().zip(places).for_each(|(panel, place)| panel.draw(&mut svg, place));
     svg.finish()
 }

@@ -96,6 +96,13 @@ pub enum FeedError {
 }
 
 impl FeedOptions {
+    /// When a message was written that says so in a field; else when it came.
+    fn observed(&self, field: &'static str, said: Option<&str>, received_ms: u64) -> Result<u64, FeedError> {
+        let Some(text) = said else { return Ok(received_ms) };
+        let found = || crate::text::shown(text);
+        read_time(text, self.utc_offset_minutes).map_err(|problem| FeedError::Time { field, found: found(), problem })
+    }
+
     /// When an event counts no more that was observed then and does not say itself.
     fn expiry(&self, observed_ms: u64) -> Option<u64> {
         self.expires_after_ms.map(|after| observed_ms.saturating_add(after))

@@ -39,7 +39,7 @@ impl Remaining {
         if denominator == 0 || numerator > denominator {
             return Err(RemainingError { found: format!("{numerator}/{denominator}") });
         }
-        let divisor = greatest_common_divisor(numerator, denominator);
+        let divisor = num_integer::gcd(numerator, denominator);
         Ok(Self { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
@@ -62,14 +62,6 @@ impl Remaining {
     pub const fn is_whole(self) -> bool {
         self.numerator == self.denominator
     }
-}
-
-/// Of two numbers not both zero. Euclid's algorithm, at most 93 rounds.
-fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 impl Ord for Remaining {

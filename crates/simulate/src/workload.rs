@@ -133,7 +133,7 @@ impl Workload {
 
     /// Only proportions of weights count, and small ones are divided exactly more often.
     fn reduce_weights(&mut self) {
-        let divisor = self.lanes.iter().fold(0, |divisor, lane| common_divisor(divisor, lane.weight)).max(1);
+        let divisor = self.lanes.iter().fold(0, |divisor, lane| num_integer::gcd(divisor, lane.weight)).max(1);
         self.lanes.iter_mut().for_each(|lane| lane.weight /= divisor);
     }
 
@@ -175,12 +175,4 @@ fn message_count(graph: &TransferGraph, options: &SimulateOptions<'_>, (bytes_of
 /// Tables of a graph have fewer than 2³² entries.
 pub(crate) fn number_of(count: usize) -> u32 {
     u32::try_from(count).expect("tables of a graph have fewer than 2³² entries")
-}
-
-/// Euclid's algorithm; 0 is divided by everything.
-const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -2,10 +2,12 @@
 
 use canopy_client::ErrorClass;
 use canopy_schedule::{CollectiveKind, LinkLoads, Schedule, Shares, TransferGraph, Verdict, check, compile};
-use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, step_numbers};
+use canopy_simulate::{SimulateError, SimulateOptions, step_numbers};
 use canopy_synth::{Algorithm, NicRings, NicRingsError, Silent, SynthesisRequest, nic_rings, synthesize};
-use canopy_topology::{Latency, Rate, Ratio};
+use canopy_topology::{Rate, Ratio};
+use serde::Serialize;
 
+use crate::commands::simulate::Absent;
 use crate::commands::simulate::race::{Found, Race, Rules, Runner};
 use crate::exit::{Failure, words};
 use crate::material::Material;
@@ -29,15 +31,6 @@ const OWN_EFFORT_MAX: u64 = EFFORT_MAX / 4 * 3;
 /// The same with what finds where one overtakes another.
 const WHOLE_EFFORT_MAX: u64 = EFFORT_MAX / 4 * 5;
 
-/// How messages are sent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Model {
-    pub(super) alpha: Latency,
-    pub(super) pieces: Pieces,
-    /// Most work for one simulation.
-    pub(super) work_max: u64,
-}
-
 /// A plan that takes part.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -49,13 +42,6 @@ pub(super) struct Entry {
     pub(super) times: Vec<Option<u64>>,
 }
 
-/// One that takes no part, and why.
-#[derive(Debug)]
-pub(super) struct Absent {
-    pub(super) name: &'static str,
-    pub(super) reason: String,
-}
-
 /// From which size on which plan is the fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
@@ -64,13 +50,14 @@ pub(super) struct Turn {
 }
 
 /// The rings that stand for NCCL's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Baseline {
     /// The name of their entry.
     pub(super) name: &'static str,
     /// How many there are.
     pub(super) rings: u32,
     /// Why there are not as many as a box has NICs, if there are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
 }
 
@@ -86,15 +73,16 @@ pub(super) struct Comparison {
     pub(super) turns: Vec<Turn>,
 }
 
-/// Makes the others, as far as there is room for them, simulates all and finds where one overtakes another.
+/// Makes the others, as far as there is room for them, simulates all and finds where one overtakes another; `options` are those of
+/// each simulation, but for the size.
 ///
 /// # Errors
 /// The plan itself cannot be simulated, or nobody waits any more.
 pub(super) fn compare(
     plan: &Material,
     sizes: Vec<u64>,
-    model: &Model,
-    stop: &(dyn Fn() -> bool + std::marker::Sync),
+    options: SimulateOptions<'_>,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Comparison, Failure> {
     let line = ProgressLine::start();
     let own = Entry {
@@ -131,7 +119,7 @@ pub(super) fn compare(
             graph,
             steps: None,
         });
-        let rules = Rules { sizes: &sizes, options: model.options(), effort_max: WHOLE_EFFORT_MAX, stop };
+        let rules = Rules { sizes: &sizes, options, effort_max: WHOLE_EFFORT_MAX, stop };
         Race::new(runners.collect(), rules).run(&line)
     };
     drop(line);
@@ -192,7 +180,7 @@ impl Room {
 type Rival = Result<(Entry, TransferGraph), String>;
 
 /// Rings as NCCL has them, or one ring, made by [`rival`], where that is faster or the network does not say enough.
-fn rings(plan: &Material, room: &Room, stop: &(dyn Fn() -> bool + std::marker::Sync)) -> (Baseline, Option<Rival>) {
+fn rings(plan: &Material, room: &Room, stop: &(dyn Fn() -> bool + Sync)) -> (Baseline, Option<Rival>) {
     let one = |reason: String| (Baseline { name: ONE_RING, rings: 1, reason: Some(reason) }, None);
     let collective = plan.schedule.collective;
     let shares = compared_shares(plan);
@@ -212,13 +200,7 @@ fn compared_shares(plan: &Material) -> Shares {
 }
 
 /// A textbook plan; in words why there is none.
-fn rival(
-    name: &str,
-    algorithm: Algorithm,
-    plan: &Material,
-    room: &Room,
-    stop: &(dyn Fn() -> bool + std::marker::Sync),
-) -> Rival {
+fn rival(name: &str, algorithm: Algorithm, plan: &Material, room: &Room, stop: &(dyn Fn() -> bool + Sync)) -> Rival {
     let (topology, collective) = (&plan.topology, plan.schedule.collective);
     if plan.schedule.algorithm == algorithm.name() {
         return Err("is this plan itself".to_owned());
@@ -288,13 +270,6 @@ fn turns(sizes: &[u64], found: &Found) -> Vec<Turn> {
     let crossovers = found.crossovers.iter().take_while(|crossover| crossover.high.size_bytes <= last);
     let later = crossovers.map(|crossover| Turn { from_bytes: crossover.high.size_bytes, entry: crossover.after });
     std::iter::once(Turn { from_bytes, entry }).chain(later).collect()
-}
-
-impl Model {
-    const fn options(&self) -> SimulateOptions<'static> {
-        let &Self { alpha, pieces, work_max } = self;
-        SimulateOptions { size_bytes: 0, alpha, pieces, sharing: Sharing::Fair, sync: Sync::Deps, work_max }
-    }
 }
 
 impl Comparison {

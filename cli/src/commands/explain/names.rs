@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use canopy_topology::{LinkIndex, NodeIndex, Rate, Topology};
+use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
 use crate::certificate::count;
-use crate::output::gigabytes_per_sec;
+use crate::output::gigabytes;
 
 /// Most ranks and links that are named.
 const NAMES_MAX: usize = 4;
@@ -14,6 +14,8 @@ const BOXES_MAX: usize = 3;
 
 /// The two sides of a set: the ranks in it, and those outside.
 pub(super) struct Sides {
+    /// By node.
+    pub(super) is_inside: Vec<bool>,
     pub(super) inside: Vec<NodeIndex>,
     pub(super) outside: Vec<NodeIndex>,
 }
@@ -23,7 +25,7 @@ impl Sides {
         let mut is_inside = vec![false; topology.nodes().len()];
         nodes.iter().for_each(|node| is_inside[node.index()] = true);
         let (inside, outside) = topology.ranks().map(|rank| rank.node()).partition(|node| is_inside[node.index()]);
-        Self { inside, outside }
+        Self { is_inside, inside, outside }
     }
 
     /// Whether fewer ranks are outside than inside.
@@ -108,11 +110,6 @@ pub(super) fn link_in_words(topology: &Topology, link: LinkIndex) -> String {
     let link = topology.link(link);
     let [from, to] = [link.from, link.to].map(|node| topology.node(node).id.as_str());
     format!("{from} -> {to} ({} GB/s)", gigabytes(link.capacity.bytes_per_sec().into()))
-}
-
-/// Bytes per second in GB/s, for display.
-pub(super) fn gigabytes(bytes_per_sec: u128) -> f64 {
-    Rate::new(bytes_per_sec, 1_u32).map_or(0.0, |rate| gigabytes_per_sec(&rate))
 }
 
 /// How many links have each rate, in bytes per second, the greatest first.

@@ -9,6 +9,7 @@ use super::compare::Comparison;
 use super::summary::Explained;
 use super::text::{baseline, facts, omitted, verdict};
 use crate::commands::draw;
+use crate::commands::simulate::MessageArgs;
 use crate::commands::simulate::report::micros;
 use crate::commands::simulate::sizes::in_words;
 use crate::exit::Failure;
@@ -114,12 +115,11 @@ fn rates(page: &mut String, plan: &Material, compared: &Comparison) {
 }
 
 fn times(page: &mut String, args: &ExplainArgs, compared: &Comparison) {
-    let pieces =
-        args.piece.0.map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)));
+    let MessageArgs { alpha, piece } = &args.messages;
     let _infallible = write!(
         page,
-        "<div class=\"wide\"><table>\n<caption>Simulated times in µs, alpha {:?}, {pieces}</caption>\n<thead><tr><th scope=\"col\">plan</th>",
-        args.alpha
+        "<div class=\"wide\"><table>\n<caption>Simulated times in µs, alpha {alpha:?}, {}</caption>\n<thead><tr><th scope=\"col\">plan</th>",
+        piece.in_words()
     );
     for &size in &compared.sizes {
         *page += &format!("<th scope=\"col\">{}</th>", in_words(size));

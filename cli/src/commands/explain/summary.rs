@@ -5,12 +5,13 @@ use canopy_topology::{LinkIndex, Rank, Rate, Ratio};
 use serde::{Serialize, Serializer};
 
 use super::ExplainArgs;
-use super::compare::{Comparison, Entry};
+use super::compare::{Baseline, Comparison, Entry};
 use super::names::rates_of;
 use super::why::why;
 use crate::certificate::CertificateSummary;
+use crate::commands::simulate::Absent;
 use crate::material::Material;
-use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec};
+use crate::output::{AlgbwSummary, FileSummary, TopologySummary, gigabytes_per_sec};
 
 /// Most links that are listed.
 const LINKS_MAX: usize = 16;
@@ -40,9 +41,9 @@ pub(super) struct Explained {
     traffic: String,
     depth: u32,
     model: ModelSummary,
-    baseline: BaselineSummary,
+    baseline: Baseline,
     compared: Vec<EntrySummary>,
-    not_compared: Vec<AbsentSummary>,
+    not_compared: Vec<Absent>,
     pub(super) verdict: VerdictSummary,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<FileSummary>,
@@ -50,9 +51,8 @@ pub(super) struct Explained {
 
 #[derive(Debug, Serialize)]
 pub(super) struct BoundSummary {
-    algbw: String,
-    #[serde(rename = "algbw_GBps")]
-    algbw_gigabytes: f64,
+    #[serde(flatten)]
+    rate: AlgbwSummary,
     tight: bool,
 }
 
@@ -99,9 +99,8 @@ struct ModelSummary {
 #[derive(Debug, Serialize)]
 struct EntrySummary {
     name: String,
-    algbw: String,
-    #[serde(rename = "algbw_GBps")]
-    algbw_gigabytes: f64,
+    #[serde(flatten)]
+    rate: AlgbwSummary,
     of_bound: String,
     traffic: String,
     depth: u32,
@@ -112,22 +111,6 @@ struct EntrySummary {
 struct TimeSummary {
     size_bytes: u64,
     time_ps: Option<u64>,
-}
-
-/// The rings that stand for NCCL's.
-#[derive(Debug, Serialize)]
-struct BaselineSummary {
-    name: &'static str,
-    rings: u32,
-    /// Why there is one ring only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct AbsentSummary {
-    name: &'static str,
-    reason: String,
 }
 
 /// Whether it is worth it.
@@ -169,11 +152,7 @@ impl Explained {
             collective: schedule.collective.kind().name(),
             root: schedule.collective.root().map(Rank::number),
             algorithm: schedule.algorithm.clone(),
-            bound: BoundSummary {
-                algbw: plan.bound.upper.to_string(),
-                algbw_gigabytes: gigabytes_per_sec(&plan.bound.upper),
-                tight: plan.bound.is_tight(),
-            },
+            bound: BoundSummary { rate: AlgbwSummary::of(&plan.bound.upper), tight: plan.bound.is_tight() },
             certificate: CertificateSummary::of(topology, &schedule.shares, &plan.bound.certificate),
             why: why(topology, schedule.collective, &schedule.shares, &plan.bound.certificate),
             achieved: plan.verdict.algbw.to_string(),
@@ -191,21 +170,10 @@ impl Explained {
             },
             traffic: plan.loads.traffic().to_string(),
             depth: plan.verdict.depth_max,
-            model: ModelSummary {
-                alpha_ns: u64::try_from(args.alpha.as_nanos()).unwrap_or(u64::MAX),
-                piece_bytes: args.piece.0,
-            },
-            baseline: BaselineSummary {
-                name: compared.baseline.name,
-                rings: compared.baseline.rings,
-                reason: compared.baseline.reason.clone(),
-            },
+            model: ModelSummary { alpha_ns: args.messages.alpha_ns(), piece_bytes: args.messages.piece.0 },
+            baseline: compared.baseline.clone(),
             compared: compared.entries.iter().map(|entry| entry_summary(entry, &plan.bound.upper, compared)).collect(),
-            not_compared: compared
-                .absent
-                .iter()
-                .map(|absent| AbsentSummary { name: absent.name, reason: absent.reason.clone() })
-                .collect(),
+            not_compared: compared.absent.clone(),
             verdict: VerdictSummary::of(compared),
             files: Vec::new(),
         }
@@ -216,8 +184,7 @@ fn entry_summary(entry: &Entry, bound: &Rate, compared: &Comparison) -> EntrySum
     let times = compared.sizes.iter().zip(&entry.times);
     EntrySummary {
         name: entry.name.clone(),
-        algbw: entry.algbw.to_string(),
-        algbw_gigabytes: gigabytes_per_sec(&entry.algbw),
+        rate: AlgbwSummary::of(&entry.algbw),
         of_bound: entry.algbw.ratio_to(bound).map_or_else(String::new, |part| part.to_string()),
         traffic: entry.traffic.to_string(),
         depth: entry.depth,

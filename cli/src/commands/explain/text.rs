@@ -5,13 +5,14 @@ use canopy_topology::{LinkIndex, Ratio};
 
 use super::ExplainArgs;
 use super::compare::{Baseline, Comparison, Turn, spread};
-use super::names::{gigabytes, joined, link_in_words};
+use super::names::{joined, link_in_words};
 use super::summary::{Explained, RateSummary, StepsSummary};
 use crate::certificate::count;
+use crate::commands::simulate::MessageArgs;
 use crate::commands::simulate::report::micros;
 use crate::commands::simulate::sizes::in_words;
 use crate::material::Material;
-use crate::output::gigabytes_per_sec;
+use crate::output::{gigabytes, gigabytes_per_sec};
 use crate::table::Table;
 
 /// Most sizes that stand in the table.
@@ -127,9 +128,8 @@ fn table(args: &ExplainArgs, plan: &Material, compared: &Comparison) -> String {
         row.extend(shown.iter().map(|&position| time(position).map_or("-".to_owned(), micros)));
         table.row(row);
     }
-    let pieces =
-        args.piece.0.map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)));
-    format!("times with alpha {:?} and {pieces}\n{}", args.alpha, table.text())
+    let MessageArgs { alpha, piece } = &args.messages;
+    format!("times with alpha {alpha:?} and {}\n{}", piece.in_words(), table.text())
 }
 
 /// Which rings the plan is compared with.

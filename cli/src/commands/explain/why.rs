@@ -3,8 +3,9 @@
 use canopy_schedule::{Certificate, Collective, CollectiveKind, CutDirection, Shares, lp_dual_sums};
 use canopy_topology::{LinkIndex, NodeIndex, Ratio, Topology};
 
-use super::names::{Sides, gigabytes, joined, links_in_words, ranks_in_words};
+use super::names::{Sides, joined, links_in_words, ranks_in_words};
 use crate::certificate::count;
+use crate::output::gigabytes;
 
 /// Most sets of a partition that are named.
 const SETS_MAX: usize = 4;
@@ -31,10 +32,8 @@ fn cut(
     nodes: &[NodeIndex],
 ) -> Vec<String> {
     let sides = Sides::of(topology, nodes);
-    let mut is_inside = vec![false; topology.nodes().len()];
-    nodes.iter().for_each(|node| is_inside[node.index()] = true);
     let crosses = |link: &canopy_topology::Link| {
-        let (from, to) = (is_inside[link.from.index()], is_inside[link.to.index()]);
+        let (from, to) = (sides.is_inside[link.from.index()], sides.is_inside[link.to.index()]);
         if direction == CutDirection::Out { from && !to } else { !from && to }
     };
     let counted = (0..).map(LinkIndex::new).zip(topology.links()).filter(|(_, link)| crosses(link));

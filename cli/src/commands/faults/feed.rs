@@ -21,9 +21,9 @@ use super::network::Network;
 use crate::args;
 use crate::commands::operate::CommonArgs;
 use crate::exit::{Failure, say};
-use crate::fault_messages;
 use crate::input;
 use crate::output::{print, print_json};
+use crate::protocol_words::word;
 
 /// Most events of one report.
 const BATCH_MAX: usize = 1_000;
@@ -65,7 +65,7 @@ pub(crate) struct FeedArgs {
     #[arg(long, value_name = "FILE")]
     aliases: Option<PathBuf>,
     /// What is left of an element that is not as it should be and works, where nobody says; without it such words are passed over
-    #[arg(long, value_name = "FRACTION", value_parser = super::what_if::fraction)]
+    #[arg(long, value_name = "FRACTION")]
     degraded: Option<Remaining>,
     /// How long an event is believed that does not say it itself [default: until it is cleared]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
@@ -102,10 +102,8 @@ impl FeedArgs {
         let aliases = match &self.aliases {
             None => Aliases::default(),
             Some(path) => {
-                let refused = |words: String| Failure::input(format!("{}: {words}", path.display()));
-                let bytes = input::bytes(path, ALIASES_BYTES_MAX)?;
-                let text = std::str::from_utf8(&bytes).map_err(|error| refused(error.to_string()))?;
-                Aliases::read(text).map_err(|error| refused(error.to_string()))?
+                let refused = |error| Failure::input(format!("{}: {error}", path.display()));
+                Aliases::read(&input::text(path, ALIASES_BYTES_MAX)?).map_err(refused)?
             }
         };
         let expires_after_ms = self.expires.map(|expires| u64::try_from(expires.as_millis()).unwrap_or(u64::MAX));
@@ -196,7 +194,7 @@ async fn report(args: &FeedArgs, network: &Network, batch: &[Event], mapping: &m
     let reported = network.report(batch, &args.common).await;
     let reply = reported.map_err(|failure| failure.note(format!("events not reported, at least: {}", batch.len())))?;
     for (event, reported) in batch.iter().zip(&reply.outcomes) {
-        mapping.tally().reported(fault_messages::outcome_name(reported.outcome()));
+        mapping.tally().reported(word(reported.outcome().as_str_name(), "REPORT_OUTCOME"));
         if reported.outcome() == ReportOutcome::Refused {
             let why = reported.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
             say(&format!("refused: {}: {why}", mapping::line(event)));

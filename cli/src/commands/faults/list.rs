@@ -3,30 +3,21 @@
 use canopy_proto::v1::{KnownFault, ListFaultsRequest};
 use serde::Serialize;
 
-use crate::commands::operate::{ListArgs, Page, listed, say_rest};
+use crate::commands::operate::{Entry, ListArgs, Page, list};
 use crate::exit::Failure;
-use crate::fault_messages;
-use crate::output::{print, print_json};
-use crate::table::Table;
-
-/// JSON object of the command.
-#[derive(Serialize)]
-struct Listed {
-    faults: Vec<Row>,
-    total: u64,
-}
+use crate::protocol_words::{stated, word};
 
 #[derive(Serialize)]
 struct Row {
     fault: String,
-    scope: &'static str,
+    scope: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     topology: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     machines: String,
-    state: &'static str,
+    state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    severity: Option<&'static str>,
+    severity: Option<String>,
     sources: Vec<String>,
     since: Option<String>,
     reported: Option<String>,
@@ -37,9 +28,9 @@ struct Row {
 impl Row {
     fn of(fault: KnownFault) -> Self {
         Self {
-            state: fault_messages::state_name(fault.state()),
-            severity: fault_messages::severity_name(fault.severity()),
-            scope: fault_messages::scope_name(fault.scope()),
+            state: word(fault.state().as_str_name(), "FAULT_STATE"),
+            severity: stated(fault.severity().as_str_name(), "SEVERITY"),
+            scope: word(fault.scope().as_str_name(), "FAULT_SCOPE"),
             fault: fault.text,
             topology: fault.topology,
             machines: fault.machines,
@@ -52,34 +43,29 @@ impl Row {
     }
 }
 
+impl Entry for Row {
+    const NAME: &'static str = "faults";
+    const HEADING: &'static [&'static str] =
+        &["FAULT", "STATE", "SEVERITY", "SINCE", "UNTIL", "FLAPS#", "SOURCES", "SCOPE", "OF"];
+
+    fn cells(self) -> Vec<String> {
+        let [severity, since, until] = [self.severity, self.since, self.until].map(Option::unwrap_or_default);
+        let (flaps, sources) = (self.suppressed.to_string(), self.sources.join(","));
+        let of = match self.scope.as_str() {
+            "placement" => format!("{} on {}", self.topology, self.machines),
+            "host" => self.machines,
+            _ => self.topology,
+        };
+        vec![self.fault, self.state, severity, since, until, flaps, sources, self.scope, of]
+    }
+}
+
 /// Asks for as many pages as are wanted.
 pub(crate) async fn run(args: &ListArgs) -> Result<(), Failure> {
-    let (faults, total) = listed(args, async |client, page, left| {
+    let listed = list("faults list", args, async |client, page, left| {
         let Page { filter, page_size, page_token, order_by } = page;
         let page = client.list_faults(ListFaultsRequest { page_size, page_token, filter, order_by }, left).await?;
-        Ok((page.faults, page.next_page_token, page.total_size))
-    })
-    .await?;
-    let faults: Vec<Row> = faults.into_iter().map(Row::of).collect();
-    if args.common.json {
-        return print_json("faults list", &Listed { faults, total });
-    }
-    let count = faults.len();
-    let head = ["FAULT", "STATE", "SEVERITY", "SINCE", "UNTIL", "FLAPS#", "SOURCES", "SCOPE", "OF"];
-    let mut table = Table::new(&head);
-    for row in faults {
-        let (since, until) = (row.since.unwrap_or_default(), row.until.unwrap_or_default());
-        let severity = row.severity.unwrap_or_default().to_owned();
-        let (flaps, sources) = (row.suppressed.to_string(), row.sources.join(","));
-        let of = match row.scope {
-            "placement" => format!("{} on {}", row.topology, row.machines),
-            "host" => row.machines,
-            _ => row.topology,
-        };
-        let (state, scope) = (row.state.to_owned(), row.scope.to_owned());
-        table.row([row.fault, state, severity, since, until, flaps, sources, scope, of]);
-    }
-    print(&table.text())?;
-    say_rest(count, total, "faults");
-    Ok(())
+        Ok((page.faults.into_iter().map(Row::of).collect(), page.next_page_token, page.total_size))
+    });
+    listed.await
 }

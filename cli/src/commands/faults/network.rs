@@ -2,7 +2,7 @@
 //! and of machines are for the server to understand.
 
 use canopy_client::RequestId;
-use canopy_faults::{Directory, Event, Loss, MeaningError};
+use canopy_faults::{Directory, Event, Loss, MeaningError, TargetError};
 use canopy_proto::v1::{DocumentFormat, PutTopologyRequest, ReportFaultsReply, ReportFaultsRequest, TopologySource};
 use canopy_topology::Topology;
 
@@ -83,8 +83,8 @@ impl Subject {
             Some((first, faults)) if job.is_none() && !is_fault(first) => (Some(first), faults),
             _ => (None, names),
         };
-        let loss =
-            |text: &String| super::report::loss(text).map_err(|words| Failure::input(format!("{text}: {words}")));
+        let refused = |text: &String, error: TargetError| Failure::input(format!("{text}: {error}"));
+        let loss = |text: &String| text.parse().map_err(|error| refused(text, error));
         let losses = faults.iter().map(loss).collect::<Result<Vec<Loss>, Failure>>()?;
         match (topology, job) {
             (Some(topology), _) => {

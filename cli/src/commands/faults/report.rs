@@ -12,8 +12,8 @@ use crate::args;
 use crate::clock;
 use crate::commands::operate::CommonArgs;
 use crate::exit::{Failure, say};
-use crate::fault_messages;
 use crate::output::{print, print_json};
+use crate::protocol_words::word;
 
 /// Report faults of a topology, of a job's network or of machines, or that elements are healthy again
 #[derive(Debug, clap::Args)]
@@ -51,11 +51,6 @@ pub(crate) struct ReportArgs {
     common: CommonArgs,
 }
 
-/// A fault as it is written on the command line.
-pub(in crate::commands) fn loss(text: &str) -> Result<Loss, String> {
-    text.parse().map_err(|error: canopy_faults::TargetError| error.to_string())
-}
-
 /// JSON object of the command.
 #[derive(Serialize)]
 struct Reported {
@@ -76,10 +71,10 @@ fn is_none(count: &u32) -> bool {
 #[derive(Serialize)]
 struct Row {
     fault: String,
-    outcome: &'static str,
+    outcome: String,
     /// Whose element it is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    scope: Option<&'static str>,
+    scope: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
@@ -115,8 +110,8 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
         .zip(&reply.outcomes)
         .map(|(loss, outcome)| Row {
             fault: Some(&outcome.element).filter(|name| !name.is_empty()).cloned().unwrap_or_else(|| loss.to_string()),
-            scope: outcome.error.is_none().then(|| fault_messages::scope_name(outcome.scope())),
-            outcome: fault_messages::outcome_name(outcome.outcome()),
+            scope: outcome.error.is_none().then(|| word(outcome.scope().as_str_name(), "FAULT_SCOPE")),
+            outcome: word(outcome.outcome().as_str_name(), "REPORT_OUTCOME"),
             problem: outcome.error.as_ref().map(|error| error.message.clone()),
         })
         .collect();
@@ -127,12 +122,12 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
     } else {
         let lines = rows.iter().map(|row| match &row.problem {
             Some(problem) => format!("{}  {}: {problem}", row.fault, row.outcome),
-            None => format!("{}  {}, scope {}", row.fault, row.outcome, row.scope.unwrap_or("unknown")),
+            None => format!("{}  {}, scope {}", row.fault, row.outcome, row.scope.as_deref().unwrap_or("unknown")),
         });
         let text = lines.collect::<Vec<_>>().join("\n");
         let of = subject.words(&topology);
         print(&format!("{text}\n{of}: broken or slow elements {active}, leases concerned {leases}"))?;
-        if placed_leases > 0 && rows.iter().any(|row| row.scope == Some("topology")) {
+        if placed_leases > 0 && rows.iter().any(|row| row.scope.as_deref() == Some("topology")) {
             say(&format!(
                 "{placed_leases} leases place this topology on machines that it does not name, and are not concerned\nhelp: name \
                  the device by its machine, such as `nic:HOST:INDEX`, or add `--job J`"

@@ -16,7 +16,7 @@ use crate::clock::Deadline;
 use crate::commands::bound::failure;
 use crate::exit::{Failure, words};
 use crate::input;
-use crate::output::{TopologySummary, gigabytes_per_sec, print, print_json};
+use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print, print_json};
 use crate::progress::ProgressLine;
 use crate::table::Table;
 
@@ -43,7 +43,7 @@ pub(crate) struct WhatIfArgs {
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
     kinds: Vec<SingleKind>,
     /// What is left of it, such as 1/2
-    #[arg(long, value_name = "FRACTION", default_value = "0/1", value_parser = fraction)]
+    #[arg(long, value_name = "FRACTION", default_value = "0/1")]
     remaining: Remaining,
     /// Most rows of the table
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
@@ -59,11 +59,6 @@ pub(crate) struct WhatIfArgs {
 fn kind(text: &str) -> Result<SingleKind, String> {
     let known = SingleKind::ALL.into_iter().find(|kind| kind.name() == text);
     known.ok_or_else(|| format!("use {}", SingleKind::ALL.map(SingleKind::name).join(", ")))
-}
-
-/// What is left of something, as it is written on the command line.
-pub(super) fn fraction(text: &str) -> Result<Remaining, String> {
-    text.parse().map_err(|error: canopy_faults::RemainingError| error.to_string())
 }
 
 /// What a fault leaves.
@@ -94,21 +89,8 @@ struct Ranked {
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
     remaining: String,
-    sound: BoundMember,
+    sound: AlgbwSummary,
     faults: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct BoundMember {
-    algbw: String,
-    #[serde(rename = "algbw_GBps")]
-    algbw_gigabytes: f64,
-}
-
-impl BoundMember {
-    fn of(rate: &Rate) -> Self {
-        Self { algbw: rate.to_string(), algbw_gigabytes: gigabytes_per_sec(rate) }
-    }
 }
 
 /// A group of faults that are alike.
@@ -118,7 +100,7 @@ struct Row {
     /// `bounded`, `disconnected`, `too_few_ranks` or `root_lost`.
     outcome: &'static str,
     #[serde(flatten)]
-    bound: Option<BoundMember>,
+    bound: Option<AlgbwSummary>,
     /// Of the bound that is left to that of the sound network, exactly.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<String>,
@@ -164,7 +146,7 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
             collective: collective.kind().name(),
             root: collective.root().map(Rank::number),
             remaining: args.remaining.to_string(),
-            sound: BoundMember::of(&sound),
+            sound: AlgbwSummary::of(&sound),
             faults: weighed.into_iter().map(|weighed| row(weighed, &sound, args.remaining)).collect(),
         },
     )
@@ -223,7 +205,7 @@ fn row(Weighed { alike, left }: Weighed, sound: &Rate, remaining: Remaining) -> 
     let (outcome, bound, ratio, components) = match &left {
         Left::Bound(rate) => {
             let ratio = rate.ratio_to(sound).as_ref().map(ToString::to_string);
-            ("bounded", Some(BoundMember::of(rate)), ratio, None)
+            ("bounded", Some(AlgbwSummary::of(rate)), ratio, None)
         }
         Left::Apart(components) => ("disconnected", None, None, Some(*components)),
         Left::TooFewRanks => ("too_few_ranks", None, None, None),

@@ -6,32 +6,14 @@ use std::time::Duration;
 use canopy_finder::{Choice, Line, choices};
 use canopy_optimize::Fraction;
 use canopy_proto::v1::FoundTopology;
+use canopy_schedule::CollectiveKind as Kind;
 use canopy_topology::Capacity;
 
 use crate::args::size_bytes;
 use crate::exit::Failure;
 
 /// Collectives to choose a network by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Allreduce,
-    Allgather,
-    ReduceScatter,
-    AllToAll,
-}
-
-impl Kind {
-    const ALL: [Self; 4] = [Self::Allreduce, Self::Allgather, Self::ReduceScatter, Self::AllToAll];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Allreduce => "allreduce",
-            Self::Allgather => "allgather",
-            Self::ReduceScatter => "reduce-scatter",
-            Self::AllToAll => "all-to-all",
-        }
-    }
-}
+const KINDS: [Kind; 4] = [Kind::Allreduce, Kind::Allgather, Kind::ReduceScatter, Kind::AllToAll];
 
 /// A collective, and its size if one is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +27,9 @@ impl FromStr for Workload {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, size) = text.split_once(':').map_or((text, None), |(name, size)| (name, Some(size)));
-        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        let kind = KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
             let name: String = name.chars().take(80).collect();
-            let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
             format!("`{name}` is no workload; write one of {} and a size, such as allreduce:1MiB", names.join(", "))
         })?;
         Ok(Self { kind, size_bytes: size.map(size_bytes).transpose()? })
@@ -108,7 +90,7 @@ impl Model {
     /// Steps, and time over M/B. M is all data, of an all-to-all what one node sends, its own block included; a node's
     /// bandwidth is divided among its ports.
     ///
-    /// An allreduce is a reduce-scatter and an allgather. `None` where it does not fit 128 bits.
+    /// An allreduce is a reduce-scatter and an allgather. `None` where it does not fit 128 bits, and of other collectives.
     pub(super) fn line(&self, network: &Network, kind: Kind) -> Option<Line> {
         let Network { steps, bandwidth, reduce_scatter_bandwidth, .. } = *network;
         Some(match kind {
@@ -123,6 +105,7 @@ impl Model {
                 let weight = Fraction::new(top, numerator.checked_mul(self.nodes.into())?)?;
                 Line { steps: network.diameter, weight }
             }
+            _ => return None,
         })
     }
 

@@ -2,8 +2,9 @@
 
 use canopy_draw::{Anchor, Svg};
 use canopy_optimize::Fraction;
+use canopy_schedule::CollectiveKind as Kind;
 
-use super::model::{Kind, Model, Network, Workload};
+use super::model::{Model, Network, Workload};
 use crate::commands::simulate::sizes::in_words;
 
 const WIDTH: u32 = 1080;

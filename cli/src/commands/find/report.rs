@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use canopy_proto::v1::{FindReply, FindRequest, FoundTopology};
+use canopy_schedule::CollectiveKind as Kind;
 use serde::Serialize;
 
-use super::model::{Kind, Model, Network, Workload};
+use super::model::{Model, Network, Workload};
 use crate::commands::simulate::sizes::in_words;
 use crate::exit::Failure;
+use crate::output::to_thousandths;
 use crate::table::Table;
 
 /// JSON object of the command.
@@ -106,7 +108,7 @@ impl Found {
         }
         let time = |network: &Network| {
             let Workload { kind, size_bytes: Some(size_bytes) } = workload? else { return None };
-            Some(rounded(model.time_us(model.line(network, kind)?, size_bytes)))
+            Some(to_thousandths(model.time_us(model.line(network, kind)?, size_bytes)))
         };
         let rows = reply.topologies.iter().zip(networks);
         let lacking = reply.lacking.iter();
@@ -233,13 +235,8 @@ fn chosen(networks: &[Network], model: &Model, workload: Workload) -> Option<Cho
     let choices = model.choices(networks, workload.kind);
     let &(index, _) = choices.iter().rev().find(|&&(_, from)| from <= u128::from(size_bytes))?;
     let network = networks.get(index)?;
-    let time_us = rounded(model.time_us(model.line(network, workload.kind)?, size_bytes));
+    let time_us = to_thousandths(model.time_us(model.line(network, workload.kind)?, size_bytes));
     Some(Chosen { collective: workload.kind.name(), size_bytes, expression: network.expression.clone(), time_us })
-}
-
-/// To a nanosecond.
-fn rounded(time_us: f64) -> f64 {
-    (time_us * 1e3).round() / 1e3
 }
 
 /// A fraction's value, for people.

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, MANIFEST};
+use crate::output::{FORMAT_VERSION, MANIFEST, pretty_json};
 
 /// What a shell sets to use the plans.
 pub(super) const SHELL: &str = "env";
@@ -159,8 +159,7 @@ impl Manifest {
 
     /// Puts the manifest into its folder, in place of an older one.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(self).map_err(|error| Failure::fault(error.to_string()))?;
-        write_text(folder, MANIFEST, &format!("{text}\n"))
+        write_text(folder, MANIFEST, &pretty_json(self)?)
     }
 }
 

@@ -9,7 +9,7 @@ use canopy_client::{
     Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, RequestId, Retries, RetryPolicy,
 };
 use canopy_plan::Format;
-use canopy_proto::v1::{self, Accepted, PlanReply, PlanRequest, Priority, Progress};
+use canopy_proto::v1::{self, PlanReply, PlanRequest, Priority};
 use canopy_schedule::CollectiveKind;
 use clap::ValueEnum;
 use tempfile::NamedTempFile;
@@ -90,6 +90,9 @@ pub(crate) fn run(args: FetchArgs) -> Result<(), Failure> {
     let end = Deadline::after(Some(args.deadline.saturating_sub(reserve)));
     super::guarded(manners, move || crate::commands::interruptible(fetch(args, end)))
 }
+
+/// The server does not say enough of a plan.
+const INCOMPLETE: ClientError = ClientError::Protocol { what: "the answer lacks a part of the plan's description" };
 
 /// What came of one request.
 type Outcome = Result<Brought, Failure>;
@@ -252,11 +255,11 @@ async fn ask(
     let mut connections = Connections::new(&args.server)?;
     loop {
         let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-        let mut connection = connections.open_patiently(&mut retries, end).await?;
+        let connection = connections.open_patiently(&mut retries, end).await?;
         let mut calls = JoinSet::new();
         for (position, (kind, request)) in wanted.requests.iter().enumerate() {
             if outcomes[position].is_none() {
-                let (client, folder) = (connection.client().clone(), folder.to_owned());
+                let (client, folder) = (connection.shared().clone(), folder.to_owned());
                 let what = Item {
                     kind: *kind,
                     request: request.clone(),
@@ -365,8 +368,7 @@ async fn slice(
             None => return Err(error),
         }
     };
-    let incomplete = ClientError::Protocol { what: "the answer lacks a part of the plan's description" };
-    let plan = reply.plan.as_mut().ok_or(incomplete)?;
+    let plan = reply.plan.as_mut().ok_or(INCOMPLETE)?;
     let [artifact] = plan.artifacts.as_mut_slice() else {
         return Err(ClientError::Protocol { what: "one file was asked for, the server announces another number" });
     };
@@ -388,11 +390,10 @@ fn new_file(folder: &Path) -> Result<NamedTempFile, ClientError> {
 
 /// What the manifest says of a plan; its path is the name of its file yet.
 fn entry(item: &Item, reply: &PlanReply) -> Result<PlanEntry, ClientError> {
-    let incomplete = || ClientError::Protocol { what: "the answer lacks a part of the plan's description" };
-    let plan = reply.plan.as_ref().ok_or_else(incomplete)?;
-    let [artifact] = plan.artifacts.as_slice() else { return Err(incomplete()) };
-    let valid = plan.valid_for.as_ref().ok_or_else(incomplete)?;
-    let quality = plan.quality.as_ref().ok_or_else(incomplete)?;
+    let plan = reply.plan.as_ref().ok_or(INCOMPLETE)?;
+    let [artifact] = plan.artifacts.as_slice() else { return Err(INCOMPLETE) };
+    let valid = plan.valid_for.as_ref().ok_or(INCOMPLETE)?;
+    let quality = plan.quality.as_ref().ok_or(INCOMPLETE)?;
     let ending = item.format.ending();
     let digest = artifact.sha256.to_ascii_lowercase();
     Ok(PlanEntry {
@@ -400,7 +401,7 @@ fn entry(item: &Item, reply: &PlanReply) -> Result<PlanEntry, ClientError> {
         root: plan.collective.as_ref().and_then(|collective| collective.root),
         plan: plan.id.clone(),
         format: item.format.name().to_owned(),
-        path: bundle::plan_file_name(item.position, item.kind.name(), &digest, ending).ok_or_else(incomplete)?,
+        path: bundle::plan_file_name(item.position, item.kind.name(), &digest, ending).ok_or(INCOMPLETE)?,
         bytes: artifact.size_bytes,
         sha256: artifact.sha256.clone(),
         optimality: quality.optimality.clone(),
@@ -444,10 +445,6 @@ impl Incoming {
 }
 
 impl PlanReceiver for Incoming {
-    fn accepted(&mut self, _: &Accepted) {}
-
-    fn progress(&mut self, _: &Progress) {}
-
     fn plan(&mut self, reply: &PlanReply) -> std::io::Result<()> {
         let artifacts = reply.plan.as_ref().map(|plan| plan.artifacts.as_slice()).unwrap_or_default();
         let [artifact] = artifacts else {

@@ -55,10 +55,10 @@ async fn prefetch(args: PrefetchArgs, end: Deadline) -> Result<(), Failure> {
     let wanted = args.wanted.resolve(Priority::Prefetch, true)?;
     let connections = Connections::new(&args.server)?;
     let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-    let mut connection = connections.open_patiently(&mut retries, end).await?;
+    let connection = connections.open_patiently(&mut retries, end).await?;
     let mut failed = None;
     for (kind, request) in &wanted.requests {
-        let client = connection.client();
+        let client = connection.shared();
         // One id for all tries: whatever becomes of an answer, there is one job.
         let request = PlanRequest { request_id: RequestId::random().to_string(), ..request.clone() };
         let taken = retries.run(end.remaining(), async |left| client.prefetch(request.clone(), left).await).await;

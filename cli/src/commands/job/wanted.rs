@@ -1,17 +1,16 @@
 //! Which plans a job wants, and on which nodes: the arguments that `prefetch` and `fetch` share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use canopy_bundle::{Rules, Runtime, UnknownRuntime};
 use canopy_plan::Format;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
-use canopy_topology::expand_hosts;
+use canopy_topology::{HOST_FILE_BYTES_MAX, expand_hosts, read_host_lines};
 use canopy_wire::format_on_the_wire;
 
 use crate::args::{self, LimitArgs, MemoryArgs};
 use crate::exit::Failure;
-use crate::hosts;
 use crate::input;
 use crate::known_faults::FaultArgs;
 use crate::placement;
@@ -61,6 +60,12 @@ pub(super) struct WantedArgs {
     later: Later,
 }
 
+/// The nodes in the file of `--nodes-file`.
+fn listed_nodes(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = input::text(path, HOST_FILE_BYTES_MAX)?;
+    read_host_lines(&text).map_err(|error| Failure::input(format!("{}: {error}", path.display())))
+}
+
 /// What the arguments come to.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
@@ -92,7 +97,7 @@ impl WantedArgs {
         self.check_collectives(runtime, &rules)?;
         let nodes = match (&self.nodes, &self.nodes_file) {
             (Some(list), _) => Some(expand_hosts(list).map_err(|error| Failure::input(error.to_string()))?),
-            (None, Some(path)) => Some(hosts::read_file(path)?),
+            (None, Some(path)) => Some(listed_nodes(path)?),
             (None, None) => None,
         };
         let (placement, rank_count) = match &nodes {

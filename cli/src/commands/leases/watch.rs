@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_proto::v1::replan_event::Event;
-use canopy_proto::v1::{PlanSuperseded, ReplanEvent, ReplanStage, WatchReplansRequest};
+use canopy_proto::v1::{PlanSuperseded, ReplanEvent, WatchReplansRequest};
 use serde::Serialize;
 
 use crate::clock::Deadline;
@@ -14,6 +14,7 @@ use crate::commands::operate::full_name;
 use crate::connection::{CallError, ServerArgs, Session};
 use crate::exit::{Failure, say};
 use crate::output::{FileSummary, print, print_json};
+use crate::protocol_words::word;
 use files::Folder;
 
 /// Longest time that a server says nothing to who watches, with something to spare.
@@ -46,7 +47,7 @@ pub(crate) struct WatchArgs {
 }
 
 /// JSON object of one event.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Line {
     resume_token: String,
     time: Option<String>,
@@ -58,7 +59,7 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     new_plan: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stage: Option<&'static str>,
+    stage: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     optimality: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,20 +179,11 @@ fn line(event: ReplanEvent) -> Option<Line> {
         lease: event.lease,
         job: event.job,
         item: event.item,
-        event: "",
-        old_plan: String::new(),
-        new_plan: None,
-        stage: None,
-        optimality: None,
-        elapsed_ms: None,
-        r#final: None,
-        survivors: Vec::new(),
-        error: None,
-        files: Vec::new(),
+        ..Line::default()
     };
     match event.event? {
         Event::Superseded(superseded) => {
-            let stage = Some(stage_name(superseded.stage()));
+            let stage = Some(word(superseded.stage().as_str_name(), "REPLAN_STAGE"));
             let PlanSuperseded { old_plan, new_plan, optimality, survivors, elapsed, is_final, .. } = superseded;
             Some(Line {
                 event: "superseded",
@@ -212,16 +204,5 @@ fn line(event: ReplanEvent) -> Option<Line> {
         }
         Event::Expired(_) => Some(Line { event: "expired", ..bare }),
         Event::Idle(_) => None,
-    }
-}
-
-const fn stage_name(stage: ReplanStage) -> &'static str {
-    match stage {
-        ReplanStage::Precomputed => "precomputed",
-        ReplanStage::Repaired => "repaired",
-        ReplanStage::StandIn => "stand-in",
-        ReplanStage::Optimum => "optimum",
-        ReplanStage::Restored => "restored",
-        ReplanStage::Unspecified => "unknown",
     }
 }

@@ -121,20 +121,11 @@ pub(super) async fn export(args: &ExportArgs) -> Result<(), Failure> {
     let (file, end) = exported.await?;
     file.commit()?;
     let contents = Contents::of(end.contents);
-    let path = args.output.display().to_string();
     if transfer.json {
-        let file = FileSummary {
-            format: "canopy-archive",
-            profile: None,
-            instances: None,
-            layers: None,
-            path,
-            bytes: end.size_bytes,
-            sha256: end.sha256,
-        };
+        let file = FileSummary::new("canopy-archive", &args.output, end.size_bytes, end.sha256);
         return print_json("plans export", &Exported { contents, files: vec![file] });
     }
-    print(&format!("{} to {path}, {} bytes", contents.words(), end.size_bytes))
+    print(&format!("{} to {}, {} bytes", contents.words(), args.output.display(), end.size_bytes))
 }
 
 /// Takes an archive as it comes in.

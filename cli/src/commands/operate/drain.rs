@@ -2,11 +2,10 @@
 
 use canopy_client::{ClientError, RequestId};
 use canopy_proto::v1::DrainRequest;
-use serde::Serialize;
 
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{print, print_json};
+use crate::output::{print, print_member};
 
 use super::CommonArgs;
 
@@ -21,12 +20,6 @@ it again. Over TCP it is refused, unless it comes from the server's host and the
 pub(crate) struct DrainArgs {
     #[command(flatten)]
     common: CommonArgs,
-}
-
-/// JSON object of the command.
-#[derive(Serialize)]
-struct Drained {
-    unfinished: u64,
 }
 
 /// Asks the server to end.
@@ -51,7 +44,7 @@ pub(crate) async fn run(args: DrainArgs) -> Result<(), Failure> {
             .help("name a server with `--server ADDR`"));
     };
     if args.common.json {
-        return print_json("drain", &Drained { unfinished: reply.unfinished });
+        return print_member("drain", "unfinished", reply.unfinished);
     }
     print(&format!("the server is ending; {} jobs had not ended", reply.unfinished))
 }

@@ -12,9 +12,9 @@ use crate::args;
 use crate::commands::convert::{self, Making};
 use crate::commands::on_a_thread;
 use crate::exit::{Failure, say};
-use crate::output::{FileSummary, print, print_json, write_file, write_stdout};
+use crate::output::{FileSummary, print, print_json, write_stdout};
 use crate::runtime::{RuntimeProfile, format_help, format_name, profile_name};
-use crate::stored_plan::{artifacts, content, file_name, plan_id_of};
+use crate::stored_plan::{artifacts, content, file_name, plan_id};
 
 /// Arguments of `get`.
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
             .help("name the profile of a runtime that runs plans, or write tuner advice: `canopy plan --sizes --profile nccl`"));
     }
     let (server, deadline) = (&args.common.server, Some(args.common.deadline));
-    let plan = plan_id_of(&args.plan, server, deadline).await?;
+    let plan = plan_id(&args.plan, server, deadline).await?;
     let there = artifacts(&plan, server, deadline).await?;
     let (format, profile) = match only_one(&args, &there) {
         Some(file) => file,
@@ -90,11 +90,8 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
         warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
         return write_stdout(&bytes);
     };
-    write_file(path, &bytes)?;
-    let summary = FileSummary::of(format.name(), path, &bytes);
-    let summary = FileSummary { profile: Some(profile).filter(|name| !name.is_empty()), ..summary };
+    let files = vec![FileSummary::written(format.name(), path, &bytes)?.for_profile(&profile)];
     if args.common.json {
-        let files = vec![summary];
         return print_json("plans get", &Got { plan, converted, warnings, files });
     }
     warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));

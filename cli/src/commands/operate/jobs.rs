@@ -4,19 +4,17 @@ use std::time::Duration;
 
 use canopy_client::{Client, ClientError, ErrorClass, RequestId};
 use canopy_proto::v1::operation::Result as Ended;
-use canopy_proto::v1::{
-    CancelOperationRequest, ListOperationsRequest, Operation, OperationState, Priority, WaitOperationRequest,
-};
+use canopy_proto::v1::{CancelOperationRequest, ListOperationsRequest, Operation, WaitOperationRequest};
 use clap::Subcommand;
 use serde::Serialize;
 
 use crate::connection;
 use crate::exit::{Failure, say};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_member};
+use crate::protocol_words::word;
 use crate::request::collective_name;
-use crate::table::Table;
 
-use super::{CommonArgs, ask, full_name, pages};
+use super::{CommonArgs, Entry, ask, full_name, pages, table};
 
 /// Longest wait of one question while a job is followed: so often its progress is shown.
 const WATCH_PAUSE_SECONDS: i64 = 1;
@@ -75,26 +73,13 @@ pub(crate) struct CancelArgs {
     common: CommonArgs,
 }
 
-/// JSON object of `list`.
-#[derive(Serialize)]
-struct Listed {
-    jobs: Vec<Row>,
-}
-
-/// JSON object of `watch` and `cancel`.
-#[derive(Serialize)]
-struct Followed {
-    #[serde(flatten)]
-    job: Row,
-}
-
 /// A job.
 #[derive(Clone, PartialEq, Serialize)]
 pub(super) struct Row {
     operation: String,
-    state: &'static str,
+    state: String,
     done: bool,
-    priority: &'static str,
+    priority: String,
     detached: bool,
     waiters: u32,
     collective: Option<&'static str>,
@@ -123,9 +108,9 @@ impl Row {
         }
         Self {
             operation: operation.name,
-            state: state_name(metadata.state()),
+            state: word(metadata.state().as_str_name(), "OPERATION_STATE"),
             done: operation.done,
-            priority: priority_name(metadata.priority()),
+            priority: word(metadata.priority().as_str_name(), "PRIORITY"),
             detached: metadata.detached,
             waiters: metadata.waiters,
             collective: metadata.collective.as_ref().and_then(|collective| collective_name(collective.kind())),
@@ -150,27 +135,6 @@ impl Row {
     }
 }
 
-fn state_name(state: OperationState) -> &'static str {
-    match state {
-        OperationState::Unspecified => "unknown",
-        OperationState::Queued => "queued",
-        OperationState::Running => "running",
-        OperationState::Succeeded => "succeeded",
-        OperationState::Failed => "failed",
-        OperationState::Cancelled => "cancelled",
-    }
-}
-
-pub(super) fn priority_name(priority: Priority) -> &'static str {
-    match priority {
-        Priority::Unspecified => "unknown",
-        Priority::Prefetch => "prefetch",
-        Priority::Interactive => "interactive",
-        Priority::JobStart => "job-start",
-        Priority::Repair => "repair",
-    }
-}
-
 /// Does what is asked and prints what came of it.
 pub(crate) async fn run(command: JobsCommand) -> Result<(), Failure> {
     match command {
@@ -192,28 +156,29 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
     .await?;
     let jobs: Vec<Row> = operations.into_iter().map(Row::of).collect();
     if args.common.json {
-        return print_json("jobs list", &Listed { jobs });
+        return print_member("jobs list", Row::NAME, jobs);
     }
     print(&table(jobs))
 }
 
-/// A table of jobs.
-pub(super) fn table(jobs: Vec<Row>) -> String {
-    let mut table = Table::new(&["JOB", "STATE", "PRIORITY", "COLLECTIVE", "WAITERS#", "STAGE", "CREATED", "OUTCOME"]);
-    for job in jobs {
-        let stage = job.stage();
-        table.row([
-            job.operation,
-            job.state.to_owned(),
-            job.priority.to_owned(),
-            job.collective.unwrap_or_default().to_owned(),
-            job.waiters.to_string(),
+impl Entry for Row {
+    const NAME: &'static str = "jobs";
+    const HEADING: &'static [&'static str] =
+        &["JOB", "STATE", "PRIORITY", "COLLECTIVE", "WAITERS#", "STAGE", "CREATED", "OUTCOME"];
+
+    fn cells(self) -> Vec<String> {
+        let stage = self.stage();
+        vec![
+            self.operation,
+            self.state,
+            self.priority,
+            self.collective.unwrap_or_default().to_owned(),
+            self.waiters.to_string(),
             stage,
-            job.created.unwrap_or_default(),
-            job.plan.or(job.reason).unwrap_or_default(),
-        ]);
+            self.created.unwrap_or_default(),
+            self.plan.or(self.reason).unwrap_or_default(),
+        ]
     }
-    table.text()
 }
 
 async fn watch(args: &WatchArgs) -> Result<(), Failure> {
@@ -262,5 +227,5 @@ async fn cancel(args: &CancelArgs) -> Result<(), Failure> {
 }
 
 fn tell(command: &'static str, job: Row, json: bool) -> Result<(), Failure> {
-    if json { print_json(command, &Followed { job }) } else { print(&table(vec![job])) }
+    if json { print_json(command, &job) } else { print(&table(vec![job])) }
 }

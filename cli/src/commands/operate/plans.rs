@@ -9,12 +9,11 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_member};
 use crate::request::collective_name;
 use crate::stored_plan::plan_ids;
-use crate::table::Table;
 
-use super::{CommonArgs, ListArgs, Page, archive, ask, diff, get, listed, say_rest, show};
+use super::{CommonArgs, Entry, ListArgs, Page, archive, ask, diff, get, list, show, table};
 
 /// Cached plans: list, show, get, diff, pin, unpin, evict, export, import
 #[derive(Debug, Subcommand)]
@@ -81,14 +80,6 @@ pub(crate) struct EvictArgs {
     common: CommonArgs,
 }
 
-/// JSON object of `list`, `pin` and `unpin`.
-#[derive(Serialize)]
-struct Listed {
-    plans: Vec<Row>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total: Option<u64>,
-}
-
 /// A plan of a list.
 #[derive(Serialize)]
 struct Row {
@@ -123,12 +114,6 @@ struct Evicted {
     pinned: u64,
 }
 
-/// JSON object of `forget-refusals`.
-#[derive(Serialize)]
-struct Forgotten {
-    forgotten: u64,
-}
-
 impl Row {
     fn of(plan: PlanSummary) -> Self {
         let kind = plan.collective.as_ref().map_or_else(Default::default, |collective| collective.kind());
@@ -155,7 +140,7 @@ impl Row {
 /// Does what is asked and prints what came of it.
 pub(crate) async fn run(command: PlansCommand) -> Result<(), Failure> {
     match command {
-        PlansCommand::List(args) => list(&args).await,
+        PlansCommand::List(args) => list_plans(&args).await,
         PlansCommand::Show(args) => show::run(&args).await,
         PlansCommand::Get(args) => get::run(args).await,
         PlansCommand::Diff(args) => diff::run(&args).await,
@@ -168,50 +153,34 @@ pub(crate) async fn run(command: PlansCommand) -> Result<(), Failure> {
     }
 }
 
-async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let (plans, total) = listed(args, async |client, page, left| {
+async fn list_plans(args: &ListArgs) -> Result<(), Failure> {
+    let listed = list("plans list", args, async |client, page, left| {
         let Page { filter, page_size, page_token, order_by } = page;
         let page = client.list_plans(ListPlansRequest { page_size, page_token, filter, order_by }, left).await?;
-        Ok((page.plans, page.next_page_token, page.total_size))
-    })
-    .await?;
-    let rows: Vec<Row> = plans.into_iter().map(Row::of).collect();
-    if args.common.json {
-        return print_json("plans list", &Listed { plans: rows, total: Some(total) });
-    }
-    let count = rows.len();
-    print(&table(rows))?;
-    say_rest(count, total, "plans");
-    Ok(())
+        Ok((page.plans.into_iter().map(Row::of).collect(), page.next_page_token, page.total_size))
+    });
+    listed.await
 }
 
-fn table(rows: Vec<Row>) -> String {
-    let mut table = Table::new(&[
-        "PLAN",
-        "COLLECTIVE",
-        "RANKS#",
-        "ALGORITHM",
-        "OPTIMALITY#",
-        "BYTES#",
-        "HITS#",
-        "PINNED",
-        "CREATED",
-    ]);
-    for row in rows {
-        let collective = row.root.map_or(row.collective.to_owned(), |root| format!("{} {root}", row.collective));
-        table.row([
-            row.plan,
+impl Entry for Row {
+    const NAME: &'static str = "plans";
+    const HEADING: &'static [&'static str] =
+        &["PLAN", "COLLECTIVE", "RANKS#", "ALGORITHM", "OPTIMALITY#", "BYTES#", "HITS#", "PINNED", "CREATED"];
+
+    fn cells(self) -> Vec<String> {
+        let collective = self.root.map_or(self.collective.to_owned(), |root| format!("{} {root}", self.collective));
+        vec![
+            self.plan,
             collective,
-            row.ranks.to_string(),
-            row.algorithm,
-            row.optimality,
-            row.bytes.to_string(),
-            row.hits.to_string(),
-            if row.pinned { "yes" } else { "no" }.to_owned(),
-            row.created.unwrap_or_default(),
-        ]);
+            self.ranks.to_string(),
+            self.algorithm,
+            self.optimality,
+            self.bytes.to_string(),
+            self.hits.to_string(),
+            if self.pinned { "yes" } else { "no" }.to_owned(),
+            self.created.unwrap_or_default(),
+        ]
     }
-    table.text()
 }
 
 async fn pin(args: &NamesArgs, keep: bool) -> Result<(), Failure> {
@@ -233,7 +202,7 @@ async fn pin(args: &NamesArgs, keep: bool) -> Result<(), Failure> {
     let rows: Vec<Row> = plans.into_iter().map(Row::of).collect();
     if args.common.json {
         let command = if keep { "plans pin" } else { "plans unpin" };
-        return print_json(command, &Listed { plans: rows, total: None });
+        return print_member(command, Row::NAME, rows);
     }
     print(&table(rows))
 }
@@ -260,7 +229,7 @@ async fn forget_refusals(args: &CommonArgs) -> Result<(), Failure> {
     let reply = ask(args, async |client, left| client.forget_refusals(request.clone(), left).await).await?;
     let forgotten = reply.forgotten;
     if args.json {
-        return print_json("plans forget-refusals", &Forgotten { forgotten });
+        return print_member("plans forget-refusals", "forgotten", forgotten);
     }
     print(&format!("{forgotten} refusals forgotten"))
 }

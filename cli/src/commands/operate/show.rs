@@ -8,12 +8,14 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::form::FormSummary;
-use crate::output::{InNetworkSummary, ReachSummary, StepCostSummary, print, print_json, shares_in_words};
+use crate::output::{
+    InNetworkSummary, ReachSummary, StepCostSummary, print, print_json, shares_in_words, to_thousandths,
+};
 use crate::path_choice::PathChoiceSummary;
 use crate::placement::{self, PlacementArgs};
-use crate::request::collective_name;
+use crate::request::{collective_name, missing};
 use crate::runtime::format_name;
-use crate::stored_plan::plan_id_of;
+use crate::stored_plan::plan_id;
 use crate::time_proof::TimeProofSummary;
 
 use super::{CommonArgs, ask};
@@ -250,7 +252,7 @@ struct Explanation {
 
 /// Asks for the plan and prints it.
 pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
-    let name = plan_id_of(&args.plan, &args.common.server, Some(args.common.deadline)).await?;
+    let name = plan_id(&args.plan, &args.common.server, Some(args.common.deadline)).await?;
     let explained = ask(&args.common, async |client, left| {
         let (name, placement) = (name.clone(), args.placement.placement.clone());
         let told = if args.explain {
@@ -267,7 +269,6 @@ pub(super) async fn run(args: &ShowArgs) -> Result<(), Failure> {
 }
 
 fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Shown, Failure> {
-    let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
     let plan: Plan = told.plan.ok_or_else(|| missing("the plan"))?;
     let (reach, steps_cost, form) = (ReachSummary::of(&plan), StepCostSummary::of(&plan), FormSummary::of(&plan));
     let (search, time) = (PathChoiceSummary::of(&plan), TimeProofSummary::of(&plan));
@@ -286,7 +287,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         algorithm: plan.algorithm,
         form,
         version: provenance.version,
-        wall_ms: (provenance.wall_ms * 1e3).round() / 1e3,
+        wall_ms: to_thousandths(provenance.wall_ms),
         provenance: Origin {
             algorithm_requested: provenance.algorithm_requested,
             planner_class: provenance.planner_class,
@@ -424,26 +425,15 @@ fn history(shown: &Shown) -> Vec<String> {
 
 /// What only some plans have, a line each.
 fn properties(shown: &Shown) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(form) = &shown.form {
-        lines.push(format!("form       {}", form.words()));
-    }
-    if let Some(saved) = &shown.in_network {
-        lines.push(format!("in network {}", saved.words()));
-    }
-    if let Some(cost) = &shown.steps_cost {
-        lines.push(format!("cost       {}", cost.readable()));
-    }
-    if let Some(search) = &shown.search {
-        lines.push(format!("search     {}", search.words()));
-    }
-    if let Some(time) = &shown.time {
-        lines.push(format!("time       {}", time.words()));
-    }
-    if let Some(reach) = &shown.reach {
-        lines.push(format!("reach      {}", reach.readable(shown.steps)));
-    }
-    lines
+    let properties = [
+        ("form", shown.form.as_ref().map(FormSummary::words)),
+        ("in network", shown.in_network.as_ref().map(InNetworkSummary::words)),
+        ("cost", shown.steps_cost.as_ref().map(StepCostSummary::readable)),
+        ("search", shown.search.as_ref().map(|search| search.words().to_owned())),
+        ("time", shown.time.as_ref().map(TimeProofSummary::words)),
+        ("reach", shown.reach.as_ref().map(|reach| reach.readable(shown.steps))),
+    ];
+    properties.into_iter().filter_map(|(name, words)| Some(format!("{name:<10} {}", words?))).collect()
 }
 
 /// A file, and what it needs of its runtime.

@@ -5,9 +5,10 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::{print, print_json};
+use crate::protocol_words::word;
 
-use super::jobs::{self, priority_name};
-use super::{CommonArgs, ask};
+use super::jobs;
+use super::{CommonArgs, ask, table};
 
 /// What the server holds, has done and is doing
 #[derive(Debug, clap::Args)]
@@ -47,7 +48,7 @@ struct Stats {
 
 #[derive(Serialize)]
 struct PriorityRow {
-    priority: &'static str,
+    priority: String,
     waiting: u64,
     running: u64,
 }
@@ -65,7 +66,7 @@ pub(crate) async fn run(args: StatsArgs) -> Result<(), Failure> {
 fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
     let (counts, limits) = (status.counts.unwrap_or_default(), status.limits.unwrap_or_default());
     let priority = |row: &canopy_proto::v1::PriorityStatus| PriorityRow {
-        priority: priority_name(row.priority()),
+        priority: word(row.priority().as_str_name(), "PRIORITY"),
         waiting: row.waiting,
         running: row.running,
     };
@@ -119,7 +120,7 @@ fn readable(stats: Stats) -> String {
         }
     }
     if !stats.jobs.is_empty() {
-        lines.push(jobs::table(stats.jobs));
+        lines.push(table(stats.jobs));
     }
     lines.join("\n")
 }

@@ -13,10 +13,12 @@ use canopy_schedule::CollectiveKind;
 use super::folder::{self, Fetch, NewFolder};
 use super::loader::LOADER;
 use super::{CallArgs, Common};
-use crate::args::{self, MemoryArgs, size_bytes};
+use crate::args::{self, MemoryArgs};
 use crate::commands::simulate::in_words;
+use crate::commands::simulate::sizes::first_and_last;
 use crate::connection::Connection;
 use crate::exit::{Failure, say};
+use crate::known_faults::say_warning;
 use crate::output::{MANIFEST, print_json};
 use crate::request;
 use crate::runtime::RuntimeProfile;
@@ -67,13 +69,7 @@ impl FromStr for SizeSpan {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let ends = text.split_once("..").or_else(|| text.split_once('-'));
-        let Some((first, last)) = ends else {
-            return Err(format!("`{text}` is no range of sizes; write the first and the last, such as 1KiB-1GiB"));
-        };
-        let (first, last) = (size_bytes(first)?, size_bytes(last)?);
-        if first > last {
-            return Err(format!("`{text}` ends before it begins; write the smaller size first"));
-        }
+        let (first, last) = first_and_last(text, ends, "1KiB-1GiB")?;
         Ok(Self { first, last })
     }
 }
@@ -106,9 +102,7 @@ pub(super) async fn run(
     let format = (common.file.profile != Some(RuntimeProfile::Nccl)).then(|| common.file.format.name());
     let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, format, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
-    for warning in &manifest.warnings {
-        say(&format!("warning: {}: {}", warning.code, warning.text));
-    }
+    reply.warnings.iter().for_each(say_warning);
     manifest.items.iter().for_each(say_item);
     let failed = manifest.items.iter().find_map(|item| item.error.as_ref().map(|error| (item, error)));
     let outcome = match failed {
@@ -193,7 +187,7 @@ async fn write(
     }
     folder.write("env", manifest.environment(folder.target())?.as_bytes())?;
     // Last, so that what has a manifest is whole.
-    folder.write(MANIFEST, &manifest.to_text()?)?;
+    folder.write_json(MANIFEST, &manifest)?;
     folder.commit()?;
     Ok(manifest)
 }
@@ -247,25 +241,19 @@ fn class_of(code: i32) -> ErrorClass {
 }
 
 /// The same error with fields of the request named as the user gave them.
-fn in_users_words(mut error: ClientError, topology: &str) -> ClientError {
-    if let ClientError::Refused(refusal) = &mut error {
-        for (place, _) in &mut refusal.violations {
-            let named = [
-                ("size_bytes", "--sizes"),
-                ("output.profile", "--profile"),
-                ("output", "--format"),
-                ("collectives", "--collective"),
-                ("communicators", "--communicator"),
-                ("ranks", "--communicator"),
-                ("margin", "--margin"),
-                ("alpha_ns", "--alpha"),
-            ];
-            if let Some((_, name)) = named.iter().find(|(field, _)| place.starts_with(field)) {
-                (*name).clone_into(place);
-            }
-        }
-    }
-    request::in_users_words(error, topology)
+fn in_users_words(error: ClientError, topology: &str) -> ClientError {
+    let names = [
+        ("size_bytes", "--sizes"),
+        ("output.profile", "--profile"),
+        ("output", "--format"),
+        ("collectives", "--collective"),
+        ("communicators", "--communicator"),
+        ("ranks", "--communicator"),
+        ("margin", "--margin"),
+        ("alpha_ns", "--alpha"),
+    ];
+    let named = |place: &str| Some(names.iter().find(|(field, _)| place.starts_with(field))?.1.to_owned());
+    request::in_users_words(request::renamed(error, named), topology)
 }
 
 #[cfg(test)]

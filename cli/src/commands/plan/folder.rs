@@ -7,14 +7,14 @@ use std::path::{Component, Path, PathBuf};
 
 use canopy_client::{ClientError, Retries, RetryPolicy};
 use canopy_proto::v1::{self, PlanBundleReply, PlanBundleRequest};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::Common;
 use crate::clock::{self, Deadline};
 use crate::connection::{Connection, Session};
 use crate::exit::Failure;
-use crate::output::{BUNDLE_KIND, FORMAT_VERSION, JOINT_KIND, MANIFEST, cannot_write};
+use crate::output::{self, BUNDLE_KIND, FORMAT_VERSION, JOINT_KIND, MANIFEST, cannot_write};
 use crate::stored_plan::file_name;
 
 /// Longest manifest that is looked at.
@@ -73,6 +73,11 @@ impl NewFolder {
     pub(super) fn write(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
         let mut file = self.file(path)?;
         file.write_all(content).map_err(|error| cannot_write(&self.target.join(path), &error))
+    }
+
+    /// A new file with this in JSON.
+    pub(super) fn write_json(&self, path: &str, content: &impl Serialize) -> Result<(), Failure> {
+        self.write(path, output::pretty_json(content)?.as_bytes())
     }
 
     /// Gives the folder its name; an earlier bundle is gone then.

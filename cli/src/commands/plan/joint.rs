@@ -2,6 +2,8 @@
 
 mod manifest;
 
+use std::path::Path;
+
 use canopy_client::ClientError;
 use canopy_plan::Format;
 use canopy_proto::v1::{self, JointCollective, PlanBundleReply, PlanBundleRequest};
@@ -14,11 +16,12 @@ use super::folder::{self, Fetch, NewFolder};
 use crate::args::{self, size_bytes};
 use crate::connection::Connection;
 use crate::exit::{Failure, say};
-use crate::output::{self, print, print_json};
+use crate::known_faults::say_warning;
+use crate::output::{self, FileSummary, print, print_json};
 use crate::request;
 use crate::table::Table;
 
-use manifest::{File, Manifest, Printed};
+use manifest::{Manifest, Printed};
 
 /// The file beside those of the plans, without its ending.
 const MANIFEST: &str = "manifest";
@@ -97,9 +100,7 @@ pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure>
     let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
     let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
-    for warning in &reply.warnings {
-        say(&format!("warning: {}: {}", warning.code, warning.text));
-    }
+    reply.warnings.iter().for_each(say_warning);
     let items = reply.joint.iter().flat_map(|joint| &joint.items);
     for (item, warning) in items.clone().flat_map(|item| item.warnings.iter().map(move |warning| (item, warning))) {
         say(&format!("warning: {}: `{}`: {}", warning.code, item.name, warning.text));
@@ -127,7 +128,7 @@ fn joint_request(common: &Common, joint: JointArgs) -> Result<PlanBundleRequest,
 
 /// Fetches the files and puts the folder into place.
 async fn write(connection: &Connection, reply: &PlanBundleReply, folder: NewFolder) -> Result<Manifest, Failure> {
-    let missing = || Failure::fault("the server's answer lacks the plans in common");
+    let missing = || request::missing("the plans in common");
     let joint = reply.joint.as_ref().ok_or_else(missing)?;
     let mut manifest = Manifest::of(joint)?;
     let mut fetch = Fetch::new(connection, &folder);
@@ -136,11 +137,11 @@ async fn write(connection: &Connection, reply: &PlanBundleReply, folder: NewFold
         for artifact in &plan.artifacts {
             let path = format!("{}.{}", item.name, ending(artifact.format()));
             fetch.file(&path, &plan.id, artifact).await?;
-            described.files.push(File::of(artifact, path));
+            described.files.push(FileSummary::of_artifact(artifact, Path::new(&path)));
         }
     }
     // Last, so that what has a manifest is whole.
-    folder.write(output::MANIFEST, &manifest.to_text()?)?;
+    folder.write_json(output::MANIFEST, &manifest)?;
     folder.commit()?;
     Ok(manifest)
 }
@@ -188,23 +189,20 @@ fn micros(seconds: &str) -> Result<String, Failure> {
 }
 
 /// The same error with fields of the request named as the user gave them.
-fn in_users_words(mut error: ClientError, topology: &str, collectives: &[JointCollective]) -> ClientError {
-    if let ClientError::Refused(refusal) = &mut error {
-        for (place, _) in &mut refusal.violations {
-            let Some(rest) = place.strip_prefix("joint_collectives") else { continue };
-            let stated = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-            let named = stated.and_then(|(number, rest)| {
-                let collective = collectives.get(number.parse::<usize>().ok()?)?;
-                Some((format!("--joint {}", collective.name), rest.trim_start_matches('.')))
-            });
-            *place = match named {
-                Some((whole, "")) => whole,
-                Some((whole, field)) => format!("{whole}: {field}"),
-                None => "--joint".to_owned(),
-            };
-        }
-    }
-    request::in_users_words(error, topology)
+fn in_users_words(error: ClientError, topology: &str, collectives: &[JointCollective]) -> ClientError {
+    let named = |place: &str| {
+        let stated = place.strip_prefix("joint_collectives")?.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let named = stated.and_then(|(number, rest)| {
+            let collective = collectives.get(number.parse::<usize>().ok()?)?;
+            Some((format!("--joint {}", collective.name), rest.trim_start_matches('.')))
+        });
+        Some(match named {
+            Some((whole, "")) => whole,
+            Some((whole, field)) => format!("{whole}: {field}"),
+            None => "--joint".to_owned(),
+        })
+    };
+    request::in_users_words(request::renamed(error, named), topology)
 }
 
 #[cfg(test)]

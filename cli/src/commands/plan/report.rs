@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use canopy_proto::v1::{CacheOutcome, Plan, PlanReply, Timings};
+use canopy_proto::v1::{Plan, PlanReply, Timings};
 use canopy_topology::Rate;
 use serde::Serialize;
 
@@ -12,12 +12,13 @@ use crate::fault_messages;
 use crate::form::FormSummary;
 use crate::known_faults;
 use crate::output::{
-    FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, gigabytes_per_sec, print_json,
+    AlgbwSummary, FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, print_json,
+    to_thousandths,
 };
 use crate::path_choice::PathChoiceSummary;
 use crate::placement;
-use crate::request;
-use crate::runtime::format_name;
+use crate::protocol_words::stated;
+use crate::request::{self, missing};
 use crate::time_proof::TimeProofSummary;
 
 /// A plan that is there, and its file in place.
@@ -33,7 +34,7 @@ pub(super) struct Outcome<'a> {
 #[derive(Debug, Serialize)]
 struct Planned {
     plan: String,
-    cache: &'static str,
+    cache: String,
     topology: TopologySummary,
     /// The devices of the ranks, as `--placement` takes them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,9 +54,8 @@ struct Planned {
     algorithm: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     form: Option<FormSummary>,
-    algbw: String,
-    #[serde(rename = "algbw_GBps")]
-    algbw_gigabytes: f64,
+    #[serde(flatten)]
+    achieved: AlgbwSummary,
     bound: String,
     optimality: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,6 @@ pub(super) fn print(outcome: &Outcome<'_>, json: bool) -> Result<(), Failure> {
 }
 
 fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
-    let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
     let plan = outcome.reply.plan.as_ref().ok_or_else(|| missing("the plan"))?;
     let quality = plan.quality.as_ref().ok_or_else(|| missing("the plan's quality"))?;
     let achieved: Rate = quality.achieved.parse().map_err(|_| missing("the plan's algbw"))?;
@@ -125,13 +124,8 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
     let faults = outcome.reply.puncture.iter().flat_map(|puncture| &puncture.faults);
     Ok(Planned {
         plan: plan.id.clone(),
-        cache: match outcome.reply.cache() {
-            CacheOutcome::Hit => "hit",
-            CacheOutcome::Joined => "joined",
-            CacheOutcome::Miss => "miss",
-            CacheOutcome::Stale => "stale",
-            CacheOutcome::Unspecified => return Err(missing("what the cache had to do with it")),
-        },
+        cache: stated(outcome.reply.cache().as_str_name(), "CACHE_OUTCOME")
+            .ok_or_else(|| missing("what the cache had to do with it"))?,
         topology: plan.topology.as_ref().and_then(TopologySummary::of_server).ok_or_else(|| missing("the topology"))?,
         rank_map: plan.rank_map.as_ref().map(placement::in_words),
         collective: request::collective_name(collective.kind()).ok_or_else(|| missing("the collective"))?,
@@ -146,8 +140,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         shares: plan.shares.clone(),
         algorithm: plan.algorithm.clone(),
         form: FormSummary::of(plan),
-        algbw: achieved.to_string(),
-        algbw_gigabytes: gigabytes_per_sec(&achieved),
+        achieved: AlgbwSummary::of(&achieved),
         bound: quality.bound.clone(),
         optimality: quality.optimality.clone(),
         in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
@@ -166,37 +159,28 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
 
 fn timings(stages: Timings, elapsed: Duration) -> TimingsSummary {
     TimingsSummary {
-        queue: to_micros(stages.queue),
-        canonical: to_micros(stages.canonical),
-        bound: to_micros(stages.bound),
-        synthesis: to_micros(stages.synthesis),
-        check: to_micros(stages.check),
-        lower: to_micros(stages.lower),
-        total: to_micros(elapsed.as_secs_f64() * 1e3),
+        queue: to_thousandths(stages.queue),
+        canonical: to_thousandths(stages.canonical),
+        bound: to_thousandths(stages.bound),
+        synthesis: to_thousandths(stages.synthesis),
+        check: to_thousandths(stages.check),
+        lower: to_thousandths(stages.lower),
+        total: to_thousandths(elapsed.as_secs_f64() * 1e3),
     }
-}
-
-/// Milliseconds to the nearest microsecond; more digits of a wall time are noise.
-fn to_micros(millis: f64) -> f64 {
-    (millis * 1e3).round() / 1e3
 }
 
 fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
     let Some(path) = output else { return Vec::new() };
     let describe = |artifact: &canopy_proto::v1::Artifact| FileSummary {
-        format: format_name(artifact.format()),
-        profile: (!artifact.profile.is_empty()).then(|| artifact.profile.clone()),
         instances: (artifact.instances > 0).then_some(artifact.instances),
         layers: (artifact.layers > 0).then_some(artifact.layers),
-        path: path.display().to_string(),
-        bytes: artifact.size_bytes,
-        sha256: artifact.sha256.clone(),
+        ..FileSummary::of_artifact(artifact, path)
     };
     plan.artifacts.iter().map(describe).collect()
 }
 
 fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
-    let Planned { collective, topology, algorithm, algbw_gigabytes, optimality, plan, cache, .. } = planned;
+    let Planned { collective, topology, algorithm, achieved, optimality, plan, cache, .. } = planned;
     let quality = match optimality.as_str() {
         "1/1" => "proven optimal".to_owned(),
         ratio => format!("{ratio} of the proven bound"),
@@ -208,24 +192,18 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
         Some(instances @ 2..) => format!("{place} in {instances} instances"),
         _ => place,
     };
-    let mut lines = vec![
-        format!("{collective} on {} ranks by {algorithm}: {algbw_gigabytes} GB/s, {quality}", topology.ranks),
-        format!("{plan} to {place}, cache {cache}, checked {checked}, {} ms", planned.timings_ms.total),
+    let properties = [
+        planned.in_network.as_ref().map(InNetworkSummary::words),
+        planned.form.as_ref().map(FormSummary::words),
+        planned.time.as_ref().map(TimeProofSummary::words),
+        planned.search.as_ref().map(|search| search.words().to_owned()),
+        planned.steps_cost.as_ref().map(StepCostSummary::readable),
     ];
-    if let Some(cost) = &planned.steps_cost {
-        lines.insert(1, cost.readable());
-    }
-    if let Some(search) = &planned.search {
-        lines.insert(1, search.words().to_owned());
-    }
-    if let Some(time) = &planned.time {
-        lines.insert(1, time.words());
-    }
-    if let Some(form) = &planned.form {
-        lines.insert(1, form.words());
-    }
-    if let Some(saved) = &planned.in_network {
-        lines.insert(1, saved.words());
-    }
+    let mut lines = vec![format!(
+        "{collective} on {} ranks by {algorithm}: {} GB/s, {quality}",
+        topology.ranks, achieved.gigabytes
+    )];
+    lines.extend(properties.into_iter().flatten());
+    lines.push(format!("{plan} to {place}, cache {cache}, checked {checked}, {} ms", planned.timings_ms.total));
     lines
 }

@@ -15,16 +15,6 @@ pub(super) enum ElementType {
 }
 
 impl ElementType {
-    /// The name in options and output.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Float32 => "float32",
-            Self::Float64 => "float64",
-            Self::Int32 => "int32",
-            Self::Int64 => "int64",
-        }
-    }
-
     /// Bytes of an element.
     pub(super) const fn bytes(self) -> usize {
         match self {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use canopy_plan::oneccl::{Incoming, RankRun, RunError};
 use tokio::net::TcpStream;
@@ -30,8 +30,8 @@ pub(super) enum WireError {
 
 /// Messages to one rank.
 pub(super) struct OutLine {
-    pub(super) peer: u32,
-    pub(super) stream: TcpStream,
+    peer: u32,
+    stream: TcpStream,
     messages: VecDeque<OutMessage>,
 }
 
@@ -81,17 +81,7 @@ impl OutLine {
                     continue;
                 }
             };
-            match self.stream.try_write(bytes) {
-                Ok(0) => return Poll::Ready(Err(WireError::Gone { peer })),
-                Ok(count) => message.advance(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.stream.poll_write_ready(cx) {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(WireError::Broken { peer, error })),
-                    Poll::Pending => return Poll::Pending,
-                },
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Poll::Ready(Err(broken(peer, error))),
-            }
+            message.advance(ready!(moved(peer, self.stream.try_write(bytes), || self.stream.poll_write_ready(cx)))?);
         }
         Poll::Ready(Ok(()))
     }
@@ -101,19 +91,26 @@ impl OutMessage {
     fn advance(&mut self, count: usize) {
         if self.sent < self.header.len() {
             self.sent += count;
-        } else if let Some(chunk) = self.chunks.front_mut() {
-            chunk.start += count;
-            if chunk.start >= chunk.end {
-                self.chunks.pop_front();
-            }
+        } else {
+            take_from(&mut self.chunks, count);
+        }
+    }
+}
+
+/// So many bytes of the first chunk are through.
+fn take_from(chunks: &mut VecDeque<Range<usize>>, count: usize) {
+    if let Some(chunk) = chunks.front_mut() {
+        chunk.start += count;
+        if chunk.start >= chunk.end {
+            chunks.pop_front();
         }
     }
 }
 
 /// Messages from one rank.
 pub(super) struct InLine {
-    pub(super) peer: u32,
-    pub(super) stream: TcpStream,
+    peer: u32,
+    stream: TcpStream,
     messages: VecDeque<Incoming>,
     state: Reading,
 }
@@ -168,26 +165,10 @@ impl InLine {
                 },
             };
             let peer = self.peer;
-            match self.stream.try_read(bytes) {
-                Ok(0) => return Poll::Ready(Err(WireError::Gone { peer })),
-                Ok(count) => match &mut self.state {
-                    Reading::Header { read, .. } => *read += count,
-                    Reading::Chunks(chunks) => {
-                        if let Some(chunk) = chunks.front_mut() {
-                            chunk.start += count;
-                            if chunk.start >= chunk.end {
-                                chunks.pop_front();
-                            }
-                        }
-                    }
-                },
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.stream.poll_read_ready(cx) {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(WireError::Broken { peer, error })),
-                    Poll::Pending => return Poll::Pending,
-                },
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Poll::Ready(Err(broken(peer, error))),
+            let count = ready!(moved(peer, self.stream.try_read(bytes), || self.stream.poll_read_ready(cx)))?;
+            match &mut self.state {
+                Reading::Header { read, .. } => *read += count,
+                Reading::Chunks(chunks) => take_from(chunks, count),
             }
         }
         Poll::Ready(Ok(()))
@@ -224,6 +205,23 @@ impl InLine {
             }
         }
     }
+}
+
+/// How many bytes went or came; where none could, once the socket may be tried again.
+fn moved(
+    peer: u32,
+    tried: io::Result<usize>,
+    ready: impl FnOnce() -> Poll<io::Result<()>>,
+) -> Poll<Result<usize, WireError>> {
+    Poll::Ready(match tried {
+        Ok(0) => Err(WireError::Gone { peer }),
+        Ok(count) => Ok(count),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            ready!(ready()).map(|()| 0).map_err(|error| WireError::Broken { peer, error })
+        }
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        Err(error) => Err(broken(peer, error)),
+    })
 }
 
 fn broken(peer: u32, error: io::Error) -> WireError {

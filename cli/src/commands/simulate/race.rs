@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use canopy_schedule::TransferGraph;
 use canopy_simulate::{SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, simulate};
 use canopy_topology::Topology;
+use serde::Serialize;
 
 use super::sizes::in_words;
 use crate::progress::ProgressLine;
@@ -82,7 +83,7 @@ pub(in crate::commands) struct Crossover {
 }
 
 /// A size, and the times there of the one before and the one after, if they are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::commands) struct Side {
     pub(in crate::commands) size_bytes: u64,
     pub(in crate::commands) before_ps: Option<u64>,

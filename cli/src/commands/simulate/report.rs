@@ -9,11 +9,12 @@ use canopy_topology::{LinkIndex, Rank, Rate, Topology};
 use serde::Serialize;
 
 use super::sizes::in_words;
-use super::{Run, SharingName, SimulateArgs, SyncName, plot};
+use super::{Piece, Run, SharingName, SimulateArgs, SyncName, plot};
+use crate::args::name_of;
 use crate::certificate::count;
 use crate::exit::Failure;
 use crate::material::Material;
-use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json, write_file};
+use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json};
 use crate::table::Table;
 
 /// Most links that are listed.
@@ -48,34 +49,21 @@ struct Simulated {
 pub(super) struct Model {
     alpha_ns: u64,
     piece_bytes: Option<u64>,
-    sync: &'static str,
-    sharing: &'static str,
+    sync: SyncName,
+    sharing: SharingName,
 }
 
 impl Model {
     /// As the arguments state it.
     pub(super) fn of(args: &SimulateArgs) -> Self {
-        Self {
-            alpha_ns: u64::try_from(args.alpha.as_nanos()).unwrap_or(u64::MAX),
-            piece_bytes: args.piece.0,
-            sync: match args.sync {
-                SyncName::Deps => "deps",
-                SyncName::Steps => "steps",
-            },
-            sharing: match args.sharing {
-                SharingName::Fair => "fair",
-                SharingName::Fifo => "fifo",
-            },
-        }
+        let SimulateArgs { messages, sync, sharing, .. } = args;
+        Self { alpha_ns: messages.alpha_ns(), piece_bytes: messages.piece.0, sync: *sync, sharing: *sharing }
     }
 
     /// For people.
     pub(super) fn in_words(&self) -> String {
-        let Self { alpha_ns, piece_bytes, sync, sharing } = self;
-        let alpha = Duration::from_nanos(*alpha_ns);
-        let pieces =
-            piece_bytes.map_or("whole transfers".to_owned(), |bytes| format!("pieces of at most {}", in_words(bytes)));
-        format!("alpha {alpha:?}, {pieces}, sync {sync}, {sharing} links")
+        let (alpha, pieces) = (Duration::from_nanos(self.alpha_ns), Piece(self.piece_bytes).in_words());
+        format!("alpha {alpha:?}, {pieces}, sync {}, {} links", name_of(&self.sync), name_of(&self.sharing))
     }
 }
 
@@ -130,8 +118,7 @@ pub(super) fn print(
     let mut report = Simulated { planned_for, ..summary(args, judged, runs)? };
     if let Some(path) = &args.plot {
         let drawing = plot::draw(&head(args, &report), judged, &report.sizes);
-        write_file(path, drawing.as_bytes())?;
-        report.files.push(FileSummary::of("svg", path, drawing.as_bytes()));
+        report.files.push(FileSummary::written("svg", path, drawing.as_bytes())?);
     }
     if args.json { print_json("simulate", &report) } else { print_text(&readable(args, judged, &report)) }
 }

@@ -29,15 +29,21 @@ impl FromStr for Sizes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some((first, last)) = text.split_once("..") else {
-            return Err(format!("`{text}` is no range of sizes; write the first and the last, such as 1KiB..1GiB"));
-        };
-        let (first, last) = (size_bytes(first)?, size_bytes(last)?);
-        if first > last {
-            return Err(format!("`{text}` ends before it begins; write the smaller size first"));
-        }
+        let (first, last) = first_and_last(text, text.split_once(".."), "1KiB..1GiB")?;
         Ok(Self { first, last })
     }
+}
+
+/// The two sizes at the ends of a range, as it is written; `example` is how one may be.
+pub(crate) fn first_and_last(text: &str, ends: Option<(&str, &str)>, example: &str) -> Result<(u64, u64), String> {
+    let Some((first, last)) = ends else {
+        return Err(format!("`{text}` is no range of sizes; write the first and the last, such as {example}"));
+    };
+    let (first, last) = (size_bytes(first)?, size_bytes(last)?);
+    if first > last {
+        return Err(format!("`{text}` ends before it begins; write the smaller size first"));
+    }
+    Ok((first, last))
 }
 
 /// A size as people write it: in the largest unit of which it is a whole number.

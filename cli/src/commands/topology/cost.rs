@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use canopy_cost::{Bill, Cables, Choice, Cost, Network, Parameters, Price, STANDARD_PARAMETERS, choices};
+use canopy_cost::{Bill, Cables, Choice, Cost, Network, Parameters, Part, Price, STANDARD_PARAMETERS, choices};
 use serde::Serialize;
 
 use crate::exit::{Failure, words};
@@ -241,9 +241,8 @@ struct NetworkObject {
 
 #[derive(Serialize)]
 struct SwitchObject {
-    ports: u64,
-    terminal_ports: u64,
-    count: u64,
+    #[serde(flatten)]
+    part: Part,
     each: String,
 }
 
@@ -268,12 +267,8 @@ impl<'a> Object<'a> {
 impl NetworkObject {
     fn new(priced: &Priced, over_cheapest: String, parameters: &Parameters) -> Self {
         let Priced { kind, network, bill, cost } = priced;
-        let switches = bill.switches.iter().map(|part| SwitchObject {
-            ports: part.ports,
-            terminal_ports: part.terminal_ports,
-            count: part.count,
-            each: parameters.switch(part).to_string(),
-        });
+        let switches =
+            bill.switches.iter().map(|&part| SwitchObject { part, each: parameters.switch(&part).to_string() });
         let cables = bill.cables.iter().take(ROWS_JSON_MAX).map(|cables| CableObject {
             medium: cables.medium.name(),
             purpose: cables.purpose.name(),

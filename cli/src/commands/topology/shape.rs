@@ -27,7 +27,7 @@ pub(super) fn hash(text: &str, json: bool) -> Result<(), Failure> {
     let summary = TopologySummary::by_content(&topology);
     let content = summary.hash.clone();
     let topology = match &canonical {
-        Some(hash) => TopologySummary { hash: hash.clone(), hash_kind: "canonical", ..summary },
+        Some(hash) => TopologySummary { hash: hash.clone(), hash_kind: "canonical".to_owned(), ..summary },
         None => summary,
     };
     if json {

@@ -8,16 +8,17 @@ use canopy_proto::v1::{
     self, CheckTopologyReply, CheckTopologyRequest, DeleteTopologyRequest, DocumentFormat, GetTopologyRequest,
     ListTopologiesRequest, PutTopologyRequest, StoredTopology, TopologySource,
 };
+use canopy_wire::sha256_hex;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 
-use super::Format;
-use crate::commands::operate::{CommonArgs, ListArgs, Page, ask, full_name, listed, say_rest};
+use super::{End, Format, Unbalanced, Unreachable, Wiring};
+use crate::args::name_of;
+use crate::commands::on_a_thread;
+use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list};
 use crate::connection::{self, ServerArgs};
 use crate::exit::{Failure, say};
-use crate::output::{FileSummary, TopologySummary, print, print_json, write_file, write_stdout};
+use crate::output::{FileSummary, TopologySummary, print, print_json, write_stdout};
 use crate::request;
-use crate::table::Table;
 
 /// Those that ask a server.
 #[derive(Debug, clap::Subcommand)]
@@ -81,13 +82,6 @@ struct Put {
     warnings: Vec<String>,
 }
 
-/// JSON object of `list`.
-#[derive(Serialize)]
-struct Listed {
-    topologies: Vec<Row>,
-    total: u64,
-}
-
 /// JSON object of `get`.
 #[derive(Serialize)]
 struct Got {
@@ -129,10 +123,8 @@ struct Found {
     name: Option<String>,
     topology: TopologySummary,
     family: Option<String>,
-    eulerian: bool,
-    unbalanced: Option<super::Unbalanced>,
-    connected: bool,
-    unreachable: Option<super::Unreachable>,
+    #[serde(flatten)]
+    wiring: Wiring,
 }
 
 /// A stored topology.
@@ -150,24 +142,10 @@ impl Row {
         Self {
             id: stored.id,
             name: Some(stored.name).filter(|name| !name.is_empty()),
-            topology: summary(stored.summary.unwrap_or_default()),
+            topology: TopologySummary::said(&stored.summary.unwrap_or_default()),
             bytes: stored.size_bytes,
             created_at: stored.create_time.map(|time| time.to_string()),
         }
-    }
-}
-
-fn summary(summary: v1::TopologySummary) -> TopologySummary {
-    TopologySummary {
-        hash_kind: match summary.hash_kind() {
-            v1::HashKind::Canonical => "canonical",
-            v1::HashKind::Content => "content",
-            v1::HashKind::Unspecified => "unknown",
-        },
-        hash: summary.hash,
-        ranks: summary.ranks,
-        nodes: summary.nodes,
-        links: summary.links,
     }
 }
 
@@ -175,7 +153,7 @@ fn summary(summary: v1::TopologySummary) -> TopologySummary {
 pub(super) async fn run(command: StoredCommand) -> Result<(), Failure> {
     match command {
         StoredCommand::Put(args) => put(&args).await,
-        StoredCommand::List(args) => list(&args).await,
+        StoredCommand::List(args) => list_topologies(&args).await,
         StoredCommand::Get(args) => get(&args).await,
         StoredCommand::Check(args) => check(&args).await,
         StoredCommand::Delete(args) => delete(&args).await,
@@ -185,8 +163,7 @@ pub(super) async fn run(command: StoredCommand) -> Result<(), Failure> {
 /// T on the wire. Reads files, so away from the runtime.
 async fn source(text: &str) -> Result<TopologySource, Failure> {
     let text = text.to_owned();
-    let read = tokio::task::spawn_blocking(move || request::topology(&text)).await;
-    read.map_err(|error| Failure::fault(format!("canopy ended early: {error}")))?
+    on_a_thread(move || request::topology(&text)).await
 }
 
 async fn put(args: &TopologyArgs) -> Result<(), Failure> {
@@ -202,29 +179,26 @@ async fn put(args: &TopologyArgs) -> Result<(), Failure> {
     print(&format!("{}{}", topology.id, if created { "" } else { " was there already" }))
 }
 
-async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let (topologies, total) = listed(args, async |client, page, left| {
+impl Entry for Row {
+    const NAME: &'static str = "topologies";
+    const HEADING: &'static [&'static str] = &["TOPOLOGY", "NAME", "RANKS#", "NODES#", "LINKS#", "BYTES#", "CREATED"];
+
+    fn cells(self) -> Vec<String> {
+        let TopologySummary { ranks, nodes, links, .. } = self.topology;
+        let [ranks, nodes, links] = [ranks, nodes, links].map(|count| count.to_string());
+        let (name, created) = (self.name.unwrap_or_default(), self.created_at.unwrap_or_default());
+        vec![self.id, name, ranks, nodes, links, self.bytes.to_string(), created]
+    }
+}
+
+async fn list_topologies(args: &ListArgs) -> Result<(), Failure> {
+    let listed = list("topology list", args, async |client, page, left| {
         let Page { filter, page_size, page_token, order_by } = page;
         let page =
             client.list_topologies(ListTopologiesRequest { page_size, page_token, filter, order_by }, left).await?;
-        Ok((page.topologies, page.next_page_token, page.total_size))
-    })
-    .await?;
-    let topologies: Vec<Row> = topologies.into_iter().map(Row::of).collect();
-    if args.common.json {
-        return print_json("topology list", &Listed { topologies, total });
-    }
-    let count = topologies.len();
-    let mut table = Table::new(&["TOPOLOGY", "NAME", "RANKS#", "NODES#", "LINKS#", "BYTES#", "CREATED"]);
-    for row in topologies {
-        let counts = [row.topology.ranks, row.topology.nodes, row.topology.links].map(|count| count.to_string());
-        let [ranks, nodes, links] = counts;
-        let (name, created) = (row.name.unwrap_or_default(), row.created_at.unwrap_or_default());
-        table.row([row.id, name, ranks, nodes, links, row.bytes.to_string(), created]);
-    }
-    print(&table.text())?;
-    say_rest(count, total, "topologies");
-    Ok(())
+        Ok((page.topologies.into_iter().map(Row::of).collect(), page.next_page_token, page.total_size))
+    });
+    listed.await
 }
 
 async fn get(args: &GetArgs) -> Result<(), Failure> {
@@ -239,9 +213,9 @@ async fn get(args: &GetArgs) -> Result<(), Failure> {
     let CommonArgs { server, deadline, .. } = &args.common;
     let (stored, document) = download(server, *deadline, &args.id, wire_format).await?;
     let Some(path) = &args.output else { return write_stdout(&document) };
-    write_file(path, &document)?;
+    let files = vec![FileSummary::written(name_of(&format), path, &document)?];
     if args.common.json {
-        let (topology, files) = (Row::of(stored), vec![FileSummary::of(format.name(), path, &document)]);
+        let topology = Row::of(stored);
         print_json("topology get", &Got { topology, files })?;
     }
     Ok(())
@@ -266,8 +240,7 @@ pub(in crate::commands) async fn download(
             let part = reply.document.map(|document| document.content).unwrap_or_default();
             document.extend_from_slice(&part);
             if document.len() as u64 == reply.document_size_bytes {
-                let digest: String = Sha256::digest(&document).iter().map(|byte| format!("{byte:02x}")).collect();
-                return match digest == reply.document_sha256 {
+                return match sha256_hex(&document) == reply.document_sha256 {
                     true => Ok((reply.topology.unwrap_or_default(), document)),
                     false => Err(ClientError::Protocol { what: "the document is not the one that was announced" }),
                 };
@@ -321,22 +294,18 @@ fn checked(reply: CheckTopologyReply) -> Checked {
         let problem = Some(Problem { reason, field, message });
         return Checked { ok: false, problem, found: None, warnings };
     }
+    let unbalanced =
+        reply.unbalanced.map(|v1::UnbalancedNode { node, entering, leaving }| Unbalanced { node, entering, leaving });
+    let unreachable = reply.unreachable.map(|pair| Unreachable {
+        from: End { rank: pair.from_rank, node: pair.from_node },
+        to: End { rank: pair.to_rank, node: pair.to_node },
+    });
     let found = Found {
         id: reply.id,
         name: Some(reply.name).filter(|name| !name.is_empty()),
-        topology: summary(reply.summary.unwrap_or_default()),
+        topology: TopologySummary::said(&reply.summary.unwrap_or_default()),
         family: Some(reply.family).filter(|family| !family.is_empty()),
-        eulerian: reply.unbalanced.is_none(),
-        unbalanced: reply.unbalanced.map(|found| super::Unbalanced {
-            node: found.node,
-            entering: found.entering,
-            leaving: found.leaving,
-        }),
-        connected: reply.unreachable.is_none(),
-        unreachable: reply.unreachable.map(|pair| super::Unreachable {
-            from: super::End { rank: pair.from_rank, node: pair.from_node },
-            to: super::End { rank: pair.to_rank, node: pair.to_node },
-        }),
+        wiring: Wiring::new(unbalanced, unreachable),
     };
     Checked { ok: true, problem: None, found: Some(found), warnings }
 }
@@ -350,7 +319,6 @@ fn readable(found: &Found) -> String {
     lines.push(format!("ranks      {ranks}"));
     lines.push(format!("nodes      {nodes}"));
     lines.push(format!("links      {links} directed"));
-    lines.push(super::balance(found.unbalanced.as_ref()));
-    lines.push(super::connection(found.unreachable.as_ref()));
+    lines.extend(found.wiring.lines());
     lines.join("\n")
 }

@@ -9,7 +9,7 @@ use canopy_schedule::{JointPart, check_joint};
 use canopy_topology::{Topology, TopologyLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, as_object, json_plan};
+use super::{Problem, as_object, json_plan, outcomes};
 use crate::certificate::count;
 use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
@@ -197,12 +197,7 @@ impl Report {
             format!("{}: {} on {ranks}", judged.file, judged.collective.unwrap_or("unknown collective"))
         };
         let mut lines: Vec<String> = self.plans.iter().map(plan).collect();
-        for (passed, word) in [(true, "passed"), (false, "failed")] {
-            let names: Vec<&str> = self.checks.iter().filter(|check| check.1 == passed).map(|check| check.0).collect();
-            if !names.is_empty() {
-                lines.push(format!("{word:<10} {}", names.join(" ")));
-            }
-        }
+        lines.extend(outcomes(&self.checks));
         if let Some(steps) = self.steps {
             lines.push(format!("together   {}, in none of which two use the same link", count_of_steps(steps)));
         }

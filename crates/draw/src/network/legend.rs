@@ -1,9 +1,8 @@
 //! What colours, widths and dashes mean, and how many links are of each kind.
 
 use super::marked::Marked;
-use super::{INK, LINE, Lost, MISSING};
-use crate::layout::real;
-use crate::svg::{Anchor, Mark, Point, Svg};
+use super::{Lost, MISSING};
+use crate::svg::{Anchor, INK, LINE, Mark, Point, Svg, real};
 use crate::wires::{Busy, Wire, gigabytes};
 use crate::words::{count, width_of};
 

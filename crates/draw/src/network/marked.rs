@@ -35,14 +35,10 @@ impl Marked {
                 let is_inside = ranks <= outside;
                 let leaves = is_inside == (*direction == CutDirection::Out);
                 let fills = inside.iter().map(|&here| (here == is_inside).then_some(0)).collect();
-                let counted: Vec<bool> = topology
-                    .links()
-                    .iter()
-                    .map(|link| match direction {
-                        CutDirection::Out => inside[link.from.index()] && !inside[link.to.index()],
-                        CutDirection::In => !inside[link.from.index()] && inside[link.to.index()],
-                    })
-                    .collect();
+                let counted = counted(topology, |from, to| match direction {
+                    CutDirection::Out => inside[from] && !inside[to],
+                    CutDirection::In => !inside[from] && inside[to],
+                });
                 let verb = if leaves { "leave" } else { "enter" };
                 let words = format!(
                     "the bottleneck: {} GB/s {verb} the {}",
@@ -56,14 +52,7 @@ impl Marked {
                 for (number, set) in sets.iter().enumerate() {
                     set.iter().for_each(|node| set_of[node.index()] = Some(number));
                 }
-                let counted: Vec<bool> = topology
-                    .links()
-                    .iter()
-                    .map(|link| {
-                        let from = set_of[link.from.index()];
-                        from.is_some() && from != set_of[link.to.index()]
-                    })
-                    .collect();
+                let counted = counted(topology, |from, to| set_of[from].is_some() && set_of[from] != set_of[to]);
                 let words = format!(
                     "the bottleneck: {} GB/s leave {}",
                     gigabytes(capacity(topology, &counted)),
@@ -108,6 +97,11 @@ impl Marked {
         let counted = self.counted.iter().filter(|counted| **counted).count();
         counted > 0 && 2 * counted < self.counted.len()
     }
+}
+
+/// By link: whether it is counted, by the positions of its ends.
+fn counted(topology: &Topology, is_counted: impl Fn(usize, usize) -> bool) -> Vec<bool> {
+    topology.links().iter().map(|link| is_counted(link.from.index(), link.to.index())).collect()
 }
 
 fn capacity(topology: &Topology, counted: &[bool]) -> u128 {

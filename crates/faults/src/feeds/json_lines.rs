@@ -12,9 +12,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use crate::event::{Event, Severity};
-use crate::feeds::{FeedError, FeedOptions, Item, from_json, read_time};
+use crate::feeds::{FeedError, FeedOptions, Item, from_json};
 use crate::target::Loss;
-use crate::text::shown;
 
 /// An event as it is written.
 #[derive(Debug, serde::Deserialize)]
@@ -70,14 +69,7 @@ pub fn read_json_line(line: &str, options: &FeedOptions, received_ms: u64) -> Re
         Fault::Text(text) => text.parse()?,
         Fault::Parts(loss) => loss,
     };
-    let observed_ms = match line.observed_time {
-        None => received_ms,
-        Some(text) => read_time(&text, options.utc_offset_minutes).map_err(|problem| FeedError::Time {
-            field: "observed_time",
-            found: shown(&text),
-            problem,
-        })?,
-    };
+    let observed_ms = options.observed("observed_time", line.observed_time.as_deref(), received_ms)?;
     if line.expires_after_s == Some(0) {
         return Err(FeedError::Lifetime);
     }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::event::{Event, Severity};
-use crate::feeds::{FeedError, FeedOptions, Item, can_be_host, check_count, cut, from_json, read_time};
+use crate::feeds::{FeedError, FeedOptions, Item, can_be_host, check_count, cut, from_json};
 use crate::remaining::Remaining;
 use crate::text::shown;
 
@@ -72,15 +72,8 @@ pub fn read_ras(document: &str, options: &FeedOptions, received_ms: u64) -> Resu
         Some(mended) => from_json(&mended),
         None => Err(error),
     })?;
-    let stamp = document.timestamp.unwrap_or_default();
-    let observed_ms = match stamp.as_str() {
-        "" => received_ms,
-        text => read_time(text, options.utc_offset_minutes).map_err(|problem| FeedError::Time {
-            field: "timestamp",
-            found: shown(text),
-            problem,
-        })?,
-    };
+    let stamp = document.timestamp.as_deref().filter(|stamp| !stamp.is_empty());
+    let observed_ms = options.observed("timestamp", stamp, received_ms)?;
     let said = Said { options, observed_ms };
     match (document.event, document.communicators) {
         (Some(event), _) if event == "PEER_DEAD" => {

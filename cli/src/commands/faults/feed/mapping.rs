@@ -38,7 +38,7 @@ pub(super) struct Tally {
     unchanged: u64,
     events: u64,
     /// By what became of them.
-    outcomes: BTreeMap<&'static str, u64>,
+    outcomes: BTreeMap<String, u64>,
 }
 
 /// JSON object of the command.
@@ -157,7 +157,7 @@ pub(super) fn line(event: &Event) -> String {
 
 impl Tally {
     /// Counts what became of an event.
-    pub(super) fn reported(&mut self, outcome: &'static str) {
+    pub(super) fn reported(&mut self, outcome: String) {
         *self.outcomes.entry(outcome).or_default() += 1;
     }
 

@@ -2,23 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use canopy_client::{Client, ClientError, Retries, RetryPolicy};
+use canopy_client::{Client, ClientError, RetryPolicy};
 use canopy_plan::Format;
 use canopy_proto::v1::{Artifact, GetPlanRequest};
 use canopy_wire::format_of_wire;
 
 use super::Line;
-use crate::clock;
 use crate::connection::CallError;
 use crate::exit::{Failure, say};
-use crate::output::{FileSummary, cannot_write, write_file};
+use crate::output::{FileSummary, cannot_write};
 use crate::runtime::format_name;
-use crate::stored_plan::file_name;
+use crate::stored_plan::{file_name, in_memory};
 
 /// Longest time for one file of a plan.
 const FILE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);
-/// Largest file that is taken in.
-const FILE_BYTES_MAX: usize = 1 << 30;
 /// Longest part of a file's name that a job gives.
 const JOB_CHARS_MAX: usize = 100;
 
@@ -55,7 +52,8 @@ impl Folder {
         };
         let mut files = Vec::with_capacity(artifacts.len());
         for artifact in &artifacts {
-            let bytes = match content(plan, artifact, client).await {
+            let name = file_name(plan, artifact);
+            let bytes = match in_memory(client, &name, Some(FILE_TIME_MAX), RetryPolicy::STANDARD).await {
                 Ok(bytes) => bytes,
                 Err(error) if is_gone(&error) => {
                     say(&format!("a file of {plan} is gone from the server and was not written: {error}"));
@@ -65,10 +63,8 @@ impl Folder {
                 Err(error) => return Err(error.into()),
             };
             let path = self.path.join(file(&stem, artifact));
-            write_file(&path, &bytes).map_err(CallError::Here)?;
-            let summary = FileSummary::of(format_name(artifact.format()), &path, &bytes);
-            let profile = Some(artifact.profile.clone()).filter(|name| !name.is_empty());
-            files.push(FileSummary { profile, ..summary });
+            let written = FileSummary::written(format_name(artifact.format()), &path, &bytes);
+            files.push(written.map_err(CallError::Here)?.for_profile(&artifact.profile));
         }
         line.files = files;
         Ok(())
@@ -78,20 +74,6 @@ impl Folder {
 /// Whether the server answered that it does not have it, so that asking again is of no use.
 fn is_gone(error: &ClientError) -> bool {
     matches!(error.class(), canopy_client::ErrorClass::Input)
-}
-
-async fn content(plan: &str, artifact: &Artifact, client: &Client) -> Result<Vec<u8>, ClientError> {
-    let mut content = Vec::new();
-    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-    let mut take = |data: &[u8]| {
-        if content.len() + data.len() > FILE_BYTES_MAX {
-            return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
-        }
-        content.extend_from_slice(data);
-        Ok(())
-    };
-    client.download(&file_name(plan, artifact), Some(FILE_TIME_MAX), &mut retries, &mut take).await?;
-    Ok(content)
 }
 
 /// What names of files begin with: which job, lease and plan of the lease they are of.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::{BUNDLE_KIND, FORMAT_VERSION, listable};
-use crate::request;
+use crate::request::{self, missing};
 
 /// What is in the folder of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub(super) struct Manifest {
     model: Model,
     pub(super) items: Vec<Item>,
     env: Vec<Variable>,
-    pub(super) warnings: Vec<Warning>,
+    warnings: Vec<Warning>,
 }
 
 /// How times were found.
@@ -142,7 +142,6 @@ impl<'a> Printed<'a> {
 impl Manifest {
     /// The manifest of an answer.
     pub(super) fn of(reply: &PlanBundleReply, format: Option<&'static str>) -> Result<Self, Failure> {
-        let missing = |what: &str| Failure::fault(format!("the server's answer lacks {what}"));
         let model = reply.model.as_ref().ok_or_else(|| missing("the model"))?;
         let margin = model.margin.as_ref().ok_or_else(|| missing("the margin"))?;
         let items = reply.items.iter().map(|item| {
@@ -194,13 +193,6 @@ impl Manifest {
     pub(super) fn needs_loader(&self) -> bool {
         let runtime = self.profile.parse::<Runtime>();
         runtime.is_ok_and(Runtime::is_registered) && self.files().next().is_some()
-    }
-
-    /// Its bytes.
-    pub(super) fn to_text(&self) -> Result<Vec<u8>, Failure> {
-        let mut text = serde_json::to_vec_pretty(self).map_err(|error| Failure::fault(error.to_string()))?;
-        text.push(b'\n');
-        Ok(text)
     }
 
     /// The variables as a shell reads them, with the folder in its place.

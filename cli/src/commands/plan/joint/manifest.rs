@@ -4,13 +4,13 @@
 
 use std::path::Path;
 
-use canopy_proto::v1::{self, CacheOutcome, JointBundle, JointItem};
+use canopy_proto::v1::{JointBundle, JointItem};
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, JOINT_KIND};
-use crate::request;
-use crate::runtime::format_name;
+use crate::output::{FORMAT_VERSION, FileSummary, JOINT_KIND};
+use crate::protocol_words::stated;
+use crate::request::{self, missing};
 
 /// What is in the folder. Times are in seconds, `num/den`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,7 +24,7 @@ pub(super) struct Manifest {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) seconds_bound: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    bound_direction: Option<&'static str>,
+    bound_direction: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bound_sets: Vec<Vec<String>>,
     pub(super) plans: Vec<Planned>,
@@ -46,25 +46,14 @@ pub(super) struct Planned {
     pub(super) steps_alone: u64,
     pub(super) seconds_alone: String,
     pub(super) seconds_bound: String,
-    pub(super) files: Vec<File>,
-}
-
-/// A file of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct File {
-    format: &'static str,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    profile: String,
-    path: String,
-    bytes: u64,
-    sha256: String,
+    pub(super) files: Vec<FileSummary>,
 }
 
 /// JSON object of the command: the manifest, where it is, and what the cache had to do with each plan.
 #[derive(Debug, Serialize)]
 pub(super) struct Printed<'a> {
     folder: String,
-    cache: Vec<&'static str>,
+    cache: Vec<String>,
     joint: &'a Manifest,
 }
 
@@ -74,20 +63,13 @@ impl<'a> Printed<'a> {
         folder: &Path,
         items: impl Iterator<Item = &'b JointItem>,
     ) -> Result<Self, Failure> {
-        let cache = items.map(|item| match item.cache() {
-            CacheOutcome::Hit => Ok("hit"),
-            CacheOutcome::Joined => Ok("joined"),
-            CacheOutcome::Miss => Ok("miss"),
-            CacheOutcome::Stale => Ok("stale"),
-            CacheOutcome::Unspecified => Err(missing("what the cache had to do with it")),
+        let cache = items.map(|item| {
+            let cache = stated(item.cache().as_str_name(), "CACHE_OUTCOME");
+            cache.ok_or_else(|| missing("what the cache had to do with it"))
         });
         let cache = cache.collect::<Result<_, _>>()?;
         Ok(Self { folder: folder.display().to_string(), cache, joint })
     }
-}
-
-fn missing(what: &str) -> Failure {
-    Failure::fault(format!("the server's answer lacks {what}"))
 }
 
 impl Manifest {
@@ -102,21 +84,10 @@ impl Manifest {
             seconds_one_by_one: times.seconds_one_by_one.clone(),
             seconds_longest_alone: times.seconds_longest_alone.clone(),
             seconds_bound: joint.seconds_bound.clone(),
-            bound_direction: match joint.bound_direction() {
-                v1::CutDirection::Unspecified => None,
-                v1::CutDirection::In => Some("in"),
-                v1::CutDirection::Out => Some("out"),
-            },
+            bound_direction: stated(joint.bound_direction().as_str_name(), "CUT_DIRECTION"),
             bound_sets: joint.bound_sets.iter().map(|set| set.nodes.clone()).collect(),
             plans: joint.items.iter().map(Planned::of).collect::<Result<_, _>>()?,
         })
-    }
-
-    /// Its bytes.
-    pub(super) fn to_text(&self) -> Result<Vec<u8>, Failure> {
-        let mut text = serde_json::to_vec_pretty(self).map_err(|error| Failure::fault(error.to_string()))?;
-        text.push(b'\n');
-        Ok(text)
     }
 }
 
@@ -138,17 +109,5 @@ impl Planned {
             seconds_bound: joint.seconds_bound.clone(),
             files: Vec::new(),
         })
-    }
-}
-
-impl File {
-    pub(super) fn of(artifact: &v1::Artifact, path: String) -> Self {
-        Self {
-            format: format_name(artifact.format()),
-            profile: artifact.profile.clone(),
-            path,
-            bytes: artifact.size_bytes,
-            sha256: artifact.sha256.clone(),
-        }
     }
 }

@@ -5,7 +5,7 @@ use canopy_synth::Algorithm;
 use super::WORK_MAX;
 use super::entrants::Answer;
 use crate::commands::simulate::race::{Found, Race, Rules, Runner};
-use crate::commands::simulate::{SimulateArgs, judge_bytes, refused};
+use crate::commands::simulate::{Absent, SimulateArgs, judge_bytes, refused};
 use crate::exit::Failure;
 use crate::material::Material;
 use crate::progress::ProgressLine;
@@ -15,12 +15,6 @@ pub(super) struct Entrant {
     pub(super) name: &'static str,
     pub(super) judged: Material,
     steps: Option<Vec<u32>>,
-}
-
-/// One without, and why.
-pub(super) struct Absent {
-    pub(super) name: &'static str,
-    pub(super) reason: String,
 }
 
 /// All plans, and the sizes at which they are compared.

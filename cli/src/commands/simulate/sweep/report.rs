@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::contest::Contest;
 use crate::certificate::count;
-use crate::commands::simulate::SimulateArgs;
 use crate::commands::simulate::race::{Crossover, Found, Side};
 use crate::commands::simulate::report::{Model, micros, part};
 use crate::commands::simulate::sizes::in_words;
+use crate::commands::simulate::{Absent, SimulateArgs};
 use crate::exit::{Failure, words};
-use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json, write_file};
+use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json};
 use crate::table::Table;
 
 /// Most algorithms with a column of their own.
@@ -28,7 +28,7 @@ struct Swept {
     bound: String,
     sizes: Vec<u64>,
     algorithms: Vec<AlgorithmSummary>,
-    refused: Vec<RefusedSummary>,
+    refused: Vec<Absent>,
     ranges: Vec<RangeSummary>,
     crossovers: Vec<CrossoverSummary>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -47,12 +47,6 @@ struct AlgorithmSummary {
     untimed: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct RefusedSummary {
-    name: &'static str,
-    reason: String,
-}
-
 /// Sizes with the same fastest, both ends among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct RangeSummary {
@@ -65,15 +59,8 @@ struct RangeSummary {
 struct CrossoverSummary {
     before: &'static str,
     after: &'static str,
-    low: SideSummary,
-    high: SideSummary,
-}
-
-#[derive(Debug, Serialize)]
-struct SideSummary {
-    size_bytes: u64,
-    before_ps: Option<u64>,
-    after_ps: Option<u64>,
+    low: Side,
+    high: Side,
 }
 
 /// Writes the drawing, if one is asked for, and prints the tables or the object.
@@ -92,13 +79,9 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
         bound: bound.to_string(),
         sizes: contest.sizes.clone(),
         algorithms: algorithms(contest, found, bound),
-        refused: contest
-            .absent
-            .iter()
-            .map(|absent| RefusedSummary { name: absent.name, reason: absent.reason.clone() })
-            .collect(),
+        refused: contest.absent.clone(),
         ranges: ranges(contest, found),
-        crossovers: found.crossovers.iter().map(|crossover| summary(contest, crossover)).collect(),
+        crossovers: found.crossovers.iter().map(|&crossover| summary(contest, crossover)).collect(),
         files: Vec::new(),
     };
     let head = format!(
@@ -110,8 +93,7 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
     );
     if let Some(path) = &args.plot {
         let drawing = drawn(&head, contest, found);
-        write_file(path, drawing.as_bytes())?;
-        report.files.push(FileSummary::of("svg", path, drawing.as_bytes()));
+        report.files.push(FileSummary::written("svg", path, drawing.as_bytes())?);
     }
     if args.json {
         print_json("simulate", &report)
@@ -149,14 +131,9 @@ fn ranges(contest: &Contest<'_>, found: &Found) -> Vec<RangeSummary> {
     ranges
 }
 
-fn summary(contest: &Contest<'_>, crossover: &Crossover) -> CrossoverSummary {
-    let side = |Side { size_bytes, before_ps, after_ps }| SideSummary { size_bytes, before_ps, after_ps };
-    CrossoverSummary {
-        before: name(contest, crossover.before),
-        after: name(contest, crossover.after),
-        low: side(crossover.low),
-        high: side(crossover.high),
-    }
+fn summary(contest: &Contest<'_>, crossover: Crossover) -> CrossoverSummary {
+    let Crossover { before, after, low, high } = crossover;
+    CrossoverSummary { before: name(contest, before), after: name(contest, after), low, high }
 }
 
 fn name(contest: &Contest<'_>, number: usize) -> &'static str {
