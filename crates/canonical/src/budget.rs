@@ -1,4 +1,4 @@
-//! How much work a search may take, and how a caller ends it early.
+//! Budgets of a search, and how a caller stops it.
 
 /// Units of work that suffice for every network the generators make, and that end within about a second.
 pub const WORK_STANDARD: u64 = 1 << 27;
@@ -7,13 +7,13 @@ pub const WORK_STANDARD: u64 = 1 << 27;
 /// quarter of a second: for servers, where others wait, and whoever names topologies as they do.
 pub const WORK_SERVED: u64 = 1 << 25;
 
-/// What a search may take.
+/// The budget of a search.
 #[derive(Clone, Copy)]
 pub struct Budget<'a> {
     /// Units of work, each about one link looked at (some nanoseconds). The same work is done for the same graph on every
     /// machine, so whether it suffices is reproducible.
     pub work_max: u64,
-    /// Says whether to give up at once; asked about every tenth of a millisecond.
+    /// Returns whether to stop; polled about every tenth of a millisecond.
     pub stop: &'a dyn Fn() -> bool,
 }
 

@@ -1,4 +1,4 @@
-//! All automorphisms that carry one node to another.
+//! All automorphisms that move one node to another.
 
 use crate::automorphism::{Automorphism, Verifier};
 use crate::budget::{Budget, Ended, Meter, Stopped};

@@ -1,4 +1,4 @@
-//! Whether two graphs are the same under other numbers, and what tells them apart if not.
+//! Decides whether two graphs are isomorphic, and finds a difference if not.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use crate::analysis::{analyse, cells_of};
 use crate::budget::{Budget, Stopped};
 use crate::graph::{Arc, Graph, GraphError, Weight};
 
-/// What two graphs have to do with each other.
+/// The result of comparing two graphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// They are isomorphic: by node of the first, its counterpart in the second.
+    /// The graphs are isomorphic: for each node of the first, its counterpart in the second.
     Same(Vec<u32>),
-    /// They are not.
+    /// The graphs differ.
     Different(Difference),
-    /// Nothing that can be counted tells them apart, and the work allowed did not suffice to find out.
+    /// All counts agree, and the budget ended before a decision.
     Undetermined,
 }
 
-/// The first thing found that two graphs differ in.
+/// The first difference found between two graphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// How many nodes have a colour.
+    /// The number of nodes with a colour.
     Colour {
         /// The least colour where the numbers differ.
         colour: u64,
         /// Nodes of the first and of the second graph that have it.
         counts: [usize; 2],
     },
-    /// How many arcs have a weight.
+    /// The number of arcs with a weight.
     Weight {
         /// The least weight where the numbers differ.
         weight: Weight,
@@ -41,7 +41,7 @@ pub enum Difference {
         /// How many there are.
         counts: [usize; 2],
     },
-    /// All counts agree, the canonical forms do not.
+    /// All counts agree, but the canonical forms differ.
     Form,
 }
 
@@ -71,13 +71,13 @@ pub fn compare(a: &Graph, b: &Graph, budget: Budget<'_>) -> Result<Comparison, C
     Ok(Comparison::Same(of_a.places.iter().map(|&place| at_place[place as usize]).collect()))
 }
 
-/// Why two graphs were not compared.
+/// Errors of comparing two graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum CompareError {
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    #[error("the two graphs cannot be looked at together")]
+    #[error("the two graphs together are too large")]
     Together(#[from] GraphError),
 }
 

@@ -8,9 +8,9 @@ const CONTEXT: &str = "canopy canonical form 2026, version 1";
 
 /// Fingerprint of a graph as it is numbered: colours by node, then arcs in their order.
 ///
-/// Of canonical forms, it is the same for isomorphic graphs. Whoever relies on more than a cache compares the forms, too.
-/// Numbers are eight bytes, little endian, and lists have their lengths before them, so different graphs are hashed from
-/// different bytes. O(nodes + arcs).
+/// Isomorphic graphs in canonical form have equal fingerprints. Where more than a cache depends on it, compare the
+/// forms, too. Numbers are eight bytes, little endian, and lists have their lengths before them, so different graphs
+/// are hashed from different bytes. O(nodes + arcs).
 pub fn form_hash(graph: &Graph) -> TopologyHash {
     let mut bytes = Vec::with_capacity(16 + 8 * graph.node_count() + 32 * graph.arcs().len());
     let mut write = |number: u64| bytes.extend_from_slice(&number.to_le_bytes());

@@ -1,10 +1,10 @@
-//! The graph that is looked at: nodes with colours, arcs with weights.
+//! Graphs with coloured nodes and weighted arcs.
 
 mod joins;
 
 use joins::Joins;
 
-/// What an arc carries; arcs that differ in it are not exchanged. For a link: capacity, then latency.
+/// Weight of an arc; arcs of different weights are not exchanged. For a link: capacity, then latency.
 pub type Weight = [u64; 2];
 
 /// A directed arc.
@@ -14,19 +14,19 @@ pub struct Arc {
     pub from: u32,
     /// Where it ends; never its start.
     pub to: u32,
-    /// What it carries.
+    /// Its weight.
     pub weight: Weight,
 }
 
-/// Why a graph was refused.
+/// Errors of building a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum GraphError {
-    #[error("arc {from} -> {to}: there are only {node_count} nodes; number them from 0")]
+    #[error("arc {from} -> {to} exceeds the {node_count} nodes of the graph; number them from 0")]
     NoSuchNode { from: u32, to: u32, node_count: usize },
     #[error("arc {node} -> {node} is a loop; give the node a colour of its own instead")]
     Loop { node: u32 },
-    #[error("{node_count} nodes with {arc_count} arcs are too many to be numbered in 31 bits")]
+    #[error("{node_count} nodes with {arc_count} arcs are too many to number in 31 bits")]
     TooLarge { node_count: usize, arc_count: usize },
 }
 

@@ -1,4 +1,4 @@
-//! Topologies written down in canonical order, so that what is planned for one can be used for every other of its shape.
+//! Topologies in canonical order, so that a plan for one serves every isomorphic one.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::network::graph_of;
 /// Colour of the nodes that stand for boxes, above all that a topology has.
 const BOX_COLOUR: u64 = 3 << 32;
 
-/// A topology in canonical order, and where each part of the original is in it.
+/// A topology in canonical order, with the mapping from the original.
 ///
 /// Two topologies have the same normal one if, and only if, they are isomorphic with their roles and their boxes. Names and
 /// attributes other than boxes are gone.

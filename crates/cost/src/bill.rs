@@ -1,4 +1,4 @@
-//! What a network is made of: switches by their ports, and cables by kind and length.
+//! The parts of a network: switches by their ports, and cables by kind and length.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::floor::{Lengths, all_pairs, places};
 use crate::network::{Network, slim_fly_degree};
 use crate::parameters::Layout;
 
-/// What a cable is made of.
+/// The material of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Medium {
     /// Copper.
@@ -25,7 +25,7 @@ impl Medium {
     }
 }
 
-/// What a cable joins.
+/// The ends of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// A switch and an endpoint.
@@ -47,38 +47,38 @@ impl Purpose {
     }
 }
 
-/// Cables that are alike.
+/// Equal cables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cables {
-    /// What they are made of.
+    /// Their material.
     pub medium: Medium,
-    /// What they join.
+    /// Their ends.
     pub purpose: Purpose,
-    /// How long each is, in centimetres.
+    /// Length of each, in centimetres.
     pub length_cm: u64,
     /// How many there are.
     pub count: u128,
 }
 
-/// Switches that are alike.
+/// Equal switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// Ports that are in use.
     pub ports: u64,
-    /// Those of them that lead to endpoints.
+    /// Ports that lead to endpoints.
     pub terminal_ports: u64,
     /// How many there are.
     pub count: u64,
 }
 
-/// Everything a network is made of.
+/// All parts of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bill {
-    /// Endpoints, which cost nothing here.
+    /// Endpoints, which are not priced.
     pub endpoints: u64,
     /// Switches of each kind.
     pub switches: Vec<Part>,
-    /// Cables by purpose and length; none of count 0.
+    /// Cables by purpose and length, without counts of 0.
     pub cables: Vec<Cables>,
 }
 
@@ -100,7 +100,7 @@ impl Bill {
 }
 
 impl Network {
-    /// What it is made of on a floor of racks.
+    /// The parts of a network on a floor of racks.
     ///
     /// | network | a rack holds | cables within it | cables between racks |
     /// |---|---|---|---|

@@ -1,17 +1,17 @@
-//! The smallest network of each kind that has so many endpoints, to compare kinds.
+//! The smallest network of each kind with enough endpoints, to compare kinds.
 
 use crate::network::{ENDPOINTS_MAX, Network, NetworkError, is_prime_power, slim_fly_degree};
 
 /// A kind of network and its smallest member with enough endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What the kind is called.
+    /// Name of the kind.
     pub kind: &'static str,
     /// The member.
     pub network: Network,
 }
 
-/// Of each kind that the source compares, and of fat trees, the smallest network with at least so many endpoints.
+/// The smallest network with enough endpoints, of each kind that the source compares and of fat trees.
 ///
 /// Square 2dfc with a quarter, a half and all of the bisection bandwidth (T = 2m, m and m/2), balanced Dragonflies
 /// (a = 2p = 2h), Slim Flies with half as many endpoints at a switch as other ports, tori of three and five dimensions with sides
@@ -26,7 +26,11 @@ pub fn choices(endpoints: u64) -> Result<Vec<Choice>, NetworkError> {
     // The smallest member may have a few times as many.
     let max = ENDPOINTS_MAX / 10;
     if endpoints > max {
-        return Err(NetworkError::TooMany { what: "endpoints to choose networks for", found: endpoints.into(), max });
+        return Err(NetworkError::TooMany {
+            what: "endpoints of a comparison of networks",
+            found: endpoints.into(),
+            max,
+        });
     }
     let dfc2 = |terminals: fn(u64) -> u64| {
         least(endpoints, 2, 1, move |m| Some(Network::Dfc2 { rows: m, columns: m, terminals: terminals(m) }))

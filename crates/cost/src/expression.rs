@@ -1,4 +1,4 @@
-//! Expressions that name networks, spelled as those of generators where these have the same network.
+//! Expressions of networks to price, spelled like generator expressions where both exist.
 
 use crate::network::{Network, NetworkError, SIZE_MAX, slim_fly_degree};
 
@@ -8,21 +8,21 @@ const BYTES_MAX: usize = 256;
 const EXAMPLES: &str =
     "dfc2:32x32,terminals=16  dragonfly-router:p=4,a=8,h=4  slim-fly:q=19  torus:10x10x10  fat-tree:k=16";
 
-/// Why an expression names no network that can be priced.
+/// Errors of reading an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ExpressionError {
     #[error("the expression has more than {BYTES_MAX} bytes; write one such as `dfc2:32x32,terminals=16`")]
     TooLong,
-    #[error("`{name}` is no network that can be priced; write one of: {EXAMPLES}")]
+    #[error("`{name}` is not a network that canopy can price; write one of: {EXAMPLES}")]
     Unknown { name: String },
-    #[error("`{family}` knows no `{found}`; it takes {takes}")]
+    #[error("`{family}` does not take `{found}`; it takes {takes}")]
     Argument { family: &'static str, found: String, takes: &'static str },
-    #[error("`{family}` has `{key}` twice; write it once")]
+    #[error("`{key}` of `{family}` is given twice; give it once")]
     Twice { family: &'static str, key: &'static str },
-    #[error("`{family}` lacks {what}; it takes {takes}")]
+    #[error("`{family}` needs {what}; it takes {takes}")]
     Missing { family: &'static str, what: &'static str, takes: &'static str },
-    #[error("{key}: `{found}` is no whole number below 2^64")]
+    #[error("{key}: `{found}` is not a whole number below 2^64")]
     Number { key: &'static str, found: String },
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -197,26 +197,26 @@ mod tests {
     #[test]
     fn refusals_say_what_would_be_accepted() {
         for (text, words) in [
-            ("", "`` is no network that can be priced; write one of: dfc2:32x32"),
-            ("ring:8", "`ring` is no network that can be priced"),
-            ("dfc2", "`dfc2` lacks two sizes; it takes rows and columns"),
-            ("dfc2:4", "`dfc2` lacks two sizes such as `32x32`"),
-            ("dfc2:4x-1", "two sizes: `-1` is no whole number"),
-            ("dfc2:4x99999999999999999999", "is no whole number below 2^64"),
-            ("dfc2:0x4", "rows: 0 is not between 1 and 1000000"),
-            ("dfc2:4x4,terminals=0", "terminals: 0 is not between 1 and 1000000"),
-            ("dfc2:4x4,t=1", "`dfc2` knows no `t`; it takes rows and columns"),
-            ("dfc2:4x4,terminals=1,terminals=2", "`dfc2` has `terminals` twice"),
-            ("dfc2:4x4,4x4", "`dfc2` knows no `4x4`"),
-            ("dfc2:1000000x1000000", "1000000000000 switches are too many; at most 1000000000 are accepted"),
-            ("slim-fly:q=18446744073709551615", "q: 18446744073709551615 is not between 3 and 1000000"),
-            ("slim-fly:q=0", "q: 0 is not between 3"),
-            ("slim-fly:q=10", "no Slim Fly of order 10"),
-            ("slim-fly:19", "`slim-fly` knows no `19`"),
-            ("dragonfly-router:p=1,a=2", "`dragonfly-router` lacks h"),
-            ("dragonfly-router:h=18446744073709551615", "is not between 1 and 1000000"),
-            ("fat-tree:k=5", "k: 5 ports are not two equal halves"),
-            ("torus:4x2", "extents: 2 is not between 3"),
+            ("", "`` is not a network that canopy can price; write one of: dfc2:32x32"),
+            ("ring:8", "`ring` is not a network that canopy can price"),
+            ("dfc2", "`dfc2` needs two sizes; it takes rows and columns"),
+            ("dfc2:4", "`dfc2` needs two sizes such as `32x32`"),
+            ("dfc2:4x-1", "two sizes: `-1` is not a whole number"),
+            ("dfc2:4x99999999999999999999", "is not a whole number below 2^64"),
+            ("dfc2:0x4", "rows: 0 is out of range; use 1 to 1000000"),
+            ("dfc2:4x4,terminals=0", "terminals: 0 is out of range; use 1 to 1000000"),
+            ("dfc2:4x4,t=1", "`dfc2` does not take `t`; it takes rows and columns"),
+            ("dfc2:4x4,terminals=1,terminals=2", "`terminals` of `dfc2` is given twice"),
+            ("dfc2:4x4,4x4", "`dfc2` does not take `4x4`"),
+            ("dfc2:1000000x1000000", "1000000000000 switches are too many; use at most 1000000000"),
+            ("slim-fly:q=18446744073709551615", "q: 18446744073709551615 is out of range; use 3 to 1000000"),
+            ("slim-fly:q=0", "q: 0 is out of range; use 3 to"),
+            ("slim-fly:q=10", "no Slim Fly has order 10"),
+            ("slim-fly:19", "`slim-fly` does not take `19`"),
+            ("dragonfly-router:p=1,a=2", "`dragonfly-router` needs h"),
+            ("dragonfly-router:h=18446744073709551615", "is out of range; use 1 to 1000000"),
+            ("fat-tree:k=5", "k: 5 ports cannot be halved"),
+            ("torus:4x2", "extents: 2 is out of range; use 3 to"),
         ] {
             let found = Network::read(text).unwrap_err().to_string();
             assert!(found.contains(words), "{text}: {found}");

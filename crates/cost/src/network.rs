@@ -1,15 +1,15 @@
-//! Networks that can be priced: what they are made of, and which sizes there are.
+//! Networks that canopy can price, and their possible sizes.
 
 use std::fmt;
 
 /// Most endpoints of a network, and most switches.
 pub const ENDPOINTS_MAX: u64 = 1_000_000_000;
-/// Greatest of the numbers that a network is named by.
+/// Greatest parameter of a network.
 pub const SIZE_MAX: u64 = 1_000_000;
 /// Most dimensions of a torus.
 const DIMENSIONS_MAX: usize = 16;
 
-/// A network of switches with endpoints; [`Network::checked`] says whether there is one of these numbers.
+/// A network of switches with endpoints; [`Network::checked`] says whether it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
     /// A switch in each cell of a grid, all of a row joined and all of a column.
@@ -51,26 +51,26 @@ pub enum Network {
     },
 }
 
-/// Why there is no such network to be priced.
+/// Errors of a network to price.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum NetworkError {
-    #[error("{key}: {found} is not between {least} and {SIZE_MAX}")]
+    #[error("{key}: {found} is out of range; use {least} to {SIZE_MAX}")]
     Size { key: &'static str, found: u64, least: u64 },
-    #[error("q: there is no Slim Fly of order {found}; take a power of a prime from 3 on, such as 19, 25 or 32")]
+    #[error("q: no Slim Fly has order {found}; use a power of a prime from 3, such as 19, 25 or 32")]
     Order { found: u64 },
-    #[error("k: {found} ports are not two equal halves; take an even number")]
+    #[error("k: {found} ports cannot be halved; use an even number")]
     Odd { found: u64 },
-    #[error("a torus of {found} dimensions is not priced; take 1 to {DIMENSIONS_MAX}")]
+    #[error("canopy cannot price a torus of {found} dimensions; use 1 to {DIMENSIONS_MAX}")]
     Dimensions { found: usize },
-    #[error("{found} {what} are too many; at most {max} are accepted")]
+    #[error("{found} {what} are too many; use at most {max}")]
     TooMany { what: &'static str, found: u128, max: u64 },
-    #[error("a network for no endpoints is none; ask for at least 1")]
+    #[error("a network needs endpoints; ask for at least 1")]
     Endpoints,
 }
 
 impl Network {
-    /// The network, if there is one of these numbers and it is not too large.
+    /// The network, if it exists and is not too large.
     ///
     /// # Errors
     /// [`NetworkError`], the first. O(√q) for a Slim Fly, else O(numbers).
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(dfc2, Err(NetworkError::TooMany { what: "endpoints", found: 1_001_000_000, max: ENDPOINTS_MAX }));
         assert_eq!(Network::FatTree { k: 7 }.checked(), Err(NetworkError::Odd { found: 7 }));
         let huge = Network::DragonflyRouter { p: 1, a: u64::MAX, h: 1 }.checked().unwrap_err().to_string();
-        assert_eq!(huge, "a: 18446744073709551615 is not between 1 and 1000000");
+        assert_eq!(huge, "a: 18446744073709551615 is out of range; use 1 to 1000000");
     }
 
     #[test]

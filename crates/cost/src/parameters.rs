@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// The parameters that hold where none are given, as the text of their file.
+/// The default parameters, as the text of their file.
 pub const STANDARD_PARAMETERS: &str = include_str!("parameters.toml");
 
 /// Greatest price in a file: ten thousand million of the currency.
@@ -14,12 +14,12 @@ const CURRENCY_CHARS_MAX: usize = 16;
 /// The one version of the file there is.
 const FORMAT: u64 = 1;
 
-/// What cables and switches cost and how racks stand.
+/// Prices of cables and switches, and distances of racks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
     format: u64,
-    /// What amounts are in, such as `USD`.
+    /// Currency of amounts, such as `USD`.
     pub currency: String,
     /// Copper cables.
     pub electrical: CablePrice,
@@ -31,7 +31,7 @@ pub struct Parameters {
     pub layout: Layout,
 }
 
-/// What a cable costs by its length.
+/// Price of a cable by its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CablePrice {
@@ -41,7 +41,7 @@ pub struct CablePrice {
     pub metre_cents: u64,
 }
 
-/// What a switch costs by its ports.
+/// Price of a switch by its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchPrice {
@@ -49,11 +49,11 @@ pub struct SwitchPrice {
     pub base_cents: u64,
     /// For each port beyond that, in hundredths of the currency.
     pub port_cents: u64,
-    /// Which ports are paid for.
+    /// The ports that are priced.
     pub ports: PortsPaid,
 }
 
-/// Which ports of a switch are paid for.
+/// The ports of a switch that are priced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortsPaid {
@@ -79,21 +79,21 @@ pub struct Layout {
     pub folded_cm: u64,
 }
 
-/// Why a file of parameters is refused.
+/// Errors of a file of parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ParametersError {
-    #[error("the file is not read: {problem}")]
+    #[error("the file cannot be read: {problem}")]
     Text { problem: String },
-    #[error("format: {found} is not known here; write format = 1")]
+    #[error("format: {found} is unknown; write format = 1")]
     Format { found: u64 },
     #[error("currency: write 1 to {CURRENCY_CHARS_MAX} letters, such as \"USD\"")]
     Currency,
-    #[error("{field}: {found} is too much; at most {max} is accepted")]
+    #[error("{field}: {found} is too large; use at most {max}")]
     TooMuch { field: &'static str, found: u64, max: u64 },
-    #[error("{field}: a length of 0 is none; write at least 1 centimetre")]
+    #[error("{field}: a length cannot be 0; write at least 1 centimetre")]
     NoLength { field: &'static str },
-    #[error("[{section}]: both prices are 0; write what one costs")]
+    #[error("[{section}]: both prices are 0; give at least one")]
     Free { section: &'static str },
 }
 
@@ -103,7 +103,7 @@ impl Parameters {
         Self::read(STANDARD_PARAMETERS).expect("a test reads the file that is part of the program")
     }
 
-    /// Reads a file of parameters, in TOML; every field is asked for and no other is known.
+    /// Reads a file of parameters in TOML. Every field is required, and unknown fields are refused.
     ///
     /// # Errors
     /// [`ParametersError`], the first. O(text).
@@ -183,12 +183,16 @@ mod tests {
     #[test]
     fn refusals_name_the_field_and_what_is_accepted() {
         for (from, to, words) in [
-            ("format = 1", "format = 2", "format: 2 is not known here; write format = 1"),
+            ("format = 1", "format = 2", "format: 2 is unknown; write format = 1"),
             ("currency = \"USD\"", "currency = \"\"", "currency: write 1 to 16 letters"),
             ("currency = \"USD\"", "currency = \"\\u001b[2J\"", "currency: write 1 to 16 letters"),
-            ("base_cents = 11141", "base_cents = 1000000000001", "electrical.base_cents: 1000000000001 is too much"),
-            ("overhead_cm = 100", "overhead_cm = 9000000", "layout.overhead_cm: 9000000 is too much; at most 1000000"),
-            ("rack_depth_cm = 100", "rack_depth_cm = 0", "layout.rack_depth_cm: a length of 0 is none"),
+            ("base_cents = 11141", "base_cents = 1000000000001", "electrical.base_cents: 1000000000001 is too large"),
+            (
+                "overhead_cm = 100",
+                "overhead_cm = 9000000",
+                "layout.overhead_cm: 9000000 is too large; use at most 1000000",
+            ),
+            ("rack_depth_cm = 100", "rack_depth_cm = 0", "layout.rack_depth_cm: a length cannot be 0"),
             (
                 "base_cents = 62468\nmetre_cents = 676",
                 "base_cents = 0\nmetre_cents = 0",

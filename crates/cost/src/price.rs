@@ -1,4 +1,4 @@
-//! Amounts of money, and what a bill comes to.
+//! Amounts of money, and the total of a bill.
 
 use std::fmt;
 
@@ -45,7 +45,7 @@ fn decimal(hundredths: u128) -> String {
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-/// What a network costs.
+/// Price of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// All cables.
@@ -57,7 +57,7 @@ pub struct Cost {
 }
 
 impl Parameters {
-    /// What one cable costs.
+    /// Price of one cable.
     pub fn cable(&self, medium: Medium, length_cm: u64) -> Price {
         let price = match medium {
             Medium::Electrical => &self.electrical,
@@ -67,12 +67,12 @@ impl Parameters {
         Price(base + u128::from(price.metre_cents) * u128::from(length_cm))
     }
 
-    /// What cables that are alike cost together.
+    /// Price of equal cables together.
     pub fn cables(&self, cables: &Cables) -> Price {
         Price(self.cable(cables.medium, cables.length_cm).0 * cables.count)
     }
 
-    /// What one switch of this kind costs.
+    /// Price of one switch of this kind.
     pub fn switch(&self, part: &Part) -> Price {
         let ports = match self.switch.ports {
             PortsPaid::All => part.ports,
@@ -81,7 +81,7 @@ impl Parameters {
         Price((u128::from(self.switch.base_cents) + u128::from(self.switch.port_cents) * u128::from(ports)) * 100)
     }
 
-    /// What everything on a bill costs: equations (4.12) and (4.13) and the switches, for 2dfc networks. O(lines).
+    /// Price of a whole bill: equations (4.12) and (4.13) and the switches, for 2dfc networks. O(lines).
     pub fn cost(&self, bill: &Bill) -> Cost {
         let cables = Price(bill.cables.iter().map(|cables| self.cables(cables).0).sum());
         let switches = bill.switches.iter().map(|part| self.switch(part).0 * u128::from(part.count));

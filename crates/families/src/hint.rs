@@ -1,4 +1,4 @@
-//! What synthesizers are told of a recognised network: which ranks share a box.
+//! Hints for synthesizers about a recognised network: the boxes of its ranks.
 
 use canopy_canonical::{Budget, Stopped};
 use canopy_topology::Topology;

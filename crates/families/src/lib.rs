@@ -1,4 +1,4 @@
-//! Families recognised: a network in, the generator expression of a network that is the same under other names out.
+//! Recognises families: a network in, the generator expression of an isomorphic network out.
 //!
 //! [`recognise`] counts what is cheap to count (`summary`), lets every family say which of its members would have such
 //! counts (`table`, with `grids`, `boxes` and `fabrics`), has the generator build these, and compares each link by link,

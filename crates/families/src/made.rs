@@ -1,4 +1,4 @@
-//! What a network of ranks alone is made of: the expression that composes it of families by operators.
+//! Finds the expression of families and operators that makes a network without switches.
 
 use canopy_canonical::{Budget, Stopped};
 use canopy_topology::{Capacity, Latency, NodeIndex, Topology};
@@ -8,7 +8,7 @@ use crate::recognise::{Judged, LINKS_MAX, compared};
 use crate::roots::{degree_root, line_root};
 use crate::summary::Summary;
 
-/// A network that an expression makes, and which of its nodes is which.
+/// A network made by an expression, and the mapping of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// The expression, with rate and latency of the links.

@@ -1,4 +1,4 @@
-//! Whether a network is a member of a family, and which node of the member each of its nodes is.
+//! Finds the family of a network, and the mapping of its nodes to those of the member.
 
 use canopy_canonical::{Budget, CompareError, Comparison, Stopped, compare, graph_of};
 use canopy_topology::{NodeIndex, Topology, TopologyLimits, generate};
@@ -6,25 +6,25 @@ use canopy_topology::{NodeIndex, Topology, TopologyLimits, generate};
 use crate::summary::Summary;
 use crate::table::{FAMILIES, Family};
 
-/// Directed links up to which a network is looked at.
+/// Most directed links of a network that is analysed.
 pub const LINKS_MAX: usize = 1 << 18;
 
 /// Members of one family that are compared with a network at most. Counts leave one or two, so that none is missed.
 const CANDIDATES_MAX: usize = 8;
 
-/// What is known about the family of a network.
+/// The result of looking for the family of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recognition {
-    /// It is this one's.
+    /// The network is this member.
     Member(Box<Recognised>),
-    /// It is no member of any family in the table.
+    /// The network is not a member of any known family.
     Other,
-    /// It has the counts of this one's, the first of several, and the work allowed did not suffice to find out.
+    /// The network has the counts of this family, the first of several, and the budget ended before a decision.
     Undetermined {
         /// Of the member.
         expression: String,
     },
-    /// It has more than [`LINKS_MAX`] links.
+    /// The network has more than [`LINKS_MAX`] links.
     TooLarge,
 }
 
@@ -35,7 +35,7 @@ pub struct Recognised {
     pub family: &'static str,
     /// Generator expression of the member, all rates stated.
     pub expression: String,
-    /// What the generator makes of it.
+    /// The topology that the generator makes of it.
     pub member: Topology,
     /// By node of the network: its counterpart in the member. It keeps kinds, capabilities and every link with its
     /// capacity and latency.

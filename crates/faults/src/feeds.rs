@@ -1,11 +1,11 @@
-//! What monitors and schedulers say, as events of the log: one reader for each of their forms.
+//! Messages of monitors and schedulers as events of the log: one reader per format.
 //!
-//! A reader takes one message and gives an [`Item`] for each thing it says: an event, or why it is none. Nothing is dropped without
-//! a word, and what cannot be read is an error of that message alone. Which elements of a network the names mean is left to
-//! [`Directory`](crate::Directory); [`Aliases`] say what other names mean.
+//! A reader turns one message into an [`Item`] per statement: an event, or the reason why it is not one. Nothing is
+//! dropped silently, and an unreadable message is an error of that message alone. The elements behind names are
+//! resolved by [`Directory`](crate::Directory); [`Aliases`] say what other names mean.
 //!
-//! Messages come from outside: one has [`MESSAGE_BYTES_MAX`] at most and says at most [`ITEMS_MAX`] things, each of some hundred
-//! bytes.
+//! Messages come from outside: each has at most [`MESSAGE_BYTES_MAX`] and makes at most [`ITEMS_MAX`] statements of
+//! some hundred bytes.
 
 mod aliases;
 mod documents;
@@ -27,69 +27,68 @@ use crate::event::Event;
 use crate::remaining::Remaining;
 use crate::target::{Target, TargetError};
 
-/// Longest message that is read: the state of some ten thousand ranks or nodes.
+/// Longest message accepted: the state of some ten thousand ranks or nodes.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// Most things that one message says.
+/// Most statements in one message.
 pub const ITEMS_MAX: usize = 65_536;
 
-/// How a feed is read.
+/// Options of reading a feed.
 #[derive(Clone, Debug)]
 pub struct FeedOptions {
-    /// What names mean that the network does not have.
+    /// Targets of names that the network does not have.
     pub aliases: Aliases,
-    /// What is left of what is not as it should be but works, where the message does not say; none: such messages are
-    /// passed over.
+    /// Remaining fraction of a degraded element if the message does not state it; `None` skips such messages.
     pub degraded: Option<Remaining>,
-    /// After how many milliseconds an event no longer counts, where the message does not say.
+    /// Lifetime of an event in milliseconds if the message does not state it.
     pub expires_after_ms: Option<u64>,
-    /// How far the local time of messages without a zone is ahead of UTC, in minutes.
+    /// Offset from UTC of messages without a time zone, in minutes.
     pub utc_offset_minutes: i32,
 }
 
-/// One thing that a message says.
+/// One statement of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// Something happened to an element.
+    /// An event of an element.
     Event(Event),
-    /// A source takes back all that it said against a machine, which is the event's target, and against anything in it.
+    /// A source clears all its reports about a machine, the event's target, and about anything in it.
     AllClear(Event),
-    /// A device has a name that means no element.
+    /// The name of a device means no element.
     Unmapped {
         /// The name.
         device: String,
         /// What would give it a meaning.
         remedy: String,
     },
-    /// It is not about what works and what does not.
+    /// The statement is not about faults.
     Passed {
         /// What it says, shortened.
         what: String,
     },
 }
 
-/// Why a message could not be read.
+/// Errors of reading a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum FeedError {
     #[error("the message has more than {limit} bytes; split it")]
     TooLong { limit: usize },
-    #[error("the message says more than {limit} things; split it")]
+    #[error("the message has more than {limit} statements; split it")]
     TooMany { limit: usize },
-    #[error("the document ends before its braces close; its writer broke off, and what it said is lost")]
+    #[error("the document ends before its braces close; send the whole document")]
     Unfinished,
-    #[error("not JSON of this form: {problem}")]
+    #[error("the JSON does not match: {problem}")]
     Json { problem: String },
-    #[error("`{found}` is neither `NODE STATE` nor `NodeName=NODE … State=STATE`; use sinfo -h -o \"%N %T\"")]
+    #[error("`{found}` is neither `NODE STATE` nor `NodeName=NODE … State=STATE`; use `sinfo -h -o \"%N %T\"`")]
     Slurm { found: String },
     #[error(transparent)]
     Hosts(#[from] canopy_topology::HostsError),
     #[error("{field} `{found}`: {problem}")]
     Time { field: &'static str, found: String, problem: TimeError },
-    #[error("expires_after_s is 0, so it would never count; give whole seconds above it, or leave it out")]
+    #[error("expires_after_s is 0, so the report would never count; give at least 1 second, or leave it out")]
     Lifetime,
     #[error("fault: {0}")]
     Fault(#[from] TargetError),
-    #[error("{field}: give it; {remedy}")]
+    #[error("{field} is missing; {remedy}")]
     Missing { field: &'static str, remedy: &'static str },
     #[error(transparent)]
     Event(#[from] crate::event::EventError),

@@ -1,7 +1,8 @@
-//! What breaks in a network: names for it, what it means for links and nodes, who said so and for how long it counts.
+//! Faults of a network: names of elements, effects on links and nodes, and a log of who reported what and for how long
+//! it counts.
 //!
-//! Pure: text, numbers and times in, faults of a topology out. It knows nothing of plans, and has no clock: every time is an
-//! argument, in milliseconds since 1970.
+//! Pure: text, numbers and times in, faults of a topology out. It has no clock: every time is an argument, in
+//! milliseconds since 1970.
 
 mod event;
 pub mod feeds;

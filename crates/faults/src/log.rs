@@ -1,15 +1,15 @@
-//! The log of one network's faults: what counts as broken now, of all that was said, late, twice, and in circles.
+//! The fault log of one network: which elements count as faulty now, given late, duplicate and contradictory reports.
 //!
 //! * **A fault counts at once.** Of several sources the worst counts; a source clears only what it said itself.
-//! * **A clear counts after a while** without new trouble ([`Policy::debounce_ms`]), so that nobody goes back to a link that
-//!   comes and goes. An element that changed too often lately is *held*: it counts as at its worst until it was quiet for
-//!   longer ([`Policy::hold_down_ms`]).
+//! * **A clear counts after a while** without new trouble ([`Policy::debounce_ms`]), so that jobs do not return to a
+//!   flapping link. An element that changed too often lately is *held*: it counts as at its worst until it was quiet
+//!   for longer ([`Policy::hold_down_ms`]).
 //! * **Replaying changes nothing.** Of a source and element only what was observed later counts, and an event id counts once.
 //! * **Memory is bounded** by [`Policy`], and so is each [`Record`]: a server stores each under a key of its own, and makes
 //!   the log again from them.
 //!
-//! The log has no clock. Times are arguments and never go back: an earlier one counts as the latest given. Whoever keeps
-//! the log calls [`FaultLog::tick`] when [`FaultLog::next_wake`] says; being late changes nothing but when it is known.
+//! The log has no clock. Times are arguments and never go back: an earlier one counts as the latest given. The owner
+//! calls [`FaultLog::tick`] at [`FaultLog::next_wake`]; a late call only delays the result.
 
 mod record;
 
@@ -20,26 +20,26 @@ use crate::event::{Event, EventError};
 use crate::remaining::Remaining;
 use crate::target::{Loss, Target};
 
-/// When clears count, and how much is remembered. Times in milliseconds.
+/// Delays and limits of the log. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How long after its last change an element that got better counts as better.
+    /// Time after its last change at which a recovered element counts as healthy.
     pub debounce_ms: u64,
-    /// How many changes within `window_ms` get an element held, 2 to 64.
+    /// Number of changes within `window_ms` after which an element is held, 2 to 64.
     pub transitions: usize,
-    /// How long a change is remembered for that.
+    /// Time for which a change counts towards `transitions`.
     pub window_ms: u64,
-    /// How long a held element must not change to be let go.
+    /// Time without a change after which a held element is released.
     pub hold_down_ms: u64,
-    /// How long what was said of an element that is well is remembered, to know replays by.
+    /// Time for which reports about a healthy element are kept, to recognise replays.
     pub memory_ms: u64,
-    /// How far ahead of the time here an observation may be, for clocks that differ.
+    /// Most by which an observation may be ahead of the log's time, for clocks that differ.
     pub skew_ms: u64,
-    /// Most elements, well ones that are remembered included.
+    /// Most elements, including healthy ones with kept reports.
     pub elements_max: usize,
-    /// Most sources that speak of one element.
+    /// Most sources per element.
     pub sources_max: usize,
-    /// Most event ids remembered of each source and element.
+    /// Most event ids kept per source and element.
     pub ids_max: usize,
 }
 
@@ -57,7 +57,7 @@ impl Policy {
         ids_max: 16,
     };
 
-    /// The policy, if elements can be held by it and remembered.
+    /// Checks the policy.
     ///
     /// # Errors
     /// The first number that is out of its range.
@@ -75,7 +75,7 @@ impl Policy {
     }
 }
 
-/// Why a policy is none.
+/// A value of a policy that is out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {found}; use {least} to {most}")]
 #[expect(missing_docs, reason = "the message names every field")]
@@ -86,47 +86,46 @@ pub struct PolicyError {
     pub most: usize,
 }
 
-/// Why an event was not entered. Nothing changed.
+/// Errors of entering an event. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum FaultLogError {
     #[error(transparent)]
     Event(#[from] EventError),
-    #[error(
-        "observed_ms is {ahead_ms} ms ahead of the time here, over the {limit} that clocks may differ; set the clock"
-    )]
+    #[error("observed_ms is {ahead_ms} ms ahead of the server's clock, over the limit of {limit}; set the clock")]
     Future { ahead_ms: u64, limit: u64 },
-    #[error("{limit} elements of the topology are faulty, the limit of elements_max; clear some, or report the hosts")]
-    TooManyElements { limit: usize },
     #[error(
-        "{limit} sources say that {target} is faulty, the limit of sources_max; report it under one of their names"
+        "{limit} elements of the topology are already faulty, the limit of elements_max; clear some, or report \
+             whole hosts"
     )]
+    TooManyElements { limit: usize },
+    #[error("{limit} sources already report {target}, the limit of sources_max; report it under one of their names")]
     TooManySources { target: Target, limit: usize },
     #[error(
-        "source {source_name} said {limit} things about {target} at the same millisecond, the limit of ids_max; say only \
-         the last, with the time of each"
+        "source {source_name} reported {target} {limit} times in one millisecond, the limit of ids_max; send only the \
+         last report, or the time of each"
     )]
     TooManyIds { source_name: String, target: Target, limit: usize },
 }
 
-/// What became of an event.
+/// The effect of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// The element counted as well and counts as faulty.
+    /// The element was healthy and now counts as faulty.
     New,
-    /// It counted as faulty and still does, maybe otherwise than before.
+    /// The element was faulty and still is, maybe with another remaining fraction.
     Updated,
-    /// The event was entered before. Nothing changed.
+    /// The event is a duplicate. Nothing changed.
     Repeated,
-    /// The same source said something later, or the element was cleared since. Nothing changed.
+    /// The source has made a later report, or the element was cleared since. Nothing changed.
     Stale,
-    /// All sources say that the element is well, but that is too short ago to count.
+    /// All sources report the element healthy, but the debounce time has not passed.
     ClearPending,
-    /// It counts as well.
+    /// The element counts as healthy.
     Cleared,
-    /// Entered; the element is held, because it changed too often.
+    /// The event is entered, and the element is held because it changed too often.
     Held,
-    /// It counted as well and does, for all that this event says.
+    /// The element counted as healthy and still does.
     NothingToClear,
 }
 
@@ -140,7 +139,7 @@ struct Entry {
     well_since: Option<u64>,
 }
 
-/// The faults of one network.
+/// The fault log of one network.
 #[derive(Clone, Debug)]
 pub struct FaultLog {
     policy: Policy,
@@ -158,14 +157,14 @@ pub struct FaultLog {
 }
 
 impl FaultLog {
-    /// A log with nothing in it.
+    /// An empty log.
     pub fn new(policy: Policy) -> Self {
         Self::rebuilt(policy, 0, [])
     }
 
-    /// The log of these records, going on from a version. O(records · log records).
+    /// Restores a log from records and a version. O(records · log records).
     ///
-    /// Of several records of one element the last counts. Limits are for what is entered, not for what was.
+    /// If several records have one element, the last counts. Limits apply to new events only.
     pub fn rebuilt(policy: Policy, version: u64, records: impl IntoIterator<Item = Record>) -> Self {
         let mut log = Self {
             policy,
@@ -187,9 +186,9 @@ impl FaultLog {
     }
 
     /// Enters an event at a time. The target should be canonical ([`Directory::canonical`](crate::Directory::canonical)):
-    /// the log takes two names for two elements.
+    /// the log treats two names as two elements.
     ///
-    /// A clear is remembered like a fault, and makes stale what the source said before, even if that comes later.
+    /// A clear is kept like a fault, and makes earlier reports of the source stale, even if they arrive later.
     ///
     /// # Errors
     /// See [`FaultLogError`].
@@ -214,7 +213,7 @@ impl FaultLog {
         Ok(outcome)
     }
 
-    /// Takes back all that was said about an element until now, whoever said it: it counts as well at once.
+    /// Clears all reports about an element, from every source: it counts as healthy at once.
     pub fn clear(&mut self, target: &Target, now_ms: u64) -> Outcome {
         let now_ms = self.advance(now_ms);
         let Some(entry) = self.elements.get(target) else { return Outcome::NothingToClear };
@@ -226,8 +225,8 @@ impl FaultLog {
         if was_well { Outcome::NothingToClear } else { Outcome::Cleared }
     }
 
-    /// Lets the time pass: faults expire, clears count, held elements are let go, and what was well for long is forgotten.
-    /// O(log elements) for each that changes.
+    /// Advances the time: faults expire, clears count, held elements are released, and old healthy elements are
+    /// forgotten. O(log elements) for each that changes.
     pub fn tick(&mut self, now_ms: u64) {
         let now_ms = self.advance(now_ms);
         while let Some((_, target)) = self.wakes.first().filter(|(wake, _)| *wake <= now_ms) {
@@ -244,36 +243,36 @@ impl FaultLog {
         }
     }
 
-    /// When [`FaultLog::tick`] has something to do next.
+    /// The next time at which [`FaultLog::tick`] has work.
     pub fn next_wake(&self) -> Option<u64> {
         let wake = self.wakes.first().map(|(wake, _)| *wake);
         let forget = self.well.first().map(|(since, _)| since.saturating_add(self.policy.memory_ms));
         wake.into_iter().chain(forget).min()
     }
 
-    /// What counts as faulty, in the order of targets. Takes no time into account that was not given to
-    /// [`FaultLog::tick`] or [`FaultLog::report`].
+    /// The elements that count as faulty, in the order of targets, at the latest time given to [`FaultLog::tick`] or
+    /// [`FaultLog::report`].
     pub fn active(&self) -> Vec<Loss> {
         let loss = |(target, remaining): (&Target, &Remaining)| Loss { target: target.clone(), remaining: *remaining };
         self.active.iter().map(loss).collect()
     }
 
-    /// Counts the changes of [`FaultLog::active`].
+    /// A version that grows with each change of [`FaultLog::active`].
     pub const fn version(&self) -> u64 {
         self.version
     }
 
-    /// All that is remembered, in the order of targets.
+    /// All records, in the order of targets.
     pub fn records(&self) -> impl ExactSizeIterator<Item = &Record> {
         self.elements.values().map(|entry| &entry.record)
     }
 
-    /// What is remembered of an element.
+    /// The record of an element.
     pub fn record(&self, target: &Target) -> Option<&Record> {
         self.elements.get(target).map(|entry| &entry.record)
     }
 
-    /// The elements whose records are other than when this was last called: to be stored, or forgotten where there is none.
+    /// The elements whose records changed since the last call: to be stored, or deleted if there is no record.
     pub fn take_unsaved(&mut self) -> Vec<(Target, Option<&Record>)> {
         let unsaved = std::mem::take(&mut self.unsaved);
         unsaved.into_iter().map(|target| (target.clone(), self.record(&target))).collect()

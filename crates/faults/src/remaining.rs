@@ -1,4 +1,4 @@
-//! What is left of something: an exact fraction of its capacity.
+//! The remaining capacity of an element, as an exact fraction.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,16 +10,16 @@ use crate::text::{digits, shown};
 
 /// The fraction of its capacity that an element keeps, 0 (gone) to 1 (nothing is missing), in lowest terms.
 ///
-/// Both parts fit 64 bits, so that a product with a capacity is exact in 128. The worse is the smaller.
+/// Both parts fit 64 bits, so that a product with a capacity is exact in 128 bits. Smaller is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Remaining {
     numerator: u64,
     denominator: u64,
 }
 
-/// Why a fraction is none of a capacity.
+/// Errors of reading a remaining fraction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no remaining fraction; write two whole numbers, such as 1/2, from 0/1 (gone) to 1/1")]
+#[error("`{found}` is not a remaining fraction; write two whole numbers from 0/1 (gone) to 1/1, such as 1/2")]
 pub struct RemainingError {
     /// What was found, shortened.
     pub found: String,
@@ -128,7 +128,7 @@ mod tests {
     fn what_is_no_fraction_is_refused_with_a_remedy() {
         for text in ["", "1", "1/0", "3/2", "-1/2", "+1/2", "1/2/3", "1/x", "/", "0.5", "99999999999999999999/1"] {
             let error = text.parse::<Remaining>().unwrap_err();
-            assert!(error.to_string().starts_with(&format!("`{text}` is no remaining fraction; write")), "{error}");
+            assert!(error.to_string().starts_with(&format!("`{text}` is not a remaining fraction; write")), "{error}");
             assert!(serde_json::from_str::<Remaining>(&format!("\"{text}\"")).is_err());
         }
     }

@@ -1,7 +1,7 @@
-//! What targets mean on a network: which of its nodes are gone, which links are slower, which features are lost.
+//! Resolves targets on a network: nodes that are gone, links that are slower, features that are lost.
 //!
-//! Reports of one cause overlap: the card, the port and the link of a GPU may each be said to run at half rate, and then
-//! they run at half rate. So where several targets speak of one link, the worst counts.
+//! Reports of one cause overlap: the NIC, the port and the link of a GPU may each be reported at half rate, and the
+//! link then runs at half rate. So if several targets affect one link, the worst counts.
 
 mod directory;
 mod near;
@@ -16,43 +16,43 @@ use crate::event::Event;
 use crate::remaining::Remaining;
 use crate::target::{Device, Loss, Target, TargetError};
 
-/// Why a target means nothing on a network.
+/// Errors of resolving a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum MeaningError {
     #[error("the topology has no node `{id}`{near}")]
     UnknownNode { id: String, near: String },
-    #[error("the topology has no link {from} -> {to}; name two linked nodes, or the one direction there is")]
+    #[error("the topology has no link {from} -> {to}; name two linked nodes, or the other direction")]
     UnknownLink { from: String, to: String },
     #[error("the topology has no host or box `{name}`{near}")]
     UnknownHost { name: String, near: String },
-    #[error("`{name}` may be {first} or {second} of the topology; write the whole name")]
+    #[error("`{name}` may mean {first} or {second}; write the whole name")]
     AmbiguousHost { name: String, first: String, second: String },
-    #[error("{host} has {devices} devices, counted from 0; there is no device {index}")]
+    #[error("{host} has no device {index}; it has {devices}, counted from 0")]
     NoSuchDevice { host: String, index: u32, devices: usize },
     #[error("`{id}` is a switch; write switch:{id}, or the id of a compute node")]
     NotADevice { id: String },
-    #[error("`{id}` is no switch; write gpu:{id}, or the id of a switch")]
+    #[error("`{id}` is not a switch; write gpu:{id}, or the id of a switch")]
     NotASwitch { id: String },
-    #[error("no link of `{id}` leaves its machine, so it has no network card; name a link or the node")]
+    #[error("no link of `{id}` leaves its machine, so it has no NIC; name a link or the node")]
     NoCard { id: String },
-    #[error("the network card of `{id}` has no port to `{port}`{near}")]
+    #[error("the NIC of `{id}` has no port to `{port}`{near}")]
     NoPort { id: String, port: String, near: String },
-    #[error("the topology has no plane and no switch `{name}`{near}")]
+    #[error("the topology has no plane or switch `{name}`{near}")]
     UnknownPlane { name: String, near: String },
-    #[error("{remaining} of a feature of switch {switch} cannot be left; leave 0/1 of it, or degrade the switch")]
+    #[error("{remaining} of a feature of switch {switch} cannot remain; use 0/1, or degrade the switch")]
     PartOfFeature { switch: String, remaining: Remaining },
     #[error(transparent)]
     Name(#[from] TargetError),
 }
 
-/// Which of several losses means nothing, and why.
+/// A loss that cannot be resolved, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault {position}: {problem}")]
 pub struct ResolveError {
     /// Position in the list, from 0.
     pub position: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub problem: MeaningError,
 }
 
@@ -121,8 +121,8 @@ impl Directory<'_> {
         Ok(faults)
     }
 
-    /// The one name by which an element of this network is known, of the many that mean it: a device by the id of its
-    /// node, a node by what it is, a machine by its whole name.
+    /// The canonical name of an element: a device by the id of its node, a node by its kind, a machine by its whole
+    /// name.
     ///
     /// # Errors
     /// The target means nothing here.
@@ -131,7 +131,7 @@ impl Directory<'_> {
         self.canonical_loss(&loss).map(|loss| loss.target)
     }
 
-    /// The same of a loss that means something here.
+    /// The loss with the canonical name of its target.
     ///
     /// # Errors
     /// The loss means nothing here.
@@ -156,7 +156,7 @@ impl Directory<'_> {
         Ok(Loss { target, remaining: loss.remaining })
     }
 
-    /// An event under the canonical name of its target. What is left counts for nothing where it is cleared.
+    /// An event with the canonical name of its target. The remaining fraction is ignored if the event is a clear.
     ///
     /// # Errors
     /// The event means nothing here.
@@ -166,10 +166,10 @@ impl Directory<'_> {
         Ok(Event { target, ..event })
     }
 
-    /// All that has a name on a machine, each under its canonical one: the machine, its nodes, and the cards of its ranks.
+    /// The canonical names of everything on a machine: the machine, its nodes, and the NICs of its ranks.
     ///
     /// # Errors
-    /// There is no such machine.
+    /// The machine does not exist.
     pub fn parts(&self, machine: &str) -> Result<Vec<Target>, MeaningError> {
         let (name, nodes) = self.machine(machine)?;
         let mut parts = vec![Target::Host { name: name.to_owned() }];

@@ -1,4 +1,4 @@
-//! All single faults of a network, and which of them are alike: what one of them costs, all of them cost.
+//! All single faults of a network, grouped so that every fault of a group costs as much as the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,16 @@ use crate::remaining::Remaining;
 use crate::resolve::Directory;
 use crate::target::{Device, Loss, Target};
 
-/// What single faults there are.
+/// Kinds of single faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SingleKind {
-    /// Links between two nodes, in both directions where there are both.
+    /// Links between two nodes, in both directions if both exist.
     Link,
-    /// Cards of compute nodes whose machine is known.
+    /// NICs of compute nodes whose machine is known.
     Nic,
     /// Compute nodes.
     Gpu,
-    /// Hosts, or else boxes, of which there are two at least.
+    /// Hosts, or else boxes, if there are at least two.
     Host,
     /// Switches.
     Switch,
@@ -43,7 +43,7 @@ impl SingleKind {
 /// Single faults that an automorphism of the network exchanges, so that what is left by each is the same but for names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EquivalentFaults {
-    /// What they are.
+    /// Their kind.
     pub kind: SingleKind,
     /// The elements, in the order of the topology, at least one.
     pub targets: Vec<Target>,

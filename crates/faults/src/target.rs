@@ -4,12 +4,12 @@
 //! fault   := target ["*" n "/" d]          what is left; without it nothing is
 //! target  := "link:" ID ">" ID             one direction
 //!          | "link:" ID "=" ID             both; `ID-ID` too, where no id has a `-`
-//!          | "nic:" device [">" ID]        all ports of a network card, or the one to a neighbour
+//!          | "nic:" device [">" ID]        all ports of a NIC, or the one to a neighbour
 //!          | "gpu:" device
 //!          | "host:" NAME | "node:" ID | "switch:" ID
 //!          | "feature:" ID ":" what        what: multicast, aggregate or multicast+aggregate
 //!          | "plane:" NAME
-//! device  := ID | NAME ":" NUMBER          the how-manieth rank of a host or box, from 0
+//! device  := ID | NAME ":" NUMBER          index of the rank on a host or box, from 0
 //! ```
 //!
 //! Ids and names have 1 to 255 bytes without white space and `: > = ,`, as ids of nodes do. What a target means on a
@@ -41,7 +41,7 @@ pub enum Target {
         #[serde(default)]
         both_ways: bool,
     },
-    /// The network card of a device: its links that leave the machine.
+    /// The NIC of a device: its links that leave the machine.
     Nic {
         /// Whose card it is.
         device: Device,
@@ -69,7 +69,7 @@ pub enum Target {
         /// Its id.
         id: String,
     },
-    /// What a switch does beyond forwarding.
+    /// Features of a switch beyond forwarding.
     Feature {
         /// Its id.
         switch: String,
@@ -109,43 +109,43 @@ pub enum Device {
     },
 }
 
-/// Something broken, and what is left of it.
+/// A broken element, and its remaining capacity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// What is broken.
+    /// The broken element.
     pub target: Target,
-    /// What is left of its capacity.
+    /// The remaining fraction of its capacity.
     pub remaining: Remaining,
 }
 
-/// Why a text or message names nothing that can break.
+/// Errors of reading a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum TargetError {
     #[error(
-        "`{found}` names nothing that can break; write link:A>B, link:A=B, nic:GPU, gpu:GPU, host:NAME, node:ID, \
-         switch:ID, feature:SWITCH:multicast or plane:NAME"
+        "unknown target `{found}`; write link:A>B, link:A=B, nic:GPU, gpu:GPU, host:NAME, node:ID, switch:ID, \
+         feature:SWITCH:multicast or plane:NAME"
     )]
     Kind { found: String },
-    #[error("`{found}` is no link; write link:A>B for one direction or link:A=B for both, with ids of nodes")]
+    #[error("`{found}` is not a link; write link:A>B for one direction or link:A=B for both, with ids of nodes")]
     Link { found: String },
-    #[error("`{found}` is no device; write the id of its node, or HOST:INDEX with the index of the device from 0")]
+    #[error("`{found}` is not a device; write the id of its node, or HOST:INDEX with the index of the device from 0")]
     Device { found: String },
-    #[error("`{found}` is no feature; write feature:SWITCH:multicast, :aggregate or :multicast+aggregate")]
+    #[error("`{found}` is not a feature; write feature:SWITCH:multicast, :aggregate or :multicast+aggregate")]
     Feature { found: String },
-    #[error("{field} `{found}` is no name; use 1 to {NAME_BYTES_MAX} bytes without white space and `: > = ,`")]
+    #[error("{field} cannot be `{found}`; use 1 to {NAME_BYTES_MAX} bytes without white space and `: > = ,`")]
     Name { field: &'static str, found: String },
-    #[error("the link leads from {id} to itself; name its two ends")]
+    #[error("the link leads from {id} to itself; name two different nodes")]
     SelfLink { id: String },
-    #[error("the feature of switch {switch} is neither multicast nor aggregate; say which it loses")]
+    #[error("the feature of switch {switch} is neither multicast nor aggregate; name the one it loses")]
     NoFeature { switch: String },
     #[error(transparent)]
     Remaining(#[from] RemainingError),
 }
 
 impl Target {
-    /// The same thing under the one name of several that mean it in any network: a link both ways has its lower end first.
+    /// The target in canonical form for any network: a link in both directions has its lower end first.
     ///
     /// # Errors
     /// A name that cannot be one, a link from a node to itself, a feature that is none.

@@ -1,4 +1,4 @@
-//! What no network of so many nodes and ports can do better.
+//! Bounds for every network with given numbers of nodes and ports.
 
 use canopy_direct::{least_bandwidth, moore_steps, moore_steps_undirected};
 use canopy_optimize::Fraction;
@@ -12,7 +12,7 @@ pub struct Bounds {
     pub steps: u32,
     /// T_B*: `(N−1)/N`.
     pub bandwidth: Fraction,
-    /// What every node can send to each other one, in parts of the rate of a link.
+    /// Rate from every node to every other, in parts of the rate of a link.
     pub all_to_all: Fraction,
 }
 

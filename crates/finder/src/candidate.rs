@@ -1,4 +1,4 @@
-//! A network with the way to make it, and sets of which none is worse than another in all respects.
+//! A network with its construction, and Pareto sets of networks.
 
 use std::cmp::Ordering;
 use std::sync::OnceLock;
@@ -9,12 +9,12 @@ use canopy_optimize::Stop;
 use crate::histogram::Histogram;
 use crate::known::{AllToAll, Known};
 
-/// A network that was found.
+/// A found network.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// How it is made; written out, the expression that generates it.
+    /// Its construction, printed as the expression that generates it.
     pub construction: Construction,
-    /// What it is and costs.
+    /// Its properties and costs.
     pub known: Known,
     /// Distances from the heads of links back to their tails, when somebody asked.
     returns: OnceLock<Histogram>,

@@ -1,4 +1,4 @@
-//! Networks that are not made of others, with what is known of them.
+//! Networks that are not composed of others, with their known properties.
 //!
 //! Costs are those of breadth-first broadcasts, by theorem where one says that they are bandwidth-optimal; those of the
 //! generalized Kautz graphs are counted, and those of stored schedules come with these.

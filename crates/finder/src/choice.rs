@@ -1,11 +1,11 @@
-//! Which of several networks is fastest for which amount of data.
+//! The fastest of several networks by amount of data.
 //!
 //! A collective of M bytes takes `steps·α + weight·M/B`: a line in `x = M/(α·B)` when time is counted in α. What is least at
 //! each x is the lower envelope of these lines, and where it bends is a fraction that depends on neither α nor B.
 
 use canopy_optimize::Fraction;
 
-/// What one collective costs on one network.
+/// Cost of one collective on one network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
     /// In units of α.
@@ -19,7 +19,7 @@ pub struct Line {
 pub struct Choice {
     /// Position of its line.
     pub index: usize,
-    /// From this M/(α·B) on, up to that of the next one, no other is faster.
+    /// It is fastest from this M/(α·B) up to that of the next one.
     pub from: Fraction,
 }
 

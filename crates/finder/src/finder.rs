@@ -10,26 +10,26 @@ use crate::lacking::{Lacking, lacking};
 use crate::query::{FindError, Query};
 use crate::search::Search;
 
-/// Counts the changes of what is found for the same query: a kept answer of another number is of no use.
+/// Version of the answers: kept answers of another version are stale.
 pub const VERSION: u32 = 3;
 
-/// What was found.
+/// The answer to a query.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What was wanted.
+    /// The query.
     pub query: Query,
     /// Networks none of which is at least as good as another in steps, in bandwidth of allgather and of reduce-scatter, and
     /// in the rate of an all-to-all; by ascending steps. None if the catalogue has none.
     pub candidates: Vec<Candidate>,
-    /// What no network can do better; `None` where so many nodes cannot be connected.
+    /// Bounds for every such network; `None` if so many nodes cannot be connected.
     pub bounds: Option<Bounds>,
     /// Published networks that are not offered.
     pub lacking: Vec<Lacking>,
 }
 
-/// Answers questions; what was found for one serves the others.
+/// Answers queries, and reuses the results of earlier ones.
 ///
-/// Several threads may ask at once. It takes some hundred bytes for every network that may be part of another.
+/// Several threads may query at once. It takes some hundred bytes per network that may be part of another.
 #[derive(Debug, Default)]
 pub struct Finder {
     search: Search,
@@ -38,12 +38,12 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// One that has found nothing yet.
+    /// An empty finder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The networks that are best in some respect. The same for the same query, whatever was asked before.
+    /// The networks that are best in some respect. The answer does not depend on earlier queries.
     ///
     /// * **Errors.** Numbers out of range; stopped, and then for ever.
     /// * **Cost.** Mostly that of a generalized Kautz graph for each number of nodes and ports that divides the given ones, of

@@ -1,16 +1,16 @@
-//! What is known of a network without building it, and how the operators change it.
+//! Properties of a network that are known without building it, and how operators change them.
 
 use canopy_direct::{Construction, Prediction, RuleError, proven_rate};
 use canopy_optimize::Fraction;
 
 use crate::histogram::Histogram;
 
-/// What is known of a regular network.
+/// Known properties of a regular network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Nodes, ports, and the costs of its schedules.
     pub prediction: Prediction,
-    /// The greatest distance of two nodes, in links.
+    /// The diameter, in links.
     pub diameter: u32,
     /// Sum of the distances of all ordered pairs of nodes.
     pub distance_sum: u64,
@@ -18,22 +18,22 @@ pub struct Known {
     pub cycles: Histogram,
     /// Links from a node to itself.
     pub loop_count: u64,
-    /// What each node can send to every other at once.
+    /// The rate of an all-to-all.
     pub all_to_all: AllToAll,
-    /// Whether as many links lead from any node to any other as back.
+    /// Whether any two nodes have equally many links in both directions.
     pub is_bidirectional: bool,
 }
 
 /// The rate of an all-to-all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllToAll {
-    /// What every node can send to each other node, in parts of the rate of a link: at most this, or exactly.
+    /// Rate from every node to every other, in parts of the rate of a link: exact, or an upper bound.
     pub rate: Fraction,
-    /// How that is known.
+    /// How far it is proven.
     pub proof: RateProof,
 }
 
-/// How far an all-to-all rate is proven.
+/// Proof of an all-to-all rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RateProof {
     /// Shortest routes can load all links alike, so that the rate is links ÷ sum of distances.
@@ -50,7 +50,7 @@ pub enum RateProof {
 }
 
 impl RateProof {
-    /// Whether the rate is exactly that.
+    /// Whether the rate is exact.
     pub fn is_exact(self) -> bool {
         self != Self::Bound
     }
@@ -161,7 +161,8 @@ impl Known {
         Fraction::new(numerator, denominator * u128::from(copies)).expect("there is at least one copy")
     }
 
-    /// Whether this is no worse in steps, in bandwidth of allgather and of reduce-scatter, and in the rate of all-to-all.
+    /// Whether this is at least as good in steps, in bandwidth of allgather and reduce-scatter, and in the rate of
+    /// all-to-all.
     pub fn is_no_worse_than(&self, other: &Self) -> bool {
         let (own, others) = (&self.prediction, &other.prediction);
         own.allgather.cost.is_within(&others.allgather.cost)

@@ -7,12 +7,12 @@ use crate::candidate::Candidate;
 use crate::query::Query;
 use crate::search::Links;
 
-/// A published network that was not found, nor one that is as good.
+/// A published network for which no equally good one was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lacking {
-    /// What it is called where it was published.
+    /// Its published name.
     pub name: &'static str,
-    /// What its allgather costs there.
+    /// The published cost of its allgather.
     pub cost: Cost,
 }
 

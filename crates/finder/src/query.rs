@@ -1,20 +1,20 @@
-//! What is looked for, and what cannot be.
+//! Queries, and their errors.
 
 use crate::search::Links;
 
-/// Most nodes of a network that is looked for.
+/// Most nodes of a queried network.
 pub const NODES_MAX: u32 = 1 << 14;
-/// Most ports of each.
+/// Most ports of each node.
 pub const DEGREE_MAX: u32 = 32;
 
-/// What networks are wanted.
+/// A query for networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Query {
     /// Number of nodes, from 2 to [`NODES_MAX`].
     pub nodes: u32,
-    /// Ports of each, from 1 to [`DEGREE_MAX`]: so many links leave it, and so many enter it.
+    /// Ports of each node, from 1 to [`DEGREE_MAX`]: the links that leave it, and those that enter it.
     pub degree: u32,
-    /// Which links they may have.
+    /// The kind of links.
     pub links: Links,
 }
 
@@ -34,14 +34,14 @@ impl Query {
     }
 }
 
-/// Why nothing was looked for, or not to the end.
+/// Errors of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum FindError {
-    #[error("nodes: {found} is not from 2 to {limit}; ask for that many nodes")]
+    #[error("nodes: {found} is out of range; use 2 to {limit}")]
     Nodes { found: u32, limit: u32 },
-    #[error("degree: {found} is not from 1 to {limit}; ask for that many ports per node")]
+    #[error("degree: {found} is out of range; use 1 to {limit} ports per node")]
     Degree { found: u32, limit: u32 },
-    #[error("stopped before all networks were compared")]
+    #[error("stopped before every network was compared")]
     Stopped,
 }

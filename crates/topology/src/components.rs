@@ -1,4 +1,4 @@
-//! Which ranks reach each other: what a network falls into when it falls apart.
+//! Connected components: sets of ranks that reach each other.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::index::Rank;
 use crate::model::Topology;
 
 impl Topology {
-    /// The ranks in groups that reach each other both ways: one group where every rank reaches every other.
+    /// Sets of ranks that reach each other in both directions; one set if the network is connected.
     ///
-    /// Groups are in the order of their lowest ranks, ranks in each rise. Paths may lead through anything that forwards.
+    /// Sets are ordered by their lowest rank, and ranks in each ascend. Paths may pass any node that forwards.
     /// O(nodes + links + ranks · log ranks).
     pub fn components(&self) -> Vec<Vec<Rank>> {
         let mut graph = DiGraph::<(), ()>::with_capacity(self.nodes().len(), self.links().len());

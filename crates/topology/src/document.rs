@@ -10,15 +10,14 @@ mod write;
 pub use schema::{Defaults, KindName, LinkDocument, NodeDocument, TopologyDocument};
 pub use write::{to_json, to_yaml};
 
-use crate::imported::{DocumentFormat, Imported, ReadError, observations};
+use crate::imported::{self, DocumentFormat, Imported, ReadError, observations};
 use crate::limits::TopologyLimits;
 use crate::nccl;
 
 /// Reads a topology from bytes; `None` decides on the format by the first character.
 ///
 /// # Errors
-/// Whatever is wrong, with its field and what would be accepted; input over a limit is refused before anything is
-/// built for it. Never panics, whatever the bytes.
+/// Names the field at fault and what it accepts. Refuses input over a limit before building anything, and never panics.
 ///
 /// O(bytes) in time and memory, and the cost of [`TopologyDraft::build`](crate::TopologyDraft::build).
 pub fn read_document(
@@ -29,7 +28,7 @@ pub fn read_document(
     read_document_until(bytes, format, limits, &|| false)
 }
 
-/// The same, until `stop` says that nobody wants the topology any more.
+/// As [`read_document`], but can be stopped.
 ///
 /// # Errors
 /// As [`read_document`]; [`ReadError::Stopped`] soon after `stop` returns true. It is asked for each node and link.
@@ -42,8 +41,14 @@ pub fn read_document_until(
     if bytes.len() > limits.bytes_max {
         return Err(ReadError::TooManyBytes { found: bytes.len(), limit: limits.bytes_max });
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| ReadError::NotUtf8 { offset: error.valid_up_to() })?;
+    let text = std::str::from_utf8(bytes).map_err(|error| match imported::binary_kind(bytes) {
+        Some(what) => ReadError::Binary { what },
+        None => ReadError::NotUtf8 { offset: error.valid_up_to() },
+    })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some(file) = imported::foreign_file(text) {
+        return Err(ReadError::Foreign(file));
+    }
     let document = match format.unwrap_or_else(|| DocumentFormat::sniff(bytes)) {
         DocumentFormat::Yaml => text::parse_yaml(text, limits, stop)?,
         DocumentFormat::Json => text::parse_json(text, limits, stop)?,

@@ -1,32 +1,32 @@
-//! Why a topology was refused.
+//! Errors of building a topology.
 
-/// Each variant says where, what was found, and what would be accepted.
+/// Each variant says where the error is, what was found and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum TopologyError {
     #[error("the topology has {found} {what}, over the limit of {limit}; send a smaller one or raise the limit")]
     TooLarge { what: &'static str, found: String, limit: usize },
-    #[error("a topology needs at least two compute nodes, found {found}")]
+    #[error("a topology needs at least two compute nodes, and this one has {found}")]
     TooFewRanks { found: usize },
     #[error("nodes[{position}].id `{id}` is not usable; use 1 to 255 bytes of text without white space and `: > = ,`")]
     BadId { position: usize, id: String },
-    #[error("node id `{id}` is given twice; ids must be distinct")]
+    #[error("node id `{id}` is given twice; give each node its own")]
     DuplicateId { id: String },
-    #[error("node `{id}` is a switch and has a rank; only compute nodes have ranks")]
+    #[error("node `{id}` is a switch and has a rank; leave out the rank, which only compute nodes have")]
     RankOnSwitch { id: String },
     #[error("node `{id}` only forwards and has a rank; leave out its rank or `forwards`")]
     RankOnForwarder { id: String },
-    #[error("node `{id}` has no rank but {stated} others have; give every compute node a rank, or none")]
+    #[error("node `{id}` has no rank, but {stated} others have one; give every compute node a rank, or none")]
     RankMissing { id: String, stated: usize },
-    #[error("node `{id}` has rank {rank} but there are {rank_count} compute nodes; ranks are 0 to {} without gaps", rank_count - 1)]
+    #[error("node `{id}` has rank {rank}, but there are {rank_count} compute nodes; use ranks 0 to {} without gaps", rank_count - 1)]
     RankGap { id: String, rank: u32, rank_count: usize },
-    #[error("rank {rank} is given to both {first} and {second}; ranks must be distinct")]
+    #[error("rank {rank} is given to both {first} and {second}; give each node its own")]
     DuplicateRank { rank: u32, first: String, second: String },
     #[error("links[{position}].{end} `{id}` is not the id of a node")]
     UnknownNode { position: usize, end: &'static str, id: String },
-    #[error("links[{position}] joins `{id}` to itself; a link needs two different nodes")]
+    #[error("links[{position}] connects `{id}` to itself; name two different nodes")]
     SelfLink { position: usize, id: String },
-    #[error("links[{position}].count is 0; leave it out or give a positive number")]
+    #[error("links[{position}].count is 0; leave it out or give at least 1")]
     ZeroCount { position: usize },
     #[error("the links {from} -> {to} add up to more than 18446744073709551615 bytes/s; use smaller rates")]
     CapacityOverflow { from: String, to: String },

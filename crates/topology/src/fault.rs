@@ -1,8 +1,8 @@
 //! Faults: a topology without some of its links or nodes, with slower links, or with switches that can do less.
 //!
-//! All faults are read against the undamaged topology, so their order does not matter: what is removed is gone
-//! whatever else is said about it, and several degradations of one link multiply. What they leave of a link is
-//! rounded down to whole bytes per second once all are multiplied; a link of which less than one is left is gone.
+//! All faults apply to the undamaged topology, so their order does not matter. A removed element is gone, and several
+//! degradations of one link multiply. The product is rounded down to whole bytes per second; a link with less than one
+//! left is gone.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -45,7 +45,8 @@ pub enum Fault {
         /// Lower part of the fraction.
         denominator: u64,
     },
-    /// A switch still forwards, but no longer does what is true here. What it never did changes nothing.
+    /// A switch still forwards, but loses the features that are true here. Losing a feature that it never had changes
+    /// nothing.
     Feature {
         /// Id of the switch.
         switch: String,
@@ -56,28 +57,28 @@ pub enum Fault {
     },
 }
 
-/// Why faults cannot be applied to a topology.
+/// Errors of applying faults to a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum FaultError {
     #[error("the topology has no node `{id}`; name one of its ids")]
     UnknownNode { position: usize, id: String },
-    #[error("the topology has no link {from} -> {to}; name two linked nodes, or the one direction there is")]
+    #[error("the topology has no link {from} -> {to}; name two linked nodes, or the other direction")]
     UnknownLink { position: usize, from: String, to: String },
     #[error(
-        "{numerator}/{denominator} of a link cannot be left; use a fraction above 0 and up to 1, or take the link down"
+        "{numerator}/{denominator} of a link cannot remain; use a fraction above 0 and up to 1, or take the link down"
     )]
     Fraction { position: usize, numerator: u64, denominator: u64 },
-    #[error("node `{id}` is no switch, so it has no feature to lose; name a switch")]
+    #[error("node `{id}` is not a switch, so it has no feature to lose; name a switch")]
     NotASwitch { position: usize, id: String },
-    #[error("the faults leave {left} compute nodes; at least two must remain")]
+    #[error("the faults leave {left} compute nodes; leave at least two")]
     TooFewRanks { left: usize },
     #[error(transparent)]
     Topology(#[from] TopologyError),
 }
 
 impl FaultError {
-    /// Which of the faults cannot be applied, where one is at fault.
+    /// The position of the fault that cannot be applied, if one is to blame.
     pub fn position(&self) -> Option<usize> {
         match self {
             Self::UnknownNode { position, .. }
@@ -89,12 +90,12 @@ impl FaultError {
     }
 }
 
-/// A topology without what faults took away.
+/// A topology after faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Puncture {
-    /// What is left, its ranks dense.
+    /// The rest of the network, with ranks renumbered without gaps.
     pub topology: Topology,
-    /// By new rank: which rank it was. Rising, because survivors keep their order.
+    /// The old rank of each new rank, ascending because survivors keep their order.
     pub survivors: Vec<Rank>,
 }
 
@@ -113,7 +114,7 @@ struct Fraction {
 }
 
 impl Topology {
-    /// The topology without what the faults take away; see [`Topology::puncture`].
+    /// The topology after these faults; see [`Topology::puncture`].
     ///
     /// # Errors
     /// As there.
@@ -121,13 +122,13 @@ impl Topology {
         self.puncture(faults).map(|puncture| puncture.topology)
     }
 
-    /// The topology without what the faults take away, and who is left. Ranks are renumbered densely, keeping their
+    /// The topology after these faults, and the ranks that are left. Ranks are renumbered without gaps in their old
     /// order.
     ///
     /// # Errors
-    /// A node or link that does not exist, a fraction outside 0 to 1, a feature of what is no switch, or fewer than two
-    /// ranks left. A network that falls apart is *not* refused here; see [`Topology::first_unreachable`] and
-    /// [`Topology::components`].
+    /// A node or link that does not exist, a fraction outside 0 to 1, a feature of a node that is not a switch, or
+    /// fewer than two ranks left. A network that is split is *not* refused here; see [`Topology::first_unreachable`]
+    /// and [`Topology::components`].
     ///
     /// O(nodes + (links + faults) · log links), and the square of the degradations of any one link.
     pub fn puncture(&self, faults: &[Fault]) -> Result<Puncture, FaultError> {

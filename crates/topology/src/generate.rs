@@ -27,7 +27,7 @@ mod size;
 pub use construction::construction;
 pub use error::ExpressionError;
 
-use crate::generate::arguments::Place;
+use crate::generate::arguments::{Place, Takes};
 use crate::generate::compose::Built;
 use crate::generate::grammar::Expression;
 use crate::generate::network::Network;
@@ -35,16 +35,32 @@ use crate::limits::TopologyLimits;
 use crate::model::Topology;
 use crate::port_graph::Ports;
 
-/// Names of the families there are, in the order people are told about them.
-pub fn family_names() -> Vec<&'static str> {
-    families::FAMILIES.iter().map(|family| family.takes.name).collect()
+/// The spelling of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FamilyUsage {
+    /// Its name.
+    pub name: &'static str,
+    /// An expression that works.
+    pub example: &'static str,
+    /// Its own keys, besides those that every family has.
+    pub keys: &'static [&'static str],
 }
+
+/// All families, in the order of their listing.
+pub fn families() -> impl Iterator<Item = FamilyUsage> {
+    families::FAMILIES.iter().map(|family| {
+        let Takes { name, example, keys, .. } = family.takes;
+        FamilyUsage { name, example, keys }
+    })
+}
+
+/// Keys that every family has.
+pub const COMMON_KEYS: &[&str] = families::COMMON_KEYS;
 
 /// Builds the topology of an expression; its display name is the expression.
 ///
 /// # Errors
-/// Whatever is wrong, with its position or key and what would be accepted. Over-limit sizes are refused before
-/// anything is built.
+/// Names the position or key at fault and what it accepts. Refuses sizes over the limit before building anything.
 ///
 /// O(nodes + links) and the cost of [`TopologyDraft::build`](crate::TopologyDraft::build).
 pub fn generate(expression: &str, limits: &TopologyLimits) -> Result<Topology, ExpressionError> {

@@ -1,38 +1,38 @@
-//! Groups: the network as some of its ranks see it, who do something among themselves.
+//! Groups: the network as seen by some of its ranks.
 //!
-//! The other compute nodes are still there, and it is for the caller to say whether data may pass through them. What is
-//! derived is a topology like any other: bounds, plans and checks need not know where it comes from.
+//! The caller chooses whether data may pass the other compute nodes. The result is an ordinary topology: bounds, plans
+//! and checks do not depend on where it comes from.
 
 use crate::error::TopologyError;
 use crate::index::{NodeIndex, Rank};
 use crate::limits::TopologyLimits;
 use crate::model::{DraftLink, DraftNode, NodeKind, Topology, TopologyDraft};
 
-/// What the compute nodes outside a group do for it.
+/// The role of compute nodes outside the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Transit {
-    /// Nothing: they and their links are not there, as where they belong to somebody else.
+    /// None: they and their links are left out, as if they belonged to another job.
     Unused,
-    /// They forward, without ranks and data of their own: [`NodeKind::Forwarder`].
+    /// They forward, without a rank or data of their own: [`NodeKind::Forwarder`].
     Forward,
 }
 
-/// Why ranks are no group of a topology.
+/// Errors of choosing a group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum GroupError {
-    #[error("rank {rank} is not in the topology; its ranks are 0 to {}", rank_count - 1)]
+    #[error("rank {rank} is not in the topology; use ranks 0 to {}", rank_count - 1)]
     NoSuchRank { position: usize, rank: u32, rank_count: u32 },
     #[error("rank {rank} is in the group twice; name each rank once")]
     Twice { position: usize, rank: u32 },
-    #[error("the group has {found} ranks; at least two are needed")]
+    #[error("the group has {found} ranks; name at least two")]
     TooFewRanks { found: usize },
     #[error(transparent)]
     Topology(#[from] TopologyError),
 }
 
 impl GroupError {
-    /// Which of the ranks listed is at fault, where one is.
+    /// The position of the rank at fault, if there is one.
     pub const fn position(&self) -> Option<usize> {
         match self {
             Self::NoSuchRank { position, .. } | Self::Twice { position, .. } => Some(*position),
@@ -42,13 +42,13 @@ impl GroupError {
 }
 
 impl Topology {
-    /// The network among some ranks, who are numbered anew in the order of the list: the first is rank 0.
+    /// The network among some ranks, renumbered in the order of the list from 0.
     ///
     /// Ids and attributes stay. Nodes that only forwarded before go on doing so.
     ///
     /// # Errors
-    /// A rank that is not there or is listed twice; fewer than two. A network that falls apart is *not* refused here; see
-    /// [`Topology::first_unreachable`].
+    /// A rank that does not exist or is listed twice; fewer than two ranks. A network that is split is *not* refused
+    /// here; see [`Topology::first_unreachable`].
     ///
     /// O(nodes log nodes + links log links).
     pub fn group(&self, members: &[Rank], transit: Transit) -> Result<Self, GroupError> {
@@ -97,7 +97,7 @@ impl Topology {
 /// Runs of ranks that are listed.
 const RUNS_MAX: usize = 16;
 
-/// What the ranks of a group are called in it, in words; `None` where they keep their numbers. O(members).
+/// How a group renumbers its ranks, in words; `None` if they keep their numbers. O(members).
 pub fn renumbering(members: &[Rank]) -> Option<String> {
     // Runs of neighbours that stay neighbours: new numbers of the first and last, and the old number of the first.
     let mut runs: Vec<(u32, u32, u32)> = Vec::new();
@@ -119,7 +119,7 @@ pub fn renumbering(members: &[Rank]) -> Option<String> {
     if runs.len() > RUNS_MAX {
         text += &format!(" and {} more runs", runs.len() - RUNS_MAX);
     }
-    Some(format!("the ranks of the group are numbered anew: {text}"))
+    Some(format!("the ranks of the group are renumbered: {text}"))
 }
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
         let refused = read(&capable, DocumentFormat::Yaml).unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "nodes[3].forwards: node `1` is a switch, which forwards anyway; leave this out"
+            "nodes[3].forwards: node `1` is a switch, which always forwards; leave out this field"
         );
         let ranked = read(&yaml.replace("forwards: true", "forwards: true, rank: 3"), DocumentFormat::Yaml);
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
     fn new_numbers_are_told_in_runs() {
         let told = |members: &[u32]| renumbering(&members.iter().copied().map(Rank::new).collect::<Vec<_>>());
         assert_eq!((told(&[0, 1, 2]), told(&[0]), told(&[])), (None, None, None));
-        let anew = |runs: &str| Some(format!("the ranks of the group are numbered anew: {runs}"));
+        let anew = |runs: &str| Some(format!("the ranks of the group are renumbered: {runs}"));
         assert_eq!(told(&[4, 5, 6]), anew("0-2 (in the topology 4-6)"));
         assert_eq!(told(&[0, 1, 16]), anew("0-1 (in the topology 0-1), 2 (in the topology 16)"));
         assert_eq!(told(&[3, 2, u32::MAX]).map(|text| text.matches("in the topology").count()), Some(3));

@@ -16,7 +16,7 @@ const IDENTITY_CONTEXT: &str = "canopy topology 2026 identity hash, version 1";
 pub struct TopologyHash([u8; 32]);
 
 impl TopologyHash {
-    /// Of what else stands for a topology, such as its canonical form.
+    /// Wraps the bytes of another fingerprint of a topology, such as that of its canonical form.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -6,15 +6,15 @@ use std::collections::HashSet;
 const HOSTS_MAX: usize = 65_536;
 /// Longest name of a host, as in DNS.
 const NAME_BYTES_MAX: usize = 255;
-/// Longest file of hosts that is worth reading: a list of [`HOSTS_MAX`] names.
+/// Longest file of hosts that canopy reads: a list of [`HOSTS_MAX`] names.
 pub const HOST_FILE_BYTES_MAX: usize = HOSTS_MAX * (NAME_BYTES_MAX + 1);
 /// Most digits of a number in brackets: any such number fits 64 bits.
 const DIGITS_MAX: usize = 18;
 
 /// What is wrong with a name.
-const NO_NAME: &str = "it is not the name of a host";
+const NO_NAME: &str = "this is not a host name";
 
-/// Why a text is no list of hosts.
+/// Errors of reading a list of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum HostsError {
@@ -22,9 +22,9 @@ pub enum HostsError {
     Empty,
     #[error("`{item}` in the list of nodes: {what}; write names such as gpu7 and ranges such as gpu[001-016,020]")]
     Malformed { item: String, what: &'static str },
-    #[error("the list of nodes names {name} twice")]
+    #[error("the list of nodes names {name} twice; name it once")]
     Twice { name: String },
-    #[error("the list of nodes stands for more than {HOSTS_MAX} hosts")]
+    #[error("the list of nodes expands to more than {HOSTS_MAX} hosts; use a shorter one")]
     TooMany,
 }
 
@@ -35,7 +35,7 @@ pub enum HostsError {
 /// RFC 29 of Flux do.
 ///
 /// # Errors
-/// What is no list of names, a host that is named twice, and more than 65,536 hosts, before they are built.
+/// Malformed lists, hosts named twice, and more than 65,536 hosts, which are refused before they are expanded.
 ///
 /// O(hosts · name length).
 pub fn expand_hosts(text: &str) -> Result<Vec<String>, HostsError> {
@@ -96,7 +96,7 @@ pub fn host_items(text: &str) -> Result<Vec<&str>, HostsError> {
         match c {
             '[' if open => return Err(malformed(text, "a bracket opens inside a bracket")),
             '[' => open = true,
-            ']' if !open => return Err(malformed(text, "a bracket closes that was not opened")),
+            ']' if !open => return Err(malformed(text, "a bracket closes without an opening one")),
             ']' => open = false,
             ',' if !open => {
                 items.push(&text[start..at]);
@@ -106,7 +106,7 @@ pub fn host_items(text: &str) -> Result<Vec<&str>, HostsError> {
         }
     }
     if open {
-        return Err(malformed(text, "a bracket is not closed"));
+        return Err(malformed(text, "a bracket does not close"));
     }
     items.push(&text[start..]);
     let items: Vec<&str> = items.into_iter().map(str::trim).collect();
@@ -122,7 +122,7 @@ fn pieces(item: &str, hosts_max: usize) -> Result<Vec<Vec<String>>, HostsError> 
     let (mut pieces, mut rest) = (Vec::new(), item);
     let (mut hosts, mut name_bytes) = (1_usize, 0);
     while let Some((plain, bracket)) = rest.split_once('[') {
-        let (inner, after) = bracket.split_once(']').ok_or_else(|| malformed(item, "a bracket is not closed"))?;
+        let (inner, after) = bracket.split_once(']').ok_or_else(|| malformed(item, "a bracket does not close"))?;
         let mut numbers = Vec::new();
         for range in inner.split(',') {
             append_range(&mut numbers, range).map_err(|what| match what {
@@ -155,7 +155,7 @@ fn append_range(numbers: &mut Vec<String>, range: &str) -> Result<(), Option<&'s
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let number = |digits: &str| {
         let is_number = (1..=DIGITS_MAX).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-        if is_number { digits.parse::<u64>().ok() } else { None }.ok_or(Some("brackets hold numbers and ranges"))
+        if is_number { digits.parse::<u64>().ok() } else { None }.ok_or(Some("brackets must hold numbers and ranges"))
     };
     let (low, high) = (number(first)?, number(last)?);
     if low > high {

@@ -1,10 +1,14 @@
 //! What comes of a topology from outside, whatever it is written in.
 
 mod error;
+mod foreign;
 mod nccl_error;
 
 pub use self::error::ReadError;
+pub use self::foreign::ForeignFile;
 pub use self::nccl_error::NcclError;
+
+pub(crate) use self::foreign::{binary as binary_kind, recognise as foreign_file};
 
 use crate::model::Topology;
 
@@ -56,13 +60,16 @@ pub(crate) fn observations(topology: &Topology) -> Vec<String> {
     if let Some((node, entering, leaving)) = topology.first_unbalanced() {
         let id = &topology.node(node).id;
         observations.push(format!(
-            "node `{id}` receives {entering} bytes/s and sends {leaving}; some algorithms need both to be equal everywhere"
+            "node `{id}` receives {entering} bytes/s and sends {leaving} bytes/s; algorithms that need both to be \
+             equal refuse it"
         ));
     }
     if let Some((from, to)) = topology.first_unreachable() {
         let (start, end) = (&topology.node(from.node()).id, &topology.node(to.node()).id);
         let (from, to) = (from.number(), to.number());
-        observations.push(format!("rank {from} (`{start}`) does not reach rank {to} (`{end}`); no schedule can exist"));
+        observations.push(format!(
+            "no path leads from rank {from} (`{start}`) to rank {to} (`{end}`); add links that connect them"
+        ));
     }
     observations
 }

@@ -21,6 +21,7 @@ mod port_graph;
 mod ports;
 mod quantity;
 mod shorten;
+mod spelling;
 mod units;
 
 pub use document::{
@@ -29,11 +30,11 @@ pub use document::{
 };
 pub use error::TopologyError;
 pub use fault::{Fault, FaultError, Puncture};
-pub use generate::{ExpressionError, construction, family_names, generate};
+pub use generate::{COMMON_KEYS, ExpressionError, FamilyUsage, construction, families, generate};
 pub use group::{GroupError, Transit, renumbering};
 pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use hostlist::{HOST_FILE_BYTES_MAX, HostsError, expand_hosts, host_items, read_host_lines};
-pub use imported::{DocumentFormat, Imported, NcclError, ReadError};
+pub use imported::{DocumentFormat, ForeignFile, Imported, NcclError, ReadError};
 pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
 pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
@@ -42,4 +43,5 @@ pub use placement::{
 };
 pub use port_graph::Ports;
 pub use quantity::{Quantity, QuantityError};
+pub use spelling::{closest, did_you_mean, same_word};
 pub use units::{Capacity, FractionError, Latency, Rate, Ratio};

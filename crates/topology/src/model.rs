@@ -346,7 +346,7 @@ impl TopologyDraft {
     ///
     /// O(nodes log nodes + links log links); refuses over-limit input before it allocates for it.
     pub fn build(self, limits: &TopologyLimits) -> Result<Topology, TopologyError> {
-        self.build_until(limits, &|| false).map(|built| built.expect("nobody asks it to stop"))
+        self.build_until(limits, &|| false).map(|built| built.expect("no caller asks it to stop"))
     }
 
     /// The same, until `stop` says that nobody wants the topology any more: then `None`, soon after. It is asked every

@@ -4,7 +4,8 @@
 //! links with the bandwidths NCCL itself assigns ([`rates`]); [`prune`] leaves out what leads nowhere on one host.
 //! Source: NVIDIA/nccl `src/graph/topo.h`, `topo.cc`, `xml.cc`; ROCm/rccl `src/graph/topo.cc`, `rome_models.cc`.
 //!
-//! It does not join hosts, and `gdr` (whether a NIC reaches a GPU's memory directly) plays no part inside one.
+//! It does not join hosts, and ignores `gdr` (whether a NIC reaches a GPU's memory directly), which has no effect
+//! within a host.
 
 mod graph;
 mod prune;
@@ -41,7 +42,6 @@ pub(crate) fn import(text: &str, limits: &TopologyLimits) -> Result<Imported, Re
 fn host_graph(root: &Element, limits: &TopologyLimits) -> Result<HostGraph, ReadError> {
     match root.name.as_str() {
         "system" => HostGraph::read(root, limits),
-        "graphs" => Err(NcclError::GraphFile.into()),
         _ => Err(NcclError::Root { found: shorten(&root.name) }.into()),
     }
 }

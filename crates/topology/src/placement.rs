@@ -1,7 +1,7 @@
-//! Where ranks are: which device of which machine each of them is.
+//! Rank maps: the device and machine of each rank.
 //!
-//! Runtimes match a plan by the number of ranks only, so a plan that was made for other machines runs without a word,
-//! slowly or wrongly. A rank map says which they are, as far as a topology knows or its user states it.
+//! Runtimes match a plan by its number of ranks only, so they run a plan for other machines without a warning, slowly
+//! or wrongly. A rank map records the machines, as far as the topology or the user names them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,17 +13,17 @@ use crate::model::{Attributes, Topology};
 /// Longest name of a machine in bytes, as in DNS.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Where one rank is.
+/// The place of a rank.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
     /// Name of the machine.
     pub node: String,
-    /// Which device of the machine: the how-manieth of its ranks, in rising order, from 0.
+    /// Index of the device on its machine, from 0, in the order of ranks.
     pub device: u32,
 }
 
 impl Slot {
-    /// Whether both mean the same device; names of machines may be short on one side, see [`same_host`].
+    /// Whether both name one device; a machine name may be short on one side, see [`same_host`].
     pub fn is_same_device(&self, other: &Self) -> bool {
         self.device == other.device && same_host(&self.node, &other.node)
     }
@@ -36,16 +36,16 @@ impl fmt::Display for Slot {
     }
 }
 
-/// Who takes part, and where they are.
+/// The ranks that take part, and their places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Participants {
-    /// The ranks of the topology that take part, in their new order; none: all, in theirs.
+    /// The ranks of the topology that take part, in their new order; `None` for all ranks in their own order.
     pub members: Option<Vec<Rank>>,
-    /// By new rank: where it is; none: nobody says.
+    /// The place of each new rank; `None` if unknown.
     pub slots: Option<Vec<Slot>>,
 }
 
-/// Why ranks cannot be where they are said to be. Ranks are positions in the list of slots.
+/// Errors of placing ranks. Ranks are positions in the list of slots.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum PlacementError {
@@ -53,28 +53,31 @@ pub enum PlacementError {
     Name { rank: usize, bytes: usize },
     #[error("ranks {first} and {rank} are both on {slot}; each device takes one rank")]
     Twice { first: usize, rank: usize, slot: Slot },
-    #[error("rank {rank} is on node {node}, which is none of the topology's {nodes}; name one of those, such as {one}")]
+    #[error(
+        "rank {rank} is on node {node}, which is not one of the topology's {nodes} nodes; name one of them, such \
+             as {one}"
+    )]
     NoSuchNode { rank: usize, node: String, nodes: usize, one: String },
-    #[error("rank {rank} is on node {node}, which may be {first} or {second} of the topology; write the whole name")]
+    #[error("rank {rank} is on node {node}, which may mean {first} or {second}; write the whole name")]
     Ambiguous { rank: usize, node: String, first: String, second: String },
     #[error("rank {rank} is on {slot}, but that node has {devices} devices, counted from 0")]
     NoSuchDevice { rank: usize, slot: Slot, devices: usize },
-    #[error("{found} ranks are placed, and {expected} take part; place each of them")]
+    #[error("{found} ranks are placed, but {expected} take part; place each of them")]
     Count { found: usize, expected: usize },
     #[error(
-        "rank {rank} is on {slot}, which is rank {placed} of the topology, but rank {listed} is listed for it; leave out \
+        "rank {rank} is on {slot}, which is rank {placed} of the topology, but the list names rank {listed}; leave out \
          one of the two, or make them agree"
     )]
     Disagree { rank: usize, slot: Slot, placed: u32, listed: u32 },
     #[error(
-        "rank {rank} is on node {node} and rank {first} on {other}, but the topology has them in {}; ranks share a node \
-         exactly where they share a box", if *is_one_box { "one box" } else { "two boxes" }
+        "rank {rank} is on node {node} and rank {first} on {other}, but the topology has them in {}; place ranks on \
+         one node exactly if they share a box", if *is_one_box { "one box" } else { "two boxes" }
     )]
     Boxes { rank: usize, node: String, first: usize, other: String, is_one_box: bool },
 }
 
 impl PlacementError {
-    /// The rank whose slot is at fault, where one is.
+    /// The rank whose slot is at fault, if there is one.
     pub const fn rank(&self) -> Option<usize> {
         match self {
             Self::Name { rank, .. }
@@ -96,8 +99,8 @@ pub fn same_host(a: &str, b: &str) -> bool {
     is_short(a, b) || is_short(b, a)
 }
 
-/// Those of some machines that a name means: the one of that very name, else those that it is short for, of which two are
-/// enough to be too many, and those that are short for it. O(log machines) for each part of the name.
+/// The machines that a name can mean: the one with exactly this name, else up to two that it abbreviates, and those
+/// that abbreviate it. O(log machines) for each part of the name.
 pub fn hosts_named<'a, T>(machines: &BTreeMap<&'a str, T>, name: &str) -> Vec<&'a str> {
     if let Some((&name, _)) = machines.get_key_value(name) {
         return vec![name];
@@ -109,8 +112,8 @@ pub fn hosts_named<'a, T>(machines: &BTreeMap<&'a str, T>, name: &str) -> Vec<&'
     whole.chain(short.map(|(&name, _)| name)).collect()
 }
 
-/// Where the ranks of a topology are by its own word: on their `host`s, where every rank names one, else in their
-/// `box`es. None: not every rank names either. O(ranks).
+/// The places of ranks that the topology itself states: their `host`s if every rank names one, else their `box`es;
+/// `None` if neither is complete. O(ranks).
 pub fn own_slots(topology: &Topology) -> Option<Vec<Slot>> {
     let names = machines(topology)?.1;
     let mut devices: HashMap<&str, u32> = HashMap::new();
@@ -122,9 +125,9 @@ pub fn own_slots(topology: &Topology) -> Option<Vec<Slot>> {
     Some(names.iter().map(|&name| slot(name, devices.entry(name).or_default())).collect())
 }
 
-/// Which device of which host the ranks of a topology are, by its own `host`s where every rank names one, else by slots whose
-/// machines are no boxes of its own: those of the ranks that are listed, or of all. None: nobody names hosts. Slots by box
-/// choose ranks and say nothing of hosts.
+/// The device and host of each rank: from the topology's own `host`s if every rank names one, else from slots whose
+/// machines are not its boxes, for the listed ranks or all. `None` if no hosts are known. Slots by box choose ranks and
+/// do not name hosts.
 ///
 /// # Errors
 /// See [`participants`], for slots by which the hosts are known.
@@ -156,11 +159,11 @@ pub fn names_hosts(topology: &Topology) -> bool {
     matches!(machines(topology), Some((Named::Hosts, _)))
 }
 
-/// Who takes part and where, of what a request lists, what it places and what the topology says itself.
+/// The ranks that take part and their places, from the list and placement of a request and the topology itself.
 ///
-/// Where the topology names the hosts of its ranks, slots are looked up among them and choose ranks, just as a list of
-/// ranks does. So they are among its boxes where any slot names one of those. Elsewhere the nodes are names that the
-/// topology does not know: slot r is the place of rank r, and ranks of one box must share one node.
+/// If the topology names the hosts of its ranks, slots are looked up among them and choose ranks, as a list of ranks
+/// does. The same holds for boxes if any slot names one. Otherwise the topology does not know the nodes: slot r is the
+/// place of rank r, and ranks of one box must share one node.
 ///
 /// # Errors
 /// See [`PlacementError`]. Ranks listed that are not there are left for [`Topology::group`] to refuse.

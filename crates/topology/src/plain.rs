@@ -1,10 +1,10 @@
-//! A topology with less, or more, said about it: without latencies, with boxes.
+//! Variants of a topology: without latencies, or with boxes.
 
 use crate::model::{Link, Topology};
 use crate::units::{Capacity, Latency};
 
 impl Topology {
-    /// The same network with links that take no time; parallel links that only their latencies told apart are one.
+    /// The network without latencies; parallel links that differ only in latency become one.
     ///
     /// * **None.** The capacities of parallels do not add up within 64 bits. **Cost.** O(nodes + links).
     pub fn without_latencies(&self) -> Option<Self> {
@@ -22,8 +22,7 @@ impl Topology {
         Some(Self::assemble(self.name().map(str::to_owned), self.nodes().to_vec(), links, self.rank_count()))
     }
 
-    /// The same network with these boxes, by node, in place of those it states. `None` unless there is one entry for each
-    /// node. O(nodes).
+    /// The network with these boxes, by node, instead of its own. `None` unless there is one entry per node. O(nodes).
     #[must_use]
     pub fn with_boxes(mut self, boxes: Vec<Option<String>>) -> Option<Self> {
         if boxes.len() != self.nodes().len() {

@@ -1,4 +1,4 @@
-//! A network of ranks alone as a graph whose edges are ports: how many there are is what degrees and lower bounds speak of.
+//! A network without switches as a graph whose edges are ports, which degrees and lower bounds count.
 
 use canopy_direct::Digraph;
 use num_integer::Integer as _;
@@ -10,7 +10,7 @@ use crate::port_graph::Ports;
 use crate::units::Capacity;
 
 impl Topology {
-    /// Its ports, if ranks are all there is.
+    /// Its ports; `None` if it has nodes without a rank.
     ///
     /// A topology that is what the expression in its name generates has the ports of that expression: four of 25 GB/s to two
     /// neighbours are not two of 50 GB/s. Of any other the rate of a port is the greatest that all links and loops are

@@ -1,8 +1,7 @@
 //! Rates and times as people write them: `25GB/s`, `200Gbps`, `700ns`; in documents also an integer in base units.
 //!
-//! All arithmetic is exact. A text that does not come out as a whole number of bytes per second (or nanoseconds) is
-//! refused, never rounded. A text without a unit is refused, too, because `25` may be meant in any unit; only 0 is the
-//! same in all of them. It knows nothing of the documents and expressions that hold the texts.
+//! All arithmetic is exact: a text that is not a whole number of bytes per second (or nanoseconds) is refused, never
+//! rounded. A text without a unit is refused, too, because `25` may mean any unit; only 0 is equal in all of them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,23 +20,23 @@ pub enum Quantity {
     Text(String),
 }
 
-/// Why a text is not a rate or a time.
+/// Errors of reading a rate or a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum QuantityError {
-    #[error(
-        "`{text}` is not a {what}; write a plain number without sign or exponent, then a unit, such as `{example}`"
-    )]
+    #[error("`{text}` is not a {what}; write a number without sign or exponent, then a unit, such as `{example}`")]
     NotANumber { what: &'static str, text: String, example: &'static str },
-    #[error("`{text}` has no unit; write `{text}{common}`, or use another unit of {units}")]
-    NoUnit { text: String, common: &'static str, units: &'static str },
-    #[error("`{text}` has the unit `{unit}`, which no {what} has; use one of {units}")]
+    #[error("`{text}` has no unit; write `{text}{first}` or `{text}{second}`")]
+    NoUnit { text: String, first: &'static str, second: &'static str },
+    #[error("`{text}`: `{unit}` is not a unit of {what}; use {units}")]
     Unit { what: &'static str, text: String, unit: String, units: &'static str },
-    #[error("`{text}` is not a whole number of {base}; choose a number that is")]
+    #[error("`{text}` can be bits or bytes; write `{number}{prefix}b/s` for bits or `{number}{prefix}B/s` for bytes")]
+    BitsOrBytes { text: String, number: String, prefix: &'static str },
+    #[error("`{text}` is not a whole number of {base}; round it")]
     NotWhole { text: String, base: &'static str },
-    #[error("`{text}` is zero; a link that carries nothing is no link, leave it out")]
+    #[error("`{text}` is zero; leave out links that carry nothing")]
     Zero { text: String },
-    #[error("`{text}` is more than 18446744073709551615 {base}; use a smaller number")]
+    #[error("`{text}` exceeds 18446744073709551615 {base}; use a smaller number")]
     TooLarge { text: String, base: &'static str },
 }
 
@@ -46,44 +45,82 @@ struct Scale {
     what: &'static str,
     base: &'static str,
     example: &'static str,
-    /// The unit that is most often meant, for a number without one.
-    common: &'static str,
+    /// The two units that are most often meant, for a number without one.
+    common: [&'static str; 2],
+    /// Units to choose from, for messages.
     names: &'static str,
-    /// Unit, then numerator and denominator of its size in base units.
-    units: &'static [(&'static str, u64, u64)],
+    /// Numerator and denominator of a unit's size in base units.
+    size: fn(&str) -> Option<(u64, u64)>,
 }
 
 const RATES: Scale = Scale {
     what: "bandwidth",
     base: "bytes/s",
     example: "25GB/s",
-    common: "GB/s",
-    names: "B/s kB/s MB/s GB/s TB/s KiB/s MiB/s GiB/s bps kbps Mbps Gbps Tbps",
-    units: &[
-        ("B/s", 1, 1),
-        ("kB/s", 1_000, 1),
-        ("MB/s", 1_000_000, 1),
-        ("GB/s", 1_000_000_000, 1),
-        ("TB/s", 1_000_000_000_000, 1),
-        ("KiB/s", 1 << 10, 1),
-        ("MiB/s", 1 << 20, 1),
-        ("GiB/s", 1 << 30, 1),
-        ("bps", 1, 8),
-        ("kbps", 1_000, 8),
-        ("Mbps", 1_000_000, 8),
-        ("Gbps", 1_000_000_000, 8),
-        ("Tbps", 1_000_000_000_000, 8),
-    ],
+    common: ["GB/s", "Gb/s"],
+    names: "GB/s or MB/s for bytes, Gb/s or Gbps for bits (also k, T, Ki, Mi, Gi)",
+    size: rate_unit,
 };
 
 const TIMES: Scale = Scale {
     what: "latency",
     base: "nanoseconds",
     example: "700ns",
-    common: "us",
-    names: "ns us ms s",
-    units: &[("ns", 1, 1), ("us", 1_000, 1), ("ms", 1_000_000, 1), ("s", 1_000_000_000, 1)],
+    common: ["ns", "us"],
+    names: "ns, us, ms or s",
+    size: time_unit,
 };
+
+/// Prefixes of units of rates.
+const PREFIXES: [(&str, u64); 10] = [
+    ("", 1),
+    ("k", 1_000),
+    ("K", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("T", 1_000_000_000_000),
+    ("Ki", 1 << 10),
+    ("Mi", 1 << 20),
+    ("Gi", 1 << 30),
+    ("Ti", 1 << 40),
+];
+
+/// `GB/s`, `GBps`, `Gb/s`, `Gbps`, `Gbit/s` and the like: a prefix, bits or bytes, per second.
+fn rate_unit(unit: &str) -> Option<(u64, u64)> {
+    let amount = ["/s", "/sec", "ps"].iter().find_map(|per_second| unit.strip_suffix(per_second))?;
+    let bits = |prefix| (prefix, 8);
+    let bytes = |prefix| (prefix, 1);
+    let (prefix, denominator) =
+        None.or_else(|| ["bits", "bit", "b"].iter().find_map(|word| amount.strip_suffix(word)).map(bits)).or_else(
+            || ["bytes", "byte", "Bytes", "Byte", "B"].iter().find_map(|word| amount.strip_suffix(word)).map(bytes),
+        )?;
+    PREFIXES.iter().find(|(name, _)| *name == prefix).map(|&(_, factor)| (factor, denominator))
+}
+
+/// `ns`, `us` (also with a micro sign), `ms`, `s` and their long forms.
+fn time_unit(unit: &str) -> Option<(u64, u64)> {
+    let nanos = match unit {
+        "ns" | "nsec" => 1,
+        "us" | "usec" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+        "ms" | "msec" => 1_000_000,
+        "s" | "sec" => 1_000_000_000,
+        _ => return None,
+    };
+    Some((nanos, 1))
+}
+
+/// The prefix of what may be meant as bits or as bytes: `400G`, `400gb/s`.
+fn ambiguous_prefix(unit: &str) -> Option<&'static str> {
+    let lower = unit.to_ascii_lowercase();
+    let prefix = match lower.as_str() {
+        "k" | "kb/s" => "k",
+        "m" | "mb/s" => "M",
+        "g" | "gb/s" | "gbps" => "G",
+        "t" | "tb/s" => "T",
+        _ => return None,
+    };
+    Some(prefix)
+}
 
 /// Longest text read as a quantity; the longest sensible one has some 25 characters.
 const TEXT_MAX: usize = 64;
@@ -112,15 +149,15 @@ impl Scale {
         }
         if unit.is_empty() {
             let is_zero = whole.bytes().chain(decimals.unwrap_or_default().bytes()).all(|digit| digit == b'0');
-            let no_unit = || QuantityError::NoUnit { text: text.to_owned(), common: self.common, units: self.names };
+            let [first, second] = self.common;
+            let no_unit = || QuantityError::NoUnit { text: text.to_owned(), first, second };
             return if is_zero { Ok(0) } else { Err(no_unit()) };
         }
-        let known = self.units.iter().find(|(name, ..)| *name == unit);
-        let &(_, numerator, denominator) = known.ok_or_else(|| QuantityError::Unit {
-            what: self.what,
-            text: shown(),
-            unit: unit.to_owned(),
-            units: self.names,
+        let (numerator, denominator) = (self.size)(unit).ok_or_else(|| match ambiguous_prefix(unit) {
+            Some(prefix) if self.base == RATES.base => {
+                QuantityError::BitsOrBytes { text: shown(), number: number.to_owned(), prefix }
+            }
+            _ => QuantityError::Unit { what: self.what, text: shown(), unit: unit.to_owned(), units: self.names },
         })?;
         let decimals = decimals.unwrap_or_default().trim_end_matches('0');
         let too_large = || QuantityError::TooLarge { text: shown(), base: self.base };

@@ -132,7 +132,7 @@ impl Ratio {
         Rate::new(numerator, denominator).map(|rate| Self(rate.0))
     }
 
-    /// The part of `whole` that this ratio lacks, `1 − self ÷ whole`; zero where it lacks nothing.
+    /// The part of `whole` missing from this ratio, `1 − self ÷ whole`; zero if nothing is missing.
     #[must_use]
     pub fn missing_of(&self, whole: &Self) -> Self {
         if *self >= *whole { Self(BigRational::zero()) } else { Self((&whole.0 - &self.0) / &whole.0) }

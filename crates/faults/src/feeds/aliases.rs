@@ -1,4 +1,4 @@
-//! What names of devices mean that the network does not have: addresses, serial numbers, names of cards.
+//! Aliases of devices: addresses, serial numbers and names of NICs that the network does not have.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,24 @@ use crate::text::shown;
 /// Most names that are told.
 const ALIASES_MAX: usize = 1_000_000;
 
-/// Names and what they mean.
+/// Names and their targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aliases(pub(super) BTreeMap<String, Target>);
 
-/// Why a line tells no name.
+/// Errors of reading an alias.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum AliasError {
     #[error(
-        "line {line}: `{found}` is no alias; write the name, white space and what it means, such as `10.0.0.7 host:node7`"
+        "line {line}: `{found}` is not an alias; write a name, white space and its target, such as `10.0.0.7 \
+         host:node7`"
     )]
     Form { line: usize, found: String },
     #[error("line {line}: {problem}")]
     Target { line: usize, problem: TargetError },
     #[error("line {line}: `{name}` is given twice; give it once")]
     Twice { line: usize, name: String },
-    #[error("there are more than {limit} aliases; give fewer")]
+    #[error("the file has more than {limit} aliases; give fewer")]
     TooMany { limit: usize },
 }
 
@@ -124,8 +125,8 @@ mod tests {
     #[test]
     fn lines_that_are_none_are_named() {
         let refusal = |text: &str| Aliases::read(text).unwrap_err().to_string();
-        assert!(refusal("\nalone").starts_with("line 2: `alone` is no alias; write the name"));
-        assert!(refusal("a fan:3").starts_with("line 1: `fan:3` names nothing"));
+        assert!(refusal("\nalone").starts_with("line 2: `alone` is not an alias; write a name"));
+        assert!(refusal("a fan:3").starts_with("line 1: unknown target `fan:3`"));
         assert_eq!(refusal("a gpu:x\na gpu:y"), "line 2: `a` is given twice; give it once");
     }
 }

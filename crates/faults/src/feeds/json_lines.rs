@@ -1,4 +1,4 @@
-//! The form of our own: one JSON object for each event.
+//! Canopy's own format: one JSON object per event.
 //!
 //! ```json
 //! {"source": "ufm", "event_id": "4711", "fault": "link:b0g3>ib*1/2", "severity": "DEGRADED",
@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Fault {
             type Value = Fault;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a fault as text, such as \"nic:b0g3*1/2\", or as an object of target and remaining")
+                f.write_str("a fault as text, such as \"nic:b0g3*1/2\", or as an object with `target` and `remaining`")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Fault, E> {
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Fault {
     }
 }
 
-/// Reads one event; it was observed when it came, unless it says otherwise.
+/// Reads one event; the time of arrival is the time of observation unless it states another.
 ///
 /// # Errors
 /// A line that is no such object, with unknown fields, or with names, fractions, times and lifetimes that are none.

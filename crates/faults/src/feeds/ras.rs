@@ -77,7 +77,7 @@ pub fn read_ras(document: &str, options: &FeedOptions, received_ms: u64) -> Resu
     let said = Said { options, observed_ms };
     match (document.event, document.communicators) {
         (Some(event), _) if event == "PEER_DEAD" => {
-            let remedy = "a PEER_DEAD without peer names nobody";
+            let remedy = "PEER_DEAD needs a peer";
             let peer = document.peer.ok_or(FeedError::Missing { field: "peer", remedy })?;
             let host = peer.host.unwrap_or_default();
             // Numbers that CUDA gives depend on what a process sees; those of NVML do not.
@@ -109,7 +109,7 @@ pub fn read_ras(document: &str, options: &FeedOptions, received_ms: u64) -> Resu
             Ok(dead.into_iter().map(|((host, device), is_dead)| said.of(&host, device, is_dead)).collect())
         }
         (None, None) => {
-            let remedy = "an event has `event`, a state has `communicators`";
+            let remedy = "an event needs `event`, and a state needs `communicators`";
             Err(FeedError::Missing { field: "event", remedy })
         }
     }
@@ -141,7 +141,7 @@ impl Said<'_> {
     /// The GPU of this number is dead, or answers.
     fn of(&self, host: &str, device: u32, is_dead: bool) -> Item {
         if !can_be_host(self.options.aliases.machine(host)) {
-            let remedy = "its host is no name of a machine; give it an alias".to_owned();
+            let remedy = "its host is not a machine name; give it an alias".to_owned();
             return Item::Unmapped { device: format!("{}:{device}", shown(host)), remedy };
         }
         let state = if is_dead { "dead" } else { "up" };

@@ -23,31 +23,31 @@ const CHECK_BYTES_MAX: usize = 48;
 /// Bytes of a device's name in an event's id.
 const DEVICE_BYTES_MAX: usize = 48;
 
-/// A device that an event is about.
+/// A device of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entity {
-    /// What it is: `GPU`, `NIC`, `PCI`, …
+    /// Its kind: `GPU`, `NIC`, `PCI`, …
     pub kind: String,
-    /// Which, in the words of its kind.
+    /// Its name, in the notation of its kind.
     pub value: String,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthEvent {
     /// The check's name.
     pub check_name: String,
     /// Whether the device cannot be used.
     pub is_fatal: bool,
-    /// Whether the check found nothing, or nothing any more.
+    /// Whether the check found no fault, or none any more.
     pub is_healthy: bool,
-    /// The devices; none: the node.
+    /// The devices; empty for the node itself.
     pub entities: Vec<Entity>,
-    /// When it was found; none: when it came.
+    /// Time of the finding; `None` for the time of arrival.
     pub generated_ms: Option<u64>,
     /// The node.
     pub node_name: String,
-    /// Whether it is for the records only, and nothing is to be done.
+    /// Whether the event is informational and needs no action.
     pub is_store_only: bool,
 }
 
@@ -95,9 +95,9 @@ impl Entity {
     }
 }
 
-/// What one event says, for each of its devices.
+/// The statements of an event, one for each device.
 ///
-/// Of a GPU that is named in several ways the number counts. O(entities · log names).
+/// If a GPU is named in several ways, its number counts. O(entities · log names).
 ///
 /// # Errors
 /// It names too many devices.
@@ -106,12 +106,12 @@ pub fn read_health(event: &HealthEvent, options: &FeedOptions, received_ms: u64)
     let check = cut(&event.check_name, CHECK_BYTES_MAX);
     let passed = |why: &str| Ok(vec![Item::Passed { what: format!("{check} of {}: {why}", shown(&event.node_name)) }]);
     if event.is_store_only {
-        return passed("for the records only");
+        return passed("informational only");
     }
     let remaining = match (event.is_healthy || event.is_fatal, options.degraded) {
         (true, _) => Remaining::GONE,
         (false, Some(degraded)) => degraded,
-        (false, None) => return passed("not fatal, and nobody says what is left"),
+        (false, None) => return passed("not fatal, and the remaining rate is unknown"),
     };
     let machine = options.aliases.machine(&event.node_name);
     if !can_be_host(machine) {

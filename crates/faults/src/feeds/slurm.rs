@@ -179,7 +179,7 @@ impl Said<'_> {
     fn one(&self, node: &str, word: &str, is_broken: Option<bool>) -> Item {
         let machine = self.options.aliases.machine(node);
         if !can_be_host(machine) {
-            let remedy = "it is no name of a machine; give it an alias".to_owned();
+            let remedy = "this is not a machine name; give it an alias".to_owned();
             return Item::Unmapped { device: shown(node), remedy };
         }
         let Some(is_broken) = is_broken else {

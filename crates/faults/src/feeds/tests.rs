@@ -42,11 +42,11 @@ fn our_own_lines_say_all_of_an_event() {
     let [Item::Event(event)] = &read_json_line(short, &brief, NOW).unwrap()[..] else { panic!() };
     assert_eq!((event.expires_ms, event.severity), (Some(NOW + 5), Severity::Fatal));
     for (line, expected) in [
-        ("{", "not JSON of this form: EOF"),
+        ("{", "the JSON does not match: EOF"),
         (r#"{"source":"x","event_id":"2"}"#, "missing field `fault`"),
         (r#"{"source":"x","event_id":"2","fault":"gpu:a","colour":1}"#, "unknown field `colour`"),
-        (r#"{"source":"x","event_id":"2","fault":"fan:a"}"#, "fault: `fan:a` names nothing"),
-        (r#"{"source":"","event_id":"2","fault":"gpu:a"}"#, "source `` is not usable"),
+        (r#"{"source":"x","event_id":"2","fault":"fan:a"}"#, "fault: unknown target `fan:a`"),
+        (r#"{"source":"","event_id":"2","fault":"gpu:a"}"#, "source cannot be ``"),
         (
             r#"{"source":"x","event_id":"2","fault":"gpu:a","observed_time":"noon"}"#,
             "observed_time `noon`: write it like",
@@ -68,7 +68,7 @@ fn our_own_lines_say_all_of_an_event() {
         ),
         (
             r#"{"source":"x","event_id":"2","fault":{"target":{"kind":"node","id":"a"},"remaining":"3/2"}}"#,
-            "`3/2` is no remaining fraction",
+            "`3/2` is not a remaining fraction",
         ),
         (
             r#"{"source":"x","event_id":"2","fault":{"target":{"kind":"node","id":"a"},"remaining":"0/1","more":1}}"#,
@@ -109,8 +109,8 @@ fn ras_tells_dead_processes_from_those_that_answer() {
     assert_eq!(read(&many), Err(FeedError::TooMany { limit: ITEMS_MAX }));
     let again = dead.replace("[1,4]", &format!("[1{}]", ",1".repeat(ITEMS_MAX)));
     assert_eq!(words(&read(&again).unwrap()), ["gpu:node7:1 0/1 @-73s"]);
-    assert!(read("{}").unwrap_err().to_string().starts_with("event: give it; an event has `event`"));
-    assert!(read(r#"{"event":"PEER_DEAD"}"#).unwrap_err().to_string().starts_with("peer: give it"));
+    assert!(read("{}").unwrap_err().to_string().starts_with("event is missing; an event needs `event`"));
+    assert!(read(r#"{"event":"PEER_DEAD"}"#).unwrap_err().to_string().starts_with("peer is missing"));
     let nameless = r#"{"event":"PEER_DEAD","peer":{"host":"a b","cuda_devs":[1]}}"#;
     assert_eq!(words(&read(nameless).unwrap()), ["? a b:1"]);
 }
@@ -153,7 +153,7 @@ fn states_of_slurm_are_faults_clears_or_neither() {
     assert_eq!(words(&read("r[1-2]n[08-09] maint"))[1..3], ["- r1n09 is maint", "- r2n08 is maint"]);
     assert_eq!((words(&read("gpu:1 idle")), words(&read(" "))), (vec!["? gpu:1".to_owned()], Vec::new()));
     for (line, expected) in
-        [("gpu[01-04 idle", "a bracket is not closed"), ("n[0-65536] idle", "more than 65536 hosts")]
+        [("gpu[01-04 idle", "a bracket does not close"), ("n[0-65536] idle", "more than 65536 hosts")]
     {
         let error = read_slurm(line, &options(""), NOW).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -194,12 +194,15 @@ fn slurm_says_states_in_json() {
     );
     assert_eq!(read(r#"{"nodes": []}"#), Ok(Vec::new()));
     for (document, expected) in [
-        ("{}", "nodes: give it; use scontrol show nodes --json or sinfo --json"),
+        ("{}", "nodes is missing; use scontrol show nodes --json or sinfo --json"),
         (r#"{"nodes": [{"state": ["DOWN"]}]}"#, "missing field `name`"),
         (r#"{"nodes": [{"name": "g1"}]}"#, "missing field `state`"),
         (r#"{"nodes": [{"name": "g1", "state": 3}]}"#, "expected a text or a list of texts"),
-        (r#"{"sinfo": [{"node": {"state": []}, "nodes": {"nodes": ["g[1"]}}]}"#, "a bracket is not closed"),
-        (r#"{"sinfo": [{"node": {"state": []}, "nodes": {"nodes": ["g[0-65535]", "h"]}}]}"#, "more than 65536 things"),
+        (r#"{"sinfo": [{"node": {"state": []}, "nodes": {"nodes": ["g[1"]}}]}"#, "a bracket does not close"),
+        (
+            r#"{"sinfo": [{"node": {"state": []}, "nodes": {"nodes": ["g[0-65535]", "h"]}}]}"#,
+            "more than 65536 statements",
+        ),
     ] {
         let error = read(document).unwrap_err().to_string();
         assert!(error.contains(expected), "{document}: {error}");
@@ -263,10 +266,10 @@ fn checks_of_sentinels_are_sources_of_their_own() {
     assert_eq!(read(&found(&[("NODE", "node7")], false, true)), ["host:node7 clear @-2s"]);
     assert_eq!(read(&found(&[], false, true)), ["host:node7 all clear @-2s", "link:b0g3=b0nv clear @-2s"]);
     let mild = found(&[("GPU", "3")], false, false);
-    assert_eq!(read(&mild), ["- GpuXid of node7: not fatal, and nobody says what is left"]);
+    assert_eq!(read(&mild), ["- GpuXid of node7: not fatal, and the remaining rate is unknown"]);
     let half = FeedOptions { degraded: Remaining::new(1, 2).ok(), ..options("") };
     assert_eq!(words(&read_health(&mild, &half, NOW).unwrap()), ["gpu:node7:3 1/2 @-2s"]);
-    assert_eq!(read(&HealthEvent { is_store_only: true, ..mild.clone() }), ["- GpuXid of node7: for the records only"]);
+    assert_eq!(read(&HealthEvent { is_store_only: true, ..mild.clone() }), ["- GpuXid of node7: informational only"]);
     assert_eq!(read(&HealthEvent { is_fatal: true, node_name: String::new(), ..mild.clone() }), ["? "]);
     let long = HealthEvent { is_fatal: true, check_name: "ü".repeat(300), ..mild };
     let [Item::Event(event)] = &read_health(&long, &aliases, NOW).unwrap()[..] else { panic!() };

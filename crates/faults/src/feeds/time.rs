@@ -1,13 +1,13 @@
 //! Times as messages write them, in milliseconds since 1970.
 
-/// Why a text is no time.
+/// Errors of reading a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
     /// Neither form.
     #[error("write it like 2026-01-31T13:07:07.250Z, or 2026-01-31 13:07:07 in local time")]
     Form,
     /// No such day, hour, minute or second, or before 1970.
-    #[error("there is no such time since 1970")]
+    #[error("no such time since 1970 exists")]
     Range,
 }
 

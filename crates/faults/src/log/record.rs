@@ -1,4 +1,4 @@
-//! One element of the log: what each source said last, what that adds up to, and what of it counts.
+//! One element of the log: the last report of each source, their sum, and the part that counts.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,27 @@ use crate::log::{FaultLogError, Outcome, Policy};
 use crate::remaining::Remaining;
 use crate::target::Target;
 
-/// What a source said last about an element.
+/// The last report of a source about an element.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word {
-    /// What is left, by its word.
+    /// The remaining capacity that it reports.
     pub remaining: Remaining,
-    /// How bad that is.
+    /// Severity.
     pub severity: Severity,
-    /// When it was so, in milliseconds since 1970.
+    /// Time of the observation, in milliseconds since 1970.
     pub observed_ms: u64,
-    /// From when on it no longer counts.
+    /// Time at which it stops counting.
     pub expires_ms: Option<u64>,
-    /// Whether it counts: something is missing, and that is neither taken back nor expired.
+    /// Whether it counts: capacity is missing, and the report is neither cleared nor expired.
     pub is_live: bool,
     /// Ids of its last events with the times they were observed, oldest first.
     recent: Vec<(String, u64)>,
 }
 
-/// What is known of one element. Its size is bounded by the [`Policy`]: with the standard one some 40 KiB at most, and some
+/// The record of one element. The [`Policy`] bounds its size: some 40 KiB at most with the standard one, and some
 /// hundred bytes for one source.
 ///
-/// Invariant: what counts is no better than what is said.
+/// Invariant: the state that counts is no better than the reported one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     target: Target,
@@ -73,22 +73,22 @@ impl Record {
         &self.target
     }
 
-    /// What each source said last, by its name.
+    /// The last report of each source, by its name.
     pub fn sources(&self) -> impl ExactSizeIterator<Item = (&str, &Word)> {
         self.sources.iter().map(|(name, word)| (name.as_str(), word))
     }
 
-    /// The worst that any source says at present.
+    /// The worst present report of any source.
     pub const fn said(&self) -> Remaining {
         self.said
     }
 
-    /// What counts, which is no better.
+    /// The state that counts, which is no better.
     pub const fn counts_as(&self) -> Remaining {
         self.counts_as
     }
 
-    /// Since when that counts, in milliseconds since 1970.
+    /// Time since which it counts, in milliseconds since 1970.
     pub const fn since_ms(&self) -> u64 {
         self.since_ms
     }

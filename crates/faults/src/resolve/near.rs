@@ -28,8 +28,8 @@ pub(super) fn near(wrong: &str, names: &[&str]) -> String {
     let close = like.iter().take_while(|(distance, _)| *distance <= 1 + wrong.len() / 4);
     let close: Vec<&str> = close.take(OFFERED_MAX).map(|&(_, name)| name).collect();
     match (close.as_slice(), like.first()) {
-        ([], None) => "; it names none".to_owned(),
-        ([], Some((_, example))) => format!("; there is {example}"),
+        ([], None) => "; it has no such elements".to_owned(),
+        ([], Some((_, example))) => format!("; use one such as {example}"),
         (close, _) => format!("; did you mean {}?", close.join(" or ")),
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         let offer = |wrong| near(wrong, &beside(&names, wrong));
         assert_eq!(offer("b0g3"), "; did you mean b0g1 or b0g2 or b1g1?");
         assert_eq!(offer("iB"), "; did you mean ib?");
-        assert_eq!(offer("something-else"), "; there is b0g1");
-        assert_eq!(near("x", &[]), "; it names none");
+        assert_eq!(offer("something-else"), "; use one such as b0g1");
+        assert_eq!(near("x", &[]), "; it has no such elements");
     }
 }

@@ -58,7 +58,7 @@ fn links_go_one_way_or_both() {
     assert_eq!(words(&ring, &["link:0>1*1/1"]), Vec::<String>::new());
     assert_eq!(
         resolved(&ring, &["link:0>1", "link:0=2"]),
-        Err("fault 1: the topology has no link 0 -> 2; name two linked nodes, or the one direction there is".to_owned())
+        Err("fault 1: the topology has no link 0 -> 2; name two linked nodes, or the other direction".to_owned())
     );
 }
 
@@ -158,23 +158,23 @@ fn what_is_not_there_is_named_with_what_is() {
     for (topology, text, expected) in [
         (&boxes, "gpu:b0g9", "fault 0: the topology has no node `b0g9`; did you mean b0g0 or b0g1 or b0g2?"),
         (&boxes, "gpu:ib", "fault 0: `ib` is a switch; write switch:ib, or the id of a compute node"),
-        (&boxes, "switch:b0g3", "fault 0: `b0g3` is no switch; write gpu:b0g3, or the id of a switch"),
-        (&boxes, "gpu:b0:8", "fault 0: b0 has 8 devices, counted from 0; there is no device 8"),
+        (&boxes, "switch:b0g3", "fault 0: `b0g3` is not a switch; write gpu:b0g3, or the id of a switch"),
+        (&boxes, "gpu:b0:8", "fault 0: b0 has no device 8; it has 8, counted from 0"),
         (&boxes, "host:b7", "fault 0: the topology has no host or box `b7`; did you mean b0 or b1?"),
-        (&boxes, "nic:b0g3>leaf", "fault 0: the network card of `b0g3` has no port to `leaf`; there is ib"),
-        (&boxes, "plane:rail0", "fault 0: the topology has no plane and no switch `rail0`; it names none"),
+        (&boxes, "nic:b0g3>leaf", "fault 0: the NIC of `b0g3` has no port to `leaf`; use one such as ib"),
+        (&boxes, "plane:rail0", "fault 0: the topology has no plane or switch `rail0`; it has no such elements"),
         (
             &boxes,
             "feature:ib:multicast*1/2",
-            "fault 0: 1/2 of a feature of switch ib cannot be left; leave 0/1 of it, or degrade the switch",
+            "fault 0: 1/2 of a feature of switch ib cannot remain; use 0/1, or degrade the switch",
         ),
         (
             &network("dgx-a100"),
             "nic:b0g3",
-            "fault 0: no link of `b0g3` leaves its machine, so it has no network card; name a link or the node",
+            "fault 0: no link of `b0g3` leaves its machine, so it has no NIC; name a link or the node",
         ),
-        (&hosts, "host:node", "fault 0: the topology has no host or box `node`; there is node1.cluster"),
-        (&network("ring:3"), "host:b0", "fault 0: the topology has no host or box `b0`; it names none"),
+        (&hosts, "host:node", "fault 0: the topology has no host or box `node`; use one such as node1.cluster"),
+        (&network("ring:3"), "host:b0", "fault 0: the topology has no host or box `b0`; it has no such elements"),
     ] {
         assert_eq!(resolved(topology, &[text]), Err(expected.to_owned()));
         let words = Directory::new(topology).canonical_loss(&loss(text)).unwrap_err().to_string();
@@ -189,7 +189,7 @@ fn what_is_not_there_is_named_with_what_is() {
     let twins = draft.build(&TopologyLimits::STANDARD).unwrap();
     assert_eq!(
         resolved(&twins, &["host:n1"]),
-        Err("fault 0: `n1` may be n1.east or n1.west of the topology; write the whole name".to_owned())
+        Err("fault 0: `n1` may mean n1.east or n1.west; write the whole name".to_owned())
     );
 }
 

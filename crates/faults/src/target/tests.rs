@@ -79,27 +79,27 @@ fn text_forms_are_short() {
 fn what_names_nothing_is_refused_with_what_would() {
     let refusal = |text: &str| text.parse::<Loss>().unwrap_err().to_string();
     for (text, words) in [
-        ("b0g3>ib", "`b0g3>ib` names nothing that can break; write link:A>B"),
-        ("fan:3", "`fan:3` names nothing"),
-        ("link:b0g3", "`b0g3` is no link; write link:A>B"),
-        ("link:gpu-1-gpu-2", "is no link"),
+        ("b0g3>ib", "unknown target `b0g3>ib`; write link:A>B"),
+        ("fan:3", "unknown target `fan:3`"),
+        ("link:b0g3", "`b0g3` is not a link; write link:A>B"),
+        ("link:gpu-1-gpu-2", "is not a link"),
         ("link:a>a", "leads from a to itself"),
-        ("link:a>b>c", "to `b>c` is no name"),
-        ("link:>b", "from `` is no name"),
-        ("gpu:node:x", "`node:x` is no device"),
-        ("gpu:node:99999999999", "is no device"),
-        ("gpu:", "device.id `` is no name"),
-        ("feature:ib", "`ib` is no feature; write feature:SWITCH:multicast"),
-        ("feature:ib:fast", "is no feature"),
-        ("host:a b", "name `a b` is no name"),
-        ("link:a>b*3/2", "`3/2` is no remaining fraction"),
-        ("link:a>b*/", "`/` is no remaining fraction"),
+        ("link:a>b>c", "to cannot be `b>c`"),
+        ("link:>b", "from cannot be ``"),
+        ("gpu:node:x", "`node:x` is not a device"),
+        ("gpu:node:99999999999", "is not a device"),
+        ("gpu:", "device.id cannot be ``"),
+        ("feature:ib", "`ib` is not a feature; write feature:SWITCH:multicast"),
+        ("feature:ib:fast", "is not a feature"),
+        ("host:a b", "name cannot be `a b`"),
+        ("link:a>b*3/2", "`3/2` is not a remaining fraction"),
+        ("link:a>b*/", "`/` is not a remaining fraction"),
     ] {
         assert!(refusal(text).contains(words), "{text}: {}", refusal(text));
     }
     let long = refusal(&format!("node:{}", "x".repeat(300)));
     assert!(long.len() < 300 && long.contains("1 to 255 bytes"), "{long}");
-    assert!(refusal("fan:\u{1b}[2J\n").starts_with("`fan:\u{fffd}[2J\u{fffd}` names nothing"));
+    assert!(refusal("fan:\u{1b}[2J\n").starts_with("unknown target `fan:\u{fffd}[2J\u{fffd}`"));
     let none = Target::Feature { switch: "s".to_owned(), multicast: false, aggregate: false };
     assert_eq!(none.checked(), Err(TargetError::NoFeature { switch: "s".to_owned() }));
 }

@@ -23,7 +23,7 @@ pub struct TopologyDocument {
     /// Name for display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What links that say nothing take.
+    /// Values for links that do not state their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defaults: Option<Defaults>,
     /// Compute nodes and switches.
@@ -32,7 +32,7 @@ pub struct TopologyDocument {
     pub links: Vec<LinkDocument>,
 }
 
-/// What links that say nothing take.
+/// Values for links that do not state their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Defaults {
@@ -71,10 +71,10 @@ pub struct NodeDocument {
     /// Rail or plane the node belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rail: Option<String>,
-    /// Anything a person wants to read in a report.
+    /// Free text for reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Bandwidth of ports that lead from the node back to itself: they carry nothing, and the node has them all the same.
+    /// Bandwidth of ports that lead from the node back to itself; they carry no data but count as its ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loops: Option<Quantity>,
 }
@@ -86,7 +86,7 @@ pub enum KindName {
     /// A rank.
     #[default]
     Compute,
-    /// Forwards, and more if it says so.
+    /// A switch, which forwards, and multicasts or aggregates if it states so.
     Switch,
 }
 

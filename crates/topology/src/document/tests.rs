@@ -78,7 +78,8 @@ fn json_says_the_same_and_formats_are_told_apart() {
     assert_eq!(read_document(json.as_bytes(), Some(DocumentFormat::Json), &LIMITS).unwrap().topology, yaml);
     // JSON is YAML too.
     assert_eq!(read_document(json.as_bytes(), Some(DocumentFormat::Yaml), &LIMITS).unwrap().topology, yaml);
-    assert!(matches!(read("<graphs/>"), Err(ReadError::Nccl(_))));
+    assert!(matches!(read("<graphs/>"), Err(ReadError::Foreign(_))));
+    assert!(matches!(read("<other/>"), Err(ReadError::Nccl(_))));
     assert!(matches!(read("{"), Err(ReadError::Syntax { format: DocumentFormat::Json, .. })));
     assert!(matches!(read("<"), Err(ReadError::Syntax { format: DocumentFormat::NcclXml, .. })));
     assert!(matches!(read("canopy"), Err(ReadError::Syntax { format: DocumentFormat::Yaml, .. })));
@@ -169,16 +170,16 @@ fn refusals_of_links_name_the_field_and_the_remedy() {
         ("from: a, to: b, bandwidth: -5", "links[1].bandwidth", "whole number of base units"),
         ("from: a, to: b, bandwidth: -5GB/s", "links[1].bandwidth", "without sign or exponent"),
         ("from: a, to: b, bandwidth: 1e9GB/s", "links[1].bandwidth", "without sign or exponent"),
-        ("from: a, to: b, bandwidth: 0", "links[1].bandwidth", "leave it out"),
+        ("from: a, to: b, bandwidth: 0", "links[1].bandwidth", "leave out links that carry nothing"),
         ("from: a, to: b, bandwidth: 3bps", "links[1].bandwidth", "not a whole number of bytes/s"),
         ("from: a, to: b, bandwidth: 99999999999TB/s", "links[1].bandwidth", "use a smaller number"),
         ("from: a, to: b, bandwidth: 99999999999999999999999", "links[1].bandwidth", "whole number"),
-        ("from: a, to: b, bandwidth: 5furlongs", "links[1].bandwidth", "use one of B/s"),
+        ("from: a, to: b, bandwidth: 5furlongs", "links[1].bandwidth", "use GB/s or MB/s for bytes"),
         ("from: a, to: b, bandwidth: '25'", "links[1].bandwidth", "`25` has no unit; write `25GB/s`"),
-        ("from: a, to: b, bandwidth: 1, latency: '3'", "links[1].latency", "`3` has no unit; write `3us`"),
+        ("from: a, to: b, bandwidth: 1, latency: '3'", "links[1].latency", "`3` has no unit; write `3ns` or `3us`"),
         ("from: a, to: b, bandwidth: [1]", "links[1].bandwidth", "whole number of base units"),
         ("from: a, to: b, bandwidth: 1, latency: 1.5ns", "links[1].latency", "whole number of nanoseconds"),
-        ("from: a, to: b, bandwidth: 1, count: 0", "links[1].count", "positive number"),
+        ("from: a, to: b, bandwidth: 1, count: 0", "links[1].count", "give at least 1"),
         ("from: a, to: b, bandwidth: 1, count: -1", "links[1].count", "whole number from 0"),
         ("from: a, to: b, bandwidth: 1, both: maybe", "links[1].both", "`true` or `false`"),
         ("from: a, to: z, bandwidth: 1, both: true", "links[1].to", "not the id of a node"),
@@ -198,20 +199,20 @@ fn refusals_of_links_name_the_field_and_the_remedy() {
 #[test]
 fn refusals_of_nodes_name_the_field_and_the_remedy() {
     for (nodes, field, words) in [
-        ("{id: a}", Some("nodes"), "at least two compute nodes, found 1"),
+        ("{id: a}", Some("nodes"), "at least two compute nodes, and this one has 1"),
         ("{id: a}, {id: b, kind: router}", Some("nodes[1].kind"), "expected one of compute, switch"),
         ("{id: a}, {id: b, multicast: true}", Some("nodes[1].multicast"), "`kind: switch`"),
         ("{id: a}, {id: b, aggregate: true}", Some("nodes[1].aggregate"), "`kind: switch`"),
         ("{id: a}, {id: 'b c'}", Some("nodes[1].id"), "without white space"),
         ("{id: a}, {id: 'b:c'}", Some("nodes[1].id"), "without white space"),
         ("{id: a}, {id: ''}", Some("nodes[1].id"), "1 to 255 bytes of text"),
-        ("{id: a}, {id: a}", Some("nodes.id"), "distinct"),
+        ("{id: a}, {id: a}", Some("nodes.id"), "given twice"),
         ("{id: a}, {rank: 1}", Some("nodes[1]"), "missing field `id`"),
         ("{id: a}, {id: b, rank: 1}", Some("nodes.rank"), "every compute node a rank, or none"),
         ("{id: a, rank: 0}, {id: b, rank: 2}", Some("nodes.rank"), "without gaps"),
-        ("{id: a, rank: 0}, {id: b, rank: 0}", Some("nodes.rank"), "distinct"),
+        ("{id: a, rank: 0}, {id: b, rank: 0}", Some("nodes.rank"), "is given to both a and b"),
         ("{id: a, rank: 0}, {id: b, rank: -1}", Some("nodes[1].rank"), "whole number from 0"),
-        ("{id: a}, {id: b}, {id: c, kind: switch, rank: 0}", Some("nodes.rank"), "only compute nodes have ranks"),
+        ("{id: a}, {id: b}, {id: c, kind: switch, rank: 0}", Some("nodes.rank"), "which only compute nodes have"),
         ("{id: a}, {id: b, colour: red}", Some("nodes[1].colour"), "expected one of id, kind"),
         ("{id: a}, 5", Some("nodes[1]"), "expected fields"),
     ] {
@@ -228,7 +229,7 @@ fn refusals_of_documents_name_the_field_and_the_remedy() {
         ("canopy: one", Some("canopy"), "whole number"),
         ("canopy: 1\nnodes: 5", Some("nodes"), "expected a list"),
         ("canopy: 1\nlinks: []", None, "missing field `nodes`"),
-        ("canopy: 1\ndefaults: {latency: 5m}\nnodes: []\nlinks: []", Some("defaults.latency"), "one of ns us ms s"),
+        ("canopy: 1\ndefaults: {latency: 5m}\nnodes: []\nlinks: []", Some("defaults.latency"), "use ns, us, ms or s"),
         (
             "canopy: 1\ndefaults: {bandwidth: 5}\nnodes: []\nlinks: []",
             Some("defaults.bandwidth"),
@@ -376,7 +377,7 @@ fn a_document_that_holds_too_much_is_over_a_limit() {
     for (text, words) in [
         (
             format!("canopy: 1\nlinks: []\nnodes:\n- {{id: a, label: &l {label}}}\n{labels}"),
-            "aliases repeat too much text",
+            "aliases expand to too much text",
         ),
         (format!("canopy: 1\nname: &n x\nlinks: []\nnodes:\n{}", "- {id: *n}\n".repeat(81)), "more than 40 nodes"),
         ("? ".repeat(20), "nested too deeply"),

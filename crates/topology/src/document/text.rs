@@ -139,7 +139,7 @@ fn yaml_excess(error: &serde_saphyr::Error) -> Option<&'static str> {
         // One document too many is no matter of size.
         Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => None,
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => Some("nested too deeply"),
-        Error::Budget { breach: BudgetBreach::ScalarBytes { .. }, .. } => Some("aliases repeat too much text"),
+        Error::Budget { breach: BudgetBreach::ScalarBytes { .. }, .. } => Some("aliases expand to too much text"),
         Error::Budget { breach: BudgetBreach::Aliases { .. } | BudgetBreach::AliasAnchorRatio { .. }, .. } => {
             Some("too many aliases")
         }
@@ -172,9 +172,9 @@ fn yaml_problem(error: &serde_saphyr::Error) -> String {
     match error {
         Error::AliasError { error, .. } => yaml_problem(error),
         Error::Budget { .. } => "a second document starts; put one topology in one file".to_owned(),
-        Error::Eof { .. } => "the document ends early; a topology has `canopy: 1`, `nodes` and `links`".to_owned(),
+        Error::Eof { .. } => "the document ends early; give `canopy: 1`, `nodes` and `links`".to_owned(),
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` is given twice; give it once"),
-        Error::NullIntoString { .. } => "nothing is given; expected text".to_owned(),
+        Error::NullIntoString { .. } => "the value is missing; expected text".to_owned(),
         Error::InvalidScalar { ty: "u32" | "u64", .. } => "expected a whole number from 0".to_owned(),
         Error::InvalidScalar { ty: "boolean", .. } => "expected `true` or `false`".to_owned(),
         Error::Unexpected { expected: "mapping start", .. } => "expected fields, as in `{key: value}`".to_owned(),

@@ -5,6 +5,7 @@ use crate::generate::families::{BARE_KEY, COMMON_KEYS, LATENCY_KEY};
 use crate::generate::grammar::Argument;
 use crate::quantity::QuantityError;
 use crate::shorten::shorten;
+use crate::spelling::did_you_mean;
 use crate::units::{Capacity, Latency};
 
 /// What a family or an operator takes.
@@ -20,9 +21,9 @@ pub(super) struct Takes {
 }
 
 impl Takes {
-    /// The keys it takes, for a message.
-    fn keys_shown(&self) -> String {
-        [self.keys, COMMON_KEYS].concat().join(" ")
+    /// All keys it takes.
+    fn all_keys(&self) -> impl Iterator<Item = &'static str> {
+        self.keys.iter().chain(COMMON_KEYS).copied()
     }
 }
 
@@ -61,8 +62,9 @@ impl<'a> Arguments<'a> {
                 return Err(ExpressionError::BareValue { family, value: shorten(value), position, example });
             };
             if !takes.keys.contains(&key) && !COMMON_KEYS.contains(&key) {
-                let keys = takes.keys_shown();
-                return Err(ExpressionError::UnknownKey { family, key: shorten(key), position, keys });
+                let keys = takes.all_keys().collect::<Vec<_>>().join(", ");
+                let suggestion = did_you_mean(key, takes.all_keys(), &format!("use {keys}"));
+                return Err(ExpressionError::UnknownKey { family, key: shorten(key), position, suggestion });
             }
             if place == Place::Within && !takes.keys.contains(&key) && key != LATENCY_KEY {
                 return Err(ExpressionError::KeyWithin { key: key.to_owned(), position });

@@ -45,7 +45,7 @@ pub(super) fn circulant(arguments: &Arguments<'_>) -> Member {
         Some(argument) => {
             let d = arguments.number("d", None)?;
             if !d.is_multiple_of(pairs) {
-                return Err(value_error(argument, "a multiple of two links for each offset"));
+                return Err(value_error(argument, "a multiple of twice the number of offsets"));
             }
             d / pairs
         }
@@ -56,7 +56,7 @@ pub(super) fn circulant(arguments: &Arguments<'_>) -> Member {
 /// `distreg:n=32,d=4`.
 pub(super) fn distreg(arguments: &Arguments<'_>) -> Member {
     if let (Some(argument), false) = (arguments.find("d"), arguments.number("d", Some(4))? == 4) {
-        return Err(value_error(argument, "4, the degree of all distance-regular networks there are"));
+        return Err(value_error(argument, "4, the degree of all known distance-regular networks"));
     }
     Ok(Family::DistanceRegular { n: arguments.number("n", None)? })
 }

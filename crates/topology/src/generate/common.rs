@@ -14,7 +14,7 @@ type ReadFault = fn(&str) -> Option<Fault>;
 /// Keys that puncture: name, what an item looks like, how it is read.
 const FAULT_KEYS: &[(&str, &str, ReadFault)] = &[
     ("nodes-down", "ids joined by `+`, such as `212+020`", |id| Some(Fault::Node { id: id.to_owned() })),
-    ("down", "links joined by `+`, such as `100-110+012>112` (`-` both ways, `>` one way)", link_down),
+    ("down", "links joined by `+`, such as `100-110+012>112` (`-` for both directions, `>` for one)", link_down),
     ("degrade", "links with fractions joined by `+`, such as `b0g3-ib*1/2+b0g4>ib*3/4`", degraded),
 ];
 

@@ -179,7 +179,7 @@ fn network(expression: &Expression<'_>, limits: &TopologyLimits) -> Result<Netwo
         Built::Draft(draft) => Network::of_draft(draft).ok_or(ExpressionError::Composition {
             what: family.takes.name,
             position: call.position,
-            problem: "has switches, and operators take networks of ranks alone",
+            problem: "has switches, and operators take networks of ranks only",
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! What an expression is made of, as `canopy-direct` sees it: for schedules that are composed the same way.
+//! The structure of an expression for `canopy-direct`, along which schedules are composed.
 
 use canopy_direct::Construction;
 

@@ -117,8 +117,7 @@ fn read_block(argument: &Argument<'_>, text: &str) -> Result<(Block, usize), Exp
 
 /// Replaces each dimension of switches by links.
 fn unwind(blocks: &mut [(Block, usize)], argument: &Argument<'_>) -> Result<(), ExpressionError> {
-    const EXPECTED: &str =
-        "for each dimension of switches a number of next ranks below its number of ranks, joined by `+`";
+    const EXPECTED: &str = "for each switch dimension, a number of next ranks below its number of ranks, joined by `+`";
     let refused = || value_error(argument, EXPECTED);
     let mut given = argument.value.split('+').map(|text| count(argument, text).map_err(|_| refused()));
     for (block, extent) in blocks.iter_mut().filter(|(block, _)| *block == Block::Switch) {

@@ -22,10 +22,7 @@ const GLOBAL_RATE: u64 = 200_000_000_000;
 pub(super) fn dragonfly(arguments: &Arguments<'_>, limits: &TopologyLimits) -> Result<TopologyDraft, ExpressionError> {
     let [ranks, groups] = two_sizes(arguments)?;
     if ranks < groups - 1 {
-        return Err(value_error(
-            arguments.bare()?,
-            "in AxG as many ranks in a group as there are other groups: A from G-1",
-        ));
+        return Err(value_error(arguments.bare()?, "AxG with at least G-1 ranks in a group, one for each other group"));
     }
     let (wide_ranks, wide_groups) = (u128::from(ranks), u128::from(groups));
     let nodes = wide_ranks.saturating_mul(wide_groups);

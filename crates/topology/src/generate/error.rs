@@ -1,10 +1,10 @@
-//! Why a generator expression was refused.
+//! Errors of a generator expression.
 
 use crate::error::TopologyError;
 use crate::fault::FaultError;
 use crate::quantity::QuantityError;
 
-/// Each variant says where (positions count characters from 1), what was found, and what would be accepted.
+/// Each variant says where the error is (positions count characters from 1), what was found and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ExpressionError {
@@ -14,37 +14,32 @@ pub enum ExpressionError {
     TooDeep { position: usize, limit: usize },
     #[error("position {position}: found {found}, expected {expected}")]
     Syntax { position: usize, found: String, expected: &'static str },
-    #[error("position {position}: `{name}` is no family; there are {families}")]
-    UnknownFamily { name: String, position: usize, families: String },
-    #[error(
-        "position {position}: `{value}` stands without a key, which only the first argument may; write `key=value`"
-    )]
+    #[error("position {position}: unknown family `{name}`; {suggestion}")]
+    UnknownFamily { name: String, position: usize, suggestion: String },
+    #[error("position {position}: `{value}` has no key, which only the first argument may omit; write `key=value`")]
     LateBareValue { value: String, position: usize },
     #[error(
         "position {position}: `{family}` takes no value without a key, found `{value}`; write it as in `{example}`"
     )]
     BareValue { family: &'static str, value: String, position: usize, example: &'static str },
-    #[error("`{family}` lacks {what}; write it as in `{example}`")]
+    #[error("`{family}` needs {what}, as in `{example}`")]
     Missing { family: &'static str, what: String, example: &'static str },
-    #[error("position {position}: `{family}` has no key `{key}`; it takes {keys}")]
-    UnknownKey { family: &'static str, key: String, position: usize, keys: String },
-    #[error(
-        "position {position}: `{key}` stands within a composition, where only rates and latencies of links are said; write \
-         it after the outermost parenthesis"
-    )]
+    #[error("position {position}: `{family}` has no key `{key}`; {suggestion}")]
+    UnknownKey { family: &'static str, key: String, position: usize, suggestion: String },
+    #[error("position {position}: `{key}` belongs to the whole network; write it after the last parenthesis")]
     KeyWithin { key: String, position: usize },
     #[error("position {position}: `{what}` {problem}")]
     Composition { what: &'static str, position: usize, problem: &'static str },
     #[error(
-        "position {position}: ids of nodes of this `{operator}` would have {found} bytes, over the limit of {limit}; \
-         compose less"
+        "position {position}: node ids of this `{operator}` would have {found} bytes, over the limit of {limit}; \
+         compose fewer networks"
     )]
     LongIds { operator: &'static str, position: usize, found: usize, limit: usize },
     #[error("position {position}: `{key}` is given twice; give it once")]
     DuplicateKey { key: String, position: usize },
-    #[error("position {position}: `{key}` says more about `{needed}`, which is not given; give both, or neither")]
+    #[error("position {position}: `{key}` needs `{needed}`; give both")]
     KeyAlone { key: &'static str, position: usize, needed: &'static str },
-    #[error("position {position}: {key} `{value}` is not usable; expected {expected}")]
+    #[error("position {position}: `{key}` cannot be `{value}`; expected {expected}")]
     Value { key: String, position: usize, value: String, expected: &'static str },
     #[error("position {position}: {key}: {problem}")]
     Quantity { key: String, position: usize, problem: QuantityError },

@@ -9,6 +9,7 @@ use crate::generate::{boxes, catalogue, dimensions, dragonfly, fabrics, random};
 use crate::limits::TopologyLimits;
 use crate::model::TopologyDraft;
 use crate::shorten::shorten;
+use crate::spelling::{did_you_mean, same_word};
 
 /// What a bare first value is called in messages.
 pub(super) const BARE_KEY: &str = "size";
@@ -148,12 +149,12 @@ pub(super) const FAMILIES: &[Family] = &[
 ];
 
 impl Family {
-    /// The family of a name.
+    /// The family of a name, whatever its case and hyphens.
     pub(super) fn find(name: &str, position: usize) -> Result<&'static Self, ExpressionError> {
-        if let Some(family) = FAMILIES.iter().find(|family| family.takes.name == name) {
-            return Ok(family);
-        }
-        let names: Vec<&str> = FAMILIES.iter().map(|family| family.takes.name).collect();
-        Err(ExpressionError::UnknownFamily { name: shorten(name), position, families: names.join(" ") })
+        let names = || FAMILIES.iter().map(|family| family.takes.name);
+        FAMILIES.iter().find(|family| same_word(family.takes.name, name)).ok_or_else(|| {
+            let suggestion = did_you_mean(name, names(), "`canopy topology families` lists all");
+            ExpressionError::UnknownFamily { name: shorten(name), position, suggestion }
+        })
     }
 }

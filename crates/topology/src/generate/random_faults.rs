@@ -30,7 +30,7 @@ pub(super) fn draw(topology: &Topology, arguments: &Arguments<'_>) -> Result<Vec
     let mut generator = SplitMix64::new(counts.seed);
     let mut ranks: Vec<_> = topology.ranks().map(Rank::node).collect();
     if counts.gpus > ranks.len() {
-        return Err(value_error(argument, "no more GPUs than the network has"));
+        return Err(value_error(argument, "at most as many GPUs as the network has"));
     }
     generator.shuffle_front(&mut ranks, counts.gpus);
     let id = |node| topology.node(node).id.clone();
@@ -52,7 +52,7 @@ pub(super) fn draw(topology: &Topology, arguments: &Arguments<'_>) -> Result<Vec
     if counts.nics > nics.len() {
         return Err(value_error(
             argument,
-            "no more NICs than there are: links between ranks and switches outside their boxes",
+            "at most as many NICs as the network has (links between ranks and switches outside their boxes)",
         ));
     }
     generator.shuffle_front(&mut nics, counts.nics);
@@ -146,10 +146,10 @@ mod tests {
             ("nics:1+nics:2", "at most once"),
             ("gpus:1@1/2", "joined by `+`"),
             ("boxes:1", "joined by `+`"),
-            ("gpus:17", "no more GPUs"),
-            ("nics:17", "no more NICs"),
+            ("gpus:17", "at most as many GPUs"),
+            ("nics:17", "at most as many NICs"),
             ("nics:99999999999999999999", "joined by `+`"),
-            ("gpus:15", "at least two must remain"),
+            ("gpus:15", "leave at least two"),
             ("nics:1@3/2", "3/2"),
             ("nics:1@0/2", "0/2"),
         ] {
@@ -158,6 +158,6 @@ mod tests {
             assert!(error.contains(words), "{expression}: {error}");
         }
         let error = generate("ring:8,faults=nics:1", &TopologyLimits::STANDARD).unwrap_err().to_string();
-        assert!(error.contains("no more NICs"), "{error}");
+        assert!(error.contains("at most as many NICs"), "{error}");
     }
 }

@@ -1,30 +1,29 @@
-//! Why a topology file of NCCL was refused.
+//! Errors of reading a topology file of NCCL.
 
-/// Each variant says where, what was found, and what would be accepted.
+/// Each variant says where the error is, what was found and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum NcclError {
-    #[error("line {line}: document type declarations are not read; remove the `<!DOCTYPE …>`")]
+    #[error("line {line}: document type declarations are not supported; remove the `<!DOCTYPE …>`")]
     DocType { line: usize },
-    #[error("line {line}: the XML document has more than {limit} {what}; a topology file of one host has far fewer")]
-    TooLarge { line: usize, what: &'static str, limit: usize },
-    #[error("the root element is `{found}`; a topology file of NCCL or RCCL has the root `system`")]
-    Root { found: String },
     #[error(
-        "the root element is `graphs`: this is what NCCL's search found, not a topology; send the file that NCCL_TOPO_DUMP_FILE writes"
+        "line {line}: the XML document has more than {limit} {what}; send the topology file of one host, which has \
+             far fewer"
     )]
-    GraphFile,
+    TooLarge { line: usize, what: &'static str, limit: usize },
+    #[error("the root element is `{found}`, not `system`; send a topology file of NCCL or RCCL")]
+    Root { found: String },
     #[error("line {line}: <{element}> has no attribute `{attribute}`; write the file with NCCL_TOPO_DUMP_FILE")]
     MissingAttribute { line: usize, element: String, attribute: &'static str },
     #[error("line {line}: <{element}> has {attribute}=\"{value}\"; expected {expected}")]
     Attribute { line: usize, element: String, attribute: &'static str, value: String, expected: &'static str },
     #[error("line {line}: <{element}> adds up to more than 18446744073709551615 bytes/s; use smaller numbers")]
     RateOverflow { line: usize, element: String },
-    #[error("line {line}: the bus id {busid} is given to two GPUs; every GPU has its own")]
+    #[error("line {line}: two GPUs have the bus id {busid}; give each its own")]
     DuplicateBusId { line: usize, busid: String },
-    #[error("line {line}: <cpu> has numaid=\"{numaid}\" as another has; every NUMA node of one host has its own")]
+    #[error("line {line}: two <cpu> elements have numaid=\"{numaid}\"; give each its own")]
     DuplicateCpu { line: usize, numaid: String },
-    #[error("line {line}: the device {busid} holds several <gpu>; partitions of a GPU are not read")]
+    #[error("line {line}: the device {busid} has several <gpu> elements; describe whole GPUs, not partitions")]
     SeveralGpus { line: usize, busid: String },
     #[error("the file describes {hosts} hosts by their host_hash; send the file of one host")]
     SeveralHosts { hosts: usize },
@@ -46,11 +45,11 @@ impl NcclError {
             Self::DuplicateCpu { .. } => Some("cpu@numaid".to_owned()),
             Self::SeveralHosts { .. } => Some("cpu@host_hash".to_owned()),
             Self::SeveralGpus { .. } => Some("pci".to_owned()),
-            Self::DocType { .. } | Self::TooLarge { .. } | Self::Root { .. } | Self::GraphFile | Self::NoGpu => None,
+            Self::DocType { .. } | Self::TooLarge { .. } | Self::Root { .. } | Self::NoGpu => None,
         }
     }
 
-    /// Whether the file is refused for its size, not for what it says.
+    /// Whether the file is refused for its size, not for its content.
     pub fn is_over_limit(&self) -> bool {
         matches!(self, Self::TooLarge { .. })
     }

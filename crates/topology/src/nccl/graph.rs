@@ -327,7 +327,7 @@ impl<'a> Reader<'a> {
             None => self
                 .graph
                 .warnings
-                .push(format!("line {line}: <{name}> leads to {target}, which is no GPU of the file; left out")),
+                .push(format!("line {line}: <{name}> leads to {target}, which is not a GPU of the file; left out")),
         }
         Ok(())
     }
@@ -357,7 +357,7 @@ impl<'a> Reader<'a> {
             }
         }
         if unknown && self.cpus.len() > 1 {
-            self.graph.warnings.push("the make of a CPU is not known; 6 GB/s to other CPUs are assumed".to_owned());
+            self.graph.warnings.push("unknown CPU model; assuming 6 GB/s to other CPUs".to_owned());
         }
         Ok(())
     }
@@ -367,11 +367,11 @@ impl<'a> Reader<'a> {
         let silent = self.gpus.iter().filter(|gpu| gpu.element.is_none()).count();
         if silent > 0 {
             let text =
-                format!("NVLink unknown: {silent} GPUs have no <gpu> element, so only their PCI links are there");
+                format!("NVLink unknown: {silent} GPUs have no <gpu> element, so only their PCI links are known");
             self.graph.warnings.push(text);
         }
         for (name, count) in &self.skipped {
-            self.graph.warnings.push(format!("{count} <{}> elements are of no known kind; left out", shorten(name)));
+            self.graph.warnings.push(format!("{count} <{}> elements are of an unknown kind; left out", shorten(name)));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Leaves out what plays no part inside one host.
+//! Leaves out elements that have no role within one host.
 //!
 //! Contract of the mapping, step 3: CPUs go unless GPUs need them to reach each other; then every switch with fewer
-//! than two neighbours goes, because it leads nowhere. Ports and NICs thereby go, unless something else is behind
-//! them: they matter between hosts only.
+//! than two neighbours goes, because it connects nothing. So ports and NICs go, unless something else is behind them:
+//! they matter between hosts only.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ pub(super) fn prune(graph: &mut HostGraph) {
     let cpus: Vec<usize> = (0..graph.vertices.len()).filter(|&vertex| is_cpu(vertex)).collect();
     let mut gone = vec![false; graph.vertices.len()];
     if gpus_meet_without_cpus(graph) {
-        remove(graph, &mut gone, &cpus, "GPUs reach each other without them");
+        remove(graph, &mut gone, &cpus, "no path between GPUs needs them");
     }
     let dead_ends = dead_ends(graph, &gone);
-    remove(graph, &mut gone, &dead_ends, "they lead nowhere on one host");
+    remove(graph, &mut gone, &dead_ends, "they connect no GPUs of the host");
 
     let mut renumbered = Vec::with_capacity(gone.len());
     let mut kept = 0;

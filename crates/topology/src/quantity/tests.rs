@@ -23,6 +23,11 @@ fn rates_are_read_in_every_unit() {
         ("8kbps", 1_000),
         ("10Mbps", 1_250_000),
         ("200Gbps", 25_000_000_000),
+        ("200Gb/s", 25_000_000_000),
+        ("200 Gbit/s", 25_000_000_000),
+        ("25GBps", 25_000_000_000),
+        ("25Gbyte/s", 25_000_000_000),
+        ("3KB/s", 3_000),
         ("1.6Tbps", 200_000_000_000),
         ("12.5GB/s", 12_500_000_000),
         ("20.600GB/s", 20_600_000_000),
@@ -36,9 +41,16 @@ fn rates_are_read_in_every_unit() {
 
 #[test]
 fn times_are_read_in_every_unit() {
-    for (text, nanos) in
-        [("0", 0), ("0.0", 0), ("0s", 0), ("700ns", 700), ("1.5us", 1_500), ("2ms", 2_000_000), ("0.25s", 250_000_000)]
-    {
+    for (text, nanos) in [
+        ("0", 0),
+        ("0.0", 0),
+        ("0s", 0),
+        ("700ns", 700),
+        ("1.5us", 1_500),
+        ("1.5\u{b5}s", 1_500),
+        ("2ms", 2_000_000),
+        ("0.25s", 250_000_000),
+    ] {
         assert_eq!(text.parse(), Ok(Latency::from_nanos(nanos)), "{text}");
     }
 }
@@ -55,9 +67,9 @@ fn a_number_without_a_unit_is_refused_with_what_to_write() {
         let error = text.parse::<Capacity>().unwrap_err();
         assert!(matches!(error, QuantityError::NoUnit { .. }), "{text}: {error}");
         let message = error.to_string();
-        assert!(message.contains("has no unit") && message.contains(to_write) && message.contains("Tbps"), "{message}");
+        assert!(message.contains("has no unit") && message.contains(to_write) && message.contains("Gb/s"), "{message}");
     }
-    for (text, to_write) in [("3", "`3us`"), ("0.5", "`0.5us`")] {
+    for (text, to_write) in [("3", "`3ns` or `3us`"), ("0.5", "`0.5us`")] {
         let error = text.parse::<Latency>().unwrap_err();
         assert!(
             matches!(error, QuantityError::NoUnit { .. }) && error.to_string().contains(to_write),
@@ -91,10 +103,14 @@ fn what_is_not_whole_positive_or_within_64_bits_is_refused() {
     for text in ["18446744073709551616B/s", "99999999999TB/s", "9999999999999999999999999999999999999999999GB/s"] {
         assert!(matches!(refusal(text), QuantityError::TooLarge { .. }), "{text}");
     }
-    for text in ["5gb/s", "5Gb/s", "5furlongs", "5GB", "5G", "5GB/s/s", "0x10"] {
+    for text in ["5furlongs", "5GB", "5GB/s/s", "0x10", "5/s", "5ps", "5iB/s"] {
         let error = refusal(text);
         assert!(matches!(error, QuantityError::Unit { .. }), "{text}: {error}");
-        assert!(error.to_string().contains("Tbps"), "{error}");
+        assert!(error.to_string().contains("Gbps"), "{error}");
+    }
+    for text in ["5gb/s", "5G", "5gbps", "5g"] {
+        let error = refusal(text).to_string();
+        assert!(error.contains("`5Gb/s` for bits or `5GB/s` for bytes"), "{text}: {error}");
     }
     assert!(matches!("1.5ns".parse::<Latency>(), Err(QuantityError::NotWhole { .. })));
     assert!(matches!("5m".parse::<Latency>(), Err(QuantityError::Unit { .. })));

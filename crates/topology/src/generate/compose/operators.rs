@@ -76,9 +76,9 @@ pub(super) fn line(inner: &Network, times: u64, site: Site) -> Result<Network, E
 /// `copies` of each node, called `v.j`.
 pub(super) fn degree(inner: &Network, copies: u64, site: Site) -> Result<Network, ExpressionError> {
     if inner.graph.edges().any(|(tail, head)| tail == head) {
-        return Err(
-            site.refused("is not defined where links lead back to their own node, as some of genkautz and debruijn do")
-        );
+        return Err(site.refused(
+            "is not defined for networks with links from a node to itself, such as some genkautz and debruijn",
+        ));
     }
     // Larger ones are over any limit.
     let copies = u32::try_from(copies).unwrap_or(u32::MAX);

@@ -158,27 +158,27 @@ fn circulants_and_rings_that_are_no_network_are_refused_with_their_place() {
     check_refusals(&[
         (
             "circulant:n=6",
-            "position 11: n `6` is not usable; expected more than 6 without offsets; for fewer take complete:n",
+            "position 11: `n` cannot be `6`; expected more than 6 if no offsets are given (use complete:n for fewer)",
         ),
         (
             "circulant:n=8,offsets=4",
-            "position 15: offsets `4` is not usable; expected offsets from 1 to below n/2; half way round there is but one link, not two",
+            "position 15: `offsets` cannot be `4`; expected offsets from 1 to below n/2 (an offset of n/2 gives one link, not two)",
         ),
         (
             "circulant:n=8,offsets=2",
-            "position 15: offsets `2` is not usable; expected offsets that have no divisor in common with each other and n; such a network falls apart",
+            "position 15: `offsets` cannot be `2`; expected offsets that have no common divisor with n (the network would be split)",
         ),
         (
             "circulant:n=9,offsets=1+2,d=6",
-            "position 27: d `6` is not usable; expected a multiple of two links for each offset",
+            "position 27: `d` cannot be `6`; expected a multiple of twice the number of offsets",
         ),
         (
             "circulant:n=9,d=6",
-            "position 15: d `6` is not usable; expected a multiple of 4 without offsets, which two pairs of links share",
+            "position 15: `d` cannot be `6`; expected a multiple of 4 without offsets, which two pairs of links share",
         ),
         (
             "biring:n=2,d=2",
-            "position 8: n `2` is not usable; expected whole numbers from 3; two nodes with d links are uniring:n=2",
+            "position 8: `n` cannot be `2`; expected whole numbers from 3 (for two nodes with d links use uniring:n=2)",
         ),
     ]);
 }
@@ -186,25 +186,25 @@ fn circulants_and_rings_that_are_no_network_are_refused_with_their_place() {
 #[test]
 fn catalogue_members_that_are_no_network_are_refused_with_their_place() {
     check_refusals(&[
-        ("genkautz:n=4,d=4", "position 10: n `4` is not usable; expected more nodes than d"),
-        ("distreg:n=33", "position 9: n `33` is not usable; expected one of 6 9 10 15 16 26 32 45 80 728"),
+        ("genkautz:n=4,d=4", "position 10: `n` cannot be `4`; expected more nodes than d"),
+        ("distreg:n=33", "position 9: `n` cannot be `33`; expected one of 6 9 10 15 16 26 32 45 80 728"),
         (
             "distreg:n=32,d=3",
-            "position 14: d `3` is not usable; expected 4, the degree of all distance-regular networks there are",
+            "position 14: `d` cannot be `3`; expected 4, the degree of all known distance-regular networks",
         ),
         (
             "twisted-torus:8x8",
-            "position 15: size `8x8` is not usable; expected extents 2a x a or a x a x 2a with a from 2, such as 8x4 or 4x4x8",
+            "position 15: `size` cannot be `8x8`; expected extents 2a x a or a x a x 2a with a from 2, such as 8x4 or 4x4x8",
         ),
-        ("dbjmod:d=3,n=3", "position 12: n `d=3,n=3` is not usable; expected d=2,n=3 or d=2,n=4 or d=4,n=2"),
+        ("dbjmod:d=3,n=3", "position 12: `n` cannot be `d=3,n=3`; expected d=2,n=3 or d=2,n=4 or d=4,n=2"),
         (
             "dragonfly:3x5",
-            "position 11: size `3x5` is not usable; expected in AxG as many ranks in a group as there are other groups: A from G-1",
+            "position 11: `size` cannot be `3x5`; expected AxG with at least G-1 ranks in a group, one for each other group",
         ),
-        ("kautz:d=2", "`kautz` lacks `n`; write it as in `kautz:d=2,n=4`"),
+        ("kautz:d=2", "`kautz` needs `n`, as in `kautz:d=2,n=4`"),
         (
             "dragonfly:4x5,bw=1GB/s",
-            "position 15: `dragonfly` has no key `bw`; it takes local global lat down nodes-down degrade faults host nicforward",
+            "position 15: `dragonfly` has no key `bw`; use local, global, lat, down, nodes-down, degrade, faults, host, nicforward",
         ),
         (
             "twisted-cube:8",
@@ -220,19 +220,19 @@ fn dimensions_that_make_no_network_are_refused_with_their_place() {
     check_refusals(&[
         (
             "dims:ring4+bus2",
-            "position 6: size `ring4+bus2` is not usable; expected ring, fc or switch, each with a number of ranks from 1, joined by `+`, such as `ring2+fc4+switch64`",
+            "position 6: `size` cannot be `ring4+bus2`; expected ring, fc or switch, each with a number of ranks from 1, joined by `+`, such as `ring2+fc4+switch64`",
         ),
         (
             "dims:ring4,unwind=1",
-            "position 12: unwind `1` is not usable; expected for each dimension of switches a number of next ranks below its number of ranks, joined by `+`",
+            "position 12: `unwind` cannot be `1`; expected for each switch dimension, a number of next ranks below its number of ranks, joined by `+`",
         ),
         (
             "dims:switch4,unwind=4",
-            "position 14: unwind `4` is not usable; expected for each dimension of switches a number of next ranks below its number of ranks, joined by `+`",
+            "position 14: `unwind` cannot be `4`; expected for each switch dimension, a number of next ranks below its number of ranks, joined by `+`",
         ),
         (
             "dims:ring4+ring4,bw=1GB/s+2GB/s+3GB/s",
-            "position 18: bw `1GB/s+2GB/s+3GB/s` is not usable; expected one rate, or one for each dimension joined by `+`",
+            "position 18: `bw` cannot be `1GB/s+2GB/s+3GB/s`; expected one rate, or one for each dimension joined by `+`",
         ),
     ]);
     let long = format!("dims:{}ring8", "fc1+".repeat(127));

@@ -1,0 +1,70 @@
+//! Recognises files of other programs that are not a description of a network.
+
+/// A file of another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignFile {
+    /// Its kind, with the article.
+    pub what: &'static str,
+    /// What to give instead, or the command that reads it.
+    pub instead: &'static str,
+}
+
+/// Bytes that are looked at: enough for the comments on top of a configuration file.
+const LOOKED_AT: usize = 8 << 10;
+
+const NETWORK: &str = "describe the network in canopy's YAML, as `canopy topology generate leaf-spine:leaves=2,hosts=4 -o x.yaml` writes it";
+const DUMP: &str = "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file";
+const PLAN: &str = "give a network; `canopy verify`, `explain` and `convert` read plan files";
+
+/// Files by a text that only they have: an element, a key, a heading. Texts are compared without regard to case.
+const KINDS: [(&str, ForeignFile); 22] = [
+    ("\nswitchname=", ForeignFile { what: "a Slurm topology.conf", instead: NETWORK }),
+    ("\nnodename=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
+    ("\nclustername=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
+    ("nccl info", ForeignFile { what: "a log of NCCL", instead: DUMP }),
+    ("\tgpu0\t", ForeignFile { what: "the table of `nvidia-smi topo -m`", instead: DUMP }),
+    ("gpu0\tgpu1", ForeignFile { what: "the table of `nvidia-smi topo -m`", instead: DUMP }),
+    ("\nvendid=", ForeignFile { what: "the output of ibnetdiscover", instead: NETWORK }),
+    ("\nswitchguids=", ForeignFile { what: "an InfiniBand routing file", instead: NETWORK }),
+    ("\napiversion:", ForeignFile { what: "a Kubernetes manifest", instead: NETWORK }),
+    ("\nkind: cluster", ForeignFile { what: "a Kubernetes manifest", instead: NETWORK }),
+    ("<!doctype topology", ForeignFile { what: "an hwloc topology of lstopo", instead: DUMP }),
+    ("<topology", ForeignFile { what: "an hwloc topology of lstopo", instead: DUMP }),
+    ("<graphs", ForeignFile { what: "a graph file of NCCL (NCCL_GRAPH_DUMP_FILE)", instead: DUMP }),
+    ("<algo ", ForeignFile { what: "an MSCCL plan", instead: PLAN }),
+    ("<routes", ForeignFile { what: "a route file", instead: PLAN }),
+    ("<schedule", ForeignFile { what: "a oneCCL plan", instead: PLAN }),
+    ("<html", ForeignFile { what: "an HTML page", instead: "download the file itself" }),
+    ("<svg", ForeignFile { what: "an SVG picture", instead: NETWORK }),
+    ("graph {", ForeignFile { what: "a Graphviz graph", instead: NETWORK }),
+    ("\"cells\":", ForeignFile { what: "a Jupyter notebook", instead: NETWORK }),
+    ("\"collective\":", ForeignFile { what: "a plan file", instead: PLAN }),
+    ("\n#!/", ForeignFile { what: "a script", instead: NETWORK }),
+];
+
+/// What the text is, if it is a known file of another kind. O(bytes looked at × kinds).
+pub(crate) fn recognise(text: &str) -> Option<ForeignFile> {
+    let end = text.char_indices().map(|(at, _)| at).take_while(|&at| at <= LOOKED_AT).last().unwrap_or(0);
+    let start = format!("\n{}", text.get(..end).unwrap_or(text).to_ascii_lowercase());
+    // canopy's own documents and NCCL's may hold any text as an id.
+    if start.contains("\ncanopy:")
+        || start.contains("\"canopy\"") && start.contains("\"nodes\"")
+        || start.contains("<system")
+    {
+        return None;
+    }
+    KINDS.iter().find(|(text, _)| start.contains(text)).map(|&(_, file)| file)
+}
+
+/// What the bytes are, if they are no text at all.
+pub(crate) fn binary(bytes: &[u8]) -> Option<&'static str> {
+    const MAGIC: [(&[u8], &str); 6] = [
+        (b"\x89PNG", "a PNG picture"),
+        (b"\x7fELF", "a program"),
+        (b"\x1f\x8b", "a gzip archive; unpack it first"),
+        (b"PK\x03\x04", "a zip archive; unpack it first"),
+        (b"(\xb5/\xfd", "a zstd archive; unpack it first"),
+        (b"%PDF", "a PDF document"),
+    ];
+    MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, what)| what)
+}
