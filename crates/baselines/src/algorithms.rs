@@ -31,7 +31,7 @@ pub fn algorithm(name: &str) -> Result<Algorithm, UnknownAlgorithm> {
 
 /// A name that is no algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not an algorithm; use {}", algorithm_names())]
+#[error("unknown algorithm `{name}`; use {}", algorithm_names())]
 pub struct UnknownAlgorithm {
     /// What was found, cut to 80 characters.
     pub name: String,
@@ -60,8 +60,10 @@ mod tests {
         let error = algorithm("rings").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`rings` is not an algorithm; use auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, direct-xy, ring-xy, expansion, \
-             kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, double-tree or local-ring"
+            "unknown algorithm `rings`; use auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, \
+             direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, \
+             pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, \
+             double-tree or local-ring"
         );
     }
 }

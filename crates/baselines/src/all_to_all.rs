@@ -1,7 +1,7 @@
-//! All-to-all by named routings: what people use, or compare with, where they do not solve a flow problem.
+//! All-to-all by named routings: common choices and baselines that solve no flow problem.
 //!
-//! Every pair of ranks gets paths chosen by a simple rule, each with a whole number of chunks of the block. None of them claims
-//! an optimum; what they reach is the checker's word.
+//! Every pair of ranks gets paths chosen by a simple rule, each with a whole number of chunks of the block. None claims
+//! an optimum; the checker states the rate.
 
 pub(crate) mod dor;
 mod ewsp;
@@ -29,7 +29,7 @@ const ASK_INTERVAL: usize = 64;
 pub const SSSP: Algorithm = Algorithm::of(&SSSP_ROW);
 static SSSP_ROW: Synthesizer = routing(
     "sssp",
-    "one shortest path for each pair of an all-to-all, source after source (Basu 2024, section 5)",
+    "one shortest path for each pair of an all-to-all, chosen source by source (Basu 2024, section 5)",
     Memory::USUAL,
     |task| routed(task, sssp::plan),
 );
@@ -38,7 +38,7 @@ static SSSP_ROW: Synthesizer = routing(
 pub const EWSP: Algorithm = Algorithm::of(&EWSP_ROW);
 static EWSP_ROW: Synthesizer = routing(
     "ewsp",
-    "every pair of an all-to-all divided equally among all shortest paths (Basu 2024, section 5)",
+    "each pair of an all-to-all divided equally among all shortest paths (Basu 2024, section 5)",
     Memory { paths: Paths::AllShortest, ..Memory::USUAL },
     |task| routed(task, ewsp::plan),
 );
@@ -49,17 +49,17 @@ static DOR_ROW: Synthesizer = Synthesizer {
     construction: ConstructionUse::Stated,
     ..routing(
         "dor",
-        "one path for each pair of an all-to-all, through the dimensions of a grid in their order",
+        "one path for each pair of an all-to-all, dimension by dimension through a grid",
         Memory::USUAL,
         |task| routed(task, dor::plan),
     )
 };
 
-/// The best use of paths without a common link.
+/// The best use of link-disjoint paths.
 pub const PMCF: Algorithm = Algorithm::of(&PMCF_ROW);
 static PMCF_ROW: Synthesizer = routing(
     "pmcf",
-    "the best use of most paths without a common link for each pair of an all-to-all (Basu 2024, section 3.1.4)",
+    "the best use of link-disjoint paths for each pair of an all-to-all (Basu 2024, section 3.1.4)",
     DISJOINT,
     |task| routed(task, |task| pmcf::plan(task, Choice::Disjoint)),
 );
@@ -77,7 +77,7 @@ static ILP_DISJOINT_ROW: Synthesizer = Synthesizer {
     claim: Some(CHOICE_BOUND),
     ..routing(
         "ilp-disjoint",
-        "one of most paths without a common link for each pair of an all-to-all, by an integer program (Basu 2024, section 5)",
+        "one of the link-disjoint paths for each pair of an all-to-all, by an integer program (Basu 2024, section 5)",
         DISJOINT,
         |task| chosen(task, Choice::Disjoint),
     )

@@ -1,7 +1,7 @@
-//! Algorithms that exist to be compared with, and all algorithms by name.
+//! Baseline algorithms for comparisons, and the list of all algorithms by name.
 //!
-//! `auto` never takes one of these, and nothing that plans depends on them but by the list ([`algorithms`]): what users name is looked
-//! up here, since only here both the planner's own and these are known. As pure as `canopy_synth`, of whose public parts they are made.
+//! `auto` never takes one of these. Names from users are looked up in [`algorithms`], the only list with both these and
+//! the planner's own algorithms. As pure as `canopy_synth`.
 
 mod algorithms;
 mod all_to_all;

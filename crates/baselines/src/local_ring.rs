@@ -1,4 +1,4 @@
-//! Rings of groups, and rings within them.
+//! Rings between groups of ranks, then rings within them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use canopy_topology::{Rank, Topology};
 pub const LOCAL_RING: Algorithm = Algorithm::of(&LOCAL_RING_ROW);
 static LOCAL_RING_ROW: Synthesizer = Synthesizer::new(
     "local-ring",
-    "rings of groups, and rings within them",
+    "rings between groups of ranks, then rings within them",
     &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
     |task| planned_by_textbook(task, local_ring),
 );

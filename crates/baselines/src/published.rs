@@ -12,7 +12,7 @@ static TACOS_PUBLISHED_ROW: Synthesizer = Synthesizer {
     kept: Kept::InOwnLabels,
     ..Synthesizer::new(
         "tacos-published",
-        "chunk by chunk in time by requests in random order, as published (Won et al., section 4)",
+        "chunk by chunk in time, in random order, as published (Won et al., section 4)",
         SPREADING,
         |task| plan_by(task, best_by_requests),
     )

@@ -1,4 +1,4 @@
-//! `direct-xy` and `ring-xy`: what schedules in time are compared with.
+//! `direct-xy` and `ring-xy`: baselines for schedules in time.
 //!
 //! Messages take the way of the grid, one dimension after the other, the last first, and wait in the queues of links, first come, first
 //! served. What passes a rank is stored and sent on; switches pass on what still comes in. All messages of the model
@@ -34,7 +34,7 @@ use ways::Ways;
 pub const DIRECT_XY: Algorithm = Algorithm::of(&DIRECT_XY_ROW);
 static DIRECT_XY_ROW: Synthesizer = in_queues(
     "direct-xy",
-    "messages straight to everyone in queues of links (Won et al., section 8), to compare with",
+    "messages straight to every rank through link queues, a baseline (Won et al., section 8)",
     ALL_COLLECTIVES,
 );
 
@@ -42,7 +42,7 @@ static DIRECT_XY_ROW: Synthesizer = in_queues(
 pub const RING_XY: Algorithm = Algorithm::of(&RING_XY_ROW);
 static RING_XY_ROW: Synthesizer = in_queues(
     "ring-xy",
-    "messages from rank to next rank in queues of links (Won et al., section 8), to compare with",
+    "messages from each rank to the next through link queues, a baseline (Won et al., section 8)",
     SPREADING,
 );
 

@@ -1,4 +1,4 @@
-//! Messages on given ways, first come, first served: what a network does by itself with all that is sent into it.
+//! Messages on given routes with FIFO links: the behaviour of a network without a schedule.
 //!
 //! Won et al., section 8, compare with schedules that are run so: one chunk at a time on each link, a queue before each, and
 //! what passes a node waits until all of it is there.
@@ -21,7 +21,7 @@ pub struct QueuedLink {
     pub is_cut_through: bool,
 }
 
-/// A chunk on its way.
+/// A chunk on its route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The links that it takes, in order.
@@ -30,7 +30,7 @@ pub struct Message {
     pub after: Option<u32>,
 }
 
-/// By message: when it begins to pass each link of its way.
+/// For each message, its start on each link of its route.
 ///
 /// Messages that wait for none stand in the queues from the beginning, in the order of the list; those that come to a queue at the same
 /// moment, too.

@@ -1,4 +1,4 @@
-//! The published greedy method, to compare with: at every moment all open requests in random order, each served over the
+//! The published greedy method, as a baseline: at every moment all open requests in random order, each served over the
 //! fastest free link whose sender has the chunk.
 //!
 //! Source: Won et al., section 4, with shorter links first, the analysis of arrival times, and the replacement of chunks that a

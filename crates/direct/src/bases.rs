@@ -1,4 +1,4 @@
-//! What is known of graphs that are looked at themselves: the leaves of constructions.
+//! Known costs of the graphs at the leaves of constructions.
 
 use std::collections::HashMap;
 
@@ -25,17 +25,17 @@ pub struct Bases {
 }
 
 impl Bases {
-    /// Nothing known yet; graphs over the limit are not looked at.
+    /// An empty store; graphs over the limit are not analysed.
     pub fn new(limit: Limit) -> Self {
         Self { limit, known: HashMap::new() }
     }
 
-    /// How large the graphs may be that are looked at.
+    /// Size limit of graphs that are analysed.
     pub const fn limit(&self) -> Limit {
         self.limit
     }
 
-    /// What is known of a member of a family; found the first time, unless stopped.
+    /// The prediction for a member of a family, computed on first use.
     ///
     /// # Errors
     /// [`PredictError`], the same each time.
@@ -51,7 +51,7 @@ impl Bases {
         found
     }
 
-    /// What the breadth-first broadcasts on a graph, or the stored schedules, cost.
+    /// Cost of the breadth-first broadcasts on a graph, or of its stored schedules.
     ///
     /// One node is looked at where `x → x + 1` is an automorphism, else all. O(order · edges) at worst.
     ///

@@ -1,4 +1,4 @@
-//! Expressions that make a graph of graphs: what schedules are composed along.
+//! Expressions that compose a graph of smaller graphs, along which schedules are composed.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::prediction::{Prediction, RuleError};
 use crate::reversal::reversal;
 use crate::size::Limit;
 
-/// A graph as it is made of members of families. Written out it is the generator's expression for it.
+/// A graph as a composition of members of families. Its text form is the generator expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Construction {
     /// A member of a family.
@@ -94,8 +94,8 @@ impl Construction {
         }
     }
 
-    /// What its composed schedule will cost. No graph is built but those of families not asked about before, and that of a
-    /// product of which no rule says what it costs, on which a breadth-first broadcast is then evaluated.
+    /// Predicted cost of its composed schedule. No graph is built but those of families not asked about before, and
+    /// that of a product of which no rule says what it costs, on which a breadth-first broadcast is then evaluated.
     ///
     /// # Errors
     /// [`PredictError`]: no rule applies, and the graph is too large to look at; stopped.

@@ -1,10 +1,10 @@
-//! What a collective on a regular graph costs: steps, and data on the busiest links, exactly.
+//! Exact cost of a collective on a regular graph: steps, and data on the busiest links.
 
 use std::fmt;
 
 use canopy_optimize::Fraction;
 
-/// Cost of one collective: so many steps, and the bandwidth term.
+/// Cost of one collective: the number of steps, and the bandwidth term.
 ///
 /// With latency α per step, M bytes of data in all and B bytes per second leaving each node, it takes
 /// `steps·α + bandwidth·M/B`.
@@ -19,7 +19,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Whether this one is no worse in either respect.
+    /// Whether this cost is at least as good in both respects.
     pub fn is_within(&self, other: &Self) -> bool {
         self.steps <= other.steps && self.bandwidth <= other.bandwidth
     }
@@ -39,12 +39,12 @@ impl fmt::Display for Cost {
     }
 }
 
-/// Whether a prediction is what the schedule costs, or only no less.
+/// Whether a prediction is exact or an upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Exactness {
     /// The schedule costs exactly this.
     Exact,
-    /// It costs no more: neither in steps nor in bandwidth.
+    /// The schedule costs at most this, in steps and in bandwidth.
     AtMost,
 }
 

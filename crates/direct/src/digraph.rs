@@ -11,13 +11,11 @@ pub struct Digraph {
     heads: Vec<u32>,
 }
 
-/// Why edges do not make a [`Digraph`].
+/// Errors of building a [`Digraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum DigraphError {
-    #[error(
-        "edges[{position}] joins {tail} to {head}, but the graph has {order} nodes; both ends are below that number"
-    )]
+    #[error("edges[{position}] leads from {tail} to {head}, but the graph has {order} nodes; number nodes from 0")]
     NoSuchNode { position: usize, tail: u32, head: u32, order: u32 },
     #[error("the graph has more than 4294967295 edges; use fewer")]
     TooManyEdges,
@@ -50,7 +48,7 @@ impl Digraph {
             add_heads(tail, &mut heads);
             starts.push(u32::try_from(heads.len()).expect("sizes are checked before anything is built"));
         }
-        debug_assert!(heads.iter().all(|&head| head < order), "an edge leads to a node that is none");
+        debug_assert!(heads.iter().all(|&head| head < order), "an edge leads to a node that does not exist");
         Self { starts, heads }
     }
 
@@ -151,7 +149,7 @@ mod tests {
     fn ends_that_are_no_nodes_are_named() {
         let error = Digraph::new(2, [(0, 1), (1, 2)]).unwrap_err();
         assert_eq!(error, DigraphError::NoSuchNode { position: 1, tail: 1, head: 2, order: 2 });
-        assert!(error.to_string().starts_with("edges[1] joins 1 to 2, but the graph has 2 nodes"));
+        assert!(error.to_string().starts_with("edges[1] leads from 1 to 2, but the graph has 2 nodes"));
         assert_eq!(Digraph::new(0, []).unwrap().order(), 0);
     }
 

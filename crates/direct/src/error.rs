@@ -1,4 +1,4 @@
-//! Why there is no graph of a construction, or nothing is predicted of one.
+//! Errors of building a construction or predicting its cost.
 
 use canopy_optimize::BfbError;
 
@@ -6,7 +6,7 @@ use crate::families::FamilyError;
 use crate::prediction::RuleError;
 use crate::size::TooLarge;
 
-/// Why there is no graph of a construction.
+/// Errors of building the graph of a construction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the errors within say it")]
 pub enum GraphError {
@@ -18,7 +18,7 @@ pub enum GraphError {
     Rule(#[from] RuleError),
 }
 
-/// Why nothing is predicted.
+/// Errors of predicting a cost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the errors within say it")]
 pub enum PredictError {
@@ -27,12 +27,13 @@ pub enum PredictError {
     #[error(transparent)]
     Rule(#[from] RuleError),
     #[error(
-        "node {node} has {found} links out or in where others have {degree}; use a graph in which all have as many"
+        "node {node} has {found} links in one direction while others have {degree}; use a graph in which every \
+         node has the same number of links"
     )]
     NotRegular { node: u32, found: usize, degree: usize },
     #[error(transparent)]
     Bfb(#[from] BfbError),
-    #[error("the exact cost does not fit 128 bits; use a smaller graph")]
+    #[error("the exact cost overflows 128 bits; use a smaller graph")]
     Overflow,
 }
 

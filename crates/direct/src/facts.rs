@@ -1,8 +1,8 @@
-//! What can be said of a graph by looking at it: nothing is taken from how it was made.
+//! Properties of a graph, computed from the graph alone.
 
 use crate::digraph::Digraph;
 
-/// What [`facts`] finds.
+/// The result of [`facts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Number of edges that leave each node and number that enter it, if these are one number for all nodes; edges from
@@ -12,9 +12,9 @@ pub struct Facts {
     pub self_loops: u32,
     /// No parallel edges and none from a node to itself.
     pub simple: bool,
-    /// As many edges lead from any node to any other as back.
+    /// Whether any two nodes have equally many edges in both directions.
     pub bidirectional: bool,
-    /// What the distances are; `None` if some node cannot be reached from some other, or there is none.
+    /// Distances; `None` if the graph is not connected or has no nodes.
     pub distances: Option<Distances>,
 }
 
@@ -27,7 +27,7 @@ pub struct Distances {
     pub sum: u64,
 }
 
-/// Looks at a graph. O(order · edges) at worst, for the distances; the rest is O(order + edges · log edges).
+/// Analyses a graph. O(order · edges) at worst, for the distances; the rest is O(order + edges · log edges).
 pub fn facts(graph: &Digraph) -> Facts {
     let transpose = graph.transpose();
     let degree = (graph.order() > 0).then(|| graph.out(0).len());

@@ -1,7 +1,7 @@
-//! Families of graphs: what each is, how large it becomes, and the graph itself.
+//! Families of graphs: definitions, sizes and the graphs themselves.
 //!
-//! A [`Family`] is a name with its numbers; nothing is built until [`Family::graph`] is called, which refuses bad numbers
-//! and over-limit sizes first. Written out it is the expression that generates it.
+//! A [`Family`] is a name with parameters. [`Family::graph`] refuses bad parameters and sizes over the limit, then
+//! builds. The text form is the generator expression.
 
 mod circulants;
 mod complete;
@@ -142,12 +142,12 @@ pub enum Family {
     },
 }
 
-/// Why a member of a family was refused.
+/// Errors of a member of a family.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum FamilyError {
     /// `key` is the key of the expression language, `size` for the bare value.
-    #[error("{family}: {key} {found} is not usable; expected {expected}")]
+    #[error("{family}: {key} cannot be {found}; expected {expected}")]
     Value { family: &'static str, key: &'static str, found: String, expected: &'static str },
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
@@ -177,7 +177,7 @@ impl Family {
                 "circulant",
                 "n",
                 n,
-                "more than 6 without offsets; for fewer take complete:n",
+                "more than 6 if no offsets are given (use complete:n for fewer)",
             ));
         }
         if degree == 0 || !degree.is_multiple_of(4) {

@@ -1,4 +1,4 @@
-//! What a composed schedule will cost, from what it is composed of: no graph or schedule is built for it.
+//! Predicts the cost of a composed schedule from its parts, without building a graph or schedule.
 //!
 //! A prediction is a few numbers and flags, and every operator a function of them, so that a search may try thousands.
 

@@ -1,4 +1,4 @@
-//! How fast all nodes can send to all others at once: exactly where that is known, else no faster than how fast.
+//! Rate of an all-to-all on a graph: exact if known, else an upper bound.
 
 mod proven;
 
@@ -21,21 +21,21 @@ pub use proven::proven_rate;
 pub struct AllToAllRate {
     /// The rate.
     pub rate: Fraction,
-    /// Whether it is reached, or only never exceeded.
+    /// Whether the rate is reached, or only an upper bound.
     pub is_reached: bool,
 }
 
-/// Why a rate is not known.
+/// Errors of computing a rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum RateError {
     #[error(transparent)]
     Graph(#[from] GraphError),
-    #[error("node {to} is not reached from node {from}; add links that connect them")]
+    #[error("no path leads from node {from} to node {to}; add links that connect them")]
     Unreachable { from: u32, to: u32 },
-    #[error("a graph with a single node sends nothing; use one with at least two")]
+    #[error("a graph with a single node sends nothing; use at least two nodes")]
     Trivial,
-    #[error("the exact rate does not fit 128 bits; use a smaller graph")]
+    #[error("the exact rate overflows 128 bits; use a smaller graph")]
     Overflow,
     #[error(transparent)]
     Stopped(#[from] Stopped),

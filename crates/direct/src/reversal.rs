@@ -1,4 +1,4 @@
-//! Ways in which a graph is its own reverse: what a schedule needs to be turned around.
+//! Isomorphisms of a graph and its reverse, which turn schedules around.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ pub struct Size {
     pub edges: u128,
 }
 
-/// How large a graph may become; both inclusive.
+/// Size limits of a graph, both inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Most nodes.
@@ -24,9 +24,9 @@ pub struct Limit {
 pub struct TooLarge {
     /// `nodes` or `links`.
     pub what: &'static str,
-    /// How many there would be; `u128::MAX` for any number beyond.
+    /// The number found; `u128::MAX` for anything larger.
     pub found: u128,
-    /// How many there may be.
+    /// The limit.
     pub limit: u32,
 }
 

@@ -1,13 +1,13 @@
-//! What a link carries in a step.
+//! Transfers: the data on a link in a step.
 
 use std::ops::Range;
 
-/// One link's carrying of a part of one node's share.
+/// A part of one node's share on one link.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transfer {
-    /// When, from 0.
+    /// The step, from 0.
     pub step: u32,
-    /// Whose share.
+    /// The owner of the share.
     pub source: u32,
     /// The number of the edge in the graph.
     pub edge: u32,

@@ -5,7 +5,7 @@ use canopy_optimize::{Stop, Stopped};
 
 use crate::trees::{Branch, Tree, Trees, Unreachable};
 
-/// Why there are no trees.
+/// Errors of growing trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum GreedyError {

@@ -17,19 +17,19 @@ pub struct Grid {
     edges: Vec<u32>,
 }
 
-/// Why a graph is no such network.
+/// Errors of recognising a grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum GridError {
-    #[error("rank {from} has {found} links to rank {to}; it needs one, and one back")]
+    #[error("rank {from} has {found} links to rank {to}, where it needs one in each direction")]
     Links { from: u32, to: u32, found: usize },
-    #[error("{order} ranks are no grid of {} with all ranks of every line joined", by(*first, *second))]
+    #[error("{order} ranks do not form a grid of {} with fully connected lines", by(*first, *second))]
     Sides { order: u32, first: u32, second: u32 },
-    #[error("rank {node} has no place of its own in the grid that the links of rank 0 span")]
+    #[error("rank {node} has no place in the grid that the links of rank 0 span")]
     Place { node: u32 },
-    #[error("rank {from} has a link to rank {to}, which differs from it in {found} coordinates; it must be one")]
+    #[error("the link from rank {from} to rank {to} changes {found} coordinates, not one")]
     Crossing { from: u32, to: u32, found: usize },
-    #[error("rank {node} has {found} links, and {degree} would join it to all ranks of its lines")]
+    #[error("rank {node} has {found} links, but its lines need {degree}")]
     Degree { node: u32, found: usize, degree: usize },
 }
 

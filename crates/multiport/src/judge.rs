@@ -1,4 +1,4 @@
-//! Whether trees are what they should be, decided without what made them.
+//! Checks trees independently of the code that made them.
 
 use canopy_direct::Digraph;
 
@@ -7,13 +7,14 @@ use crate::trees::{Trees, tails};
 /// What is wrong with trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TreeFault {
-    #[error("the tree of node {root} takes edge {edge}, which there is not")]
+    #[error("the tree of node {root} takes edge {edge}, which does not exist")]
     Unknown { root: u32, edge: u32 },
     #[error(
-        "the tree of node {root} takes edge {edge} in step {step}, before it comes to its tail or again to its head"
+        "the tree of node {root} takes edge {edge} in step {step}, before it reaches the tail or after it reached the \
+         head"
     )]
     Early { root: u32, edge: u32, step: u32 },
-    #[error("the tree of node {root} does not come to node {node}")]
+    #[error("the tree of node {root} does not reach node {node}")]
     Missing { root: u32, node: u32 },
 }
 

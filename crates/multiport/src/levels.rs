@@ -4,17 +4,20 @@ use canopy_direct::Digraph;
 
 use crate::trees::{Branch, Tree, Trees};
 
-/// Why a graph is no Kautz network K(d, k).
+/// Errors of recognising a Kautz network K(d, k).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum KautzError {
-    #[error("rank {node} sends to {found} ranks and rank 0 to {degree}; in a Kautz network all send to as many")]
+    #[error(
+        "rank {node} sends to {found} ranks and rank 0 to {degree}, while all ranks of a Kautz network have one \
+             degree"
+    )]
     Degree { node: u32, found: u32, degree: u32 },
-    #[error("{order} ranks that send to {degree} others each are no Kautz network; it has d^k + d^(k-1), for {degree} {}", sizes(*degree))]
+    #[error("{order} ranks of degree {degree} are not one ({}, … are)", sizes(*degree))]
     Order { order: u32, degree: u32 },
-    #[error("from rank {from} to rank {to} more than one shortest path leads; in a Kautz network there is one")]
+    #[error("several shortest paths lead from rank {from} to rank {to}, where a Kautz network has one")]
     Paths { from: u32, to: u32 },
-    #[error("rank {to} is more than {limit} links from rank {from}; in a Kautz network of this size none is")]
+    #[error("rank {to} is more than {limit} links from rank {from}, which is too far in a Kautz network of this size")]
     Far { from: u32, to: u32, limit: u32 },
 }
 
@@ -188,7 +191,7 @@ mod tests {
         let ring = graph(Family::Ring { n: 6, one_way: false });
         assert!(matches!(require_kautz(&ring), Err(KautzError::Far { .. })));
         let refused = require_kautz(&graph(Family::Torus { extents: vec![4, 4] })).unwrap_err().to_string();
-        assert!(refused.ends_with("for 4 5, 20, 80"), "{refused}");
+        assert!(refused.ends_with("(5, 20, 80, … are)"), "{refused}");
         let mesh = graph(Family::Mesh { extents: vec![3, 2] });
         assert!(matches!(require_kautz(&mesh), Err(KautzError::Degree { node: 2, found: 3, degree: 2 })));
     }

@@ -1,8 +1,8 @@
-//! What the trees are.
+//! Trees with a step for each edge.
 
 use canopy_direct::Digraph;
 
-/// An edge of a tree, and when it is taken.
+/// An edge of a tree, with its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Branch {
     /// From 0.
@@ -27,9 +27,9 @@ pub struct Trees {
     pub trees: Vec<Tree>,
 }
 
-/// A node to which no tree can come.
+/// A node that no tree can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("node {node} cannot be reached from node {root}")]
+#[error("no path leads from node {root} to node {node}")]
 pub struct Unreachable {
     /// Where the tree begins.
     pub root: u32,

@@ -32,7 +32,7 @@ pub struct BalancedOptimum {
     /// Time per unit of weight on this part, in reciprocal units of the graph's capacity, as in
     /// [`ForestOptimum`](crate::ForestOptimum).
     pub inverse_rate: Fraction,
-    /// What each arc of the graph keeps, times [`scale`](Self::scale). At most its capacity times the scale.
+    /// The kept capacity of each arc, times [`scale`](Self::scale). At most its capacity times the scale.
     pub kept: Vec<u128>,
     /// At least 1.
     pub scale: u128,

@@ -60,15 +60,15 @@ pub struct InLink {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum BfbError {
-    #[error("{found} amounts are given, but the graph has {node_count} nodes; give one each")]
+    #[error("{found} amounts for {node_count} nodes; give one for each node")]
     WrongLength { found: usize, node_count: u32 },
     #[error("{what} add up to {sum}, over the limit of 2^63; divide them by a common factor")]
     TooLarge { what: &'static str, sum: u128 },
-    #[error("{found} delays are given, but there is arc {arc}; give one each")]
+    #[error("{found} delays do not cover arc {arc}; give one for each arc")]
     TooFewDelays { found: usize, arc: u32 },
-    #[error("times in parts of {per} do not fit 128 bits; use coarser delays or rounder capacities")]
+    #[error("times in units of 1/{per} overflow 128 bits; use coarser delays or rounder capacities")]
     InexactDelays { per: u64 },
-    #[error("node {node} is not reached from node {from}; add arcs that connect them")]
+    #[error("no path leads from node {from} to node {node}; add arcs that connect them")]
     Unreachable { from: u32, node: u32 },
     #[error(transparent)]
     Graph(#[from] DigraphError),

@@ -1,4 +1,4 @@
-//! Whether some numbers of 0 or 1 can be chosen so that of each of some lists of literals no more hold than allowed.
+//! Feasibility of 0/1 programs in which each row limits how many of its literals hold.
 //!
 //! Rows of this kind say all that schedules in time need: of what a link may carry at a moment, one at most; what is sent, its
 //! sender has; what a node has, it had before or is brought. Two means decide, and neither trusts a float: prices of the

@@ -1,4 +1,4 @@
-//! Maximum concurrent flow: the greatest rate at which many sources can send what many sinks want from them, all at once.
+//! Maximum concurrent flow: the greatest rate at which many sources meet the demands of many sinks at once.
 //!
 //! The linear program (Basu 2024, equations (6)–(9), grouped by source): flows `g[s, e] ≥ 0` with `Σ_s g[s, e] ≤ c_e` on every
 //! arc e, and at every node v other than the source as much more entering than leaving as `F·D[s][v]`; maximise F. Its dual:

@@ -1,4 +1,4 @@
-//! Plain directed graphs with integer capacities, and the form kernels work on.
+//! Directed graphs with integer capacities, and the form on which kernels work.
 
 use num_integer::Integer;
 

@@ -10,9 +10,9 @@ use num_integer::Integer;
 /// Compared exactly and without overflow, whatever the parts: by continued fractions instead of cross products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fraction {
-    /// Top of the reduced fraction.
+    /// Numerator of the reduced fraction.
     pub numerator: u128,
-    /// Bottom of the reduced fraction, at least 1.
+    /// Denominator of the reduced fraction, at least 1.
     pub denominator: u128,
 }
 
@@ -45,7 +45,7 @@ impl Fraction {
         Self::new(numerator, first.denominator.checked_mul(second.denominator)?)
     }
 
-    /// The nearest float, or one beside it: for display.
+    /// The nearest float, within one unit in the last place, for display.
     #[expect(clippy::cast_precision_loss, reason = "no float decides")]
     pub fn to_float(self) -> f64 {
         self.numerator as f64 / self.denominator as f64

@@ -1,4 +1,4 @@
-//! Smallest sets around groups of terminals that least capacity leaves.
+//! Smallest sets around groups of terminals with minimum outgoing capacity.
 
 use crate::digraph::{Digraph, MergedGraph};
 use crate::error::OptimumError;

@@ -11,7 +11,7 @@ use order::DynamicOrder;
 
 pub use ascent::Ascent;
 
-/// Layers that are filled route by route: each goes to the first one that stays without a cycle.
+/// Layers filled route by route: each route goes to the first layer that stays free of cycles.
 ///
 /// * **Source.** LASH-sequential (Skeie et al. 2002, over single routes: Basu et al. 2024, §5.5). Fewest layers are NP-hard.
 /// * **In.** Channels by number, `0 .. channel_count`.
@@ -49,7 +49,7 @@ struct Layer {
 }
 
 impl Layers {
-    /// No routes, in at most so many layers.
+    /// Empty layers, with a limit on their number.
     ///
     /// # Panics
     /// There are 2³² channels or more.
@@ -61,7 +61,7 @@ impl Layers {
 
     /// Layers in use.
     pub fn count(&self) -> u32 {
-        u32::try_from(self.layers.len()).expect("at most as many as are allowed")
+        u32::try_from(self.layers.len()).expect("at most the limit")
     }
 
     /// Puts a route, channel after channel, into the first layer that stays without a cycle, and says which; `None`, and
@@ -100,7 +100,7 @@ impl Layers {
         Some(Ascent::new(&self.layers.get(layer as usize)?.order, source, node_count, channels))
     }
 
-    /// Puts a route into this layer; whether that was possible.
+    /// Puts a route into this layer, and returns whether that was possible.
     ///
     /// # Panics
     /// A channel is out of range.

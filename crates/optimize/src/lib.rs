@@ -1,4 +1,4 @@
-//! Exact optima of flow problems on directed graphs: how fast data can be spread, collected or delivered at best.
+//! Exact optima of flow problems on directed graphs: the best rates to spread, collect or deliver data.
 //!
 //! Graphs and integers in, integers and fractions out. It knows nothing of topologies, collectives or schedules: a
 //! node is a number, a demand is a weight. Nothing here reads a clock; long computations ask [`Stop`].

@@ -1,4 +1,4 @@
-//! Sets of paths between two nodes of a graph, for who routes on some of all that there are.
+//! Sets of paths between two nodes of a graph, for routing on a choice of them.
 //!
 //! A path is a list of arcs, by index, each beginning where the one before ends, through no node twice. Every arc counts as one,
 //! however much it carries; arcs of capacity zero are not there.

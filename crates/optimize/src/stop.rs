@@ -1,6 +1,6 @@
-//! How a caller ends a long computation early. The caller owns the clock and the reason.
+//! Stops long computations early. The caller owns the clock and the reason.
 
-/// Says whether a computation should give up.
+/// Returns whether a computation should stop.
 ///
 /// Kernels ask often: at least every few milliseconds of work, so [`is_requested`](Self::is_requested) should cost no
 /// more than an atomic load and, at times, a look at a clock.

@@ -1,4 +1,4 @@
-//! The partition of the terminals that is joined most weakly: what limits a sum that everybody wants.
+//! The weakest partition of the terminals, which limits the rate of an allreduce.
 
 mod division;
 mod orientation;

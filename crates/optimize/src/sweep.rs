@@ -1,4 +1,4 @@
-//! One pass over the terminals that tells whether demands can be met: the workhorse of forest schedules.
+//! One pass over the terminals that tests whether demands can be met: the workhorse of forest schedules.
 
 use crate::flow::{FlowNetwork, FlowUnit};
 use crate::stop::{Stop, Stopped};

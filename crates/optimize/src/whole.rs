@@ -1,4 +1,4 @@
-//! The best rate at which a given number of trees per root can be packed: capacities are cut down to whole trees.
+//! The best rate of a given number of trees per root, with capacities rounded down to whole trees.
 
 mod breakpoints;
 mod sums;

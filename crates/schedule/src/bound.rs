@@ -2,7 +2,7 @@
 
 use canopy_topology::{NodeIndex, Rate};
 
-/// What is known of the best algbw any schedule can reach.
+/// Bounds on the best algbw that any schedule can reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Proven upper bound.

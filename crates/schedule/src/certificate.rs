@@ -22,11 +22,11 @@ pub use lp_dual::{LpDualSums, lp_dual_sums};
 pub enum CertificateError {
     #[error("a {kind} proves no bound on {collective}; {}", accepted(*collective))]
     NotApplicable { kind: &'static str, collective: CollectiveKind },
-    #[error("the cut counts links that go {}, but for {collective} those that go {} bind", found.name(), expected.name())]
+    #[error("the cut counts links that go {}, but {collective} is bounded by links that go {}", found.name(), expected.name())]
     WrongDirection { collective: CollectiveKind, found: CutDirection, expected: CutDirection },
     #[error("{place} names node {node}, but there are {node_count} nodes")]
     UnknownNode { place: String, node: u32, node_count: usize },
-    #[error("{place} names node {next} after node {node}; list each node once, in increasing order")]
+    #[error("{place} lists node {next} after node {node}; list each node once, in increasing order")]
     Unsorted { place: String, node: u32, next: u32 },
     #[error("root {root} is not a rank; there are {rank_count}")]
     UnknownRoot { root: u32, rank_count: u32 },
@@ -36,17 +36,17 @@ pub enum CertificateError {
     NoRankInside,
     #[error("the cut holds every rank, so no data has to pass it")]
     NoRankOutside,
-    #[error("a partition needs at least two sets, found {found}")]
+    #[error("a partition has at least two sets, found {found}")]
     TooFewSets { found: usize },
-    #[error("sets[{set}] holds no rank; every set needs one")]
+    #[error("sets[{set}] holds no rank; put at least one rank into every set")]
     NoRankInSet { set: usize },
-    #[error("node {node} is in sets[{first}] and in sets[{second}]; the sets must be disjoint")]
+    #[error("node {node} is in sets[{first}] and in sets[{second}]; list each node in one set")]
     Overlap { node: u32, first: usize, second: usize },
-    #[error("rank {rank} is in no set; together the sets must hold every rank")]
+    #[error("rank {rank} is in no set; put every rank into a set")]
     RankMissing { rank: u32 },
-    #[error("node `{id}` is in no set; it can store and add up what it forwards, so a set must hold it")]
+    #[error("node `{id}` can store and reduce what it forwards, but is in no set; put it into a set")]
     ForwarderMissing { id: String },
-    #[error("a partition proves nothing here: switch `{id}` can multicast or aggregate, and so save link traffic")]
+    #[error("a partition proves nothing here, since switch `{id}` can multicast or aggregate and so save link traffic")]
     CapableSwitch { id: String },
     #[error("the cut holds no rank with a share, so no data has to pass it")]
     NoShareInside,
@@ -54,20 +54,20 @@ pub enum CertificateError {
     NoShareOutside,
     #[error(transparent)]
     Shares(#[from] SharesError),
-    #[error("there are {found} lengths for {expected} links; give one for each, in the order of links")]
+    #[error("found {found} lengths for {expected} links; give one for each, in the order of links")]
     LengthCount { found: usize, expected: usize },
-    #[error("rank {to} cannot be reached from rank {from}, so no all-to-all exists that could be bounded")]
+    #[error("rank {to} cannot be reached from rank {from}, so there is no all-to-all to bound")]
     Unreachable { from: u32, to: u32 },
-    #[error("all ranks that exchange something have distance 0, which proves nothing; give longer lengths")]
+    #[error("all ranks that exchange data have distance 0, which proves nothing; give longer lengths")]
     NoDistance,
 }
 
 /// What would be accepted for a collective, in words.
 fn accepted(collective: CollectiveKind) -> &'static str {
     match collective {
-        CollectiveKind::Allreduce => "give a cut or a partition",
-        CollectiveKind::AllToAll => "give an lp-dual",
-        _ => "give a cut",
+        CollectiveKind::Allreduce => "use a cut or a partition",
+        CollectiveKind::AllToAll => "use an lp-dual",
+        _ => "use a cut",
     }
 }
 

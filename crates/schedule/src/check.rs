@@ -72,7 +72,7 @@ pub enum CheckError {
     /// It does not compute what the collective promises.
     #[error(transparent)]
     Meaning(#[from] MeaningError),
-    /// It is no flow on this topology, or not the one that the collective needs.
+    /// It is not a flow on this topology, or not the flow that the collective needs.
     #[error(transparent)]
     Flow(#[from] FlowError),
     /// Its load has no exact value.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use canopy_topology::Rank;
+use canopy_topology::{Rank, same_word};
 
 /// The kinds of collectives, by canopy's own names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,15 +65,41 @@ impl fmt::Display for CollectiveKind {
     }
 }
 
-/// A name that is no collective.
+/// A name of an unknown collective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{name}` is not a collective; use allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter or \
+    "unknown collective `{name}`; use allgather, reduce-scatter, allreduce, broadcast, reduce, gather, scatter or \
      all-to-all"
 )]
 pub struct UnknownCollective {
-    /// What was found.
+    /// The name, shortened.
     pub name: String,
+}
+
+/// Other names that libraries use, besides canopy's own in any case, with or without hyphens and underscores.
+const OTHER_NAMES: [(&str, CollectiveKind); 5] = [
+    ("allgatherintotensor", CollectiveKind::Allgather),
+    ("reducescattertensor", CollectiveKind::ReduceScatter),
+    ("reducescatterblock", CollectiveKind::ReduceScatter),
+    ("bcast", CollectiveKind::Broadcast),
+    ("alltoallsingle", CollectiveKind::AllToAll),
+];
+
+impl CollectiveKind {
+    /// Reads a name as people and libraries spell it: `all_reduce`, `AllReduce`, `ncclAllReduce`, `MPI_Bcast`,
+    /// `all_gather_into_tensor`. Files are read with [`FromStr`], which accepts canopy's own names only.
+    ///
+    /// # Errors
+    /// Unknown name.
+    pub fn spelt(name: &str) -> Result<Self, UnknownCollective> {
+        let kept = name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase);
+        let word: String = kept.take(80).collect();
+        let word =
+            ["nccl", "mpi", "rccl", "dist."].iter().find_map(|library| word.strip_prefix(library)).unwrap_or(&word);
+        let own = Self::ALL.into_iter().find(|kind| same_word(kind.name(), word));
+        let other = || OTHER_NAMES.iter().find(|(known, _)| *known == word).map(|&(_, kind)| kind);
+        own.or_else(other).ok_or_else(|| UnknownCollective { name: name.chars().take(80).collect() })
+    }
 }
 
 impl FromStr for CollectiveKind {
@@ -121,7 +147,7 @@ impl Collective {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum RootError {
-    #[error("root {root} is given, but {kind} has no root; leave it out")]
+    #[error("{kind} has no root; remove root {root}")]
     NotRooted { kind: CollectiveKind, root: u32 },
     #[error("root {root} is not a rank; ranks are 0 to {}", rank_count - 1)]
     NoSuchRank { root: u32, rank_count: u32 },

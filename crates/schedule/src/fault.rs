@@ -5,23 +5,25 @@
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum PathFault {
     #[error(
-        "nothing has to go from rank {source_rank} to rank {destination}, or the path comes out of order; list paths by source, then destination"
+        "no data goes from rank {source_rank} to rank {destination}, or the path is out of order; list paths by source, \
+         then destination"
     )]
     Unexpected { source_rank: u32, destination: u32 },
-    #[error("chunk_count is 0; leave the path out")]
+    #[error("chunk_count is 0; remove the path")]
     NoChunks,
     #[error(
-        "with it, the paths from rank {source_rank} to rank {destination} take more than the {limit} chunks there are"
+        "with this path, the paths from rank {source_rank} to rank {destination} carry more than the {limit} chunks to \
+         send"
     )]
     TooManyChunks { source_rank: u32, destination: u32, limit: u64 },
-    #[error("its hops are none, or lie outside the table of hops")]
+    #[error("its range of hops is empty or lies outside the table of hops")]
     NoHops,
-    #[error("its hop {hop} takes route {route}, which does not exist or does not lead from a rank to a rank")]
+    #[error("its hop {hop} uses route {route}, which does not exist or does not lead from a rank to a rank")]
     Route { hop: usize, route: u32 },
-    #[error("its hop {hop} starts at rank {found}, but the path has come to rank {expected}")]
+    #[error("its hop {hop} starts at rank {found}, but the path is at rank {expected}")]
     Gap { hop: usize, found: u32, expected: u32 },
-    #[error("its hop {hop} comes to rank {rank}, where the path has been before")]
+    #[error("its hop {hop} returns to rank {rank}")]
     Loop { hop: usize, rank: u32 },
-    #[error("it ends at rank {found}, not at its destination {expected}")]
+    #[error("it ends at rank {found}, not at its destination, rank {expected}")]
     WrongEnd { found: u32, expected: u32 },
 }

@@ -7,7 +7,7 @@ use crate::schedule::{Carrier, Shape};
 
 /// By link: whether the schedule sends anything over it.
 ///
-/// `link_count`: links of the topology; routes over links beyond them, which the checker refuses, are passed over.
+/// `link_count`: links of the topology; routes over links beyond them, which the checker rejects, are ignored.
 /// O(size of the schedule).
 pub fn links_used(shape: &Shape, link_count: usize) -> Vec<bool> {
     let mut used = Used { routes: Vec::new(), links: vec![false; link_count] };

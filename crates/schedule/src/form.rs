@@ -1,4 +1,4 @@
-//! The forms that an allreduce made of trees can have, and why it has the one it has.
+//! The forms of an allreduce by trees, and the reason for the choice.
 
 use canopy_topology::Rate;
 
@@ -7,7 +7,7 @@ use canopy_topology::Rate;
 pub enum AllreduceForm {
     /// A reduce-scatter followed by an allgather: every rank adds up its share.
     TwoPhases,
-    /// Sums that go up trees and come down the same ones, whose roots are anywhere.
+    /// Sums go up trees and come down on them; roots are anywhere.
     Trees,
 }
 

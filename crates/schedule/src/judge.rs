@@ -1,4 +1,4 @@
-//! Judges schedules in whatever shape they have, where nobody needs the transfer graph.
+//! Judges schedules of any shape where the transfer graph is not needed.
 
 mod joint;
 

@@ -1,7 +1,7 @@
-//! What a schedule is, and the judge that decides whether it is right.
+//! Schedules, and the checker that decides whether they are correct.
 //!
-//! Holds the shapes synthesizers produce, the transfer graph every back end reads, bounds with their certificates,
-//! and an exact checker that calls no synthesizer. It knows nothing of how schedules are found or written.
+//! Contains the shapes that synthesizers produce, the transfer graph that back ends read, bounds with their certificates,
+//! and an exact checker that calls no synthesizer. It does not depend on how schedules are found or written.
 
 mod blocks;
 mod bound;

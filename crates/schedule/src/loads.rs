@@ -6,22 +6,22 @@ use num_bigint::BigUint;
 use crate::check::{CheckError, LoadError, StructureError, link_loads};
 use crate::transfer::TransferGraph;
 
-/// Chunks over each link, and how long each is busy of the time that the busiest one needs.
+/// Chunks over each link, and the part of the time of the busiest link during which each is busy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkLoads {
     chunks: Vec<u128>,
-    /// By link: 0 for what is never used, 1 for what is busy all the time.
+    /// By link: 0 if it is unused, 1 if it is always busy.
     busy: Vec<Ratio>,
     traffic: Ratio,
 }
 
 impl LinkLoads {
-    /// Adds up what a graph that [`check`](crate::check) accepted puts on the links of its topology.
+    /// Adds up the loads of a graph that [`check`](crate::check) accepted on the links of its topology.
     ///
     /// A link of capacity `c` that carries `L` chunks is busy for `L/c`; the schedule takes as long as the busiest one in the
     /// bandwidth limit.
     ///
-    /// * **Errors.** Shares that do not fit, sums that are too large, and a graph that moves nothing.
+    /// * **Errors.** Shares that do not match, sums that are too large, or a graph that moves no data.
     /// * **Cost.** O(carriers of all transfers + links of all routes).
     pub fn of(topology: &Topology, graph: &TransferGraph) -> Result<Self, CheckError> {
         let layout = graph.layout().map_err(StructureError::from)?;
@@ -46,7 +46,7 @@ impl LinkLoads {
         &self.busy[link.index()]
     }
 
-    /// Links that are busy all the time, by index: those that set the rate of the schedule.
+    /// Bottleneck links, by index: they are always busy and set the rate of the schedule.
     pub fn binding(&self) -> impl Iterator<Item = LinkIndex> + '_ {
         (0..).zip(&self.busy).filter(|(_, busy)| busy.is_one()).map(|(index, _)| LinkIndex::new(index))
     }

@@ -12,37 +12,38 @@ use rayon::prelude::*;
 use crate::route::{RouteIndex, RouteTable};
 use crate::schedule::{Flow, Path};
 
-/// Most paths that patterns stand for, and most hops of these: few bytes can name many.
+/// Limits on the paths that patterns expand to, and on their hops: few bytes can name many.
 const PATHS_MAX: u64 = 1 << 25;
 const HOPS_MAX: u64 = 1 << 27;
 
-/// Why patterns stand for no paths.
+/// Why patterns cannot be expanded to paths.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum PatternsError {
     #[error(
-        "ports is {ports}, and routes has {routes}; patterns need a group of {ports} routes for each of the {rank_count} ranks"
+        "ports is {ports}, but routes has {routes} entries; give a group of {ports} routes for each of the {rank_count} \
+         ranks"
     )]
     Count { ports: u32, routes: usize, rank_count: u32 },
-    #[error("routes[{route}] must lead from rank to rank, and from the same one as the others of its group")]
+    #[error("routes[{route}] must lead from rank to rank, and start at the rank where its group starts")]
     Route { route: usize },
-    #[error("routes has two groups that start at rank {rank}; give each rank one")]
+    #[error("routes has two groups that start at rank {rank}; give each rank one group")]
     Twice { rank: u32 },
-    #[error("patterns[{pattern}] has no hop; give each at least one")]
+    #[error("patterns[{pattern}] has no hop; give each pattern at least one")]
     Empty { pattern: usize },
-    #[error("patterns[{pattern}] has hop {hop}; groups have {ports} routes, counted from 0")]
+    #[error("patterns[{pattern}] has hop {hop}, but groups have {ports} routes, counted from 0")]
     Hop { pattern: usize, hop: u32, ports: u32 },
     #[error(
-        "patterns stand for {paths} paths of {hops} hops, over the limits of {PATHS_MAX} and {HOPS_MAX}; plan with fewer \
-         chunks, or for fewer ranks"
+        "patterns expand to {paths} paths of {hops} hops, over the limits of {PATHS_MAX} and {HOPS_MAX}; plan with \
+         fewer chunks, or for fewer ranks"
     )]
     TooMany { paths: u128, hops: u128 },
-    #[error("stopped before all paths were there")]
+    #[error("stopped before all paths were expanded")]
     Stopped,
 }
 
 impl PatternsError {
-    /// What is at fault: `ports`, `routes` or `patterns`.
+    /// The field at fault: `ports`, `routes` or `patterns`.
     pub const fn field(&self) -> &'static str {
         match self {
             Self::Count { .. } => "ports",
@@ -57,7 +58,7 @@ impl PatternsError {
 pub struct Pattern {
     /// Number of chunks of each of the paths.
     pub chunk_count: u64,
-    /// Places in the groups of the ranks on the way, from 0.
+    /// Positions in the groups of the ranks on the path, from 0.
     pub hops: Vec<u32>,
 }
 
@@ -106,9 +107,9 @@ impl Patterns {
         (is_in_order && next as usize == flow.hops.len()).then_some(patterns)
     }
 
-    /// The flow that patterns stand for: paths by source, then by destination, then in the order of the patterns.
+    /// Expands patterns to a flow: paths by source, then by destination, then in the order of the patterns.
     ///
-    /// * **Errors.** Routes that are no groups, a hop to a place that there is not, over 2²⁵ paths or 2²⁷ hops, or `stop`,
+    /// * **Errors.** Routes that do not form groups, a hop beyond its group, over 2²⁵ paths or 2²⁷ hops, or `stop`,
     ///   asked for each source, returned true.
     /// * **Cost.** O(hops) time and memory.
     pub fn flow(

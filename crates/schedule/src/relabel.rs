@@ -1,4 +1,4 @@
-//! The same schedule, and the same proof, for other numbers of ranks, nodes and links.
+//! Renumbers the ranks, nodes and links of a schedule and its proof.
 
 use canopy_topology::{LinkIndex, NodeIndex, Rank};
 use rayon::prelude::*;
@@ -10,13 +10,13 @@ use crate::schedule::{Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Ste
 use crate::shares::{ChunkLayout, Shares};
 use crate::weights_error::SharesError;
 
-/// Why a renaming is none.
+/// Why a renumbering is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum RelabelError {
-    #[error("rank {from} is to become rank {to}, which is none of the {rank_count} or taken; give a permutation")]
+    #[error("rank {from} cannot become rank {to}, which is taken or not below {rank_count}; give a permutation")]
     NotAPermutation { from: usize, to: u32, rank_count: usize },
-    #[error("the root, rank {root}, is not among the {rank_count} ranks that are renamed")]
+    #[error("root {root} is not among the {rank_count} renamed ranks")]
     UnknownRoot { root: u32, rank_count: usize },
     #[error(transparent)]
     Shares(#[from] SharesError),

@@ -46,12 +46,12 @@ impl RouteTable {
         self.starts.len() - 1
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends a route, equal to an earlier one or not. Whether its links join up is the checker's business.
+    /// Appends a route, even if an equal one exists. The checker verifies that its links join up.
     pub fn push(&mut self, links: &[LinkIndex]) -> RouteIndex {
         let index = RouteIndex(u32::try_from(self.len()).expect("fewer than 2³² routes"));
         self.links.extend_from_slice(links);

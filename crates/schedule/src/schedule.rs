@@ -11,11 +11,11 @@ use crate::shares::Shares;
 /// A schedule for one collective on one topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// What it does.
+    /// The collective.
     pub collective: Collective,
     /// Name of the algorithm that made it, as users choose it.
     pub algorithm: String,
-    /// How large the ranks' shares are, in all-to-all the blocks.
+    /// Sizes of the ranks' shares, or of the blocks of an all-to-all.
     pub shares: Shares,
     /// Its natural shape.
     pub shape: Shape,
@@ -33,7 +33,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The word for it in plan files.
+    /// Its name in plan files.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Forest(_) => "forest",
@@ -61,22 +61,22 @@ impl Shape {
 pub struct Steps {
     /// k: equal chunks of one rank's share; in all-to-all, of one block; for each unit of weight where these differ.
     pub chunks_per_share: u64,
-    /// How the time of all steps follows from theirs.
+    /// How the times of steps add up.
     pub pace: Pace,
     /// Routes that the carriers refer to.
     pub routes: RouteTable,
-    /// What the sends' chunks travel on, flat; sends own ranges of it.
+    /// Carriers of all sends, flat; sends own ranges of this table.
     pub carriers: Vec<Carrier>,
     /// The sends, by increasing step.
     pub sends: Vec<Send>,
 }
 
-/// How steps follow each other where their time is counted.
+/// How the time of steps is counted.
 ///
-/// Either way the order is the same, and so is what is sent: it decides which time the schedule is judged by.
+/// It changes neither the order nor the data, only the time that the schedule is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Pace {
-    /// Each step begins when the one before has ended everywhere.
+    /// Each step starts when the previous one has ended everywhere.
     #[default]
     Barriers,
     /// Routes are *lanes*: each has an equal part of every link that it passes for itself, and carries what is sent over it in
@@ -85,7 +85,7 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// The word for it in plan files.
+    /// Its name in plan files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Barriers => "barriers",
@@ -94,18 +94,18 @@ impl Pace {
     }
 }
 
-/// One rank's sending of a chunk range to another in one step.
+/// A send of a chunk range from one rank to another in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Send {
-    /// When, from 0.
+    /// The step, from 0.
     pub step: u32,
-    /// What the receiver does.
+    /// What the receiver does with the data.
     pub action: Action,
     /// The sending rank.
     pub from: Rank,
     /// The receiving rank.
     pub to: Rank,
-    /// The chunks, not empty; all of one share, in all-to-all of one block.
+    /// The chunks, not empty, all of one share, or of one block of an all-to-all.
     pub chunks: Range<u64>,
     /// Its carriers in [`Steps::carriers`]: their chunk counts add up to the length of `chunks`.
     pub carriers: Range<u32>,
@@ -120,19 +120,19 @@ pub struct Flow {
     pub chunks_per_share: u64,
     /// Routes that the hops refer to.
     pub routes: RouteTable,
-    /// Hops of all paths, flat; paths own ranges of it. Each takes the chunks of its path on one route between the
+    /// Hops of all paths, flat; paths own ranges of this table. Each hop takes the chunks of its path on one route between the
     /// ranks at the ends of the route.
     pub hops: Vec<RouteIndex>,
     /// The paths, by increasing source, then by increasing destination.
     pub paths: Vec<Path>,
 }
 
-/// A part of what a source has for a destination, and the ranks it passes.
+/// A part of the data from a source to a destination, and the ranks that it passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Where the chunks start.
+    /// The source of the chunks.
     pub source: Rank,
-    /// Where they are promised.
+    /// The destination of the chunks.
     pub destination: Rank,
     /// Number of chunks, ≥ 1.
     pub chunk_count: u64,
@@ -151,9 +151,9 @@ pub struct Forest {
     pub chunks_per_share: u64,
     /// Routes that the carriers refer to.
     pub routes: RouteTable,
-    /// What one hop's chunks travel on, flat; hops own ranges of it.
+    /// Carriers of all hops, flat; hops own ranges of this table.
     pub carriers: Vec<Carrier>,
-    /// Hops of all trees, flat; trees own ranges of it.
+    /// Hops of all trees, flat; trees own ranges of this table.
     pub hops: Vec<Hop>,
     /// Phases, in order: allgather one broadcast, reduce-scatter one reduce, allreduce reduce then broadcast.
     pub phases: Vec<Phase>,
@@ -171,9 +171,9 @@ pub struct Phase {
 /// What the receiver of a transfer does with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// Stores it: trees carry data from the root to everyone.
+    /// Stores it: trees carry data from the root to all ranks.
     Copy,
-    /// Adds it to its own: trees carry data from everyone to the root.
+    /// Adds it to its own: trees carry data from all ranks to the root.
     Reduce,
 }
 
@@ -182,7 +182,7 @@ pub enum Action {
 pub struct Tree {
     /// The rank whose share it carries.
     pub root: Rank,
-    /// Number of chunks (trees of the article) it stands for, ≥ 1.
+    /// Number of chunks (trees of the article) in the batch, ≥ 1.
     pub multiplicity: u64,
     /// Its hops in [`Forest::hops`], in an order in which data can flow: a broadcast tree lists a rank's incoming
     /// hop before its outgoing ones, a reduce tree all its incoming ones before its outgoing one.

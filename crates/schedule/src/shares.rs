@@ -13,7 +13,7 @@ use crate::weights_error::SharesError;
 /// Sizes of the ranks' shares, relative to each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Shares {
-    /// Every share has the same size.
+    /// All shares have equal size.
     #[default]
     Equal,
     /// The share of rank `r` has size in proportion to the `r`-th weight, which may be 0: so many times

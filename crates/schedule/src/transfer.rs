@@ -31,35 +31,35 @@ use crate::weights_error::SharesError;
 /// less where hops that wait for the same share their dependencies; a send, which is a batch of its own and has a step, 80 and up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferGraph {
-    /// What the graph does.
+    /// The collective.
     pub collective: Collective,
-    /// N.
+    /// N, the number of ranks.
     pub rank_count: u32,
-    /// k.
+    /// k, the number of chunks per share.
     pub chunks_per_share: u64,
-    /// How large the ranks' shares are, in all-to-all the blocks.
+    /// Sizes of the ranks' shares, or of the blocks of an all-to-all.
     pub shares: Shares,
     /// Routes that the carriers refer to.
     pub routes: RouteTable,
     /// Carriers of all transfers, flat.
     pub carriers: Vec<Carrier>,
-    /// Dependencies of all transfers, flat: indices of transfers. Transfers that wait for the same may share a range.
+    /// Dependencies of all transfers, flat: indices of transfers. Transfers with equal dependencies may share a range.
     pub dependencies: Vec<u32>,
     /// Chunk ranges of one share or block that move along one tree, in order; their transfers tile `transfers`.
     pub batches: Vec<Batch>,
     /// The transfers, in a topological order.
     pub transfers: Vec<Transfer>,
-    /// By transfer, its step, never falling: where a barrier after each step changes nothing but the time. Empty where there
+    /// The step of each transfer, in ascending order; a barrier after each step would change only the time. Empty if there
     /// are no steps.
     pub steps: Vec<u32>,
-    /// How the time of all steps follows from theirs, where there are any.
+    /// How the times of steps add up, if the graph has steps.
     pub pace: Pace,
 }
 
-/// One tree's worth of transfers on one chunk range.
+/// The transfers of one tree on one chunk range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// What receivers do.
+    /// What receivers do with the data.
     pub action: Action,
     /// The rank the tree starts (copy) or ends (reduce) at.
     pub root: Rank,
@@ -78,7 +78,7 @@ pub struct Transfer {
     pub from: Rank,
     /// The receiving rank.
     pub to: Rank,
-    /// What it travels on, in [`TransferGraph::carriers`].
+    /// Its carriers in [`TransferGraph::carriers`].
     pub carriers: Range<u32>,
     /// Transfers that must be complete before this one starts, in [`TransferGraph::dependencies`].
     pub dependencies: Range<u32>,
@@ -88,13 +88,13 @@ impl TransferGraph {
     /// Which chunk belongs to which share.
     ///
     /// # Errors
-    /// No chunk, more than can be numbered, or weights that do not fit. O(weights).
+    /// No chunk, more chunks than can be numbered, or weights that do not match. O(weights).
     pub fn layout(&self) -> Result<ChunkLayout, SharesError> {
         ChunkLayout::new(self.collective, self.rank_count, self.chunks_per_share, &self.shares)
     }
 
     /// Chunks of the whole vector, in all-to-all of all ranks' vectors together; see the chunk numbers above. `None`
-    /// where there is no [`layout`](Self::layout).
+    /// if [`layout`](Self::layout) fails.
     pub fn chunk_count(&self) -> Option<u64> {
         self.layout().ok().map(|layout| layout.total())
     }

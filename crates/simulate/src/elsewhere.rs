@@ -9,17 +9,19 @@ use canopy_topology::{Latency, LinkIndex, NodeIndex, Topology};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ElsewhereError {
-    #[error("it has {found} ranks, and the plan {expected}")]
+    #[error("the network has {found} ranks, but the plan is for {expected}")]
     RankCount { found: u32, expected: u32 },
-    #[error("rank {rank} is {found} there, and {expected} in the plan; nodes need the plan's ids, and ranks its order")]
+    #[error(
+        "rank {rank} is `{found}` on the network, but `{expected}` in the plan; use the plan's node ids and rank order"
+    )]
     Rank { rank: u32, found: String, expected: String },
-    #[error("the plan sends over {from} -> {to}, and there is no such link; plan for the network that there is")]
+    #[error("the plan uses link {from} -> {to}, which the network does not have")]
     Link { from: String, to: String },
-    #[error("route {route} does not exist on the network that the plan was made for; check the graph before")]
+    #[error("route {route} does not exist on the network of the plan; check the graph first")]
     Route { route: u32 },
 }
 
-/// The same transfers over the same nodes, on the links that another network has between them.
+/// Moves a graph to another network: equal transfers between equal nodes, on the links of the other network.
 ///
 /// Where that has several links of different latencies between two nodes, the one of the plan's latency is taken, else
 /// the one of the least.

@@ -177,7 +177,7 @@ pub(crate) fn checked_waits<'a>(
     let waits = graph.dependencies_of(transfer);
     let listed = transfer.dependencies.end.saturating_sub(transfer.dependencies.start);
     if waits.len() != listed as usize || waits.iter().any(|&before| before >= number) {
-        return Err(SimulateError::Malformed { transfer: number, what: "waits for one that is not before it" });
+        return Err(SimulateError::Malformed { transfer: number, what: "waits for a transfer that is not before it" });
     }
     Ok(waits)
 }

@@ -1,7 +1,7 @@
-//! How long a schedule takes: discrete-event simulation of a transfer graph on its topology, for a message of any size.
+//! Discrete-event simulation of the time of a transfer graph on its topology, for a message of any size.
 //!
-//! Pure: a graph and numbers in, integer picoseconds out, the same for the same input. It neither finds nor judges
-//! schedules: what it simulates has been checked, and a faster time than the exact bandwidth limit is impossible.
+//! The crate is pure: a graph and numbers in, integer picoseconds out; equal input gives equal output. It neither finds nor
+//! judges schedules: its input has been checked, and no time is below the exact bandwidth limit.
 //!
 //! **The model.** A transfer is cut into *pieces* ([`Pieces`]), each a message of its own. A message may start when what its
 //! transfer waits for has brought the same part of the chunks ([`Sync::Deps`]) or when everything of earlier steps has

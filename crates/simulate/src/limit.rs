@@ -34,7 +34,7 @@ pub fn least_time_ps(size_bytes: u64, algbw: &Rate) -> Option<u64> {
 /// is exact for small sizes, too.
 ///
 /// * **In.** As of [`simulate`](crate::simulate); of the options, α, pieces and sharing play no part.
-/// * **Errors.** What does not fit together, and sizes there is no room for.
+/// * **Errors.** Arguments that do not match, and sizes over the limits.
 /// * **Cost.** O(links of all routes), with barriers times the logarithm of them.
 pub fn bandwidth_limit_ps(
     topology: &Topology,

@@ -1,4 +1,4 @@
-//! The messages of a run as a list, for whoever has another simulator run them.
+//! The messages of a run as a list, for other simulators.
 
 use canopy_schedule::{Action, RouteIndex, TransferGraph};
 use canopy_topology::{Rank, Topology};
@@ -28,7 +28,7 @@ pub struct Message {
     pub bytes: u64,
     /// Messages that must have arrived before it starts, by their positions in the list, all smaller than its own.
     pub after: Vec<u32>,
-    /// The piece before it on the same route, which must have left the sender.
+    /// The previous piece on its route, which must have left the sender.
     pub behind: Option<u32>,
     /// Messages of the step before it on the same route, which must have left before its first byte is sent; it may take α
     /// meanwhile. The same holds for the pieces after it.

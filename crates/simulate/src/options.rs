@@ -1,4 +1,4 @@
-//! What is simulated, and why it may be refused.
+//! The options of a simulation, and the reasons why it fails.
 
 use canopy_schedule::SharesError;
 use canopy_topology::Latency;
@@ -6,31 +6,31 @@ use canopy_topology::Latency;
 /// Whether the caller wants the work to end. It is asked every few thousand events.
 pub type Stop<'a> = &'a dyn Fn() -> bool;
 
-/// A size, a cost of messages, and the three choices of the model.
+/// The size, the cost of messages, and the three choices of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulateOptions<'a> {
     /// *Size* of the collective, in bytes, as rates are stated: the full vector of all shares; the message for broadcast
     /// and reduce; the mean over ranks of one's blocks for all-to-all. Chunks are whole bytes: chunk `c` of `V` begins at `⌊c·size/V⌋`.
     pub size_bytes: u64,
-    /// α: what every message takes before its first byte is sent. It keeps its transfer busy, but no link.
+    /// α: time that every message takes before its first byte is sent. It keeps its transfer busy, but no link.
     pub alpha: Latency,
-    /// How transfers are cut.
+    /// How transfers are cut into pieces.
     pub pieces: Pieces,
-    /// Who may use a link that several messages need.
+    /// How messages share a link.
     pub sharing: Sharing,
     /// What a transfer waits for.
     pub sync: Sync<'a>,
-    /// Most work: each event counts one, and each look at a link while shares are computed. 10⁸ take some ten seconds.
+    /// Limit on work: each event and each look at a link while shares are computed counts one. 10⁸ take about ten seconds.
     pub work_max: u64,
 }
 
-/// α where nobody states one, in nanoseconds.
+/// Default α in nanoseconds.
 pub const ALPHA_NS_USUAL: u64 = 1_000;
-/// The largest piece where nobody states one.
+/// Default size of the largest piece.
 pub const PIECE_BYTES_USUAL: u64 = 512 << 10;
 
 impl SimulateOptions<'_> {
-    /// What is simulated where nobody says otherwise: fair links, no barriers, [`ALPHA_NS_USUAL`] and [`PIECE_BYTES_USUAL`].
+    /// The defaults: fair links, no barriers, [`ALPHA_NS_USUAL`] and [`PIECE_BYTES_USUAL`].
     pub const fn usual(size_bytes: u64, work_max: u64) -> Self {
         Self {
             size_bytes,
@@ -50,24 +50,24 @@ impl SimulateOptions<'_> {
 /// pieces have `⌊i·b/P⌋`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pieces {
-    /// A transfer is one message.
+    /// Each transfer is one message.
     Whole,
-    /// As few pieces as keep each at this many bytes or fewer, and at least one. Zero counts as one.
+    /// The fewest pieces of at most this many bytes each, at least one. Zero counts as one.
     AtMost {
-        /// Greatest piece.
+        /// Size of the largest piece.
         bytes: u64,
     },
-    /// Every transfer has this many, however small. Zero counts as one.
+    /// Every transfer has this many pieces, however small. Zero counts as one.
     Count(u32),
 }
 
-/// Who may use a link that several messages need at a time.
+/// How messages share a link that several need at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// All at once: rates are max-min fair among the messages on the way, a message of `m` chunks counting as `m`, since it
+    /// All at once: rates are max-min fair among the messages in flight, and a message of `m` chunks counts `m`, since it
     /// stands for `m` trees.
     Fair,
-    /// One after the other, in the order in which their first bytes arrive at the link.
+    /// FIFO: one after the other, in the order in which their first bytes arrive at the link.
     Fifo,
 }
 
@@ -84,26 +84,28 @@ pub enum Sync<'a> {
     Steps(&'a [u32]),
 }
 
-/// Why there is no time.
+/// Why a simulation has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum SimulateError {
     #[error("the graph has no chunks")]
     Shares(#[from] SharesError),
-    #[error("transfer {transfer} {what}; check the graph before it is simulated")]
+    #[error("transfer {transfer} {what}; check the graph first")]
     Malformed { transfer: u32, what: &'static str },
     #[error("{found} step numbers for {expected} transfers; give one for each")]
     StepCount { found: usize, expected: usize },
-    #[error("transfer {transfer} is of step {step}, but waits for one of step {later}; number steps along the waits")]
+    #[error(
+        "transfer {transfer} is in step {step}, but waits for one in step {later}; number steps along the dependencies"
+    )]
     StepOrder { transfer: u32, step: u32, later: u32 },
-    #[error("size_bytes {size_bytes} puts more than {limit} bytes on the network; take a smaller size")]
+    #[error("size_bytes {size_bytes} puts more than {limit} bytes on the network; use a smaller size")]
     SizeTooLarge { size_bytes: u64, limit: u64 },
     #[error(
-        "{messages} messages take more than {limit} units of work; take larger pieces, a smaller size or FIFO links, or \
+        "{messages} messages take more than {limit} units of work; use larger pieces, a smaller size or FIFO links, or \
          raise work_max"
     )]
     TooLarge { messages: u64, limit: u64 },
-    #[error("the simulation takes longer than 2^63 picoseconds; take a smaller size or a smaller alpha")]
+    #[error("the simulation takes longer than 2^63 picoseconds; use a smaller size or a smaller alpha")]
     TooLong,
     #[error("stopped before the simulation ended")]
     Stopped,

@@ -66,7 +66,7 @@ impl Workload {
                 let mut chunk = batch.chunk_first;
                 for carrier in graph.carriers_of(transfer) {
                     let links = latencies.get(carrier.route.index()).copied().flatten();
-                    let links = links.ok_or_else(|| malformed("takes a route that does not exist"))?;
+                    let links = links.ok_or_else(|| malformed("uses a route that does not exist"))?;
                     let next = chunk.saturating_add(carrier.chunk_count);
                     let bytes = u64::try_from(position(next) - position(chunk)).map_err(|_| too_large())?;
                     bytes_all += u128::from(bytes) * u128::from(links);
@@ -91,7 +91,7 @@ impl Workload {
         }
         if workload.pieces.len() != graph.transfers.len() {
             let transfer = number_of(workload.pieces.len());
-            return Err(SimulateError::Malformed { transfer, what: "is of no batch" });
+            return Err(SimulateError::Malformed { transfer, what: "belongs to no batch" });
         }
         if bytes_all > u128::from(BYTES_MAX) {
             return Err(too_large());

@@ -1,4 +1,4 @@
-//! What a synthesizer is: a row of facts with the function that plans; what it is asked, and what it answers.
+//! Synthesizers: a row of facts with the function that plans, and the types of its requests and answers.
 //!
 //! Each row stands in the module that plans by it, and all of them in the list of `algorithms`.
 
@@ -21,7 +21,7 @@ pub use row::{
     ALL_COLLECTIVES, ConstructionUse, HeededLimits, Kept, Memory, Paths, Rival, SPREADING, Solver, Synthesizer,
 };
 
-/// A way to find a schedule: a handle on its row, whose fields it has.
+/// An algorithm: a handle on its row, whose fields it has.
 #[derive(Clone, Copy)]
 pub struct Algorithm(&'static Synthesizer);
 
@@ -36,13 +36,13 @@ impl Algorithm {
         self.0.name
     }
 
-    /// What plans a collective: of `auto` the algorithm that it takes first.
+    /// The algorithm that plans a collective; for `auto`, the one that it tries first.
     #[must_use]
     pub fn resolved(self, kind: CollectiveKind) -> Self {
         self.stands_for.map_or(self, |taken| taken(kind))
     }
 
-    /// Refuses a seed where nothing is chosen at random.
+    /// Refuses a seed if the algorithm makes no random choices.
     ///
     /// # Errors
     /// [`LimitsError::NoSeed`].
@@ -86,7 +86,7 @@ impl fmt::Display for Algorithm {
 }
 
 impl TreeLimits {
-    /// Refuses limits that contradict each other, and any where there will be no trees.
+    /// Refuses limits that contradict each other, and limits of algorithms without trees.
     ///
     /// # Errors
     /// [`LimitsError`], which names the limit as requests do.
@@ -122,7 +122,7 @@ impl TreeLimits {
 }
 
 impl SumOptions {
-    /// Refuses options that contradict each other or the limits, and any where there will be no sums of trees.
+    /// Refuses options that contradict each other or the limits, and options of algorithms without trees of sums.
     ///
     /// # Errors
     /// [`SumOptionsError`], which names the option as requests do.

@@ -20,7 +20,7 @@ macro_rules! algorithms {
         impl Algorithm {
             $(#[doc = concat!("The algorithm of `", stringify!($row), "`.")] pub const $name: Self = Self::of(&$row);)*
 
-            /// Those of this crate, in the order messages list them.
+            /// The algorithms of this crate, in the order of messages.
             pub const ALL: &[Self] = &[$(Self::$name),*];
         }
     };

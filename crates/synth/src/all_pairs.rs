@@ -1,4 +1,4 @@
-//! An all-to-all as a problem of flows: the links as arcs, and what everyone wants of everyone.
+//! An all-to-all as a flow problem: links as arcs, and the demand of every pair of ranks.
 
 use canopy_optimize::{Arc, Commodity, Digraph};
 use canopy_schedule::Shares;

@@ -17,12 +17,7 @@ pub(crate) static AUTO: Synthesizer = Synthesizer {
     memory: Memory { solver: Solver::Flow, ..Memory::USUAL },
     kept: Kept::ByShape,
     stands_for: Some(taken),
-    ..Synthesizer::new(
-        "auto",
-        "the greatest rate: forest or flow, else the better of direct and ring",
-        ALL_COLLECTIVES,
-        plan,
-    )
+    ..Synthesizer::new("auto", "the fastest: forest or flow, else the better of direct and ring", ALL_COLLECTIVES, plan)
 };
 
 /// What is taken where it finds a plan.

@@ -45,7 +45,7 @@ pub(crate) static BFB: Synthesizer = Synthesizer {
     rival: Some(Rival { place: 3, is_direct: true, ..Rival::MEDIUM }),
     ..Synthesizer::new(
         "bfb",
-        "breadth-first broadcasts in steps, on networks without switches (Zhao 2026, chapter 3)",
+        "breadth-first broadcasts in steps on networks without switches (Zhao 2026, chapter 3)",
         SPREADING,
         |task| {
             let &SynthesisRequest { collective, ref shares, limits, size_bytes, .. } = task.request;

@@ -1,6 +1,6 @@
-//! What no schedule can beat, with a proof that anyone can re-check by adding up capacities.
+//! The rate that no schedule can beat, with a certificate that anyone can check by adding up capacities.
 //!
-//! It knows nothing of how schedules are made; whether a rate is reachable is argued from theorems alone.
+//! This module does not depend on synthesis; theorems alone show whether a rate is reachable.
 
 mod all_to_all;
 mod allreduce;
@@ -20,29 +20,24 @@ use network::Network;
 
 pub use plain::{PlainBounds, plain_bounds};
 
-/// Why there is no bound.
+/// Errors of computing a bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum BoundError {
-    #[error(
-        "rank {to_rank} ({to}) cannot be reached from rank {from_rank} ({from}); no schedule exists, add links that \
-         connect them"
-    )]
+    #[error("no path leads from rank {from_rank} ({from}) to rank {to_rank} ({to}); add links that connect them")]
     Disconnected { from: String, from_rank: u32, to: String, to_rank: u32 },
     #[error(
-        "the capacities, times the weights of shares, exceed what 128 bits can add up; round capacities to a common \
-         unit, such as 1GB/s, and weights to fewer digits"
+        "capacities times weights of shares overflow 128 bits; round capacities to a common unit, such as 1GB/s, and \
+         weights to fewer digits"
     )]
     TooLarge,
-    #[error(
-        "rank {root} is the root and alone has a share, so nothing has to move; give another rank a weight above 0"
-    )]
+    #[error("only rank {root}, the root, has a share, so nothing has to move; give another rank a weight above 0")]
     NothingToMove { root: u32 },
     #[error(transparent)]
     Shares(#[from] SharesError),
     #[error("stopped before a bound was found")]
     Stopped,
-    #[error("this is a bug in canopy, please report it with the topology: {what}")]
+    #[error("this is a bug in canopy: {what}; report it with the topology")]
     Broken { what: String },
 }
 

@@ -44,7 +44,7 @@ const WORK_MAX_ASKED: u64 = 64_000_000_000;
 /// Most variables: some gigabytes.
 const VARIABLES_MAX: u64 = 1 << 25;
 
-/// The flow of an all-to-all, and what proves how good it is.
+/// The flow of an all-to-all, with a proof of its quality.
 #[derive(Clone, Debug)]
 pub struct AllToAllFlow {
     network: Network,
@@ -64,7 +64,7 @@ impl AllToAllFlow {
     /// * **Source.** Basu 2024 §3.1.2, equations (6)–(9), the flows of each source together.
     /// * **In.** `shares`: equal, or weights of blocks. `tolerance`: how much of the best rate may be lacking, so that the search ends sooner, or later; by itself it
     ///   ends at a millionth up to some hundred ranks, at a percent for a thousand, or where its work is done.
-    /// * **Errors.** Ranks that do not reach each other, capacities too uneven to be counted, stopped.
+    /// * **Errors.** Ranks that do not reach each other, capacities too uneven to count, stopped.
     /// * **Cost.** One rank of a network with translations: milliseconds; else 10 ms for 16 ranks, and for 1,000 ranks
     ///   of degree 4 some seconds at one percent.
     pub fn of(

@@ -1,7 +1,7 @@
 //! `direct`: every transfer takes one shortest physical route.
 //!
-//! What most libraries do when they know nothing of the network, and so the measure for everything that does. Where
-//! the shortest route passes other ranks, these store and forward.
+//! Most libraries do this if they do not know the network, so it is the baseline for other algorithms. Ranks on a
+//! shortest route store and forward.
 
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, Shape, Shares};
@@ -18,7 +18,7 @@ use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, is_less}
 pub(crate) static DIRECT: Synthesizer = Synthesizer {
     memory: Memory { paths: Paths::OneShortest, ..Memory::USUAL },
     rival: Some(Rival { place: 2, ..Rival::MEDIUM }),
-    ..Synthesizer::new("direct", "every transfer on one shortest physical route", ALL_COLLECTIVES, plan)
+    ..Synthesizer::new("direct", "every transfer on one shortest route", ALL_COLLECTIVES, plan)
 };
 
 /// How often every tree or path is chosen: the first ones chosen know nothing of what comes after them. More rounds than

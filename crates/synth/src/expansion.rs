@@ -1,4 +1,4 @@
-//! `expansion`: the schedule of a network that is made of smaller ones, composed of theirs.
+//! `expansion`: composes the schedule of a network from those of smaller networks.
 //!
 //! Families have breadth-first broadcasts or stored schedules, and every operator a rule by which the schedule of what it
 //! makes follows ([`canopy_direct::Composed`]). Here the transfers are counted, put in order and written down once, on the
@@ -30,7 +30,7 @@ pub(crate) static EXPANSION: Synthesizer = Synthesizer {
     memory: Memory { has_plain_sends: true, ..Memory::USUAL },
     ..Synthesizer::new(
         "expansion",
-        "composed along the expression that made the network (Zhao 2026, section 3.5)",
+        "composed along the expression of the network (Zhao 2026, section 3.5)",
         &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
         |task| {
             let SynthesisRequest { collective, shares, composition, .. } = task.request;
@@ -81,10 +81,10 @@ pub(crate) fn plan(
         let composed =
             Composed::new(construction, heading, limit, stop).map_err(|error| refused(construction, error))?;
         if ranks.as_ref().is_some_and(|ranks| !is_numbering(ranks, composed.order())) {
-            return Err(links.refused("its nodes are not the ranks of this one".to_owned()).into());
+            return Err(links.refused("its nodes are not the ranks of this network".to_owned()).into());
         }
         if composed.order() != topology.rank_count() {
-            let what = format!("that has {} ranks, this one {}", composed.order(), topology.rank_count());
+            let what = format!("it has {} ranks while this network has {}", composed.order(), topology.rank_count());
             return Err(links.refused(what).into());
         }
         phases.push((action, composed));
@@ -200,13 +200,11 @@ impl<'a> Links<'a> {
         });
         let links = Self { construction, ends: ends.collect() };
         if topology.nodes().len() > topology.rank_count() as usize {
-            return Err(links.refused("this network has nodes that are no ranks".to_owned()));
+            return Err(links.refused("this network has nodes without a rank".to_owned()));
         }
         match links.ends.windows(2).find(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1)) {
-            Some(&[(from, to, _), ..]) => {
-                Err(links
-                    .refused(format!("this network joins rank {from} to rank {to} by links of different latencies")))
-            }
+            Some(&[(from, to, _), ..]) => Err(links
+                .refused(format!("this network connects rank {from} to rank {to} by links of different latencies"))),
             _ => Ok(links),
         }
     }

@@ -1,4 +1,4 @@
-//! Why an allreduce is no faster: what is odd about the parts that limit it, and what a repair would bring.
+//! Explains the bound of an allreduce: irregular parts that limit it, and the gain of a repair.
 
 mod repairs;
 
@@ -9,14 +9,14 @@ use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
 pub use repairs::{Repair, Repaired, repairs};
 
-/// Sets of a partition that are alike: as many ranks, and left by links of the same capacities.
+/// Sets of a partition with equal numbers of ranks and equal capacities of leaving links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartClass {
     /// Positions in the certificate, rising.
     pub sets: Vec<usize>,
     /// Ranks in each of the sets.
     pub ranks: usize,
-    /// Bytes per second that leave each of the sets.
+    /// Rate that leaves each of the sets, in bytes per second.
     pub capacity: u128,
     /// Of the first set, links that are slower than their counterparts in the largest class, which have so many bytes
     /// per second.
@@ -25,7 +25,7 @@ pub struct PartClass {
     pub missing: Vec<u64>,
 }
 
-/// The sets of a partition by what they are like, the largest class first; of other certificates nothing.
+/// Classes of equal sets of a partition, the largest first; empty for other certificates.
 ///
 /// Links that leave two sets are compared by capacity alone: of those without a counterpart, the fastest ones with each
 /// other. Sets of more ranks than those of the largest class are not compared with these.

@@ -23,7 +23,7 @@ pub(crate) static FLOW: Synthesizer = Synthesizer {
     kept: Kept::ByShape,
     ..Synthesizer::new(
         "flow",
-        "one maximum flow from or to the root, or concurrent flows between all ranks (Basu 2024)",
+        "one maximum flow from or to the root; for all-to-all, concurrent flows between all ranks (Basu 2024)",
         &[CollectiveKind::Gather, CollectiveKind::Scatter, CollectiveKind::AllToAll],
         planned,
     )

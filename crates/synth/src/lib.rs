@@ -1,7 +1,7 @@
 //! Finds schedules: collective and topology in, a [`Schedule`](canopy_schedule::Schedule) of greatest rate out.
 //!
 //! Pure: no clock, no files, no threads but those of the caller's pool. Callers pass a [`Stop`] that is asked regularly and a [`Progress`]
-//! that is told about every stage. Nothing here judges a schedule: `canopy_schedule::check` does, and shares no code.
+//! that receives every stage. Nothing here judges a schedule: `canopy_schedule::check` does, and shares no code.
 
 mod algorithm;
 mod algorithms;
@@ -59,7 +59,7 @@ pub use tacos::joint::{JointCollective, JointPlan, JointPlans, JointSynthesisErr
 pub use tacos::{CopySearch, plan_by};
 pub use tolerance::Tolerance;
 
-/// What synthesizers are made of, for those of other crates.
+/// Building blocks for synthesizers of other crates.
 pub mod components {
     pub use crate::all_pairs::digraph;
     pub use crate::load::seconds_per_byte;

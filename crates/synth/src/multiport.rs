@@ -30,36 +30,37 @@ use write::Writer;
 
 /// The shortest-path trees of a Kautz network.
 pub(crate) static KAUTZ: Synthesizer =
-    family("kautz", "messages combined on the trees of a Kautz network (Pham 2026, section 3.2.2)", |task| {
+    family("kautz", "trees of a Kautz network, messages combined (Pham 2026, section 3.2.2)", |task| {
         planned(task, Method::Kautz)
     });
 
 /// The same, sent without conflicts.
 pub(crate) static KAUTZ_M: Synthesizer = family(
     "kautz-m",
-    "the same trees with one share or block at a time where trees meet (Pham 2026, section 3.2.3)",
+    "trees of a Kautz network, one share or block at a time where trees meet (Pham 2026, section 3.2.3)",
     |task| planned(task, Method::KautzM),
 );
 
 /// All dimensions of a grid at once.
 pub(crate) static DFC2: Synthesizer = family(
     "dfc2",
-    "along all dimensions of a grid with fully joined lines at once (Pham 2026, section 4.2.2, MD)",
+    "all dimensions at once on a grid with fully connected lines (Pham 2026, section 4.2.2, MD)",
     |task| planned(task, Method::Dfc2),
 );
 
 /// One dimension after the other.
-pub(crate) static DFC2_DO: Synthesizer =
-    family("dfc2-do", "along one dimension after the other (Pham 2026, section 4.2.2, DO)", |task| {
-        planned(task, Method::Dfc2Do)
-    });
+pub(crate) static DFC2_DO: Synthesizer = family(
+    "dfc2-do",
+    "one dimension after the other on a grid with fully connected lines (Pham 2026, section 4.2.2, DO)",
+    |task| planned(task, Method::Dfc2Do),
+);
 
 /// Trees that grow together.
 pub(crate) static MULTITREE: Synthesizer = Synthesizer {
     rival: Some(Rival { place: 4, is_direct: true, ..Rival::SMALL }),
     ..family(
         "multitree",
-        "trees of all ranks that grow together, on any network without switches (Huang et al.)",
+        "trees of all ranks, grown together, on any network without switches (Huang et al.)",
         |task| planned(task, Method::Multitree),
     )
 };
@@ -174,13 +175,13 @@ impl Asked<'_> {
         };
         let parts = match method {
             Method::Kautz | Method::KautzM => {
-                require_kautz(graph).map_err(|error| refused("Kautz networks", error.to_string()))?;
+                require_kautz(graph).map_err(|error| refused("a Kautz network", error.to_string()))?;
                 let trees = level_trees(graph, &roots);
                 let is_divided = method == Method::KautzM;
                 whole(if is_divided { one_at_a_time(graph, &trees) } else { trees })
             }
             Method::Dfc2 | Method::Dfc2Do => {
-                let grids = "grids in which all ranks of every line are joined";
+                let grids = "a grid whose lines are fully connected";
                 let grid = Grid::of(graph).map_err(|error| refused(grids, error.to_string()))?;
                 match method {
                     Method::Dfc2 => parts::in_all_orders(&grid, payload, &roots),

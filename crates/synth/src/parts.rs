@@ -15,12 +15,12 @@ use crate::error::SynthesisError;
 /// 200 bytes where trees are packed, and less elsewhere.
 pub const HOPS_MAX: u64 = 1 << 25;
 
-/// Refuses more hops than there is room for, before memory is spent on them.
+/// Refuses schedules with too many hops before they take memory.
 pub fn require_room(needed: u64) -> Result<(), SynthesisError> {
     if needed > HOPS_MAX { Err(SynthesisError::TooManyHops { needed, limit: HOPS_MAX }) } else { Ok(()) }
 }
 
-/// What the phases of a collective do, one after the other, where data or sums spread from roots over trees or steps; none for
+/// The actions of a collective's phases in order, if data or sums spread from roots over trees or steps; `None` for
 /// gather, scatter and all-to-all.
 pub const fn phase_actions(kind: CollectiveKind) -> Option<&'static [Action]> {
     match kind {
@@ -31,7 +31,7 @@ pub const fn phase_actions(kind: CollectiveKind) -> Option<&'static [Action]> {
     }
 }
 
-/// Who has something for whom in gather, scatter and all-to-all: by source, then by destination.
+/// Pairs of source and destination in gather, scatter and all-to-all: by source, then by destination.
 pub fn pairs(collective: Collective, rank_count: u32, shares: &Shares) -> Result<Vec<(Rank, Rank)>, SynthesisError> {
     let all = 0..rank_count;
     let only = |root: Rank| root.number()..root.number() + 1;
@@ -119,7 +119,7 @@ impl ForestParts {
     }
 }
 
-/// A flow in the making.
+/// A flow under construction.
 pub struct FlowParts<'a> {
     topology: &'a Topology,
     flow: Flow,
@@ -127,7 +127,7 @@ pub struct FlowParts<'a> {
 }
 
 impl<'a> FlowParts<'a> {
-    /// Without any path.
+    /// A flow without paths.
     pub fn new(topology: &'a Topology, chunks_per_share: u64) -> Self {
         let (routes, hops, paths) = (RouteTable::default(), Vec::new(), Vec::new());
         Self { topology, flow: Flow { chunks_per_share, routes, hops, paths }, routes: RouteInterner::default() }

@@ -1,9 +1,9 @@
-//! How far a synthesis has come, told to whoever waits for it.
+//! Progress reports of a synthesis.
 
 /// Stages of a synthesis, in the order they run. Allreduce on a network without mirror symmetry runs them twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// The greatest rate, as a quotient of a cut.
+    /// The optimal rate, as a quotient of a cut.
     Optimum,
     /// Switches replaced by links between their neighbours; counted in switches, or in pieces of a network that is taken
     /// apart.
@@ -26,13 +26,13 @@ impl Stage {
     }
 }
 
-/// Receives reports while a synthesis runs. Called from the thread that runs it, often: answer quickly.
+/// Receives reports while a synthesis runs. It is called often, from the thread that plans, so return quickly.
 pub trait Progress: Sync {
     /// `done` of `total` units of this stage are finished. Within a stage `done` never shrinks.
     fn report(&self, stage: Stage, done: u64, total: u64);
 }
 
-/// Listens to nothing.
+/// Ignores all reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Silent;
 

@@ -1,4 +1,4 @@
-//! Questions that every synthesizer on physical routes asks before and while it works.
+//! Checks that every synthesizer on physical routes makes before and during its work.
 
 use canopy_optimize::{Stop, Stopped};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
@@ -6,7 +6,7 @@ use canopy_topology::{NodeIndex, NodeKind, Rank, Topology};
 
 use crate::error::SynthesisError;
 
-/// Gives up if that is asked for.
+/// Returns an error once `stop` asks for it.
 pub fn ask(stop: &dyn Stop) -> Result<(), Stopped> {
     if stop.is_requested() { Err(Stopped) } else { Ok(()) }
 }
@@ -68,8 +68,7 @@ pub(crate) fn first_not_reaching(topology: &Topology, shares: &Shares) -> Option
     targets.find(|target| !reached[target.index()]).map(|target| (first, target))
 }
 
-/// Refuses a topology on which data can not go where the collective needs it, and shares that need not go anywhere.
-/// O(nodes + links).
+/// Refuses a topology without the paths that the collective needs, and shares that need not move. O(nodes + links).
 pub fn require_reach(topology: &Topology, collective: Collective, shares: &Shares) -> Result<(), SynthesisError> {
     if let (CollectiveKind::Gather | CollectiveKind::Scatter, Some(root)) = (collective.kind(), collective.root())
         && topology.ranks().all(|rank| rank == root || shares.weight(rank) == 0)
@@ -95,7 +94,7 @@ pub(crate) fn require_direct(topology: &Topology, algorithm: &'static str) -> Re
     match nodes.into_iter().find(|&(index, _)| !is_rank(index)) {
         None => Ok(()),
         Some((_, node)) => {
-            let what = if node.kind == NodeKind::Forwarder { "only forwards" } else { "is a switch" };
+            let what = if node.kind == NodeKind::Forwarder { "only forwards data" } else { "is a switch" };
             Err(SynthesisError::NotDirect { algorithm, node: node.id.clone(), what })
         }
     }

@@ -1,4 +1,4 @@
-//! A schedule of a healthy network made to fit what is left of it.
+//! Repairs the schedule of a healthy network for the links and ranks that are left.
 //!
 //! Trees, routes and sends that crossed nothing broken stay as they are. What was cut off is joined again by the best way
 //! that is left (`forest`, `flow`, `steps`), then loads are moved off the busiest links (`balance`), within a bounded
@@ -25,38 +25,36 @@ use crate::reach::require_reach;
 use crate::tacos::mended::{Damage, mended};
 use remainder::Remainder;
 
-/// What a repaired schedule says of how it was made.
+/// The name of the method that a repaired schedule states.
 pub const REPAIR: &str = "repair";
 
-/// Why a schedule cannot be repaired.
+/// Errors of repairing a schedule.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum RepairError {
-    #[error(
-        "{what} is not in the network that the schedule was made for; repair the schedule of the network that broke"
-    )]
+    #[error("{what} is not in the network of the schedule; repair the schedule of the network that broke")]
     Foreign { what: String },
-    #[error("the root, {root}, is gone; plan with another root")]
+    #[error("the root {root} is gone; plan with another root")]
     RootGone { root: String },
     #[error(
-        "no path leads from rank {from_rank} ({from}) to rank {to_rank} ({to}) any more; plan for a part that holds together"
+        "no path leads from rank {from_rank} ({from}) to rank {to_rank} ({to}) any more; plan for a connected part"
     )]
     Disconnected { from: String, from_rank: u32, to: String, to_rank: u32 },
-    #[error("a {collective} in the shape of a {shape} is not repaired; plan anew")]
+    #[error("{collective} as a {shape} cannot be repaired; plan again")]
     Unsupported { collective: CollectiveKind, shape: &'static str },
-    #[error("step {step} sends from {from} to {to}, between which no route is left; steps are not moved, so plan anew")]
+    #[error("step {step} sends from {from} to {to}, and no route is left between them; plan again")]
     NoRoute { step: u32, from: String, to: String },
-    #[error("{gone} is gone, and steps are not made without a rank that took part in them; plan anew")]
+    #[error("{gone} is gone, and a schedule in steps cannot lose a rank; plan again")]
     RankGone { gone: String },
-    #[error("nothing is left to move: all ranks with a share are gone; plan for other shares")]
+    #[error("all ranks with a share are gone, so nothing has to move; plan for other shares")]
     NothingLeft,
-    #[error("the schedule is not one of the network that it is said to be made for: {what}")]
+    #[error("the schedule does not fit its network: {what}")]
     Malformed { what: &'static str },
     #[error(transparent)]
     Shares(#[from] SharesError),
-    #[error("the schedule has more chunks or hops than can be repaired; plan anew")]
+    #[error("the schedule has too many chunks or hops to be repaired; plan again")]
     TooLarge,
-    #[error("stopped before the schedule was repaired")]
+    #[error("stopped before the repair was complete")]
     Stopped,
 }
 
@@ -66,18 +64,18 @@ impl From<canopy_optimize::Stopped> for RepairError {
     }
 }
 
-/// What a repair must know beside the networks and the schedule.
+/// Options of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairOptions {
-    /// Most chunks of a share, where chunks are made smaller. None: any number.
+    /// Most chunks per share if chunks are made smaller; `None` for any number.
     pub chunks_max: Option<NonZeroU64>,
-    /// Size of the message in bytes that a schedule in time was made for. None: latencies are left out of account.
+    /// Message size in bytes for which a schedule in time was made; `None` ignores latencies.
     pub size_bytes: Option<NonZeroU64>,
     /// Whether the schedule is in time ([`Synthesizer::is_in_time`](crate::Synthesizer::is_in_time)).
     pub is_in_time: bool,
 }
 
-/// Makes a schedule of a healthy network fit what is left of it.
+/// Repairs a schedule of a healthy network for the links and ranks that are left.
 ///
 /// Ranks are numbered anew, in their old order; shares of ranks that are gone are gone with them, and so are their trees and
 /// paths. In a forest a branch that was cut off is hung by any of its ranks to the rest of its tree, over the links that are
@@ -148,8 +146,8 @@ fn in_steps(
     }
 }
 
-/// Whether `left` is what a network may have become when parts of it failed: nodes that it had, its ranks in their order, and
-/// links of it that are no wider. O(nodes + links · log links).
+/// Whether faults can turn the network into `left`: only nodes that it had, ranks in their order, and links that are no
+/// wider. O(nodes + links · log links).
 pub fn is_remainder(base: &Topology, left: &Topology) -> bool {
     Remainder::of(base, left).is_ok()
 }

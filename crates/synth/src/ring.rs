@@ -31,7 +31,7 @@ pub use nics::{NicRings, NicRingsError, nic_rings};
 /// A ring of all ranks.
 pub(crate) static RING: Synthesizer = Synthesizer {
     memory: Memory { paths: Paths::AroundRing, ..Memory::USUAL },
-    ..Synthesizer::new("ring", "around a ring of all ranks, both ways where the links allow", ALL_COLLECTIVES, plan)
+    ..Synthesizer::new("ring", "a ring of all ranks, in both directions where links allow it", ALL_COLLECTIVES, plan)
 };
 
 /// Plans a collective around a ring.

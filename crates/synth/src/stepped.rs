@@ -1,8 +1,8 @@
 //! Textbook schedules in steps: recursive doubling, Bruck, binomial trees, two binary trees, rings of rings, pairwise exchange.
 //!
-//! They know ranks by number only: what is said to whom is a list of messages (`rounds`). Where switches join every two ranks that
-//! talk, each message is one transfer (`switched`); elsewhere ranks on the way store and forward (`routed`). One chunk per share (or
-//! block).
+//! They know ranks by number only: messages are a list of sender and receiver per round (`rounds`). Where switches join
+//! every two ranks that talk, each message is one transfer (`switched`); elsewhere ranks on the way store and forward
+//! (`routed`). One chunk per share (or block).
 
 mod binomial;
 mod bruck;

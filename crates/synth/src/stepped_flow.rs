@@ -27,7 +27,7 @@ pub(crate) static TSMCF: Synthesizer = Synthesizer {
     memory: Memory { solver: Solver::SteppedFlow, ..Memory::USUAL },
     ..Synthesizer::new(
         "tsmcf",
-        "all-to-all in steps, by a time-stepped multi-commodity flow (Basu 2024, section 3.1.3)",
+        "all-to-all in steps by a time-stepped multi-commodity flow (Basu 2024, section 3.1.3)",
         &[CollectiveKind::AllToAll],
         plan,
     )

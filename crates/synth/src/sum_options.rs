@@ -1,10 +1,10 @@
-//! What may be asked of the sums of an allreduce: the form, and where they are made.
+//! Options of the sums of an allreduce: their form and roots.
 
 use std::fmt;
 
 use canopy_schedule::{AllreduceForm, CollectiveKind};
 
-/// Which ranks of an allreduce made of trees add up how much.
+/// Where the trees of an allreduce have their roots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RootPolicy {
     /// Each tree is rooted at its own centre, which keeps it as low as it can be.
@@ -33,12 +33,12 @@ impl fmt::Display for RootPolicy {
     }
 }
 
-/// What is asked of the sums of an allreduce. Only algorithms that pack trees heed it; the others refuse whatever is stated.
+/// Options of the sums of an allreduce. Only algorithms that pack trees support them; others refuse any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SumOptions {
-    /// The form; none: the faster one, two phases where both are alike.
+    /// The form; `None` takes the faster one, and two phases if both are equally fast.
     pub form: Option<AllreduceForm>,
-    /// Where trees have their roots. Shares of different sizes say so themselves, and two phases have them at all ranks.
+    /// Policy for roots. Shares of different sizes fix the roots, and two phases have roots at all ranks.
     pub roots: RootPolicy,
 }
 
@@ -47,18 +47,18 @@ impl SumOptions {
     pub const AUTO: Self = Self { form: None, roots: RootPolicy::Centre };
 }
 
-/// Why options of sums are refused.
+/// Errors of options of sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum SumOptionsError {
     #[error(
-        "{option} is about the trees of an allreduce, and {collective} by {algorithm} has none; leave it out, or plan \
-         allreduce by forest"
+        "`{option}` applies to the trees of an allreduce, and {algorithm} builds none for {collective}; leave it out, \
+         or plan allreduce with forest"
     )]
     NotApplicable { algorithm: &'static str, collective: CollectiveKind, option: &'static str },
-    #[error("form trees cannot be limited by max_depth, which is for two phases; leave out one of them")]
+    #[error("form `trees` and `max_depth`, which limits the form `two-phase`, cannot be combined; set one")]
     NotByDepth,
-    #[error("form two-phase has its roots at all ranks, and root_policy spread would put them there; leave one out")]
+    #[error("form `two-phase` already has roots at all ranks, so `root_policy` `spread` has no effect; set one")]
     NothingToSpread,
 }
 

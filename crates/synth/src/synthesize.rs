@@ -1,4 +1,4 @@
-//! The one entry point: asks what applies to every algorithm, and runs the one that was asked for.
+//! The entry point: checks that apply to every algorithm, then the requested one.
 
 use canopy_optimize::Stop;
 use canopy_schedule::{AllreduceForm, ChunkLayout, Schedule, Shares};
@@ -33,7 +33,7 @@ use crate::sum_options::SumOptions;
 ///   all get. In an allreduce a share is what is summed up at its rank, so weights change the schedule, not the bound; equal
 ///   ones leave the choice to forest, unless the request asks for roots that are spread.
 /// * **Errors.** [`SynthesisError`]; [`SynthesisError::Stopped`] within 10 ms of CPU time of a request to stop at 1,024
-///   ranks (`direct`: 40 ms), 0.12 s at 4,096, most of which the system takes to have a gigabyte of memory back.
+///   ranks (`direct`: 40 ms), 0.12 s at 4,096, most of it spent returning 1 GB to the operating system.
 /// * **Cost.** Polynomial and independent of the number of trees. 16 to 32 ranks take some milliseconds; 1,024 ranks in
 ///   boxes, racks, pods, groups or a torus some tenths of a second, joined at random some seconds. Where ranks in boxes need
 ///   all of their links and some are missing, no box can be cut off: 256 ranks take a second, 512 more than 30.
@@ -47,7 +47,7 @@ pub fn synthesize(
     synthesize_explained(topology, request, None, stop, progress).map(|synthesized| synthesized.schedule)
 }
 
-/// [`synthesize`] with the form that an allreduce has got, and why.
+/// [`synthesize`] with the form of an allreduce and the reason for it.
 ///
 /// * `known`: the flow of this very all-to-all on this network, where one is there already.
 ///
@@ -69,11 +69,11 @@ pub fn synthesize_explained(
     (algorithm.plan)(&Task { topology, request, algorithm, known, stop, progress })
 }
 
-/// The form that an allreduce by forest without limits will have: for who must know how large a plan will be before it is
-/// made. Where it says trees, there may still be two phases for want of room.
+/// The form of an allreduce by forest without limits, for callers that need the size of a plan in advance. If it says
+/// trees, the plan may still have two phases for want of room.
 ///
 /// # Errors
-/// Of the search for both optima, which is all that it costs.
+/// Errors of the search for both optima, which is its whole cost.
 pub fn allreduce_form(
     topology: &Topology,
     shares: &Shares,
@@ -83,8 +83,7 @@ pub fn allreduce_form(
     forest::allreduce_form(topology, shares, sums, stop)
 }
 
-/// The algbw that an allreduce by forest reaches as a reduce-scatter followed by an allgather, one after the other; none
-/// where these can not be planned.
+/// The algbw of an allreduce by forest as a reduce-scatter followed by an allgather; `None` if these cannot be planned.
 ///
 /// # Errors
 /// [`SynthesisError`]: shares that do not fit, too large, stopped. **Cost.** That of two bounds.

@@ -1,8 +1,8 @@
-//! How much of the rate may be given up for a plan that is found sooner.
+//! The part of the rate that a plan may give up to be found sooner.
 
 use canopy_optimize::Fraction;
 
-/// Part of the best rate that a plan may lack: more than nothing, less than all of it.
+/// Part of the best rate that may be missing from a plan, between 0 and 1 exclusively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tolerance {
     numerator: u32,

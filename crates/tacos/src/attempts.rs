@@ -1,4 +1,4 @@
-//! Several seeds, and the best of what they give.
+//! Tries several seeds and keeps the best result.
 
 use canopy_optimize::Stop;
 use rayon::prelude::*;
@@ -9,16 +9,16 @@ use crate::sends::Sends;
 use crate::symmetry::FreeGroup;
 use crate::task::CopyTask;
 
-/// How often to try.
+/// The attempts to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempts {
     /// The first seed.
     pub seed: u64,
     /// Most attempts, at least one; the first that reaches the bound is the last.
     pub count: u32,
-    /// What no schedule is faster than, in ticks: [`lower_bound`](crate::lower_bound).
+    /// Lower bound on the time of every schedule, in ticks: [`lower_bound`](crate::lower_bound).
     pub bound: u64,
-    /// What the first attempt gives, where it was made before.
+    /// Result of the first attempt, if it was made before.
     pub known: Option<Sends>,
 }
 

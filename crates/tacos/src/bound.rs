@@ -1,4 +1,4 @@
-//! What no schedule can be faster than.
+//! Lower bounds on the time of schedules.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

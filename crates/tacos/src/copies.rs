@@ -25,7 +25,7 @@ use choice::{Choice, Holders};
 use kept::Kept;
 use slow::SlowLinks;
 
-/// Which of two counts of a chunk goes first.
+/// The order of the two counts of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Preference {
     /// How many nodes after the receiver lack it; then how many nodes have it.
@@ -34,13 +34,13 @@ pub enum Preference {
     Holders,
 }
 
-/// Why there is no schedule.
+/// Errors of scheduling copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum CopyError {
-    #[error("node {node} cannot be sent chunk {chunk} of node {owner}: no links lead there")]
+    #[error("node {node} cannot receive chunk {chunk} of node {owner}, because no path leads there")]
     Unreachable { node: u32, chunk: u32, owner: u32 },
-    #[error("the task is for {task} nodes, the network has {network}, the group of automorphisms {group}")]
+    #[error("the task has {task} nodes, the network {network} and the automorphism group {group}")]
     Sizes { task: usize, network: u32, group: usize },
     #[error("the schedule takes longer than 2⁶³ ticks")]
     TooLong,
@@ -451,7 +451,7 @@ impl<'a> Engine<'a> {
             let chunk = (0..self.task.chunk_count()).find(|&chunk| !self.got.contains(node, chunk))?;
             Some(CopyError::Unreachable { node, chunk, owner: self.task.owners()[chunk as usize] })
         });
-        lacked.expect("a member lacks a chunk")
+        lacked.expect("a member is missing a chunk")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Several collectives at once, none of which ever finds a link taken by another.
+//! Schedules several collectives at once, so that none waits for a link used by another.
 //!
 //! One after the other takes its place in a calendar of all links (`place`): copies from the beginning, sums from a moment backwards
 //! on the network turned around, each around what is taken already. What the order should be, and whether sums that end
@@ -27,16 +27,16 @@ use crate::task::CopyTask;
 use crate::unicast::{Demand, delivery_bound};
 use place::{Placing, place};
 
-/// What a link takes of something that there is one of, for every chunk: itself, or a physical link on its way.
+/// A resource that a link uses for every chunk: itself, or a physical link on its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Claim {
-    /// What it takes, numbered over all tenants.
+    /// The resource, numbered over all tenants.
     pub thing: u32,
     /// For how long from the start of a send, at least 1.
     pub ticks: u64,
 }
 
-/// What is to be done.
+/// A task of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Chunks of owners go to all members.
@@ -47,7 +47,7 @@ pub enum Work {
     Deliver(Vec<Demand>),
 }
 
-/// Who takes part: a network of nodes that keep and pass on chunks, and what they do with it, one work after the other.
+/// A tenant: a network of nodes that store and forward chunks, and its tasks in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenant {
     network: TimedNetwork,
@@ -57,15 +57,15 @@ pub struct Tenant {
     works: Vec<Work>,
 }
 
-/// Why there is no such tenant.
+/// Errors of a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum TenantError {
-    #[error("claims of {found} links for {links}")]
+    #[error("{found} claims for {links} links")]
     ClaimCount { found: usize, links: usize },
-    #[error("link {link} takes something for no time, or nothing for the time that it is busy")]
+    #[error("link {link} is claimed for no time, or busy without a claim")]
     Claim { link: usize },
-    #[error("a work is for {found} nodes, the network has {nodes}")]
+    #[error("a task has {found} nodes, and the network {nodes}")]
     Sizes { found: usize, nodes: u32 },
 }
 
@@ -115,12 +115,12 @@ impl Tenant {
         &self.network
     }
 
-    /// By link, what it takes.
+    /// The claims of each link.
     pub fn claims(&self) -> &[Vec<Claim>] {
         &self.claims
     }
 
-    /// What it does.
+    /// Its tasks.
     pub fn works(&self) -> &[Work] {
         &self.works
     }
@@ -143,7 +143,7 @@ impl Tenant {
     }
 }
 
-/// How hard to try.
+/// The effort of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JointOptions {
     /// The first seed.
@@ -152,7 +152,7 @@ pub struct JointOptions {
     pub attempts: u32,
 }
 
-/// When everybody sends what.
+/// A joint schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joint {
     /// By tenant and work, its sends in ticks that are the same for all, and when it ends; that means nothing without sends.
@@ -179,11 +179,11 @@ impl Joint {
     }
 }
 
-/// Why there is no joint schedule.
+/// Errors of a joint schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum JointError {
-    #[error("tenant {tenant}: some member cannot be reached")]
+    #[error("tenant {tenant}: no path leads to one of its members")]
     Unreachable { tenant: usize },
     #[error(transparent)]
     Copy(#[from] CopyError),

@@ -1,4 +1,4 @@
-//! Whether sends do what they should, decided without any of the engines.
+//! Checks sends independently of the engines.
 
 use crate::network::TimedNetwork;
 use crate::sends::{Sends, Sent};
@@ -7,19 +7,19 @@ use crate::task::CopyTask;
 /// When a node gets what it is never sent.
 const NEVER: u64 = u64::MAX;
 
-/// What is wrong with sends.
+/// Errors of sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum Fault {
-    #[error("send {send} names link {link} and chunk {chunk}, one of which there is not")]
+    #[error("send {send} names link {link} and chunk {chunk}, one of which does not exist")]
     Unknown { send: usize, link: u32, chunk: u32 },
-    #[error("send {send} starts at {start}, the one before it at {before}")]
+    #[error("send {send} starts at {start}, before the preceding one at {before}")]
     Order { send: usize, start: u64, before: u64 },
-    #[error("send {send} starts at {start}, when node {node} does not have chunk {chunk}")]
+    #[error("send {send} starts at {start}, before node {node} has chunk {chunk}")]
     Early { send: usize, start: u64, node: u32, chunk: u32 },
     #[error("send {send} starts at {start} on link {link}, which is busy until {until}")]
     Busy { send: usize, start: u64, link: u32, until: u64 },
-    #[error("send {send} brings node {node} chunk {chunk}, which it has or is sent already")]
+    #[error("send {send} brings node {node} chunk {chunk}, which it already has or is being sent")]
     Twice { send: usize, node: u32, chunk: u32 },
     #[error("node {node} never gets chunk {chunk}")]
     Missing { node: u32, chunk: u32 },

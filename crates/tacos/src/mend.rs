@@ -1,4 +1,4 @@
-//! Sends that were decided for another network, made to fit this one.
+//! Repairs sends of another network for this one.
 //!
 //! What can still be sent when it was to be stays as it is: its link is there and free, and its sender has the chunk by then. All
 //! else is dropped, with what hangs on it, and brought by the greedy engine in the time that links have left (`copies`). Sums are mended as
@@ -20,12 +20,12 @@ const NEVER: u64 = u64::MAX;
 /// Sends between two questions whether to stop.
 const STRIDE: usize = 1 << 14;
 
-/// What became of sends.
+/// The result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {
     /// All that is sent.
     pub sends: Sends,
-    /// How many of these are as they were.
+    /// The number of unchanged sends.
     pub kept: usize,
 }
 

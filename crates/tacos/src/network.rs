@@ -1,4 +1,4 @@
-//! Networks of links that take their time.
+//! Networks of links with times.
 
 /// Longest latency and occupancy: sums of 2²³ of them fit.
 const TICKS_MAX: u64 = 1 << 40;
@@ -25,7 +25,7 @@ pub struct TimedNetwork {
     incoming: Incidence,
 }
 
-/// Why links make no network.
+/// Errors of building a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum NetworkError {
@@ -33,9 +33,9 @@ pub enum NetworkError {
     UnknownNode { link: usize, from: u32, to: u32, node_count: u32 },
     #[error("link {link} leads from node {node} to itself")]
     ToItself { link: usize, node: u32 },
-    #[error("link {link} takes {ticks} ticks; 1 to {TICKS_MAX} are possible")]
+    #[error("link {link} takes {ticks} ticks; use 1 to {TICKS_MAX}")]
     Ticks { link: usize, ticks: u64 },
-    #[error("{found} links are more than can be numbered")]
+    #[error("{found} links are too many to number")]
     TooManyLinks { found: usize },
 }
 
@@ -89,7 +89,7 @@ impl TimedNetwork {
     /// A link by its number.
     ///
     /// # Panics
-    /// Where there is none of this number.
+    /// If no link has this number.
     pub fn link(&self, link: u32) -> TimedLink {
         self.links[link as usize]
     }

@@ -1,4 +1,4 @@
-//! What a schedule in time is.
+//! Schedules in time.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ pub struct Sent {
     pub chunk: u32,
 }
 
-/// All that is sent.
+/// All sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sends {
     /// By start.
     pub sends: Vec<Sent>,
-    /// When the last chunk is where it is wanted, in ticks.
+    /// Arrival of the last chunk, in ticks.
     pub end: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Automorphisms of which none but the identity leaves a node in its place.
+//! Groups of automorphisms in which only the identity fixes a node.
 
 use std::collections::{BTreeMap, HashMap};
 

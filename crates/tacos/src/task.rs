@@ -1,4 +1,4 @@
-//! What is to be copied.
+//! Tasks: the chunks to copy.
 
 /// Every chunk, from the node that has it, to every member.
 ///
@@ -10,15 +10,18 @@ pub struct CopyTask {
     is_member: Vec<bool>,
 }
 
-/// Why there is no such task.
+/// Errors of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum TaskError {
     #[error("chunk {chunk} is owned by node {owner}, but nodes are numbered below {node_count}")]
     UnknownOwner { chunk: usize, owner: u32, node_count: usize },
-    #[error("the owners of chunks must be in order; chunk {chunk} is owned by {owner}, the one before by {before}")]
+    #[error(
+        "chunk {chunk} is owned by node {owner} and the one before by node {before}; list chunks in the order of \
+             their owners"
+    )]
     OwnerOrder { chunk: usize, owner: u32, before: u32 },
-    #[error("{found} chunks are more than can be numbered")]
+    #[error("{found} chunks are too many to number")]
     TooManyChunks { found: usize },
 }
 
@@ -45,7 +48,7 @@ impl CopyTask {
         Ok(Self { owners, is_member })
     }
 
-    /// So many chunks of each of so many nodes, for all of them.
+    /// `chunks_each` chunks of each node, for all nodes.
     ///
     /// # Errors
     /// [`TaskError::TooManyChunks`].
@@ -58,7 +61,7 @@ impl CopyTask {
         Ok(Self { owners, is_member: vec![true; node_count as usize] })
     }
 
-    /// So many chunks of one node, for all.
+    /// `chunks` chunks of one node, for all nodes.
     ///
     /// # Errors
     /// [`TaskError::UnknownOwner`].

@@ -1,4 +1,4 @@
-//! Networks that are like themselves turned around.
+//! Networks that are isomorphic to their reverse.
 
 use crate::network::{TimedLink, TimedNetwork};
 use crate::sends::{Sends, Sent};

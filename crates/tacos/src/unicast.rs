@@ -30,7 +30,7 @@ pub struct Demand {
     pub to: u32,
 }
 
-/// Which ways may be taken.
+/// The routes to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Ways {
     /// Those of least latency.

@@ -25,7 +25,7 @@ pub(super) fn plan(task: &Task<'_>) -> Result<Flow, SynthesisError> {
     let lines = lines.ok_or(AllToAllError::NoGrid)?;
     let rank_count = topology.rank_count();
     if Line::count(&lines) != Some(rank_count.into()) {
-        return Err(AllToAllError::BrokenGrid { what: format!("it has {rank_count} ranks left") }.into());
+        return Err(AllToAllError::BrokenGrid { what: format!("only {rank_count} ranks are left") }.into());
     }
     let links = WidestLinks::of(topology);
     let mut parts = FlowParts::new(topology, 1);

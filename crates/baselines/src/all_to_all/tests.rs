@@ -220,11 +220,11 @@ fn too_many_paths_are_refused() {
 #[test]
 fn other_networks_have_no_dimensions() {
     for (expression, words) in [
-        ("diamond", "is not told of any"),
-        ("dgx-a100:boxes=2", "is not told of any"),
-        ("torus:3x3,host=3GB/s", "without host="),
+        ("diamond", "this topology names none"),
+        ("dgx-a100:boxes=2", "this topology names none"),
+        ("torus:3x3,host=3GB/s", "without `host=`"),
         ("torus:3x3,down=00>01", "no link leads from 00 to 01"),
-        ("torus:3x3,nodes-down=11", "it has 8 ranks left"),
+        ("torus:3x3,nodes-down=11", "only 8 ranks are left"),
     ] {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
         let error = planned(&topology, crate::DOR).unwrap_err().to_string();

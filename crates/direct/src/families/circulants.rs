@@ -26,11 +26,11 @@ pub(super) fn bi_ring_size(n: u64, d: u64) -> Result<Size, FamilyError> {
             "biring",
             "n",
             n,
-            "whole numbers from 3; two nodes with d links are uniring:n=2",
+            "whole numbers from 3 (for two nodes with d links use uniring:n=2)",
         ));
     }
     if d == 0 || !d.is_multiple_of(2) {
-        return Err(FamilyError::value("biring", "d", d, "even numbers from 2, half of them for each direction"));
+        return Err(FamilyError::value("biring", "d", d, "even numbers from 2, half for each direction"));
     }
     Ok(Size::regular(n.into(), d.into()))
 }
@@ -48,18 +48,18 @@ pub(super) fn circulant_size(n: u64, offsets: &[u64], copies: u64) -> Result<Siz
     }
     for (position, &offset) in offsets.iter().enumerate() {
         if offset == 0 || u128::from(offset) * 2 >= u128::from(n) {
-            return refused(&offset, "offsets from 1 to below n/2; half way round there is but one link, not two");
+            return refused(&offset, "offsets from 1 to below n/2 (an offset of n/2 gives one link, not two)");
         }
         if offsets[..position].contains(&offset) {
-            return refused(&offset, "each offset once; for parallel links give d");
+            return refused(&offset, "each offset once (for parallel links give d)");
         }
     }
     if copies == 0 {
-        return Err(FamilyError::value("circulant", "d", 0, "a positive multiple of two links for each offset"));
+        return Err(FamilyError::value("circulant", "d", 0, "a positive multiple of twice the number of offsets"));
     }
     let common = offsets.iter().fold(n, |common, &offset| common.gcd(&offset));
     if common > 1 {
-        let expected = "offsets that have no divisor in common with each other and n; such a network falls apart";
+        let expected = "offsets that have no common divisor with n (the network would be split)";
         return refused(&super::joined(offsets, "+"), expected);
     }
     let degree = (offsets.len() as u128).saturating_mul(2).saturating_mul(copies.into());

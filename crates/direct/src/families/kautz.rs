@@ -6,7 +6,7 @@ use crate::size::{Size, saturating_power};
 
 pub(super) fn kautz_size(d: u64, n: u64) -> Result<Size, FamilyError> {
     if d < 2 {
-        return Err(FamilyError::value("kautz", "d", d, "whole numbers from 2; words of two letters make complete:2"));
+        return Err(FamilyError::value("kautz", "d", d, "whole numbers from 2 (words of two letters make complete:2)"));
     }
     if n == 0 {
         return Err(FamilyError::value("kautz", "n", n, "whole numbers from 1"));

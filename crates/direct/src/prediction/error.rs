@@ -1,29 +1,30 @@
-//! Why a rule says nothing about what a construction costs.
+//! Errors of rules that predict the cost of a construction.
 
-/// Each variant says which operator, what was found, and what would be accepted.
+/// Each variant names the operator, says what was found and what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum RuleError {
-    #[error("{operator}:0 makes nothing; use 1 or more")]
+    #[error("{operator}:0 makes no network; use 1 or more")]
     Zero { operator: &'static str },
-    #[error("{operator} makes a graph whose numbers do not fit 64 bits; use a smaller one")]
+    #[error("{operator} makes a graph whose size overflows 64 bits; use a smaller one")]
     TooLarge { operator: &'static str },
-    #[error("{operator} of a graph with a single node says nothing; use one with at least two")]
+    #[error("{operator} needs a graph with at least two nodes; use a larger one")]
     Trivial { operator: &'static str },
     #[error(
-        "degree needs a graph without edges from a node to itself, for copies of a node to receive from others; use another"
+        "`degree` needs a graph without edges from a node to itself, so that copies of a node receive from others; use \
+         another graph"
     )]
     Loops,
-    #[error("a product of {found} factors is none; state at least two, separated by `;`")]
+    #[error("a product needs at least two factors and has {found}; separate them by `;`")]
     FewFactors { found: usize },
     #[error(
-        "factor {position} of the product is not simple or not known to be bandwidth-optimal by breadth-first broadcast, so no \
-         rule says what the product costs; use bfb on the whole graph"
+        "no rule predicts the cost of this product, because factor {position} is not simple or not known to be \
+         bandwidth-optimal by breadth-first broadcast; use bfb on the whole graph"
     )]
     Factor { position: usize },
     #[error(
-        "bidirect turns a schedule around by an isomorphism of the graph and its reverse, and none is known; use bfb on the \
-         graph with its links both ways"
+        "`bidirect` reverses a schedule by an isomorphism of the graph and its reverse, and none is known; use bfb on \
+         the graph with links in both directions"
     )]
     NotReverseSymmetric,
 }

@@ -151,7 +151,7 @@ fn rules_refuse_what_they_say_nothing_of() {
     let uneven = refused(base(Family::Bipartite { left: 2, right: 3 }));
     assert_eq!(
         uneven.to_string(),
-        "node 2 has 2 links out or in where others have 3; use a graph in which all have as many"
+        "node 2 has 2 links in one direction while others have 3; use a graph in which every node has the same number of links"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Why there is no schedule of a construction.
+//! Errors of composing the schedule of a construction.
 
 use canopy_optimize::BfbError;
 
@@ -6,7 +6,7 @@ use crate::error::GraphError;
 use crate::error::PredictError;
 use crate::prediction::RuleError;
 
-/// Each variant says what was found and what would be accepted.
+/// Each variant says what is wrong and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ScheduleError {
@@ -18,8 +18,8 @@ pub enum ScheduleError {
     Shape(#[from] PredictError),
     #[error(transparent)]
     Bfb(#[from] BfbError),
-    #[error("the schedule divides shares into more than 2^32 chunks; use fewer or smaller expansions")]
+    #[error("the schedule divides shares into over 2^32 chunks; use fewer or smaller expansions")]
     TooManyChunks,
-    #[error("the schedule has more than 2^32 steps; use fewer or smaller expansions")]
+    #[error("the schedule has over 2^32 steps; use fewer or smaller expansions")]
     TooManySteps,
 }

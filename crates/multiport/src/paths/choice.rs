@@ -1,4 +1,4 @@
-//! Which paths a message is divided among on any network.
+//! Divides a message among paths on any network.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use num_rational::BigRational;
 
 use super::split::{Forwarding, Hop, Line, even_time, split};
 
-/// Most paths a message is divided among.
+/// Most paths for one message.
 pub const PATHS_MAX: usize = 64;
 /// Most different rates of links on one set of paths: exact sums of more become long numbers.
 const RATES_MAX: usize = 16;
@@ -17,19 +17,19 @@ const LENGTH_MAX: u32 = 1 << 31;
 /// A message from one node of a network to another.
 #[derive(Clone, Copy, Debug)]
 pub struct MultiPathProblem<'a> {
-    /// The links, with capacities in bytes per second; one of capacity 0 is not there.
+    /// The links, with capacities in bytes per second; capacity 0 means no link.
     pub graph: &'a Digraph,
     /// Latency of each link in nanoseconds, by link; 0 where none is given.
     pub latencies_ns: &'a [u64],
-    /// Who has the message.
+    /// The source.
     pub from: u32,
-    /// Who is to have it.
+    /// The destination.
     pub to: u32,
-    /// Its size.
+    /// Size of the message.
     pub size_bytes: u64,
     /// Most paths, at most [`PATHS_MAX`].
     pub paths_max: usize,
-    /// When nodes pass on what they receive.
+    /// When nodes forward received data.
     pub forwarding: Forwarding,
 }
 
@@ -38,11 +38,11 @@ pub struct MultiPathProblem<'a> {
 pub struct PathPart {
     /// Its links, by index, in order.
     pub arcs: Vec<u32>,
-    /// What it takes by size.
+    /// Its time by size.
     pub line: Line,
     /// Its part, so that all parts end at the same time.
     pub share: BigRational,
-    /// The same in whole bytes.
+    /// Its part in whole bytes.
     pub bytes: u64,
 }
 
@@ -55,31 +55,29 @@ pub struct MultiPath {
     pub time_ns: BigRational,
     /// The same for whole bytes.
     pub whole_time_ns: BigRational,
-    /// What these paths take if the message is divided equally.
+    /// The time of these paths if the message is divided equally.
     pub even_time_ns: BigRational,
     /// The fastest path found for the whole message.
     pub single: Vec<u32>,
-    /// What it takes.
+    /// Its time.
     pub single_time_ns: BigRational,
-    /// How many paths without a common link there are, as far as paths are allowed.
+    /// The number of link-disjoint paths, up to the limit.
     pub disjoint: usize,
 }
 
-/// Why a message has no paths.
+/// Errors of dividing a message among paths.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum MultiPathError {
-    #[error("node {node} is not in the network, whose nodes are below {count}")]
+    #[error("node {node} is not one of the {count} nodes of the network")]
     Node { node: u32, count: u32 },
-    #[error("node {node} sends nothing to itself; name two nodes")]
+    #[error("source and destination are both node {node}; name two nodes")]
     Same { node: u32 },
-    #[error("a message of 0 bytes needs no path; give at least 1")]
+    #[error("a message of 0 bytes needs no path; give at least 1 byte")]
     Empty,
-    #[error("a message is divided among 1 to {PATHS_MAX} paths, not {found}; allow so many")]
+    #[error("a message cannot be divided among {found} paths; allow 1 to {PATHS_MAX} paths")]
     Count { found: usize },
-    #[error(
-        "links of more than {RATES_MAX} different rates are on these paths; exact times are told for fewer, allow fewer paths"
-    )]
+    #[error("the links of these paths have more than {RATES_MAX} different rates; allow fewer paths")]
     Rates,
     #[error("node {to} cannot be reached from node {from}; add links that lead there")]
     Unreachable { from: u32, to: u32 },

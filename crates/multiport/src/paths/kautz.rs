@@ -23,11 +23,11 @@ pub(crate) struct KautzPaths {
 /// Why there are no such paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KautzPairError {
-    #[error("degree: K({degree}, 2) is not looked at; take 2 to 65535")]
+    #[error("degree: K({degree}, 2) is not supported; use a degree from 2 to 65535")]
     Degree { degree: u32 },
-    #[error("node {node} is none of K({degree}, 2), whose nodes are below {order}")]
+    #[error("node {node} is not one of the {order} nodes of K({degree}, 2)")]
     Node { node: u32, degree: u32, order: u32 },
-    #[error("node {node} sends nothing to itself; name two nodes")]
+    #[error("source and destination are both node {node}; name two nodes")]
     Same { node: u32 },
 }
 

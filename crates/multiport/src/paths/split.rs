@@ -1,4 +1,4 @@
-//! How much of a message each of several paths takes.
+//! Divides a message among given paths.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +19,7 @@ pub struct Hop {
     pub bytes_per_sec: u64,
 }
 
-/// When a node passes on what it receives.
+/// When a node forwards received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
     /// Once it has all of it: every link costs α + mβ.
@@ -28,12 +28,12 @@ pub enum Forwarding {
     Through,
 }
 
-/// What a path takes for m bytes: `start + m · per_byte`, in nanoseconds.
+/// Time of a path for m bytes: `start + m · per_byte`, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The latencies of its links.
     pub start: BigRational,
-    /// What each byte adds; more than zero.
+    /// Time per byte, above zero.
     pub per_byte: BigRational,
 }
 
@@ -54,7 +54,7 @@ impl Line {
         line
     }
 
-    /// What so many bytes take.
+    /// Time for a number of bytes.
     pub fn time(&self, bytes: &BigRational) -> BigRational {
         &self.start + &self.per_byte * bytes
     }

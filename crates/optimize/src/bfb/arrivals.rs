@@ -1,4 +1,4 @@
-//! What arrives at one node in each step, and over which of its in-links it can come.
+//! Shares that arrive at one node in each step, and the in-links that can carry them.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Which chunks of which share come over which in-link.
+//! Assigns the chunks of shares to in-links.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::stop::{Stop, Stopped};
 /// Consecutive chunks of one share on one in-link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Whose share.
+    /// The owner of the share.
     pub source: u32,
     /// Position of the in-link.
     pub link: u32,

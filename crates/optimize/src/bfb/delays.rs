@@ -1,4 +1,4 @@
-//! Links that deliver nothing before some time has passed: latencies beside capacities.
+//! Links with delays: latencies in addition to capacities.
 //!
 //! Within time λ a link of width b and delay δ carries b·(λ − δ), or nothing where λ ≤ δ. A step is done when everything
 //! has come, so its least time is the least λ at which links with this much room carry what arrives:
@@ -169,7 +169,7 @@ impl Arrivals<'_> {
                 ClassAssignment::Short { amount, links } => {
                     let short = order.iter().filter(|(link, _)| links.contains(link)).map(|&(_, pipe)| pipe);
                     let later = filled(amount, short);
-                    assert!(later > load, "a set that lacks room needs more time, so the method ends");
+                    assert!(later > load, "a set without room needs more time, so the method ends");
                     load = later;
                 }
             }
@@ -195,7 +195,7 @@ impl Arrivals<'_> {
                 ClassAssignment::Short { amount, links } => {
                     let short = || order.iter().filter(|(link, _)| links.contains(link)).map(|&(_, pipe)| pipe);
                     let later = filled_whole(amount * u128::from(chunks), short);
-                    assert!(later > load, "a set that lacks room needs more time, so the method ends");
+                    assert!(later > load, "a set without room needs more time, so the method ends");
                     load = later;
                 }
             }

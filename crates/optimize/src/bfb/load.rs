@@ -100,7 +100,7 @@ impl Arrivals<'_> {
                 ClassAssignment::Short { amount, links } => {
                     let inside: Vec<u128> = links.iter().map(|&link| widths[link]).collect();
                     let higher = least_ratio(amount * u128::from(chunks), &inside);
-                    assert!(higher > load, "a set that lacks room needs a larger ratio, so the method ends");
+                    assert!(higher > load, "a set without room needs a larger ratio, so the method ends");
                     load = higher;
                 }
             }
@@ -118,7 +118,7 @@ impl Arrivals<'_> {
                 ClassAssignment::All(_) => break,
                 ClassAssignment::Short { amount, links } => {
                     let higher = ratio(amount, links.iter().map(|&link| widths[link]).sum());
-                    assert!(higher > load, "a set that lacks room has a larger ratio, so the method ends");
+                    assert!(higher > load, "a set without room has a larger ratio, so the method ends");
                     load = higher;
                 }
             }

@@ -1,4 +1,4 @@
-//! What lengths prove, exactly.
+//! Exact bounds from lengths.
 
 use super::distances::Ways;
 use super::problem::{Commodity, ConcurrentError, ConcurrentProblem};
@@ -91,9 +91,9 @@ mod tests {
         };
         assert!(refused(2, vec![(1, 1)], 1).contains("starts at node 2"));
         assert!(refused(0, vec![(0, 1)], 1).contains("sinks[0]"));
-        assert!(refused(0, vec![(1, 0)], 1).contains("want something"));
+        assert!(refused(0, vec![(1, 0)], 1).contains("with a demand above 0"));
         assert!(refused(0, vec![(1, 1), (1, 1)], 1).contains("sinks[1]"));
         assert!(refused(0, vec![(1, 1)], 0).contains("copies"));
-        assert!(refused(0, vec![], 1).contains("no rate without demand"));
+        assert!(refused(0, vec![], 1).contains("no commodity has a demand"));
     }
 }

@@ -34,12 +34,12 @@ const SINGLE_COMMODITIES_MIN: usize = 128;
 /// Tolerance down to which single width is precise enough.
 const SINGLE_TOLERANCE_MIN: f64 = 1e-4;
 
-/// When to be content.
+/// Stopping criteria.
 #[derive(Clone, Copy, Debug)]
 pub struct SolverOptions {
-    /// Relative gap between rate and limit at which to stop, such as 0.01. Below 1e-12 none is reached.
+    /// Relative gap between rate and limit at which to stop, such as 0.01. Gaps below 1e-12 are out of reach.
     pub tolerance: f64,
-    /// Variables times iterations after which to stop with what there is. A variable is an arc of a source.
+    /// Variables times iterations after which to stop with the best result. A variable is an arc of a source.
     pub work_max: u64,
 }
 

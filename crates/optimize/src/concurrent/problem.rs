@@ -1,22 +1,22 @@
-//! What is to be sent over what.
+//! Problems of concurrent flow: demands and the network.
 
 use crate::digraph::Digraph;
 use crate::error::DigraphError;
 use crate::stop::Stopped;
 
-/// What one source has for its sinks.
+/// The demands of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commodity {
-    /// Where it starts.
+    /// The source.
     pub source: u32,
-    /// Nodes that want something of it with how much they want: ascending, neither the source nor anything of amount zero.
+    /// Sinks with their demands: ascending, without the source and without demands of zero.
     pub sinks: Vec<(u32, u64)>,
-    /// How many sources this one stands for, itself included: where a network looks the same from all of them, and loads are
-    /// counted by orbits of arcs. 1 where each stands for itself.
+    /// Number of equivalent sources that this one represents, itself included, if loads are counted by orbits of arcs;
+    /// else 1.
     pub copies: u64,
 }
 
-/// A network with commodities, found well-formed.
+/// A validated network with commodities.
 #[derive(Clone, Debug)]
 pub struct ConcurrentProblem<'a> {
     graph: &'a Digraph,
@@ -25,7 +25,7 @@ pub struct ConcurrentProblem<'a> {
     orbits: &'a [u32],
 }
 
-/// Why there is nothing to solve.
+/// Errors of a problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ConcurrentError {
@@ -33,40 +33,38 @@ pub enum ConcurrentError {
     Graph(#[from] DigraphError),
     #[error("commodities[{commodity}] starts at node {node}, but the graph has {node_count} nodes")]
     NoSuchSource { commodity: usize, node: u32, node_count: u32 },
-    #[error("commodities[{commodity}].copies is zero; a source stands for itself at least")]
+    #[error("commodities[{commodity}].copies is 0; give at least 1, the source itself")]
     NoCopies { commodity: usize },
     #[error(
-        "commodities[{commodity}].sinks[{sink}] is node {node} with demand {demand}; sinks ascend, are nodes of the graph \
-         (of which there are {node_count}) other than the source, and want something"
+        "commodities[{commodity}].sinks[{sink}] is node {node} with demand {demand}; give sinks in ascending order, \
+         below {node_count}, other than the source, with a demand above 0"
     )]
     Sink { commodity: usize, sink: usize, node: u32, demand: u64, node_count: u32 },
-    #[error("no commodity wants anything; there is no rate without demand")]
+    #[error("no commodity has a demand; give at least one")]
     NothingToMove,
-    #[error("node {to} can not be reached from the source {from}, but wants something of it")]
+    #[error("node {to} has a demand, but no path leads to it from its source {from}")]
     Unreachable { from: u32, to: u32 },
-    #[error("{found} orbits are given for {expected} arcs; give one for each, or none")]
+    #[error("{found} orbits for {expected} arcs; give one for each arc, or none")]
     OrbitCount { found: usize, expected: usize },
-    #[error("lengths for {found} arcs are given, but there are {expected}")]
+    #[error("{found} lengths for {expected} arcs; give one for each arc")]
     LengthCount { found: usize, expected: usize },
-    #[error("demands of {found} pairs are given, but paths of {expected}; give one for each")]
+    #[error("demands of {found} pairs and paths of {expected}; give both for each pair")]
     PairCount { found: usize, expected: usize },
-    #[error("pairs[{pair}] wants something but has no path; give it one, or no demand")]
+    #[error("pairs[{pair}] has a demand but no path; give it a path, or no demand")]
     NoPath { pair: usize },
-    #[error("pairs[{pair}][{path}] passes arc {arc}; arcs are below {arc_count} and have some capacity")]
+    #[error("pairs[{pair}][{path}] passes arc {arc}; use arcs below {arc_count} with a capacity above 0")]
     PathArc { pair: usize, path: usize, arc: u32, arc_count: usize },
-    #[error("commodities[{commodity}] stands for others; flows in steps need each one by itself, with copies 1")]
+    #[error("commodities[{commodity}] has several copies; list each by itself for flows in steps")]
     Copies { commodity: usize },
-    #[error(
-        "{found} nodes are said to rest things or to pass them on, but there are {expected}; say it of each, or of none"
-    )]
+    #[error("{found} nodes of {expected} are marked as storing or forwarding; mark all of them, or none")]
     TransitCount { found: usize, expected: usize },
-    #[error("commodities[{commodity}] starts or ends at node {node}, where things only pass; let it rest things")]
+    #[error("commodities[{commodity}] starts or ends at node {node}, which only forwards; mark it as storing")]
     TransitEnd { commodity: usize, node: u32 },
-    #[error("sums of demands, capacities and lengths go beyond 128 bits; use smaller units")]
+    #[error("sums of demands, capacities and lengths overflow 128 bits; use smaller units")]
     TooLarge,
     #[error("stopped before a result was found")]
     Stopped,
-    #[error("{what}; this is a fault in the planner, not in the request")]
+    #[error("broken invariant: {what}")]
     Broken { what: &'static str },
 }
 
@@ -77,7 +75,7 @@ impl From<Stopped> for ConcurrentError {
 }
 
 impl<'a> ConcurrentProblem<'a> {
-    /// Accepts what is well-formed. Whether sinks are within reach is found out by whoever searches for paths.
+    /// Validates a problem, except that sinks are within reach, which the solvers check.
     ///
     /// * **In.** `orbits`: by arc the number of the orbit it belongs to under symmetries that carry commodities to those
     ///   that they stand for; empty where there are none. Arcs of an orbit have one capacity.
@@ -122,12 +120,12 @@ impl<'a> ConcurrentProblem<'a> {
         self.graph
     }
 
-    /// What is to be sent.
+    /// The commodities.
     pub const fn commodities(&self) -> &'a [Commodity] {
         self.commodities
     }
 
-    /// By arc the number of its orbit; empty where each is alone.
+    /// The orbit of each arc; empty if each arc is its own orbit.
     pub const fn orbits(&self) -> &'a [u32] {
         self.orbits
     }

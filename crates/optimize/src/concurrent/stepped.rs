@@ -23,13 +23,13 @@ const NEAR_TIME: f64 = 1e-6;
 /// Most chunks that are fitted.
 const CHUNKS_TOTAL_MAX: u64 = 1 << 18;
 
-/// What is asked of a flow in steps.
+/// Options of a flow in steps.
 #[derive(Clone, Copy, Debug)]
 pub struct SteppedOptions<'a> {
     /// Chunks that a unit of demand is divided into: from the first number up to the last, as few as lose no more than
     /// `loss_max`. Both at least 1.
     pub chunks: (u64, u64),
-    /// What whole chunks may add to the time, as a part of it.
+    /// Most time that whole chunks may add, as a part of the time.
     pub loss_max: f64,
     /// By node, whether things pass it within a step and never rest there; empty where they may rest anywhere.
     pub transit: &'a [bool],
@@ -40,25 +40,25 @@ pub struct SteppedOptions<'a> {
 pub struct SteppedRoutes {
     /// Chunks that a unit of demand is divided into.
     pub chunks_per_unit: u64,
-    /// How many steps there are.
+    /// Number of steps.
     pub step_count: u32,
-    /// How long all steps take one after the other, for units of demand and capacity: exactly, where it fits.
+    /// Time of all steps in sequence, in units of demand and capacity; exact if it fits.
     pub time: Option<Fraction>,
-    /// How long they would take if chunks could be divided, to about eight digits.
+    /// Time of the steps if chunks could be divided, to about eight digits.
     pub time_divided: f64,
-    /// How long it takes without steps: 1 over the greatest rate.
+    /// Time without steps: 1 over the greatest rate.
     pub time_unstepped: f64,
-    /// By commodity, by sink: what takes which way.
+    /// Routes in time of each sink of each commodity.
     pub routes: Vec<Vec<Vec<Trajectory>>>,
 }
 
-/// A way in time.
+/// A route in time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Trajectory {
     /// Arcs that join, each with the step in which it is passed, from 0: the step of the arc before where that ends at a node
     /// of transit, else a later one.
     pub hops: Vec<(u32, u32)>,
-    /// How many chunks take it, at least 1; those of a sink add up to its demand times the chunks of a unit.
+    /// Number of its chunks, at least 1; those of a sink add up to its demand times the chunks of a unit.
     pub chunk_count: u64,
 }
 

@@ -16,7 +16,7 @@ use super::problem::{ConcurrentError, ConcurrentProblem};
 use crate::fraction::Fraction;
 use crate::stop::Stop;
 
-/// Flows of whole chunks: so many for each unit of demand.
+/// Flows in whole chunks, with a number of chunks for each unit of demand.
 ///
 /// Every commodity's flow conserves exactly: as much more enters a sink as it wants, elsewhere as much as leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +28,10 @@ pub struct WholeFlow {
     classes: Classes,
 }
 
-/// How much is tried to take chunks off the busiest arcs.
+/// Effort to move chunks off the busiest arcs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// Chunks go where there is room.
+    /// Chunks move to arcs with room.
     Quick,
     /// They also make room for each other: where whole chunks fit exactly, that is what it takes to fit them.
     Full,
@@ -150,7 +150,7 @@ impl WholeFlow {
     /// * **In.** A number of a commodity. **Errors.** Only for flows that do not conserve, which rounding does not make.
     /// * **Cost.** O(arcs carrying) and for each path O(arcs through which its sink gets anything).
     pub fn paths(&self, problem: &ConcurrentProblem<'_>, commodity: usize) -> Result<Vec<WholePath>, ConcurrentError> {
-        let broken = ConcurrentError::Broken { what: "there is no such commodity" };
+        let broken = ConcurrentError::Broken { what: "unknown commodity" };
         let (wanted, amounts) = problem.commodities().get(commodity).zip(self.amounts.get(commodity)).ok_or(broken)?;
         paths::extracted(problem.graph(), wanted, self.chunks, amounts)
     }

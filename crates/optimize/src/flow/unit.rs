@@ -1,4 +1,4 @@
-//! The integers flows are counted in.
+//! Integer types of flows.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Sub, SubAssign};

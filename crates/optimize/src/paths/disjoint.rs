@@ -1,4 +1,4 @@
-//! As many paths as there can be without an arc in common, of the least total length.
+//! Maximum sets of arc-disjoint paths of the least total length.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -49,7 +49,7 @@ impl ShortestPaths<'_> {
         self.distances.get(node as usize).copied().flatten()
     }
 
-    /// How many shortest paths lead to a node, at most 2¹²⁸−1: one to the source, none to what is out of reach.
+    /// Number of shortest paths to a node, at most 2¹²⁸−1: one to the source, none to a node out of reach.
     pub fn count(&self, node: u32) -> u128 {
         self.counts.get(node as usize).copied().unwrap_or(0)
     }

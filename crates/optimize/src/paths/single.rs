@@ -10,7 +10,7 @@ use crate::fraction::Fraction;
 use crate::stop::{Stop, Stopped};
 pub use bound::single_load_bound;
 
-/// How much is tried to prove that no choice is better, or to find one.
+/// Effort to find a better choice or to prove that none exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SingleOptions {
     /// Most paths of all pairs for which the integer program is solved.

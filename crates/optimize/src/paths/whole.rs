@@ -1,4 +1,4 @@
-//! Whole chunks on given paths, and how the busiest arcs are relieved of them.
+//! Divides pairs into whole chunks on given paths, and moves chunks off the busiest arcs.
 
 use std::cmp::Ordering;
 

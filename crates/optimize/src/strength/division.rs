@@ -13,7 +13,7 @@ use crate::flow::{FlowNetwork, FlowUnit};
 use crate::fraction::Fraction;
 use crate::stop::{Meter, Stop, Stopped};
 
-/// What trees that collect and trees that spread may have of each link, with the roots that both have in common.
+/// The capacity of each link for trees that collect and trees that spread, with their common roots.
 ///
 /// Every set of nodes with a terminal is entered by at least `tree_count` less its roots over what is left for spreading,
 /// and left by as much over what is left for collecting; as much of either enters every other node than terminals as

@@ -122,7 +122,7 @@ impl Waits {
 
     /// Trees that share a chunk share its root, so a table holds at most two dependencies per transfer.
     fn position(&self) -> u32 {
-        u32::try_from(self.table.len()).expect("at most twice as many as there may be transfers")
+        u32::try_from(self.table.len()).expect("at most two for each transfer")
     }
 
     fn require_ranks(&self, hop: &Hop) -> Result<(), HopFault> {

@@ -1,4 +1,4 @@
-//! Whether schedules that run at the same time, step by step, get in each other's way.
+//! Checks whether schedules that run concurrently, step by step, slow each other down.
 //!
 //! Each is judged alone like any other. Then the chunks of all are added up on the physical links, which are told by the ids of
 //! their ends, since every group of ranks numbers its links by itself.
@@ -26,14 +26,14 @@ pub struct JointPart<'a> {
     pub size_bytes: NonZeroU64,
 }
 
-/// What is known of schedules that get along.
+/// Result for schedules that can run concurrently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JointVerdict {
     /// Of each alone.
     pub verdicts: Vec<Verdict>,
     /// Number of steps of all together.
     pub steps: u64,
-    /// How many links are used by several parts in the same step, each counted once for every such step.
+    /// Number of links that several parts use in one step, each counted once per such step.
     pub shared_links: u64,
 }
 
@@ -43,13 +43,13 @@ pub struct JointVerdict {
 pub enum JointCheckError {
     #[error("part {part}: {source}")]
     Part { part: usize, source: JudgeError },
-    #[error("part {part} is a {shape}; a joint schedule is made of steps")]
+    #[error("part {part} is a {shape}; use steps in a joint schedule")]
     NotSteps { part: usize, shape: &'static str },
     #[error("part {part} uses a link from {from} to {to} that the network does not have")]
     UnknownLink { part: usize, from: String, to: String },
-    #[error("in step {step} the link from {from} to {to} holds up part {part}, since others use it as well")]
+    #[error("in step {step} the link from {from} to {to} delays part {part}, since other parts use it too")]
     Crowded { step: u32, from: String, to: String, part: usize },
-    #[error("part {part}: a load beyond 128 bits")]
+    #[error("part {part}: a link load exceeds 128 bits")]
     Overflow { part: usize },
 }
 

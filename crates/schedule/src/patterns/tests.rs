@@ -75,7 +75,7 @@ fn what_stands_for_no_paths_is_refused() {
         check(refused(&Patterns { ports, ..one.clone() }, &routes), "ports", "a group of");
     }
     check(refused(&patterns(&[(1, &[0]), (1, &[])]), &routes), "patterns", "patterns[1] has no hop");
-    check(refused(&patterns(&[(1, &[0, 2])]), &routes), "patterns", "patterns[0] has hop 2; groups have 2 routes");
+    check(refused(&patterns(&[(1, &[0, 2])]), &routes), "patterns", "patterns[0] has hop 2, but groups have 2 routes");
     let many = Pattern { chunk_count: 1, hops: vec![0; (1 << 25) + 1] };
     check(refused(&Patterns { ports: 2, patterns: vec![many] }, &routes), "patterns", "of 134217732 hops");
     let table = |links: [u32; 8]| {

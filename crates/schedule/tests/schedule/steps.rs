@@ -165,7 +165,7 @@ fn steps_that_are_none_are_refused() {
         let graph = TransferGraph { steps: steps.to_vec(), ..graph.clone() };
         check(&topology, &graph).unwrap_err().to_string()
     };
-    assert_eq!(with(&[0; 5]), "the graph has steps for 5 transfers, but 6 transfers");
+    assert_eq!(with(&[0; 5]), "the graph has 5 steps for 6 transfers");
     let faults = |steps: &[u32]| match check(&topology, &TransferGraph { steps: steps.to_vec(), ..graph.clone() }) {
         Err(CheckError::Structure(StructureError::Transfer { transfer, source, .. })) => (transfer, source),
         other => panic!("{other:?}"),

@@ -42,7 +42,7 @@ fn graphs_that_do_not_hold_together() {
     malformed(|graph| graph.dependencies[0] = 1, 1, "not before it");
     malformed(|graph| graph.transfers[1].dependencies = 0..9, 1, "not before it");
     malformed(|graph| graph.transfers[0].carriers = 0..0, 0, "nothing to travel on");
-    malformed(|graph| graph.batches.truncate(1), 1, "of no batch");
+    malformed(|graph| graph.batches.truncate(1), 1, "belongs to no batch");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn too_much_is_refused_before_it_is_begun() {
     let work_max = 1_000_000;
     let found = too_large(SimulateOptions { pieces, work_max, ..options(10_000_000) });
     assert_eq!(found, SimulateError::TooLarge { messages: 20_000_000, limit: 1_000_000 });
-    assert!(found.to_string().contains("take larger pieces"), "{found}");
+    assert!(found.to_string().contains("use larger pieces"), "{found}");
     let found = too_large(options(u64::MAX));
     assert!(matches!(found, SimulateError::SizeTooLarge { .. }), "{found}");
     let alpha = canopy_topology::Latency::from_nanos(u64::MAX);

@@ -1,4 +1,4 @@
-//! What a synthesizer is given, and what it answers.
+//! Tasks of synthesizers, and their answers.
 
 use canopy_optimize::Stop;
 use canopy_schedule::{FormChoice, Schedule, Shape};
@@ -9,32 +9,32 @@ use super::{Algorithm, SynthesisRequest};
 use crate::concurrent::AllToAllFlow;
 use crate::progress::Progress;
 
-/// What is to be planned, by which algorithm, and whom to ask and to tell meanwhile.
+/// A task: the network, the request, the algorithm, and callbacks for stopping and progress.
 #[derive(Clone, Copy)]
-#[expect(missing_debug_implementations, reason = "of what is asked and told nothing is known")]
+#[expect(missing_debug_implementations, reason = "callbacks have no debug output")]
 pub struct Task<'a> {
     /// The network.
     pub topology: &'a Topology,
-    /// What is asked of it.
+    /// The request.
     pub request: &'a SynthesisRequest,
-    /// The one that plans: another than the request's where that leaves the choice.
+    /// The algorithm that plans; it differs from the request's if that leaves the choice.
     pub algorithm: Algorithm,
-    /// The flow of this very all-to-all on this network, where one is there already.
+    /// A known flow of this all-to-all on this network, if there is one.
     pub known: Option<&'a AllToAllFlow>,
-    /// Asked regularly.
+    /// Polled regularly.
     pub stop: &'a dyn Stop,
-    /// Told about every stage.
+    /// Receives every stage.
     pub progress: &'a dyn Progress,
 }
 
 impl Task<'_> {
-    /// The same by another algorithm.
+    /// The task with another algorithm.
     #[must_use]
     pub const fn by(self, algorithm: Algorithm) -> Self {
         Self { algorithm, ..self }
     }
 
-    /// A schedule of this shape, of which there is nothing else to say.
+    /// A schedule of this shape without further facts.
     pub fn planned(&self, shape: Shape) -> Synthesized {
         let SynthesisRequest { collective, ref shares, .. } = *self.request;
         let (algorithm, shares) = (self.algorithm.name().to_owned(), shares.clone());
@@ -43,22 +43,22 @@ impl Task<'_> {
     }
 }
 
-/// A schedule with the reasons for it.
+/// A schedule with facts about its synthesis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Synthesized {
     /// As of [`synthesize`](crate::synthesize()).
     pub schedule: Schedule,
-    /// The form of an allreduce made of trees; none for everything else.
+    /// The form of an allreduce of trees; `None` otherwise.
     pub form: Option<FormChoice>,
     /// The greatest algbw of any choice among the paths that those of the schedule were chosen from, one for each pair of
     /// ranks, in bytes per second. None where no such choice was made, and where prices of links prove nothing of it.
     pub choice_bound: Option<Rate>,
-    /// How near to the fastest its time is, where that was proven. Ticks are steps where all links are alike and latencies are left
-    /// out of account.
+    /// How near to the fastest its time is, if that was proven. Ticks are steps where all links are alike and latencies
+    /// are left out of account.
     pub time_proof: Option<ProvenTime>,
 }
 
-/// What is proven of the time of a schedule, of all schedules of as many chunks, for messages of the size that was stated.
+/// Proven bounds on the time among schedules with equally many chunks, for messages of the stated size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvenTime {
     /// Of all phases, one after the other.

@@ -1,4 +1,4 @@
-//! What is asked of a synthesizer.
+//! Requests to synthesizers.
 
 use std::num::NonZeroU64;
 
@@ -10,18 +10,18 @@ use super::Algorithm;
 use crate::limits::TreeLimits;
 use crate::sum_options::SumOptions;
 
-/// What is asked of [`synthesize`](crate::synthesize()), besides the topology.
+/// A request to [`synthesize`](crate::synthesize()), besides the topology.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SynthesisRequest {
-    /// What the schedule is to do.
+    /// The collective.
     pub collective: Collective,
-    /// How large the ranks' shares are.
+    /// Sizes of the ranks' shares.
     pub shares: Shares,
-    /// How to find it.
+    /// The algorithm.
     pub algorithm: Algorithm,
-    /// What its trees must keep to.
+    /// Limits on its trees.
     pub limits: TreeLimits,
-    /// What is asked of the sums of an allreduce.
+    /// Options of the sums of an allreduce.
     pub sums: SumOptions,
     /// Size of the messages in bytes, all shares together; for [`Algorithm::Bfb`] and those of schedules in time, which then weigh
     /// latencies against rates. None: latencies are left out of account.

@@ -96,7 +96,7 @@ fn received(
         received.starts.push(position(received.parts.len()));
         let load = loads.loads.get(step as usize - 1).copied().unwrap_or(Fraction::ZERO);
         let pieces = arrivals.assign(step, chunks, load, stop)?;
-        let pieces = pieces.ok_or_else(|| SynthesisError::Broken { what: format!("step {step} lacks room") })?;
+        let pieces = pieces.ok_or_else(|| SynthesisError::Broken { what: format!("step {step} has no room") })?;
         received.parts.extend(pieces.into_iter().map(|piece| Part {
             source: piece.source,
             link: piece.link,

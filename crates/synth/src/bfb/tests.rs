@@ -178,7 +178,7 @@ fn what_it_cannot_plan_is_refused() {
     let much = TreeLimits { chunks: (1 << 40).try_into().ok(), ..none };
     let text = refused("ring:4", CollectiveKind::Allgather, much);
     assert!(
-        text.starts_with("1099511627776 chunks for each share are more than can be counted, at most 4294967295"),
+        text.starts_with("1099511627776 chunks per share are too many to count, over the limit of 4294967295"),
         "{text}"
     );
     let stopped = plan(

@@ -1,26 +1,25 @@
-//! Why no schedule is composed.
+//! Errors of the algorithm `expansion`.
 
 use canopy_direct::{Construction, ScheduleError};
 
-/// Each variant says what was found and what would be accepted.
+/// Each variant says what is wrong and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ExpansionError {
     #[error(
-        "expansion composes the schedule of a network from those of what it is made of, and neither is it told what that is nor is \
-         the network known; give the topology as an expression of families without switches and operators, such as \
-         line:2(bipartite:4x4), or use bfb"
+        "expansion composes a schedule from those of smaller networks, and this topology neither names them nor is a \
+         known composition; give an expression without switches, such as `line:2(bipartite:4x4)`, or use bfb"
     )]
     NoConstruction,
     #[error(
-        "expansion composes a schedule for all of {construction}, and {what}; plan for that network without faults and with \
-         all of its ranks, or use bfb"
+        "expansion composes a schedule for the whole of {construction}, and {what}; plan for that network without \
+         faults and with all ranks, or use bfb"
     )]
     OtherNetwork { construction: Box<Construction>, what: String },
-    #[error("expansion divides shares of one size; leave shares out, or use bfb")]
+    #[error("expansion needs equal shares; leave shares out, or use bfb")]
     UnequalShares,
-    #[error("shares of {reduce_scatter} and of {allgather} chunks have no common division that 64 bits count; use bfb")]
+    #[error("the common multiple of {reduce_scatter} and {allgather} chunks per share overflows 64 bits; use bfb")]
     TooManyChunks { reduce_scatter: u64, allgather: u64 },
-    #[error("the schedule of {construction} cannot be composed; bfb plans the network as it is, without")]
+    #[error("expansion cannot compose the schedule of {construction}")]
     NotComposed { construction: Box<Construction>, source: Box<ScheduleError> },
 }

@@ -1,24 +1,26 @@
-//! Why there is no stepped schedule.
+//! Errors of schedules in steps.
 
 use canopy_optimize::Stopped;
 use canopy_schedule::CollectiveKind;
 
 use super::listed;
 
-/// Each variant says what was found and what would be accepted.
+/// Each variant says what is wrong and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum SteppedError {
     #[error("{name} does not plan {collective}; it plans {}", listed(supported))]
     Unsupported { name: &'static str, collective: CollectiveKind, supported: &'static [CollectiveKind] },
     #[error(
-        "{name} needs a route from rank {from_rank} ({from}) to rank {to_rank} ({to}), and there is none; add links that connect them"
+        "{name} needs a path from rank {from_rank} ({from}) to rank {to_rank} ({to}), and none exists; add links that \
+         connect them"
     )]
     Unreachable { name: &'static str, from: String, from_rank: u32, to: String, to_rank: u32 },
-    #[error("{name} takes more than {limit} sends; plan for fewer ranks")]
+    #[error("{name} needs more than {limit} sends; plan for fewer ranks")]
     TooManySends { name: &'static str, limit: u64 },
     #[error(
-        "{name} plans {collective} as one chunk for each of equal shares; give such a schedule and a weight for each rank"
+        "{name} plans {collective} with one chunk for each of equal shares; give such a schedule and a weight for each \
+         rank"
     )]
     NotWeighed { name: String, collective: CollectiveKind },
     #[error("stopped before the schedule was complete")]

@@ -149,7 +149,7 @@ fn ranks_may_have_other_numbers_than_nodes() {
             let wrong = steps(&moved, None).unwrap_err().to_string();
             assert!(wrong.contains("this network has no link from rank"), "{wrong}");
             let twice = vec![Rank::new(0); count as usize];
-            assert!(steps(&moved, Some(twice)).unwrap_err().to_string().contains("are not the ranks of this one"));
+            assert!(steps(&moved, Some(twice)).unwrap_err().to_string().contains("are not the ranks of this network"));
         }
     }
 }
@@ -165,10 +165,10 @@ fn only_the_network_of_the_construction_is_planned() {
     };
     assert_eq!(
         refused(&other, &construction),
-        "expansion composes a schedule for all of line:1(bipartite:2x2), and this network has no link from rank 0 to rank \
-         4; plan for that network without faults and with all of its ranks, or use bfb"
+        "expansion composes a schedule for the whole of line:1(bipartite:2x2), and this network has no link from rank 0 to rank \
+         4; plan for that network without faults and with all ranks, or use bfb"
     );
-    assert!(refused(&line, &bipartite(2)).contains("that has 4 ranks, this one 8"));
+    assert!(refused(&line, &bipartite(2)).contains("it has 4 ranks while this network has 8"));
     assert!(refused(&line, &bipartite(4).line(2)).contains("over the limit of 8"));
     assert!(refused(&line, &base(Family::Diamond).bidirect()).contains("isomorphism"));
 }
@@ -187,7 +187,7 @@ fn what_expansion_does_not_plan_is_refused() {
     let unsupported = asked(CollectiveKind::Broadcast, &Shares::Equal, known);
     assert!(matches!(unsupported, SynthesisError::Unsupported { .. }), "{unsupported}");
     let unknown = asked(CollectiveKind::Allgather, &Shares::Equal, None);
-    assert!(unknown.to_string().contains("such as line:2(bipartite:4x4), or use bfb"), "{unknown}");
+    assert!(unknown.to_string().contains("such as `line:2(bipartite:4x4)`, or use bfb"), "{unknown}");
     let weighted = asked(CollectiveKind::Allgather, &Shares::Weighted(vec![1, 2, 3, 4]), known);
     assert_eq!(weighted, ExpansionError::UnequalShares.into());
 }

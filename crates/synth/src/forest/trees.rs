@@ -225,10 +225,9 @@ impl<C: FlowUnit> Grower<C> {
         let (capacity, initial) = (capacity.to_u128(), self.initial[edge].to_u128().max(1));
         // In 1024ths, of numbers cut to 50 bits, which divide several times as fast.
         let shift = (u128::BITS - initial.leading_zeros()).saturating_sub(50);
-        let cut =
-            |number: u128| u64::try_from(number >> shift).expect("what is left of an edge is no more than it had");
+        let cut = |number: u128| u64::try_from(number >> shift).expect("the rest of an edge is at most the edge");
         let fullness = (cut(capacity) << 10) / cut(initial);
-        let fullness = i64::try_from(fullness).expect("what is left of an edge is no more than it had");
+        let fullness = i64::try_from(fullness).expect("the rest of an edge is at most the edge");
         preference.fullness * fullness - preference.flatness * (depth << 10)
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Remainder<'a> {
             match (base.rank_of(old), left.rank_of(index)) {
                 (Some(old), Some(_)) if before.last().is_none_or(|last| *last < old) => before.push(old),
                 (None, None) => {}
-                _ => return Err(foreign("the place among the ranks of node")),
+                _ => return Err(foreign("the rank of node")),
             }
             nodes[old.index()] = Some(index);
         }
@@ -77,7 +77,7 @@ impl<'a> Remainder<'a> {
             self.rank(root).ok_or_else(|| RepairError::RootGone { root: id() })
         });
         let renamed = Collective::new(collective.kind(), root.transpose()?, self.left.rank_count());
-        renamed.map_err(|_| RepairError::Malformed { what: "its root is none of the ranks" })
+        renamed.map_err(|_| RepairError::Malformed { what: "its root is not a rank" })
     }
 
     /// Shares of the ranks that are left, in lowest terms, and what they were divided by.

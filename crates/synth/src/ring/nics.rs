@@ -18,7 +18,7 @@ use crate::reach::{ask, require_reach};
 use crate::routing::Loads;
 use boxed::{Boxed, boxes};
 
-/// Rings through all ranks, one for each NIC of a box.
+/// Rings through all ranks, one per NIC of a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicRings {
     /// What goes around them.
@@ -27,17 +27,17 @@ pub struct NicRings {
     pub rings: u32,
 }
 
-/// Why a network has no ring for each NIC.
+/// Errors of rings over NICs.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum NicRingsError {
-    #[error("a {collective} goes from rank to rank, not around rings")]
+    #[error("{collective} does not run around rings")]
     Unsupported { collective: CollectiveKind },
-    #[error("rank {rank} states no box")]
+    #[error("rank {rank} has no box")]
     NoBox { rank: u32 },
     #[error("all ranks are in one box")]
     OneBox,
-    #[error("box {name} has no NIC: no link to a switch outside")]
+    #[error("box {name} has no NIC (a link to a switch outside the box)")]
     NoNic { name: String },
     #[error(transparent)]
     Synthesis(#[from] SynthesisError),

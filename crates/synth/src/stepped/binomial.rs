@@ -13,7 +13,7 @@ pub(crate) static BINOMIAL: Synthesizer = Synthesizer {
     rival: Some(Rival { place: 9, ..Rival::DOUBLING }),
     ..Synthesizer::new(
         "binomial",
-        "textbook trees over distances that double",
+        "textbook trees over doubling distances",
         &[CollectiveKind::Broadcast, CollectiveKind::Reduce, CollectiveKind::Gather, CollectiveKind::Scatter],
         |task| planned(task, binomial),
     )

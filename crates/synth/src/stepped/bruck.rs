@@ -13,7 +13,7 @@ pub(crate) static BRUCK: Synthesizer = Synthesizer {
     rival: Some(Rival { place: 7, ..Rival::DOUBLING }),
     ..Synthesizer::new(
         "bruck",
-        "textbook exchanges over distances that double (Bruck 1997)",
+        "textbook exchanges over doubling distances (Bruck 1997)",
         &[CollectiveKind::Allgather, CollectiveKind::AllToAll],
         |task| planned(task, bruck),
     )

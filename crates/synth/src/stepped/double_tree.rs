@@ -14,7 +14,7 @@ pub(crate) static DOUBLE_TREE: Synthesizer = Synthesizer {
     rival: Some(Rival { place: 10, steps_min: |ranks| ranks.checked_ilog2().unwrap_or(0), ..Rival::SMALL }),
     ..Synthesizer::new(
         "double-tree",
-        "two binary trees, each for half of the data (Sanders 2009)",
+        "two binary trees, each with half the data (Sanders 2009)",
         &[CollectiveKind::Broadcast, CollectiveKind::Reduce, CollectiveKind::Allreduce],
         |task| planned(task, double_tree),
     )

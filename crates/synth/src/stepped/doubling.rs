@@ -15,7 +15,7 @@ pub(crate) static RECURSIVE_DOUBLING: Synthesizer = Synthesizer {
     rival: Some(Rival { place: 8, ..Rival::DOUBLING }),
     ..Synthesizer::new(
         "recursive-doubling",
-        "textbook exchanges with ranks whose numbers differ in one bit (Thakur 2005)",
+        "textbook exchanges between ranks that differ in one bit (Thakur 2005)",
         &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce],
         |task| planned(task, recursive_doubling),
     )

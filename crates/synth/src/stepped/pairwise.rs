@@ -13,7 +13,7 @@ pub(crate) static PAIRWISE: Synthesizer = Synthesizer {
     rival: Some(Rival { place: 6, ..Rival::SMALL }),
     ..Synthesizer::new(
         "pairwise",
-        "textbook exchanges: each rank with each other, one after the other (Thakur 2005)",
+        "textbook exchanges of each rank with every other rank in turn (Thakur 2005)",
         &[CollectiveKind::AllToAll, CollectiveKind::ReduceScatter, CollectiveKind::Allgather],
         |task| planned(task, pairwise),
     )

@@ -10,7 +10,7 @@ use crate::error::SynthesisError;
 pub(crate) static TACOS: Synthesizer = Synthesizer {
     has_seed: true,
     rival: Some(Rival { place: 5, all_to_all_ranks_max: 64, ..Rival::MEDIUM }),
-    ..in_time("tacos", "chunk by chunk in time, each where it is lacked most (Won et al.)", ALL_COLLECTIVES, |task| {
+    ..in_time("tacos", "chunk by chunk in time, where each is needed most (Won et al.)", ALL_COLLECTIVES, |task| {
         plan(task, Method::Own)
     })
 };
@@ -20,7 +20,7 @@ pub(crate) static TACOS_ILP: Synthesizer = Synthesizer {
     claim: Some("time proof"),
     ..in_time(
         "tacos-ilp",
-        "the same, proven to be fastest by integer programs on small networks (Won et al., section 3)",
+        "chunk by chunk in time, proven fastest by integer programs on small networks (Won et al., section 3)",
         ALL_COLLECTIVES,
         proven::planned,
     )

@@ -210,7 +210,7 @@ fn seeds_change_what_is_chosen_and_nothing_else_takes_one() {
         assert_ne!(first, other, "{kind}");
     }
     let refused = planned(&request(CollectiveKind::Allgather, Algorithm::Forest, 7)).unwrap_err();
-    assert!(refused.to_string().contains("forest chooses nothing at random"), "{refused}");
+    assert!(refused.to_string().contains("forest makes no random choices"), "{refused}");
 }
 
 /// Nothing of a pace but the word: what the checker states, in turn where links differ, against what a cut proves.

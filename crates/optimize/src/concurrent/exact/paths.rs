@@ -18,12 +18,12 @@ pub struct PathOptimum {
     pub weights: Vec<Vec<f64>>,
     /// F for each unit of demand, of these weights, in units of capacity.
     pub rate: f64,
-    /// By arc, a price: whatever way a pair takes, by these it pays no less than by its cheapest path. For display and for
-    /// who looks for better paths.
+    /// The price of each arc, for display and for searching better paths: no path of a pair costs less than its
+    /// cheapest one.
     pub prices: Vec<f64>,
 }
 
-/// How pairs share given paths so that all of them get as much as possible at once.
+/// Divides pairs among given paths so that all get the greatest common rate.
 ///
 /// * **Source.** Basu 2024, equations (21)–(24).
 /// * **In.** `pairs`: by pair its paths, each the arcs that it passes. `demands`: by pair how much it wants. A pair that
@@ -165,6 +165,6 @@ mod tests {
         assert!(refused(&[vec![vec![1]]], &[1]).contains("pairs[0][0]"));
         assert!(refused(&[vec![]], &[1]).contains("pairs[0]"));
         assert!(refused(&[], &[1]).contains("demands"));
-        assert!(refused(&[vec![vec![0]]], &[0]).contains("no rate without demand"));
+        assert!(refused(&[vec![vec![0]]], &[0]).contains("no commodity has a demand"));
     }
 }

@@ -182,7 +182,7 @@ fn what_does_not_fit_is_refused() {
         stepped_routes(&problem, &options, &Never).unwrap_err().to_string()
     };
     assert!(refused(&copied, &[]).contains("commodities[0]"));
-    assert!(refused(&single, &[true]).contains("1 nodes are said"));
+    assert!(refused(&single, &[true]).contains("1 nodes of"));
     assert!(refused(&single, &[false, false, true]).contains("commodities[0] starts or ends at node 2"));
 }
 

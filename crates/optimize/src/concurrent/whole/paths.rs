@@ -4,12 +4,12 @@ use super::super::problem::{Commodity, ConcurrentError};
 use super::support::Support;
 use crate::digraph::Digraph;
 
-/// Some chunks for one sink and the way they take.
+/// Chunks for one sink, with their path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WholePath {
-    /// Where they go.
+    /// The sink.
     pub sink: u32,
-    /// How many, ≥ 1.
+    /// Number of chunks, ≥ 1.
     pub chunks: u64,
     /// The arcs, from the source on.
     pub arcs: Vec<u32>,

@@ -10,7 +10,7 @@ use canopy_topology::LinkIndex;
 /// Why two schedules cannot be put after one another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ComposeError {
-    #[error("an allreduce is made of a reduce-scatter and an allgather, not of {first} and {second}")]
+    #[error("an allreduce consists of a reduce-scatter and an allgather, not of {first} and {second}")]
     Collectives { first: CollectiveKind, second: CollectiveKind },
     #[error("the reduce-scatter divides shares into {first} chunks, the allgather into {second}; scale one or both")]
     ChunksPerShare { first: u64, second: u64 },

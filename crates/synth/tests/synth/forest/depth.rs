@@ -150,7 +150,7 @@ fn depths_that_no_plan_keeps_are_refused() {
     assert_eq!(error, SynthesisError::TooShallow { max_depth: 3, least: 4, from_rank: 0, to_rank: 4 });
     assert_eq!(
         error.to_string(),
-        "max_depth is 3, but from rank 0 to rank 4 no plan needs fewer than 4 hops from rank to rank; allow at least that many"
+        "`max_depth` is 3, but the path from rank 0 to rank 4 takes at least 4 hops between ranks; allow at least 4"
     );
     let (algorithm, collective) = (Algorithm::Ring, Broadcast);
     let expected = LimitsError::NotApplicable { algorithm: algorithm.name(), collective, limit: "max_depth" };

@@ -92,7 +92,8 @@ fn options_of_sums_are_refused_where_there_are_none() {
     let refused = synthesize(&ring, &wrong, &Never, &Silent).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "form is about the trees of an allreduce, and allreduce by ring has none; leave it out, or plan allreduce by forest"
+        "`form` applies to the trees of an allreduce, and ring builds none for allreduce; leave it out, or plan \
+         allreduce with forest"
     );
 }
 

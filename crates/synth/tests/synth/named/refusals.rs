@@ -49,8 +49,8 @@ fn a_ring_must_come_back() {
     let error = refusal(&dead_end(), Algorithm::Ring, Broadcast);
     assert_eq!(
         error.to_string(),
-        "ring needs every rank to reach every other, but rank 0 (a) cannot be reached from rank 2 (c); use direct or \
-         forest, or add links"
+        "ring needs a path between any two ranks, and none leads from rank 2 (c) to rank 0 (a); use direct or forest, \
+         or add links"
     );
 }
 

@@ -29,7 +29,7 @@ const BATCH_MAX: usize = 256;
 /// * **Cost.** A flow for each edge, most of them local; some more for each set that was not known.
 pub(super) fn tree<C: FlowUnit>(packing: &mut Packing<'_, '_, C>, left: C) -> Result<PackedTree<C>, SynthesisError> {
     let part = (left.to_u128() / u128::from(PARTS)).max(1);
-    let weight = C::try_from_u128(part).expect("a part of what is left is no more than that");
+    let weight = C::try_from_u128(part).expect("a part of the rest is at most the rest");
     packing.condition.lower_demand(packing.root, weight);
     let rank_count = packing.grower.rank_count();
     let mut depths = vec![None; rank_count];
