@@ -22,12 +22,12 @@ pub enum Standing {
         /// Communicators on other wiring get them, too.
         is_contested: bool,
     },
-    /// Those of an earlier communicator, by its position, made for the same wiring.
+    /// Files of an earlier communicator, by its position, made for equal wiring.
     Shared {
         /// The earlier one.
         with: usize,
     },
-    /// Those of an earlier communicator, by its position, although they were made for other wiring.
+    /// Files of an earlier communicator, by its position, although made for other wiring.
     Ambiguous {
         /// The earlier one.
         with: usize,

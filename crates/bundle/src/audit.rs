@@ -8,7 +8,7 @@ use crate::range::ByteRange;
 use crate::runtime::{Indivisible, Runtime};
 use crate::select::{Call, Selection, select};
 
-/// A file and the calls that it is meant for.
+/// A file and the calls it is meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intended {
     /// Its position in [`Folder::files`].
@@ -17,7 +17,7 @@ pub struct Intended {
     pub collective: CollectiveKind,
     /// Ranks of the communicator.
     pub ranks: u32,
-    /// Its ranks on each machine.
+    /// Ranks of the communicator on each machine.
     pub ranks_per_node: u32,
     /// Whether input and output share memory.
     pub in_place: bool,
@@ -25,11 +25,11 @@ pub struct Intended {
     pub range: ByteRange,
 }
 
-/// Why a folder is not handed over.
+/// Why a finished folder is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum AuditError {
-    #[error("{collective} of {ranks} ranks, {bytes} bytes{}: {path} is meant, and {runtime} {found}", in_place(*is_in_place))]
+    #[error("{collective} on {ranks} ranks, {bytes} bytes{}: {path} is meant for this call, but {runtime} {found}", in_place(*is_in_place))]
     NotPicked {
         runtime: Runtime,
         collective: CollectiveKind,
@@ -40,15 +40,15 @@ pub enum AuditError {
         found: String,
     },
     #[error(
-        "{collective} of {ranks} ranks, {bytes} bytes{}: {path} is not meant, and {runtime} picks it",
+        "{collective} on {ranks} ranks, {bytes} bytes{}: {path} is not meant for this call, but {runtime} picks it",
         in_place(*is_in_place)
     )]
     Picked { runtime: Runtime, collective: CollectiveKind, ranks: u32, bytes: u64, is_in_place: bool, path: String },
-    #[error("{first} and {second} are for the same calls of {collective} on {ranks} ranks from {from} to {to} bytes")]
+    #[error("{first} and {second} both serve {collective} on {ranks} ranks from {from} to {to} bytes")]
     Overlap { collective: CollectiveKind, ranks: u32, first: String, second: String, from: u64, to: u64 },
-    #[error("no message from {min} to {last} bytes is a multiple of what {path} divides by, {count}")]
+    #[error("{path} needs messages that are a multiple of {count}, and none from {min} to {last} bytes is")]
     NoMessage { path: String, min: u64, last: u64, count: u64 },
-    #[error("file {position} is meant for calls and is not in the folder")]
+    #[error("file {position} is meant for calls, but is missing from the folder")]
     Missing { position: usize },
 }
 
@@ -148,16 +148,16 @@ fn not_picked(runtime: Runtime, folder: &Folder, meant: &Intended, call: &Call, 
         Selection::File(other) => format!("picks {}", path_of(folder, *other)),
         Selection::Fails(other) => format!("picks {} and fails", path_of(folder, *other)),
         Selection::Stock { reasons } => match reasons.get(meant.file) {
-            Some(reason) => format!("passes it over: {reason}"),
-            None => "passes it over".to_owned(),
+            Some(reason) => format!("skips it: {reason}"),
+            None => "skips it".to_owned(),
         },
         Selection::Undetermined { files } => {
             let paths: Vec<String> = files.iter().map(|&file| path_of(folder, file)).collect();
             format!("may pick any of {}", paths.join(", "))
         }
         Selection::Broken { path, attribute: Some(attribute) } => format!("fails: {path} has no {attribute}"),
-        Selection::Broken { path, attribute: None } => format!("fails: {path} is no plan"),
-        Selection::AdviceOnly => "runs no plans".to_owned(),
+        Selection::Broken { path, attribute: None } => format!("fails: {path} is not a plan"),
+        Selection::AdviceOnly => "cannot load plans".to_owned(),
     };
     let Call { collective, ranks, bytes, in_place: is_in_place, .. } = *call;
     AuditError::NotPicked { runtime, collective, ranks, bytes, is_in_place, path: path_of(folder, meant.file), found }

@@ -73,7 +73,7 @@ pub struct Times<'a, E> {
 }
 
 impl<'a, E> Times<'a, E> {
-    /// Asks `ask` for the time in picoseconds of one of so many candidates, by its number, at a size in bytes.
+    /// Times of `candidates` candidates: `ask` returns the time in picoseconds of a candidate, by number, at a size in bytes.
     pub fn new(candidates: usize, ask: &'a mut dyn FnMut(usize, u64) -> Result<u64, E>) -> Self {
         Self { ask, candidates, known: BTreeMap::new() }
     }
@@ -81,7 +81,7 @@ impl<'a, E> Times<'a, E> {
     /// The time of a candidate at a size.
     ///
     /// # Errors
-    /// Those of whoever is asked.
+    /// Errors of the callback.
     pub fn of(&mut self, candidate: usize, bytes: u64) -> Result<u64, E> {
         if let Some(&known) = self.known.get(&(candidate, bytes)) {
             return Ok(known);
@@ -109,9 +109,9 @@ impl<'a, E> Times<'a, E> {
 /// From the largest size down, the fastest plan stays in place until another beats it by the margin at a sample. That one
 /// then takes over up to the size where the two are equally fast, found by bisection: the margin decides whether there is a
 /// change, and never where. At every sampled size the plan of the range takes at most `1 + margin` times as long as the
-/// fastest. None without candidates.
+/// fastest. `None` if there are no candidates.
 ///
-/// * **Errors.** Those of whoever knows the times. **Cost.** Each candidate at each of log(last/first) sizes, and two at
+/// * **Errors.** Errors of the callback. **Cost.** Each candidate at each of log(last/first) sizes, and two at
 ///   log₂ of the distance for each change.
 pub fn ranges<E>(times: &mut Times<'_, E>, search: &RangeSearch) -> Result<Vec<PlanRange>, E> {
     let samples = search.samples();

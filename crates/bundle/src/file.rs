@@ -8,47 +8,47 @@ use canopy_schedule::CollectiveKind;
 
 use crate::runtime::Runtime;
 
-/// Why a text is no file of a runtime.
+/// Why a text is not a plan file of a runtime.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum PlanFileError {
-    #[error("{path} is no MSCCL file")]
+    #[error("{path} is not an MSCCL file")]
     Msccl { path: String, source: ParseError },
-    #[error("{path} is no oneCCL plan")]
+    #[error("{path} is not a oneCCL plan")]
     OneCcl { path: String, source: oneccl::ParseError },
-    #[error("{path} is no execution plan")]
+    #[error("{path} is not an execution plan")]
     ExecutionPlan { path: String, source: ExecutionPlanError },
-    #[error("{path} is for {runtime}, which runs no plans; name the profile of a runtime that does")]
+    #[error("{path} is for {runtime}, which cannot load plans; name the profile of a runtime that can")]
     NoPlans { path: String, runtime: Runtime },
 }
 
 /// A plan file as the selection of a runtime sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanFileFacts {
-    /// Its path in the folder of the bundle.
+    /// Path in the folder of the bundle.
     pub path: String,
-    /// What it does; `None` where it promises no collective.
+    /// Its collective; `None` if it promises none.
     pub collective: Option<CollectiveKind>,
     /// Number of ranks.
     pub ranks: u32,
-    /// Ranks on each machine, where the file says so.
+    /// Ranks on each machine, if the file states them.
     pub ranks_per_node: Option<u32>,
-    /// Whether it is for calls whose input and output share memory.
+    /// Whether it serves in-place calls.
     pub in_place: bool,
-    /// Whether it is for calls whose input and output do not, where it says so.
+    /// Whether it serves out-of-place calls, if the file states it.
     pub out_of_place: Option<bool>,
-    /// Smallest message in bytes, where it says so.
+    /// Smallest message in bytes, if the file states it.
     pub bytes_min: Option<u64>,
-    /// Its attribute for the greatest message, in bytes, where it has one; what it means is the runtime's business.
+    /// Its attribute for the largest message in bytes, if present; the runtime defines the meaning.
     pub bytes_max: Option<u64>,
     /// How it divides a message.
     pub divisor: Divisor,
 }
 
 impl PlanFileFacts {
-    /// What a file of a runtime says, from its text.
+    /// Reads the facts of a plan file from its text.
     ///
-    /// * **Errors.** The text is no file that the runtime reads, or `stop` returned true. **Cost.** O(bytes).
+    /// * **Errors.** The runtime cannot read the text, or `stop` returned true. **Cost.** O(bytes).
     pub fn read(
         runtime: Runtime,
         path: String,
@@ -126,14 +126,14 @@ impl PlanFileFacts {
 /// What the whole message must be a multiple of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Divisor {
-    /// So many elements.
+    /// A number of elements.
     Elements(u64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
 }
 
 impl Divisor {
-    /// Whether it divides a message of so many bytes in elements of so many.
+    /// Whether it divides a message of `bytes` bytes with elements of `element_bytes` bytes.
     pub fn divides(self, bytes: u64, element_bytes: u64) -> bool {
         match self {
             Self::Elements(count) => {

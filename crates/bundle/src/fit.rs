@@ -3,7 +3,7 @@
 use crate::crossover::{Times, joined};
 use crate::range::PlanRange;
 
-/// Ways to serve the same sizes with fewer and fewer plans.
+/// Assignments of sizes to plans, each with fewer plans than the one before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ladder {
     /// The ranges of each way, the one with most first; the last has one range. Empty where there are none at all.
@@ -32,7 +32,7 @@ impl Ladder {
         self
     }
 
-    /// The ranges after so many steps down, at most as many as there are.
+    /// The ranges after `step` steps down, or after the last step.
     pub fn at(&self, step: usize) -> &[PlanRange] {
         let last = self.steps.len().saturating_sub(1);
         self.steps.get(step.min(last)).map_or(&[], Vec::as_slice)
@@ -56,12 +56,12 @@ impl Slowdown {
     }
 }
 
-/// The ladder that begins with these ranges, without those that do not reach twice their smallest size.
+/// The ladder that starts with these ranges, without ranges that do not reach twice their smallest size.
 ///
 /// Each step gives one range to a neighbour: the one where the slowest size suffers least.
 ///
 /// * **In.** Ranges of [`ranges`](crate::ranges), and `samples` of sizes where plans are compared besides at their ends.
-/// * **Errors.** Those of whoever knows the times. **Cost.** O(ranges² · samples) times.
+/// * **Errors.** Errors of the callback. **Cost.** O(ranges² · samples) times.
 pub fn ladder<E>(ranges: Vec<PlanRange>, samples: &[u64], times: &mut Times<'_, E>) -> Result<Ladder, E> {
     let mut current = ranges;
     while let Some(narrow) = current.iter().position(|found| found.range.is_narrow()).filter(|_| current.len() > 1) {

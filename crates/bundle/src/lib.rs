@@ -1,21 +1,21 @@
 //! Bundles: the plans of a job's communicators, collectives and message sizes, and which of their files a runtime picks.
 //!
-//! Runtimes match a call by collective, number of ranks, in-place state and size, never by the devices of its ranks, and a
-//! file that does not match is passed over without a word. So which file is meant for which call is decided here, and what
-//! the runtime would do with the finished folder is modelled rule by rule:
+//! Runtimes match a call by collective, number of ranks, in-place state and size, never by the devices of its ranks. They
+//! silently ignore files that do not match. So this crate decides which file is meant for which call, and models what
+//! the runtime does with the finished folder, rule by rule:
 //!
 //! | module | what it says |
 //! |---|---|
 //! | `runtime` | the rules of each runtime, as a table |
 //! | `file` | what a runtime reads of a file, as the file states it |
-//! | `select` | which file a call gets, or why none |
-//! | `crossover` | which of several plans is fastest at which sizes, as ranges |
-//! | `fit` | fewer ranges, where a runtime reads few files |
+//! | `select` | which file a call gets, or why it gets none |
+//! | `crossover` | the ranges of sizes in which each of several plans is fastest |
+//! | `fit` | fewer ranges for runtimes that read few files |
 //! | `apart` | which communicators a runtime cannot tell apart |
-//! | `tuner` | advice for a runtime that runs no plans, as a table for its tuner |
-//! | `audit` | whether every call of a folder gets the file that is meant for it |
+//! | `tuner` | advice for a runtime that cannot load plans, as a table for its tuner |
+//! | `audit` | whether every call gets the file that is meant for it |
 //!
-//! Pure: files and times in, ranges and verdicts out. It neither makes plans nor knows how times are found.
+//! The crate is pure: files and times in, ranges and verdicts out. It neither makes plans nor measures times.
 
 mod apart;
 mod audit;

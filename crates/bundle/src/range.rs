@@ -12,7 +12,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// The sizes `min ≤ bytes < end`; `None` where there is none, or one of 0 bytes.
+    /// The sizes `min ≤ bytes < end`; `None` if the range is empty or contains 0.
     pub const fn new(min: u64, end: u64) -> Option<Self> {
         if min > 0 && min < end { Some(Self { min, end }) } else { None }
     }

@@ -27,11 +27,11 @@ pub enum Runtime {
     Mscclpp08,
     /// MSCCL++ 0.9, by the selector of a loader module.
     Mscclpp09,
-    /// MSCCL++ from 0.10 on, by the same.
+    /// MSCCL++ from 0.10 on, by the selector of a loader module.
     Mscclpp10,
     /// The interpreter of oneCCL XML.
     OneCcl,
-    /// Stock NCCL, and RCCL from 2.28.3 on: they run no plan of anybody else's.
+    /// Stock NCCL, and RCCL from 2.28.3 on, which cannot load external plans.
     Nccl,
 }
 
@@ -154,23 +154,23 @@ impl Runtime {
         match self {
             Self::Msccl => {
                 let value = paths.iter().map(|path| format!("{{dir}}/{path}")).collect::<Vec<_>>().join(":");
-                vec![variable("MSCCL_XML_FILES", &value, "the files, each read when a communicator is made")]
+                vec![variable("MSCCL_XML_FILES", &value, "the plan files, each read when a communicator is created")]
             }
             Self::MscclExecutor => vec![
                 variable("NCCL_MSCCL_ENABLE", "1", "turns custom plans on"),
-                variable("MSCCL_ALGO_DIR", "{dir}/plans", "the folder, read once when a process starts"),
+                variable("MSCCL_ALGO_DIR", "{dir}/plans", "the plan folder, read once when a process starts"),
             ],
             Self::RcclMsccl => vec![
                 variable("RCCL_MSCCL_ENABLE", "1", "turns custom plans on"),
-                variable("RCCL_MSCCL_FORCE_ENABLE", "1", "on other machines than MI300X, and across machines"),
-                variable("MSCCL_ALGO_DIR", "{dir}/plans", "the folder, read once when a process starts"),
+                variable("RCCL_MSCCL_FORCE_ENABLE", "1", "needed across machines, and on machines other than MI300X"),
+                variable("MSCCL_ALGO_DIR", "{dir}/plans", "the plan folder, read once when a process starts"),
             ],
             Self::Mscclpp08 => {
-                let purpose = "the folder; also preload the NCCL shim of MSCCL++ (LD_PRELOAD)";
+                let purpose = "the plan folder; also preload the NCCL shim of MSCCL++ (LD_PRELOAD)";
                 vec![variable("MSCCLPP_EXECUTION_PLAN_DIR", "{dir}/plans", purpose)]
             }
             Self::Nccl => {
-                let purpose = "advice for a tuner plugin (NCCL_TUNER_PLUGIN); NCCL_ALGO must not be set beside it";
+                let purpose = "advice for the tuner plugin in NCCL_TUNER_PLUGIN; leave NCCL_ALGO unset";
                 vec![variable("NCCL_TUNER_CONFIG_FILE", "{dir}/tuner.csv", purpose)]
             }
             // Found by registration, and by the path in a command.
@@ -189,7 +189,7 @@ impl fmt::Display for Runtime {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum UnknownRuntime {
-    #[error("`{name}` is not a profile of a bundle; use {}", Runtime::ALL.map(Runtime::name).join(", "))]
+    #[error("unknown bundle profile `{name}`; use {}", Runtime::ALL.map(Runtime::name).join(", "))]
     Unknown { name: String },
     #[error(transparent)]
     Executor(UnknownExecutorProfile),
@@ -239,7 +239,7 @@ pub struct Rules {
     pub tells_ranks: bool,
     /// Whether it compares the number of ranks on a machine.
     pub tells_ranks_per_node: bool,
-    /// What becomes of messages that do not divide as the plan does.
+    /// How the runtime treats messages that the plan does not divide.
     pub indivisible: Indivisible,
     /// Reductions it runs by a plan.
     pub operators: &'static [Operator],
@@ -300,11 +300,11 @@ pub enum Maximum {
     Exclusive,
     /// The greatest size.
     Inclusive,
-    /// The greatest size, and 0 that there is none.
+    /// The largest size; 0 means no limit.
     InclusiveOrNone,
 }
 
-/// What becomes of a message that cannot be divided into the chunks of a plan.
+/// How a runtime treats a message that cannot be divided into the chunks of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Indivisible {
     /// The plan is passed over.

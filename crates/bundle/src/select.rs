@@ -36,7 +36,7 @@ pub enum Selection {
         /// By position in [`Folder::files`].
         reasons: Vec<Mismatch>,
     },
-    /// Runs one of these, nobody can tell which.
+    /// Runs one of these files; which one is not defined.
     Undetermined {
         /// By position in [`Folder::files`], rising.
         files: Vec<usize>,
@@ -50,15 +50,15 @@ pub enum Selection {
     },
     /// Picks this file, by its position, and fails.
     Fails(usize),
-    /// Runs no plan of anybody else's.
+    /// Cannot load external plans.
     AdviceOnly,
 }
 
-/// Why a file does not match a call.
+/// Why a runtime does not use a file for a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum Mismatch {
-    #[error("it is not among the first {limit} files, which are all that are loaded")]
+    #[error("it is not among the first {limit} files, and only those are loaded")]
     NotLoaded { limit: usize },
     #[error("it is for another collective")]
     Collective,
@@ -68,21 +68,21 @@ pub enum Mismatch {
     RanksPerNode { found: u32 },
     #[error("it is not for calls {}", if *call_is_in_place { "in place" } else { "out of place" })]
     InPlace { call_is_in_place: bool },
-    #[error("it begins at {min} bytes")]
+    #[error("it starts at {min} bytes")]
     TooSmall { min: u64 },
     #[error("it ends at {last} bytes")]
     TooLarge { last: u64 },
-    #[error("the message is no multiple of its {count}")]
+    #[error("the message is not a multiple of its {count}")]
     Indivisible { count: u64 },
-    #[error("the runtime does not run this reduction by plans")]
+    #[error("the runtime uses no plans for this reduction operator")]
     Operator,
     #[error("another file comes first")]
     Later,
 }
 
-/// The file that a call gets.
+/// Selects the file that a runtime uses for a call.
 ///
-/// * **In.** Any files, also wrong ones. **Cost.** O(files log files).
+/// * **In.** Any files, including wrong ones. **Cost.** O(files log files).
 pub fn select(runtime: Runtime, folder: &Folder, call: &Call) -> Selection {
     let Some(rules) = runtime.rules() else { return Selection::AdviceOnly };
     if let Some(broken) = broken(&rules, folder) {

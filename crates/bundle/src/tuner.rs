@@ -1,11 +1,11 @@
-//! Advice for a runtime that runs no plan of anybody else's: which of its own algorithms to take at which sizes.
+//! Advice for a runtime that cannot load external plans: which of its own algorithms to use at which sizes.
 //!
 //! The format is that of the configuration of NCCL's example tuner plugin (`ext-tuner/example`, NCCL 2.27 to 2.31): one row for
 //! each range, the first that matches and whose algorithm NCCL has counts. The plugin answers one channel to every call
 //! before it looks for a row, and -1 leaves it at that: so each row names channels, and the last rows of the table are there
 //! for every collective, size and communicator. NCCL takes channels as a limit, and never more than it has set up.
 //!
-//! A row has to name a protocol, and simulations know none: they advise on messages that are large enough for Simple. For all
+//! A row must name a protocol, but simulations know none: they advise on messages large enough for Simple. For all
 //! others the rows are what NCCL's own formulas choose (`own`).
 
 mod own;
@@ -120,7 +120,7 @@ pub const fn tuner_word(collective: CollectiveKind) -> Option<&'static str> {
     }
 }
 
-/// Algorithms that NCCL has for a collective, as far as simulations know them.
+/// NCCL's algorithms for a collective that simulations cover.
 pub const fn nccl_algorithms(collective: CollectiveKind) -> &'static [NcclAlgorithm] {
     match collective {
         CollectiveKind::Allreduce => &[NcclAlgorithm::Ring, NcclAlgorithm::Tree],
@@ -137,18 +137,18 @@ const ASKED: [CollectiveKind; 5] = [
     CollectiveKind::Reduce,
 ];
 
-/// The rows of a tuner's configuration, with a head that says what they are. Greatest sizes are inclusive there.
+/// The rows of a tuner configuration after a comment header. Upper sizes are inclusive.
 ///
 /// Advice comes first, for communicators of its ranks and machines. Then follow, for every other call, what NCCL's formulas choose on
 /// `network`, and a ring of each collective for all sizes.
 pub fn tuner_csv(advice: &[Advice], network: &NcclNetwork) -> String {
     let channels = network.channels();
     let mut text = format!(
-        "# advice for NCCL's own algorithms: it runs no plan of anybody else's, and none is here\n\
-         # for NVIDIA's example tuner plugin (ext-tuner/example) of NCCL 2.27 to 2.31: set NCCL_TUNER_PLUGIN to it\n\
-         # that plugin gives one channel to a call without a row, or with -1 channels: so every row names them, and every call has a row\n\
-         # channels are a limit of {channels} for {} ranks on {} nodes; NCCL takes no more than it has set up\n\
-         # rows with nodes and ranks are advice by simulation, the others what NCCL's formulas choose; NCCL_ALGO must not be set\n\
+        "# tuner advice for NCCL's own algorithms: NCCL cannot load external plans, so this folder has none\n\
+         # for NVIDIA's example tuner plugin (ext-tuner/example) of NCCL 2.27 to 2.31: set NCCL_TUNER_PLUGIN to the plugin\n\
+         # the plugin gives a call without a row, or with -1 channels, one channel: so every call has a row with channels\n\
+         # channels are an upper limit: {channels} for {} ranks on {} nodes; NCCL uses at most those it has set up\n\
+         # rows with nodes and ranks come from simulation, the others from NCCL's formulas; leave NCCL_ALGO unset\n\
          # collective,min,max,algorithm,protocol,channels,nodes,ranks,pipe ops,reg\n",
         network.ranks, network.nodes,
     );

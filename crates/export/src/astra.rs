@@ -51,22 +51,22 @@ impl Block {
     }
 }
 
-/// Why a network has no such file.
+/// Why a network cannot be exported to ASTRA-sim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum NetworkError {
     #[error(
-        "the network is no product of rings, fully connected groups and switches: rank 0 ({id}) is not joined in any of these \
-         ways with the first multiples of {stride}; ranks must be numbered innermost dimension first"
+        "the network is not a product of rings, fully connected groups and switches: rank 0 ({id}) is not joined in any \
+         of these ways with the first multiples of {stride}; number ranks innermost dimension first"
     )]
     NoDimension { id: String, stride: u32 },
-    #[error(
-        "link {from} -> {to} is part of no dimension of {dimensions}; ranks must be numbered innermost dimension first"
-    )]
+    #[error("link {from} -> {to} belongs to no dimension of {dimensions}; number ranks innermost dimension first")]
     Foreign { from: String, to: String, dimensions: String },
-    #[error("link {from} -> {to} differs in bandwidth or latency from others of dimension {dimension} of {dimensions}")]
+    #[error(
+        "link {from} -> {to} differs in bandwidth or latency from the others in dimension {dimension} of {dimensions}"
+    )]
     Uneven { from: String, to: String, dimension: usize, dimensions: String },
-    #[error("{dimensions} has {expected} links in dimension {dimension}, and the network has {found}")]
+    #[error("{dimensions} has {expected} links in dimension {dimension}, but the network has {found}")]
     Missing { dimensions: String, dimension: usize, expected: u64, found: u64 },
 }
 

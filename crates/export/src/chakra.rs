@@ -47,21 +47,21 @@ pub enum TraceWork {
         /// Number of the message among those between the two ranks in this direction.
         tag: u32,
     },
-    /// Adds what was received to what is there; takes no time.
+    /// Adds received data to local data; takes no time.
     Compute,
 }
 
-/// Why there are no traces.
+/// Why traces cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum TraceError {
-    #[error("message {message} has no bytes, and a trace cannot say so; take a larger size or larger pieces")]
+    #[error("message {message} has 0 bytes, which a trace cannot express; use a larger size or larger pieces")]
     Empty { message: usize },
-    #[error("message {message} has {bytes} bytes, above {limit}; take smaller pieces")]
+    #[error("message {message} has {bytes} bytes, over the limit of {limit}; use smaller pieces")]
     Bytes { message: usize, bytes: u64, limit: u64 },
-    #[error("message {message} waits for message {before}, which neither its sender nor its receiver knows of")]
+    #[error("message {message} waits for message {before}, in which neither its sender nor its receiver takes part")]
     Remote { message: usize, before: u32 },
-    #[error("message {message} waits for message {before}, which is not before it; order messages along their waits")]
+    #[error("message {message} waits for message {before}, which comes later; order messages along their dependencies")]
     Order { message: usize, before: u32 },
 }
 

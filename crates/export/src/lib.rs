@@ -1,7 +1,7 @@
-//! Plans and networks for other simulators: SimGrid's platform files, ASTRA-sim's network files, Chakra execution traces.
+//! Plans and networks for other simulators: SimGrid platform files, ASTRA-sim network files, Chakra execution traces.
 //!
-//! Pure: a topology and the [messages](canopy_simulate::messages) of a run in, text or plain data out, the same for the
-//! same input. It neither finds nor judges plans, and knows no files and no protobuf: whoever writes traces encodes them.
+//! The crate is pure: a topology and the [messages](canopy_simulate::messages) of a run in, text or plain data out. Equal
+//! input gives equal output. It neither finds nor judges plans, and leaves files and protobuf encoding to its callers.
 
 mod astra;
 mod chakra;

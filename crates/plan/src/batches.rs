@@ -34,7 +34,7 @@ impl<'g> HopReader<'g> {
     pub(crate) fn next(&mut self, batch: &Batch) -> Result<Vec<(Rank, Rank)>, &'static str> {
         self.batches += 1;
         let transfers = self.graph.transfers_of(batch);
-        *self.settled.get_mut(batch.root.index()).ok_or("has a root that is no rank")? = self.batches;
+        *self.settled.get_mut(batch.root.index()).ok_or("has a root that is not a rank")? = self.batches;
         if transfers.is_empty() {
             return Err("moves nothing");
         }
@@ -47,7 +47,7 @@ impl<'g> HopReader<'g> {
             let near_settled = *self.settled.get(near.index()).ok_or("names a rank that does not exist")?;
             let far_settled = self.settled.get_mut(far.index()).ok_or("names a rank that does not exist")?;
             if *far_settled == self.batches {
-                return Err("is no tree: a rank has two neighbours towards the root");
+                return Err("is not a tree: a rank has two neighbours towards the root");
             }
             // Copies leave ranks that are reached; sums reach ranks that have not sent yet, of which the root is one.
             let flows = match batch.action {
@@ -55,7 +55,7 @@ impl<'g> HopReader<'g> {
                 Action::Reduce => near_settled != self.batches || near == batch.root,
             };
             if !flows {
-                return Err("is no tree that data can flow along in the order of its transfers");
+                return Err("is not a tree whose transfers are in the order of the data flow");
             }
             *far_settled = self.batches;
             hops.push((transfer.from, transfer.to));

@@ -95,8 +95,8 @@ impl Values {
         }
         first_wrong.map_or(Ok(()), |(place, Wrong { found, expected })| {
             let (found, expected) = (self.describe(found), self.describe(expected));
-            let text = format!("output chunk {place} ends as {found}, but must be {expected}");
-            Err(format!("{text}; {wrong_count} output chunks are wrong"))
+            let text = format!("output chunk {place} holds {found} instead of {expected}");
+            Err(format!("{text} ({wrong_count} wrong in all)"))
         })
     }
 

@@ -14,7 +14,7 @@ use canopy_topology::{Rate, Topology};
 pub use read::{PlanFileError, read_plan};
 pub use write::write_plan;
 
-/// Latest version of the format. The value of `canopy` in a file is the first version that can say what is in it: 5 for
+/// Latest version of the format. The value of `canopy` in a file is the first version that can express it: 5 for
 /// steps in turn, 4 for flows by patterns and blocks of different sizes, 3 for steps with runs of sends alike, 2 for other steps, flows, weighted
 /// shares and `lp-dual` certificates, else 1.
 const FORMAT_VERSION: u64 = 5;
@@ -29,23 +29,23 @@ pub struct PlanFile {
     pub topology: Topology,
     /// The plan, in its natural shape.
     pub schedule: Schedule,
-    /// The form of an allreduce made of trees, and why; none for everything else, and where it is not known.
+    /// The form of an allreduce by trees and the reason for it; `None` for other plans, or if it is not known.
     pub form: Option<FormChoice>,
-    /// What is known of the best algbw there can be, with its certificate.
+    /// Bounds on the best possible algbw, with their certificate.
     pub bound: Bound,
     /// algbw of the schedule.
     pub achieved: Rate,
-    /// What switches that multicast or aggregate save, if there are any.
+    /// Savings by switches that multicast or aggregate, if the network has any.
     pub in_network: Option<InNetwork>,
     /// Where it comes from.
     pub provenance: Provenance,
 }
 
-/// Where a plan comes from. No time stamp: the same request yields the same bytes.
+/// Where a plan comes from. It has no time stamp, so equal requests yield equal bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
     /// Version of canopy that wrote the file.
     pub version: String,
-    /// Name of the algorithm that was asked for, such as `auto`; the schedule names the one that made it.
+    /// Name of the requested algorithm, such as `auto`; the schedule names the algorithm that made it.
     pub algorithm: String,
 }

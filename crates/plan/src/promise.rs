@@ -7,13 +7,13 @@ use canopy_topology::Rank;
 /// What a place of a rank's output must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// What a rank has at a place of its input.
+    /// The input of a rank at a place.
     From(Rank, u64),
-    /// What all ranks have at a place of their inputs, combined.
+    /// The inputs of all ranks at a place, combined.
     All(u64),
 }
 
-/// What a rank copies from its input to its output by itself, where these are different memory: chunks of each, by number.
+/// The local copy of a rank from its input to its output if these are different memory, in chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OwnCopy {
     /// First chunk of the input.
@@ -24,7 +24,7 @@ pub(crate) struct OwnCopy {
 }
 
 impl OwnCopy {
-    /// That of a rank in a collective with so many chunks in each share, if there is any.
+    /// The local copy of a rank in a collective with `share` chunks in each share; `None` if there is none.
     pub(crate) fn of(kind: CollectiveKind, root: u32, rank: u32, share: u32) -> Option<Self> {
         let own = rank.saturating_mul(share);
         let (source, target) = match kind {
@@ -39,7 +39,7 @@ impl OwnCopy {
     }
 }
 
-/// What a call promises. Places, elements or chunks, are counted from the start of each buffer.
+/// The promises of a call. Places (elements or chunks) count from the start of each buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promises {
     kind: Option<CollectiveKind>,
@@ -48,17 +48,17 @@ pub struct Promises {
 }
 
 impl Promises {
-    /// Those of a collective with so many places in each share. Where the collective knows no shares, they mean nothing.
+    /// The promises of a collective with this many places in each share, which collectives without shares ignore.
     pub fn new(collective: Collective, per_share: u64) -> Self {
         Self::of(Some(collective.kind()), collective.root().unwrap_or(Rank::new(0)), per_share)
     }
 
-    /// Those of a file whose word for the collective may promise nothing.
+    /// The promises of a file whose word for the collective may promise nothing.
     pub(crate) const fn of(kind: Option<CollectiveKind>, root: Rank, per_share: u64) -> Self {
         Self { kind, root, per_share }
     }
 
-    /// What a place of a rank's output must hold; none where nothing is promised: not by the collective, or not to this rank.
+    /// The required content of a place of a rank's output; `None` if the collective promises nothing to this rank there.
     pub fn at(&self, rank: Rank, place: u64) -> Option<Promise> {
         let own = u64::from(rank.number()) * self.per_share;
         // A message of so many ranks' shares has a source for each place.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Most problems reported per check; one fault often shows in every rank.
+/// Limit on reported problems per check, since one fault often shows in every rank.
 const PROBLEMS_PER_CHECK: usize = 64;
 
 /// The verdict on a program.
@@ -10,9 +10,9 @@ const PROBLEMS_PER_CHECK: usize = 64;
 pub struct Proof<P> {
     /// Checks that ran, in order, and whether each passed.
     pub checks: Vec<(&'static str, bool)>,
-    /// What is wrong; empty exactly when the program is right.
+    /// Problems; empty if and only if the program is right.
     pub problems: Vec<Problem<P>>,
-    /// What is allowed but unwise.
+    /// Warnings: allowed but unwise.
     pub warnings: Vec<Problem<P>>,
 }
 
@@ -22,7 +22,7 @@ impl<P: fmt::Display> Proof<P> {
         self.problems.is_empty()
     }
 
-    /// Refuses a program that is wrong, in the words of the first problem and the check that found it.
+    /// Returns the first problem and its check as an error if the program is wrong.
     pub(crate) fn require_right(&self) -> Result<(), String> {
         self.problems.first().map_or(Ok(()), |problem| Err(format!("{}: {problem}", problem.check)))
     }
@@ -59,12 +59,12 @@ impl<P: fmt::Display> Proof<P> {
     }
 }
 
-/// Asked now and then whether to give up.
+/// Polled regularly; true stops the work.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Work was given up because the caller asked for that; nothing is known.
+/// The caller stopped the work; there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stopped on request before it was decided")]
+#[error("stopped on request before the check ended")]
 pub struct Stopped;
 
 /// One finding.
@@ -72,9 +72,9 @@ pub struct Stopped;
 pub struct Problem<P> {
     /// The check that found it.
     pub check: &'static str,
-    /// What was found, and what would be right.
+    /// What is wrong, and what to do about it.
     pub message: String,
-    /// Where in the program; the default is all of it.
+    /// Where in the program; the default is the whole program.
     pub place: P,
 }
 

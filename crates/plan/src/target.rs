@@ -1,4 +1,4 @@
-//! What a plan is written for: a format of files, the runtime that reads them, and what is chosen beside.
+//! What a plan is written for: a file format, the runtime that reads it, and its options.
 //!
 //! Each format is a row of one table, from a module of its own: how it is called, which runtimes read it, how its files are
 //! made, read back, proved and run, how a file that comes from elsewhere is judged, and what ails it if there is none. Whoever
@@ -30,7 +30,7 @@ pub use self::options::{InstancesAsked, OptionError, OptionField, TargetOptions}
 pub use self::stated::Stated;
 pub use self::verdict::{Expected, Finding, Verdict};
 
-/// A format of files.
+/// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
     /// canopy's own plan file.
@@ -45,7 +45,7 @@ pub enum Format {
     RoutesXml,
 }
 
-/// What a format is called, and who reads it.
+/// The names of a format and the runtimes that read it.
 struct Facts {
     /// The name in options, on the command line and in text.
     name: &'static str,
@@ -53,21 +53,21 @@ struct Facts {
     noun: &'static str,
     /// Ending of the names of its files.
     ending: &'static str,
-    /// The runtimes that read it, in the order documents list them; none for canopy's own.
+    /// The runtimes that read it, in the order of the documentation; empty for canopy's own format.
     profiles: Vec<&'static str>,
-    /// The runtime where none is named; empty for canopy's own format.
+    /// The default runtime; empty for canopy's own format.
     usual_profile: &'static str,
 }
 
-/// What each format says of itself.
+/// The implementation of a format.
 trait Row: Sync {
     /// Its names.
     fn facts(&self) -> Facts;
 
-    /// The profile that is meant, where nothing else is said that this format does not know.
+    /// The profile to use if the options name none and are valid for this format.
     fn profile(&self, options: &TargetOptions<'_>) -> Result<&'static str, OptionError>;
 
-    /// Whether files may use what switches can do, and so may be asked not to.
+    /// Whether files can use switch channels, and so can be asked not to.
     fn uses_switches(&self) -> bool {
         false
     }
@@ -77,12 +77,12 @@ trait Row: Sync {
         false
     }
 
-    /// What its files are made of.
+    /// What its files need beside the plan.
     fn needs(&self, _target: Target) -> Needs {
         Needs::Transfers
     }
 
-    /// Operations in a file, where the plan has so many hops among so many ranks: what memory it takes is by them.
+    /// Operations in a file of a plan with `hops` hops among `ranks` ranks, which determine its memory.
     fn operations(&self, _target: Target, _hops: u64, _ranks: u64) -> u64 {
         0
     }
@@ -93,28 +93,28 @@ trait Row: Sync {
     /// Makes the text of a file.
     fn draft(&self, target: Target, asked: Asked<'_>) -> Result<Vec<u8>, TargetError>;
 
-    /// Makes a file, which read back must be the very one, be proved right, and run on real bytes where that says more.
+    /// Makes a file, reads it back, compares it, proves it right, and runs it on real bytes where that says more.
     fn write(&self, target: Target, asked: Asked<'_>) -> Result<TargetFile, TargetError>;
 
-    /// Judges a file that comes from elsewhere by what is stated of it; in words, what is wrong.
+    /// Judges a file from elsewhere against its stated facts. The error says what is wrong.
     fn judge(&self, content: &[u8], stated: &Stated<'_>) -> Result<(), String>;
 
-    /// Derives what a file of a runtime does, and lists all that is wrong with it; none for canopy's own.
+    /// Derives what a file for a runtime does and lists all problems; `None` for canopy's own format.
     fn verify(&self, _content: &[u8], _profile: Option<&'static str>, _expected: &Expected<'_>) -> Option<Verdict> {
         None
     }
 
-    /// What some ranks need of a file for a runtime; none where its files are whole for all.
+    /// The part of a file that some ranks need; `None` if all ranks need whole files.
     fn slice(&self, _profile: &str, _content: &[u8], _ranks: &BTreeSet<u32>) -> Option<Result<Vec<u8>, SliceError>> {
         None
     }
 }
 
 impl Format {
-    /// All formats, in the order documents list them.
+    /// All formats, in the order of the documentation.
     pub const ALL: [Self; 5] = [Self::Json, Self::MscclXml, Self::MscclppJson, Self::OnecclXml, Self::RoutesXml];
 
-    /// In the order in which bytes are looked at: what says least of itself comes last of its kind.
+    /// The order in which formats are detected: within a kind, the least specific format comes last.
     const TOLD_APART: [Self; 5] = [Self::MscclppJson, Self::Json, Self::OnecclXml, Self::RoutesXml, Self::MscclXml];
 
     fn row(self) -> &'static dyn Row {
@@ -142,12 +142,12 @@ impl Format {
         self.row().facts().ending
     }
 
-    /// The runtimes that read it, in the order documents list them; none for canopy's own.
+    /// The runtimes that read it, in the order of the documentation; empty for canopy's own format.
     pub fn profiles(self) -> Vec<&'static str> {
         self.row().facts().profiles
     }
 
-    /// What a file of this format is for where nothing more is said; the profile of canopy's own format is empty.
+    /// The default target of this format; the profile of canopy's own format is empty.
     pub fn usual(self) -> Target {
         Target {
             format: self,
@@ -158,8 +158,8 @@ impl Format {
         }
     }
 
-    /// What bytes are meant to be, by their first character, of XML by its first element, of JSON by what it holds; none for
-    /// what is neither.
+    /// Detects the format of bytes by their first character, of XML by its first element, of JSON by its members; `None`
+    /// if they are neither.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace())?;
         let ending = match first {
@@ -170,22 +170,22 @@ impl Format {
         Self::TOLD_APART.into_iter().find(|format| format.ending() == ending && format.row().is_one(bytes))
     }
 
-    /// Judges a file that comes from elsewhere by what is stated of it: that it can be read, is for what is stated, and is
-    /// proven right; it is not run on bytes again. In words, what is wrong.
+    /// Judges a file from elsewhere against its stated facts: that it can be read, matches them, and is
+    /// proven right; it is not run on bytes again. The error says what is wrong.
     ///
     /// O(size of the transfer graph, or of the paths of a flow), some tenth of what making the plan took.
     pub fn judge(self, content: &[u8], stated: &Stated<'_>) -> Result<(), String> {
         self.row().judge(content, stated)
     }
 
-    /// Derives what a file of a runtime does, and lists all that is wrong with it; none for canopy's own, whose statements
+    /// Derives what a file for a runtime does and lists all problems; `None` for canopy's own format, whose statements
     /// only a search can confirm.
     pub fn verify(self, content: &[u8], profile: Option<&'static str>, expected: &Expected<'_>) -> Option<Verdict> {
         self.row().verify(content, profile, expected)
     }
 
-    /// What some ranks need of a file for a runtime, which must be one that was written here; none where its files are
-    /// whole for all.
+    /// The part of a file that some ranks need; canopy must have written the file. `None` if all ranks need
+    /// whole files.
     pub fn slice(self, profile: &str, content: &[u8], ranks: &BTreeSet<u32>) -> Option<Result<Vec<u8>, SliceError>> {
         self.row().slice(profile, content, ranks)
     }
@@ -197,9 +197,9 @@ impl fmt::Display for Format {
     }
 }
 
-/// A text that names no format.
+/// An unknown name of a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not a format; use one of {}", Format::ALL.map(Format::name).join(", "))]
+#[error("unknown format `{name}`; use one of {}", Format::ALL.map(Format::name).join(", "))]
 pub struct UnknownFormat {
     name: String,
 }
@@ -216,35 +216,35 @@ impl FromStr for Format {
 /// Why a file cannot be cut by rank.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
-    /// The file is none that was written here.
+    /// The file was not written by canopy.
     #[error("{0}")]
     Unreadable(String),
-    /// A rank is asked for that the file does not have.
+    /// The file does not have a requested rank.
     #[error(transparent)]
     NoSuchRank(#[from] NoSuchRank),
 }
 
-/// Whether a file uses what the network's switches can do.
+/// Whether a file uses the capabilities of the network's switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwitchUse {
-    /// Whatever they say that they can.
+    /// Everything that the switches offer.
     Offered,
     /// Nothing.
     None,
 }
 
-/// What a file is for: made by [`Format::usual`], with some of it replaced where that format knows it.
+/// The target of a file: made by [`Format::usual`], then changed by options that the format knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// How it is written.
+    /// Its format.
     pub format: Format,
     /// The name of the runtime that reads it; empty for canopy's own format.
     pub profile: &'static str,
     /// Instances of the plan in it.
     pub instances: Instances,
-    /// Whether it uses what switches can do.
+    /// Whether it uses the capabilities of switches.
     pub switches: SwitchUse,
-    /// Most layers of its routes; none: as many as they need.
+    /// Limit on the layers of its routes; `None`: no limit.
     pub layers_max: Option<NonZeroU32>,
 }
 
@@ -254,28 +254,28 @@ impl Target {
         self.format.row().is_registered(self.profile)
     }
 
-    /// What its files are made of.
+    /// What its files need beside the plan.
     pub fn needs(self) -> Needs {
         self.format.row().needs(self)
     }
 
-    /// Operations in a file, where the plan has so many hops among so many ranks: what memory it takes is by them.
+    /// Operations in a file of a plan with `hops` hops among `ranks` ranks, which determine its memory.
     pub fn operations(self, hops: u64, ranks: u64) -> u64 {
         self.format.row().operations(self, hops, ranks)
     }
 
-    /// Makes the text of a file, which nobody has judged.
+    /// Makes the text of a file without judging it.
     ///
     /// # Errors
-    /// The format or the runtime has no room for the plan, or no word for it.
+    /// The plan exceeds a limit of the format or the runtime, or cannot be expressed.
     pub fn draft(self, asked: Asked<'_>) -> Result<Vec<u8>, TargetError> {
         self.format.row().draft(self, asked)
     }
 
-    /// Makes a file. Read back it must be the very plan or program, be proven right, and run on real bytes.
+    /// Makes a file, reads it back, compares it with the plan or program, proves it right, and runs it on real bytes.
     ///
     /// # Errors
-    /// As for [`draft`](Self::draft); it is too large to be run, or not right, which is a fault of canopy's own.
+    /// As for [`draft`](Self::draft); also if it is too large to run, or not right, which is a fault of canopy.
     pub fn write(self, asked: Asked<'_>) -> Result<TargetFile, TargetError> {
         self.format.row().write(self, asked)
     }
@@ -293,7 +293,7 @@ impl From<ExecutorProfile> for Target {
     }
 }
 
-/// The name of the runtime, or of the format where it is canopy's own.
+/// The name of the runtime, or of the format for canopy's own.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.profile.is_empty() { self.format.name() } else { self.profile })

@@ -142,9 +142,9 @@ fn too_many_files_and_files_that_break_a_runtime_are_found() {
         intended.push(Intended { file: file as usize, ranks: file, ..intended[0] });
     }
     let found = audit(Runtime::Msccl, &folder, &intended).unwrap_err();
-    assert!(found.to_string().contains("plans/04.xml is meant, and msccl passes it over"), "{found}");
+    assert!(found.to_string().contains("plans/04.xml is meant for this call, but msccl skips it"), "{found}");
     let (mut folder, intended) = sound(&Runtime::RcclMsccl.rules().unwrap());
     folder.others.push("plans/README".to_owned());
     let found = audit(Runtime::RcclMsccl, &folder, &intended).unwrap_err();
-    assert!(found.to_string().ends_with("rccl-msccl fails: plans/README is no plan"), "{found}");
+    assert!(found.to_string().ends_with("rccl-msccl fails: plans/README is not a plan"), "{found}");
 }

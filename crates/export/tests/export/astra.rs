@@ -54,9 +54,9 @@ fn other_networks_are_refused_with_what_is_in_the_way() {
     // One switch for all, instead of one for each rail.
     refused("dgx-a100:boxes=2", &["rank 0 (b0g0)", "multiples of 8"]);
     refused("mesh:3x3", &["rank 0", "multiples of 1;"]);
-    refused("mi250:boxes=1", &["no product"]);
+    refused("mi250:boxes=1", &["not a product"]);
     // A link that is gone, and one that is slower.
-    refused("torus:4x4,down=11>12", &["Ring(4) x Ring(4) has 32 links in dimension 1, and the network has 31"]);
+    refused("torus:4x4,down=11>12", &["Ring(4) x Ring(4) has 32 links in dimension 1, but the network has 31"]);
     refused("ring:8,degrade=2>3*1/2", &["differs in bandwidth or latency", "dimension 1 of Ring(8)"]);
     // Ring order 0 2 1 3: rank 0 has the neighbours of a ring no more.
     let mut draft = TopologyDraft::default();

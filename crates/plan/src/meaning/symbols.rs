@@ -21,7 +21,7 @@ pub(crate) enum SumFault {
     Twice { rank: u32, chunk: u32 },
     #[error("adds chunk {first} to chunk {second}")]
     Mixed { first: u32, second: u32 },
-    #[error("forms more distinct sums than can be followed")]
+    #[error("forms more distinct sums than the proof can follow")]
     TooMany,
 }
 

@@ -29,7 +29,7 @@ pub struct Conversion {
 /// One thing that conversion did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Left out what every runtime passes over.
+    /// Removed something that every runtime ignores.
     LeftOut(Deviation),
     /// Added an attribute.
     Added {
@@ -70,17 +70,17 @@ pub enum Change {
     },
 }
 
-/// A sentence without an end, as in `added outofplace="0": the opposite of inplace`.
+/// A phrase without a full stop, such as `added outofplace="0": the opposite of inplace`.
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LeftOut(deviation) => write!(f, "left out {deviation}: runtimes pass over it"),
+            Self::LeftOut(deviation) => write!(f, "removed {deviation}: runtimes ignore it"),
             Self::Added { attribute, value, reason } => write!(f, "added {attribute}=\"{value}\": {reason}"),
             Self::Changed { attribute, from, to, reason } => {
                 write!(f, "changed {attribute} from \"{from}\" to \"{to}\": {reason}")
             }
             Self::Renumbered { count } => {
-                write!(f, "set s of {count} steps to their position, by which runtimes count")
+                write!(f, "set s of {count} steps to their position, which is what runtimes use")
             }
             Self::Split { operation, count } => {
                 let into = match operation {
@@ -88,10 +88,10 @@ impl fmt::Display for Change {
                     Operation::ReceiveReduceCopy => "`r` and `re`",
                     _ => "`r`, `re` and `s`",
                 };
-                write!(f, "split {count} `{}` into {into}, as the runtime has no such operation", operation.name())
+                write!(f, "split {count} `{}` into {into}, since the runtime has no such operation", operation.name())
             }
             Self::Scratch { chunks } => {
-                write!(f, "added up to {chunks} scratch chunks per rank for what is received before it is added")
+                write!(f, "added up to {chunks} scratch chunks per rank for received data")
             }
         }
     }
@@ -101,19 +101,19 @@ impl fmt::Display for Change {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ConvertError {
-    #[error("files for {to} cannot say {purpose}; choose another runtime")]
+    #[error("files for {to} cannot express {purpose}; choose another runtime")]
     Purpose { purpose: Purpose, to: Profile },
-    #[error("inplace and outofplace are both 0, so the file is for no call in {from}; set one of them")]
+    #[error("inplace and outofplace are both 0, so {from} uses the file for no call; set one of them")]
     NoCall { from: Profile },
     #[error("maxBytes is 0, which admits no message in {from}; set a bound")]
     NoMessage { from: Profile },
-    #[error("a largest message of {bytes} bytes cannot be stated for {to}; lower maxBytes")]
+    #[error("maxBytes {bytes} is too large for {to}; lower it")]
     Bound { bytes: u64, to: Profile },
     #[error("gpu {rank} would need more than {limit} scratch chunks; choose another runtime")]
     Scratch { rank: u32, limit: u32 },
 }
 
-/// Rewrites a file that means something to `from` so that it means the same to `to`.
+/// Rewrites a file for `from` so that `to` runs an equivalent program.
 ///
 /// Defaults where a runtime demands an attribute and the file is silent: `name` is `converted`, `outofplace` the opposite
 /// of `inplace` (the calls that msccl uses the file for), `minBytes` 0, `maxBytes` the runtime's own default (2^27 − 1
@@ -139,7 +139,7 @@ pub fn convert(file: &ForeignFile, from: Profile, to: Profile) -> Result<Convers
 fn rename(program: &mut Program, to: Profile, changes: &mut Vec<Change>) {
     if program.name.is_empty() && to.limits().required.contains(&"name") {
         NAME.clone_into(&mut program.name);
-        let reason = "the runtime demands one";
+        let reason = "the runtime requires it";
         changes.push(Change::Added { attribute: "name", value: NAME.to_owned(), reason });
     }
 }
@@ -182,7 +182,7 @@ fn replace(program: &mut Program, from: Profile, to: Profile, changes: &mut Vec<
         Some(old) if old != stated => {
             let reason = match to.limits().placement {
                 PlacementRule::InPlaceEquals => "the runtime uses a file for one kind of call, by its inplace",
-                PlacementRule::BothFlags => "the file was used for one kind of call only, by its inplace",
+                PlacementRule::BothFlags => "the old runtime used the file for one kind of call, by its inplace",
             };
             let (from, to) = (digit(old), digit(stated));
             changes.push(Change::Changed { attribute: "outofplace", from, to, reason });
@@ -198,14 +198,14 @@ fn replace(program: &mut Program, from: Profile, to: Profile, changes: &mut Vec<
 fn rebound(program: &mut Program, from: Profile, to: Profile, changes: &mut Vec<Change>) -> Result<(), ConvertError> {
     if program.bytes_min.is_none() && to.limits().required.contains(&"minBytes") {
         program.bytes_min = Some(0);
-        changes.push(Change::Added { attribute: "minBytes", value: "0".to_owned(), reason: "no least size" });
+        changes.push(Change::Added { attribute: "minBytes", value: "0".to_owned(), reason: "no minimum size" });
     }
     if program.bytes_max == Some(0) && matches!(from.limits().byte_range, ByteRange::Exclusive { .. }) {
         return Err(ConvertError::NoMessage { from });
     }
     let largest = from.bytes_max_of(program.bytes_max);
     let reason = match (program.bytes_max, largest) {
-        (None, Some(_)) => "what the old runtime takes it to be",
+        (None, Some(_)) => "the default of the old runtime",
         (Some(_), Some(_)) => "the same sizes as before",
         _ => "1 GiB, as the file has no bound",
     };

@@ -91,23 +91,23 @@ pub struct EmulationReport {
 pub enum EmulationError {
     #[error("the program cannot be run: {what} at {place}; verify the file first")]
     Malformed { place: Place, what: &'static str },
-    #[error("the buffers of all ranks need {bytes} bytes, over the limit of {limit}; use fewer elements per chunk")]
+    #[error("the buffers of all ranks take {bytes} bytes, over the limit of {limit}; use fewer elements per chunk")]
     TooLarge { bytes: u64, limit: u64 },
     #[error("{option} is 0; use at least 1")]
     ZeroOption { option: &'static str },
-    #[error("deadlock with {} blocks waiting: {}", blocked.len(), first_blocked(blocked))]
+    #[error("deadlock: {} blocks wait: {}", blocked.len(), first_blocked(blocked))]
     Deadlock { blocked: Vec<Blocked> },
-    #[error("{place} receives a transfer of {found} chunks where it expects {expected}")]
+    #[error("{place} receives a transfer of {found} chunks instead of {expected}")]
     TransferSize { place: Place, found: usize, expected: usize },
     #[error("rank {to} never receives {count} of the transfers from rank {from} on channel {channel}")]
     LeftOver { from: u32, to: u32, channel: u32, count: usize },
     #[error("output chunk {chunk} of rank {rank} is wrong")]
     WrongOutput { rank: u32, chunk: u64 },
-    #[error("{place} touches memory of rank {rank}, which has not begun or has ended")]
+    #[error("{place} accesses memory of rank {rank}, which has not started or has ended")]
     OutsideLaunch { place: Place, rank: u32 },
-    #[error("stopped on request before the run had ended")]
+    #[error("stopped on request before the run ended")]
     Stopped,
-    #[error("input chunk {chunk} of rank {rank} has been overwritten by an out-of-place collective")]
+    #[error("the out-of-place collective overwrites input chunk {chunk} of rank {rank}")]
     InputChanged { rank: u32, chunk: u64 },
 }
 

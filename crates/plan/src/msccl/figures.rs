@@ -45,7 +45,7 @@ pub struct ProgramFigures {
     pub channels: Figure,
     /// Steps of all blocks of the rank that has most.
     pub steps_per_rank: u64,
-    /// Of all ranks' steps, those that only wait.
+    /// Steps of all ranks that only wait.
     pub nops: u64,
     /// Largest scratch of a rank, in chunks.
     pub scratch_chunks: u32,

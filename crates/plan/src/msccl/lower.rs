@@ -107,55 +107,54 @@ impl Lowered {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum LowerError {
-    #[error("{collective} has no name in files for {profile}; choose another profile or format")]
+    #[error("files for {profile} cannot express {collective}; choose another profile or format")]
     Unsupported { profile: Profile, collective: CollectiveKind },
     #[error(
         "an MSCCL file cannot name the root of a {collective}, which is always rank 0, not {root}; renumber the ranks"
     )]
     Root { collective: CollectiveKind, root: u32 },
-    #[error("files for {profile} divide a message equally and cannot say shares of unequal size; choose json")]
+    #[error("files for {profile} divide a message equally and cannot express shares of unequal size; choose json")]
     Shares { profile: Profile },
     #[error(
-        "{profile} runs on ranks alone and cannot make `{id}` forward, which the plan's routes pass; leave it unused, or \
-         make it a rank"
+        "{profile} runs only on ranks, but the plan's routes pass through `{id}`; leave it unused, or make it a rank"
     )]
     Forwarder { profile: Profile, id: String },
-    #[error("`{name}` cannot be the name of an MSCCL file; use 1 to 63 letters, digits, `_`, `-` and `.`")]
+    #[error("`{name}` is not a valid name for an MSCCL file; use 1 to 63 letters, digits, `_`, `-` and `.`")]
     Name { name: String },
-    #[error("a largest message of {bytes_max} bytes cannot be stated; use 1 to 9223372036854775806")]
+    #[error("a largest message of {bytes_max} bytes is not supported; use 1 to 9223372036854775806")]
     BytesMax { bytes_max: u64 },
-    #[error("the {profile} profile allows {limit} {what}, {} {need}; {remedy}", needs(*rank, *is_proven))]
+    #[error("the {profile} profile allows {limit} {what}, but {} {need}; {remedy}", needs(*rank, *is_proven))]
     OverLimit {
         profile: Profile,
         /// The limit, in words.
         what: &'static str,
         limit: u64,
-        /// What the plan needs at least if `is_proven`, else in the best arrangement that was found.
+        /// The least need of the plan if `is_proven`, else the need of the best arrangement found.
         need: u64,
-        /// The rank that needs most; none where the whole plan does.
+        /// The rank with the greatest need; `None` if the whole plan is over the limit.
         rank: Option<u32>,
-        /// No arrangement of the plan's transfers can keep the limit.
+        /// Whether every arrangement of the plan's transfers exceeds the limit.
         is_proven: bool,
         remedy: &'static str,
     },
     #[error(
-        "a program used up to {bytes_max} bytes cannot begin at {bytes_min}; state a smaller size to begin at, or a larger \
-         one to end at"
+        "the program works up to {bytes_max} bytes and cannot start at {bytes_min}; use a smaller first size or a \
+         larger last size"
     )]
     BytesMin {
         bytes_min: u64,
-        /// Inclusive: as asked for, or the largest whose rounds the runtime can count.
+        /// Inclusive: the requested size, or the largest whose rounds the runtime can count.
         bytes_max: u64,
     },
-    #[error("a transfer graph of {found} ranks moves nothing; use at least two")]
+    #[error("a transfer graph of {found} ranks moves no data; use at least two ranks")]
     TooFewRanks { found: u32 },
-    #[error("a transfer graph without chunks moves nothing; use at least one chunk per share")]
+    #[error("a transfer graph without chunks moves no data; use at least one chunk per share")]
     NoChunks,
     #[error("batch {batch} of the transfer graph {what}; check the plan first")]
     Malformed { batch: usize, what: &'static str },
     #[error("rank {rank} sends chunk {chunk} of the transfer graph before it has it; check the plan first")]
     NotHeld { rank: u32, chunk: u64 },
-    #[error("rank {rank} never sends chunk {chunk} of the transfer graph, whose place it needs; check the plan first")]
+    #[error("rank {rank} never sends chunk {chunk} of the transfer graph, but needs its place; check the plan first")]
     NotSent { rank: u32, chunk: u64 },
     #[error("stopped as requested; ask again for the program")]
     Stopped,

@@ -22,10 +22,13 @@ pub enum Profile {
     RcclMsccl,
 }
 
-/// Names of canopy's contract whose tables do not exist.
-const NAMED_ELSEWHERE: [&str; 1] = ["oneccl"];
-/// Names of runtimes that read another format.
-const OF_MSCCLPP: [&str; 3] = ["mscclpp-0.8", "mscclpp-0.9", "mscclpp-0.10"];
+/// Runtimes that read another format, and which one.
+const OF_OTHER_FORMATS: [(&str, &str); 4] = [
+    ("mscclpp-0.8", "mscclpp-json"),
+    ("mscclpp-0.9", "mscclpp-json"),
+    ("mscclpp-0.10", "mscclpp-json"),
+    ("oneccl", "oneccl-xml"),
+];
 
 impl Profile {
     /// All profiles, in the order documents list them.
@@ -126,11 +129,9 @@ impl fmt::Display for Profile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ProfileError {
-    #[error("profile `{name}` is not available yet; use msccl, msccl-executor or rccl-msccl")]
-    NotAvailable { name: &'static str },
-    #[error("profile `{name}` is for mscclpp-json files; use msccl, msccl-executor or rccl-msccl here")]
-    OfMscclpp { name: &'static str },
-    #[error("`{name}` is not a profile; use msccl, msccl-executor or rccl-msccl")]
+    #[error("profile `{name}` is for {format} files; use msccl, msccl-executor or rccl-msccl here")]
+    OfOther { name: &'static str, format: &'static str },
+    #[error("unknown profile `{name}`; use msccl, msccl-executor or rccl-msccl")]
     Unknown { name: String },
 }
 
@@ -141,11 +142,8 @@ impl FromStr for Profile {
         if let Some(profile) = Self::ALL.into_iter().find(|profile| profile.name() == name) {
             return Ok(profile);
         }
-        if let Some(name) = OF_MSCCLPP.into_iter().find(|known| *known == name) {
-            return Err(ProfileError::OfMscclpp { name });
-        }
-        match NAMED_ELSEWHERE.into_iter().find(|known| *known == name) {
-            Some(name) => Err(ProfileError::NotAvailable { name }),
+        match OF_OTHER_FORMATS.into_iter().find(|(known, _)| *known == name) {
+            Some((name, format)) => Err(ProfileError::OfOther { name, format }),
             None => Err(ProfileError::Unknown { name: name.chars().take(80).collect() }),
         }
     }

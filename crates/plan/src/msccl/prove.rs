@@ -54,7 +54,7 @@ pub fn prove_until(program: &Program, profile: Profile, stop: Stop<'_>) -> Resul
     let mut proof = prove_one_way(program, profile, stop)?;
     if is_both && profile.limits().placement == PlacementRule::BothFlags && proof.is_ok() {
         let apart = Program { in_place: false, ..program.clone() };
-        proof.join(prove_one_way(&apart, profile, stop)?, "used out of place, as the file allows too: ");
+        proof.join(prove_one_way(&apart, profile, stop)?, "when used out of place, which the file also allows: ");
     }
     Ok(proof)
 }
@@ -81,7 +81,8 @@ fn prove_one_way(program: &Program, profile: Profile, stop: Stop<'_>) -> Result<
     let is_ordered = report.run("races", |findings| races::check(&model, &order, findings));
     if program.purpose.collective().is_none() {
         let word = program.purpose.name();
-        let text = format!("`{word}` promises no result, so the values were not judged, only that the program runs");
+        let text =
+            format!("`{word}` promises no result, so the proof covers that the program runs, but not the values");
         report.warning("meaning", text);
     } else if is_ordered {
         report.run("meaning", |findings| meaning::check(&model, &order, findings));

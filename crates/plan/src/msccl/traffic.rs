@@ -26,13 +26,13 @@ pub struct NetworkLoad {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum TrafficError {
-    #[error("the file is for {found} ranks, the network has {expected}; give the network of the file")]
+    #[error("the file is for {found} ranks, but the network has {expected}; use the network of the file")]
     Ranks { found: u32, expected: u32 },
-    #[error("rank {from} sends to rank {to}, which no route of the network reaches")]
+    #[error("rank {from} sends to rank {to}, but the network has no route between them")]
     Unreachable { from: u32, to: u32 },
     #[error("the file sends nothing between ranks, so no link limits it")]
     Idle,
-    #[error("stopped on request before all was routed")]
+    #[error("stopped on request before all traffic was routed")]
     Stopped,
 }
 

@@ -19,7 +19,7 @@ pub fn write_msccl_xml(program: &Program, profile: Profile) -> String {
 
 /// A rank that a program does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rank {rank} is not in the file, which has ranks 0 to {}; name one of them", rank_count.saturating_sub(1))]
+#[error("rank {rank} is not in the file; use 0 to {}", rank_count.saturating_sub(1))]
 pub struct NoSuchRank {
     /// The rank that was named.
     pub rank: u32,

@@ -20,13 +20,13 @@ pub(super) fn structure(plan: &ExecutionPlan, profile: ExecutorProfile, findings
         }
         for (field, chunks) in [("input_chunks", rank.input_chunks), ("output_chunks", rank.output_chunks)] {
             if chunks == 0 {
-                findings.problem(place, format!("{field} is 0, and the loader divides by it; use at least 1"));
+                findings.problem(place, format!("{field} is 0, but the loader divides by it; use at least 1"));
             }
         }
         if let Some(first) = plan.ranks.first()
             && (first.input_chunks, first.output_chunks) != (rank.input_chunks, rank.output_chunks)
         {
-            findings.problem(place, "counts of chunks differ from rank 0's; a call has one size on all ranks");
+            findings.problem(place, "the counts of chunks differ from rank 0's; use one size on all ranks");
         }
         rank_lists(plan, rank, place, findings);
         for (number, block) in (0_u32..).zip(&rank.blocks) {
@@ -45,7 +45,7 @@ pub(super) fn structure(plan: &ExecutionPlan, profile: ExecutorProfile, findings
                     if !profile.knows(operation.name) {
                         let name = operation.name.name();
                         let first = ExecutorProfile::first_with(operation.name);
-                        let message = format!("{name} is no operation of {profile}, whose loader throws; use {first}");
+                        let message = format!("{profile} has no operation {name}; use {first}");
                         findings.problem(place, message);
                     }
                 }
@@ -64,7 +64,7 @@ fn head(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findings<
         problem(format!("{} gpus; a collective has 2 to {RANKS_MAX}", plan.ranks.len()));
     }
     if plan.alignment_bytes == 0 {
-        problem("buffer_alignment is 0, and the loader divides by it; use 16".to_owned());
+        problem("buffer_alignment is 0, but the loader divides by it; use 16".to_owned());
     }
     let threads = profile.limits().threads_per_block;
     if plan.threads_per_block == 0 || plan.threads_per_block > threads {
@@ -85,13 +85,13 @@ fn rank_lists(plan: &ExecutionPlan, rank: &ExecutionRank, place: Place, findings
         match entry {
             RankChannels::Peers { peers, .. } => {
                 if let Some(peer) = peers.iter().find(|peer| !is_rank(peer) || **peer == rank.id) {
-                    findings.problem(place, format!("a channel is connected to {peer}; name another rank"));
+                    findings.problem(place, format!("a channel connects to {peer}, which is not another rank"));
                 }
             }
             RankChannels::Switch { groups, .. } => {
                 for group in groups {
                     if !group.ranks.iter().all(is_rank) || !group.ranks.contains(&rank.id) {
-                        findings.problem(place, "a rank group lacks the rank itself or names one that does not exist");
+                        findings.problem(place, "a rank group omits the rank itself or names one that does not exist");
                     }
                     let mut sorted = group.ranks.clone();
                     sorted.sort_unstable();
@@ -105,10 +105,13 @@ fn rank_lists(plan: &ExecutionPlan, rank: &ExecutionRank, place: Place, findings
     }
     for (number, remote) in rank.remote_buffers.iter().enumerate() {
         if !is_rank(&remote.rank) || remote.rank == rank.id {
-            findings.problem(place, format!("remote_buffers[{number}] is of {}; name another rank", remote.rank));
+            findings.problem(
+                place,
+                format!("remote_buffers[{number}] belongs to {}, which is not another rank", remote.rank),
+            );
         }
         if remote.access.is_empty() || remote.access.contains(&ChannelType::Switch) {
-            findings.problem(place, format!("remote_buffers[{number}] is reached by memory, port or both"));
+            findings.problem(place, format!("remote_buffers[{number}] has no usable access; use memory, port or both"));
         }
         // Two ends that register the same buffer twice would be told apart only by their order.
         let is_same =
@@ -142,7 +145,8 @@ fn block_lists(rank: &ExecutionRank, block: &ExecutionBlock, place: Place, findi
             match rank.remote_buffers.get(id as usize) {
                 None => findings.problem(place, format!("remote_buffer_ids has {id}, which the rank does not list")),
                 Some(remote) if !remote.access.contains(kind) => {
-                    let message = format!("remote buffer {id} is not reached by {}; add it to its access", kind.name());
+                    let message =
+                        format!("remote buffer {id} is not accessible by {}; add that to its access", kind.name());
                     findings.problem(place, message);
                 }
                 Some(_) => {}
@@ -162,21 +166,21 @@ fn operation_numbers(
     if !operation.channels.is_empty() {
         let count = operation.channel_type.map_or(0, |kind| block.channels_of(kind).count());
         if let Some(id) = operation.channels.iter().find(|id| **id as usize >= count) {
-            let message = format!("{name} uses channel {id} of {count} that the block has of its type");
+            let message = format!("{name} uses channel {id}, but the block has {count} of this type");
             findings.problem(place, message);
         }
     }
     if let Some((position, count)) = operation.slice
         && position >= count
     {
-        findings.problem(place, format!("{name} is slice {position} of {count}"));
+        findings.problem(place, format!("{name} is slice {position}, but there are {count} slices"));
     }
     if let Some(id) = operation.semaphores.iter().find(|id| **id as usize >= rank.semaphores.len()) {
-        findings.problem(place, format!("{name} uses semaphore {id} of {}", rank.semaphores.len()));
+        findings.problem(place, format!("{name} uses semaphore {id}, but the rank has {}", rank.semaphores.len()));
     }
     if let Some(word) = operation.reduce_op.as_ref().filter(|word| *word != "sum") {
         let word: String = word.chars().take(80).collect();
-        findings.problem(place, format!("reduce_op is `{word}`, which the runtime ignores: it sums"));
+        findings.problem(place, format!("reduce_op is `{word}`, but the runtime ignores it and always sums"));
     }
     if operation.name == OpName::Flush {
         findings.problem(place, FLUSH);
@@ -184,7 +188,7 @@ fn operation_numbers(
 }
 
 /// What the kernel makes of `flush`, of which it takes the number of channels from a field that is not written.
-pub(super) const FLUSH: &str = "flush does nothing in this runtime; use pwsf from 0.10 on, else wait for a signal back";
+pub(super) const FLUSH: &str = "flush does nothing in this runtime; use pwsf from 0.10 on, or wait for a signal back";
 
 /// Tables of the runtime that are not checked when a plan is loaded, and the size of what is asked for.
 pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findings<'_>) {
@@ -197,8 +201,9 @@ pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &
     for (position, rank) in (0_u32..).zip(&plan.ranks) {
         if rank.blocks.len() > limits.blocks_resident as usize {
             let (found, limit) = (rank.blocks.len(), limits.blocks_resident);
-            let message =
-                format!("{found} thread blocks; more than {limit} may not run at once, and those that wait spin");
+            let message = format!(
+                "{found} thread blocks, of which more than {limit} may not run at once, and waiting blocks spin"
+            );
             findings.warning(Place::rank(position), message);
         }
         for (number, block) in (0_u32..).zip(&rank.blocks) {
@@ -245,8 +250,8 @@ pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &
 }
 
 /// What is asked of those who run switch channels: the kernel has no code for other accelerators and types, and says nothing.
-const SWITCHES_NEED: &str = "switch channels need accelerators of compute capability 9.0 or later, buffers that can be mapped for \
-    multicast and are equally long at all ranks, and 16-bit or 32-bit elements; others pass without effect";
+const SWITCHES_NEED: &str = "switch channels need GPUs of compute capability 9.0 or later, multicast-capable buffers of \
+                             equal length on all ranks, and 16-bit or 32-bit elements, and otherwise have no effect";
 
 /// Whether the offsets of the largest message fit 32 bits. A plan that bounds no message is only warned about.
 fn offsets(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findings<'_>) {

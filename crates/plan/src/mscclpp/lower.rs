@@ -68,7 +68,7 @@ pub struct ExecutionLowerOptions {
     pub name: String,
     /// The box of each rank: ranks of one box reach each other's memory. Empty: all are in one.
     pub boxes: Vec<u32>,
-    /// Ranks that a switch writes to, or adds up, at once. None: every rank writes to every other by itself.
+    /// Ranks that a switch multicasts to or sums. Empty: every rank writes to every other rank itself.
     pub switches: Vec<SwitchDomain>,
 }
 
@@ -76,40 +76,39 @@ pub struct ExecutionLowerOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ExecutionLowerError {
-    #[error("files for {profile} have chunks of one size and cannot say shares of unequal size; choose json")]
+    #[error("files for {profile} have chunks of one size and cannot express shares of unequal size; choose json")]
     Shares { profile: ExecutorProfile },
     #[error(
-        "{profile} runs on ranks alone and cannot make `{id}` forward, which the plan's routes pass; leave it unused, or \
-         make it a rank"
+        "{profile} runs only on ranks, but the plan's routes pass through `{id}`; leave it unused, or make it a rank"
     )]
     Forwarder { profile: ExecutorProfile, id: String },
-    #[error("the boxes of {found} ranks are given for a graph of {expected}; give one for each, or none")]
+    #[error("found the boxes of {found} ranks for a graph of {expected}; give one for each rank, or none")]
     Boxes { found: usize, expected: u32 },
-    #[error("the {profile} profile allows {limit} {what}, {} {need}; {remedy}", needs(*rank))]
+    #[error("the {profile} profile allows {limit} {what}, but {} {need}; {remedy}", needs(*rank))]
     OverLimit {
         profile: ExecutorProfile,
         /// The limit, in words.
         what: &'static str,
         limit: u64,
-        /// What the plan needs in the arrangement that needs least of it.
+        /// The need of the plan in the best arrangement found.
         need: u64,
-        /// The rank that needs most; none where the whole plan does.
+        /// The rank with the greatest need; `None` if the whole plan is over the limit.
         rank: Option<u32>,
         remedy: &'static str,
     },
     #[error(
-        "this plan for {profile} takes messages up to {bytes_max} bytes, and none is from {bytes_min} bytes on; ask for \
-         smaller ones, or for another format"
+        "this plan for {profile} takes messages up to {bytes_max} bytes, not from {bytes_min} bytes on; use smaller \
+         sizes or another format"
     )]
     BytesMin { profile: ExecutorProfile, bytes_min: u64, bytes_max: u64 },
     #[error(
-        "{profile} measures a gather by the part of one rank and cannot begin at a size of the whole message; ask for all \
-         sizes, or for another format"
+        "{profile} measures a gather by the part of one rank and cannot start at a size of the whole message; plan for \
+         all sizes, or use another format"
     )]
     Measure { profile: ExecutorProfile },
-    #[error("a transfer graph of {found} ranks moves nothing; use at least two")]
+    #[error("a transfer graph of {found} ranks moves no data; use at least two ranks")]
     TooFewRanks { found: u32 },
-    #[error("a transfer graph without chunks moves nothing; use at least one chunk per share")]
+    #[error("a transfer graph without chunks moves no data; use at least one chunk per share")]
     NoChunks,
     #[error("batch {batch} of the transfer graph {what}; check the plan first")]
     Malformed { batch: usize, what: &'static str },

@@ -128,7 +128,8 @@ impl Machine {
         let memories: Vec<Memory> = plan.ranks.iter().map(memory).collect();
         let cells = memories.iter().fold(0_u64, |sum, memory| sum.saturating_add(memory.cells()));
         if cells > CELLS_MAX {
-            let message = format!("buffers of {cells} parts of chunks, more than the {CELLS_MAX} that can be followed");
+            let message =
+                format!("the buffers have {cells} parts of chunks, over the limit of {CELLS_MAX} for a proof");
             findings.problem(Place::FILE, message);
             return None;
         }
@@ -210,7 +211,7 @@ impl Builder<'_> {
         first_semaphore: usize,
     ) -> Result<Event, String> {
         if part.is_some() && operation.name.uses_packets() {
-            return Err("packets take no part in a pipeline: each repetition would move all of them".to_owned());
+            return Err("packets cannot be part of a pipeline: each repetition would move all of them".to_owned());
         }
         let is_port = operation.channel_type == Some(ChannelType::Port);
         let role = match operation.name {
@@ -227,7 +228,7 @@ impl Builder<'_> {
             OpName::PutSignal if is_port => Role::Port { signals: true, flushes: false },
             OpName::PutSignalFlush if is_port => Role::Port { signals: true, flushes: true },
             OpName::Pipeline => {
-                return Err("a pipeline in a pipeline is none that the kernel knows; unroll it".to_owned());
+                return Err("the kernel knows no pipeline in a pipeline; unroll it".to_owned());
             }
             OpName::Flush => return Err(super::loader::FLUSH.to_owned()),
             _ => Role::Data,
@@ -252,7 +253,7 @@ impl Builder<'_> {
             for (&line, effect) in lines.iter().zip(&effects) {
                 let to = self.machine.lines.get(line).map(|line| line.to);
                 if effect.targets.iter().any(|target| Some(target.rank) != to) {
-                    return Err("a channel leads to another rank than the buffer that is written".to_owned());
+                    return Err("a channel leads to a rank other than that of the written buffer".to_owned());
                 }
             }
         }
@@ -268,7 +269,7 @@ impl Builder<'_> {
         });
         let barrier = &mut barriers[number];
         if barrier.stated != stated {
-            return Err(format!("{stated} blocks are to meet at barrier {id}, elsewhere {}", barrier.stated));
+            return Err(format!("{stated} blocks meet at barrier {id}, but elsewhere {}", barrier.stated));
         }
         if barrier.blocks.last() != Some(&block) {
             barrier.blocks.push(block);
@@ -288,7 +289,7 @@ impl Builder<'_> {
         let is_relaxed = matches!(role, Role::Signal { is_relaxed: true } | Role::Wait { is_relaxed: true });
         let is_port = kind == ChannelType::Port;
         if is_relaxed && is_port {
-            return Err("is for memory channels".to_owned());
+            return Err("needs memory channels".to_owned());
         }
         if operation.channels.is_empty() {
             return Err("names no channel".to_owned());

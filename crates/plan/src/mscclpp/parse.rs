@@ -1,4 +1,4 @@
-//! Reads a plan as the runtime's loader does, and says where and why a text is none.
+//! Reads a plan as the runtime's loader does, and reports where and why a text is not a plan.
 //!
 //! Fields that the loader does not look at are passed over, as it does. What it would read as another plan than the
 //! text means to a reader is refused: names of operations that it does not know, and fields of older versions.
@@ -17,7 +17,7 @@ use crate::msccl::Buffer;
 /// Most bytes of a plan: 256 MiB. What is read takes some ten times the bytes of its text.
 pub const EXECUTION_PLAN_BYTES_MAX: usize = 1 << 28;
 
-/// Why a text is no execution plan.
+/// Why a text is not an execution plan.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ExecutionPlanError {
@@ -29,11 +29,11 @@ pub enum ExecutionPlanError {
     Missing { path: String, remedy: &'static str },
     #[error("{path} is {found}; use {expected}")]
     Type { path: String, found: String, expected: &'static str },
-    #[error("{path} is a field of an older version, which the loader does not read; write {instead}")]
+    #[error("{path} is a field of an older version, which the loader ignores; use {instead}")]
     Stale { path: String, instead: &'static str },
-    #[error("{path} is `{found}`, which is no operation that the loader knows")]
+    #[error("{path} is `{found}`, which is not an operation of the loader")]
     UnknownOperation { path: String, found: String },
-    #[error("{path} names no place; give exactly one of type, buffer_id and switch_channel_id")]
+    #[error("{path} has no target; give exactly one of type, buffer_id and switch_channel_id")]
     NoPlace { path: String },
 }
 
@@ -55,8 +55,8 @@ pub fn parse_execution_plan(text: &str) -> Result<ExecutionPlan, ExecutionPlanEr
     let top = At::top(&value);
     top.require_object()?;
     Ok(ExecutionPlan {
-        name: top.need("name", "give the plan a label")?.text()?,
-        collective: top.need("collective", "say what the plan is for")?.text()?,
+        name: top.need("name", "name the plan")?.text()?,
+        collective: top.need("collective", "name the collective")?.text()?,
         is_ll: top.need("protocol", "use \"Simple\" or \"LL\"")?.text()? == "LL",
         in_place: top.need("inplace", "use true or false")?.flag()?,
         reuse_resources: top.flag_or("reuse_resources", false)?,
@@ -70,7 +70,7 @@ pub fn parse_execution_plan(text: &str) -> Result<ExecutionPlan, ExecutionPlanEr
 }
 
 fn rank(at: &At<'_>) -> Read<ExecutionRank> {
-    let remedy = "say how many chunks there are";
+    let remedy = "give the number of chunks";
     Ok(ExecutionRank {
         id: at.need("id", "number the ranks from 0")?.number()?,
         input_chunks: at.need("input_chunks", remedy)?.number()?,
@@ -91,7 +91,7 @@ fn channels(at: &At<'_>) -> Read<RankChannels> {
             }
             let buffer = buffer(&at.need("buffer_type", "use i, o or s")?)?;
             let groups = at.need("rank_groups", "list size and ranks of each group")?.each(|at| {
-                let size = at.need("size", "say how many chunks it spans")?.number()?;
+                let size = at.need("size", "give the number of chunks it spans")?.number()?;
                 Ok(SwitchGroup { size, ranks: at.need("ranks", "list its members")?.each(|at| at.number())? })
             })?;
             Ok(RankChannels::Switch { buffer, groups })
@@ -147,19 +147,20 @@ fn operation(at: &At<'_>) -> Read<ExecutionOp> {
     }
     if at.get("tbg_info").is_some() {
         let group = at.at("tbg_info");
-        let count = group.need("tbg_size", "say how many blocks share it")?.number()?;
-        operation.slice = Some((group.need("tb_id", "say which of the blocks this is")?.number()?, count));
+        let count = group.need("tbg_size", "give the number of blocks that share it")?.number()?;
+        operation.slice = Some((group.need("tb_id", "give the position of this block")?.number()?, count));
     }
     if name == OpName::Barrier || at.get("barrier_id").is_some() {
         let barrier = at.need("barrier_id", "number the barrier")?.number()?;
-        operation.barrier = Some((barrier, at.need("num_threadblocks", "say how many blocks meet")?.number()?));
+        operation.barrier =
+            Some((barrier, at.need("num_threadblocks", "give the number of blocks that meet")?.number()?));
     }
     if name == OpName::Pipeline || at.get("iter_context").is_some() {
         let context = at.need("iter_context", "give unit_size and num_chunks")?;
         operation.pipeline = Some(Pipeline {
-            unit_bytes: context.need("unit_size", "give the bytes of an iteration")?.long()?,
+            unit_bytes: context.need("unit_size", "give the bytes per iteration")?.long()?,
             chunk_count: context.need("num_chunks", "give the chunks that pass")?.number()?,
-            operations: at.need("ops", "list what is repeated")?.each(self::operation)?,
+            operations: at.need("ops", "list the repeated operations")?.each(self::operation)?,
         });
     }
     if at.get("reduce_op").is_some() {

@@ -8,7 +8,7 @@ use super::program::OpName;
 /// A version of MSCCL++ that runs execution plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExecutorProfile {
-    /// 0.8, the first that reads this schema: its stand-in for NCCL reads every file of a folder.
+    /// 0.8, the first that reads this schema: its NCCL shim reads every file of a folder.
     V08,
     /// 0.9: plans are registered with what they are for.
     V09,
@@ -79,11 +79,11 @@ impl fmt::Display for ExecutorProfile {
     }
 }
 
-/// A profile that is none of this format's.
+/// A profile that this format does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum UnknownExecutorProfile {
-    #[error("`{name}` is not a profile of mscclpp-json; use {}", known())]
+    #[error("unknown mscclpp-json profile `{name}`; use {}", known())]
     Unknown { name: String },
     #[error(
         "`{name}` is not a profile of mscclpp-json: MSCCL++ 0.6 and 0.7 read another schema and abort on these files; \
@@ -181,10 +181,7 @@ mod tests {
             assert!(found.ends_with("use mscclpp-0.8, mscclpp-0.9 or mscclpp-0.10"), "{found}");
         }
         let found = "mscclpp-0.1".parse::<ExecutorProfile>().unwrap_err().to_string();
-        assert_eq!(
-            found,
-            "`mscclpp-0.1` is not a profile of mscclpp-json; use mscclpp-0.8, mscclpp-0.9 or mscclpp-0.10"
-        );
+        assert_eq!(found, "unknown mscclpp-json profile `mscclpp-0.1`; use mscclpp-0.8, mscclpp-0.9 or mscclpp-0.10");
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub struct ExecutionPlan {
     pub name: String,
     /// What the plan is for, in the runtime's words. Any word is loaded; only some promise a result.
     pub collective: String,
-    /// `LL` doubles scratch for packets; every other word means the same as `Simple`.
+    /// `LL` doubles scratch for packets; every other word means `Simple`.
     pub is_ll: bool,
     /// Input and output share memory.
     pub in_place: bool,
@@ -19,7 +19,7 @@ pub struct ExecutionPlan {
     pub reuse_resources: bool,
     /// Launches alternate between two halves of scratch.
     pub double_scratch: bool,
-    /// Boundaries of chunks are multiples of so many bytes.
+    /// Chunk boundaries are multiples of this many bytes.
     pub alignment_bytes: u64,
     /// Threads of a block.
     pub threads_per_block: u64,
@@ -161,7 +161,7 @@ pub struct ExecutionOp {
     pub sources: Vec<ChunkRef>,
     /// What is written.
     pub targets: Vec<ChunkRef>,
-    /// Type of the channels; none where there are none.
+    /// Type of the channels; `None` if there are no channels.
     pub channel_type: Option<ChannelType>,
     /// Positions in the block's list of channels of that type.
     pub channels: Vec<u32>,
@@ -254,17 +254,17 @@ macro_rules! op_names {
 }
 
 op_names! {
-    Nop "nop" "Threads of the block meet.",
-    Barrier "barrier" "Blocks of the rank meet.",
-    Signal "signal" "Signals on every channel, after all that came before.",
+    Nop "nop" "Synchronises the threads of the block.",
+    Barrier "barrier" "Synchronises blocks of the rank.",
+    Signal "signal" "Signals on every channel, after all earlier operations.",
     RelaxedSignal "rlxsignal" "Signals on every channel, without a memory fence.",
     Wait "wait" "Waits for one signal on every channel.",
     RelaxedWait "rlxwait" "Waits for one signal on every channel, without a memory fence.",
-    Flush "flush" "Is meant to wait for puts; as the runtime stands it does nothing.",
+    Flush "flush" "Should wait for puts, but does nothing in the current runtimes.",
     Copy "copy" "Copies between buffers of the rank.",
     Put "put" "Writes to other ranks.",
     PutSignal "pws" "Writes and signals.",
-    PutSignalFlush "pwsf" "Writes, signals and waits until the source may change.",
+    PutSignalFlush "pwsf" "Writes, signals, and waits until the source can be reused.",
     Get "get" "Reads from another rank.",
     Reduce "re" "Sums buffers of the rank.",
     ReduceSend "res" "Sums buffers of the rank and writes the result to other ranks, too.",
@@ -278,11 +278,11 @@ op_names! {
     ReduceSendPackets "respkt" "Adds packets and writes the result as packets.",
     ReduceCopyPackets "recpkt" "Adds packets and keeps the result as packets, too.",
     ReduceCopySendPackets "recspkt" "Adds packets, keeps the result as packets and writes it as packets.",
-    GroupReduceStore "glres" "Sums over a group in the switch and stores the result at all of it.",
-    GroupStore "gstore" "Stores at all of a group.",
-    GroupStorePackets "gstorepkt" "Stores packets at all of a group.",
-    SemaphoreAcquire "sem_acquire" "Takes from device semaphores.",
-    SemaphoreRelease "sem_release" "Gives to device semaphores.",
+    GroupReduceStore "glres" "Sums over a group in the switch and stores the result at all members.",
+    GroupStore "gstore" "Stores at all members of a group.",
+    GroupStorePackets "gstorepkt" "Stores packets at all members of a group.",
+    SemaphoreAcquire "sem_acquire" "Acquires device semaphores.",
+    SemaphoreRelease "sem_release" "Releases device semaphores.",
     Pipeline "pipeline" "Repeats operations.",
 }
 

@@ -85,7 +85,7 @@ pub fn prove_execution_plan(
     });
     if contract.kind().is_none() {
         let word: String = plan.collective.chars().take(80).collect();
-        let text = format!("`{word}` promises no result, so the values were not judged, only that the plan runs");
+        let text = format!("`{word}` promises no result, so the proof covers that the plan runs, but not the values");
         report.warning("meaning", text);
     } else if is_ordered {
         report.run("meaning", |findings| {
@@ -110,8 +110,8 @@ fn kernel(machines: &[Machine], profile: ExecutorProfile, findings: &mut Finding
         for (step, event) in block.events.iter().enumerate() {
             if matches!(event.role, Role::Port { flushes: true, .. }) {
                 let message = format!(
-                    "pwsf: the kernel of {profile} takes the address of the offsets for the offset of the source, and sends \
-                     what lies there; use pws and wait for a signal back, or mscclpp-0.10"
+                    "pwsf: the kernel of {profile} uses the address of the offsets as the source offset and sends wrong \
+                     data; use pws and wait for a signal back, or mscclpp-0.10"
                 );
                 findings.problem(block.place(step), message);
             }

@@ -74,23 +74,23 @@ pub struct EmulationReport {
 pub enum EmulationError {
     #[error("the program cannot be run: {problem}; verify the file first")]
     Malformed { problem: String },
-    #[error("the buffers of all ranks need {elements} elements, over the limit of {limit}; use fewer")]
+    #[error("the buffers of all ranks take {elements} elements, over the limit of {limit}; use fewer")]
     TooLarge { elements: u64, limit: u64 },
-    #[error("0 elements show nothing; use at least 1")]
+    #[error("the number of elements is 0; use at least 1")]
     NoElements,
-    #[error("deadlock with {} ranks waiting: {}", blocked.len(), first_blocked(blocked))]
+    #[error("deadlock: {} ranks wait: {}", blocked.len(), first_blocked(blocked))]
     Deadlock { blocked: Vec<Blocked> },
-    #[error("{place} receives {found} chunks from rank {from} where it expects {expected}")]
+    #[error("{place} receives {found} chunks from rank {from} instead of {expected}")]
     MessageSize { place: Place, from: u32, found: usize, expected: usize },
-    #[error("{place} puts {found} elements where {expected} belong")]
+    #[error("{place} puts {found} elements in place of {expected}")]
     Length { place: Place, found: usize, expected: usize },
     #[error("rank {to} never receives {count} of the messages from rank {from}")]
     LeftOver { from: u32, to: u32, count: usize },
     #[error("element {element} of the output of rank {rank} is wrong")]
     WrongOutput { rank: u32, element: u64 },
-    #[error("element {element} of the input of rank {rank} has been overwritten")]
+    #[error("the run overwrites element {element} of the input of rank {rank}")]
     InputChanged { rank: u32, element: u64 },
-    #[error("stopped on request before the run had ended")]
+    #[error("stopped on request before the run ended")]
     Stopped,
 }
 

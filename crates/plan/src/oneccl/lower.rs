@@ -42,23 +42,21 @@ pub struct LowerOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum LowerError {
-    #[error("a oneCCL plan has shares of one size, these have different ones; leave shares out or choose json")]
+    #[error("a oneCCL plan cannot express shares of unequal size; remove the shares or choose json")]
     Shares,
-    #[error("a oneCCL plan is for 2 to 65535 ranks, not {found}; plan for groups of ranks")]
+    #[error("a oneCCL plan is for 2 to 65535 ranks, not {found}; split the ranks into groups")]
     Ranks { found: u32 },
-    #[error("a transfer graph without chunks moves nothing; use at least one chunk per share")]
+    #[error("a transfer graph without chunks moves no data; use at least one chunk per share")]
     NoChunks,
-    #[error("`{name}` cannot be the name of a oneCCL plan; use 1 to 63 letters, digits, `_`, `-` and `.`")]
+    #[error("`{name}` is not a valid name for a oneCCL plan; use 1 to 63 letters, digits, `_`, `-` and `.`")]
     Name { name: String },
-    #[error("{found} instances are asked for; use 1 to 64")]
+    #[error("{found} instances are not supported; use 1 to 64")]
     Instances { found: u32 },
-    #[error("a largest message of {found} bytes cannot be stated; use 1 to 9223372036854775807")]
+    #[error("a largest message of {found} bytes is not supported; use 1 to 9223372036854775807")]
     BytesMax { found: u64 },
-    #[error("the plan needs {need} {what}, over the limit of {limit}; plan for fewer ranks, or trees of fewer parts")]
+    #[error("the plan needs {need} {what}, over the limit of {limit}; plan for fewer ranks, or with fewer chunks")]
     OverLimit { what: &'static str, need: u64, limit: u64 },
-    #[error(
-        "ranks alone run a oneCCL plan, and `{id}`, which its routes pass, is none; leave it unused, or make it a rank"
-    )]
+    #[error("oneCCL runs only on ranks, but the plan's routes pass through `{id}`; leave it unused, or make it a rank")]
     Forwarder { id: String },
     #[error("transfer {transfer} of the graph {what}; check the plan first")]
     Malformed { transfer: usize, what: &'static str },

@@ -96,13 +96,13 @@ pub struct Piece {
 pub enum RunError {
     #[error("the program cannot be run: {problem}; verify the file first")]
     Malformed { problem: String },
-    #[error("rank {rank} and instance {instance} are not of the program")]
+    #[error("the program has no rank {rank} or instance {instance}")]
     NotThere { rank: u32, instance: u32 },
     #[error("its memory of {elements} elements cannot be addressed; use fewer")]
     TooLarge { elements: u128 },
-    #[error("a message from rank {from} has {found} chunks, where {expected} are expected")]
+    #[error("a message from rank {from} has {found} chunks instead of {expected}")]
     Count { from: u32, found: usize, expected: u32 },
-    #[error("a chunk of {found} elements from rank {from} does not fit where {expected} belong")]
+    #[error("a chunk from rank {from} has {found} elements instead of {expected}")]
     Length { from: u32, found: u64, expected: u64 },
 }
 

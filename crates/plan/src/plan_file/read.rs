@@ -31,7 +31,7 @@ const PLAN_BYTES_MAX: usize = 1 << 30;
 pub enum PlanFileError {
     #[error("the plan file has {found} bytes, over the limit of {limit}")]
     TooLarge { found: usize, limit: usize },
-    #[error("the text is not that of a plan file")]
+    #[error("the text is not a plan file")]
     Json(#[source] serde_json::Error),
     #[error("topology")]
     Topology(#[source] ReadError),
@@ -39,7 +39,7 @@ pub enum PlanFileError {
     Collective(#[source] UnknownCollective),
     #[error("root")]
     Root(#[source] RootError),
-    #[error("root is missing, and {collective} needs one")]
+    #[error("root is missing, but {collective} needs one")]
     NoRoot { collective: CollectiveKind },
     #[error("{field}")]
     Rate {
@@ -47,17 +47,17 @@ pub enum PlanFileError {
         #[source]
         source: FractionError,
     },
-    #[error("schedule.{field} is missing, and a schedule of shape `{shape}` needs it")]
+    #[error("schedule.{field} is missing, but a schedule of shape `{shape}` needs it")]
     MissingField { field: &'static str, shape: &'static str },
-    #[error("schedule.{field} does not belong to a schedule of shape `{shape}`; leave it out")]
+    #[error("schedule.{field} does not belong to a schedule of shape `{shape}`; remove it")]
     ForeignField { field: &'static str, shape: &'static str },
     #[error("schedule.{0}")]
     Patterns(PatternsError),
     #[error("form.{field} is `{found}`; use {known}")]
     Form { field: &'static str, found: String, known: String },
-    #[error("certificate.{field} is missing, and the kind `{kind}` needs it")]
+    #[error("certificate.{field} is missing, but the kind `{kind}` needs it")]
     Certificate { field: &'static str, kind: &'static str },
-    #[error("bound.algbw is {algbw}, but bound.{field} is {found}; it must be {expected}")]
+    #[error("bound.{field} is {found} and bound.algbw is {algbw}; {expected}")]
     Bound { field: &'static str, algbw: String, found: String, expected: &'static str },
 }
 
@@ -156,7 +156,7 @@ fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Er
     let found = u64::deserialize(deserializer)?;
     let unknown = || {
         D::Error::custom(format_args!(
-            "format version {found} is not known; this program reads `canopy: 1` to `canopy: {FORMAT_VERSION}`"
+            "unknown format version {found}; this program reads `canopy: 1` to `canopy: {FORMAT_VERSION}`"
         ))
     };
     (1..=FORMAT_VERSION).contains(&found).then_some(()).ok_or_else(unknown)
@@ -202,7 +202,8 @@ impl<'de> Visitor<'de> for SharesVisitor {
                     let expected = *row_length.get_or_insert(row.len());
                     if row.len() != expected {
                         let found = row.len();
-                        let what = format_args!("row {rows} of shares has {found} weights, the first {expected}");
+                        let what =
+                            format_args!("row {rows} of shares has {found} weights, but the first has {expected}");
                         return Err(serde::de::Error::custom(what));
                     }
                     list.extend(row);
@@ -297,10 +298,12 @@ impl BoundDocument {
             Err(PlanFileError::Bound { field, algbw, found, expected })
         };
         match (upper == algbw, lower.cmp(&algbw).is_eq() == self.tight) {
-            (false, _) => wrong("upper", &upper, "the same"),
-            (true, false) if self.tight => wrong("lower", &lower, "the same, since the bound is tight"),
-            (true, false) => wrong("lower", &lower, "less, since the bound is not tight"),
-            (true, true) if lower > algbw => wrong("lower", &lower, "less, since the bound is not tight"),
+            (false, _) => wrong("upper", &upper, "make them equal"),
+            (true, false) if self.tight => wrong("lower", &lower, "make them equal, since the bound is tight"),
+            (true, false) => wrong("lower", &lower, "make bound.lower less, since the bound is not tight"),
+            (true, true) if lower > algbw => {
+                wrong("lower", &lower, "make bound.lower less, since the bound is not tight")
+            }
             (true, true) => Ok(Bound { upper, lower, certificate }),
         }
     }

@@ -27,20 +27,17 @@ pub struct LowerOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum LowerError {
-    #[error(
-        "chunks of a route plan are written into the output as they come, which must not be what others have yet to send; \
-         ask for it out of place"
-    )]
+    #[error("a route plan cannot work in place: arriving chunks would overwrite unsent ones; plan it out of place")]
     InPlace,
-    #[error("route plans have blocks of one size; ask for json, which says how large each is")]
+    #[error("route plans cannot express blocks of unequal size; choose json")]
     Blocks,
-    #[error("`{name}` cannot be the name of a route plan; use 1 to 63 letters, digits, `_`, `-` and `.`")]
+    #[error("`{name}` is not a valid name for a route plan; use 1 to 63 letters, digits, `_`, `-` and `.`")]
     Name { name: String },
     #[error(
         "the route plan needs {need} {what}, over the limit of {limit}; plan for fewer ranks, or with fewer chunks"
     )]
     OverLimit { what: &'static str, need: u64, limit: u64 },
-    #[error("messages are from {min} bytes to {max}, which are none; use a smaller least one, and at most 2⁶³−1 bytes")]
+    #[error("no message is from {min} to {max} bytes; lower the first, and use at most 2⁶³−1 bytes")]
     Sizes { min: u64, max: u64 },
     #[error("the chunks of its shares cannot be counted")]
     Shares(#[from] SharesError),
@@ -119,7 +116,7 @@ pub fn lower(
         if index == 0 || !same_pair(&flow.paths[index - 1], path) {
             pair_first = 0;
         }
-        let rank = program.ranks.get_mut(path.source.index()).ok_or(malformed("starts at no rank"))?;
+        let rank = program.ranks.get_mut(path.source.index()).ok_or(malformed("does not start at a rank"))?;
         rank.add(&lowering, path, layer, pair_first, malformed)?;
         pair_first = pair_first.checked_add(path.chunk_count).ok_or(malformed("has too many chunks"))?;
     }
@@ -159,12 +156,12 @@ impl RankProgram {
     ) -> Result<(), LowerError> {
         let (source, destination) = (path.source, path.destination);
         if destination.number() >= of.topology.rank_count() {
-            return Err(malformed("ends at no rank"));
+            return Err(malformed("does not end at a rank"));
         }
         let start = narrow("ports of a rank's routes", self.ports.len() as u64)?;
         for &hop in of.flow.hops_of(path) {
             for &link in of.flow.routes.get(hop).ok_or(malformed("has a hop over no route"))? {
-                self.ports.push(port(of.topology, link).ok_or(malformed("passes a link that is none"))?);
+                self.ports.push(port(of.topology, link).ok_or(malformed("passes a link that does not exist"))?);
             }
         }
         let end = narrow("ports of a rank's routes", self.ports.len() as u64)?;

@@ -85,7 +85,7 @@ fn check_waits(network: &Network<'_>, findings: &mut Findings<'_>) {
         let names: Vec<String> = ring.iter().take(RING_SHOWN).map(|&channel| network.name(channel)).collect();
         let more = if ring.len() > RING_SHOWN { ", …" } else { "" };
         let text = format!(
-            "in layer {layer}, {} channels wait for each other in a ring: {}{more}; put one of the routes over them into \
+            "in layer {layer}, {} channels wait for each other in a cycle: {}{more}; put one of their routes into \
              another layer",
             ring.len(),
             names.join(", ")

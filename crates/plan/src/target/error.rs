@@ -1,4 +1,4 @@
-//! Why there is no file of a plan.
+//! Why a plan cannot be written as a file.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Why a plan cannot be written for a target, in the words of its format.
 #[derive(Debug)]
 pub struct TargetError {
-    /// What that means, whatever the format.
+    /// What the error means, independent of the format.
     pub reason: TargetReason,
     error: Box<dyn Error + Send + Sync>,
 }
@@ -16,19 +16,19 @@ pub struct TargetError {
 pub enum TargetReason {
     /// The caller asked for that.
     Stopped,
-    /// It has no word for what the plan does.
+    /// The format cannot express what the plan does.
     Unsupported,
-    /// It has no word for shares of different sizes.
+    /// The format cannot express shares of different sizes.
     Shares,
-    /// It has less room than the plan needs.
+    /// The plan exceeds a limit.
     OverLimit(Box<Limit>),
-    /// It has no room, and nobody can say how much is needed.
+    /// The plan exceeds a limit, by an unknown amount.
     NoRoom,
-    /// Routes need more layers than may be.
+    /// Routes need more layers than allowed.
     Layers {
-        /// So many.
+        /// Layers needed.
         needed: u32,
-        /// The most there may be.
+        /// Layers allowed.
         limit: u32,
     },
     /// No message is of these sizes.
@@ -41,7 +41,7 @@ pub enum TargetReason {
     Broken,
 }
 
-/// What there is no room for.
+/// A limit that a plan exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Name of the profile.
@@ -50,19 +50,19 @@ pub struct Limit {
     pub whose: String,
     /// What is limited, in words.
     pub what: &'static str,
-    /// How much there may be.
+    /// The limit.
     pub limit: u64,
     /// How much the plan needs.
     pub need: u64,
-    /// The rank that needs most; none where the whole plan does.
+    /// The rank with the greatest need; `None` if the whole plan is over the limit.
     pub rank: Option<u32>,
-    /// Whether nothing else that does the same needs less; none where the format never says.
+    /// Whether no equivalent file needs less; `None` if the format cannot tell.
     pub is_proven: Option<bool>,
-    /// What a plan with fewer trees needs of it.
+    /// What a plan with fewer trees needs.
     pub with_fewer: WithFewer,
 }
 
-/// What becomes of a need when a plan has fewer trees or chunks.
+/// How a need changes when a plan has fewer trees or chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithFewer {
     /// The same, as the format has no trees.

@@ -1,4 +1,4 @@
-//! What a file is made of, and what is made.
+//! The inputs of a file, and the result.
 
 use std::num::NonZeroU32;
 
@@ -8,40 +8,40 @@ use canopy_topology::{Topology, TopologyLimits};
 use super::{Stop, TargetError};
 use crate::plan_file::PlanFile;
 
-/// What the files of a target are made of, beside the plan.
+/// What the files of a target need beside the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing.
     Plan,
     /// The transfers of the plan.
     Transfers,
-    /// Its flow with a layer for each path, of which there are at most so many.
+    /// Its flow with a layer for each path, and the limit on layers.
     Layers(Option<NonZeroU32>),
 }
 
 /// A flow with layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layered {
-    /// The plan, or one that takes other ways, as a flow.
+    /// The plan as a flow, perhaps with other routes.
     pub schedule: Schedule,
-    /// By path.
+    /// The layer of each path.
     pub layers: Vec<u32>,
-    /// One more than the greatest of them.
+    /// Number of layers.
     pub layer_count: u32,
-    /// Chunks that take another way than in the plan.
+    /// Chunks that take other routes than in the plan.
     pub chunks_moved: u64,
 }
 
-/// What is to be written.
+/// The inputs of a file.
 #[derive(Clone)]
 pub struct Asked<'a> {
     /// The network of the plan.
     pub topology: &'a Topology,
-    /// The checked plan; none where that is not needed, as for files of runtimes.
+    /// The checked plan; `None` where it is not needed, as for files for runtimes.
     pub plan: Option<&'a PlanFile>,
     /// Its transfers; needed for [`Needs::Transfers`].
     pub graph: Option<&'a TransferGraph>,
-    /// Its paths; needed for [`Needs::Layers`]. There may be millions, so they are given away.
+    /// Its paths; needed for [`Needs::Layers`]. Moved, since there may be millions.
     pub layered: Option<Layered>,
     /// Label in the file.
     pub name: &'a str,
@@ -49,25 +49,25 @@ pub struct Asked<'a> {
     pub in_place: bool,
     /// Smallest message in bytes; 0: any.
     pub bytes_min: u64,
-    /// Greatest message in bytes, inclusive.
+    /// Largest message in bytes, inclusive.
     pub bytes_max: u64,
-    /// Where the data and orders of runs begin.
+    /// Seed for the data and the order of runs.
     pub seed: u64,
-    /// What a plan file that is read back may hold.
+    /// Limits on a plan file that is read back.
     pub limits: &'a TopologyLimits,
-    /// Asked now and then whether to give up.
+    /// Polled regularly; true stops the work.
     pub stop: Stop<'a>,
 }
 
 impl<'a> Asked<'a> {
     /// The transfers, for formats that need them.
     pub(super) fn transfers(&self) -> Result<&'a TransferGraph, TargetError> {
-        let none = || TargetError::rejected("the file of a runtime needs the plan's transfers");
+        let none = || TargetError::rejected("a file for a runtime needs the plan's transfers");
         self.graph.ok_or_else(none)
     }
 }
 
-/// A finished file, and what using it demands.
+/// A finished file and the requirements for its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetFile {
     /// Its bytes.
@@ -76,27 +76,27 @@ pub struct TargetFile {
     pub instances: u32,
     /// Layers of its routes; 0 where the format has none.
     pub layers: u32,
-    /// Smallest message in bytes it may be used for.
+    /// Smallest message in bytes that it serves.
     pub bytes_min: u64,
-    /// Greatest, inclusive, where the file itself says so.
+    /// Largest message, inclusive, if the file itself states it.
     pub bytes_max: Option<u64>,
     /// Elements of a message must be a multiple of this.
     pub alignment_elements: u64,
-    /// What its user should know.
+    /// Warnings for its user.
     pub warnings: Vec<TargetWarning>,
 }
 
-/// What the user of a file should know.
+/// A warning for the user of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetWarning {
-    /// Its kind.
+    /// Its code.
     pub code: &'static str,
-    /// In words.
+    /// Its text.
     pub text: String,
 }
 
 impl TargetFile {
-    /// A file without demands.
+    /// A file without requirements.
     pub(super) fn new(content: impl Into<Vec<u8>>) -> Self {
         Self {
             content: content.into(),

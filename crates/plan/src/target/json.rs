@@ -40,21 +40,21 @@ impl Row for Json {
         Ok(content)
     }
 
-    /// Read back it must be the very plan: what was checked holds for it, too.
+    /// The file read back must equal the plan, so that the checks hold for it too.
     fn write(&self, target: Target, asked: Asked<'_>) -> Result<TargetFile, TargetError> {
         let content = self.draft(target, asked.clone())?;
         // A plan may well be larger than the request it answers.
         let limits = TopologyLimits { bytes_max: usize::MAX, ..*asked.limits };
         let read = read_plan(&content, &limits).map_err(|error| TargetError::rejected(error.to_string()))?;
         if Some(&read) != asked.plan {
-            return Err(TargetError::rejected("the plan file, read back, is another plan"));
+            return Err(TargetError::rejected("the plan file differs from its plan when read back"));
         }
         Ok(TargetFile::new(content))
     }
 
     fn judge(&self, content: &[u8], stated: &Stated<'_>) -> Result<(), String> {
         if stated.instances > 0 {
-            return Err("a json file is said to have instances, which are for files of runtimes".to_owned());
+            return Err("a json file has instances, which only files for runtimes have".to_owned());
         }
         let limits = TopologyLimits { bytes_max: usize::MAX, ..*stated.limits };
         let file = read_plan(content, &limits).map_err(|error| error.to_string())?;

@@ -84,7 +84,7 @@ impl Row for MscclXml {
             }
         })?;
         if program != lowered.program {
-            return Err(TargetError::rejected("the MSCCL file, read back, is another program"));
+            return Err(TargetError::rejected("the MSCCL file differs from its program when read back"));
         }
         let warnings = judged(&program, profile, &asked)?;
         Ok(TargetFile {
@@ -106,7 +106,7 @@ impl Row for MscclXml {
         // Each instance has the same chunks and channels.
         let instances = stated.instances.max(1);
         if !program.chunk_count.is_multiple_of(instances) || !program.channel_count.is_multiple_of(instances) {
-            return Err(format!("its MSCCL file cannot have the {instances} instances that are stated"));
+            return Err(format!("its MSCCL file cannot have the {instances} instances stated"));
         }
         prove(&program, profile).require_right().map_err(|problem| format!("its MSCCL file: {problem}"))
     }
@@ -124,7 +124,7 @@ impl Row for MscclXml {
                 let mut words = error.fault.to_string();
                 let reads = |other: &Profile| given.is_none() && foreign(text, *other).is_ok();
                 if let Some(other) = Profile::ALL.into_iter().find(reads) {
-                    words += &format!("; {other} reads the file, so give --profile {other} if it is for that");
+                    words += &format!("; use --profile {other}, which can read the file");
                 }
                 verdict.record_at("file", Some((words, place)));
                 return Some(verdict);
@@ -133,7 +133,7 @@ impl Row for MscclXml {
         verdict.record("file", None);
         verdict.warnings.extend(deviations.iter().map(|deviation| Finding {
             check: "file",
-            message: format!("{deviation}; the runtime passes over it in silence, so remove it"),
+            message: format!("{deviation}; remove it, since the runtime silently ignores it"),
             place: format!("line {}", deviation.line),
         }));
         verdict.collective = Some(program.purpose.name());

@@ -89,7 +89,7 @@ impl Row for MscclppJson {
         let text = write_execution_plan(&lowered);
         let plan = parse_execution_plan(&text).map_err(|error| TargetError::rejected(error.to_string()))?;
         if plan != lowered {
-            return Err(TargetError::rejected("the execution plan, read back, is another plan"));
+            return Err(TargetError::rejected("the execution plan differs from its plan when read back"));
         }
         let stopped = |_| TargetError::from(ExecutionLowerError::Stopped);
         let proof = prove_execution_plan(&plan, Some(collective), profile, asked.stop).map_err(stopped)?;
@@ -119,7 +119,7 @@ impl Row for MscclppJson {
         let asked = kind.and_then(|kind| Collective::new(kind, root.map(Rank::new), ranks).ok());
         let asked = asked.ok_or("it states no collective of its ranks")?;
         if stated.instances > 0 || u32::try_from(file.ranks.len()) != Ok(ranks) {
-            return Err("its execution plan is for another rank count, or is said to have instances".to_owned());
+            return Err("its execution plan is for another rank count, or has instances".to_owned());
         }
         let proof = prove_execution_plan(&file, Some(asked), profile, &|| false).map_err(|error| error.to_string())?;
         proof.require_right().map_err(|problem| format!("its execution plan: {problem}"))

@@ -64,7 +64,7 @@ impl Row for OnecclXml {
             _ => TargetError::rejected(error.to_string()),
         })?;
         if program != lowered {
-            return Err(TargetError::rejected("the oneCCL file, read back, is another program"));
+            return Err(TargetError::rejected("the oneCCL file differs from its program when read back"));
         }
         let graph = asked.transfers()?;
         if (program.collective, program.rank_count, program.in_place)
@@ -88,7 +88,7 @@ impl Row for OnecclXml {
 
     fn judge(&self, content: &[u8], stated: &Stated<'_>) -> Result<(), String> {
         if stated.instances > 0 || stated.profile != PROFILE {
-            return Err("its oneCCL file is said to have instances or another profile than oneccl".to_owned());
+            return Err("its oneCCL file has instances, or a profile other than oneccl".to_owned());
         }
         let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
         let program = read(text).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What is said of a file beside its format.
+//! The options of a file beside its format.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -7,25 +7,25 @@ use super::{Format, Needs, SwitchUse, Target};
 use crate::msccl::{Instances, ProfileError};
 use crate::mscclpp::UnknownExecutorProfile;
 
-/// What is said of a file beside its format, as whoever asks for it says it.
+/// The options of a file beside its format, as requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetOptions<'a> {
-    /// Name of the runtime; empty: the usual one.
+    /// Name of the runtime; empty: the default.
     pub profile: &'a str,
-    /// Instances of the plan; none: nothing is said of them.
+    /// Instances of the plan; `None` if not stated.
     pub instances: Option<InstancesAsked>,
     /// It must not use what switches can do.
     pub plain_channels: bool,
-    /// Most layers of its routes; none: any number.
+    /// Limit on the layers of its routes; `None`: no limit.
     pub layers_max: Option<NonZeroU32>,
 }
 
-/// How many instances are asked for.
+/// The requested number of instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstancesAsked {
-    /// So many, of which 0 is none.
+    /// A number; 0 is rejected.
     Number(u32),
-    /// As many as there is room for.
+    /// The largest number that fits.
     Automatic,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for InstancesAsked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(count) => count.fmt(f),
-            Self::Automatic => f.write_str("an automatic number of"),
+            Self::Automatic => f.write_str("auto"),
         }
     }
 }
@@ -90,19 +90,19 @@ pub enum OptionError {
     Profile(#[from] ProfileError),
     #[error(transparent)]
     ExecutorProfile(#[from] UnknownExecutorProfile),
-    #[error("format json takes no profile, found `{profile}`; leave it out or choose msccl-xml")]
+    #[error("format json takes no profile, found `{profile}`; remove it or choose msccl-xml")]
     ProfileWithoutRuntime { profile: String },
-    #[error("format {format} has one profile, {profile}, and one instance of its plan; leave out {}, found {found}", field.name())]
+    #[error("format {format} has only profile {profile} and one instance of its plan, found {found}; remove {}", field.name())]
     OneProfile { format: &'static str, profile: &'static str, field: OptionField, found: String },
-    #[error("format mscclpp-json repeats no plan, found {asked} instances; leave them out or choose msccl-xml")]
+    #[error("format mscclpp-json takes no instances, found {asked}; remove them or choose msccl-xml")]
     NotRepeated { asked: InstancesAsked },
-    #[error("format json has no instances of its plan, found {asked}; leave them out or choose msccl-xml")]
+    #[error("format json takes no instances, found {asked}; remove them or choose msccl-xml")]
     InstancesWithoutRuntime { asked: InstancesAsked },
-    #[error("channels of switches are in mscclpp-json files alone; leave this out or choose that format")]
+    #[error("only mscclpp-json files have switch channels; remove the option or choose that format")]
     NoChannelsThere,
-    #[error("layers are in routes-xml files alone; leave max_layers out or choose that format")]
+    #[error("only routes-xml files have layers; remove max_layers or choose that format")]
     NoLayersThere,
-    #[error("a file of 0 instances holds no plan; use 1 or more, or leave the number to the server")]
+    #[error("a file of 0 instances holds no plan; use at least 1, or let the server choose")]
     NoInstances,
 }
 

@@ -54,7 +54,10 @@ impl Row for RoutesXml {
         let Lowered { program: lowered, layer_count, chunks_moved } = lowered(asked)?;
         let achieved = plan.map(|plan| &plan.achieved).ok_or_else(|| TargetError::rejected("routes are of a plan"))?;
         if chunks_moved == 0 && lowered.algbw < *achieved {
-            return Err(TargetError::rejected(format!("its routes reach {}, the plan {achieved}", lowered.algbw)));
+            return Err(TargetError::rejected(format!(
+                "its routes reach {} bytes/s, but the plan {achieved}",
+                lowered.algbw
+            )));
         }
         let text = write(&lowered);
         let program = parse_until(&text, stop).map_err(|error| match error.fault {
@@ -67,7 +70,7 @@ impl Row for RoutesXml {
             _ => TargetError::rejected(error.to_string()),
         })?;
         if program != lowered {
-            return Err(TargetError::rejected("the route file, read back, is another program"));
+            return Err(TargetError::rejected("the route file differs from its program when read back"));
         }
         drop(lowered);
         for proof in [prove_until(&program, stop), prove_on(&program, topology, stop)] {
@@ -77,8 +80,8 @@ impl Row for RoutesXml {
         let moved = (chunks_moved > 0).then(|| TargetWarning {
             code: "ROUTES_MOVED",
             text: format!(
-                "routes: {chunks_moved} chunks take other ways than in the plan, so that {layer_count} layers do; the file \
-                 reaches {} bytes/s, the plan {achieved}",
+                "routes: {chunks_moved} chunks take other routes than in the plan to fit {layer_count} layers, and the \
+                 file reaches {} bytes/s instead of {achieved}",
                 program.algbw
             ),
         });
@@ -94,9 +97,7 @@ impl Row for RoutesXml {
         let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
         let program = parse(text).map_err(|error| error.to_string())?;
         if stated.instances > 0 || stated.profile != PROFILE || stated.layers != program.layer_count {
-            return Err(
-                "its route file is said to have instances, other layers or another profile than routes".to_owned()
-            );
+            return Err("its route file has instances, other layers, or a profile other than routes".to_owned());
         }
         if !stated.is_of(program.collective, program.rank_count)? {
             return Err("its route file is for another collective, root or rank count".to_owned());

@@ -3,26 +3,26 @@
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::{Rank, TopologyLimits};
 
-/// What a plan says of itself and of one of its files.
+/// The facts that a plan states about itself and one of its files.
 #[derive(Clone, Copy, Debug)]
 pub struct Stated<'a> {
     /// The runtime of the file.
     pub profile: &'a str,
-    /// Instances of the plan in it; 0: the format has none, or it was made before there were any.
+    /// Instances of the plan in it; 0 if the format has none, or the file predates instances.
     pub instances: u32,
-    /// Layers of its routes; 0: the format has none.
+    /// Layers of its routes; 0 if the format has none.
     pub layers: u32,
-    /// The collective, if one is stated that there is, and its root; none: nothing is stated.
+    /// The collective, if it is known, and its root; `None` if nothing is stated.
     pub collective: Option<(Option<CollectiveKind>, Option<u32>)>,
     /// How many ranks take part.
     pub ranks: Option<u32>,
-    /// What found the schedule.
+    /// The algorithm of the schedule.
     pub algorithm: &'a str,
-    /// Weights of the shares; empty: all are alike.
+    /// Weights of the shares; empty if all are equal.
     pub shares: &'a [u64],
-    /// Bound, rate and their quotient.
+    /// Bound, rate and their ratio.
     pub quality: Option<[&'a str; 3]>,
-    /// What a plan file may hold.
+    /// Limits on a plan file.
     pub limits: &'a TopologyLimits,
 }
 
@@ -35,7 +35,7 @@ impl Stated<'_> {
         self.collective.ok_or_else(|| "it states no collective".to_owned())
     }
 
-    /// Whether this collective, with its root and so many ranks, is what is stated.
+    /// Whether the statement matches this collective, its root and this number of ranks.
     ///
     /// # Errors
     /// Nothing is stated.

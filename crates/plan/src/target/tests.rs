@@ -64,10 +64,10 @@ fn what_a_format_does_not_know_is_refused_by_name() {
     for format in Format::ALL {
         check(format, named, OptionField::Profile, "nobody");
         if format != Format::MscclppJson {
-            check(format, plain, OptionField::PlainChannels, "mscclpp-json files alone");
+            check(format, plain, OptionField::PlainChannels, "only mscclpp-json files");
         }
         if format != Format::RoutesXml {
-            check(format, layered, OptionField::LayersMax, "routes-xml files alone");
+            check(format, layered, OptionField::LayersMax, "only routes-xml files");
         }
         if format != Format::MscclXml {
             check(format, repeated, OptionField::Instances, "found 2");
@@ -76,7 +76,7 @@ fn what_a_format_does_not_know_is_refused_by_name() {
         check(format, zero, OptionField::Instances, "0 instances");
     }
     let automatic = TargetOptions { instances: Some(InstancesAsked::Automatic), ..none };
-    check(Format::OnecclXml, automatic, OptionField::Instances, "leave out instances, found an automatic number of");
+    check(Format::OnecclXml, automatic, OptionField::Instances, "found auto; remove instances");
 }
 
 /// Each file is what its format says it is, by its bytes, for whoever gets it from elsewhere, and on the network.

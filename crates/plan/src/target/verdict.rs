@@ -9,7 +9,7 @@ use crate::proof::{Problem, Proof};
 
 use super::error::chain;
 
-/// What a file is expected to be, where that is said.
+/// The stated expectations of a file.
 #[derive(Clone, Copy)]
 pub struct Expected<'a> {
     /// The network it must be for.
@@ -18,25 +18,25 @@ pub struct Expected<'a> {
     pub kind: Option<CollectiveKind>,
     /// Its root.
     pub root: Option<u32>,
-    /// Finds the proven bound of a collective on the network; in words, why there is none.
+    /// Finds the proven bound of a collective on the network, or the reason why it has none.
     pub bound: &'a dyn Fn(Collective) -> Result<Rate, String>,
 }
 
-/// Something that is wrong or unwise: which check says so, what, and where.
+/// A problem or warning: its check, its text, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The check that found it.
     pub check: &'static str,
-    /// What was found, and what would be right.
+    /// What is wrong, and what to do about it.
     pub message: String,
     /// Where in the file.
     pub place: String,
 }
 
-/// What a file does, and what is wrong with it. What a damaged file does not tell is none.
+/// What a file does, and what is wrong with it. Facts that a damaged file does not reveal are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The runtime that it was judged for.
+    /// The runtime for which it was judged.
     pub profile: Option<&'static str>,
     /// The collective, in the words of its format.
     pub collective: Option<&'static str>,
@@ -46,15 +46,15 @@ pub struct Verdict {
     pub ranks: Option<u32>,
     /// Checks that ran, in order, and whether each passed.
     pub checks: Vec<(&'static str, bool)>,
-    /// Its rate in bytes per second, where that is known.
+    /// Its rate in bytes per second, if known.
     pub algbw: Option<Rate>,
-    /// Rate ÷ bound, where both are known.
+    /// Rate ÷ bound, if both are known.
     pub optimality: Option<String>,
-    /// Which ways the rate is by.
+    /// The routes that the rate assumes.
     pub routing: Option<String>,
-    /// What is wrong.
+    /// Problems.
     pub problems: Vec<Finding>,
-    /// What is allowed but unwise, or could not be seen.
+    /// Warnings: allowed but unwise, or not checked.
     pub warnings: Vec<Finding>,
 }
 
@@ -132,9 +132,7 @@ impl Verdict {
             };
             // The proof stands without a run.
             return match is_too_large(&error) {
-                true => {
-                    self.warn("emulation", format!("the file is right on paper, but was not run: {}", chain(&error)))
-                }
+                true => self.warn("emulation", format!("the file is proven right, but was not run: {}", chain(&error))),
                 false => self.record("emulation", Some(format!("run with seed {seed}: {}", chain(&error)))),
             };
         }
@@ -162,7 +160,7 @@ impl Verdict {
             (Some(expected), _) => Some(format!("the plan does {kind}, not {expected}")),
             (None, Some(expected)) if root != Some(expected) => Some(match root {
                 Some(root) => format!("the root of the plan is rank {root}, not rank {expected}"),
-                None => format!("the plan has no root, and so not rank {expected}"),
+                None => format!("the plan has no root, not rank {expected}"),
             }),
             _ => None,
         };
@@ -185,7 +183,8 @@ impl Verdict {
         let link = topology.link(load.busiest);
         let (from, to) = (&topology.node(link.from).id, &topology.node(link.to).id);
         self.routing = Some(format!(
-            "each pair of ranks on one shortest route, as the file names none; {from} -> {to} is busiest with {} chunks",
+            "one shortest route per pair of ranks, since the file names none, with {} chunks on the busiest link {from} \
+             -> {to}",
             load.chunks
         ));
         self.record_rate(load.algbw, collective, expected);
@@ -195,11 +194,11 @@ impl Verdict {
     pub(super) fn record_rate(&mut self, algbw: Rate, collective: Result<Collective, String>, expected: &Expected<'_>) {
         match collective.and_then(|collective| (expected.bound)(collective)) {
             Ok(bound) if algbw > bound => {
-                let words = format!("{algbw} bytes/s are above the proven bound of {bound}: one is wrong");
+                let words = format!("{algbw} bytes/s exceed the proven bound of {bound}, so one of them is wrong");
                 self.record("load", Some(words));
             }
             Ok(bound) => self.optimality = algbw.ratio_to(&bound).map(|ratio| ratio.to_string()),
-            Err(reason) => self.warn("load", format!("how near the rate is to the best is not known: {reason}")),
+            Err(reason) => self.warn("load", format!("the distance from the optimum is unknown: {reason}")),
         }
         self.algbw = Some(algbw);
     }

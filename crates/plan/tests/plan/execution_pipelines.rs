@@ -80,15 +80,15 @@ fn as_many_units_may_be_under_way_as_shared_scratch_holds() {
     assert_eq!(problems(&shared_scratch(4, 1 << 24)), [""; 0]);
     assert_eq!(problems(&shared_scratch(1, 1 << 24)), [""; 0]);
     let found = problems(&shared_scratch(5, 1 << 24));
-    assert!(found[0].starts_with("races: ") && found[0].contains("in no order with"), "{found:#?}");
+    assert!(found[0].starts_with("races: ") && found[0].contains("unordered with"), "{found:#?}");
     // A message that fits scratch as a whole has room for them all.
     let small = ExecutionPlan { bytes_max: 1 << 26, ..shared_scratch(9, 1 << 24) };
     assert_eq!(problems(&small), [""; 0]);
     let found = problems(&shared_scratch(0, 1 << 24));
     assert!(found[0].contains("waits for a semaphore that is never released"), "{found:#?}");
     let found = problems(&shared_scratch(4, 3 << 20));
-    assert!(found[0].contains("of which unit_size is no divisor"), "{found:#?}");
-    let words = "pipelines were followed for messages up to 142606336 bytes; larger ones repeat more often";
+    assert!(found[0].contains("and unit_size does not divide them"), "{found:#?}");
+    let words = "the proof follows pipelines for messages up to 142606336 bytes, and larger ones repeat more often";
     assert!(
         warnings(&shared_scratch(4, 1 << 24)).iter().any(|warning| warning == words),
         "{:#?}",
@@ -124,23 +124,23 @@ fn what_goes_wrong_in_repetitions_is_found() {
         let found = problems(&changed);
         assert!(found.iter().any(|found| found.contains(words)), "{found:#?}\ninstead of\n{words}");
     };
-    check(&|pipeline| drop(pipeline.operations.pop()), "uses a channel again without a nop since");
+    check(&|pipeline| drop(pipeline.operations.pop()), "uses a channel again without a nop in between");
     check(&|pipeline| pipeline.unit_bytes = 0, "unit_size is 0; use a multiple of 16");
     check(&|pipeline| pipeline.unit_bytes = 4100, "unit_size is 4100; use a multiple of 16");
     check(&|pipeline| pipeline.chunk_count = 0, "num_chunks is 0, so nothing is repeated");
-    check(&|pipeline| pipeline.chunk_count += 1, "the kernel would leave some or go beyond");
-    check(&|pipeline| pipeline.operations.clear(), "a pipeline of no operations");
+    check(&|pipeline| pipeline.chunk_count += 1, "the kernel would skip some or go beyond");
+    check(&|pipeline| pipeline.operations.clear(), "a pipeline has no operations");
     // Half the units: as many signals are not waited for.
-    check(&|pipeline| pipeline.unit_bytes *= 2, "signals, of which");
+    check(&|pipeline| pipeline.unit_bytes *= 2, "waits; make the numbers equal");
     check(
         &|pipeline| {
             let inner = pipeline.clone();
             pipeline.operations = vec![ExecutionOp { pipeline: Some(inner), ..ExecutionOp::new(OpName::Pipeline) }];
         },
-        "a pipeline in a pipeline is none that the kernel knows",
+        "the kernel knows no pipeline in a pipeline",
     );
     let often = ExecutionPlan { bytes_max: 1 << 31, ..repeated("ring:3", CollectiveKind::Allgather, 16) };
-    assert!(problems(&often)[0].contains("times, over 65535; lower max_message_size or raise unit_size"));
+    assert!(problems(&often)[0].contains("times, over the limit of 65535; lower max_message_size or raise unit_size"));
 }
 
 /// The published plan for an older loader, with the fields of this one.

@@ -48,7 +48,7 @@ fn right_plans_are_found_right() {
 #[test]
 fn a_race_between_slices_of_references_of_different_sizes_is_found() {
     let Some(problems) = problems_of("reduce_tbg.json") else { return };
-    let race = "gpu 0 tb 1 step 6: reads memory of rank 1 in no order with gpu 1 tb 0 step 0";
+    let race = "gpu 0 tb 1 step 6: reads memory of rank 1, unordered with gpu 1 tb 0 step 0";
     assert!(problems.iter().any(|problem| problem == race), "{problems:#?}");
 }
 
@@ -57,7 +57,7 @@ fn the_stale_plan_is_refused_by_the_name_of_its_field() {
     let Some(text) = sample("allreduce_pipeline.json") else { return };
     assert_eq!(
         parse_execution_plan(&text).unwrap_err().to_string(),
-        "gpus[0].channels[0].buff is a field of an older version, which the loader does not read; write buffer_type"
+        "gpus[0].channels[0].buff is a field of an older version, which the loader ignores; use buffer_type"
     );
 }
 
@@ -92,7 +92,7 @@ fn packets_are_forwarded_over_ports_and_not_made_there() {
     }
     // What a proxy still reads may be overwritten by the next launch, where launches do not alternate.
     let alone = ExecutionPlan { double_scratch: false, ..forwarded };
-    assert!(judged(&alone).problems.iter().any(|problem| problem.message.contains("may still be under way")));
+    assert!(judged(&alone).problems.iter().any(|problem| problem.message.contains("may still be in flight")));
     let made = judged(&over_ports(OpName::PutPackets, 0));
     assert!(made.problems[0].message.contains("make packets with cpkt and forward them with rppkt"), "{made:#?}");
 }

@@ -149,23 +149,24 @@ fn too_many_instances_are_refused_with_the_limit_they_break() {
         assert!(matches!(error, LowerError::OverLimit { is_proven: true, .. }), "{error}");
         error.to_string()
     };
-    let fewer = "ask for fewer instances of the plan";
+    let fewer = "use fewer instances of the plan";
     let ring = graph(CollectiveKind::Allgather, 8, 1, 1, |root, _| ring_tree(8, root));
-    let channels = format!("the msccl profile allows 32 channels, the plan needs 33; {fewer}");
+    let channels = format!("the msccl profile allows 32 channels, but the plan needs 33; {fewer}");
     assert_eq!(refused(&ring, Profile::Msccl, 33), channels);
     assert!(refused(&ring, Profile::Msccl, u32::MAX).ends_with(fewer));
     let star = graph(CollectiveKind::Allgather, 20, 1, 1, |root, _| star_tree(20, root));
-    let blocks = format!("the msccl profile allows 216 thread blocks per rank, rank 0 needs 228; {fewer}");
+    let blocks = format!("the msccl profile allows 216 thread blocks per rank, but rank 0 needs 228; {fewer}");
     assert_eq!(refused(&star, Profile::Msccl, 12), blocks);
     let long = graph(CollectiveKind::Broadcast, 2, 2000, 2000, |root, _| ring_tree(2, root));
     assert!(
-        refused(&long, Profile::Msccl, 17).ends_with(&format!("chunks as an offset, the plan needs 33999; {fewer}"))
+        refused(&long, Profile::Msccl, 17)
+            .ends_with(&format!("chunks as an offset, but the plan needs 33999; {fewer}"))
     );
     let parts = graph(CollectiveKind::Allgather, 9, 60, 60, |root, part| {
         if part % 2 == 0 { star_tree(9, root) } else { ring_tree(9, root) }
     });
     let nodes = refused(&parts, Profile::Msccl, 10);
-    assert!(nodes.starts_with("the msccl profile allows 4095 XML nodes per rank, rank 0 needs "), "{nodes}");
+    assert!(nodes.starts_with("the msccl profile allows 4095 XML nodes per rank, but rank 0 needs "), "{nodes}");
 }
 
 /// A plan whose blocks are more than what is resident for certain is not repeated.

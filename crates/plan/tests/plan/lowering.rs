@@ -224,7 +224,7 @@ fn unequal_shares_are_refused() {
     let mut weighted = graph(CollectiveKind::Allgather, 3, 1, 1, |root, _| ring_tree(3, root));
     weighted.shares = canopy_schedule::Shares::Weighted(vec![1, 2, 3]);
     let error = lower(&weighted, &options(Profile::Msccl, false), &|| false).unwrap_err();
-    assert!(error.to_string().contains("cannot say shares of unequal size"), "{error}");
+    assert!(error.to_string().contains("cannot express shares of unequal size"), "{error}");
 }
 
 /// Two of a ring of four have no other way than past the others, which run no program; two of a box do not need them.

@@ -141,7 +141,7 @@ fn a_raised_bound_is_judged_anew() {
         // Steps of 8 of the 256 chunks: four to a transfer of 2 MiB up to 128 MiB, then three.
         assert_eq!(verdict(128 << 20), None);
         let beyond = verdict((128 << 20) + 1).unwrap();
-        let cycle = "deadlock: 256 of 256 blocks never end; gpu 0 tb 8 step 0 waits for one of 2 slots to gpu 2 tb 4; \
+        let cycle = "deadlock: 256 of 256 blocks never end: gpu 0 tb 8 step 0 waits for one of 2 slots to gpu 2 tb 4, \
                      gpu 2 tb 4 step 0 waits for one of 2 slots to gpu 0 tb 8";
         assert!(beyond.contains(cycle), "{beyond}");
     }

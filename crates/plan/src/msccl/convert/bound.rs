@@ -6,9 +6,9 @@ use crate::msccl::program::Program;
 use crate::msccl::prove::{Largest, largest_without_deadlock};
 
 /// Why a bound for queues is what it is.
-const QUEUES: &str = "larger messages take more slots than the queues have, and never end";
+const QUEUES: &str = "larger messages need more slots than the queues have, and deadlock";
 /// Why a bound for rounds is what it is.
-const ROUNDS: &str = "the runtime counts no more rounds over a chunk";
+const ROUNDS: &str = "the runtime cannot count more rounds over a chunk";
 
 /// States the largest message that the runtime can count the rounds of and that cannot deadlock, where the file admits a
 /// larger one. What no bound helps stays, for the proof to name.

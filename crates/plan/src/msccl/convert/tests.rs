@@ -43,15 +43,15 @@ fn missing_attributes_get_stated_defaults() {
     assert_eq!((result.out_of_place, result.bytes_min, result.bytes_max), (Some(false), Some(0), Some((1 << 27) - 1)));
     let expected = [
         "added outofplace=\"0\": the opposite of inplace",
-        "added minBytes=\"0\": no least size",
-        "added maxBytes=\"134217727\": what the old runtime takes it to be",
+        "added minBytes=\"0\": no minimum size",
+        "added maxBytes=\"134217727\": the default of the old runtime",
     ];
     assert_eq!(changes, expected);
     let nameless = Program { name: String::new(), bytes_max: Some(0), ..ring_allgather(1) };
     let (result, changes) = converted(&nameless, Profile::MscclExecutor, Profile::Msccl);
     assert_eq!((result.name.as_str(), result.bytes_max), ("converted", Some((1 << 30) + 1)));
     let expected = [
-        "added name=\"converted\": the runtime demands one",
+        "added name=\"converted\": the runtime requires it",
         "changed maxBytes from \"0\" to \"1073741825\": 1 GiB, as the file has no bound",
     ];
     assert_eq!(changes, expected);
@@ -67,7 +67,7 @@ fn sizes_and_calls_stay_the_same() {
     let both = Program { out_of_place: Some(true), ..ring_allreduce() };
     let (result, changes) = converted(&both, Profile::Msccl, Profile::MscclExecutor);
     assert_eq!(result.out_of_place, Some(false));
-    assert!(changes[0].contains("the file was used for one kind of call only"), "{changes:?}");
+    assert!(changes[0].contains("the old runtime used the file for one kind of call"), "{changes:?}");
 }
 
 /// A ring whose steps are two chunks: two transfers each as soon as a chunk is larger than half of what one takes, and
@@ -78,7 +78,7 @@ fn a_bound_is_lowered_to_where_queues_suffice() {
     // 8 chunks of 1 MiB.
     let (result, changes) = converted(&large, Profile::MscclExecutor, Profile::MscclExecutor);
     assert_eq!(result, Program { bytes_max: Some(8 << 20), ..large.clone() });
-    let why = "larger messages take more slots than the queues have, and never end";
+    let why = "larger messages need more slots than the queues have, and deadlock";
     assert_eq!(changes, [format!("changed maxBytes from \"1073741824\" to \"8388608\": {why}")]);
     let next = Program { bytes_max: Some((8 << 20) + 1), ..large.clone() };
     assert!(prove(&next, Profile::MscclExecutor).problems.iter().all(|problem| problem.check == "deadlock"));
@@ -113,7 +113,7 @@ fn a_bound_is_lowered_to_what_rounds_can_be_counted() {
     let (result, changes) = converted(&endless, Profile::MscclExecutor, Profile::MscclExecutor);
     let transfer = Profile::MscclExecutor.limits().queue(endless.protocol).transfer_bytes;
     assert_eq!(result.bytes_max, Some(4 * 65535 * transfer));
-    assert!(changes[0].ends_with("the runtime counts no more rounds over a chunk"), "{changes:?}");
+    assert!(changes[0].ends_with("the runtime cannot count more rounds over a chunk"), "{changes:?}");
 }
 
 #[test]
@@ -148,10 +148,10 @@ fn fused_operations_are_split_for_stock_rccl() {
     assert_eq!(names.join(" "), "s r re s r re s r re s r s r s r");
     assert_eq!(ring.ranks[0].scratch_chunks, 1);
     let said = [
-        "split 8 `rcs` into `r` and `s`, as the runtime has no such operation",
-        "split 4 `rrcs` into `r`, `re` and `s`, as the runtime has no such operation",
-        "split 8 `rrs` into `r`, `re` and `s`, as the runtime has no such operation",
-        "added up to 1 scratch chunks per rank for what is received before it is added",
+        "split 8 `rcs` into `r` and `s`, since the runtime has no such operation",
+        "split 4 `rrcs` into `r`, `re` and `s`, since the runtime has no such operation",
+        "split 8 `rrs` into `r`, `re` and `s`, since the runtime has no such operation",
+        "added up to 1 scratch chunks per rank for received data",
     ];
     assert_eq!(changes[1..], said);
     let (gather, _) = converted(&ring_allgather(2), Profile::MscclExecutor, Profile::RcclMsccl);
@@ -191,9 +191,9 @@ fn a_foreign_dialect_is_read_with_patience() {
     assert_eq!(conversion.program, ring_allreduce());
     let changes: Vec<String> = conversion.changes.iter().map(ToString::to_string).collect();
     let expected = [
-        "left out 1 attribute `redop` of <algo>, the first in line 1: runtimes pass over it",
-        "left out 4 <copy> in <gpu>, the first in line 3: runtimes pass over it",
-        "set s of 1 steps to their position, by which runtimes count",
+        "removed 1 attribute `redop` of <algo>, the first in line 1: runtimes ignore it",
+        "removed 4 <copy> in <gpu>, the first in line 3: runtimes ignore it",
+        "set s of 1 steps to their position, which is what runtimes use",
     ];
     assert_eq!(changes, expected);
     for broken in [text.replace("<why/>", "<why>"), text.replace("</copy>", "</cop>"), text.replace("</algo>", "")] {

@@ -21,13 +21,13 @@ pub(super) fn validate(program: &Program) -> Result<(), EmulationError> {
         return malformed(Place::FILE, "ranks or chunks are missing");
     }
     if share_chunks(program) == 0 {
-        return malformed(Place::FILE, "a share of less than one chunk");
+        return malformed(Place::FILE, "a share below one chunk");
     }
     let mut seen = vec![false; program.ranks.len()];
     for rank in &program.ranks {
         match seen.get_mut(rank.rank as usize) {
             Some(seen) if !*seen => *seen = true,
-            _ => return malformed(Place::rank(rank.rank), "a rank that stands twice or does not exist"),
+            _ => return malformed(Place::rank(rank.rank), "a rank that is listed twice or does not exist"),
         }
         let (input, output) = expected_chunks(program, rank);
         if rank.input_chunks > input || rank.output_chunks > output {

@@ -200,8 +200,8 @@ fn programs_that_refer_to_nothing_are_refused() {
     };
     check(|program| program.rank_count = 5, "ranks or chunks are missing");
     check(|program| program.chunk_count = 0, "ranks or chunks are missing");
-    check(|program| program.chunk_count = 3, "a share of less than one chunk");
-    check(|program| program.ranks[0].rank = 7, "a rank that stands twice or does not exist");
+    check(|program| program.chunk_count = 3, "a share below one chunk");
+    check(|program| program.ranks[0].rank = 7, "a rank that is listed twice or does not exist");
     check(|program| program.ranks[0].output_chunks = 5, "a buffer larger than the collective's");
     check(|program| program.ranks[0].thread_blocks[1].send = None, "a peer that does not exist");
     check(

@@ -12,13 +12,13 @@ use crate::msccl::program::Program;
 pub(super) const FEWER_CHUNKS: &str = "plan with fewer chunks per share, or choose a format without this limit";
 
 /// What a person can do about a plan that is repeated too often.
-pub(super) const FEWER_INSTANCES: &str = "ask for fewer instances of the plan";
+pub(super) const FEWER_INSTANCES: &str = "use fewer instances of the plan";
 
 /// The same where there is one chunk per share.
 const FEWER_RANKS: &str = "plan for fewer ranks, or choose a format without this limit";
 
 /// What a person can do about a plan with too many blocks.
-const FEWER_PEERS: &str = "plan with trees of fewer neighbours per rank";
+const FEWER_PEERS: &str = "plan with trees that have fewer neighbours per rank";
 
 /// Largest message in bytes, up to the one asked for, whose chunks flags can count the rounds of.
 pub(super) fn bytes_max(options: &LowerOptions, program: &Program) -> u64 {
@@ -75,7 +75,7 @@ pub(super) fn widen(channels: &mut Channels, program: &Program, figures: &Progra
 pub(super) fn error(profile: Profile, over: &Figure, share: u32, instances: u32, is_proven: bool) -> LowerError {
     let remedy = match over.name {
         _ if instances > 1 => FEWER_INSTANCES,
-        "rounds over a chunk" => "state a smaller largest message",
+        "rounds over a chunk" => "lower the largest message",
         "thread blocks per rank" | "as the block of a dependency" | "peers per rank and channel" => FEWER_PEERS,
         _ if share == 1 => FEWER_RANKS,
         _ => FEWER_CHUNKS,

@@ -90,15 +90,15 @@ fn refuse(graph: &TransferGraph, options: &LowerOptions, message: &str) {
 fn requests_a_file_cannot_say_are_refused() {
     let ring = allgather(4, 1, false);
     let gather = graph(CollectiveKind::Gather, 4, 1, &[], false);
-    refuse(&gather, &options(), "gather has no name in files for msccl; choose another profile");
+    refuse(&gather, &options(), "files for msccl cannot express gather; choose another profile");
     let mut rooted = graph(CollectiveKind::Broadcast, 4, 1, &[Action::Copy], false);
     rooted.collective = Collective::new(CollectiveKind::Broadcast, Some(Rank::new(2)), 4).unwrap();
     refuse(&rooted, &options(), "always rank 0, not 2; renumber the ranks");
     for name in ["", "a b", "a\"b", "ö"] {
-        refuse(&ring, &LowerOptions { name: name.to_owned(), ..options() }, "cannot be the name of an MSCCL file");
+        refuse(&ring, &LowerOptions { name: name.to_owned(), ..options() }, "is not a valid name for an MSCCL file");
     }
     for bytes_max in [0, i64::MAX as u64, u64::MAX] {
-        refuse(&ring, &LowerOptions { bytes_max, ..options() }, "cannot be stated");
+        refuse(&ring, &LowerOptions { bytes_max, ..options() }, "is not supported");
     }
     refuse(&TransferGraph { rank_count: 1, ..ring }, &options(), "use at least two");
 }
@@ -110,13 +110,13 @@ fn graphs_that_are_no_trees_are_refused() {
         change(&mut graph);
         refuse(&graph, &options(), message);
     };
-    check(|graph| graph.batches[1].root = Rank::new(9), "batch 1 of the transfer graph has a root that is no rank");
+    check(|graph| graph.batches[1].root = Rank::new(9), "batch 1 of the transfer graph has a root that is not a rank");
     check(
         |graph| graph.transfers[4].to = Rank::new(4),
         "batch 1 of the transfer graph names a rank that does not exist",
     );
     check(|graph| graph.transfers[1].to = Rank::new(1), "two neighbours towards the root");
-    check(|graph| graph.transfers.swap(0, 1), "is no tree that data can flow along in the order of its transfers");
+    check(|graph| graph.transfers.swap(0, 1), "is not a tree whose transfers are in the order of the data flow");
     check(|graph| graph.batches[3].transfers = 90..110, "batch 3 of the transfer graph moves nothing");
     check(|graph| graph.batches[3].chunk_count = 3, "has chunks outside one share");
     check(|graph| graph.batches[0].chunk_count = u64::MAX, "has chunks outside one share");
@@ -128,9 +128,10 @@ fn limits_are_named_with_what_the_plan_needs() {
     refuse(
         &ragged(allgather(8, 20_000, false)),
         &options(),
-        "the msccl profile allows 32767 chunks as an offset, the plan needs 159999; plan with fewer chunks per share",
+        "the msccl profile allows 32767 chunks as an offset, but the plan needs 159999; plan with fewer chunks per \
+         share",
     );
-    refuse(&allgather(1025, 1, true), &options(), "allows 1024 ranks, the plan needs 1025");
+    refuse(&allgather(1025, 1, true), &options(), "allows 1024 ranks, but the plan needs 1025");
     // 71 ranks; the chunks of each of 60 go around either way in turn, so no two can share a step.
     let mut pieces = allgather(71, 60, false);
     let whole = std::mem::take(&mut pieces.batches);
@@ -152,7 +153,7 @@ fn limits_are_named_with_what_the_plan_needs() {
     }
     let error = lower(&pieces, &options()).unwrap_err();
     // 70 receives of 60 chunks, in at least 17 blocks.
-    let expected = "the msccl profile allows 4095 XML nodes per rank, rank 0 needs 4289; plan with fewer chunks";
+    let expected = "the msccl profile allows 4095 XML nodes per rank, but rank 0 needs 4289; plan with fewer chunks";
     assert!(error.to_string().starts_with(expected), "{error}");
 }
 

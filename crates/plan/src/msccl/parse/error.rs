@@ -20,41 +20,42 @@ pub enum ParseFault {
     TooLarge { bytes: usize, limit: usize },
     #[error("stopped on request before the text was read")]
     Stopped,
-    #[error("the text ends where {expected} should stand")]
+    #[error("the text ends, expected {expected}")]
     Ended { expected: &'static str },
     #[error("<{element}> is not closed; add </{element}>")]
     Unclosed { element: String },
-    #[error("found {found:?} between elements; only spaces, line ends and comments may stand there")]
+    #[error("found {found:?} between elements; use only spaces, line ends and comments there")]
     Text { found: char },
-    #[error("found a tab between elements; the runtime's reader refuses tabs, use spaces")]
+    #[error("found a tab between elements, which the runtime's reader rejects; use spaces")]
     Tab,
-    #[error("found `<{start}`; the runtime's reader knows no declaration, DOCTYPE or CDATA, leave it out")]
+    #[error("found `<{start}`, but the runtime's reader knows no declaration, DOCTYPE or CDATA; remove it")]
     Declaration { start: char },
-    #[error("comment is not closed; end it with -->")]
+    #[error("the comment is not closed; end it with -->")]
     OpenComment,
     #[error("the first word of the comment holds `=` or is longer than 254 characters; put a space after <!--")]
     CommentStart,
     #[error(
-        "expected a space, `/` or `>` in <{element}>, found {found:?}; keep an element on one line and put exactly one space before each attribute"
+        "found {found:?} in <{element}>, expected a space, `/` or `>`; keep an element on one line with exactly one \
+         space before each attribute"
     )]
     Tag { element: String, found: char },
     #[error("attribute `{attribute}` of <{element}> has no value in double quotes; write {attribute}=\"…\"")]
     Unquoted { element: String, attribute: String },
     #[error("{what} `{start}…` is longer than {limit} characters; shorten it")]
     TooLong { what: &'static str, start: String, limit: usize },
-    #[error("<{element}> has more than {limit} attributes; drop the extra ones")]
+    #[error("<{element}> has more than {limit} attributes; remove the extra ones")]
     TooManyAttributes { element: String, limit: usize },
-    #[error("found {found} where {expected} should stand")]
+    #[error("found {found}, expected {expected}")]
     Unexpected { found: String, expected: &'static str },
-    #[error("found {found} in <{parent}>, which holds only <{child}>; runtimes pass over it in silence, so remove it")]
+    #[error("found {found} in <{parent}>, which holds only <{child}>; remove it, since runtimes silently ignore it")]
     Misplaced { found: String, parent: String, child: &'static str },
-    #[error("<{parent}> has more than {limit} <{child}>; the runtime's table ends there")]
+    #[error("<{parent}> has more than {limit} <{child}>, which is the size of the runtime's table")]
     TooManyChildren { parent: String, child: &'static str, limit: u32 },
-    #[error("<{element}> lacks the attribute `{attribute}`; add it")]
+    #[error("<{element}> has no attribute `{attribute}`; add it")]
     Missing { element: String, attribute: &'static str },
-    #[error("<{element}> has the unknown attribute `{attribute}`; runtimes pass over it in silence, so remove it")]
+    #[error("<{element}> has the unknown attribute `{attribute}`; remove it, since runtimes silently ignore it")]
     UnknownAttribute { element: String, attribute: String },
-    #[error("<{element}> has `{attribute}` twice; keep one")]
+    #[error("<{element}> has the attribute `{attribute}` twice; keep one")]
     Repeated { element: String, attribute: String },
     #[error("`{attribute}` of <{element}> is `{value}`; write {expected}")]
     BadValue { element: String, attribute: &'static str, value: String, expected: &'static str },

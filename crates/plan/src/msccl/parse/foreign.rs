@@ -16,20 +16,20 @@ const KINDS_MAX: usize = 64;
 /// A file read leniently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignFile {
-    /// What the runtimes would make of it; attributes that some demand may be missing.
+    /// The program as the runtimes read it; attributes that some runtimes require may be missing.
     pub program: Program,
     /// What was passed over, in file order, each kind once.
     pub deviations: Vec<Deviation>,
 }
 
-/// Something that every runtime passes over in silence, and that a file must not rely on.
+/// Something that every runtime silently ignores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deviation {
     /// Line of the first one.
     pub line: u32,
     /// The element it stands on or in.
     pub parent: String,
-    /// Its name; with its parent the same for all that are counted here.
+    /// Its name; all counted here have this name and parent.
     pub name: String,
     /// Whether it is an element, else an attribute.
     pub is_element: bool,

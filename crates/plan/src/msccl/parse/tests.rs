@@ -63,7 +63,7 @@ fn slices_hold_what_their_ranks_read() {
     let expected = whole.replace(&of(&whole, 0), "  <gpu id=\"0\"/>\n").replace(&of(&whole, 2), "  <gpu id=\"2\"/>\n");
     assert_eq!(two, expected);
     let refused = slice(&[2, 4]).unwrap_err().to_string();
-    assert_eq!(refused, "rank 4 is not in the file, which has ranks 0 to 3; name one of them");
+    assert_eq!(refused, "rank 4 is not in the file; use 0 to 3");
 }
 
 /// Faults are found at their column too; each runtime demands its own attributes.
@@ -77,9 +77,9 @@ fn attributes_are_demanded_by_who_needs_them() {
     for profile in [Profile::MscclExecutor, Profile::RcclMsccl] {
         let read = |text: &str| parse_msccl_xml(text, profile);
         let lacks = |text: &str| read(text).unwrap_err().fault.to_string();
-        assert_eq!(lacks(PAIR), "<algo> lacks the attribute `outofplace`; add it");
-        assert_eq!(lacks(&later.replace(" minBytes=\"0\"", "")), "<algo> lacks the attribute `minBytes`; add it");
-        assert_eq!(lacks(&later.replace(" maxBytes=\"9\"", "")), "<algo> lacks the attribute `maxBytes`; add it");
+        assert_eq!(lacks(PAIR), "<algo> has no attribute `outofplace`; add it");
+        assert_eq!(lacks(&later.replace(" minBytes=\"0\"", "")), "<algo> has no attribute `minBytes`; add it");
+        assert_eq!(lacks(&later.replace(" maxBytes=\"9\"", "")), "<algo> has no attribute `maxBytes`; add it");
         assert_eq!(read(&later).unwrap(), Program { out_of_place: Some(false), ..self::read(&later) });
         let nameless = read(&later.replace(" name=\"pair\"", "")).unwrap();
         assert_eq!(nameless.name, "");
@@ -112,7 +112,7 @@ fn harmless_variations_are_read() {
 fn the_reader_of_the_runtime_is_no_xml_parser() {
     refuse("<algo", "<?xml version=\"1.0\"?><algo", 1, "knows no declaration");
     refuse("<algo", "<!DOCTYPE algo><algo", 1, "knows no declaration");
-    refuse("    <tb", "\t<tb", 3, "refuses tabs");
+    refuse("    <tb", "\t<tb", 3, "found a tab between elements");
     refuse("    <tb", "text<tb", 3, "found 't' between elements");
     refuse(" send=", "  send=", 3, "exactly one space before each attribute");
     refuse(" send=", "\nsend=", 3, "keep an element on one line");
@@ -132,8 +132,8 @@ fn the_reader_of_the_runtime_is_no_xml_parser() {
 
 #[test]
 fn elements_nest_as_they_must() {
-    refuse("<algo", "<algorithm", 1, "found <algorithm> where <algo> should stand");
-    refuse("</algo>", "</algo><algo>", 14, "found <algo> where the end should stand");
+    refuse("<algo", "<algorithm", 1, "found <algorithm>, expected <algo>");
+    refuse("</algo>", "</algo><algo>", 14, "found <algo>, expected the end");
     refuse("</algo>", "</gpu>", 14, "found </gpu> in <algo>");
     refuse("</algo>", "", 15, "<algo> is not closed");
     refuse("</tb>", "<copy i_off=\"0\"/></tb>", 6, "found <copy> in <tb>, which holds only <step>");
@@ -141,15 +141,15 @@ fn elements_nest_as_they_must() {
     refuse("\"/>", "\"><step/></step>", 4, "found <step> in <step>");
     for empty in ["", " \n", "<!-- nothing -->"] {
         let error = parse_msccl_xml(empty, Profile::Msccl).unwrap_err();
-        assert!(error.to_string().contains("ends where <algo> should stand"), "{error}");
+        assert!(error.to_string().contains("ends, expected <algo>"), "{error}");
     }
 }
 
 #[test]
 fn attributes_are_known_complete_and_single() {
-    refuse(" chan=\"0\"", "", 3, "<tb> lacks the attribute `chan`");
-    refuse(" name=\"pair\"", "", 1, "<algo> lacks the attribute `name`");
-    refuse(" chan=\"0\"", " chan=\"0\" chan=\"0\"", 3, "has `chan` twice");
+    refuse(" chan=\"0\"", "", 3, "<tb> has no attribute `chan`");
+    refuse(" name=\"pair\"", "", 1, "<algo> has no attribute `name`");
+    refuse(" chan=\"0\"", " chan=\"0\" chan=\"0\"", 3, "has the attribute `chan` twice");
     refuse(" chan=\"0\"", " chan=\"0\" colour=\"0\"", 3, "unknown attribute `colour`");
     refuse(" inplace", " redop=\"nop\" inplace", 1, "unknown attribute `redop`");
 }
@@ -219,5 +219,5 @@ fn what_runtimes_pass_over_is_listed_and_changes_nothing() {
     assert_eq!((found.program, found.deviations.len()), (read(PAIR), 64));
     // What the runtime demands is demanded.
     let lacks = read_msccl_xml_as_runtime(PAIR, Profile::MscclExecutor, MSCCL_BYTES_MAX, &|| false).unwrap_err();
-    assert!(lacks.to_string().contains("lacks the attribute `outofplace`"), "{lacks}");
+    assert!(lacks.to_string().contains("has no attribute `outofplace`"), "{lacks}");
 }

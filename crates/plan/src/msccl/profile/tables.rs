@@ -66,10 +66,10 @@ pub(super) const MSCCL: ProfileLimits = ProfileLimits {
         variables: &["MSCCL_CONFIG", "MSCCL_XML_FILES", "NCCL_ALGO"],
         files_max: 4,
         order: SelectionOrder::Listed,
-        explanation: "NCCL_ALGO must include MSCCL; of the first 4 files that MSCCL_XML_FILES lists, separated by \
-                      colons, the first is used whose `coll` and `ngpus` are the call's, whose `inplace` equals the \
-                      call's and whose minBytes ≤ size < maxBytes (2^27 where absent); with MSCCL_CONFIG only the \
-                      ranges of its <load> elements count",
+        explanation: "NCCL_ALGO must include MSCCL. Of the first 4 files in MSCCL_XML_FILES, separated by colons, the \
+                      runtime uses the first with the `coll`, `ngpus` and `inplace` of the call and with minBytes ≤ \
+                      size < maxBytes (2^27 if absent). With MSCCL_CONFIG, only the ranges of its <load> elements \
+                      count",
     },
 };
 
@@ -87,10 +87,10 @@ pub(super) const MSCCL_EXECUTOR: ProfileLimits = ProfileLimits {
         variables: &["NCCL_MSCCL_ENABLE", "MSCCL_ALGO_DIR", "MSCCL_SCHEDULER"],
         files_max: 1024,
         order: SelectionOrder::Sorted,
-        explanation: "of the files in MSCCL_ALGO_DIR (else msccl-algorithms beside the library), sorted by path, the \
-                      first is used whose `coll` and `ngpus` are the call's, whose `inplace` or `outofplace` admits \
-                      the call, whose nchunksperloop divides the call's count and whose minBytes ≤ size ≤ maxBytes, \
-                      where a maxBytes of 0 is no bound; any other file in that folder makes initialisation fail",
+        explanation: "The runtime uses the first file, by path, in MSCCL_ALGO_DIR (else msccl-algorithms beside the \
+                      library) with the `coll` and `ngpus` of the call, whose `inplace` or `outofplace` admits the \
+                      call, whose nchunksperloop divides its count and with minBytes ≤ size ≤ maxBytes (a maxBytes of \
+                      0 is no limit). Any other file in that folder makes initialisation fail",
     },
     ..MSCCL
 };
@@ -110,11 +110,11 @@ pub(super) const RCCL_MSCCL: ProfileLimits = ProfileLimits {
         variables: &["RCCL_MSCCL_ENABLE", "RCCL_MSCCL_FORCE_ENABLE", "MSCCL_ALGO_DIR"],
         files_max: 1024,
         order: SelectionOrder::Directory,
-        explanation: "on machine models known to RCCL, or with RCCL_MSCCL_FORCE_ENABLE=1, of the files in \
-                      MSCCL_ALGO_DIR (else ../share/rccl/msccl-algorithms), in the order in which the folder lists \
-                      them, the first is used whose `coll` and `ngpus` are the call's, whose `inplace` or \
-                      `outofplace` admits the call, whose nchunksperloop divides the call's count and whose \
-                      minBytes ≤ size ≤ maxBytes, where a maxBytes of 0 is no bound",
+        explanation: "On machine models known to RCCL, or with RCCL_MSCCL_FORCE_ENABLE=1, the runtime uses the first \
+                      file, in the order of the folder, in MSCCL_ALGO_DIR (else ../share/rccl/msccl-algorithms) with \
+                      the `coll` and `ngpus` of the call, whose `inplace` or `outofplace` admits the call, whose \
+                      nchunksperloop divides its count and with minBytes ≤ size ≤ maxBytes (a maxBytes of 0 is no \
+                      limit)",
     },
     ..MSCCL_EXECUTOR
 };

@@ -9,10 +9,11 @@ fn names_are_read_or_refused_with_a_remedy() {
         assert_eq!(profile.to_string(), profile.name());
     }
     let refused = |name: &str| name.parse::<Profile>().unwrap_err().to_string();
-    assert_eq!(refused("oneccl"), "profile `oneccl` is not available yet; use msccl, msccl-executor or rccl-msccl");
+    let remedy = "profile `oneccl` is for oneccl-xml files; use msccl, msccl-executor or rccl-msccl here";
+    assert_eq!(refused("oneccl"), remedy);
     let remedy = "profile `mscclpp-0.9` is for mscclpp-json files; use msccl, msccl-executor or rccl-msccl here";
     assert_eq!(refused("mscclpp-0.9"), remedy);
-    assert_eq!(refused("MSCCL"), "`MSCCL` is not a profile; use msccl, msccl-executor or rccl-msccl");
+    assert_eq!(refused("MSCCL"), "unknown profile `MSCCL`; use msccl, msccl-executor or rccl-msccl");
 }
 
 /// The sizes at which `maxAllowed` changes, by hand: 2 MiB per transfer of Simple, 32 KiB of LL.

@@ -40,15 +40,17 @@ fn collect_ends(model: &Model<'_>, findings: &mut Findings<'_>) -> BTreeMap<Name
         if let Some(to) = block.block.send {
             let end = &mut connections.entry((own, to, channel)).or_default().sender;
             if end.replace(index).is_some() {
-                let text = format!("a second block sends to rank {to} on channel {channel}; a queue has one writer");
+                let text =
+                    format!("a second block sends to rank {to} on channel {channel}, but a queue has one writer");
                 findings.problem(model.place_of_block(index), text);
             }
         }
         if let Some(from) = block.block.receive {
             let end = &mut connections.entry((from, own, channel)).or_default().receiver;
             if end.replace(index).is_some() {
-                let text =
-                    format!("a second block receives from rank {from} on channel {channel}; a queue has one reader");
+                let text = format!(
+                    "a second block receives from rank {from} on channel {channel}, but a queue has one reader"
+                );
                 findings.problem(model.place_of_block(index), text);
             }
         }
@@ -67,7 +69,7 @@ fn join(model: &mut Model<'_>, sender: usize, receiver: usize, findings: &mut Fi
     let receives: Vec<usize> = receives.collect();
     if sends.len() != receives.len() {
         let (sent, received, peer) = (sends.len(), receives.len(), model.place_of_block(receiver));
-        let text = format!("sends {sent} times, but {peer} receives {received} times from it");
+        let text = format!("sends {sent} times, but {peer} receives from it {received} times");
         findings.problem(model.place_of_block(sender), text);
     }
     for (&send, &receive) in sends.iter().zip(&receives) {

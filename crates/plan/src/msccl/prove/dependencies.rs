@@ -23,7 +23,10 @@ fn check_wait(model: &Model<'_>, index: usize, is_waited_for: &mut [bool], findi
     let (block, target) = match (step.wait_block, step.wait_step) {
         (None, None) => return,
         (Some(block), Some(target)) => (block, target),
-        _ => return findings.problem(place, "depid and deps must both be -1 or both name a step"),
+        _ => {
+            return findings
+                .problem(place, "only one of depid and deps is -1; set both to -1, or name a step with both");
+        }
     };
     if block == model.blocks[model.steps[index].block].block.id {
         return findings.problem(place, "waits for its own block, whose steps run in order anyway");
@@ -34,9 +37,9 @@ fn check_wait(model: &Model<'_>, index: usize, is_waited_for: &mut [bool], findi
     is_waited_for[awaited] = true;
     let awaited = model.steps[awaited].step;
     if awaited.operation == Operation::Nop {
-        findings.problem(place, format!("waits for tb {block} step {target}, a nop, which publishes nothing"));
+        findings.problem(place, format!("waits for tb {block} step {target}, a nop, which signals nothing"));
     } else if !awaited.is_awaited {
-        findings.problem(place, format!("waits for tb {block} step {target}, whose hasdep is 0: it may wait forever"));
+        findings.problem(place, format!("waits for tb {block} step {target}, whose hasdep is 0, and may wait forever"));
     }
 }
 
@@ -50,9 +53,13 @@ fn check_nop_chain(model: &Model<'_>, index: usize, findings: &mut Findings<'_>)
         findings.problem(model.place(index), "a nop without a dependency makes later step numbers drift");
     }
     match model.steps.get(index + 1).filter(|next| next.block == model_step.block) {
-        None => findings.problem(model.place(index), "a nop must be followed by a step that does something"),
+        None => findings.problem(model.place(index), "a nop is the last step of its block; put a step after it"),
         Some(next) if next.step.wait_block.is_none() => {
-            findings.problem(model.place(index + 1), "follows a nop but has no dependency itself; the file is refused");
+            findings.problem(
+                model.place(index + 1),
+                "follows a nop but has no dependency itself, so the runtime \
+                                                      rejects the file",
+            );
         }
         Some(_) => {}
     }

@@ -11,7 +11,7 @@ use crate::msccl::program::Program;
 pub(in crate::msccl) enum Largest {
     /// It ends at the largest message that the file states.
     Stated,
-    /// It ends with messages up to so many bytes, and deadlocks with larger ones.
+    /// It ends with messages up to this many bytes, and deadlocks with larger ones.
     Bytes(u64),
     /// It never ends, or other things are wrong with it, so that the question has no answer.
     None,

@@ -16,13 +16,13 @@ pub(super) fn check(program: &Program, profile: Profile, findings: &mut Findings
     let limits = profile.limits();
     let needs_name = profile.limits().required.contains(&"name");
     if !profile.accepts_name(&program.name) && (needs_name || !program.name.is_empty()) {
-        findings.problem(Place::FILE, "name must be 1 to 63 letters, digits, `_`, `-` and `.`");
+        findings.problem(Place::FILE, "the name is not valid; use 1 to 63 letters, digits, `_`, `-` and `.`");
     }
     at_most(findings, Place::FILE, "nchannels", program.channel_count, limits.channels);
     at_most(findings, Place::FILE, "<gpu> elements", program.ranks.len(), limits.children);
     check_rounds(program, profile, findings);
     if let Some(prime) = largest_prime_factor(program.chunk_count).filter(|&prime| prime > PRIME_WISE) {
-        let text = format!("nchunksperloop is a multiple of {prime}; messages that are not use the stock algorithm");
+        let text = format!("nchunksperloop is a multiple of {prime}, so messages that are not use the stock algorithm");
         findings.warning(Place::FILE, text);
     }
     let used = program.ranks.iter().flat_map(|rank| &rank.thread_blocks).map(|block| block.channel).max();
@@ -49,7 +49,7 @@ fn check_rounds(program: &Program, profile: Profile, findings: &mut Findings<'_>
     let rounds = chunk_bytes.div_ceil(profile.limits().queue(program.protocol).transfer_bytes);
     if rounds > profile.limits().rounds {
         let limit = profile.limits().rounds;
-        let text = format!("a message of {bytes} bytes takes {rounds} rounds, over the {limit} that flags count");
+        let text = format!("a message of {bytes} bytes takes {rounds} rounds, over the {limit} that flags can count");
         findings.problem(Place::FILE, text);
     }
 }
@@ -63,7 +63,8 @@ fn check_rank(program: &Program, rank: &RankProgram, profile: Profile, findings:
     at_most(findings, place, "XML nodes", 1 + program.ranks.len() + blocks + steps, limits.nodes);
     if blocks > limits.blocks_resident as usize && blocks <= limits.blocks_per_rank as usize {
         let wise = limits.blocks_resident;
-        findings.warning(place, format!("{blocks} thread blocks; more than {wise} may not be resident at once"));
+        findings
+            .warning(place, format!("{blocks} thread blocks, of which more than {wise} may not be resident at once"));
     }
     if rank.scratch_chunks > program.chunk_count {
         findings.warning(place, format!("scratch of {} chunks is larger than the message", rank.scratch_chunks));
@@ -93,7 +94,7 @@ fn check_step(step: &Step, profile: Profile, place: Place, findings: &mut Findin
     if !profile.allows(step.operation) {
         let allowed: Vec<&str> = limits.operations.iter().map(|operation| operation.name()).collect();
         let (name, allowed) = (step.operation.name(), allowed.join(", "));
-        findings.problem(place, format!("`{name}` is none of the operations of {profile}, which are {allowed}"));
+        findings.problem(place, format!("{profile} has no operation `{name}`; use {allowed}"));
     }
     at_most(findings, place, "chunks in one step", step.chunk_count, limits.chunks_per_step);
     for offset in [step.source.offset, step.destination.offset].into_iter().flatten() {
@@ -117,7 +118,8 @@ fn check_fused_chains(steps: &[Step], limits: &ProfileLimits, place: Place, find
     };
     for chain in steps.chunk_by(joins) {
         if chain.iter().any(|step| step.chunk_count != chain[0].chunk_count) {
-            findings.problem(place, "a chain of fused `re` steps has unequal cnt; the runtime uses the last for all");
+            findings
+                .problem(place, "a chain of fused `re` steps has unequal cnt, and the runtime uses the last for all");
         }
         if chain.len() > limits.fused_reductions as usize {
             let limit = limits.fused_reductions;

@@ -20,7 +20,7 @@ pub(super) fn check(model: &Model<'_>, order: &[usize], findings: &mut Findings<
     let cells: u64 = model.ranks.iter().map(|rank| Memory::new(model.program, rank.rank).cell_count()).sum();
     let symbols = u64::from(model.program.rank_count) * u64::from(contributed_chunks(model.program));
     if cells.max(symbols) > CELLS_MAX {
-        let text = format!("buffers of {cells} chunks in all ranks are too many to follow; at most {CELLS_MAX} are");
+        let text = format!("the buffers of all ranks have {cells} chunks, over the limit of {CELLS_MAX} for a proof");
         return findings.problem(Place::FILE, text);
     }
     let mut execution = Execution::new(model);
@@ -101,7 +101,7 @@ impl<'m, 'p> Execution<'m, 'p> {
             let value = execution.values.get(rank, cell);
             if value == NOTHING {
                 let at = u64::from(chunks.offset.unwrap_or(0)) + u64::from(chunk);
-                let text = format!("reads chunk {at} of `{}`, which nothing has written", chunks.buffer.letter());
+                let text = format!("reads chunk {at} of `{}`, which has not been written", chunks.buffer.letter());
                 findings.problem(execution.model.place(index), text);
             }
             (value != NOTHING).then_some(value)

@@ -173,11 +173,11 @@ impl<'m, 'p> Machine<'m, 'p> {
             }
         };
         let cycle = &path[start..];
-        let mut text = format!("deadlock: {} of {} blocks never end; ", stuck.len(), self.model.blocks.len());
+        let mut text = format!("deadlock: {} of {} blocks never end: ", stuck.len(), self.model.blocks.len());
         let shown: Vec<String> = cycle.iter().take(CYCLE_SHOWN).map(|&block| self.describe(block)).collect();
-        text.push_str(&shown.join("; "));
+        text.push_str(&shown.join(", "));
         if cycle.len() > CYCLE_SHOWN {
-            text.push_str(&format!("; and {} more in the cycle", cycle.len() - CYCLE_SHOWN));
+            text.push_str(&format!(", and {} more in the cycle", cycle.len() - CYCLE_SHOWN));
         }
         findings.problem(self.model.place(self.next[cycle[0]]), text);
     }

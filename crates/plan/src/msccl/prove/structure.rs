@@ -15,7 +15,7 @@ pub(super) fn check(program: &Program, profile: Profile, findings: &mut Findings
         let place = Place::rank(rank.rank);
         match mark(&mut seen, rank.rank) {
             Some(false) => {}
-            Some(true) => findings.problem(place, "stands twice; each rank needs exactly one <gpu>"),
+            Some(true) => findings.problem(place, "is listed twice; give each rank one <gpu>"),
             None => findings.problem(place, format!("is not one of the ranks 0 to {}", program.ranks.len().max(1) - 1)),
         }
         check_rank(program, rank, findings);
@@ -34,10 +34,10 @@ fn check_head(program: &Program, profile: Profile, findings: &mut Findings<'_>) 
         Purpose::Unjudged(word) => profile.limits().collectives_unjudged.contains(&word),
     };
     if !is_known {
-        findings.problem(Place::FILE, format!("{} has no spelling in files for {profile}", program.purpose));
+        findings.problem(Place::FILE, format!("files for {profile} cannot express {}", program.purpose));
     }
     if ranks < 2 {
-        findings.problem(Place::FILE, format!("ngpus is {ranks}; a collective needs at least two ranks"));
+        findings.problem(Place::FILE, format!("ngpus is {ranks}; use at least 2"));
     }
     if program.ranks.len() != ranks as usize {
         findings.problem(Place::FILE, format!("ngpus is {ranks} but there are {} <gpu>", program.ranks.len()));
@@ -61,11 +61,11 @@ fn check_head(program: &Program, profile: Profile, findings: &mut Findings<'_>) 
 fn check_placement(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
     match (profile.limits().placement, program.in_place, program.out_of_place) {
         (PlacementRule::BothFlags, false, Some(false)) => {
-            findings.problem(Place::FILE, "inplace and outofplace are both 0: the file is for no call at all");
+            findings.problem(Place::FILE, "inplace and outofplace are both 0, so the file is for no call");
         }
         (PlacementRule::InPlaceEquals, in_place, Some(out_of_place)) if in_place == out_of_place => {
             let calls = if in_place { "in place" } else { "out of place" };
-            let text = format!("{profile} passes over outofplace and compares inplace: used for calls {calls} only");
+            let text = format!("{profile} ignores outofplace and uses inplace, so the file serves only calls {calls}");
             findings.warning(Place::FILE, text);
         }
         _ => {}
@@ -75,7 +75,8 @@ fn check_placement(program: &Program, profile: Profile, findings: &mut Findings<
 fn check_bytes(program: &Program, profile: Profile, findings: &mut Findings<'_>) {
     let (bytes_min, bytes_max) = (program.bytes_min.unwrap_or(0), program.bytes_max.or(profile.bytes_max_default()));
     let Some(bytes_max) = bytes_max else {
-        return findings.problem(Place::FILE, format!("maxBytes is missing; {profile} refuses the file without it"));
+        return findings
+            .problem(Place::FILE, format!("maxBytes is missing, and {profile} rejects the file without it"));
     };
     if bytes_max == 0 && profile.limits().byte_range == ByteRange::Inclusive {
         findings.warning(Place::FILE, "maxBytes 0 admits no message on msccl and any message elsewhere; state a bound");
@@ -89,7 +90,8 @@ fn check_rank(program: &Program, rank: &RankProgram, findings: &mut Findings<'_>
     let (input, output) = expected_chunks(program, rank);
     for (name, found, expected) in [("i_chunks", rank.input_chunks, input), ("o_chunks", rank.output_chunks, output)] {
         if found != expected && found != 0 {
-            findings.problem(place, format!("{name} is {found}; this collective needs {expected}, or 0 where unused"));
+            findings
+                .problem(place, format!("{name} is {found}; use {expected} for this collective, or 0 where unused"));
         }
     }
     let mut seen = vec![false; rank.thread_blocks.len()];
@@ -97,8 +99,8 @@ fn check_rank(program: &Program, rank: &RankProgram, findings: &mut Findings<'_>
         let place = Place::block(rank.rank, block.id);
         match mark(&mut seen, block.id) {
             Some(false) => {}
-            Some(true) => findings.problem(place, "stands twice; block ids must be distinct"),
-            None => findings.problem(place, "leaves a gap; block ids are 0, 1, 2, … in each rank"),
+            Some(true) => findings.problem(place, "is listed twice; give each block its own id"),
+            None => findings.problem(place, "leaves a gap; number blocks 0, 1, 2, … in each rank"),
         }
         check_block(program, rank, block, findings);
     }
@@ -119,7 +121,7 @@ fn check_block(program: &Program, rank: &RankProgram, block: &ThreadBlock, findi
     for (position, step) in (0_u32..).zip(&block.steps) {
         let place = Place::step(rank.rank, block.id, position);
         if step.index != position {
-            findings.problem(place, format!("s is {}; the runtime counts by position, write {position}", step.index));
+            findings.problem(place, format!("s is {}, but the runtime counts by position; use {position}", step.index));
         }
         check_step(program, rank, block, step, place, findings);
     }
@@ -142,8 +144,8 @@ fn check_step(
     }
     match (operation, step.chunk_count) {
         (Operation::Nop, 0) => return,
-        (Operation::Nop, _) => return findings.problem(place, "a nop moves nothing; write cnt 0"),
-        (_, 0) => return findings.problem(place, "cnt is 0; a data step moves at least one chunk"),
+        (Operation::Nop, _) => return findings.problem(place, "a nop moves no data; use cnt 0"),
+        (_, 0) => return findings.problem(place, "cnt is 0, but the step moves data; use at least 1"),
         _ => {}
     }
     for (is_used, chunks, side) in [

@@ -57,8 +57,8 @@ fn the_order_of_ranks_and_blocks_in_the_file_does_not_matter() {
 #[test]
 fn the_head_must_make_sense() {
     let check = |change: fn(&mut Program), message| refuse_changed(ring_allgather(1), change, "structure", message);
-    check(|program| program.purpose = Purpose::Collective(CollectiveKind::Gather), "no spelling");
-    check(|program| program.rank_count = 1, "at least two ranks");
+    check(|program| program.purpose = Purpose::Collective(CollectiveKind::Gather), "cannot express");
+    check(|program| program.rank_count = 1, "ngpus is 1; use at least 2");
     check(|program| program.rank_count = 5, "ngpus is 5 but there are 4 <gpu>");
     check(|program| program.channel_count = 0, "at least 1");
     check(|program| program.chunk_count = 0, "at least 1");
@@ -66,7 +66,7 @@ fn the_head_must_make_sense() {
     check(|program| program.bytes_min = Some(1 << 20), "no message is from minBytes 1048576 up to maxBytes 1048576");
     check(|program| program.bytes_max = Some(1), "no message is from minBytes 0 up to maxBytes 1");
     check(|program| program.bytes_max = Some(0), "no message is from minBytes 0 up to maxBytes 0");
-    check(|program| program.ranks[1].rank = 0, "stands twice");
+    check(|program| program.ranks[1].rank = 0, "is listed twice");
     check(|program| program.ranks[1].rank = 4, "is not one of the ranks 0 to 3");
     check(|program| program.ranks.clear(), "there are 0 <gpu>");
 }
@@ -76,9 +76,9 @@ fn blocks_and_steps_must_make_sense() {
     let check = |change: fn(&mut RankProgram), message| {
         refuse_changed(ring_allgather(1), |program| change(&mut program.ranks[2]), "structure", message);
     };
-    check(|rank| rank.input_chunks = 2, "i_chunks is 2; this collective needs 1");
-    check(|rank| rank.output_chunks = 1, "o_chunks is 1; this collective needs 4");
-    check(|rank| rank.thread_blocks[1].id = 0, "stands twice");
+    check(|rank| rank.input_chunks = 2, "i_chunks is 2; use 1");
+    check(|rank| rank.output_chunks = 1, "o_chunks is 1; use 4");
+    check(|rank| rank.thread_blocks[1].id = 0, "is listed twice");
     check(|rank| rank.thread_blocks[1].id = 2, "leaves a gap");
     check(|rank| rank.thread_blocks[0].send = Some(2), "send peer 2 is not another rank");
     check(|rank| rank.thread_blocks[0].receive = Some(4), "recv peer 4 is not another rank");
@@ -89,7 +89,7 @@ fn blocks_and_steps_must_make_sense() {
     check(|rank| rank.thread_blocks[0].steps[0].chunk_count = 0, "cnt is 0");
     check(|rank| rank.thread_blocks[0].steps[0].chunk_count = 2, "chunks 0 to 1 of `i`, which has 1 chunks");
     check(|rank| rank.thread_blocks[0].steps[1].destination.offset = None, "offset -1");
-    check(|rank| rank.thread_blocks[0].steps.push(step("nop", "i-", "o-", 1)), "a nop moves nothing");
+    check(|rank| rank.thread_blocks[0].steps.push(step("nop", "i-", "o-", 1)), "a nop moves no data");
 }
 
 /// Files say 32 TB where they mean any message. Flags count the rounds of all that memory has room for.
@@ -104,8 +104,8 @@ fn a_bound_beyond_all_memory_is_no_failure_of_rounds() {
 #[test]
 fn the_tables_of_the_runtime_are_respected() {
     let check = |change: fn(&mut Program), message| refuse_changed(ring_allgather(1), change, "limits", message);
-    check(|program| program.name = "two words".to_owned(), "name must be");
-    check(|program| program.name = "n".repeat(64), "name must be");
+    check(|program| program.name = "two words".to_owned(), "the name is not valid");
+    check(|program| program.name = "n".repeat(64), "the name is not valid");
     check(|program| program.channel_count = 33, "33 nchannels, over the runtime's 32");
     check(|program| first_step(program).chunk_count = 72, "72 chunks in one step, over the runtime's 71");
     check(|program| first_step(program).destination.offset = Some(32768), "32768 as a chunk offset");
@@ -138,7 +138,7 @@ fn both_ends_of_a_connection_agree() {
     check(|program| program.ranks[0].thread_blocks[0].receive = Some(2), "rank 2 has no block that sends to rank 0");
     check(
         |program| program.ranks[0].thread_blocks[1].steps.truncate(2),
-        "sends 2 times, but gpu 1 tb 0 receives 3 times",
+        "sends 2 times, but gpu 1 tb 0 receives from it 3 times",
     );
     let narrow = |program: &mut Program| program.ranks[0].thread_blocks[0].steps[1].chunk_count = 1;
     refuse_changed(ring_allgather(2), narrow, "connections", "sends 2 chunks, but gpu 0 tb 0 step 1 receives 1");
@@ -149,7 +149,7 @@ fn waits_name_steps_that_publish() {
     let check = |change: fn(&mut RankProgram), message| {
         refuse_changed(split_allgather(), |program| change(&mut program.ranks[1]), "dependencies", message);
     };
-    check(|rank| rank.thread_blocks[1].steps[1].wait_step = None, "must both be -1 or both name a step");
+    check(|rank| rank.thread_blocks[1].steps[1].wait_step = None, "only one of depid and deps is -1");
     check(|rank| rank.thread_blocks[1].steps[1].wait_block = Some(1), "waits for its own block");
     check(|rank| rank.thread_blocks[1].steps[1].wait_block = Some(3), "tb 3 step 0, which does not exist");
     check(|rank| rank.thread_blocks[1].steps[1].wait_step = Some(3), "tb 0 step 3, which does not exist");
@@ -162,12 +162,12 @@ fn waits_name_steps_that_publish() {
     let (bare, waiting) = (step("nop", "i-", "o-", 0), after(0, 0, step("nop", "i-", "o-", 0)));
     refuse_changed(split_allgather(), nop(1, bare), "dependencies", "a nop without a dependency");
     refuse_changed(split_allgather(), nop(0, waiting), "dependencies", "follows a nop but has no dependency");
-    refuse_changed(split_allgather(), nop(3, waiting), "dependencies", "must be followed");
+    refuse_changed(split_allgather(), nop(3, waiting), "dependencies", "put a step after it");
     let mut program = split_allgather();
     nop(1, waiting)(&mut program);
     accept(&program);
     program.ranks[1].thread_blocks[2].steps[0] = after(1, 1, program.ranks[1].thread_blocks[2].steps[0]);
-    refuse(&program, "dependencies", "a nop, which publishes nothing");
+    refuse(&program, "dependencies", "a nop, which signals nothing");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn two_ranks_that_both_receive_first_never_end() {
         rank(own, [1, 2, 0], vec![block(Some(1 - own), Some(1 - own), steps), copy])
     };
     let program = program(CollectiveKind::Allgather, false, 2, (0..2).map(of_rank).collect());
-    refuse(&program, "deadlock", "2 of 4 blocks never end; gpu 0 tb 0 step 0 waits for data from gpu 1 tb 0");
+    refuse(&program, "deadlock", "2 of 4 blocks never end: gpu 0 tb 0 step 0 waits for data from gpu 1 tb 0");
 }
 
 #[test]
@@ -235,11 +235,7 @@ fn a_copy_onto_itself_askew_is_a_race() {
 fn values_must_be_those_the_collective_promises() {
     let check =
         |program: Program, change: fn(&mut Program), message| refuse_changed(program, change, "meaning", message);
-    check(
-        ring_allgather(1),
-        |program| program.ranks[0].thread_blocks[1].steps.clear(),
-        "output chunk 0 ends as nothing",
-    );
+    check(ring_allgather(1), |program| program.ranks[0].thread_blocks[1].steps.clear(), "output chunk 0 holds nothing");
     check(ring_allreduce(), |program| program.ranks[2].thread_blocks[0].steps[1].source.offset = Some(2), "adds chunk");
     let copy_again = |program: &mut Program| {
         program.ranks[0].thread_blocks[1].steps.push(Step { index: 1, ..step("cpy", "i0", "o0", 1) });
@@ -257,7 +253,7 @@ fn values_must_be_those_the_collective_promises() {
     let mut unwritten = ring_allgather(1);
     unwritten.ranks[0].scratch_chunks = 1;
     unwritten.ranks[0].thread_blocks[1].steps[0] = step("cpy", "s0", "o0", 1);
-    refuse(&unwritten, "meaning", "reads chunk 0 of `s`, which nothing has written");
+    refuse(&unwritten, "meaning", "reads chunk 0 of `s`, which has not been written");
 }
 
 #[test]
@@ -283,13 +279,13 @@ fn a_file_for_both_kinds_of_call_is_judged_both_ways() {
         let found = proof
             .problems
             .iter()
-            .any(|problem| problem.message.contains("used out of place, as the file allows too: writes the input"));
+            .any(|problem| problem.message.contains("used out of place, which the file also allows: writes the input"));
         // Stock RCCL lacks the operations of this ring, which is reason enough.
         assert!(found || profile == Profile::RcclMsccl && !proof.is_ok(), "{:#?}", proof.problems);
     }
     // msccl compares inplace, so the file is never used out of place there.
     accept(&ring);
-    assert!(prove(&ring, Profile::Msccl).warnings[0].message.contains("used for calls in place only"));
+    assert!(prove(&ring, Profile::Msccl).warnings[0].message.contains("the file serves only calls in place"));
     // Two ranks exchange their input and add it into the output, wherever that is.
     let of_rank = |own: u32| {
         let exchange = vec![step("s", "i0", "i0", 1), step("rrc", "i0", "o0", 1)];
@@ -349,7 +345,7 @@ fn local_reductions_and_all_to_all_are_understood() {
 fn absurd_sizes_are_refused_without_being_allocated() {
     let mut program = ring_allgather(1);
     program.ranks[0].scratch_chunks = i32::MAX as u32;
-    refuse(&program, "meaning", "too many to follow");
+    refuse(&program, "meaning", "for a proof");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(super) fn check(plan: &ExecutionPlan, findings: &mut Findings<'_>) {
         findings.problem(place, message);
     }
     if is_whole && !has_order(&listed, found.len()) {
-        findings.problem(Place::FILE, "rank groups are listed in different orders; list them in one at all members");
+        findings.problem(Place::FILE, "members list rank groups in different orders; use one order at all members");
     }
 }
 

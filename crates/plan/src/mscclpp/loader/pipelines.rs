@@ -28,7 +28,7 @@ pub(super) fn structure(pipeline: &Pipeline, place: Place, findings: &mut Findin
         findings.problem(place, "num_chunks is 0, so nothing is repeated; use at least 1");
     }
     if pipeline.operations.is_empty() {
-        findings.problem(place, "a pipeline of no operations; leave it out");
+        findings.problem(place, "a pipeline has no operations; remove it");
     }
 }
 
@@ -53,14 +53,16 @@ pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &
                         found(
                             place,
                             format!(
-                                "messages of {bytes_max} bytes repeat it {times} times, over {REPETITIONS_MAX}; {remedy}"
+                                "messages of {bytes_max} bytes repeat it {times} times, over the limit of \
+                                 {REPETITIONS_MAX}; {remedy}"
                             ),
                         );
                         return;
                     }
                 } else if let Some(bytes) = shared.filter(|_| has_scratch(of_rank, block, operation)) {
                     let message = format!(
-                        "a chunk of shared scratch has {bytes} bytes, and messages up to {bytes_max} need {chunk_bytes}"
+                        "a chunk of shared scratch has {bytes} bytes, but messages up to {bytes_max} bytes need \
+                         {chunk_bytes}"
                     );
                     found(place, message + "; use a pipeline or lower max_message_size");
                     return;

@@ -284,7 +284,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
     fn over_limit(&self, ranks: &[ExecutionRank]) -> Option<ExecutionLowerError> {
         let profile = self.options.profile;
         let limits = profile.limits();
-        let (fewer, less_degree) = ("plan with fewer trees or chunks", "use trees of less degree");
+        let (fewer, less_degree) = ("plan with fewer trees or chunks", "use trees of lower degree");
         let most = |lists: &[(ChannelType, Vec<u32>)]| lists.iter().map(|(_, ids)| ids.len()).max().unwrap_or(0);
         ranks.iter().find_map(|rank| {
             let of_rank = [

@@ -35,11 +35,13 @@ pub(super) fn effects(
     match operation.name {
         _ if !is_port || is_put || operation.name == OpName::ReadPutPackets => {}
         OpName::PutPackets => {
-            return Err("over port channels the kernel takes the source for a buffer of another number; \
-                        make packets with cpkt and forward them with rppkt"
-                .to_owned());
+            return Err(
+                "over port channels the kernel reads another buffer as the source; make packets with cpkt and \
+                        forward them with rppkt"
+                    .to_owned(),
+            );
         }
-        _ => return Err("over port channels is none that the kernel knows; use memory channels".to_owned()),
+        _ => return Err("the kernel does not support it over port channels; use memory channels".to_owned()),
     }
     resolver.whole_sources()?;
     match operation.name {
@@ -48,7 +50,7 @@ pub(super) fn effects(
         OpName::Get => {
             let is_even = |(source, target): (&ChunkRef, &ChunkRef)| source.index == target.index;
             if !operation.sources.iter().zip(&operation.targets).all(is_even) {
-                return Err("the kernel swaps the offsets; both references must have the same index".to_owned());
+                return Err("the kernel swaps the offsets; give both references the same index".to_owned());
             }
             resolver.pairs(Remote, Local, None)
         }
@@ -125,18 +127,18 @@ impl Resolver<'_> {
             OpName::Put | OpName::PutSignal | OpName::PutSignalFlush | OpName::PutPackets
                 if !is_port && others.any(|other| other.place != first.place) =>
             {
-                Err("the kernel takes all sources from the buffer of the first; use an operation for each buffer"
+                Err("the kernel reads all sources from the buffer of the first; use one operation for each buffer"
                     .to_owned())
             }
             OpName::ReadPutPackets if others.any(|other| other != first) => {
-                Err("newer kernels forward the first source to all; use an operation for each source".to_owned())
+                Err("newer kernels forward the first source to all; use one operation for each source".to_owned())
             }
             OpName::Reduce | OpName::ReduceSend
                 if self.part.is_some()
                     && self.machine.scale.wraps()
                     && others.any(|other| other.place == RefPlace::Local(Buffer::Scratch)) =>
             {
-                Err("the kernel goes beyond shared scratch in further sources; name scratch first".to_owned())
+                Err("the kernel goes beyond shared scratch in further sources; list scratch first".to_owned())
             }
             _ => Ok(()),
         }
@@ -146,10 +148,10 @@ impl Resolver<'_> {
     fn pairs(&self, source: Kind, target: Kind, most: Option<usize>) -> Result<Vec<Effect>, String> {
         let (sources, targets) = (&self.operation.sources, &self.operation.targets);
         if sources.len() != targets.len() || sources.is_empty() {
-            return Err(format!("{} sources and {} targets; give as many of both", sources.len(), targets.len()));
+            return Err(format!("{} sources and {} targets; give equal numbers", sources.len(), targets.len()));
         }
         if most.is_some_and(|most| sources.len() > most) {
-            return Err("only the first pair is done; use an operation for each".to_owned());
+            return Err("the kernel handles only the first pair; use one operation for each pair".to_owned());
         }
         let pair = |(from, to): (&ChunkRef, &ChunkRef)| {
             let effect = Effect { sources: self.spans(from, source)?, targets: self.spans(to, target)? };
@@ -179,7 +181,7 @@ impl Resolver<'_> {
         let mut counts = effect.sources.iter().chain(&effect.targets).map(|span| span.count);
         let first = counts.next();
         if counts.any(|count| Some(count) != first) {
-            Err("references of different sizes".to_owned())
+            Err("its references have different sizes".to_owned())
         } else {
             Ok(effect)
         }
@@ -191,7 +193,7 @@ impl Resolver<'_> {
             (RefPlace::Local(buffer), Kind::Local) => Ok(vec![self.span(self.rank, buffer, reference, false)?]),
             (RefPlace::Local(buffer), Kind::LocalPackets) => Ok(vec![self.span(self.rank, buffer, reference, true)?]),
             (RefPlace::Remote(id), Kind::Remote | Kind::RemotePackets) => {
-                let access = self.operation.channel_type.ok_or("reaches another rank without a channel_type")?;
+                let access = self.operation.channel_type.ok_or("accesses another rank without a channel_type")?;
                 let number = self.block.remotes_of(access).nth(id as usize);
                 let number = number.ok_or_else(|| format!("buffer_id {id} is not in the block's list"))?;
                 let remote = self.rank.remote_buffers.get(number as usize);
@@ -207,7 +209,7 @@ impl Resolver<'_> {
                 let members = group.ranks.iter().filter_map(|&rank| self.plan.ranks.get(rank as usize));
                 members.map(|member| self.span(member, buffer, reference, kind == Kind::SwitchPackets)).collect()
             }
-            _ => Err("a reference leads elsewhere than the operation can reach".to_owned()),
+            _ => Err("a reference is outside what the operation can reach".to_owned()),
         }
     }
 
@@ -227,14 +229,14 @@ impl Resolver<'_> {
         };
         let letter = buffer.letter();
         if at.size == 0 {
-            return Err("a reference of size 0; leave it out".to_owned());
+            return Err("a reference has size 0; remove it".to_owned());
         }
         if u64::from(at.index) + u64::from(at.size) > u64::from(chunks) {
             let last = u64::from(at.index) + u64::from(at.size) - 1;
             return Err(format!("chunk {last} of {letter} of rank {}, which has {chunks}", owner.id));
         }
         if is_packet && buffer != Buffer::Scratch {
-            return Err(format!("packets in {letter}; they are always in scratch"));
+            return Err(format!("packets are in {letter}, but the kernel keeps them in scratch"));
         }
         if !self.contract.has_buffer(owner.id, buffer) {
             return Err(format!("rank {} has no {letter} in this collective", owner.id));
@@ -254,11 +256,11 @@ impl Resolver<'_> {
         if u64::from(at.size) != u64::from(part.chunks) * count {
             let (found, chunks) = (at.size, part.chunks);
             return Err(format!(
-                "a reference of {found} chunks, but {chunks} pass; the kernel would leave some or go beyond"
+                "a reference has {found} chunks, but {chunks} pass, so the kernel would skip some or go beyond"
             ));
         }
         if wraps && count > 1 {
-            return Err("slices of shared scratch that has no room for a chunk; lower max_message_size".to_owned());
+            return Err("shared scratch has no room for a chunk to slice; lower max_message_size".to_owned());
         }
         let offset = if wraps { part.first % self.machine.scale.scratch_grain } else { part.first };
         Ok(Span { rank: owner.id, first: first + start + offset, count: part.count, is_packet })

@@ -84,7 +84,8 @@ pub(crate) fn scales(plan: &ExecutionPlan, findings: &mut Findings<'_>) -> Vec<S
     let shared = shared_chunk_bytes(plan);
     if let Some(bytes) = shared.filter(|bytes| units.iter().any(|&unit| unit == 0 || !bytes.is_multiple_of(unit))) {
         let message = format!(
-            "a chunk of shared scratch has {bytes} bytes, of which unit_size is no divisor; what passes would run into the next"
+            "a chunk of shared scratch has {bytes} bytes, and unit_size does not divide them, so a repetition would run \
+             into the next chunk"
         );
         findings.problem(Place::FILE, message);
         return Vec::new();
@@ -116,12 +117,13 @@ pub(crate) fn scales(plan: &ExecutionPlan, findings: &mut Findings<'_>) -> Vec<S
         last = halves;
     }
     if scales.is_empty() {
-        let message = "pipelines repeat more often than can be followed; use larger unit_size, or smaller messages";
+        let message =
+            "pipelines repeat more often than the proof can follow; use larger unit_size, or smaller messages";
         findings.problem(Place::FILE, message);
     } else if u128::from(last) < most {
         let bytes = u128::from(last) * u128::from(unit) / 2 * u128::from(message_chunks);
         let message =
-            format!("pipelines were followed for messages up to {bytes} bytes; larger ones repeat more often");
+            format!("the proof follows pipelines for messages up to {bytes} bytes, and larger ones repeat more often");
         findings.warning(Place::FILE, message);
     }
     scales
@@ -160,8 +162,8 @@ fn slices(plan: &ExecutionPlan, findings: &mut Findings<'_>) -> Option<u64> {
         grain = grain / divisor(grain, count) * count;
         if grain > GRAIN_MAX {
             let message = format!(
-                "operations are shared by groups of blocks whose slices need {grain} parts of a chunk, \
-                                   over {GRAIN_MAX}; use groups of like size"
+                "groups of blocks share operations in slices of {grain} parts of a chunk, over the limit of \
+                 {GRAIN_MAX}; use groups of similar size"
             );
             findings.problem(Place::FILE, message);
             return None;

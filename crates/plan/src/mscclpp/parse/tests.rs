@@ -31,7 +31,7 @@ fn a_plan_by_hand_is_read_and_written_without_loss() {
 #[test]
 fn what_is_missing_or_of_another_type_is_named() {
     for (from, to, words) in [
-        ("\"name\": \"pair\",", "", "name is missing; give the plan a label"),
+        ("\"name\": \"pair\",", "", "name is missing; name the plan"),
         (
             "\"input_chunks\": 1",
             "\"input_chunks\": -1",
@@ -43,16 +43,16 @@ fn what_is_missing_or_of_another_type_is_named() {
         (
             "\"name\": \"copy\"",
             "\"name\": \"copies\"",
-            "gpus[0].threadblocks[0].ops[1].name is `copies`, which is no operation",
+            "gpus[0].threadblocks[0].ops[1].name is `copies`, which is not an operation",
         ),
-        ("\"name\": \"copy\"", "\"name\": \"start\"", "`start`, which is no operation that the loader knows"),
+        ("\"name\": \"copy\"", "\"name\": \"start\"", "`start`, which is not an operation of the loader"),
         ("\"type\": \"i\"", "\"type\": \"x\"", "src_buff[0].type is \"x\"; use i, o or s"),
         (
             "\"type\": \"i\"",
             "\"buff\": \"i\"",
-            "src_buff[0].buff is a field of an older version, which the loader does not read; write type",
+            "src_buff[0].buff is a field of an older version, which the loader ignores; use type",
         ),
-        ("\"type\": \"i\"", "\"type\": \"i\", \"buffer_id\": 0", "src_buff[0] names no place; give exactly one"),
+        ("\"type\": \"i\"", "\"type\": \"i\", \"buffer_id\": 0", "src_buff[0] has no target; give exactly one"),
         (
             "\"channel_type\": \"memory\", \"connected_to\": [1]",
             "\"channel_type\": \"switch\", \"buff\": \"i\"",

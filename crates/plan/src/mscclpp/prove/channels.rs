@@ -68,7 +68,7 @@ impl<'a> Uses<'a> {
                     *self.meetings[barrier].entry(number).or_default() += 1;
                 }
                 Role::Acquire | Role::Release => {
-                    let message = "a semaphore that another block uses in the same way; give each its own";
+                    let message = "another block uses this semaphore in the same way; give each block its own";
                     let end = usize::from(event.role == Role::Acquire);
                     for &semaphore in &event.semaphores {
                         if !self.semaphores[semaphore][end].count(number) {
@@ -78,7 +78,7 @@ impl<'a> Uses<'a> {
                 }
                 Role::Data => {}
                 Role::Signal { .. } | Role::Wait { .. } | Role::Port { .. } => {
-                    let message = "a channel that another block uses in the same way; give each its own";
+                    let message = "another block uses this channel in the same way; give each block its own";
                     let is_wait = matches!(event.role, Role::Wait { .. });
                     let counts = !matches!(event.role, Role::Port { signals: false, .. });
                     for &line in &event.lines {
@@ -86,7 +86,7 @@ impl<'a> Uses<'a> {
                             findings.problem(place, message);
                         }
                         if since_sync.contains(&(is_wait, line)) {
-                            findings.problem(place, "uses a channel again without a nop since; put one between");
+                            findings.problem(place, "uses a channel again without a nop in between; add one");
                         }
                         since_sync.push((is_wait, line));
                     }
@@ -99,7 +99,7 @@ impl<'a> Uses<'a> {
         for (line, [signals, waits]) in self.machine.lines.iter().zip(&self.lines) {
             if signals.count != waits.count {
                 let message = format!(
-                    "a channel to rank {} has {} signals, of which {} are waited for; send as many as are awaited",
+                    "a channel to rank {} has {} signals and {} waits; make the numbers equal",
                     line.to, signals.count, waits.count
                 );
                 findings.problem(Place::rank(line.from), message);
@@ -113,7 +113,7 @@ impl<'a> Uses<'a> {
             let first = times.next();
             if meetings.len() != barrier.stated as usize || times.any(|count| Some(count) != first) {
                 let message = format!(
-                    "{} blocks use barrier {}, not all of {} equally often",
+                    "{} blocks use barrier {}, not all {} equally often",
                     meetings.len(),
                     barrier.id,
                     barrier.stated
@@ -128,7 +128,7 @@ impl<'a> Uses<'a> {
             if releases.count != acquires.count {
                 let place = releases.block.or(acquires.block).and_then(|block| self.machine.blocks.get(block));
                 let message = format!(
-                    "a semaphore is released {} times and acquired {}; the next launch would find it changed",
+                    "a semaphore is released {} times but acquired {} times, so the next launch would find it changed",
                     releases.count, acquires.count
                 );
                 findings.problem(place.map_or(Place::FILE, |block| Place::block(block.rank, block.id)), message);

@@ -16,7 +16,10 @@ pub(super) fn check(machine: &Machine, contract: &Contract, order: &[(usize, usi
     let inputs = contract.input_chunks() * machine.grain;
     let Ok(input_cells) = u32::try_from(inputs) else { return };
     if ranks * inputs > CONTRIBUTIONS_MAX {
-        findings.problem(Place::FILE, format!("{} contributions, more than can be followed", ranks * inputs));
+        findings.problem(
+            Place::FILE,
+            format!("the plan has {} contributions, more than the proof can follow", ranks * inputs),
+        );
         return;
     }
     let cells = machine.memories.iter().map(Memory::cells);
@@ -60,14 +63,14 @@ fn apply(values: &mut Values, effect: &Effect) -> Result<(), String> {
             let value = values.get(source.rank, source.first + offset);
             total = match total {
                 None => Some(value),
-                Some(_) if value == NOTHING => return Err("adds what nothing has written".to_owned()),
-                Some(NOTHING) => return Err("adds to what nothing has written".to_owned()),
+                Some(_) if value == NOTHING => return Err("adds data that has not been written".to_owned()),
+                Some(NOTHING) => return Err("adds to data that has not been written".to_owned()),
                 Some(total) => Some(values.sum(total, value).map_err(|fault| fault.to_string())?),
             };
         }
         let value = total.unwrap_or(NOTHING);
         if value == NOTHING {
-            return Err("passes on what nothing has written".to_owned());
+            return Err("forwards data that has not been written".to_owned());
         }
         for target in &effect.targets {
             values.put(target.rank, target.first + offset, value);
@@ -91,7 +94,7 @@ fn compare(
         let wrong = places.find_map(|place| values.check_output(rank, place, first + place).err());
         if let Some(Wrong { found, expected }) = wrong {
             let (found, expected) = (values.describe(found), values.describe(expected));
-            findings.problem(Place::rank(rank), format!("output chunk {chunk} is {found} instead of {expected}"));
+            findings.problem(Place::rank(rank), format!("output chunk {chunk} holds {found} instead of {expected}"));
         }
     }
     if !contract.keeps_input() {

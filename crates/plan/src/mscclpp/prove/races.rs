@@ -101,7 +101,7 @@ impl History {
 /// Follows the order and compares clocks.
 pub(super) fn check(machine: &Machine, order: &[(usize, usize)], findings: &mut Findings<'_>) {
     let Ok(threads) = Threads::new(machine) else {
-        findings.problem(Place::FILE, "more blocks signal each other than can be followed; plan for fewer ranks");
+        findings.problem(Place::FILE, "more blocks signal each other than the proof can follow; plan for fewer ranks");
         return;
     };
     let mut watch = Watch::new(machine, &threads);
@@ -310,7 +310,7 @@ impl<'a> Watch<'a> {
         let mut members = self.threads.ranks[group].iter().zip(&clock.happened);
         let has_begun = members.any(|(rank, &time)| *rank == Some(span.rank) && time > 0) || block.rank == span.rank;
         if !has_begun {
-            let message = format!("rank {} may not have begun; wait for a signal from it first", span.rank);
+            let message = format!("rank {} may not have started; wait for a signal from it first", span.rank);
             findings.problem(block.place(by.step), message);
         }
         self.foreign.insert((span.rank, by.thread, is_write), by);
@@ -325,20 +325,20 @@ impl<'a> Watch<'a> {
             let by = Access { offset, ..by };
             let Some(history) = usize::try_from(cell).ok().and_then(|cell| cells.get_mut(cell)) else { return };
             if history.is_packet.is_some_and(|is_packet| is_packet != span.is_packet) {
-                findings.problem(place, "scratch is used for packets here and plainly elsewhere; keep them apart");
+                findings.problem(place, "scratch holds packets here and plain data elsewhere; keep them apart");
                 return;
             }
             if machine.memories[span.rank as usize].is_scratch(cell) {
                 history.is_packet = Some(span.is_packet);
             }
             if is_write && span.is_packet && std::mem::replace(&mut history.is_packet_written, true) {
-                findings.problem(place, "a packet is written twice in one launch, and its flag is the same");
+                findings.problem(place, "a packet is written twice in one launch with the same flag");
                 return;
             }
             if let Some(other) = history.unordered(threads, by, before, is_write, span.is_packet) {
                 let elsewhere = machine.blocks[other.block].place(other.step);
                 let verb = if is_write { "writes" } else { "reads" };
-                let message = format!("{verb} memory of rank {} in no order with {elsewhere}", span.rank);
+                let message = format!("{verb} memory of rank {}, unordered with {elsewhere}", span.rank);
                 findings.problem(place, message);
                 return;
             }
@@ -371,11 +371,11 @@ impl<'a> Watch<'a> {
             let place = self.machine.blocks[access.block].place(access.step);
             if !is_over(|clock| &clock.happened) {
                 let message =
-                    format!("may still be under way when rank {owner} has ended; let it wait for a signal after it");
+                    format!("may still be in flight when rank {owner} ends; make that rank wait for a signal after it");
                 findings.problem(place, message);
             } else if is_write && !is_over(|clock| &clock.seen) {
                 let message =
-                    format!("is followed by a relaxed signal only, which does not promise that rank {owner} sees it");
+                    format!("is followed only by a relaxed signal, which does not guarantee that rank {owner} sees it");
                 findings.warning(place, message);
             }
         }

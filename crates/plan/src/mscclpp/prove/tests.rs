@@ -34,17 +34,17 @@ fn the_plan_itself_is_right() {
 #[test]
 fn numbers_out_of_place_are_found() {
     check("\"id\": 1, \"input", "\"id\": 0, \"input", 1, "structure: gpu 1: gpus[1] has id 0; list the ranks in order");
-    check("\"input_chunks\": 1", "\"input_chunks\": 0", 2, "input_chunks is 0, and the loader divides by it");
+    check("\"input_chunks\": 1", "\"input_chunks\": 0", 2, "input_chunks is 0, but the loader divides by it");
     check("\"output_chunks\": 2", "\"output_chunks\": 3", 2, "output_chunks must be input_chunks times the ranks");
-    check("\"connected_to\": [1]", "\"connected_to\": [0]", 1, "a channel is connected to 0; name another rank");
+    check("\"connected_to\": [1]", "\"connected_to\": [0]", 1, "a channel connects to 0, which is not another rank");
     check(
         "\"channel_ids\": [0]}\n",
         "\"channel_ids\": [1]}\n",
         1,
-        "structure: gpu 0 tb 0 step 7: wait uses channel 1 of 1",
+        "structure: gpu 0 tb 0 step 7: wait uses channel 1, but the block has 1 of this type",
     );
     check("\"remote_buffer_ids\": [0]", "\"remote_buffer_ids\": [4]", 1, "has 4, which the rank does not list");
-    check("[\"memory\"]} ]", "[\"port\"]} ]", 1, "remote buffer 0 is not reached by memory; add it to its access");
+    check("[\"memory\"]} ]", "[\"port\"]} ]", 1, "remote buffer 0 is not accessible by memory; add that to its access");
     check("\"inplace\": false,", "\"inplace\": false, \"num_threads_per_block\": 2048,", 1, "use 1 to 1024");
     check(
         "\"inplace\": false,",
@@ -63,19 +63,19 @@ fn numbers_out_of_place_are_found() {
         "\"name\": \"copy\"",
         "\"reduce_op\": \"max\", \"name\": \"copy\"",
         1,
-        "reduce_op is `max`, which the runtime ignores",
+        "reduce_op is `max`, but the runtime ignores it",
     );
 }
 
 #[test]
 fn what_is_not_ordered_is_found() {
     let nop = "          {\"name\": \"nop\"},\n";
-    check(nop, "", 1, "races: gpu 0 tb 0 step 3: rank 1 may not have begun");
-    check("\"rlxwait\"", "\"nop\"", 2, "signals, of which");
+    check(nop, "", 1, "races: gpu 0 tb 0 step 3: rank 1 may not have started");
+    check("\"rlxwait\"", "\"nop\"", 2, "waits; make the numbers equal");
     let no_second_nop = PAIR
         .replace("          {\"name\": \"nop\"},\n          {\"name\": \"signal\"", "          {\"name\": \"signal\"");
     let found = problems(&no_second_nop, None);
-    assert!(found[0].contains("may still be under way when rank"), "{found:#?}");
+    assert!(found[0].contains("may still be in flight when rank"), "{found:#?}");
     // Both wait first.
     let last = "          {\"name\": \"signal\", \"channel_type\": \"memory\", \"channel_ids\": [0]},\n          {\"name\": \"wait\", \"channel_type\": \"memory\", \"channel_ids\": [0]}";
     let swapped = "          {\"name\": \"wait\", \"channel_type\": \"memory\", \"channel_ids\": [0]},\n          {\"name\": \"nop\"},\n          {\"name\": \"signal\", \"channel_type\": \"memory\", \"channel_ids\": [0]}";
@@ -89,19 +89,19 @@ fn a_relaxed_signal_at_the_end_is_warned_about() {
     let plan = parse_execution_plan(&relaxed).unwrap();
     let proof = prove_execution_plan(&plan, None, ExecutorProfile::V10, &|| false).unwrap();
     assert!(proof.is_ok(), "{:#?}", proof.problems);
-    let words = "is followed by a relaxed signal only, which does not promise that rank 1 sees it";
+    let words = "is followed only by a relaxed signal, which does not guarantee that rank 1 sees it";
     assert!(proof.warnings.iter().any(|warning| warning.message == words), "{:#?}", proof.warnings);
 }
 
 #[test]
 fn wrong_values_are_found() {
-    check("\"type\": \"o\", \"index\": 0", "\"type\": \"o\", \"index\": 1", 1, "in no order with");
-    check("\"buffer_id\": 0, \"index\": 0", "\"buffer_id\": 0, \"index\": 1", 1, "in no order with");
+    check("\"type\": \"o\", \"index\": 0", "\"type\": \"o\", \"index\": 1", 1, "unordered with");
+    check("\"buffer_id\": 0, \"index\": 0", "\"buffer_id\": 0, \"index\": 1", 1, "unordered with");
     check(
         "\"name\": \"copy\"",
         "\"name\": \"nop\"",
         1,
-        "meaning: gpu 0: output chunk 0 is nothing instead of chunk 0 of rank 0",
+        "meaning: gpu 0: output chunk 0 holds nothing instead of chunk 0 of rank 0",
     );
 }
 
@@ -142,7 +142,7 @@ fn groups_must_be_listed_alike_at_all_members() {
     let plan = parse_execution_plan(&with_groups([&both, &both])).unwrap();
     let proof = prove_execution_plan(&plan, None, ExecutorProfile::V10, &|| false).unwrap();
     assert!(proof.is_ok(), "{:#?}", proof.problems);
-    let words = "switch channels need accelerators of compute capability 9.0";
+    let words = "switch channels need GPUs of compute capability 9.0";
     assert!(proof.warnings.iter().any(|warning| warning.message.starts_with(words)), "{:#?}", proof.warnings);
     let twice = format!("{output}{output}");
     assert_eq!(problems(&with_groups([&twice, &twice]), None), [""; 0]);
@@ -151,7 +151,7 @@ fn groups_must_be_listed_alike_at_all_members() {
         assert!(found[0].contains("a rank group of 2 is listed by 1; list it at each member"), "{found:#?}");
     }
     let found = problems(&with_groups([&both, &format!("{input}{output}")]), None);
-    assert_eq!(found, ["structure: file: rank groups are listed in different orders; list them in one at all members"]);
+    assert_eq!(found, ["structure: file: members list rank groups in different orders; use one order at all members"]);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_store_at_a_group_is_refused_for_loaders_that_do_not_know_it() {
     let plan = parse_execution_plan(&PAIR.replace("\"copy\"", "\"gstore\"")).unwrap();
     for profile in [ExecutorProfile::V08, ExecutorProfile::V09] {
         let proof = prove_execution_plan(&plan, None, profile, &|| false).unwrap();
-        let words = format!("gstore is no operation of {profile}, whose loader throws; use mscclpp-0.10");
+        let words = format!("{profile} has no operation gstore; use mscclpp-0.10");
         assert!(proof.problems.iter().any(|problem| problem.message == words), "{:#?}", proof.problems);
     }
 }
@@ -173,7 +173,7 @@ fn sources_that_the_kernel_would_confuse_are_found() {
             .replace("\"size\": 1}]", "\"size\": 1}, {\"buffer_id\": 0, \"index\": 1, \"size\": 1}]")
             .replacen(", {\"buffer_id\": 0, \"index\": 1, \"size\": 1}], \"dst", "], \"dst", 1)
     };
-    check(one, &two("o"), 1, "put: the kernel takes all sources from the buffer of the first");
+    check(one, &two("o"), 1, "put: the kernel reads all sources from the buffer of the first");
     let forward = PAIR
         .replacen(one, &two("s"), 1)
         .replacen("\"put\"", "\"rppkt\"", 1)

@@ -47,7 +47,7 @@ fn damage_shows() {
     check(&silent, "is wrong");
     let mut lonely = allreduce.clone();
     lonely.ranks[0].steps[1].completion.as_mut().unwrap().scope = Scope::All;
-    check(&lonely, "deadlock with 1 ranks waiting: rank 0 step 1 waits for all ranks");
+    check(&lonely, "deadlock: 1 ranks wait: rank 0 step 1 waits for all ranks");
     let mut missing = allreduce;
     missing.ranks[0].scratch_chunks = 0;
     check(&missing, "the program cannot be run: rank 0 step 0");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a text is no plan.
+/// Why a text is not a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {fault}")]
 pub struct ParseError {
@@ -20,25 +20,25 @@ pub struct ParseError {
 pub enum ParseFault {
     #[error("the text has {bytes} bytes, over the limit of {limit}; plan for fewer ranks or chunks")]
     TooLarge { bytes: usize, limit: usize },
-    #[error("the text is no XML: {problem}")]
+    #[error("the text is not XML: {problem}")]
     Syntax { problem: String },
-    #[error("a document type declaration is not accepted; leave it out")]
+    #[error("the text has a document type declaration; remove it")]
     DocType,
-    #[error("{what} has no place in a plan; leave it out")]
+    #[error("{what} does not belong in a plan; remove it")]
     Content { what: &'static str },
     #[error("the declaration says {attribute}=\"{found}\"; use {expected}")]
     Declaration { attribute: &'static str, found: String, expected: &'static str },
-    #[error("found {found} where {expected} belongs")]
+    #[error("found {found}, expected {expected}")]
     Unexpected { found: String, expected: &'static str },
-    #[error("<{element}> lacks the attribute `{attribute}`")]
+    #[error("<{element}> has no attribute `{attribute}`; add it")]
     Missing { element: &'static str, attribute: &'static str },
-    #[error("<{element}> has the attribute `{attribute}`, which the format does not know; leave it out")]
+    #[error("<{element}> has the unknown attribute `{attribute}`; remove it")]
     UnknownAttribute { element: &'static str, attribute: String },
-    #[error("{attribute}=\"{value}\" of <{element}> is not usable; use {expected}")]
+    #[error("{attribute}=\"{value}\" of <{element}> is not valid; use {expected}")]
     Value { element: &'static str, attribute: &'static str, value: String, expected: &'static str },
     #[error("{what} are over the limit of {limit}")]
     TooMany { what: &'static str, limit: usize },
-    #[error("stopped on request before all was read")]
+    #[error("stopped on request before the text was read")]
     Stopped,
 }
 

@@ -80,9 +80,7 @@ impl<'a> Reader<'a> {
                     self.depth = self.depth.saturating_sub(1);
                     return Ok(Node::Close(self.position(start)));
                 }
-                Event::Eof if self.depth > 0 => {
-                    ParseFault::Syntax { problem: "it ends before its elements do".to_owned() }
-                }
+                Event::Eof if self.depth > 0 => ParseFault::Syntax { problem: "it ends inside an element".to_owned() },
                 Event::Eof => return Ok(Node::End(self.position(start))),
                 Event::Comment(_) => continue,
                 Event::Text(text) if text.as_ref().bytes().all(|byte| byte.is_ascii_whitespace()) => continue,

@@ -30,34 +30,34 @@ fn refused(from: &str, to: &str, message: &str) {
 
 #[test]
 fn what_the_format_does_not_know_is_refused() {
-    refused("inplace=\"0\"", "inplace=\"0\" color=\"red\"", "the attribute `color`, which the format does not know");
+    refused("inplace=\"0\"", "inplace=\"0\" color=\"red\"", "the unknown attribute `color`");
     refused("inplace=\"0\"", "inplace=\"0\" inplace=\"0\"", "duplicate");
-    refused("<sync scope=\"local\"/>", "<wait/>", "found <wait> where <send>, <recv>, <sync> in this order");
+    refused("<sync scope=\"local\"/>", "<wait/>", "found <wait>, expected <send>, <recv>, <sync> in this order");
     refused("<sync scope=\"local\"/>", "", "local work needs a <sync> before it");
     refused("<sync scope=\"local\"/>", "<sync scope=\"some\"/>", "use local or all");
-    refused("nranks=\"2\" ", "", "<onecclplan> lacks the attribute `nranks`");
+    refused("nranks=\"2\" ", "", "<onecclplan> has no attribute `nranks`");
     refused("nranks=\"2\" ", "nranks=\"1\" ", "use 2 to 65535");
     refused("nchunks=\"2\"", "nchunks=\"0\"", "use 1 to 4294967295");
     refused("instances=\"1\"", "instances=\"65\"", "use 1 to 64");
     refused("coll=\"allreduce\"", "coll=\"all-reduce\"", "use allgather, reducescatter");
     refused("coll=\"allreduce\"", "coll=\"allreduce\" root=\"0\"", "only for broadcast");
-    refused("coll=\"allreduce\"", "coll=\"reduce\"", "lacks the attribute `root`");
+    refused("coll=\"allreduce\"", "coll=\"reduce\"", "has no attribute `root`");
     refused("coll=\"allreduce\"", "coll=\"reduce\" root=\"2\"", "root=\"2\"");
     refused("version='1'", "version='2'", "1, the only version there is");
     refused("minbytes=\"0\"", "minbytes=\"9223372036854775808\"", "9223372036854775807");
     for number in ["", " 1", "01", "+1", "-1", "1.0", "0x1", "4294967296", "one"] {
-        refused("off=\"1\"", &format!("off=\"{number}\""), "is not usable; use a whole number");
+        refused("off=\"1\"", &format!("off=\"{number}\""), "is not valid; use a whole number");
     }
     refused("buf=\"i\"", "buf=\"x\"", "use i, o or s");
     refused("</onecclplan>", "</onecclplan><onecclplan/>", "the end of the text");
-    refused("</onecclplan>", "", "ends before its elements do");
-    refused("<rank id=\"0\"", "rank <rank id=\"0\"", "text between elements has no place");
-    refused("<rank id=\"0\"", "<![CDATA[x]]><rank id=\"0\"", "CDATA has no place");
-    refused("<rank id=\"0\"", "<?php ?><rank id=\"0\"", "a processing instruction has no place");
-    refused("<!--", "<!DOCTYPE onecclplan><!--", "a document type declaration is not accepted");
+    refused("</onecclplan>", "", "it ends inside an element");
+    refused("<rank id=\"0\"", "rank <rank id=\"0\"", "text between elements does not belong");
+    refused("<rank id=\"0\"", "<![CDATA[x]]><rank id=\"0\"", "CDATA does not belong");
+    refused("<rank id=\"0\"", "<?php ?><rank id=\"0\"", "a processing instruction does not belong");
+    refused("<!--", "<!DOCTYPE onecclplan><!--", "the text has a document type declaration");
     refused("<!--", "<?xml version=\"1.1\"?><!--", "use 1.0");
     refused("<!--", "<?xml version=\"1.0\" encoding=\"latin1\"?><!--", "use UTF-8");
-    refused("ar_pair2", "&secret;", "no XML");
+    refused("ar_pair2", "&secret;", "is not XML");
     refused("ar_pair2", "two words", "1 to 63 letters");
 }
 

@@ -40,7 +40,7 @@ pub(super) fn check(ranks: &ByRank<'_>, findings: &mut Findings<'_>) -> Vec<Pair
         for (index, (&(sent, count), &(received, expected))) in sends.iter().zip(&receives).enumerate() {
             if count != expected {
                 let text = format!(
-                    "sends {count} chunks to rank {to} in message {index} between the two, of which it receives \
+                    "sends {count} chunks to rank {to} in message {index} between the two, but rank {to} receives \
                      {expected} in its step {received}"
                 );
                 findings.problem(Place::step(from, sent), text);
@@ -51,11 +51,11 @@ pub(super) fn check(ranks: &ByRank<'_>, findings: &mut Findings<'_>) -> Vec<Pair
         match sends.len().cmp(&receives.len()) {
             std::cmp::Ordering::Greater => {
                 let place = Place::step(from, sends[receives.len()].0);
-                findings.problem(place, format!("sends rank {to} a message which that never receives"));
+                findings.problem(place, format!("sends a message that rank {to} never receives"));
             }
             std::cmp::Ordering::Less => {
                 let place = Place::step(to, receives[sends.len()].0);
-                findings.problem(place, format!("receives a message from rank {from} which that never sends"));
+                findings.problem(place, format!("receives a message that rank {from} never sends"));
             }
             std::cmp::Ordering::Equal => {}
         }

@@ -22,7 +22,10 @@ const CONTRIBUTIONS_MAX: u64 = 1 << 30;
 pub(super) fn check(program: &Program, ranks: &ByRank<'_>, order: &[Occurrence], findings: &mut Findings<'_>) {
     let contributions = u64::from(program.rank_count) * u64::from(contributed_chunks(program));
     if contributions > CONTRIBUTIONS_MAX {
-        let text = format!("{contributions} chunks of input are too many to follow; at most {CONTRIBUTIONS_MAX} are");
+        let text = format!(
+            "the ranks have {contributions} chunks of input, over the limit of {CONTRIBUTIONS_MAX} for a \
+                            proof"
+        );
         return findings.problem(Place::FILE, text);
     }
     let mut execution = Execution::new(program, ranks);
@@ -98,7 +101,7 @@ impl<'p> Execution<'p> {
         let values: Vec<Symbol> = memory.cells(span).map(|cell| self.values.get(rank, cell)).collect();
         if let Some(at) = values.iter().position(|value| *value == NOTHING) {
             let chunk = span.first as usize + at;
-            let text = format!("reads chunk {chunk} of `{}`, which nothing has written", span.buffer.letter());
+            let text = format!("reads chunk {chunk} of `{}`, which has not been written", span.buffer.letter());
             findings.problem(place, text);
         }
         values
@@ -110,7 +113,7 @@ impl<'p> Execution<'p> {
         for ((chunk, cell), &value) in (span.first..).zip(cells).zip(values) {
             if value != NOTHING && span.buffer != Buffer::Scratch && self.values.place(value) % share != chunk % share {
                 let text = format!(
-                    "puts {} into chunk {chunk} of `{}`, whose length may be another",
+                    "puts {} into chunk {chunk} of `{}`, which may have another length",
                     self.values.describe(value),
                     span.buffer.letter()
                 );

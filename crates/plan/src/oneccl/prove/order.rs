@@ -37,7 +37,7 @@ pub(super) fn check(ranks: &ByRank<'_>, pairs: &[Pair], findings: &mut Findings<
         ranks.iter().map(|rank| rank.steps.iter().map(crate::oneccl::program::Step::barriers).sum()).collect();
     let most = barriers.iter().copied().max().unwrap_or(0);
     for (rank, count) in barriers.iter().enumerate().filter(|(_, count)| **count != most) {
-        let text = format!("waits for all ranks {count} times, where another waits {most} times for this one");
+        let text = format!("waits for all ranks {count} times, but another rank waits {most} times");
         findings.problem(Place::rank(number(rank)), text);
     }
     if findings.has_problem() {
@@ -52,11 +52,14 @@ pub(super) fn check(ranks: &ByRank<'_>, pairs: &[Pair], findings: &mut Findings<
     order.iter().for_each(|&node| has_happened[node] = true);
     for (node, &Occurrence { rank, step, event }) in graph.events.iter().enumerate() {
         if event == Event::Complete && !has_happened[node] && has_happened[node - 1] {
-            findings
-                .problem(Place::step(rank, step), "waits for ever: a cycle of steps wait for each other's messages");
+            findings.problem(
+                Place::step(rank, step),
+                "waits forever in a cycle of steps that wait for each other's \
+                                                   messages",
+            );
         }
         if event == Event::End && !has_happened[node] && has_happened[node - 1] {
-            findings.problem(Place::step(rank, step), "waits for ever for all ranks");
+            findings.problem(Place::step(rank, step), "waits forever for all ranks");
         }
     }
     Vec::new()

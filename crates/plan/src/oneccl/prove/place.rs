@@ -58,7 +58,7 @@ impl Findings<'_> {
             let rank = rank_of(program);
             match ranks.get_mut(rank as usize) {
                 None => self.problem(Place::rank(rank), format!("is not one of the ranks 0 to {}", count - 1)),
-                Some(Some(_)) => self.problem(Place::rank(rank), "stands twice; each rank needs exactly one <rank>"),
+                Some(Some(_)) => self.problem(Place::rank(rank), "is listed twice; give each rank one <rank>"),
                 Some(place) => *place = Some(program),
             }
         }

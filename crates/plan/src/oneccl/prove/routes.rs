@@ -27,7 +27,7 @@ pub fn prove_routes(program: &Program, topology: &Topology, stop: Stop<'_>) -> R
 fn check(program: &Program, topology: &Topology, findings: &mut Findings<'_>) {
     let (found, expected) = (program.rank_count, topology.rank_count());
     if found != expected {
-        let text = format!("is for {found} ranks, the network has {expected}; give the network of the file");
+        let text = format!("is for {found} ranks, but the network has {expected}; use the network of the file");
         return findings.problem(Place::FILE, text);
     }
     // Parallel links stand for each other.
@@ -45,8 +45,7 @@ fn check(program: &Program, topology: &Topology, findings: &mut Findings<'_>) {
         for hop in route.hops.windows(2) {
             let (from, to) = (hop[0] as usize, hop[1] as usize);
             if !links.contains_key(&(from, to)) {
-                let text =
-                    format!("route {} passes {} and then {}, between which no link is", route.id, name(from), name(to));
+                let text = format!("route {} goes from {} to {}, which no link joins", route.id, name(from), name(to));
                 findings.problem(Place::FILE, text);
             }
         }
@@ -60,7 +59,7 @@ fn check(program: &Program, topology: &Topology, findings: &mut Findings<'_>) {
     }
     if let Some((layer, ring)) = waits.cycle() {
         let text = format!(
-            "the routes make {} channels of layer {layer} wait for each other in a ring; use more layers",
+            "the routes make {} channels of layer {layer} wait for each other in a cycle; use more layers",
             ring.len()
         );
         findings.problem(Place::FILE, text);

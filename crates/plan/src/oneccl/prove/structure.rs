@@ -36,7 +36,7 @@ pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> By
         }
     }
     if cells > CELLS_MAX {
-        let text = format!("buffers of {cells} chunks in all ranks are too many to follow; at most {CELLS_MAX} are");
+        let text = format!("the buffers of all ranks have {cells} chunks, over the limit of {CELLS_MAX} for a proof");
         findings.problem(Place::FILE, text);
     }
     ranks
@@ -45,7 +45,7 @@ pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> By
 fn check_head(program: &Program, findings: &mut Findings<'_>) {
     let (ranks, chunks) = (program.rank_count, program.chunk_count);
     if !is_label(&program.name) {
-        findings.problem(Place::FILE, "the name is not 1 to 63 letters, digits, `_`, `-` and `.`");
+        findings.problem(Place::FILE, "the name is not valid; use 1 to 63 letters, digits, `_`, `-` and `.`");
     }
     if !(2..=65535).contains(&ranks) {
         findings.problem(Place::FILE, format!("nranks is {ranks}; use 2 to 65535"));
@@ -66,7 +66,7 @@ fn check_head(program: &Program, findings: &mut Findings<'_>) {
     let mut keys: Vec<&str> = program.meta.iter().map(|meta| meta.key.as_str()).collect();
     keys.sort_unstable();
     if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
-        findings.problem(Place::FILE, format!("<meta> has the key {} twice; state it once", pair[0]));
+        findings.problem(Place::FILE, format!("<meta> has the key {} twice; keep one", pair[0]));
     }
 }
 
@@ -76,7 +76,7 @@ fn check_routes<'p>(program: &'p Program, findings: &mut Findings<'_>) -> BTreeM
     for route in &program.routes {
         let Route { id, source, destination, hops, .. } = route;
         if routes.insert(*id, route).is_some() {
-            findings.problem(Place::FILE, format!("<route> has the id {id} twice; number routes differently"));
+            findings.problem(Place::FILE, format!("<route> has the id {id} twice; give each route its own id"));
         }
         if *source >= program.rank_count || *destination >= program.rank_count || source == destination {
             findings.problem(Place::FILE, format!("route {id} must lead from one rank to another"));
@@ -101,7 +101,7 @@ fn check_rank(program: &Program, rank: u32, own: &RankProgram, findings: &mut Fi
     let (input, output) = expected_chunks(program, rank);
     for (name, found, expected) in [("i_chunks", own.input_chunks, input), ("o_chunks", own.output_chunks, output)] {
         if found != expected {
-            let text = format!("{name} is {found}, where the collective gives this rank {expected}");
+            let text = format!("{name} is {found}, but the collective gives this rank {expected}");
             findings.problem(Place::rank(rank), text);
         }
     }
@@ -118,11 +118,11 @@ struct StepCheck<'c> {
 impl StepCheck<'_> {
     fn run(&self, step: &Step, position: u32, count: u32, findings: &mut Findings<'_>) {
         if step.index != position {
-            let text = format!("has t=\"{}\"; steps are numbered 0, 1, 2, … without gaps", step.index);
+            let text = format!("has t=\"{}\"; number steps 0, 1, 2, … without gaps", step.index);
             findings.problem(self.place, text);
         }
         if step.completion.is_none() && position + 1 < count {
-            findings.problem(self.place, "lacks a <sync>, which every step needs that another follows");
+            findings.problem(self.place, "has no <sync>, which every step but the last needs");
         }
         let mut is_sound = true;
         for send in &step.sends {
@@ -185,7 +185,7 @@ impl StepCheck<'_> {
         let (from, to) = (self.memory.cells(local.source), self.memory.cells(local.destination));
         if is_sound && from.start < to.end && to.start < from.end {
             let (source, destination) = (local.source, local.destination);
-            findings.problem(self.place, format!("{does} {source} to {destination}, which are partly the same"));
+            findings.problem(self.place, format!("{does} {source} to {destination}, which overlap"));
         }
     }
 
@@ -196,7 +196,7 @@ impl StepCheck<'_> {
         written.sort_unstable_by_key(|(cells, _)| (cells.start, cells.end));
         for pair in written.windows(2) {
             if pair[1].0.start < pair[0].0.end {
-                let text = format!("receives {} and {}, which are partly the same", pair[0].1, pair[1].1);
+                let text = format!("receives {} and {}, which overlap", pair[0].1, pair[1].1);
                 return findings.problem(self.place, text);
             }
         }
@@ -205,7 +205,7 @@ impl StepCheck<'_> {
             // They are disjoint, so that their ends are in order, too.
             let after = written.partition_point(|(cells, _)| cells.end <= read.start);
             if let Some((_, span)) = written.get(after).filter(|(cells, _)| cells.start < read.end) {
-                let text = format!("sends {} while it receives {span}, which are partly the same", send.span);
+                let text = format!("sends {} while it receives {span}, which overlap", send.span);
                 findings.problem(self.place, text);
             }
         }

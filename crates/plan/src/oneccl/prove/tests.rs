@@ -44,21 +44,21 @@ fn the_examples_are_right() {
 #[test]
 fn structure_is_checked() {
     let check = |change: fn(&mut Program), words| damaged(allreduce(), change, "structure", words);
-    check(|program| program.name = "a b".to_owned(), "the name is not");
+    check(|program| program.name = "a b".to_owned(), "the name is not valid");
     check(|program| program.ranks.truncate(1), "there are 1 <rank>");
-    check(|program| program.ranks[1].rank = 0, "rank 0: stands twice");
+    check(|program| program.ranks[1].rank = 0, "rank 0: is listed twice");
     check(|program| program.ranks[1].rank = 2, "rank 2: is not one of the ranks 0 to 1");
-    check(|program| program.ranks[1].input_chunks = 3, "i_chunks is 3, where the collective gives this rank 2");
-    check(|program| program.ranks[1].steps[1].index = 2, "steps are numbered");
-    check(|program| program.ranks[1].steps[0].completion = None, "lacks a <sync>");
+    check(|program| program.ranks[1].input_chunks = 3, "i_chunks is 3, but the collective gives this rank 2");
+    check(|program| program.ranks[1].steps[1].index = 2, "number steps");
+    check(|program| program.ranks[1].steps[0].completion = None, "has no <sync>");
     check(|program| program.ranks[0].steps[0].sends[0].peer = 0, "rank 0, which is not another rank");
     check(|program| program.ranks[0].steps[0].receives[0].peer = 2, "rank 2, which is not another rank");
     check(|program| program.ranks[0].steps[0].sends[0].span.count = 0, "sends no chunks");
     check(|program| program.ranks[0].steps[0].sends[0].span.count = 2, "sends i[1..3], but `i` has 2 chunks");
     check(|program| program.ranks[0].scratch_chunks = 0, "`s` has 0 chunks");
-    check(|program| program.ranks[0].scratch_chunks = u32::MAX, "too many to follow");
+    check(|program| program.ranks[0].scratch_chunks = u32::MAX, "for a proof");
     check(|program| program.ranks[0].steps[0].receives[0].span.buffer = Buffer::Input, "must not write the caller's");
-    check(|program| completion(program, 0, 0).locals[1].source.buffer = Buffer::Output, "which are partly the same");
+    check(|program| completion(program, 0, 0).locals[1].source.buffer = Buffer::Output, "which overlap");
     check(|program| program.ranks[0].steps[0].sends[0].route = Some(4), "route 4, which does not exist");
     check(|program| (program.bytes_min, program.bytes_max) = (5, Some(4)), "no message is from minbytes 5");
     check(
@@ -72,7 +72,7 @@ fn structure_is_checked() {
     check(|program| program.chunk_count = 4, "cannot be shared equally by 3 ranks");
     check(
         |program| program.ranks[0].steps[0].receives[1].span = program.ranks[0].steps[0].receives[0].span,
-        "receives o[2..3] and o[2..3], which are partly the same",
+        "receives o[2..3] and o[2..3], which overlap",
     );
 }
 
@@ -83,20 +83,20 @@ fn ends_must_agree() {
         |program| {
             _ = program.ranks[0].steps[1].sends.pop();
         },
-        "receives a message from rank 0 which that never sends",
+        "receives a message that rank 0 never sends",
     );
     check(
         |program| {
             _ = program.ranks[0].steps[1].receives.pop();
         },
-        "which that never receives",
+        "never receives",
     );
     check(
         |program| {
             program.ranks[0].steps[0].sends[0].span.count = 2;
             program.ranks[0].steps[0].sends.truncate(1);
         },
-        "sends 2 chunks to rank 1 in message 0 between the two, of which it receives 1 in its step 0",
+        "sends 2 chunks to rank 1 in message 0 between the two, but rank 1 receives 1 in its step 0",
     );
 }
 
@@ -116,7 +116,7 @@ fn sends_that_wait_for_receives_may_not_wait_in_a_ring() {
             rank.steps.push(step(2, Vec::new(), last.receives));
         }
     };
-    damaged(allreduce(), split, "deadlock", "rank 0 step 1: waits for ever");
+    damaged(allreduce(), split, "deadlock", "rank 0 step 1: waits forever");
     let mut one_sided = allreduce();
     let last = one_sided.ranks[0].steps.pop().unwrap();
     one_sided.ranks[0].steps.push(step(1, last.sends, Vec::new()));
@@ -142,7 +142,7 @@ fn waits_for_all_are_everybodys() {
         completion(program, 0, 0).scope = Scope::All;
         completion(program, 1, 1).scope = Scope::All;
     };
-    damaged(allreduce(), crossed, "deadlock", "waits for ever");
+    damaged(allreduce(), crossed, "deadlock", "waits forever");
 }
 
 #[test]
@@ -152,13 +152,13 @@ fn values_are_followed() {
         |program| {
             _ = completion(program, 0, 0).locals.remove(0);
         },
-        "reads chunk 0 of `o`, which nothing has written",
+        "reads chunk 0 of `o`, which has not been written",
     );
     check(
         |program| {
             _ = completion(program, 0, 0).locals.pop();
         },
-        "output chunk 0 ends as chunk 0 of rank 0, but must be",
+        "output chunk 0 holds chunk 0 of rank 0 instead of",
     );
     check(
         |program| {
@@ -170,7 +170,7 @@ fn values_are_followed() {
     check(|program| program.ranks[0].steps[0].sends[0].span.first = 0, "adds chunk 0 to chunk 1");
     check(
         |program| completion(program, 0, 0).locals[1].is_reduction = false,
-        "must be the sum of chunk 0 of ranks 0, 1",
+        "instead of the sum of chunk 0 of ranks 0, 1",
     );
     let check = |change: fn(&mut Program), words| damaged(all_to_all(), change, "meaning", words);
     check(|program| program.ranks[0].steps[0].sends.swap(0, 1), "output chunk");
@@ -178,7 +178,7 @@ fn values_are_followed() {
         |program| {
             _ = completion(program, 2, 0).locals.pop();
         },
-        "rank 2: output chunk 2 ends as nothing",
+        "rank 2: output chunk 2 holds nothing",
     );
 }
 
@@ -192,7 +192,7 @@ fn chunks_lie_where_they_fit() {
         let locals = &mut completion(program, 0, 0).locals;
         locals.insert(0, copy(span(Buffer::Input, 0), span(Buffer::Output, 1)));
     };
-    damaged(allreduce(), swap, "meaning", "puts chunk 0 of rank 0 into chunk 1 of `o`, whose length may be another");
+    damaged(allreduce(), swap, "meaning", "puts chunk 0 of rank 0 into chunk 1 of `o`, which may have another length");
 }
 
 #[test]
@@ -222,10 +222,10 @@ fn routes_are_links_and_cannot_block_each_other() {
     };
     assert_eq!(routed(&[&[0, 1], &[1, 2, 0]], &[0, 0]), None);
     let backwards = routed(&[&[0, 2]], &[0]).unwrap();
-    assert_eq!(backwards, "file: route 0 passes `0` and then `2`, between which no link is");
+    assert_eq!(backwards, "file: route 0 goes from `0` to `2`, which no link joins");
     let around: [&[u32]; 3] = [&[0, 1, 2], &[1, 2, 0], &[2, 0, 1]];
     let stuck = routed(&around, &[0, 0, 0]).unwrap();
-    assert_eq!(stuck, "file: the routes make 3 channels of layer 0 wait for each other in a ring; use more layers");
+    assert_eq!(stuck, "file: the routes make 3 channels of layer 0 wait for each other in a cycle; use more layers");
     assert_eq!(routed(&around, &[0, 0, 1]), None);
     let small = generate("ring:4", &TopologyLimits::STANDARD).unwrap();
     assert!(!prove_routes(&all_to_all(), &small, &|| false).unwrap().is_ok());

@@ -152,7 +152,7 @@ impl TryFrom<(u32, u64)> for CarrierDocument {
 
     fn try_from((route, chunk_count): (u32, u64)) -> Result<Self, Self::Error> {
         match chunk_count {
-            0 => Err("a carrier of 0 chunks; leave it out"),
+            0 => Err("a carrier has 0 chunks; remove it"),
             _ => Ok(Self(Carrier { route: RouteIndex::new(route), chunk_count })),
         }
     }
@@ -314,10 +314,10 @@ impl Sends {
             if place > 0 {
                 self.carriers.push(self.carriers[start]);
             }
-            let past = || format!("{chunk_count} chunks from {first} on; chunks are counted in 64 bits");
+            let past = || format!("{chunk_count} chunks from {first} on exceed 64 bits");
             let chunks = first..first.checked_add(chunk_count).ok_or_else(past)?;
             if self.sends.len() == SENDS_MAX {
-                return Err(format!("more than {SENDS_MAX} sends; use fewer chunks per share"));
+                return Err(format!("the schedule has more than {SENDS_MAX} sends; use fewer chunks per share"));
             }
             let carriers = position(start + place)..position(self.carriers.len());
             self.sends.push(Send { step, action, from: Rank::new(from), to: Rank::new(to), chunks, carriers });

@@ -28,11 +28,11 @@ fn what_is_written_is_read() {
 
 #[test]
 fn what_is_not_known_is_refused_where_it_stands() {
-    refused("<node id=\"0\"", "<node mtu=\"9\" id=\"0\"", "line 4, column 3: <node> has the attribute `mtu`");
-    refused("<rank id=\"0\"", "<route/><rank id=\"0\"", "found <route> where <node>, <rank> in this order");
+    refused("<node id=\"0\"", "<node mtu=\"9\" id=\"0\"", "line 4, column 3: <node> has the unknown attribute `mtu`");
+    refused("<rank id=\"0\"", "<route/><rank id=\"0\"", "found <route>, expected <node>, <rank> in this order");
     refused("version=\"1\"", "version=\"2\"", "use 1, the only version");
     refused("alltoall", "allgather", "use gather, scatter or alltoall");
-    refused("coll=\"alltoall\"", "coll=\"scatter\"", "lacks the attribute `root`");
+    refused("coll=\"alltoall\"", "coll=\"scatter\"", "has no attribute `root`");
     refused("coll=\"alltoall\"", "coll=\"scatter\" root=\"3\"", "use one of the ranks");
     refused("coll=\"alltoall\"", "coll=\"alltoall\" root=\"0\"", "only for gather and scatter");
     refused("nranks=\"3\"", "nranks=\"1\"", "use 2 to 65535");
@@ -45,7 +45,7 @@ fn what_is_not_known_is_refused_where_it_stands() {
     refused("ports=\"0 0\"", "ports=\"0  0\"", "one space between them");
     refused("ports=\"0 0\"", "ports=\"\"", "one space between them");
     refused("layer=\"1\"", "layer=\"-1\"", "a whole number up to 4294967295");
-    refused("cnt=\"2\"/>", "cnt=\"2\">x</qp>", "text between elements has no place");
+    refused("cnt=\"2\"/>", "cnt=\"2\">x</qp>", "text between elements does not belong");
     refused("</routeplan>", "</routeplan><routeplan/>", "the end of the text");
     refused("<routeplan", "<!DOCTYPE routeplan><routeplan", "document type");
     assert!(is_plan(RING) && !is_plan("<onecclplan/>") && !is_plan(""));
@@ -70,6 +70,6 @@ fn every_attribute_counts() {
         let end = plain[start + name.len() + 2..].find('"').unwrap() + start + name.len() + 3;
         let without = format!("{}{}", &plain[..start - 1], &plain[end..]);
         let error = parse(&without).unwrap_err();
-        assert!(error.to_string().contains(&format!("lacks the attribute `{name}`")), "{error}");
+        assert!(error.to_string().contains(&format!("has no attribute `{name}`")), "{error}");
     }
 }

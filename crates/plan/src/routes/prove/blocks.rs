@@ -34,7 +34,8 @@ pub(super) fn check(program: &Program, network: &Network<'_>, findings: &mut Fin
         pairs.sort_by_key(|pair| (pair.destination, pair.input_first));
         let destinations = blocks.destinations(rank.rank, program.rank_count);
         if let Some(pair) = pairs.iter().find(|pair| !destinations.contains(&pair.destination)) {
-            let text = format!("queue pair {} carries chunks to rank {}, which gets none", pair.id, pair.destination);
+            let text =
+                format!("queue pair {} carries chunks to rank {}, which receives none", pair.id, pair.destination);
             findings.problem(Place::rank(rank.rank), text);
             continue;
         }
@@ -64,25 +65,25 @@ fn covers(pairs: &[&QueuePair], block: &Block) -> Result<(), String> {
             (u64::from(pair.input_first), u64::from(pair.output_first), u64::from(pair.chunk_count));
         let id = pair.id;
         if block.count == 0 {
-            return Err(format!("queue pair {id} carries {count} chunks, and there are none to carry"));
+            return Err(format!("queue pair {id} carries {count} chunks, but its rank has none to send"));
         }
         let expected = block.input + done;
         if input > expected {
-            return Err(format!("no queue pair carries chunk {expected} of the input, as {id} begins with {input}"));
+            return Err(format!("no queue pair carries chunk {expected} of the input, since {id} starts with {input}"));
         }
         if input < expected {
-            return Err(format!("queue pair {id} begins with chunk {input} of the input, where {expected} belongs"));
+            return Err(format!("queue pair {id} starts with chunk {input} of the input instead of {expected}"));
         }
         if output != block.output + done {
             let right = block.output + done;
             return Err(format!(
-                "queue pair {id} brings chunk {input} of the input to {output} of the output, not {right}"
+                "queue pair {id} carries chunk {input} of the input to chunk {output} of the output instead of {right}"
             ));
         }
         done += count;
         if done > block.count {
             let end = block.input + block.count;
-            return Err(format!("queue pair {id} carries chunks from {input} on beyond the last, {}", end - 1));
+            return Err(format!("queue pair {id} carries chunks from {input} on, beyond the last, {}", end - 1));
         }
     }
     match done == block.count {

@@ -11,7 +11,8 @@ pub(super) fn check(program: &Program, topology: &Topology, findings: &mut Findi
     if found != expected || program.rank_count != topology.rank_count() {
         let (ranks, wanted) = (program.rank_count, topology.rank_count());
         let text = format!(
-            "is for {found} nodes with {ranks} ranks, the network has {expected} with {wanted}; give the network of the file"
+            "is for {found} nodes with {ranks} ranks, but the network has {expected} with {wanted}; use the network of \
+             the file"
         );
         return findings.problem(Place::FILE, text);
     }
@@ -23,14 +24,19 @@ pub(super) fn check(program: &Program, topology: &Topology, findings: &mut Findi
             NodeKind::Switch { .. } => Role::Switch,
         };
         if node.role != role {
-            let text =
-                format!("node {} is a {}, in the network `{}` is a {}", node.id, node.role.name(), own.id, role.name());
+            let text = format!(
+                "node {} is a {}, but `{}` in the network is a {}",
+                node.id,
+                node.role.name(),
+                own.id,
+                role.name()
+            );
             findings.problem(Place::FILE, text);
         }
         let links = topology.links_from(index).map(|link| topology.link(link));
         if links.len() != node.ports.len() {
             let text = format!(
-                "node {} has {} ports, in the network `{}` has {}",
+                "node {} has {} ports, but `{}` in the network has {}",
                 node.id,
                 node.ports.len(),
                 own.id,
@@ -42,7 +48,8 @@ pub(super) fn check(program: &Program, topology: &Topology, findings: &mut Findi
             let (to, rate) = (link.to.number(), link.capacity.bytes_per_sec());
             if (port.to, port.rate) != (to, rate) {
                 let text = format!(
-                    "port {} of node {} leads to node {} at {} bytes/s, in the network to node {to} (`{}`) at {rate}",
+                    "port {} of node {} leads to node {} at {} bytes/s, but in the network to node {to} (`{}`) at \
+                     {rate}",
                     port.id,
                     node.id,
                     port.to,

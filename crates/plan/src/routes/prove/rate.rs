@@ -40,7 +40,7 @@ pub(super) fn check(program: &Program, network: &Network<'_>, findings: &mut Fin
     };
     let found = busiest.and_then(|(load, rate)| Rate::new(u128::from(size) * u128::from(rate), load));
     match found {
-        None => findings.problem(Place::FILE, "nothing is carried anywhere, so there is no rate"),
+        None => findings.problem(Place::FILE, "the file carries no data, so it has no rate"),
         Some(rate) if rate != program.algbw => {
             let text = format!("algbw is {}, but the busiest link allows {rate} bytes/s", program.algbw);
             findings.problem(Place::FILE, text);

@@ -17,7 +17,7 @@ pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> Op
     }
     check_buffers(program, &ranks, findings);
     let Some(network) = Network::new(program, ranks) else {
-        findings.problem(Place::FILE, "there are more ports than 32 bits count");
+        findings.problem(Place::FILE, "the file has more than 4294967295 ports");
         return None;
     };
     let mut walks = Walks { seen: vec![0; program.nodes.len()], walk: 0 };
@@ -39,7 +39,7 @@ pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> Op
         findings.problem(Place::FILE, format!("nlayers is {}, but routes use {layers}", program.layer_count));
     }
     if !findings.has_problem() && routes_max != program.routes_max {
-        let text = format!("maxroutes is {}, but there are up to {routes_max} to one rank", program.routes_max);
+        let text = format!("maxroutes is {}, but up to {routes_max} routes lead to one rank", program.routes_max);
         findings.problem(Place::FILE, text);
     }
     (!findings.has_problem()).then_some(network)
@@ -47,7 +47,7 @@ pub(super) fn check<'p>(program: &'p Program, findings: &mut Findings<'_>) -> Op
 
 fn check_head(program: &Program, findings: &mut Findings<'_>) {
     if !is_label(&program.name) {
-        findings.problem(Place::FILE, "the name is not 1 to 63 letters, digits, `_`, `-` and `.`");
+        findings.problem(Place::FILE, "the name is not valid; use 1 to 63 letters, digits, `_`, `-` and `.`");
     }
     if program.bytes_max < program.bytes_min {
         let text = format!("no message is from minbytes {} up to maxbytes {}", program.bytes_min, program.bytes_max);
@@ -65,12 +65,13 @@ fn check_nodes(program: &Program, findings: &mut Findings<'_>) {
     }
     for (position, node) in program.nodes.iter().enumerate() {
         if node.id as usize != position {
-            let text = format!("<node> {position} has the id {}; nodes are numbered 0, 1, 2, … in order", node.id);
+            let text = format!("<node> {position} has the id {}; number nodes 0, 1, 2, … in order", node.id);
             return findings.problem(Place::FILE, text);
         }
         let is_rank = node.id < program.rank_count;
         if is_rank != (node.role == Role::Rank) {
-            let text = format!("node {position} is a {}; the first nranks nodes are the ranks", node.role.name());
+            let text =
+                format!("node {position} is a {}, but the first nranks nodes must be the ranks", node.role.name());
             findings.problem(Place::FILE, text);
         }
         check_ports(node, count, findings);
@@ -96,7 +97,7 @@ fn check_ports(node: &Node, node_count: usize, findings: &mut Findings<'_>) {
             before = Some((port.to, port.parallel));
             continue;
         };
-        let text = format!("<port> {position} of node {} is not right: {problem}", node.id);
+        let text = format!("<port> {position} of node {} is wrong: {problem}", node.id);
         return findings.problem(Place::FILE, text);
     }
 }
@@ -129,7 +130,7 @@ fn check_buffers(program: &Program, ranks: &[&RankProgram], findings: &mut Findi
                 }
                 _ => format!("both must be {all}"),
             };
-            let text = format!("i_chunks {input} and o_chunks {output} are not those of {kind}; {expected}");
+            let text = format!("i_chunks {input} and o_chunks {output} do not match {kind}; {expected}");
             findings.problem(Place::rank(rank.rank), text);
         }
     }
@@ -192,7 +193,7 @@ impl Walks {
         for &port in rank.ports_of(pair) {
             let (_, to) = network.step(at, port).ok_or_else(|| format!("node {at} has no port {port}"))?;
             if std::mem::replace(&mut self.seen[to as usize], self.walk) == self.walk {
-                return Err(format!("its route comes to node {to} twice"));
+                return Err(format!("its route reaches node {to} twice"));
             }
             at = to;
         }

@@ -57,7 +57,7 @@ fn structure_is_checked() {
     check(|program| (program.bytes_min, program.bytes_max) = (5, 4), "no message is from minbytes 5");
     check(|program| program.block_chunks = 0, "blockchunks is 0");
     check(|program| program.nodes.truncate(2), "there are 2 <node> for 3 ranks");
-    check(|program| program.nodes[1].id = 2, "nodes are numbered");
+    check(|program| program.nodes[1].id = 2, "number nodes");
     check(|program| program.nodes[1].role = Role::Switch, "node 1 is a switch");
     check(|program| program.nodes[0].ports[1].id = 0, "ports are numbered");
     check(|program| program.nodes[0].ports[0].to = 3, "a port leads to another node");
@@ -66,15 +66,15 @@ fn structure_is_checked() {
     check(|program| program.nodes[0].ports[1].parallel = 0, "parallel ones numbered");
     check(|program| program.nodes[0].ports[0].to = 2, "in the order of the nodes");
     check(|program| program.ranks.truncate(2), "there are 2 <rank>");
-    check(|program| program.ranks[1].rank = 0, "rank 0: stands twice");
+    check(|program| program.ranks[1].rank = 0, "rank 0: is listed twice");
     check(|program| program.ranks[1].rank = 3, "rank 3: is not one of the ranks 0 to 2");
     check(
         |program| program.ranks[1].output_chunks = 4,
-        "rank 1: i_chunks 6 and o_chunks 4 are not those of all-to-all; both must be 6",
+        "rank 1: i_chunks 6 and o_chunks 4 do not match all-to-all; both must be 6",
     );
     check(|program| program.layer_count = 1, "queue pair 1: layer is 1, and nlayers 1");
     check(|program| program.layer_count = 3, "nlayers is 3, but routes use 2");
-    check(|program| program.routes_max = 1, "maxroutes is 1, but there are up to 2");
+    check(|program| program.routes_max = 1, "maxroutes is 1, but up to 2");
     check(|program| program.ranks[0].queue_pairs[2].id = 1, "two queue pairs have the id 1");
     check(|program| program.ranks[0].queue_pairs[2].id = 3, "queue pair 3 is not one of 0 to 2");
     check(
@@ -93,7 +93,7 @@ fn structure_is_checked() {
         rank.queue_pairs.truncate(1);
         rank.queue_pairs[0].ports = 0..4;
     };
-    damaged(ring(), round, "structure", "its route comes to node 0 twice");
+    damaged(ring(), round, "structure", "its route reaches node 0 twice");
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn chunks_are_followed() {
     let check = |change: fn(&mut QueuePair), words| {
         damaged(doubled(), |program| change(&mut program.ranks[0].queue_pairs[2]), "meaning", words);
     };
-    check(|pair| pair.input_first = 4, "no queue pair carries chunk 3 of the input, as 2 begins with 4");
-    check(|pair| pair.input_first = 2, "queue pair 2 begins with chunk 2 of the input, where 3 belongs");
-    check(|pair| pair.output_first = 2, "brings chunk 3 of the input to 2 of the output, not 1");
-    check(|pair| pair.chunk_count = 2, "queue pair 2 carries chunks from 3 on beyond the last, 3");
+    check(|pair| pair.input_first = 4, "no queue pair carries chunk 3 of the input, since 2 starts with 4");
+    check(|pair| pair.input_first = 2, "queue pair 2 starts with chunk 2 of the input instead of 3");
+    check(|pair| pair.output_first = 2, "carries chunk 3 of the input to chunk 2 of the output instead of 1");
+    check(|pair| pair.chunk_count = 2, "queue pair 2 carries chunks from 3 on, beyond the last, 3");
     let lost = |program: &mut Program| {
         program.ranks[1].queue_pairs.pop();
     };
@@ -130,9 +130,14 @@ fn shares_have_their_own_sizes() {
     };
     assert_eq!(prove(&scatter([2, 2, 2])).problems, []);
     assert_eq!(prove(&scatter([2, 2, 2])).checks.len(), 4);
-    damaged(scatter([2, 2, 3]), |_| {}, "structure", "of scatter; o_chunks must be a multiple of 2, and i_chunks 0");
+    damaged(
+        scatter([2, 2, 3]),
+        |_| {},
+        "structure",
+        "do not match scatter; o_chunks must be a multiple of 2, and i_chunks 0",
+    );
     damaged(scatter([2, 2, 4]), |_| {}, "meaning", "for rank 2: 2 of its 4 chunks");
-    damaged(scatter([2, 2, 0]), |_| {}, "meaning", "queue pair 1 carries 2 chunks, and there are none to carry");
+    damaged(scatter([2, 2, 0]), |_| {}, "meaning", "queue pair 1 carries 2 chunks, but its rank has none to send");
 }
 
 #[test]
@@ -141,7 +146,7 @@ fn routes_that_wait_for_each_other_are_found() {
         program.ranks[2].queue_pairs[1].layer = 0;
         program.layer_count = 1;
     };
-    let words = "in layer 0, 3 channels wait for each other in a ring: n0 -> n1, n1 -> n2, n2 -> n0; put one";
+    let words = "in layer 0, 3 channels wait for each other in a cycle: n0 -> n1, n1 -> n2, n2 -> n0; put one";
     damaged(ring(), same, "deadlock", words);
 }
 
@@ -162,9 +167,13 @@ fn ports_are_those_of_the_network() {
     };
     assert_eq!(problem(&ring(), "ring:3,dir=uni,bw=6GB/s"), "");
     for (expression, words) in [
-        ("ring:3,dir=uni,bw=5GB/s", "port 0 of node 0 leads to node 1 at 6000000000 bytes/s, in the network to node 1"),
-        ("ring:3,bw=6GB/s", "node 0 has 1 ports, in the network `0` has 2"),
-        ("ring:4", "is for 3 nodes with 3 ranks, the network has 4 with 4"),
+        (
+            "ring:3,dir=uni,bw=5GB/s",
+            "port 0 of node 0 leads to node 1 at 6000000000 bytes/s, but in the network to node \
+                                     1",
+        ),
+        ("ring:3,bw=6GB/s", "node 0 has 1 ports, but `0` in the network has 2"),
+        ("ring:4", "is for 3 nodes with 3 ranks, but the network has 4 with 4"),
     ] {
         let found = problem(&ring(), expression);
         assert!(found.starts_with(words), "{found}");

@@ -25,7 +25,7 @@ fn each_runtime_reads_the_head_in_its_own_way() {
         assert_eq!(problem(|program| program.bytes_max = Some(0), profile), "");
     }
     assert_eq!(problem(|program| program.bytes_max = None, Profile::Msccl), "");
-    assert!(problem(|program| program.name.clear(), Profile::Msccl).contains("name must be"));
+    assert!(problem(|program| program.name.clear(), Profile::Msccl).contains("the name is not valid"));
     let tight = |program: &mut Program| (program.bytes_min, program.bytes_max) = (Some(4096), Some(4096));
     assert!(problem(tight, Profile::Msccl).contains("no message is from minBytes 4096 up to maxBytes 4096"));
     assert_eq!(problem(tight, Profile::MscclExecutor), "");
@@ -38,7 +38,7 @@ fn stock_rccl_refuses_fused_operations() {
         program.ranks[0].thread_blocks[0].steps[2].operation =
             crate::msccl::Operation::ALL.into_iter().find(|known| known.name() == operation).unwrap();
         let proof = prove(&program, Profile::RcclMsccl);
-        let words = format!("`{operation}` is none of the operations of rccl-msccl, which are s, r, cpy, re, nop");
+        let words = format!("rccl-msccl has no operation `{operation}`; use s, r, cpy, re, nop");
         assert_eq!(proof.problems.iter().any(|problem| problem.message == words), is_fused, "{operation}");
     }
     assert!(prove(&split_allgather(), Profile::RcclMsccl).is_ok());
@@ -70,7 +70,7 @@ fn gather_and_scatter_are_judged_where_a_file_can_say_them() {
         let proof = prove(&right, Profile::MscclExecutor);
         assert!(proof.is_ok(), "{kind}: {:#?}", proof.problems);
         assert!(prove(&right, Profile::RcclMsccl).is_ok());
-        refuse(&right, "structure", "has no spelling in files for msccl");
+        refuse(&right, "structure", "files for msccl cannot express");
         let first = |change: &dyn Fn(&mut Program)| {
             let mut wrong = right.clone();
             change(&mut wrong);
@@ -78,7 +78,7 @@ fn gather_and_scatter_are_judged_where_a_file_can_say_them() {
             proof.problems.first().map(ToString::to_string).unwrap_or_default()
         };
         let swapped = |program: &mut Program| program.ranks[0].thread_blocks[1].steps[0].chunk_count = 1;
-        assert!(first(&swapped).contains("gpu 0: output chunk 1 ends as nothing"), "{}", first(&swapped));
+        assert!(first(&swapped).contains("gpu 0: output chunk 1 holds nothing"), "{}", first(&swapped));
         let at_leaf = |program: &mut Program| {
             (program.ranks[1].input_chunks, program.ranks[1].output_chunks) =
                 if kind == CollectiveKind::Gather { (2, 4) } else { (4, 2) };
@@ -150,7 +150,7 @@ fn the_largest_message_decides_whether_queues_suffice() {
         let proof = prove(&program, profile);
         let problem = &proof.problems[0];
         assert_eq!(problem.check, "deadlock");
-        assert!(problem.message.contains("waits for one of 2 slots to gpu 1 tb 0; gpu 1 tb 0 step 0"), "{problem}");
+        assert!(problem.message.contains("waits for one of 2 slots to gpu 1 tb 0, gpu 1 tb 0 step 0"), "{problem}");
     }
 }
 
