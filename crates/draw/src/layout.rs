@@ -1,12 +1,16 @@
-//! Where nodes stand: boxes of ranks around the switches that join them, grids by their coordinates, else a circle.
+//! Where nodes stand: boxes of ranks around the switches that join them, grids by their coordinates, hypercubes by the bits
+//! of their numbers, else a circle.
 //!
 //! Nothing here knows of plans. No two nodes overlap, and every node is inside the sheet.
 
 mod circle;
 mod grid;
+mod hypercube;
 mod layered;
 
 use canopy_topology::{NodeIndex, Topology};
+
+pub(crate) use hypercube::hypercube_numbers;
 
 use crate::svg::{Point, real};
 use crate::words::{shortened, width_of};
@@ -29,6 +33,12 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
+    /// Writes another label on it, and makes it wide enough.
+    pub(crate) fn say(&mut self, label: String) {
+        self.width = self.width.max(width_of(&label, LABEL_SIZE) + 12.0);
+        self.label = label;
+    }
+
     pub(crate) fn left(&self) -> f64 {
         self.centre.0 - self.width / 2.0
     }
@@ -66,6 +76,8 @@ pub(crate) struct Frame {
 pub(crate) enum Bend {
     /// They are straight, unless another node is in the way.
     Around,
+    /// The same, and where one is they bend towards the middle of all nodes.
+    Inwards,
     /// All of them, upwards.
     Up,
     /// All of them, downwards.
@@ -83,6 +95,18 @@ pub(crate) struct Layout {
     pub(crate) frames: Vec<Frame>,
 }
 
+impl Layout {
+    pub(crate) fn move_by(&mut self, (x, y): (f64, f64)) {
+        self.spots.iter_mut().for_each(|spot| spot.centre = (spot.centre.0 + x, spot.centre.1 + y));
+        self.frames.iter_mut().for_each(|frame| frame.corner = (frame.corner.0 + x, frame.corner.1 + y));
+    }
+}
+
+/// Depth of an arc between two places of a row: long arcs go deeper, but ever more slowly.
+pub(crate) fn arc_depth(distance: f64) -> f64 {
+    14.0 + 0.16 * distance.min(660.0) + 0.04 * (distance - 660.0).max(0.0)
+}
+
 /// Places the nodes of a network. O(nodes + links) and a sort of switches.
 pub(crate) fn layout(topology: &Topology) -> Layout {
     let labels = Labels::of(topology);
@@ -92,7 +116,8 @@ pub(crate) fn layout(topology: &Topology) -> Layout {
     if has_switches || has_boxes && !one_box {
         return layered::place(topology, &labels);
     }
-    grid::place(topology, &labels).unwrap_or_else(|| circle::place(topology, &labels))
+    let cube = hypercube::place(topology, &labels).or_else(|| grid::place(topology, &labels));
+    cube.unwrap_or_else(|| circle::place(topology, &labels))
 }
 
 /// What stands in the plates of nodes.

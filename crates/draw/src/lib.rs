@@ -1,13 +1,14 @@
-//! Drawings of what is planned: a network with its loads and its bottleneck, the trees of a plan, a run over time,
+//! Drawings of plans: a network with its loads and its bottleneck, the trees of a plan, a run over time, and
 //! times over sizes.
 //!
-//! Pure: a topology and what was found about it in, the bytes of an SVG out, the same for the same input. Coordinates are
-//! floats, since they decide nothing; which class of load a link is in is decided by exact fractions. What is too large
-//! to be looked at is refused before anything is drawn. It neither plans nor judges nor simulates.
+//! The crate is pure: a topology and results about it in, the bytes of an SVG out. Equal input gives equal output.
+//! Coordinates are floats, since they decide nothing; exact fractions decide the load class of a link. Drawings that would
+//! be too large to read are refused in advance. The crate neither plans nor judges nor simulates.
 
 mod error;
 mod layout;
 mod network;
+mod summary;
 mod svg;
 mod sweep;
 mod timeline;

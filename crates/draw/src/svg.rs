@@ -1,6 +1,7 @@
 //! A writer of SVG: elements and escaped text, in the order in which they are drawn, with coordinates to a tenth.
 //!
-//! Same calls, same bytes. It knows no fonts beyond the viewer's own and refers to nothing outside the file.
+//! Same calls, same bytes. It uses the viewer's own fonts and refers to nothing outside the file. An embedded style swaps
+//! the colours where the viewer prefers a dark scheme.
 
 use std::fmt::Write as _;
 
@@ -15,10 +16,55 @@ pub(crate) const GRID: &str = "#dddddd";
 /// Height of a line of a title.
 const TITLE_LINE: f64 = 22.0;
 
+/// Colours and what replaces them on dark paper. A colour that is missing here is legible on both.
+const DARK: [(&str, &str); 34] = [
+    ("white", "#14191f"),
+    ("black", "#e4e9ee"),
+    ("#000000", "#ffffff"),
+    (INK, "#d5dce3"),
+    (GRID, "#39434d"),
+    // Frames, their edges, switches.
+    ("#f4f6f8", "#1d242b"),
+    ("#aab4be", "#5d6975"),
+    ("#e3e8ee", "#2c3640"),
+    // Loads of links: the busier, the brighter.
+    ("#5b6b7b", "#93a3b3"),
+    ("#c3c9d0", "#6b7681"),
+    ("#8cc3e0", "#4484ad"),
+    ("#3f8fc5", "#5fb0e5"),
+    ("#0b4f94", "#b5dcff"),
+    ("#e6550d", "#ff8a4c"),
+    // Missing links, and the band behind those of a bottleneck.
+    ("#b00020", "#ff6b81"),
+    ("#ffe9a8", "#7a661c"),
+    // Marked nodes.
+    ("#ffdf80", "#6e5710"),
+    ("#b8e0b0", "#2f5a28"),
+    ("#f4c2d7", "#6f3350"),
+    ("#c9c2f0", "#46407e"),
+    ("#b5e3e3", "#1f5b5b"),
+    ("#e8cfae", "#63482a"),
+    // Curves and axes.
+    ("#b2182b", "#f0616f"),
+    ("#1a6b2f", "#4fbf6b"),
+    ("#5c4033", "#b98a6f"),
+    ("#1f6fb4", "#62aee8"),
+    ("#c8501e", "#f08a5a"),
+    ("#2e8b57", "#4db37b"),
+    ("#8a4fa3", "#c08bd8"),
+    ("#d1478c", "#ea74ac"),
+    ("#4d4d4d", "#b5b5b5"),
+    ("#7f7f7f", "#a0a0a0"),
+    ("#8c6bb1", "#a98bcb"),
+    ("#d62790", "#ec62b0"),
+];
+
 /// A drawing under way.
 #[derive(Debug)]
 pub struct Svg {
     text: String,
+    /// Where the style goes.
+    head: usize,
 }
 
 /// Where a text stands relative to its point.
@@ -76,6 +122,23 @@ impl Curve {
         format!("M{} {command}{}", points[0], points[1..].join(" "))
     }
 
+    /// Points along it that are close together, from the first to the last.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        let between = |a: Point, b: Point, part: f64| (a.0 + (b.0 - a.0) * part, a.1 + (b.1 - a.1) * part);
+        let at = |part: f64| {
+            let mut points: Vec<Point> = match self {
+                Self::Straight(points) => points.to_vec(),
+                Self::Quadratic(points) => points.to_vec(),
+                Self::Cubic(points) => points.to_vec(),
+            };
+            while points.len() > 1 {
+                points = points.windows(2).map(|pair| between(pair[0], pair[1], part)).collect();
+            }
+            points[0]
+        };
+        (0..=16).map(|number| at(real(number) / 16.0)).collect()
+    }
+
     /// Its last point, and the one it comes from there.
     pub(crate) const fn end(&self) -> (Point, Point) {
         match self {
@@ -96,15 +159,16 @@ impl Anchor {
 }
 
 impl Svg {
-    /// A white sheet with a title for readers that do not show it.
+    /// An empty sheet, white or dark as the viewer prefers, with a title for screen readers.
     pub fn new(width: u32, height: u32, title: &str) -> Self {
         let title = escaped(title);
-        let text = format!(
+        let mut text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             font-family=\"sans-serif\" font-size=\"12\">\n<title>{title}</title>\n\
-             <rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n"
+             font-family=\"sans-serif\" font-size=\"12\" fill=\"black\">\n<title>{title}</title>\n"
         );
-        Self { text }
+        let head = text.len();
+        text += &format!("<rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n");
+        Self { text, head }
     }
 
     /// A straight line; `dashes` as SVG wants them, empty for none.
@@ -145,6 +209,15 @@ impl Svg {
         let weight = if is_bold { " font-weight=\"bold\"" } else { "" };
         self.push(&format!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\"{weight}>{words}</text>"
+        ));
+    }
+
+    /// The bold name of a frame, legible over lines: its letters have an edge in the colour behind them.
+    pub(crate) fn name(&mut self, (x, y): Point, behind: &str, words: &str) {
+        let (behind, words) = (escaped(behind), escaped(words));
+        self.push(&format!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-weight=\"bold\" stroke=\"{behind}\" stroke-width=\"4\" \
+             stroke-linejoin=\"round\" paint-order=\"stroke\">{words}</text>"
         ));
     }
 
@@ -197,12 +270,27 @@ impl Svg {
     /// The finished file.
     pub fn finish(mut self) -> String {
         self.text += "</svg>\n";
+        self.text.insert_str(self.head, &dark_style(&self.text));
         self.text
     }
 
     fn push(&mut self, element: &str) {
         let _infallible = writeln!(self.text, "{element}");
     }
+}
+
+/// The style for a dark scheme: a rule for each colour that the drawing uses.
+fn dark_style(drawing: &str) -> String {
+    let mut style = "<style>@media (prefers-color-scheme: dark) {".to_owned();
+    for (light, dark) in DARK {
+        for name in ["fill", "stroke"] {
+            let selector = format!("{name}=\"{light}\"");
+            if drawing.contains(&selector) {
+                style += &format!(" [{selector}] {{ {name}: {dark}; }}");
+            }
+        }
+    }
+    style + " }</style>\n"
 }
 
 /// How far down a [heading](Svg::heading) goes.
@@ -274,10 +362,50 @@ mod tests {
         assert_eq!(
             names,
             [
-                "svg", "title", "rect", "text", "polyline", "circle", "circle", "line", "rect", "title", "polygon",
-                "path", "text",
+                "svg", "title", "style", "rect", "text", "polyline", "circle", "circle", "line", "rect", "title",
+                "polygon", "path", "text",
             ]
         );
         assert!(!text.contains("<script>") && text.contains("x=\"1.0\" y=\"2.0\""), "{text}");
+    }
+
+    /// Relative luminance as WCAG defines it.
+    fn luminance(colour: &str) -> f64 {
+        let part = |from: usize| f64::from(u8::from_str_radix(&colour[from..from + 2], 16).unwrap()) / 255.0;
+        let linear = |part: f64| if part <= 0.040_45 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) };
+        0.2126 * linear(part(1)) + 0.7152 * linear(part(3)) + 0.0722 * linear(part(5))
+    }
+
+    fn contrast(a: &str, b: &str) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    /// Words on paper and on plates have 4.5 to 1, lines on paper 3 to 1, but for the grid, which only guides the eye.
+    #[test]
+    fn dark_colours_have_contrast() {
+        let dark = |light: &str| DARK.iter().find(|(from, _)| *from == light).unwrap().1;
+        let (paper, ink) = (dark("white"), dark(INK));
+        let surfaces = ["#f4f6f8", "#e3e8ee", "#ffdf80", "#b8e0b0", "#f4c2d7", "#c9c2f0", "#b5e3e3", "#e8cfae"];
+        for surface in surfaces {
+            assert!(contrast(ink, dark(surface)) >= 4.5, "{surface}");
+        }
+        assert!(contrast(ink, paper) >= 4.5 && contrast(dark("black"), paper) >= 4.5);
+        let faint = ["white", GRID];
+        for (light, colour) in DARK {
+            if !faint.contains(&light) && !surfaces.contains(&light) {
+                assert!(contrast(colour, paper) >= 3.0, "{light}: {colour} on {paper}");
+            }
+        }
+        assert_eq!(DARK.iter().map(|(light, _)| light).collect::<std::collections::BTreeSet<_>>().len(), DARK.len());
+    }
+
+    #[test]
+    fn the_style_has_a_rule_for_each_colour_in_use() {
+        let mut svg = Svg::new(10, 10, "");
+        svg.line((0.0, 0.0), (1.0, 1.0), GRID, "");
+        let drawn = svg.finish();
+        assert!(drawn.contains("[fill=\"white\"] { fill: #14191f; }"), "{drawn}");
+        assert!(drawn.contains("[stroke=\"#dddddd\"] { stroke: #39434d; }") && !drawn.contains("#ffdf80"), "{drawn}");
     }
 }

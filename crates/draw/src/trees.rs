@@ -92,7 +92,8 @@ pub fn draw_trees(drawing: &TreesDrawing<'_>) -> Result<String, DrawError> {
     let left_out = if root.is_some() { chosen.len() } else { all.len() } - shown;
     let more = match left_out {
         0 => String::new(),
-        more => format!("; {} more are not drawn", count(more, "tree")),
+        1 => "; 1 more tree is not drawn".to_owned(),
+        more => format!("; {more} more trees are not drawn"),
     };
     let note = format!("phase {phase} of {phases}, {which}: {way}{more}");
     let panels: Vec<Panel> = chosen.iter().take(shown).map(|batch| Panel::of(drawing, batch, &all)).collect();

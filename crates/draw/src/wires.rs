@@ -65,6 +65,8 @@ pub(crate) struct Lane {
     pub(crate) links: Vec<LinkIndex>,
     /// Bytes per second.
     pub(crate) capacity: u128,
+    /// By link.
+    pub(crate) each: Vec<Busy>,
     /// Of the busiest.
     pub(crate) busy: Busy,
     /// The same in words, for people.
@@ -87,12 +89,14 @@ impl Wire {
     }
 }
 
-/// All wires, by their ends. O(links log links).
-pub(crate) fn wires(topology: &Topology, loads: Option<&LinkLoads>) -> Vec<Wire> {
+/// All wires, by the places of their ends: links between nodes of one place are left out. O(links log links).
+pub(crate) fn wires(topology: &Topology, loads: Option<&LinkLoads>, places: &[NodeIndex]) -> Vec<Wire> {
     let mut lanes: BTreeMap<(NodeIndex, NodeIndex, bool), Vec<LinkIndex>> = BTreeMap::new();
     for (index, link) in (0..).map(LinkIndex::new).zip(topology.links()) {
-        let (low, high) = (link.from.min(link.to), link.from.max(link.to));
-        lanes.entry((low, high, link.from > link.to)).or_default().push(index);
+        let [from, to] = [link.from, link.to].map(|node| places.get(node.index()).copied().unwrap_or(node));
+        if from != to {
+            lanes.entry((from.min(to), from.max(to), from > to)).or_default().push(index);
+        }
     }
     let mut wires: Vec<Wire> = Vec::new();
     let mut ends = None;
@@ -111,14 +115,25 @@ pub(crate) fn wires(topology: &Topology, loads: Option<&LinkLoads>) -> Vec<Wire>
 fn lane(topology: &Topology, loads: Option<&LinkLoads>, links: Vec<LinkIndex>) -> Lane {
     let first = topology.link(links[0]);
     let capacity = links.iter().map(|&link| u128::from(topology.link(link).capacity.bytes_per_sec())).sum();
+    let each: Vec<Busy> = match loads {
+        Some(loads) => links.iter().map(|&link| Busy::of(loads.busy(link))).collect(),
+        None => vec![Busy::Unknown; links.len()],
+    };
     let most = loads.and_then(|loads| links.iter().map(|&link| loads.busy(link)).max());
     let busy = most.map_or(Busy::Unknown, Busy::of);
     let [from, to] = [first.from, first.to].map(|node| topology.node(node).id.as_str());
-    let mut note = format!("{from} -> {to}: {} GB/s", gigabytes(capacity));
+    let others =
+        links.iter().filter(|&&link| (topology.link(link).from, topology.link(link).to) != (first.from, first.to));
+    let mut note = format!("{from} -> {to}");
+    match others.count() {
+        0 => {}
+        others => note += &format!(" and {others} more"),
+    }
+    note += &format!(": {} GB/s", gigabytes(capacity));
     if let Some(most) = most {
         note += &format!(", busy {:.1} % of the time", most.to_f64() * 100.0);
     }
-    Lane { from: first.from, to: first.to, links, capacity, busy, note }
+    Lane { from: first.from, to: first.to, links, capacity, each, busy, note }
 }
 
 /// Bytes per second in GB/s, with up to three decimals.

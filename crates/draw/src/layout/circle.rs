@@ -19,5 +19,5 @@ pub(super) fn place(topology: &Topology, labels: &Labels) -> Layout {
     };
     let spots =
         (0_u32..).take(nodes).map(|node| labels.rank(canopy_topology::NodeIndex::new(node), place(node as usize)));
-    Layout { size: (side, side), spots: spots.collect(), bends: vec![Bend::Around; nodes], frames: Vec::new() }
+    Layout { size: (side, side), spots: spots.collect(), bends: vec![Bend::Inwards; nodes], frames: Vec::new() }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use canopy_topology::{NodeIndex, Topology};
 
-use super::{Bend, Frame, GAP, Labels, Layout, NODE_HEIGHT, Spot, real};
+use super::{Bend, Frame, GAP, Labels, Layout, NODE_HEIGHT, Spot, arc_depth, real};
 
 /// Space between a frame and what is in it.
 const PADDING: f64 = 16.0;
@@ -70,7 +70,13 @@ pub(super) fn place(topology: &Topology, labels: &Labels) -> Layout {
     let column = measures.iter().map(|measure| measure.width).fold(0.0, f64::max);
     let outside = measures.iter().map(|measure| measure.outside).fold(0.0, f64::max);
     let columns = groups.len() - above;
-    let width = real(columns) * column + real(columns - 1) * GAP + 2.0 * GAP;
+    // Boxes above and below each other are as wide as the widest; in a single row, each is as wide as it must be.
+    let widths: Vec<f64> = match two_sided {
+        true => vec![column; columns],
+        false => measures.iter().map(|measure| measure.width).collect(),
+    };
+    let before = |position: usize| widths.iter().take(position).map(|width| width + GAP).sum::<f64>();
+    let width = before(columns) + GAP;
     let upper = if two_sided { GAP + outside + LAYER } else { GAP + NODE_HEIGHT };
     let lower = upper + LAYER * real(layers.len().max(1)) - if layers.is_empty() { LAYER } else { 0.0 };
     let mut layout = Layout {
@@ -84,12 +90,16 @@ pub(super) fn place(topology: &Topology, labels: &Labels) -> Layout {
         let (position, row) = if is_above { (number, upper - LAYER) } else { (number - above, lower) };
         // A shorter row above stands in the middle.
         let spare = if is_above { real(columns - above) * (column + GAP) / 2.0 } else { 0.0 };
-        let left = GAP + spare + real(position) * (column + GAP) + (column - measure.width) / 2.0;
+        let left = GAP + spare + before(position) + (widths[position] - measure.width) / 2.0;
         group.place(labels, measure, (left, row), if is_above { Bend::Up } else { Bend::Down }, &mut layout);
     }
     for (number, layer) in layers.iter().enumerate() {
         let y = if two_sided { upper } else { lower - LAYER * real(number + 1) };
         place_layer(labels, &near, layer, y, &mut layout);
+        // Nothing stands above the topmost layer, so that arcs between its switches cross nothing.
+        if !two_sided && number + 1 == layers.len() {
+            layer.iter().for_each(|switch| layout.bends[switch.index()] = Bend::Up);
+        }
     }
     layout
 }
@@ -128,11 +138,6 @@ impl Measure {
             outside: NODE_HEIGHT / 2.0 + arcs + own + name + PADDING,
         }
     }
-}
-
-/// How deep an arc between two places of a row is that are so far apart.
-pub(super) fn arc_depth(distance: f64) -> f64 {
-    (14.0 + 0.16 * distance).min(120.0)
 }
 
 impl Group {

@@ -32,7 +32,7 @@ pub(super) fn items(wires: &[Wire], marked: &Marked, lost: &Lost, has_plan: bool
     let lanes = || wires.iter().flat_map(|wire| &wire.lanes);
     if has_plan {
         for busy in Busy::OF_PLANS {
-            let links: usize = lanes().filter(|lane| lane.busy == busy).map(|lane| lane.links.len()).sum();
+            let links = lanes().flat_map(|lane| &lane.each).filter(|each| **each == busy).count();
             if links > 0 {
                 let symbol = LegendSymbol::Line { colour: busy.colour(), dashes: "", halo: false };
                 items.push(Item { symbol, words: format!("{} ({})", busy.words(), count(links, "link")) });

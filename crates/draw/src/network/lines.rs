@@ -3,8 +3,8 @@
 use canopy_topology::{NodeIndex, Topology};
 
 use super::MISSING;
-use crate::layout::{Bend, Layout, NODE_HEIGHT};
-use crate::svg::{Curve, Mark, Point, Svg};
+use crate::layout::{Bend, Layout, NODE_HEIGHT, arc_depth};
+use crate::svg::{Curve, Mark, Point, Svg, real};
 use crate::wires::{Lane, Wire};
 
 /// Behind links that count in a certificate.
@@ -14,6 +14,9 @@ const APART: f64 = 2.6;
 /// Thickness of the lines of greatest and of least capacity.
 const WIDTHS: (f64, f64) = (4.5, 1.2);
 
+/// Least distance of a wire from the edge of the layout: half of its halo and a little.
+const MARGIN: f64 = 8.0;
+
 /// Draws wires in a layout.
 pub(super) struct Painter<'a> {
     pub(super) layout: &'a Layout,
@@ -21,6 +24,34 @@ pub(super) struct Painter<'a> {
     pub(super) places: &'a [NodeIndex],
     /// Greatest capacity of a lane.
     pub(super) most: u128,
+}
+
+/// A wire that is missing.
+pub(super) struct Gone {
+    /// Places of its ends.
+    ends: (NodeIndex, NodeIndex),
+    note: String,
+}
+
+impl Gone {
+    pub(super) fn of(full: &Topology, (from, to): (NodeIndex, NodeIndex), ends: (NodeIndex, NodeIndex)) -> Self {
+        Self { ends, note: format!("{} - {}: missing", full.node(from).id, full.node(to).id) }
+    }
+}
+
+/// Makes the layout large enough for every wire, so that none leaves it. O(wires · nodes).
+pub(super) fn make_room(layout: &mut Layout, places: &[NodeIndex], wires: &[Wire], gone: &[Gone]) {
+    let painter = Painter { layout, places, most: 1 };
+    let found = wires.iter().flat_map(|wire| &wire.lanes).map(|lane| painter.curve(painter.ends(lane), APART));
+    let gone = gone.iter().map(|gone| painter.curve(gone.ends, 0.0));
+    let size = layout.size;
+    let (mut low, mut high) = ((0.0_f64, 0.0_f64), size);
+    for (x, y) in found.chain(gone).flat_map(|curve| curve.points()) {
+        low = (low.0.min(x - MARGIN), low.1.min(y - MARGIN));
+        high = (high.0.max(x + MARGIN), high.1.max(y + MARGIN));
+    }
+    layout.move_by((-low.0, -low.1));
+    layout.size = (high.0 - low.0, high.1 - low.1);
 }
 
 impl Painter<'_> {
@@ -47,12 +78,12 @@ impl Painter<'_> {
         }
     }
 
-    /// A wire that is not there any more.
-    pub(super) fn missing(&self, svg: &mut Svg, full: &Topology, ends: (NodeIndex, NodeIndex)) {
-        let [from, to] = [ends.0, ends.1].map(|node| full.node(node).id.as_str());
-        let note = format!("{from} - {to}: missing");
-        let mark = Mark { dashes: "5 4", note: &note, ..Mark::line(MISSING, 2.5) };
-        svg.stroke(&self.curve(ends, 0.0), &mark);
+    /// A wire that is missing; between nodes of one place there is nothing to draw.
+    pub(super) fn missing(&self, svg: &mut Svg, gone: &Gone) {
+        if gone.ends.0 != gone.ends.1 {
+            let mark = Mark { dashes: "5 4", note: &gone.note, ..Mark::line(MISSING, 2.5) };
+            svg.stroke(&self.curve(gone.ends, 0.0), &mark);
+        }
     }
 
     fn ends(&self, lane: &Lane) -> (NodeIndex, NodeIndex) {
@@ -80,25 +111,38 @@ impl Painter<'_> {
         let (start, end) = (beside(start, shift), beside(end, shift));
         let bend = self.layout.bends[from.index()];
         let same_row = (a.centre.1 - b.centre.1).abs() < 1.0;
-        if same_row && bend != Bend::Around && self.layout.bends[to.index()] == bend {
+        if same_row && matches!(bend, Bend::Up | Bend::Down) && self.layout.bends[to.index()] == bend {
             let outwards = if bend == Bend::Up { -1.0 } else { 1.0 };
             let edge = outwards * NODE_HEIGHT / 2.0;
-            let depth = edge + outwards * (4.0 / 3.0) * (14.0 + 0.16 * length).min(120.0) + shift * 1.5;
+            let depth = edge + outwards * (4.0 / 3.0) * arc_depth(length) + shift * 1.5;
             let ends = [(start.0, a.centre.1 + edge), (end.0, b.centre.1 + edge)];
             let inset = (end.0 - start.0) * 0.12;
             let controls = [(start.0 + inset, a.centre.1 + depth), (end.0 - inset, b.centre.1 + depth)];
             return Curve::Cubic([ends[0], controls[0], controls[1], ends[1]]);
         }
-        match bend == Bend::Around && self.is_blocked(from, to) {
+        match matches!(bend, Bend::Around | Bend::Inwards) && self.is_blocked(from, to) {
             true => {
-                // Both directions bend to the same side.
-                let side = if (start.0, start.1) < (end.0, end.1) { -1.0 } else { 1.0 };
                 let middle = (f64::midpoint(start.0, end.0), f64::midpoint(start.1, end.1));
-                let bow = 2.0 * (22.0 + 0.05 * length).min(46.0);
+                // Both directions bend to the same side.
+                let side = match bend {
+                    Bend::Inwards => self.side_of_middle(middle, normal),
+                    _ if (start.0, start.1) < (end.0, end.1) => -1.0,
+                    _ => 1.0,
+                };
+                let bow = 2.0 * (22.0 + 0.05 * length).min(64.0);
                 Curve::Quadratic([start, beside(middle, side * bow), end])
             }
             false => Curve::Straight([start, end]),
         }
+    }
+
+    /// On which side of a way the middle of all nodes is: 1 where `normal` points, else -1.
+    fn side_of_middle(&self, (x, y): Point, normal: Point) -> f64 {
+        let spots = &self.layout.spots;
+        let sum = spots.iter().fold((0.0, 0.0), |sum, spot| (sum.0 + spot.centre.0, sum.1 + spot.centre.1));
+        let count = real(spots.len());
+        let along = (sum.0 / count - x) * normal.0 + (sum.1 / count - y) * normal.1;
+        if along < 0.0 { -1.0 } else { 1.0 }
     }
 
     /// Whether another node is on the straight way.
@@ -139,4 +183,74 @@ impl Painter<'_> {
 fn edge_distance((half_width, half_height): (f64, f64), (x, y): Point) -> f64 {
     let part = |half: f64, way: f64| if way.abs() < 1e-9 { f64::MAX } else { half / way.abs() };
     part(half_width, x).min(part(half_height, y))
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_topology::{Attributes, Capacity, Latency, NodeKind, TopologyDraft, TopologyLimits};
+
+    use super::*;
+    use crate::layout::layout;
+    use crate::wires::wires;
+
+    /// Links around a circle stay within it, at the top as at the bottom.
+    #[test]
+    fn chords_of_a_circle_bend_towards_its_middle() {
+        let mut draft = TopologyDraft::default();
+        (0..60).for_each(|number| draft.add_compute(format!("g{number}")));
+        for number in 0..60 {
+            for step in [1, 7] {
+                let ends = (format!("g{number}"), format!("g{}", (number + step) % 60));
+                draft.add_both(&ends.0, &ends.1, Capacity::from_bytes_per_sec(1).unwrap(), Latency::default());
+            }
+        }
+        let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
+        let places: Vec<NodeIndex> = (0..60).map(NodeIndex::new).collect();
+        let layout = layout(&topology);
+        let painter = Painter { layout: &layout, places: &places, most: 1 };
+        let middle = layout.size.0 / 2.0;
+        let distance = |(x, y): Point| (x - middle).hypot(y - middle);
+        let radius = distance(layout.spots[0].centre);
+        for from in 0..60 {
+            let to = (from + 7) % 60;
+            for ends in [(from, to), (to, from)] {
+                let curve = painter.curve((NodeIndex::new(ends.0), NodeIndex::new(ends.1)), 0.0);
+                let deepest = curve.points().into_iter().map(distance).fold(radius, f64::min);
+                assert!(deepest < radius - 40.0, "{ends:?}: {deepest} of {radius}");
+                assert!(curve.points().into_iter().all(|point| distance(point) < radius + 1.0), "{ends:?}");
+            }
+        }
+    }
+
+    /// 60 ranks in a row of boxes, joined by links from one end of the row to the other: their arcs go deep.
+    #[test]
+    fn no_arc_leaves_the_layout() {
+        for boxed in [true, false] {
+            let mut draft = TopologyDraft::default();
+            for number in 0..60 {
+                let box_name = boxed.then(|| format!("b{}", number / 6));
+                draft.add_node(
+                    format!("g{number}"),
+                    NodeKind::Compute,
+                    Attributes { box_name, ..Attributes::default() },
+                );
+            }
+            for number in 0..60 {
+                for step in [1, 2, 17, 43] {
+                    let ends = (format!("g{number}"), format!("g{}", (number + step) % 60));
+                    draft.add_link(ends.0, ends.1, Capacity::from_bytes_per_sec(1).unwrap(), Latency::default());
+                }
+            }
+            let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
+            let places: Vec<NodeIndex> = (0..60).map(NodeIndex::new).collect();
+            let wires = wires(&topology, None, &places);
+            let mut layout = layout(&topology);
+            make_room(&mut layout, &places, &wires, &[]);
+            let painter = Painter { layout: &layout, places: &places, most: 1 };
+            for (x, y) in wires.iter().flat_map(|wire| painter.curve(painter.ends(&wire.lanes[0]), 0.0).points()) {
+                let inside = (0.0..=layout.size.0).contains(&x) && (0.0..=layout.size.1).contains(&y);
+                assert!(inside, "({x}, {y}) is not within {:?}", layout.size);
+            }
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! What a certificate marks: nodes of its sets, and the links that cross between them.
 
-use canopy_schedule::{Certificate, CutDirection};
-use canopy_topology::{LinkIndex, NodeIndex, Topology};
+use std::collections::BTreeSet;
+
+use canopy_schedule::{Certificate, CutDirection, Schedule, Shares};
+use canopy_topology::{Link, LinkIndex, NodeIndex, Topology};
 
 use crate::wires::{Wire, gigabytes};
 use crate::words::count;
@@ -20,8 +22,9 @@ pub(super) struct Marked {
 }
 
 impl Marked {
-    /// Nodes on the smaller side of a cut, sets of a partition that has some of several ranks, links that are counted.
-    pub(super) fn of(topology: &Topology, certificate: Option<&Certificate>) -> Self {
+    /// Nodes on the smaller side of a cut and of all cuts that bind alike, sets of a partition that has some of several
+    /// ranks, links that are counted.
+    pub(super) fn of(topology: &Topology, certificate: Option<&Certificate>, schedule: Option<&Schedule>) -> Self {
         let nodes = topology.nodes().len();
         let none = Self { fills: vec![None; nodes], counted: vec![false; topology.links().len()], words: None };
         match certificate {
@@ -34,17 +37,22 @@ impl Marked {
                 // The side that is marked, and which way the counted links lead from there.
                 let is_inside = ranks <= outside;
                 let leaves = is_inside == (*direction == CutDirection::Out);
-                let fills = inside.iter().map(|&here| (here == is_inside).then_some(0)).collect();
-                let counted = counted(topology, |from, to| match direction {
-                    CutDirection::Out => inside[from] && !inside[to],
-                    CutDirection::In => !inside[from] && inside[to],
+                let side: Vec<bool> = inside.iter().map(|&here| here == is_inside).collect();
+                let sets = Sets::alike(topology, schedule, &side, leaves);
+                let fills = sets.of.iter().map(|set| set.map(|_| 0)).collect();
+                let counted = counted(topology, |from, to| {
+                    sets.of[from] != sets.of[to] && sets.of[if leaves { from } else { to }].is_some()
                 });
                 let verb = if leaves { "leave" } else { "enter" };
-                let words = format!(
-                    "the bottleneck: {} GB/s {verb} the {}",
-                    gigabytes(capacity(topology, &counted)),
-                    count(ranks.min(outside), "marked rank")
-                );
+                let rate = gigabytes(sets.capacity);
+                let words = match (sets.count, ranks.min(outside)) {
+                    (1, 1) => format!("the bottleneck: {rate} GB/s {verb} the marked rank"),
+                    (1, ranks) => format!("the bottleneck: {rate} GB/s {verb} the {ranks} marked ranks"),
+                    (sets, 1) => format!("the bottlenecks: {rate} GB/s {verb} each of the {sets} marked ranks"),
+                    (sets, ranks) => {
+                        format!("the bottlenecks: {rate} GB/s {verb} each of {sets} marked sets of {ranks} ranks")
+                    }
+                };
                 Self { fills, counted, words: Some(words) }
             }
             Some(Certificate::Partition { sets }) => {
@@ -70,7 +78,7 @@ impl Marked {
             Some(Certificate::LpDual { lengths }) => {
                 let counted: Vec<bool> = lengths.iter().map(|&length| length > 0).collect();
                 let links = counted.iter().filter(|counted| **counted).count();
-                let words = format!("the bottleneck: {} with a length", count(links, "link"));
+                let words = count(links, "bottleneck link");
                 Self { counted, words: Some(words), ..none }
             }
         }
@@ -97,6 +105,110 @@ impl Marked {
         let counted = self.counted.iter().filter(|counted| **counted).count();
         counted > 0 && 2 * counted < self.counted.len()
     }
+}
+
+/// Sets of nodes that a cut separates.
+struct Sets {
+    /// By node: its set.
+    of: Vec<Option<usize>>,
+    count: usize,
+    /// Of the links that are counted of one of them, in bytes per second.
+    capacity: u128,
+}
+
+impl Sets {
+    /// The set on one side of a cut, and every other set that binds as much: with as many ranks, shares, nodes and
+    /// capacity. Sought among the parts into which the network falls without links like those of the cut. O(links log
+    /// links).
+    fn alike(topology: &Topology, schedule: Option<&Schedule>, side: &[bool], leaves: bool) -> Self {
+        let found = match side.iter().filter(|&&here| here).count() {
+            1 => Some((0..side.len()).collect()),
+            _ => [false, true]
+                .into_iter()
+                .map(|by_degree| parts(topology, side, by_degree))
+                .find(|parts| is_one(parts, side)),
+        };
+        let found = found.filter(|_| schedule.is_some());
+        let is_part = found.is_some();
+        let parts = found.unwrap_or_else(|| side.iter().map(|&here| usize::from(here)).collect());
+        let mut measures = vec![Measure::default(); side.len().max(2)];
+        for (node, &part) in (0_u32..).map(NodeIndex::new).zip(&parts) {
+            measures[part].nodes += 1;
+            let Some(rank) = topology.rank_of(node) else { continue };
+            measures[part].ranks += 1;
+            let Some(schedule) = schedule else { continue };
+            measures[part].has_root |= schedule.collective.root() == Some(rank);
+            match &schedule.shares {
+                Shares::Equal => {}
+                Shares::Weighted(_) => measures[part].shares += u128::from(schedule.shares.weight(rank)),
+                // Blocks between the sets tell them apart, so that none is like another.
+                Shares::Blocks(_) => measures[part].own = Some(part),
+            }
+        }
+        for link in topology.links() {
+            let [from, to] = [link.from, link.to].map(|node| parts[node.index()]);
+            if from != to {
+                measures[if leaves { from } else { to }].capacity += u128::from(link.capacity.bytes_per_sec());
+            }
+        }
+        let first = side.iter().position(|&here| here).map_or(0, |node| parts[node]);
+        let is_alike = |part: &usize| *part == first || is_part && measures[*part] == measures[first];
+        let of: Vec<Option<usize>> = parts.iter().copied().map(|part| Some(part).filter(is_alike)).collect();
+        let count = of.iter().flatten().collect::<BTreeSet<_>>().len();
+        Self { of, count, capacity: measures[first].capacity }
+    }
+}
+
+/// What decides how much a set binds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Measure {
+    nodes: usize,
+    ranks: usize,
+    has_root: bool,
+    shares: u128,
+    /// Of the links that leave it, or that enter it.
+    capacity: u128,
+    /// Its own number where no other can be like it.
+    own: Option<usize>,
+}
+
+/// Whether one of the parts is the marked side.
+fn is_one(parts: &[usize], side: &[bool]) -> bool {
+    let marked: BTreeSet<usize> = parts.iter().zip(side).filter(|(_, here)| **here).map(|(&part, _)| part).collect();
+    marked.len() == 1 && parts.iter().zip(side).all(|(part, &here)| marked.contains(part) == here)
+}
+
+/// By node: its part of the network without the links that are like one between the two sides. Links are alike by their
+/// capacity and the kinds of their ends, and where asked by the degrees of these.
+fn parts(topology: &Topology, side: &[bool], by_degree: bool) -> Vec<usize> {
+    let mut degrees = vec![0_usize; side.len()];
+    for link in topology.links() {
+        degrees[link.from.index()] += 1;
+        degrees[link.to.index()] += 1;
+    }
+    let end = |node: NodeIndex| (topology.rank_of(node).is_some(), if by_degree { degrees[node.index()] } else { 0 });
+    let kind = |link: &Link| {
+        let (a, b) = (end(link.from), end(link.to));
+        (link.capacity.bytes_per_sec(), a.min(b), a.max(b))
+    };
+    let crosses = |link: &&Link| side[link.from.index()] != side[link.to.index()];
+    let cut: BTreeSet<_> = topology.links().iter().filter(crosses).map(kind).collect();
+    let mut near: Vec<Vec<usize>> = vec![Vec::new(); side.len()];
+    for link in topology.links().iter().filter(|link| !cut.contains(&kind(link))) {
+        near[link.from.index()].push(link.to.index());
+        near[link.to.index()].push(link.from.index());
+    }
+    let mut parts = vec![usize::MAX; side.len()];
+    for start in 0..side.len() {
+        let mut stack = vec![start];
+        while let Some(node) = stack.pop() {
+            if parts[node] == usize::MAX {
+                parts[node] = start;
+                stack.extend(&near[node]);
+            }
+        }
+    }
+    parts
 }
 
 /// By link: whether it is counted, by the positions of its ends.
