@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks a running canopyd for a plan, checks every byte that comes, and writes the file in one step.
+"""Requests a plan from a running canopyd, checks every byte, and writes the file in one step.
 
     plan.py dgx-a100:boxes=2 --collective allgather --format msccl-xml -o plan.xml
 """
@@ -41,7 +41,7 @@ RETRY = {
 
 
 def topology_source(text: str) -> v1.TopologySource:
-    """A file's content where there is such a file, else a generator expression."""
+    """The content of a file if one has this name, else a generator expression."""
     path = Path(text)
     if not path.is_file():
         return v1.TopologySource(expression=text)
@@ -52,18 +52,18 @@ def topology_source(text: str) -> v1.TopologySource:
 
 
 def placement(text: str) -> v1.Placement:
-    """Where the ranks are, one after the other: NODE:DEVICE,NODE:DEVICE,…"""
+    """The placement of the ranks, in rank order: NODE:DEVICE,NODE:DEVICE,…"""
     slots = []
     for item in text.split(","):
         node, _, device = item.rpartition(":")
         if not node or not (device.isascii() and device.isdigit()):
-            raise argparse.ArgumentTypeError(f"`{item}` places no rank; write NODE:DEVICE for each rank")
+            raise argparse.ArgumentTypeError(f"`{item}` is not a placement; write NODE:DEVICE for each rank")
         slots.append(v1.RankSlot(node=node, device=int(device)))
     return v1.Placement(slots=slots)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Asks a running canopyd for a plan.")
+    parser = argparse.ArgumentParser(description="Requests a plan from a running canopyd.")
     parser.add_argument("topology", help="generator expression or file")
     parser.add_argument("--collective", "-c", choices=COLLECTIVES, required=True)
     parser.add_argument("--format", "-f", choices=FORMATS, default="json")
@@ -89,7 +89,7 @@ def request(args: argparse.Namespace) -> v1.PlanRequest:
 
 
 def plan(args: argparse.Namespace) -> v1.PlanReply:
-    """Receives into a temporary file beside the one asked for; only a complete and checked file gets the name."""
+    """Receives into a temporary file; renames it once it is complete and checked."""
     options = [("grpc.service_config", json.dumps(RETRY))]
     if args.server.startswith("unix:"):
         # gRPC would send the path of the socket as authority, and HTTP/2 servers refuse that.

@@ -10,12 +10,12 @@ pub struct ServerAddress(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
-    /// `host:port`, the host bracketed where it is an IPv6 address.
+    /// `host:port`; an IPv6 host is in brackets.
     Tcp(String),
     Unix(PathBuf),
 }
 
-/// A text that is no address.
+/// A text that is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum AddressError {
@@ -31,7 +31,7 @@ impl ServerAddress {
         Self(Kind::Unix(path.into()))
     }
 
-    /// The path of the socket, for a Unix address.
+    /// The path of the socket, if this is a Unix address.
     pub fn unix_path(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Tcp(_) => None,

@@ -1,4 +1,4 @@
-//! Archives of plans: received piece by piece, each checked, and sent the same way.
+//! Archives of plans, received and sent in checked pieces.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -21,26 +21,26 @@ use crate::request_id::RequestId;
 
 /// Bytes of one piece.
 const PIECE_BYTES: usize = 256 << 10;
-/// Pieces that wait to be sent.
+/// Most pieces waiting to be sent.
 const PIECES_WAITING: usize = 4;
 
 /// Follows [`Client::export_plans`]. Bytes are checked before they arrive here.
 pub trait ArchiveReceiver: Send {
-    /// What the archive will hold.
+    /// Receives the contents of the archive.
     fn contents(&mut self, contents: &ArchiveContents);
 
-    /// The next bytes. The archive is whole only when [`Client::export_plans`] returns without an error.
+    /// Receives the next bytes. The archive is complete only when [`Client::export_plans`] returns without an error.
     ///
     /// # Errors
-    /// Ends the call.
+    /// An error ends the call.
     fn content(&mut self, data: &[u8]) -> io::Result<()>;
 }
 
 impl Client {
-    /// Receives an archive of the plans that `filter` wants, all of them where it is empty, and of all topologies.
+    /// Receives an archive of all topologies and of the plans that match `filter`; an empty filter matches all plans.
     ///
     /// # Errors
-    /// See [`ClientError`]. After an error what was received is worth nothing.
+    /// See [`ClientError`]. After an error, discard what was received.
     pub async fn export_plans(
         &self,
         filter: &str,
@@ -72,12 +72,13 @@ impl Client {
         within(deadline, received).await
     }
 
-    /// Sends an archive, which the server takes whole or not at all. `sent` is told how many bytes are on their way.
+    /// Sends an archive, which the server imports as a whole or not at all. `sent` receives the number of bytes sent so
+    /// far.
     ///
-    /// To try again, read the archive from its start and keep the id.
+    /// To retry, read the archive from its start and keep the id.
     ///
     /// # Errors
-    /// See [`ClientError`]; [`ClientError::Read`] where the archive cannot be read.
+    /// See [`ClientError`]; [`ClientError::Read`] if the archive cannot be read.
     pub async fn import_plans(
         &self,
         archive: impl Read + Send + 'static,
@@ -98,7 +99,7 @@ impl Client {
     }
 }
 
-/// Reads an archive and hands out its messages, until nobody takes them any more.
+/// Reads an archive and sends its messages until the receiver is gone.
 fn send(
     mut archive: impl Read,
     request_id: RequestId,
@@ -128,7 +129,7 @@ fn send(
     Ok(())
 }
 
-/// What is known of an archive that is being received.
+/// The state of an archive that is being received.
 #[derive(Default)]
 struct Check {
     offset: u64,
@@ -151,7 +152,7 @@ impl Check {
     fn finish(self, end: &ArchiveEnd) -> Result<(), ClientError> {
         match end.size_bytes == self.offset && is_digest(&self.digest.finalize(), &end.sha256) {
             true => Ok(()),
-            false => Err(ClientError::Protocol { what: "the archive is not the one that was announced" }),
+            false => Err(ClientError::Protocol { what: "the archive does not match its announcement" }),
         }
     }
 }

@@ -1,27 +1,27 @@
-//! Puts the files of a plan together from the pieces of a stream, believing nothing that was not checked.
+//! Assembles the files of a plan from the pieces of a stream, and checks every piece.
 
 use canopy_proto::v1::{Artifact, ContentPiece};
 use sha2::{Digest, Sha256};
 
-/// Pieces that do not make the files that were announced: the server or the way to it is at fault.
+/// Pieces that do not match the announced files: the server or the route to it is at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ContentError {
     #[error("a piece belongs to file {found}, but the next missing byte is in file {expected}")]
     WrongFile { expected: usize, found: u32 },
-    #[error("a piece of file {file} starts at byte {found}, but {expected} is the next missing one")]
+    #[error("a piece of file {file} starts at byte {found}, but the next missing byte is {expected}")]
     WrongOffset { file: usize, expected: u64, found: u64 },
-    #[error("file {file} grows past the {size_bytes} bytes that were announced")]
+    #[error("file {file} exceeds its announced size of {size_bytes} bytes")]
     TooLong { file: usize, size_bytes: u64 },
-    #[error("the piece of file {file} at byte {offset} does not have the SHA-256 it was sent with")]
+    #[error("the piece of file {file} at byte {offset} does not match its SHA-256")]
     DamagedPiece { file: usize, offset: u64 },
-    #[error("file {file} is complete, but does not have the SHA-256 that was announced")]
+    #[error("file {file} is complete but does not match its announced SHA-256")]
     DamagedFile { file: usize },
     #[error("the content ended in file {file} at byte {found} of {size_bytes}")]
     Incomplete { file: usize, found: u64, size_bytes: u64 },
 }
 
-/// What is known of the files so far. Holds no content: whoever calls writes each accepted piece.
+/// The state of the files. Holds no content: the caller writes each accepted piece.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     announced: Vec<(u64, String)>,
@@ -31,16 +31,16 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Expects the files announced, in their order.
+    /// Expects the announced files, in order.
     pub(crate) fn new(artifacts: &[Artifact]) -> Self {
         let announced = artifacts.iter().map(|artifact| (artifact.size_bytes, artifact.sha256.clone())).collect();
         Self { announced, file: 0, offset: 0, digest: Sha256::new() }
     }
 
-    /// Expects the rest of one file of which `offset` bytes are there, with this state of their digest.
+    /// Expects the rest of a file of which `offset` bytes have arrived, with the state of their digest.
     ///
     /// # Errors
-    /// All of it is there, and it is not the file that was announced.
+    /// The file is complete but does not match its announcement.
     pub(crate) fn resumed(artifact: &Artifact, offset: u64, digest: Sha256) -> Result<Self, ContentError> {
         let mut assembly = Self { offset, digest, ..Self::new(std::slice::from_ref(artifact)) };
         // An empty file is completed when it ends, as any other.
@@ -76,12 +76,12 @@ impl Assembly {
         if end == size_bytes { self.complete_file() } else { Ok(()) }
     }
 
-    /// Where the next missing byte is in the file that is being received; `None` when all files are complete.
+    /// The offset of the next missing byte in the current file; `None` when all files are complete.
     pub(crate) fn offset(&self) -> Option<u64> {
         (self.file < self.announced.len()).then_some(self.offset)
     }
 
-    /// Confirms that every file came to its end.
+    /// Checks that every file is complete.
     pub(crate) fn finish(mut self) -> Result<(), ContentError> {
         self.complete_empty_files()?;
         match self.announced.get(self.file) {

@@ -1,16 +1,16 @@
-//! The five ways in which a request fails, and the exit status of each.
+//! The five classes of failure, and the exit status of each.
 
-/// Whose move it is after a failure.
+/// Who has to act after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorClass {
-    /// The request is wrong, over a configured limit, or a check failed: change the request.
+    /// The request is wrong or over a configured limit, or a check failed: change the request.
     Input,
-    /// The request is understood, but has no answer: the ranks are not connected, a precondition of the algorithm does
-    /// not hold, or the plan does not fit the runtime.
+    /// The request is valid but has no answer: the ranks are not connected, a precondition of the algorithm does not
+    /// hold, or the plan does not fit the runtime.
     Infeasible,
-    /// The server works for others, is not there, or is about to end: try again.
+    /// The server is busy, unreachable or shutting down: try again.
     Busy,
-    /// The deadline came before a plan.
+    /// The deadline passed before there was a plan.
     Deadline,
     /// The server or canopy itself is at fault.
     Fault,
@@ -20,7 +20,7 @@ impl ErrorClass {
     /// All classes, by exit status.
     pub const ALL: [Self; 5] = [Self::Input, Self::Infeasible, Self::Fault, Self::Deadline, Self::Busy];
 
-    /// The exit status of a process that ends with this failure.
+    /// The exit status of a process that fails with this class.
     pub const fn exit_status(self) -> u8 {
         match self {
             Self::Input => 2,

@@ -1,4 +1,4 @@
-//! A connection to a server, and the call that brings a plan.
+//! A connection to a server, and the call that streams a plan.
 
 use std::time::Duration;
 
@@ -21,35 +21,35 @@ use crate::tenant::Tenant;
 
 /// Longest wait for a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// Silence after which the server is asked whether it is still there, and how long it may take to say so.
+/// Idle time before a keep-alive ping, and the time that the server has to answer it.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
-/// What a server gets on top of the deadline to say in its own words that it passed.
+/// Extra time after the deadline for the server's own answer.
 const DEADLINE_GRACE: Duration = Duration::from_millis(100);
 
-/// Follows a [`Client::plan`] call. Content is checked before it arrives here.
+/// Observes a [`Client::plan`] call. Content is checked before it arrives here.
 pub trait PlanReceiver: Send {
-    /// The request is well-formed and waits or runs.
+    /// The request is valid, and its job waits or runs.
     fn accepted(&mut self, _accepted: &Accepted) {}
 
-    /// How far the work is.
+    /// Progress of the job.
     fn progress(&mut self, _progress: &Progress) {}
 
-    /// A checked plan, better than those before, while the one that was asked for is still being made.
+    /// A checked plan, better than those before it, while the requested one is still being made.
     fn candidate(&mut self, _reply: &PlanReply) {}
 
-    /// The plan, before the content of its files.
+    /// Receives the plan, before the content of its files.
     ///
     /// # Errors
-    /// Ends the call.
+    /// An error ends the call.
     fn plan(&mut self, reply: &PlanReply) -> std::io::Result<()>;
 
-    /// The next bytes of the file at this position of `Plan.artifacts`. Files come one after another.
+    /// Receives the next bytes of the file at this index of `Plan.artifacts`. Files arrive one after another.
     ///
-    /// Each piece has the digest it was sent with; whether the whole file has the announced one is known when
-    /// [`Client::plan`] returns without an error. Until then, keep the file from those who might use it.
+    /// Each piece matches its digest, but the whole file is verified only when [`Client::plan`] returns without an
+    /// error. Until then, keep the file from its users.
     ///
     /// # Errors
-    /// Ends the call.
+    /// An error ends the call.
     fn content(&mut self, file: usize, data: &[u8]) -> std::io::Result<()>;
 }
 
@@ -70,7 +70,7 @@ impl Client {
     /// Connects, in at most five seconds.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`] if no server answers there; [`ClientError::PathNotText`].
+    /// [`ClientError::Unreachable`] if no server answers at the address; [`ClientError::PathNotText`].
     pub async fn connect(address: &ServerAddress) -> Result<Self, ClientError> {
         let unreachable = |source| ClientError::Unreachable { address: address.clone(), source };
         let uri = address.uri().ok_or_else(|| ClientError::PathNotText { address: address.clone() })?;
@@ -94,19 +94,19 @@ impl Client {
         })
     }
 
-    /// The same for calls of this tenant, none for those of nobody in particular.
+    /// A client whose calls belong to this tenant, or to none.
     #[must_use]
     pub fn of_tenant(self, tenant: Option<Tenant>) -> Self {
         Self { tenant, ..self }
     }
 
-    /// Asks for a plan and follows it to the last byte of its files. Dropping the future cancels the call.
+    /// Requests a plan and receives it to the last byte of its files. Dropping the future cancels the call.
     ///
-    /// `deadline` is sent to the server and also holds here, with 100 ms for the server's own words; none leaves it to
-    /// the server's default. It covers the way to the plan, not the transfer of its files.
+    /// `deadline` is sent to the server and also applies here, with 100 ms more for the server's answer; `None` leaves
+    /// it to the server's default. It covers the time to the plan, not the transfer of its files.
     ///
     /// # Errors
-    /// See [`ClientError`]. After an error the files are worth nothing.
+    /// See [`ClientError`]. After an error, discard the files.
     pub async fn plan(
         &mut self,
         request: PlanRequest,
@@ -151,7 +151,7 @@ async fn follow(events: &mut Events, receiver: &mut dyn PlanReceiver) -> Result<
     Err(ClientError::Protocol { what: "the stream ended without a plan" })
 }
 
-/// The events of one call, without gaps.
+/// The events of one call, checked for gaps.
 struct Events {
     stream: Streaming<canopy_proto::v1::PlanEvent>,
     sequence_next: u64,
@@ -175,7 +175,7 @@ impl Events {
     }
 }
 
-/// Waits for what comes of some work, but not much longer than its deadline.
+/// Waits for some work, but not much longer than its deadline.
 pub(crate) async fn within<T>(
     deadline: Option<Duration>,
     work: impl Future<Output = Result<T, ClientError>>,

@@ -1,4 +1,4 @@
-//! Files of cached plans, fetched piece by piece and resumed where a connection broke.
+//! Files of cached plans, fetched in pieces and resumed after a lost connection.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::client::Client;
 use crate::error::{ClientError, from_status};
 use crate::retry::Retries;
 
-/// Nobody said which file it is.
+/// The file has not been described.
 const UNDESCRIBED: ClientError = ClientError::Protocol { what: "the description of the file is missing" };
 
-/// A file of a cached plan, or a part of one.
+/// A file of a cached plan, or a slice of one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileName {
     /// `plans/…`.
@@ -26,15 +26,15 @@ pub struct FileName {
     pub format: OutputFormat,
     /// Its runtime profile; empty for [`OutputFormat::Json`].
     pub profile: String,
-    /// Instances of the plan in it; 0: the first file of the format and profile.
+    /// Instances of the plan in it; 0 means the first file of the format and profile.
     pub instances: u32,
-    /// Ranks whose part of it alone is wanted, of formats whose runtimes need no more; empty: the whole file.
+    /// Fetches only the part of these ranks, for formats whose runtimes need no more; empty: the whole file.
     pub ranks: Vec<u32>,
-    /// Where the caller's ranks are, if the plan must be for exactly these devices.
+    /// The caller's placement, if the plan must be for exactly these devices.
     pub placement: Option<Placement>,
 }
 
-/// What there is of a file whose transfer broke off.
+/// The part of a file that arrived before its transfer broke off.
 #[derive(Clone, Debug)]
 pub struct PartialFile {
     artifact: Artifact,
@@ -43,33 +43,33 @@ pub struct PartialFile {
 }
 
 impl PartialFile {
-    /// Nothing yet of the file that is described so.
+    /// No part of a file with this description.
     pub fn new(artifact: Artifact) -> Self {
         Self { artifact, offset: 0, digest: Sha256::new() }
     }
 
-    /// The next bytes are there.
+    /// Adds the next bytes.
     pub fn add(&mut self, data: &[u8]) {
         self.offset += data.len() as u64;
         self.digest.update(data);
     }
 
-    /// Bytes that are there.
+    /// Number of bytes that have arrived.
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 }
 
 impl Client {
-    /// Fetches a file and hands out its bytes in order, each once; a broken call goes on where it ended.
+    /// Fetches a file and passes its bytes to `write` in order, each once; a broken call is resumed where it ended.
     ///
-    /// Each piece has the digest it was sent with; whether the whole file has the announced one is known when this
-    /// returns without an error. Until then, keep it from those who might use it. The deadline covers all of it, and
-    /// `retries` counts anew after each piece that came.
+    /// Each piece matches its digest, but the whole file is verified only when this returns without an error. Until
+    /// then, keep the file from its users. The deadline covers the whole transfer; `retries` starts again after each
+    /// piece that arrives.
     ///
     /// # Errors
-    /// See [`ClientError`]; also [`ClientError::Protocol`] where the file changed between two tries, and
-    /// [`ClientError::Write`] where `write` failed.
+    /// See [`ClientError`]; also [`ClientError::Protocol`] if the file changed between two tries, and
+    /// [`ClientError::Write`] if `write` failed.
     pub async fn download(
         &self,
         file: &FileName,
@@ -80,10 +80,10 @@ impl Client {
         self.transfer(file, Transfer::default(), deadline, retries, write).await
     }
 
-    /// The same for the rest of a file.
+    /// As [`Client::download`], for the rest of a file.
     ///
     /// # Errors
-    /// As [`Client::download`]: the file must still be the one of which a part is there.
+    /// As [`Client::download`]: the file must not have changed since its first part arrived.
     pub async fn resume_download(
         &self,
         file: &FileName,
@@ -129,7 +129,7 @@ impl Client {
         }
     }
 
-    /// One call, from the first byte that is missing.
+    /// One call, from the first missing byte.
     async fn resume(
         &self,
         file: &FileName,
@@ -179,17 +179,17 @@ async fn next(
     }
 }
 
-/// What is there of a file, over all calls.
+/// The state of a file over all calls.
 #[derive(Debug, Default)]
 struct Transfer(Option<(Artifact, Assembly)>);
 
 impl Transfer {
-    /// The first byte that is missing.
+    /// The offset of the first missing byte.
     fn offset(&self) -> u64 {
         self.0.as_ref().map_or(0, |(artifact, assembly)| assembly.offset().unwrap_or(artifact.size_bytes))
     }
 
-    /// Notes what the file is, or that it is still the same.
+    /// Records the description of the file, or checks that it has not changed.
     fn start(&mut self, artifact: Artifact) -> Result<(), ClientError> {
         match &self.0 {
             Some((before, _)) if (&before.sha256, before.size_bytes) != (&artifact.sha256, artifact.size_bytes) => {
@@ -208,7 +208,7 @@ impl Transfer {
         self.0.as_mut().map(|(_, assembly)| assembly).ok_or(UNDESCRIBED)
     }
 
-    /// The description of a file that is complete.
+    /// The description of a complete file.
     fn finish(self) -> Result<Artifact, ClientError> {
         let (artifact, assembly) = self.0.ok_or(UNDESCRIBED)?;
         assembly.finish()?;

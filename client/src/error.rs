@@ -1,4 +1,4 @@
-//! Why a call did not bring a plan, in the server's words where it spoke.
+//! Why a call failed; in the server's words if it sent any.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use crate::class::ErrorClass;
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ClientError {
-    #[error("no server answers at {address}")]
+    #[error("cannot reach the server at {address}")]
     Unreachable {
         address: ServerAddress,
         #[source]
         source: tonic::transport::Error,
     },
-    #[error("the path of the socket {address} is not UTF-8, which the transport needs")]
+    #[error("the path of the socket {address} is not UTF-8; use a path in UTF-8")]
     PathNotText { address: ServerAddress },
     #[error("{0}")]
     Refused(Box<Refusal>),
     #[error("the connection to the server was lost: {message}")]
     Lost { message: String },
-    #[error("no answer came within the deadline of {limit:?}")]
+    #[error("deadline exceeded ({limit:?}) before an answer came")]
     Deadline { limit: Duration },
     #[error("the server sent a damaged file")]
     Content(#[from] ContentError),
     #[error("the server broke the protocol: {what}")]
     Protocol { what: &'static str },
-    #[error("cannot write what the server sent")]
+    #[error("cannot write the received data")]
     Write(#[source] std::io::Error),
-    #[error("cannot read what is to be sent")]
+    #[error("cannot read the data to send")]
     Read(#[source] std::io::Error),
 }
 
 impl ClientError {
-    /// Whose move it is.
+    /// Who has to act: the class of the error.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Unreachable { .. } | Self::Lost { .. } => ErrorClass::Busy,
@@ -66,7 +66,7 @@ impl ClientError {
         }
     }
 
-    /// When the server wants to be asked again, where it says so.
+    /// The delay before a retry, if the server states one.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(refusal) => refusal.retry_after,
@@ -75,22 +75,22 @@ impl ClientError {
     }
 }
 
-/// A server's answer that it will not make the plan.
+/// A server's refusal of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Whose move it is.
+    /// Who has to act: the class of the error.
     pub class: ErrorClass,
-    /// The server's words.
+    /// The server's message.
     pub message: String,
-    /// Stable reason in capitals, such as `TOPOLOGY_DISCONNECTED`; none from servers that are not canopy.
+    /// Stable reason in capitals, such as `TOPOLOGY_DISCONNECTED`; `None` from servers other than canopy.
     pub reason: Option<String>,
-    /// Fields, preconditions or limits that were violated: where, and what is wrong.
+    /// Violated fields, preconditions or limits: where, and what is wrong.
     pub violations: Vec<(String, String)>,
-    /// When to try again.
+    /// Delay before a retry.
     pub retry_after: Option<Duration>,
-    /// Since when the server knows it, where it did not find it out for this call.
+    /// For how long the server has remembered the refusal, if it did not find it for this call.
     pub known_for: Option<Duration>,
-    /// Whether the same call may succeed later: UNAVAILABLE, ABORTED, and RESOURCE_EXHAUSTED that says when.
+    /// Whether the same call may succeed later: UNAVAILABLE, ABORTED, or RESOURCE_EXHAUSTED with a delay.
     pub may_be_retried: bool,
 }
 
@@ -100,10 +100,10 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// Reads a status: a refusal if the server sent it, else what became of the connection.
+/// Reads a status: a refusal if the server sent it, otherwise the state of the connection.
 ///
-/// `limit` is the deadline that was sent with the call. The transport enforces it on both sides while the call opens,
-/// and then says "cancelled" where canopy's own server would say that the deadline passed.
+/// `limit` is the deadline sent with the call. The transport enforces it on both sides while the call opens, and then
+/// reports "cancelled" where canopy's own server would report the deadline.
 pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientError {
     let causes: Vec<&dyn std::error::Error> = std::iter::successors(status.source(), |&cause| cause.source()).collect();
     // Only a status made on this side of the connection has a cause.
@@ -145,7 +145,7 @@ pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientErr
     }))
 }
 
-/// The class of a status. An exhausted resource that comes back is worth another try; a limit is not.
+/// The class of a status. A temporarily exhausted resource is worth a retry; a limit is not.
 fn class_of(code: Code, comes_back: bool) -> ErrorClass {
     match code {
         Code::InvalidArgument

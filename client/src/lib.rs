@@ -1,9 +1,8 @@
-//! Client library of canopy: asks a server for plans and puts together what it sends.
+//! Client library of canopy: requests plans from a server and assembles the files that it sends.
 //!
-//! A [`Client`] calls the services at a [`ServerAddress`] and checks every byte of the files that come back; a
-//! [`ClientError`] tells whose move it is by its [`ErrorClass`], and [`Retries`] when to call
-//! again; a [`RequestId`] sees that what was done is not done again. It knows nothing of topologies, schedules or file
-//! formats: those travel through it.
+//! A [`Client`] calls the services at a [`ServerAddress`] and checks every byte of the files it receives. A
+//! [`ClientError`] names who has to act by its [`ErrorClass`], [`Retries`] say when to call again, and a [`RequestId`]
+//! makes a retry safe. The library passes topologies, schedules and files through without reading them.
 
 mod address;
 mod archive;

@@ -1,24 +1,24 @@
-//! Ids of requests that change something, so that asking twice does nothing twice.
+//! Ids of requests that change something: a repeat does nothing twice.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// A UUID (RFC 9562, version 4) that no other request has.
+/// A unique UUID (RFC 9562, version 4).
 ///
-/// Make one for each thing that is to be done, put it into the `request_id` of the message, and keep it for every try
-/// of that thing: a server that did it before gives its first answer again.
+/// Make one for each change, put it into the `request_id` of the message, and keep it for every try: a server that has
+/// already made the change repeats its first answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(u128);
 
 impl RequestId {
-    /// An id by chance: 122 bits from the operating system.
+    /// A random id: 122 bits from the operating system.
     pub fn random() -> Self {
         // Each state has keys of its own, which the standard library takes from the operating system.
         let bits = || u128::from(RandomState::new().hash_one(std::process::id()));
         Self::from_bits(bits() << 64 | bits())
     }
 
-    /// The id of these bits, but for the six that say that it is one by chance.
+    /// The id of these bits, with the six that mark a random id set.
     const fn from_bits(bits: u128) -> Self {
         const VERSION: u128 = 0xF << 76;
         const VARIANT: u128 = 0b11 << 62;

@@ -1,7 +1,7 @@
-//! When to ask again, and how long to wait before.
+//! When to retry, and how long to wait before.
 //!
-//! The contract with servers: UNAVAILABLE, ABORTED and a RESOURCE_EXHAUSTED that says when to come back are worth
-//! another try, and so is a connection that broke. Nothing else is.
+//! The contract with servers: UNAVAILABLE, ABORTED, RESOURCE_EXHAUSTED with a delay, and a lost connection are worth a
+//! retry. Nothing else is.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use tokio::time::Instant;
 
 use crate::error::ClientError;
 
-/// Shortest limit handed to a try whose time is as good as over: the server shall say so.
+/// Shortest deadline of a try whose time is almost over, so that the server reports it.
 const LIMIT_MIN: Duration = Duration::from_millis(1);
 
-/// How often to try and how long to wait between tries.
+/// How often to try, and how long to wait between tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Most tries of one call, the first included; at least 1.
+    /// Most tries of one call, including the first; at least 1.
     pub tries_max: u32,
-    /// Pause after the first try; it doubles with each further one.
+    /// Pause after the first try; it doubles with each further try.
     pub pause_min: Duration,
-    /// Longest pause that the doubling leads to. A server that asks for more gets it.
+    /// Longest pause that doubling leads to. A server may ask for a longer one.
     pub pause_max: Duration,
 }
 
 impl RetryPolicy {
-    /// The policy of canopy's documents: 5 tries, pauses of 100 ms to 5 s.
+    /// The documented policy: 5 tries, pauses of 100 ms to 5 s.
     pub const STANDARD: Self =
         Self { tries_max: 5, pause_min: Duration::from_millis(100), pause_max: Duration::from_secs(5) };
     /// One try.
     pub const NEVER: Self = Self { tries_max: 1, ..Self::STANDARD };
 }
 
-/// A generator of chance (SplitMix64), so that callers who failed together do not come back together.
+/// A random generator (SplitMix64), so that callers that failed together do not retry together.
 #[derive(Clone, Debug)]
 pub struct Jitter {
     state: u64,
 }
 
 impl Jitter {
-    /// The sequence that belongs to this seed. Give every process and every task another one.
+    /// The sequence of this seed. Use a different seed for every process and task.
     pub const fn seeded(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -52,7 +52,7 @@ impl Jitter {
         mixed ^ (mixed >> 31)
     }
 
-    /// Half the duration, and a chance share of the other half.
+    /// Half the duration, and a random part of the other half.
     fn shorten(&mut self, pause: Duration) -> Duration {
         let half = pause / 2;
         let share = u32::try_from(self.bits() >> 32).expect("32 bits are left");
@@ -74,10 +74,10 @@ impl Retries {
         Self { policy, jitter, tries: 0 }
     }
 
-    /// Counts a try that failed and says how long to wait before the next; `None` where there shall be none: the error
-    /// will stay, the tries are used up, or the wait would outlast the time that is `left`.
+    /// Counts a failed try and returns the wait before the next one. `None` if there is no next one: the error is
+    /// permanent, the tries are used up, or the wait would outlast the time `left`.
     ///
-    /// The wait is half to all of a pause that doubles from try to try, and at least what the server asked for.
+    /// The wait is between half and all of a pause that doubles with each try, and at least what the server asked for.
     pub fn pause_after(&mut self, error: &ClientError, left: Option<Duration>) -> Option<Duration> {
         self.tries += 1;
         if !error.may_be_retried() || self.tries >= self.policy.tries_max {
@@ -89,15 +89,15 @@ impl Retries {
         left.is_none_or(|left| pause < left).then_some(pause)
     }
 
-    /// The last try brought something: counting starts again.
+    /// The last try made progress: counting starts again.
     pub const fn forget(&mut self) {
         self.tries = 0;
     }
 
-    /// Calls until it succeeds or there is no use in another try. Each call is told what is left of `deadline`.
+    /// Calls until success or until a retry is pointless. Each call receives the rest of `deadline`.
     ///
     /// # Errors
-    /// That of the last try.
+    /// The error of the last try.
     pub async fn run<T, F>(&mut self, deadline: Option<Duration>, mut call: F) -> Result<T, ClientError>
     where
         F: AsyncFnMut(Option<Duration>) -> Result<T, ClientError>,

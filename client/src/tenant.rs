@@ -1,4 +1,4 @@
-//! Whose the calls of a client are.
+//! The tenant of a client's calls.
 
 use std::str::FromStr;
 
@@ -10,13 +10,13 @@ const HEADER: &str = "x-canopy-tenant";
 /// Longest name in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Name of a tenant: 1 to 63 letters, digits, `.`, `-` and `_`, of ASCII.
+/// Name of a tenant: 1 to 63 ASCII letters, digits, `.`, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenant(MetadataValue<Ascii>);
 
-/// A text that names no tenant.
+/// A text that is not a tenant name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no tenant; use 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-` and `_`")]
+#[error("`{found}` is not a tenant name; use 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-` and `_`")]
 pub struct NotATenant {
     found: String,
 }
@@ -35,7 +35,7 @@ impl FromStr for Tenant {
 }
 
 impl Tenant {
-    /// Puts the name into the headers of a call.
+    /// Adds the name to the headers of a call.
     pub(crate) fn sign<T>(&self, request: &mut Request<T>) {
         request.metadata_mut().insert(HEADER, self.0.clone());
     }

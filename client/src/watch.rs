@@ -1,4 +1,4 @@
-//! The watch of what becomes of leases.
+//! The watch of changes to leases.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tonic::{Code, Streaming};
 use crate::client::Client;
 use crate::error::{ClientError, from_status};
 
-/// Events as they come.
+/// A stream of events.
 #[derive(Debug)]
 pub struct ReplanEvents {
     stream: Streaming<ReplanEvent>,
@@ -16,10 +16,11 @@ pub struct ReplanEvents {
 }
 
 impl Client {
-    /// Follows what becomes of leases, from the resume token of the request on. The server says something every half minute.
+    /// Watches the changes to leases, starting at the resume token of the request. The server sends an event at least
+    /// every half minute.
     ///
     /// # Errors
-    /// See [`ClientError`]; a token that is too old is refused with reason `RESUME_TOKEN_EXPIRED`.
+    /// See [`ClientError`]; an expired token is refused with reason `RESUME_TOKEN_EXPIRED`.
     pub async fn watch_replans(
         &self,
         request: WatchReplansRequest,
@@ -34,10 +35,10 @@ impl Client {
 }
 
 impl ReplanEvents {
-    /// The next event, those that say only that the watch is alive among them.
+    /// The next event, including keep-alives.
     ///
     /// # Errors
-    /// The server or the connection has ended, or nothing came for too long: watch again with the last token.
+    /// The server or the connection has ended, or nothing arrived for too long: watch again with the last token.
     pub async fn next(&mut self) -> Result<ReplanEvent, ClientError> {
         let next = tokio::time::timeout(self.silence_max, self.stream.message()).await;
         let next = next.map_err(|_| ClientError::Deadline { limit: self.silence_max })?;

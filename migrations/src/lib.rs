@@ -1,9 +1,9 @@
-//! Versions of the store's records and how to bring old ones up to date.
+//! Versions of the store's records, and how to migrate old ones.
 //!
-//! One module per version of the schema, each a pure function from the record bytes of the version before it to its
-//! own. Which files hold records, and when they are rewritten, is the store's business.
+//! One module per version of the schema, each with a pure function from the record bytes of the previous version to its
+//! own. The store decides which files hold records and when they are rewritten.
 //!
-//! The rule for operators: data written by any listed version opens; data of a newer version is refused.
+//! The rule for operators: data of any listed version opens; data of a newer version is refused.
 
 mod record;
 mod v0001_first;
@@ -16,39 +16,39 @@ mod v0004_files;
 pub struct Version {
     /// Its number: 1, 2, 3 … without gaps.
     pub number: u32,
-    /// What it introduced, in a word.
+    /// What it introduced.
     pub name: &'static str,
-    /// Turns a whole record of the version before into one of this version; `None` for the first.
+    /// Converts a whole record of the previous version into one of this version; `None` for the first.
     pub upgrade: Option<Upgrade>,
 }
 
 impl Version {
-    /// Turns a whole record of the version before into one of this version.
+    /// Converts a whole record of the previous version into one of this version.
     ///
     /// # Errors
-    /// The record is not an intact one of the version before; for the first version, always.
+    /// The record is not an intact record of the previous version; for the first version, always.
     pub fn apply(&self, record: &[u8]) -> Result<Vec<u8>, UpgradeError> {
         let upgrade = self.upgrade.ok_or(UpgradeError { expected: 0 })?;
         upgrade(record)
     }
 }
 
-/// Turns the bytes of a whole record of one version into those of the next.
+/// Converts the bytes of a whole record of one version into those of the next.
 pub type Upgrade = fn(&[u8]) -> Result<Vec<u8>, UpgradeError>;
 
 /// All versions, oldest first.
 pub const VERSIONS: &[Version] =
     &[v0001_first::VERSION, v0002_summaries::VERSION, v0003_spaces::VERSION, v0004_files::VERSION];
 
-/// The version this build reads and writes.
+/// The version that this build reads and writes.
 pub const fn current_version() -> u32 {
     VERSIONS[VERSIONS.len() - 1].number
 }
 
-/// The steps that lead from `found` to the current version, in order; empty when there is nothing to do.
+/// The steps from `found` to the current version, in order; empty if there is nothing to do.
 ///
 /// # Errors
-/// A version that is newer than this build, or one that never existed.
+/// The version is newer than this build, or does not exist.
 pub fn steps_from(found: u32) -> Result<&'static [Version], VersionError> {
     steps_within(VERSIONS, found)
 }
@@ -63,19 +63,19 @@ fn steps_within(versions: &'static [Version], found: u32) -> Result<&'static [Ve
     Ok(&versions[position + 1..])
 }
 
-/// Why data of some version cannot be used.
+/// Why data of a version cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum VersionError {
     #[error(
-        "the store has schema version {found} but this build knows versions up to {known}; use a newer canopyd or another data directory"
+        "the store has schema version {found}, but this build knows versions up to {known}; use a newer canopyd or another data directory"
     )]
     Newer { found: u32, known: u32 },
-    #[error("the store has schema version {found}, which never existed; known are 1 to {known}")]
+    #[error("the store has schema version {found}, which does not exist (this build knows 1 to {known})")]
     Unknown { found: u32, known: u32 },
 }
 
-/// A record that an upgrade cannot read; it is quarantined and computed again.
+/// A record that a migration cannot read; it is quarantined and computed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the record is not one of schema version {expected}")]
 pub struct UpgradeError {

@@ -54,7 +54,7 @@ pub(crate) fn meant_ms(unix_ms: u64) -> u64 {
 /// Notices whether the time of day was set.
 pub(crate) fn observe() {
     if let Some(by_ms) = STEADY.0.observe(unix_ms(), elapsed_ms()) {
-        tracing::warn!(by_ms, "the clock of the system was set; leases and faults go on as if it had not been");
+        tracing::warn!(by_ms, "the system clock was set; leases and faults are not affected");
     }
 }
 

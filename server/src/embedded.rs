@@ -11,7 +11,8 @@ use crate::server::{RunError, Server, StartError};
 use crate::socket::SocketPath;
 use crate::tasks::{self, Task};
 
-/// A running server of this process. Dropping it ends the server at once; [`EmbeddedServer::stop`] ends it in order.
+/// A running server in this process. Dropping it stops the server at once; [`EmbeddedServer::stop`] shuts it down in
+/// order.
 pub struct EmbeddedServer {
     socket: Arc<SocketPath>,
     statistics: Statistics,
@@ -29,9 +30,8 @@ impl EmbeddedServer {
     /// Starts a server on the Unix socket of the data directory, and on TCP if the options say so.
     ///
     /// # Errors
-    /// Any [`StartError`]. Where [`StartError::is_in_use`], another process serves the directory: connect to the
-    /// socket at [`SocketPath::of`] instead. That process may be about to bind it, or about to end: try both for a
-    /// moment.
+    /// Any [`StartError`]. If [`StartError::is_in_use`], another process serves the directory: connect to the socket at
+    /// [`SocketPath::of`] instead. That process may be about to bind it or to end, so try both for a moment.
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let server = Server::build(options).await?;
         let socket = server.socket();
@@ -52,12 +52,13 @@ impl EmbeddedServer {
         self.socket.path()
     }
 
-    /// Counts of what the server has done.
+    /// Counters of the server.
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// Ends the server: calls of other processes are refused as UNAVAILABLE after the drain time-out of the options.
+    /// Shuts the server down: calls of other processes are refused as UNAVAILABLE after the drain time-out of the
+    /// options.
     ///
     /// # Errors
     /// The transport failed.

@@ -1,4 +1,4 @@
-//! Everything that can end a request without a plan, and a call without an answer.
+//! Why a request ends without a plan, and a call without an answer.
 
 mod call;
 mod refusal;
@@ -13,7 +13,7 @@ use canopy_wire::RequestError;
 pub(crate) use self::call::{CallFailure, LeaseError};
 pub(crate) use self::refusal::{Detail, KeptRefusal, Refusal, call_refusal, follows_from_request, in_short, refusal};
 
-/// Why there is no plan. The words of whoever refused are kept.
+/// Why a request has no plan. The text of the original error is kept.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum PlanFailure {
@@ -23,39 +23,39 @@ pub enum PlanFailure {
     Planning(PlanError),
     #[error(transparent)]
     BelowMinimum(Box<Shortfall>),
-    #[error("the job failed inside the server; this is a bug in canopy, please report it as request {request}")]
+    #[error("the job failed inside the server; this is a bug in canopy: please report it with request {request}")]
     Panicked { request: RequestKey },
     #[error(
-        "the job was begun {starts} times, and each time the server ended before it did; it is not tried again, ask again if the plan is still wanted"
+        "the job was started {starts} times, and the server ended each time before the job did; ask again if you still need the plan"
     )]
     Abandoned { starts: u32 },
-    /// The same as was found before, given again without a search.
+    /// An earlier failure, repeated without a search.
     #[error("{}", chain(&**failure))]
     Remembered { failure: Arc<Self>, age: Duration },
-    #[error("the job was stopped because nobody waits for it")]
+    #[error("the job was stopped because all callers left")]
     Stopped,
-    #[error("the job was cancelled by an operator; ask again if the plan is still wanted")]
+    #[error("the job was cancelled by an operator; ask again if you still need the plan")]
     CancelledByOperator,
-    #[error("there is no such plan in the cache; ask Plan or Prefetch for it")]
+    #[error("the plan is not cached; request it with Plan or Prefetch")]
     NotCached,
-    #[error("{waiting} requests wait, where {limit} may; try again later")]
+    #[error("the queue is full: {waiting} requests wait, at most {limit} may; try again later")]
     QueueFull { waiting: usize, limit: usize },
     #[error(
-        "the waiting requests and their networks hold {held} bytes, and this one of {found} would exceed the limit of {limit}; try again later"
+        "the queue is full: its requests hold {held} bytes, and this one of {found} bytes would exceed the limit of {limit}; try again later"
     )]
     QueueBudget { held: usize, found: usize, limit: usize },
     #[error(
-        "making this plan would take about {needed} bytes of memory, over the limit of {limit}; ask for a smaller network or fewer outputs, or raise job_memory_bytes"
+        "this plan needs about {needed} bytes of memory, over the limit of {limit}; use a smaller network or fewer outputs, or raise `job_memory_bytes`"
     )]
     JobMemory { needed: u64, limit: u64 },
     #[error("the server is shutting down; try again")]
     Draining,
-    #[error("the deadline of {deadline_ms} ms was reached in stage `{stage}` with no plan; allow more time")]
+    #[error("deadline exceeded ({deadline_ms} ms) in stage `{stage}`; allow more time")]
     Deadline { deadline_ms: u64, stage: &'static str, operation: Option<String> },
 }
 
 impl PlanFailure {
-    /// Whether the job was ended from outside, not by what it found.
+    /// Whether the job was cancelled rather than failed.
     pub(crate) fn is_cancellation(&self) -> bool {
         match self {
             Self::Stopped | Self::CancelledByOperator => true,
@@ -64,7 +64,7 @@ impl PlanFailure {
         }
     }
 
-    /// Whether another algorithm may well do what could not be done: the request itself is right.
+    /// Whether another algorithm may succeed: the request itself is valid.
     pub(crate) fn may_be_stood_in(&self) -> bool {
         match self {
             Self::Remembered { failure, .. } => failure.may_be_stood_in(),
@@ -74,7 +74,7 @@ impl PlanFailure {
         }
     }
 
-    /// What a person must look at, where canopy itself is at fault.
+    /// What to investigate, if canopy itself is at fault.
     pub(crate) fn fault(&self) -> Option<String> {
         match self {
             Self::Planning(error) => error.fault(),
@@ -93,12 +93,12 @@ impl From<PlanError> for PlanFailure {
     }
 }
 
-/// A plan that is not good enough.
+/// A plan below the required quality.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the best plan found reaches {achieved} of the bound, below the least optimality asked for, {minimum}")]
+#[error("the best plan found reaches {achieved} of the bound, below the required {minimum}")]
 pub struct Shortfall {
     /// Achieved ÷ bound.
     pub achieved: Ratio,
-    /// What was asked for.
+    /// The required ratio.
     pub minimum: Ratio,
 }

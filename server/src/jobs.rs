@@ -1,4 +1,4 @@
-//! What waits and what is planned: the queue, its workers, the journal of both, and what is known of jobs that have ended.
+//! Waiting and running jobs: the queue, its workers, the journal of both, and the history of ended jobs.
 
 pub(crate) mod answers;
 pub(crate) mod asked;

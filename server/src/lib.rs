@@ -1,12 +1,12 @@
 //! The canopy server: gRPC on the outside, a bounded queue and CPU workers inside, sled underneath.
 //!
-//! A request is decoded and put in line ([`Order`]); a worker reads its topology, looks into the store, and if need be
-//! plans, checks and stores ([`Planner`]). Everything that blocks or computes runs on plain threads; the async runtime
-//! only moves messages. Nothing unchecked is stored or sent.
+//! A request is decoded and queued ([`Order`]). A worker reads its topology, looks it up in the store and, if
+//! necessary, plans, checks and stores ([`Planner`]). Everything that blocks or computes runs on plain threads; the
+//! async runtime only moves messages. Nothing unchecked is stored or sent.
 //!
-//! Five folders, each of which knows only those before it: `store` (what is on the disk), `jobs` (what waits and what is
-//! planned), `replan` (leases, faults, plans anew), `ops` (what operators set and see), `rpc` (the services of `canopy.v1`,
-//! the only place that knows its messages). What all of them need stands beside them.
+//! Five folders, each of which uses only those before it: `store` (data on disk), `jobs` (the queue and planning),
+//! `replan` (leases, faults and replanning), `ops` (settings and figures for operators), `rpc` (the services of
+//! `canopy.v1`, and the only place that knows its messages). Modules that all of them need are beside them.
 
 mod around;
 mod call;

@@ -9,11 +9,11 @@ use canopy_server::{
 };
 use clap::{Parser, Subcommand};
 
-/// Serves plans of collective communication over gRPC (canopy.v1).
+/// Serves plans for collective communication over gRPC (canopy.v1).
 #[derive(Debug, Parser)]
 #[command(name = "canopyd", version)]
 struct Arguments {
-    /// Print a configuration file with every key, its default and what it means, and end.
+    /// Print a configuration file with every key, its default and its meaning, then exit.
     #[arg(long)]
     print_config: bool,
     #[command(flatten)]
@@ -24,7 +24,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check the configuration without starting, and print what it amounts to.
+    /// Check the configuration without starting, and print the effective settings.
     CheckConfig,
     #[command(flatten)]
     Maintenance(MaintenanceCommand),
@@ -60,7 +60,7 @@ fn serve(flags: ServerFlags) -> ExitCode {
     match run_server(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = %error, "canopyd ends");
+            tracing::error!(error = %error, "canopyd failed");
             flush_log();
             // The exit status of canopy: 2 for bad input, 6 for busy, 4 for everything else.
             ExitCode::from(match error.start_error() {
@@ -72,7 +72,7 @@ fn serve(flags: ServerFlags) -> ExitCode {
     }
 }
 
-/// What the server would run with, once everything a start checks has been checked.
+/// The effective settings, after the checks that a start makes.
 fn effective(flags: ServerFlags) -> Result<String, ConfigError> {
     let settings = flags.into_settings()?;
     settings.telemetry()?;

@@ -1,4 +1,4 @@
-//! What an operator does with a store while no server runs on it: check, back up, restore, bring up to date.
+//! Maintenance of a store while no server runs on it: check, back up, restore, migrate.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -21,26 +21,26 @@ const PAGE: usize = 256;
 /// Work on the data directory (`--data-dir`, `--store-engine`) while no server uses it.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum MaintenanceCommand {
-    /// Verify everything that is stored.
+    /// Verify all stored data.
     Fsck {
-        /// Put damaged records into quarantine and make summaries again.
+        /// Quarantine damaged records and rebuild summaries.
         #[arg(long)]
         repair: bool,
     },
-    /// Write all plans, with pins and uses, all topologies, and all faults and leases into one file.
+    /// Write all plans with their pins and uses, topologies, faults and leases into one file.
     Backup {
-        /// The file; replaced when it is complete.
+        /// The file; it is replaced once it is complete.
         file: PathBuf,
     },
-    /// Put all plans and topologies of a backup into the store, in place of those of the same keys, and its faults and leases in place of
-    /// all that are there.
+    /// Restore a backup: its plans and topologies replace those of equal keys; its faults and leases replace all stored
+    /// ones.
     Restore {
-        /// The file; nothing is taken from a damaged one.
+        /// The file; a damaged file is refused as a whole.
         file: PathBuf,
     },
-    /// Bring the data up to this version, as the next start would.
+    /// Migrate the data to this version, as the next start would.
     Migrate {
-        /// Only say what would be done.
+        /// Only print what would be done.
         #[arg(long)]
         dry_run: bool,
     },
@@ -53,7 +53,7 @@ struct Place {
 }
 
 impl Place {
-    /// Opens a store that must be there: making an empty one would hide a wrong path.
+    /// Opens an existing store: creating an empty one would hide a wrong path.
     fn open(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
         self.must_exist()?;
         self.open_or_make(output)
@@ -68,20 +68,23 @@ impl Place {
         let opened = open_store(&self.directory, self.engine)?;
         if let Some(done) = &opened.migration {
             let (from, to, records, left) = (done.from, done.to, done.records, done.left_behind);
-            writeln!(output, "brought {records} records from schema version {from} to {to}; {left} could not be read")?;
+            writeln!(
+                output,
+                "migrated {records} records from schema version {from} to {to}; {left} could not be read"
+            )?;
         }
         if let Some((path, reason)) = &opened.moved_aside {
             let path = path.display();
             writeln!(
                 output,
-                "the store could not be opened ({reason}); it is now {path}, and one with what could be saved is there"
+                "the store could not be opened ({reason}); it was moved to {path}, and a new store holds what could be saved"
             )?;
         }
         let Recovery { restored, lost, quarantined } = opened.recovery;
         for (count, what) in [
-            (restored, "records were known to their files alone and are served again"),
-            (lost, "records have lost their files"),
-            (quarantined, "damaged files of records that nothing else knew are in quarantine now"),
+            (restored, "records missing from the index were found in files and are served again"),
+            (lost, "records without files were removed"),
+            (quarantined, "damaged files missing from the index were quarantined"),
         ] {
             if count > 0 {
                 writeln!(output, "{count} {what}")?;
@@ -91,7 +94,7 @@ impl Place {
     }
 }
 
-/// Why maintenance did not succeed.
+/// Why maintenance failed.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum MaintenanceError {
@@ -109,7 +112,7 @@ pub enum MaintenanceError {
     },
     #[error("cannot write the report")]
     Output(#[from] io::Error),
-    #[error("the store is not in order; canopyd fsck --repair puts it right")]
+    #[error("the store has problems; run `canopyd fsck --repair`")]
     Faults,
     #[error("the store could not be opened and was moved aside to {}", path.display())]
     MovedAside { path: PathBuf },
@@ -134,10 +137,10 @@ impl MaintenanceError {
     }
 }
 
-/// Does what is asked in the data directory that the flags name, and reports on `output`.
+/// Runs a maintenance command in the data directory of the flags, and reports on `output`.
 ///
 /// # Errors
-/// What kept it from being done; [`MaintenanceError::Faults`] when a check without repair found something.
+/// The command failed; [`MaintenanceError::Faults`] if a check without repair found something.
 pub fn run_maintenance(
     command: &MaintenanceCommand,
     flags: ServerFlags,
@@ -156,7 +159,7 @@ pub fn run_maintenance(
                 None => writeln!(output, "nothing to do")?,
                 Some(pending) => writeln!(
                     output,
-                    "{} records would be brought from schema version {} to {}",
+                    "would migrate {} records from schema version {} to {}",
                     pending.records, pending.from, pending.to
                 )?,
             }

@@ -1,4 +1,4 @@
-//! A whole process that serves until it is told to end.
+//! A process that serves until it is asked to stop.
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// Why it did not start, if that is what happened.
+    /// Why it did not start, if that is the error.
     pub const fn start_error(&self) -> Option<&StartError> {
         match self {
             Self::Start(error) => Some(error),
@@ -38,8 +38,8 @@ impl ServeError {
     }
 }
 
-/// Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once. SIGHUP reads the
-/// configuration again and applies its log filter. Starts logs and traces.
+/// Serves until SIGTERM or SIGINT, then drains; a second signal ends the process at once. SIGHUP reloads the
+/// configuration and applies its log filter. Starts logs and traces.
 ///
 /// # Errors
 /// What kept the server from starting, or ended it.

@@ -1,4 +1,4 @@
-//! What becomes of running jobs when something breaks: fault logs, leases on plans, and plans that take the place of others.
+//! Replanning for running jobs when something breaks: fault logs, leases on plans, and replacement plans.
 //!
 //! ```text
 //! reports ─▶ fault logs ──(what counts has changed)──▶ for each lease on the topology: does its plan cross it?
@@ -254,7 +254,7 @@ impl Replanner {
             // May read topologies from the disk.
             let looked = spawn_blocking(move || shared.look()).await;
             let wake = looked.unwrap_or_else(|error| {
-                tracing::error!(%error, "leases could not be looked at");
+                tracing::error!(%error, "leases could not be read");
                 None
             });
             while let Some(resynthesis) = begun(&self.shared).await {
@@ -298,7 +298,7 @@ async fn begun(shared: &Arc<Shared>) -> Option<Resynthesis> {
     let shared = Arc::clone(shared);
     let begun = spawn_blocking(move || shared.begin()).await;
     begun.unwrap_or_else(|error| {
-        tracing::error!(%error, "a plan could not be begun");
+        tracing::error!(%error, "a plan could not be started");
         None
     })
 }
@@ -344,7 +344,7 @@ impl Shared {
             match self.bases.get(&key) {
                 Ok(Some(base)) => self.look_at(&key, &base),
                 // It was deleted: nothing can be planned on it.
-                Ok(None) => tracing::error!(topology = %key, "leases are on a topology that is not stored any more"),
+                Ok(None) => tracing::error!(topology = %key, "leases refer to a topology that is no longer stored"),
                 Err(error) => tracing::error!(topology = %key, error = chain(&error), "a topology could not be read"),
             }
         }

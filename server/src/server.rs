@@ -1,4 +1,4 @@
-//! The server: opens the store, starts the workers, serves gRPC, and ends in order.
+//! The server: opens the store, starts the workers, serves gRPC, and shuts down in order.
 
 mod upkeep;
 
@@ -46,10 +46,10 @@ use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
 use crate::store::{RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
 
-/// The schedules of shapes may take this part of what plans may take beside them.
+/// Stored schedules may take this fraction of the limit for plans, in addition to it.
 const SCHEDULES_SHARE: u64 = 4;
-/// Longest time that a drain waits for plans that nobody waits for. New callers are refused meanwhile, and the next
-/// server makes those plans.
+/// Longest time that a drain waits for plans without callers. New callers are refused meanwhile, and the next server
+/// makes those plans.
 const UNATTENDED_MAX: Duration = Duration::from_secs(1);
 
 /// A server that is ready to serve: store open, workers running, sockets bound.
@@ -62,7 +62,7 @@ pub struct Server {
     upkeep: Upkeep,
 }
 
-/// Where a server can be reached.
+/// The addresses of a server.
 #[derive(Debug)]
 struct Ports {
     tcp: Option<TcpListener>,
@@ -107,7 +107,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether another process serves this data directory, so that its socket is the way in.
+    /// Whether another process serves this data directory; connect to its socket instead.
     pub const fn is_in_use(&self) -> bool {
         matches!(self, Self::Store(StoreError::InUse { .. }))
     }
@@ -132,7 +132,7 @@ impl Server {
         .await
     }
 
-    /// The same with another planner.
+    /// As [`Server::build`], with another planner.
     ///
     /// # Errors
     /// As [`Server::build`].
@@ -140,7 +140,7 @@ impl Server {
         Self::assemble(options, |_, _| planner).await
     }
 
-    /// Opens everything; the planner is made once there is a store for its schedules.
+    /// Opens everything; the planner is created once there is a store for its schedules.
     async fn assemble(
         options: Options,
         planner: impl FnOnce(&Options, Arc<dyn Store>) -> Arc<dyn Planner>,
@@ -210,12 +210,12 @@ impl Server {
         Ok(Self { options, shared, workers, ports, metrics, upkeep })
     }
 
-    /// The TCP address served, with the port that was chosen where 0 was asked for.
+    /// The TCP address served, with the actual port if 0 was requested.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         self.ports.tcp.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// The address of the port for operators, if there is one.
+    /// The address of the operators' port, if there is one.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.ports.admin.as_ref().and_then(|listener| listener.local_addr().ok())
     }
@@ -225,24 +225,24 @@ impl Server {
         Arc::clone(&self.ports.socket)
     }
 
-    /// Begins the drain from anywhere, as a signal does.
+    /// Starts the drain from anywhere, as a signal does.
     pub fn drain_handle(&self) -> DrainHandle {
         self.shared.drain.clone()
     }
 
-    /// Where the server is counted.
+    /// The metrics of the server.
     pub(crate) fn metrics(&self) -> Metrics {
         self.metrics.clone()
     }
 
-    /// Counts of what the server has done.
+    /// Counters of the server.
     pub fn statistics(&self) -> Statistics {
         Statistics::of(&self.shared.jobs)
     }
 
     /// Serves until `shutdown` is ready or its [`DrainHandle`] is used, then drains: new requests are refused as
-    /// UNAVAILABLE, running ones end within the drain time-out, the rest is refused, too. What nobody waits for is left to
-    /// the next server on the directory, unless it has begun and ends soon.
+    /// UNAVAILABLE, running ones may end within the drain time-out, and the rest are refused. Jobs without callers are
+    /// left to the next server on the directory, unless they are running and end soon.
     ///
     /// # Errors
     /// The transport failed.
@@ -308,7 +308,7 @@ impl Server {
         if options.lifetime == Lifetime::Daemon
             && let Err(error) = clock::write_down(&options.data_dir)
         {
-            tracing::warn!(%error, "the clock could not be written down");
+            tracing::warn!(%error, "the clock could not be saved");
         }
         // While the directory is still this process's, so that no successor loses its socket.
         let _nothing_to_remove = std::fs::remove_file(ports.socket.path());
@@ -317,12 +317,12 @@ impl Server {
     }
 }
 
-/// Waits for the workers: solvers that were asked to stop do so soon, but a last write to the disk may take its time.
+/// Waits for the workers: solvers stop soon after a stop request, but a last write to the disk may take time.
 async fn end_workers(workers: Workers) -> Result<(), RunError> {
     spawn_blocking(move || workers.join()).await.map_err(RunError::from)
 }
 
-/// Lets those inside go on for a while, and then ends all jobs.
+/// Lets running requests continue for a while, then stops all jobs.
 async fn end_jobs(queue: &Queue, drain: &DrainHandle, patience: Duration) {
     // Detached jobs have no call that is inside. Those that wait are on the disk for the next server.
     queue.set_aside();
@@ -346,8 +346,8 @@ impl From<tokio::task::JoinError> for RunError {
     }
 }
 
-/// Waits until every listener has ended. Callers that do not even take a refusal are cut off soon: dropping the
-/// listeners ends their connections.
+/// Waits until every listener has ended. Callers that do not accept a refusal are cut off soon: dropping the listeners
+/// closes their connections.
 async fn join(listeners: Vec<Task<()>>) -> Result<(), RunError> {
     /// Time for refusals to reach their callers.
     const FAREWELL: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! What is kept on the disk: records and their summaries under 32-byte keys.
+//! Data on disk: records and their summaries under 32-byte keys.
 //!
 //! [`Store`] knows bytes only: it keeps a record and a small summary beside it. An engine has several of them, one per
 //! [`Space`]. What the bytes mean is the business of whoever owns a space: for plans [`Records`], which also sees that

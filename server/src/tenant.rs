@@ -1,7 +1,7 @@
-//! Tenants: whose a request is, and whose plans nobody else gets to see.
+//! Tenants: the owners of requests, and of plans that are not shared.
 //!
-//! A caller says its tenant in the metadata of a call. There is no authentication yet, so whatever stands before the
-//! server (a proxy that knows its callers) must set that header, or take it away.
+//! A caller names its tenant in the metadata of a call. There is no authentication yet, so a component in front of the
+//! server (a proxy that knows its callers) must set or remove that header.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,11 +13,11 @@ use tonic::metadata::MetadataMap;
 
 use crate::failure::PlanFailure;
 
-/// Tenants whose plans are kept apart.
+/// Tenants whose plans are not shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum IsolatedTenant {
-    /// All that have a name, written `*`.
+    /// Every named tenant, written `*`.
     Every,
     /// The one of this name.
     Named(TenantName),
@@ -54,7 +54,7 @@ impl From<IsolatedTenant> for String {
     }
 }
 
-/// Who looks at plans and jobs: a tenant, or nobody in particular.
+/// The viewer of plans and jobs: a tenant, or a caller without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Viewer(Option<TenantName>);
 
@@ -66,12 +66,12 @@ impl Viewer {
         text.parse().map(|name| Self(Some(name))).map_err(|error| PlanFailure::Request(RequestError::Tenant(error)))
     }
 
-    /// Whether what belongs to `owner` is there for this caller; nobody's, of the empty name, is there for all.
+    /// Whether this caller sees what belongs to `owner`; everything without an owner (an empty name) is visible to all.
     pub(crate) fn sees(&self, owner: &str) -> bool {
         owner.is_empty() || self.0.as_ref().is_some_and(|name| name.as_str() == owner)
     }
 
-    /// Whose the plans of this caller are; none: everybody's.
+    /// The owner of this caller's plans; `None` if they are shared.
     pub(crate) fn owner(&self, isolated: &[IsolatedTenant]) -> Option<TenantName> {
         let name = self.0.as_ref()?;
         let is_meant = |tenant: &IsolatedTenant| match tenant {

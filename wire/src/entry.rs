@@ -1,4 +1,4 @@
-//! A request as it is kept: a message of its own, of all that a plan depends on.
+//! Stored requests: a message of its own, with everything that a plan depends on.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -16,16 +16,16 @@ use crate::request::{
     form, form_on_the_wire, roots, roots_on_the_wire, slots, slots_on_the_wire, tolerance, tolerance_on_the_wire,
 };
 
-/// A request with what is to be known of its job.
+/// A request and the state of its job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The job's number; 0 for a request by itself.
+    /// The job's number; 0 for a request alone.
     pub number: u64,
-    /// What is to be planned.
+    /// What to plan.
     pub request: Request,
-    /// Which of two goes first.
+    /// Its priority.
     pub priority: Priority,
-    /// When it was asked for, in milliseconds since 1970 UTC.
+    /// When it was requested, in milliseconds since 1970 UTC.
     pub arrived_unix_ms: u64,
 }
 
@@ -94,7 +94,7 @@ struct Layout {
     joint_position: u64,
 }
 
-/// One of several collectives that are planned in common.
+/// One of several joint collectives.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Task {
     #[prost(uint32, repeated, tag = "1")]
@@ -109,7 +109,7 @@ struct Task {
     chunks: u64,
 }
 
-/// The bytes of a request and what is known of its job.
+/// Encodes a request and the state of its job.
 pub fn encode_entry(number: u64, request: &Request, priority: Priority, arrived_unix_ms: u64) -> Vec<u8> {
     let layout = Layout {
         number,
@@ -147,7 +147,7 @@ pub fn encode_entry(number: u64, request: &Request, priority: Priority, arrived_
     layout.encode_to_vec()
 }
 
-/// Reads what [`encode_entry`] wrote. None: something is damaged, or this build does not know it.
+/// Reads what [`encode_entry`] wrote; `None` if it is damaged or this build does not know it.
 pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
     let entry = Layout::decode(bytes).ok()?;
     // No request holds an id: the text has taken its place before. Faults are apart.

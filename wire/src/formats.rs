@@ -1,4 +1,4 @@
-//! Formats of files, each of which has the number of its name, and files as callers ask for them.
+//! Formats of files and their numbers, and files as callers request them.
 
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
@@ -15,12 +15,12 @@ pub fn format_on_the_wire(format: Format) -> OutputFormat {
     OutputFormat::from_str_name(&format!("OUTPUT_FORMAT_{name}")).expect("every format has a number")
 }
 
-/// The format of a number; none for one that no format has.
+/// The format of a number; `None` for an unknown number.
 pub fn format_of_wire(number: i32) -> Option<Format> {
     Format::ALL.into_iter().find(|&format| i32::from(format_on_the_wire(format)) == number)
 }
 
-/// A file as a caller asks for it.
+/// A file as a caller requests it.
 pub fn target_on_the_wire(target: Target) -> OutputSpec {
     let TargetOptions { profile, instances, plain_channels, layers_max } = target.options();
     let instancing = instances.map(|asked| match asked {
@@ -36,10 +36,10 @@ pub fn target_on_the_wire(target: Target) -> OutputSpec {
     }
 }
 
-/// The file that a caller asks for.
+/// The file that a caller requests.
 ///
 /// # Errors
-/// There is no such format, or it knows nothing of something that is said.
+/// The format does not exist, or does not have a given option.
 pub fn target(output: usize, spec: &OutputSpec) -> Result<Target, RequestError> {
     let instances = spec.instancing.map(|asked| match asked {
         Instancing::Instances(instances) => InstancesAsked::Number(instances),
@@ -60,7 +60,7 @@ pub fn target(output: usize, spec: &OutputSpec) -> Result<Target, RequestError> 
     format.target(&options).map_err(|error| RequestError::Output { output, error })
 }
 
-/// The numbers that there are, by name.
+/// The known numbers, by name.
 pub static OUTPUT_FORMATS: LazyLock<String> = LazyLock::new(|| {
     let names = Format::ALL.map(|format| format_on_the_wire(format).as_str_name());
     let [others @ .., last] = &names;

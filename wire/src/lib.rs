@@ -1,6 +1,7 @@
-//! Between the messages of `canopy.v1` and the words of the planner: one translation of requests, one of plans.
+//! Translates between the messages of `canopy.v1` and the planner's types: requests in one direction, plans in the
+//! other.
 //!
-//! Whoever keeps or sends a message uses this crate, and knows the planner's words alone.
+//! Code that stores or sends messages uses this crate, and otherwise only the planner's types.
 
 mod digest;
 mod entry;

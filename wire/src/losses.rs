@@ -1,4 +1,4 @@
-//! What is broken or slow, between the wire and the words of [`canopy_faults`].
+//! Faults on the wire, as [`canopy_faults`] describes them.
 
 use bytes::Bytes;
 use canopy_faults::{Device, Loss, Remaining, Target, TargetError};
@@ -6,15 +6,13 @@ use canopy_proto::v1;
 use canopy_proto::v1::fault::Target as Stated;
 use prost::Message as _;
 
-/// What is wrong with a fault as it was stated.
+/// Why a stated fault is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LossError {
-    /// It says nothing.
-    #[error(
-        "the fault names nothing that is broken; name a link, a network card, a device, a host, a node, a switch, a plane or a feature"
-    )]
+    /// It names no element.
+    #[error("the fault names no element; name a link, a NIC, a device, a host, a node, a switch, a plane or a feature")]
     NoTarget,
-    /// What it says names nothing that can break.
+    /// Its element is not valid.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
@@ -29,10 +27,10 @@ impl LossError {
     }
 }
 
-/// Most losses that are named in one sentence.
+/// Most losses to name in one sentence.
 const NAMED_MAX: usize = 8;
 
-/// How many known losses there are, and the first of them.
+/// The number of known losses, and the first ones.
 pub fn in_words(losses: &[Loss]) -> String {
     let named: Vec<String> = losses.iter().take(NAMED_MAX).map(Loss::to_string).collect();
     let more = match losses.len().saturating_sub(NAMED_MAX) {
@@ -46,7 +44,7 @@ pub fn in_words(losses: &[Loss]) -> String {
 /// Reads a fault.
 ///
 /// # Errors
-/// It names nothing, or no fraction.
+/// It names no element, or its fraction is not valid.
 pub fn loss(stated: &v1::Fault) -> Result<Loss, LossError> {
     let device = |device: &v1::DeviceTarget| match device.node.is_empty() {
         false => Device::Node { id: device.node.clone() },
@@ -107,12 +105,12 @@ pub fn on_the_wire(loss: &Loss) -> v1::Fault {
     v1::Fault { target: Some(target), remaining }
 }
 
-/// A loss as bytes of the wire.
+/// A loss in wire format.
 pub fn loss_written(loss: &Loss) -> Bytes {
     on_the_wire(loss).encode_to_vec().into()
 }
 
-/// Reads what [`loss_written`] wrote; none for anything else.
+/// Reads what [`loss_written`] wrote; `None` for anything else.
 pub fn loss_read(bytes: Bytes) -> Option<Loss> {
     loss(&v1::Fault::decode(bytes).ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! What a plan, a bound and their networks say of themselves on the wire.
+//! Plans, bounds and their networks on the wire.
 
 use canopy_plan::PlanFile;
 use canopy_planner::{
@@ -19,7 +19,7 @@ use crate::formats::format_on_the_wire;
 use crate::losses;
 use crate::request::{form_on_the_wire, slots_on_the_wire};
 
-/// A plan with all its artifacts. Whose request it was is for the server to say.
+/// A plan with all its artifacts. The server adds the owner.
 pub fn plan(request: &Request, planned: Planned) -> v1::Plan {
     let Planned { key, plan, verdict, files, joint, .. } = &planned;
     let quality = quality(plan, &planned.optimality);
@@ -57,6 +57,7 @@ pub fn plan(request: &Request, planned: Planned) -> v1::Plan {
         joint: joint.as_ref().and_then(in_common),
         links_used: bits(&links_used(&plan.schedule.shape, plan.topology.links().len())).into(),
         time_proof: planned.proofs.time_proof.as_ref().map(time_proof),
+        network: plan.topology.name().unwrap_or_default().to_owned(),
         artifacts: planned.files.files.into_iter().map(artifact).collect(),
     }
 }
@@ -93,7 +94,7 @@ fn artifact(File { output, content, instances, layers }: File) -> v1::Artifact {
     }
 }
 
-/// What a plan says of itself and of those that it is made in common with.
+/// A plan's part in a joint schedule.
 fn in_common(joint: &JointSummary) -> Option<v1::JointPlan> {
     Some(v1::JointPlan {
         position: u32::try_from(joint.position).ok()?,
@@ -112,7 +113,7 @@ fn in_common(joint: &JointSummary) -> Option<v1::JointPlan> {
     })
 }
 
-/// The best that any plan for a request can reach, with its proof.
+/// The best rate that any plan for a request can reach, with its proof.
 pub fn bounded(prepared: &Prepared, found: &Bound) -> v1::BoundReply {
     let Prepared { topology, topology_key, shares, .. } = prepared;
     v1::BoundReply {
@@ -126,7 +127,7 @@ pub fn bounded(prepared: &Prepared, found: &Bound) -> v1::BoundReply {
     }
 }
 
-/// What faults have left of a network.
+/// A network with faults.
 pub fn puncture(puncture: &Puncture) -> v1::Puncture {
     v1::Puncture {
         base: puncture.base.clone(),
@@ -135,7 +136,7 @@ pub fn puncture(puncture: &Puncture) -> v1::Puncture {
     }
 }
 
-/// What somebody should know.
+/// Warnings on the wire.
 fn warning(Warning { code, text }: &Warning) -> v1::Warning {
     v1::Warning { code: code.clone().into_owned(), text: text.clone() }
 }
@@ -165,7 +166,7 @@ pub fn timestamp(unix_ms: u64) -> Timestamp {
     Timestamp { seconds, nanos: i32::try_from(unix_ms % 1000).unwrap_or(0) * 1_000_000 }
 }
 
-/// What is proven of a plan's time.
+/// Bounds on the time of a plan.
 fn time_proof(ProvenTime { total, phases, is_of_one_unwinding }: &ProvenTime) -> v1::TimeProof {
     v1::TimeProof {
         end: total.end,
@@ -198,7 +199,7 @@ fn form(choice: &FormChoice) -> v1::FormChoice {
     }
 }
 
-/// Number of steps where the schedule has them, else the greatest depth in hops.
+/// Number of steps if the schedule has steps, else the greatest depth in hops.
 fn step_count(shape: &Shape, verdict: &Verdict) -> u32 {
     match shape {
         Shape::Steps(steps) => u32::try_from(steps.step_count()).unwrap_or(u32::MAX),
@@ -206,12 +207,12 @@ fn step_count(shape: &Shape, verdict: &Verdict) -> u32 {
     }
 }
 
-/// What steps cost, on the wire.
+/// The cost of steps on the wire.
 fn step_cost(cost: &StepCost) -> v1::StepCost {
     v1::StepCost { count: cost.count, bandwidth: cost.bandwidth.to_string() }
 }
 
-/// How far trees and paths reach. Floats for display.
+/// Depth of trees and paths. Floats, for display.
 #[expect(clippy::cast_precision_loss, reason = "means are for people")]
 fn reach(shape: &Shape, verdict: &Verdict) -> Option<v1::Reach> {
     let mean = |sum: u128| sum as f64 / verdict.tree_count as f64;
@@ -251,7 +252,7 @@ fn in_network(weighed: &InNetwork) -> v1::InNetwork {
     }
 }
 
-/// What a topology is called on the wire.
+/// The summary of a topology on the wire.
 pub fn topology_summary(topology: &Topology, key: &TopologyKey) -> v1::TopologySummary {
     let count = |count: usize| u32::try_from(count).expect("built topologies have fewer than 2³² nodes and links");
     v1::TopologySummary {
@@ -349,7 +350,7 @@ pub const fn collective(kind: CollectiveKind) -> v1::Collective {
     }
 }
 
-/// The collective of a number; none for one that no collective has.
+/// The collective of a number; `None` for an unknown number.
 pub fn collective_of_wire(number: i32) -> Option<CollectiveKind> {
     CollectiveKind::ALL.into_iter().find(|&kind| i32::from(collective(kind)) == number)
 }

@@ -1,4 +1,4 @@
-//! What a message asks to be planned, refusing what no request can say.
+//! Reads plan requests from messages, and refuses invalid ones.
 
 mod joint;
 
@@ -21,13 +21,13 @@ use crate::plan::collective_of_wire;
 use crate::refused::RequestError;
 use crate::request::{draft, draft_on_the_wire, form, roots, slots, tolerance};
 
-/// Most faults one request may name.
+/// Most faults that one request may name.
 pub const FAULTS_MAX: usize = 10_000;
-/// Most files one request may ask for.
+/// Most files that one request may name.
 const OUTPUTS_MAX: usize = 8;
-/// Greatest message a request that names none is planned for: 1 GiB.
+/// Default for the largest message of a request: 1 GiB.
 pub const SIZE_BYTES_MAX_DEFAULT: u64 = 1 << 30;
-/// Greatest message anyone may ask for: runtimes hold sizes in 63 bits, and some bounds are exclusive.
+/// Largest message that a request may name: runtimes hold sizes in 63 bits, and some bounds are exclusive.
 pub const SIZE_BYTES_MAX_LIMIT: u64 = 1 << 62;
 
 const COLLECTIVES: &str = "COLLECTIVE_ALLGATHER, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALLREDUCE, \
@@ -37,15 +37,16 @@ const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
 const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
 const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
 
-/// What is to be planned. Whose it is, and what is asked of its job, is not looked at.
+/// Reads what to plan. Does not look at tenant and job options.
 ///
 /// # Errors
 /// The first field that is wrong.
 pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
     let (request, joint) = taken(request)?;
     let Sourced { topology, faults } = sourced(request.topology)?;
-    let collective =
-        request.collective.ok_or(RequestError::Missing { field: "collective", remedy: "say what to plan" })?;
+    let collective = request
+        .collective
+        .ok_or(RequestError::Missing { field: "collective", remedy: "set the collective to plan" })?;
     let kind = collective_kind(collective.kind)?;
     let size_bytes_max = request.size_bytes_max.unwrap_or(SIZE_BYTES_MAX_DEFAULT);
     if !(1..=SIZE_BYTES_MAX_LIMIT).contains(&size_bytes_max) {
@@ -103,18 +104,18 @@ pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
     })
 }
 
-/// Why a request that was kept as its message cannot be read.
+/// Why a stored request cannot be read.
 #[derive(Debug)]
 pub enum KeptRequestError<E> {
-    /// It is no message.
+    /// It is not a message.
     Damaged,
-    /// It says what no request can say.
+    /// It is not a valid request.
     Request(RequestError),
-    /// The topology that it names is not at hand.
+    /// The topology that it names is missing.
     Topology(E),
 }
 
-/// A request that was kept as its message; `document`: the text of the topology of this id.
+/// Reads a stored request; `document` is the text of the topology of this id.
 ///
 /// # Errors
 /// Why it cannot be read.
@@ -155,7 +156,7 @@ fn sums(form: i32, root_policy: i32) -> Result<SumOptions, RequestError> {
 /// Where the ranks are, by the caller's word.
 fn placement(stated: Option<v1::Placement>) -> Result<Option<Vec<Slot>>, RequestError> {
     let slots = stated.as_ref().map(slots).transpose()?;
-    let remedy = "say for each rank which device of which node it is, or leave out placement";
+    let remedy = "give a slot for each rank, or leave out `placement`";
     match slots.as_deref() {
         Some([]) => Err(RequestError::Missing { field: "placement.slots", remedy }),
         _ => Ok(slots),
@@ -174,7 +175,7 @@ fn group(ranks: Vec<u32>, transit: i32, is_placed: bool) -> Result<Option<Group>
         }
     };
     if ranks.is_empty() && !is_placed {
-        let remedy = "list the ranks that take part, or leave out transit";
+        let remedy = "list the participating ranks, or leave out `transit`";
         return Err(RequestError::Missing { field: "ranks", remedy });
     }
     Ok(Some(Group { ranks, transit }))
@@ -207,7 +208,7 @@ pub fn require_few_faults(found: usize) -> Result<(), RequestError> {
     Err(RequestError::TooMany { field, found, limit })
 }
 
-/// Reads where a network comes from. What is reported has taken the place of `include_reported` before.
+/// Reads the source of a network. Reported faults have already replaced `include_reported`.
 ///
 /// # Errors
 /// The first field that is wrong.
@@ -223,20 +224,20 @@ pub fn sourced(source: Option<v1::TopologySource>) -> Result<Sourced, RequestErr
     let topology = topology_input(base.map(|base| *base)).map_err(|error| match error {
         RequestError::PuncturedHere => RequestError::TwicePunctured,
         RequestError::Missing { field: "topology", .. } => {
-            RequestError::Missing { field: "topology.punctured.base", remedy: "name the sound network" }
+            RequestError::Missing { field: "topology.punctured.base", remedy: "name the healthy network" }
         }
         error => error,
     })?;
     Ok(Sourced { topology, faults })
 }
 
-/// Reads where a sound network comes from.
+/// Reads the source of a healthy network.
 ///
 /// # Errors
 /// The first field that is wrong.
 pub fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInput, RequestError> {
     use v1::topology_source::Source;
-    let remedy = "give an expression, a document, an inline topology or the id of a stored one";
+    let remedy = "set an expression, a document, an inline topology or the id of a stored one";
     let source = source.and_then(|source| source.source);
     match source.ok_or(RequestError::Missing { field: "topology", remedy })? {
         Source::Expression(text) => Ok(TopologyInput::Expression(text)),
@@ -284,7 +285,7 @@ fn document_format(number: i32) -> Result<DocumentFormat, RequestError> {
 fn collective_kind(number: i32) -> Result<CollectiveKind, RequestError> {
     let field = "collective.kind";
     if number == i32::from(v1::Collective::Unspecified) {
-        return Err(RequestError::Missing { field, remedy: "say which collective" });
+        return Err(RequestError::Missing { field, remedy: "set the kind of collective" });
     }
     let unknown = || RequestError::UnknownValue { field: field.to_owned(), number, known: COLLECTIVES };
     collective_of_wire(number).ok_or_else(unknown)

@@ -1,13 +1,13 @@
-//! Which of two waiting jobs goes first.
+//! Priorities of waiting jobs.
 
 use canopy_proto::v1;
 
-/// Which of two waiting jobs goes first. Rising: the last one goes first.
+/// Priority of a waiting job, in ascending order: the last one goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// Warming the cache.
     Prefetch,
-    /// Somebody waits at a terminal.
+    /// A user waits at a terminal.
     Interactive,
     /// A job is about to start.
     JobStart,
@@ -16,7 +16,7 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// Every priority, the one that goes first first.
+    /// Every priority, highest first.
     pub const ALL: [Self; 4] = [Self::Repair, Self::JobStart, Self::Interactive, Self::Prefetch];
 
     /// The name used in text.
@@ -44,7 +44,7 @@ impl Priority {
         self.on_the_wire() as i32
     }
 
-    /// The priority of this number on the wire; none for the number of no priority.
+    /// The priority of this number on the wire; `None` for an unspecified or unknown number.
     pub fn of_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|priority| priority.number() == number)
     }

@@ -1,4 +1,4 @@
-//! Why a request is refused for its form: enums known, counts in range, nothing contradictory.
+//! Why a request is refused for its form: unknown enum values, counts out of range, contradictory fields.
 
 use canopy_plan::OptionError;
 use canopy_planner::NotATenant;
@@ -24,11 +24,11 @@ pub enum RequestError {
     Sums(#[from] canopy_synth::SumOptionsError),
     #[error("{error}")]
     Output { output: usize, error: OptionError },
-    #[error("{found} outputs are asked for, over the limit of {limit}; send several requests")]
+    #[error("{found} outputs are requested, over the limit of {limit}; send several requests")]
     TooManyOutputs { found: usize, limit: usize },
-    #[error("outputs[{first}] and outputs[{second}] are the same; ask for each file once")]
+    #[error("outputs[{first}] and outputs[{second}] are equal; request each file once")]
     DuplicateOutput { first: usize, second: usize },
-    #[error("the greatest message size is {found} bytes; use 1 to {limit}")]
+    #[error("the largest message size is {found} bytes; use 1 to {limit}")]
     Size { found: u64, limit: u64 },
     #[error("{field} is {found}, over the limit of {limit}; use less")]
     TooMany { field: &'static str, found: u64, limit: u64 },
@@ -40,31 +40,33 @@ pub enum RequestError {
     Margin { numerator: u64, denominator: u64 },
     #[error("{error}")]
     InBundle { field: String, error: Box<Self> },
-    #[error("the smallest message size is {min} bytes and the greatest {max}; state a smaller one, or none")]
+    #[error(
+        "the smallest message size of {min} bytes exceeds the largest of {max}; use a smaller one, or leave it out"
+    )]
     EmptySizes { min: u64, max: u64 },
     #[error(
-        "format json is for messages of all sizes, and no file is for those from {min} bytes on; leave the size out"
+        "no runtime file uses the smallest message size of {min} bytes, as format json serves all sizes; leave the size out"
     )]
     SmallestWithoutRuntime { min: u64 },
-    #[error("the base of a punctured topology is punctured itself; name the sound network and all faults at once")]
+    #[error("the base of a punctured topology is itself punctured; name the healthy network and all faults at once")]
     TwicePunctured,
     #[error(transparent)]
     Inline(#[from] InlineError),
     #[error("{error}")]
     Fault { position: usize, error: LossError },
-    #[error("topology.punctured is for requests of plans; name the base here")]
+    #[error("topology.punctured is for plan requests only; name the base here")]
     PuncturedHere,
-    #[error("{field} means nothing to {method}; leave it out")]
+    #[error("{field} does not apply to {method}; leave it out")]
     NotApplicable { field: &'static str, method: &'static str },
     #[error("the tolerance is {numerator}/{denominator}; use a fraction between 0 and 1, in numbers of 32 bits")]
     Tolerance { numerator: u64, denominator: u64 },
     #[error("{found} ranks are placed, over the limit of {limit}; leave out placement")]
     TooManySlots { found: u64, limit: u64 },
-    #[error("the devices of placement.slots[{position}] go on beyond the greatest number; begin lower or count less")]
+    #[error("the devices of placement.slots[{position}] exceed the largest index; use a smaller `device` or `count`")]
     SlotDevices { position: usize },
     #[error(transparent)]
     Tenant(#[from] NotATenant),
-    #[error("the least optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
+    #[error("the minimum optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
     Optimality { numerator: u64, denominator: u64 },
 }
 
@@ -98,7 +100,7 @@ impl RequestError {
     }
 }
 
-/// What is wrong with a topology given as nodes and links.
+/// Why an inline topology is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum InlineError {
@@ -106,11 +108,11 @@ pub enum InlineError {
     KindMissing { position: usize },
     #[error("nodes[{position}].kind has the unknown value {number}; use NODE_KIND_COMPUTE or NODE_KIND_SWITCH")]
     KindUnknown { position: usize, number: i32 },
-    #[error("nodes[{position}].{capability} is set on a compute node; only switches have it")]
+    #[error("nodes[{position}].{capability} is set on a compute node; set it on switches only")]
     CapableCompute { position: usize, capability: &'static str },
     #[error("nodes[{position}].forwards is set on a switch, which forwards anyway; leave it out")]
     ForwardingSwitch { position: usize },
-    #[error("links[{position}].bandwidth is 0; give a positive number of bytes per second")]
+    #[error("links[{position}].bandwidth is 0; use a positive number of bytes per second")]
     NoBandwidth { position: usize },
 }
 

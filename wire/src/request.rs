@@ -1,4 +1,4 @@
-//! Requests between the wire and the words of the planner.
+//! Converts requests between the wire and the planner's types.
 
 use canopy_proto::v1;
 use canopy_schedule::AllreduceForm;
@@ -7,10 +7,10 @@ use canopy_topology::{Attributes, Capacity, DraftLink, DraftNode, Latency, NodeK
 
 use crate::refused::{InlineError, RequestError};
 
-/// Nodes and links that a caller states, on their way to a topology.
+/// Converts a caller's nodes and links to a draft of a topology.
 ///
 /// # Errors
-/// A node of no kind, one that is said to do what its kind cannot, or a link without bandwidth.
+/// A node has no kind or a capability that its kind cannot have, or a link has no bandwidth.
 pub fn draft(topology: v1::Topology) -> Result<TopologyDraft, InlineError> {
     let nodes = topology.nodes.into_iter().enumerate().map(|(position, node)| draft_node(position, node));
     let links = topology.links.into_iter().enumerate().map(|(position, link)| {
@@ -66,10 +66,10 @@ pub fn draft_on_the_wire(draft: &TopologyDraft) -> v1::Topology {
     }
 }
 
-/// Most ranks that a caller places: what a few bytes may stand for must end somewhere.
+/// Most ranks that a caller may place: a few bytes can stand for many ranks.
 const SLOTS_MAX: u64 = 1 << 17;
 
-/// The slots that a caller states, one for each rank.
+/// The caller's slots, one for each rank.
 pub fn slots(stated: &v1::Placement) -> Result<Vec<Slot>, RequestError> {
     let found = stated.slots.iter().map(|slot| u64::from(slot.count.max(1))).sum();
     if found > SLOTS_MAX {
@@ -83,7 +83,7 @@ pub fn slots(stated: &v1::Placement) -> Result<Vec<Slot>, RequestError> {
     Ok(slots)
 }
 
-/// Slots on the wire, those of devices in a row as one.
+/// Slots on the wire; consecutive devices are joined.
 pub fn slots_on_the_wire(slots: &[Slot]) -> v1::Placement {
     let mut joined: Vec<v1::RankSlot> = Vec::new();
     for Slot { node, device } in slots {
@@ -95,18 +95,18 @@ pub fn slots_on_the_wire(slots: &[Slot]) -> v1::Placement {
     v1::Placement { slots: joined }
 }
 
-/// The tolerance that a caller states; `None` for one that is none.
+/// The caller's tolerance; `None` if it is not valid.
 pub fn tolerance(stated: v1::Ratio) -> Option<Tolerance> {
     Tolerance::new(u32::try_from(stated.numerator).ok()?, u32::try_from(stated.denominator).ok()?)
 }
 
-/// The same as the caller states it.
+/// A tolerance on the wire.
 pub fn tolerance_on_the_wire(tolerance: Tolerance) -> v1::Ratio {
     let (numerator, denominator) = tolerance.parts();
     v1::Ratio { numerator: numerator.into(), denominator: denominator.into() }
 }
 
-/// The form of an allreduce that a caller asks for, none being the planner's choice; `None` for an unknown number.
+/// The requested form of an allreduce, where unspecified is the planner's choice; `None` for an unknown number.
 pub fn form(number: i32) -> Option<Option<AllreduceForm>> {
     match v1::AllreduceForm::try_from(number).ok()? {
         v1::AllreduceForm::Unspecified => Some(None),
@@ -123,7 +123,7 @@ pub const fn form_on_the_wire(form: AllreduceForm) -> v1::AllreduceForm {
     }
 }
 
-/// Where a caller wants the roots of an allreduce; `None` for an unknown number.
+/// The requested root policy of an allreduce; `None` for an unknown number.
 pub fn roots(number: i32) -> Option<RootPolicy> {
     match v1::RootPolicy::try_from(number).ok()? {
         v1::RootPolicy::Unspecified | v1::RootPolicy::Centre => Some(RootPolicy::Centre),

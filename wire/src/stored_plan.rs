@@ -1,4 +1,4 @@
-//! A plan as it is kept, and as it is sent: encoded when somebody first asks for it, and then shared by all who do.
+//! A plan as it is stored and as it is sent: encoded on first use, and then shared.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -15,14 +15,14 @@ use crate::plan::{plan_header, warnings, warnings_read};
 /// the two ways in which it is sent.
 const MEMORY_PER_BYTE: usize = 8 + 2;
 
-/// A plan as it is kept.
+/// A stored plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoredPlan {
     /// The plan, with the content of all its artifacts.
     pub plan: Plan,
-    /// What everybody who gets it should know.
+    /// Warnings for everyone who gets it.
     pub warnings: Vec<Warning>,
-    /// What is sent of it.
+    /// Its encoded replies.
     sent: Sent,
 }
 
@@ -46,12 +46,12 @@ struct Sent {
 }
 
 impl StoredPlan {
-    /// A plan that has not been sent yet.
+    /// A plan that has not been encoded yet.
     pub fn new(plan: Plan, warnings: Vec<Warning>) -> Self {
         Self { plan, warnings, sent: Sent::default() }
     }
 
-    /// The bytes of a plan that was asked for by this request. They are a reply's, without what belongs to one request alone.
+    /// Encodes a plan made for this request. The bytes are those of a reply, without what belongs to one call alone.
     pub fn encode(&self, request: Vec<u8>) -> Vec<u8> {
         let (plan, warnings) = (Some(self.plan.clone()), warnings(&self.warnings));
         let mut bytes = PlanReply { plan, warnings, ..PlanReply::default() }.encode_to_vec();
@@ -59,19 +59,19 @@ impl StoredPlan {
         bytes
     }
 
-    /// Reads what [`StoredPlan::encode`] wrote; none for anything else, and for a plan that lacks the content of a file.
+    /// Reads what [`StoredPlan::encode`] wrote; `None` for anything else, and for a plan with a file without content.
     pub fn decode(bytes: Bytes) -> Option<Self> {
         let PlanReply { plan, warnings, .. } = PlanReply::decode(bytes).ok()?;
         let plan = plan.filter(|plan| plan.artifacts.iter().all(|artifact| artifact.content.is_some()))?;
         Some(Self::new(plan, warnings_read(warnings)))
     }
 
-    /// The request in the bytes of a plan, empty where none was kept; none for anything else.
+    /// The request in the bytes of a plan, empty if none was stored; `None` for anything else.
     pub fn request_in(bytes: &[u8]) -> Option<Vec<u8>> {
         Beside::decode(bytes).ok().map(|Beside { request }| request)
     }
 
-    /// The plan as it is sent without the content of its files.
+    /// The plan without the content of its files, as it is sent.
     pub fn header_sent(&self) -> Bytes {
         self.sent.header.get_or_init(|| plan_header(&self.plan, 0).encode_to_vec().into()).clone()
     }

@@ -1,4 +1,4 @@
-//! The bound alone, for who asks for no plan.
+//! The bound without a plan.
 
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::with_boxes;
@@ -9,7 +9,7 @@ use canopy_topology::Topology;
 use crate::error::PlanError;
 use crate::prepared::Prepared;
 
-/// The best that any plan for a request can reach, with its proof.
+/// The best rate that any plan for a request can reach, with its proof.
 ///
 /// * **Errors.** No plan can be, the certificate does not hold, or stopped.
 /// * **Cost.** That of [`bound`], and of finding boxes in networks that name none.
@@ -18,7 +18,7 @@ pub fn bounded(prepared: &Prepared, stop: &dyn Stop) -> Result<Bound, PlanError>
     proven_bound(topology, *collective, shares, stop).map_err(|failure| failure.with_parts(topology))
 }
 
-/// The best that any plan of a collective can reach on a network that has been read, with its proof.
+/// The best rate that any plan of a collective can reach on a network that has been read, with its proof.
 ///
 /// # Errors
 /// As [`bounded`].
@@ -46,10 +46,10 @@ pub(crate) fn proven(
     let proven = certified_bound(topology, collective, shares, &bound.certificate);
     let proven = proven.map_err(|error| rejected(error.to_string()))?;
     if proven != bound.upper {
-        return Err(rejected(format!("the certificate proves {proven}, stated is {}", bound.upper)));
+        return Err(rejected(format!("the certificate proves {proven}, but {} is stated", bound.upper)));
     }
     if bound.lower > bound.upper {
-        return Err(rejected(format!("{} is said to be reachable beyond the bound {}", bound.lower, bound.upper)));
+        return Err(rejected(format!("{} is stated as reachable but exceeds the bound {}", bound.lower, bound.upper)));
     }
     Ok(bound)
 }

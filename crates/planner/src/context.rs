@@ -1,4 +1,4 @@
-//! What a planner is given beside the request: who may stop it, who watches it, the time, and the schedules that are kept.
+//! What a planner needs besides the request: a stop signal, an observer, a clock, and stored schedules.
 
 use std::fmt;
 
@@ -10,32 +10,32 @@ use crate::key::ScheduleKey;
 use crate::planned::Rejection;
 use crate::schedules::Schedules;
 
-/// What a planner is given beside the request. Nothing of it changes which plan is found,
-/// but that who keeps no schedules has one of a search in labels of their own.
+/// What a planner needs besides the request. It never changes which plan is found, except that a search without stored
+/// schedules keeps the caller's labels.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// Asked now and then whether to go on.
+    /// Polled now and then for a request to stop.
     pub stop: &'a dyn Stop,
-    /// Is told how far the plan is.
+    /// Receives progress.
     pub watch: &'a dyn Watch,
-    /// Tells how long stages take.
+    /// Measures the stages.
     pub clock: &'a dyn Clock,
-    /// Where schedules are looked for and kept.
+    /// Stored schedules.
     pub schedules: &'a dyn Schedules,
 }
 
 impl<'a> Context<'a> {
-    /// Of somebody who waits for the plan, however long it takes, and keeps schedules here.
+    /// A context without a stop signal, observer or clock, which stores schedules here.
     pub fn new(schedules: &'a dyn Schedules) -> Self {
         Self { stop: &Never, watch: &Unwatched, clock: &Untimed, schedules }
     }
 
-    /// Ends the work between two stages when nobody waits for it.
+    /// Stops the work between two stages if a stop is requested.
     pub(crate) fn ask(&self) -> Result<(), PlanError> {
         if self.stop.is_requested() { Err(PlanError::Stopped) } else { Ok(()) }
     }
 
-    /// Milliseconds since a time of the clock.
+    /// Milliseconds since a reading of the clock.
     pub(crate) fn since(&self, started_ms: f64) -> f64 {
         self.clock.now_ms() - started_ms
     }
@@ -47,9 +47,9 @@ impl fmt::Debug for Context<'_> {
     }
 }
 
-/// A clock that never goes back.
+/// A monotonic clock.
 pub trait Clock: Sync {
-    /// Milliseconds since some moment, always the same.
+    /// Milliseconds since a fixed moment.
     fn now_ms(&self) -> f64;
 }
 
@@ -59,9 +59,9 @@ impl<F: Fn() -> f64 + Sync> Clock for F {
     }
 }
 
-/// Is told how far a plan is. Called often: answers quickly.
+/// Observes the progress of a plan. Called often, so it must return quickly.
 pub trait Watch: Sync {
-    /// `done` of `total` steps of a stage are done; `total` is 0 while not known.
+    /// `done` of `total` steps of a stage are done; `total` is 0 if unknown.
     fn stage(&self, stage: &'static str, done: u64, total: u64);
 
     /// The bound is known.
@@ -70,39 +70,39 @@ pub trait Watch: Sync {
     /// A plan has been found and checked.
     fn incumbent(&self, algbw: &Rate);
 
-    /// Something happened that the plan does not suffer from.
+    /// Something happened that does not affect the plan.
     fn note(&self, note: Note<'_>) {
         let _nobody_listens = note;
     }
 }
 
-/// What happened beside the way to a plan.
+/// Events that do not affect the plan.
 #[derive(Clone, Copy, Debug)]
 pub enum Note<'a> {
-    /// A plan that others were compared with was left out by a fault of the planner's own.
+    /// A rival was left out of the comparison because of a bug of the planner.
     Rejected(&'a Rejection),
-    /// An algorithm to compare with has no plan for this request, which is ordinary.
+    /// A rival algorithm has no plan for this request, which is ordinary.
     NoRival {
         /// Its name.
         algorithm: &'static str,
         /// Why.
         reason: &'a PlanError,
     },
-    /// A kept schedule is wrong, and is searched for again.
+    /// A stored schedule is wrong and is computed again.
     WrongSchedule {
-        /// Where it was kept.
+        /// Its key.
         key: &'a ScheduleKey,
         /// What is wrong with it.
         reason: &'a PlanError,
     },
-    /// A schedule cannot be made to fit what is left of its network.
+    /// A schedule cannot be repaired for the remaining network.
     NotRepaired {
         /// Why.
         reason: &'a (dyn std::error::Error + 'static),
     },
 }
 
-/// Nobody who watches.
+/// No observer.
 struct Unwatched;
 
 impl Watch for Unwatched {
@@ -111,7 +111,7 @@ impl Watch for Unwatched {
     fn incumbent(&self, _: &Rate) {}
 }
 
-/// No clock: nothing takes any time.
+/// No clock: every duration is 0.
 struct Untimed;
 
 impl Clock for Untimed {

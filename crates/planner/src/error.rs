@@ -1,4 +1,4 @@
-//! Why there is no plan.
+//! Why a request has no plan.
 
 mod parts;
 
@@ -10,7 +10,7 @@ use canopy_topology::{ExpressionError, FaultError, GroupError, PlacementError, R
 
 pub use self::parts::Parts;
 
-/// Why there is no plan. The text of the library that refused is kept word for word.
+/// Why a request has no plan. The text of the library's error is kept word for word.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum PlanError {
@@ -28,7 +28,7 @@ pub enum PlanError {
     FaultMeaning(ResolveError),
     #[error(transparent)]
     Fault(FaultError),
-    #[error("rank {root}, the root of the collective, is lost; choose another root among the ranks that are left")]
+    #[error("rank {root}, the root of the collective, is lost; choose another root among the surviving ranks")]
     RootLost { root: u32 },
     #[error(transparent)]
     Root(#[from] RootError),
@@ -38,30 +38,30 @@ pub enum PlanError {
     Bound(BoundError),
     #[error(transparent)]
     Synthesis(SynthesisError),
-    /// Of one of several collectives that are planned in common.
-    #[error("collective {position} of those planned in common: {}", chain(&**failure))]
+    /// One of several joint collectives has no plan.
+    #[error("joint collective {position}: {}", chain(&**failure))]
     InJoint { position: usize, failure: Box<Self> },
     /// Ranks cannot reach each other.
-    #[error("{}; {parts}", chain(&**failure))]
+    #[error("{parts}, so {}", chain(&**failure))]
     Apart { failure: Box<Self>, parts: Parts },
     #[error("{}", of_file(*output, error))]
     File { output: usize, error: TargetError },
-    #[error("a plan was found but failed its own check `{check}`; this is a bug in canopy, please report it")]
+    #[error("the plan failed the check `{check}`; this is a bug in canopy: please report it")]
     Rejected { check: &'static str, problem: String },
-    /// Nothing is kept that the plan could be made of, and nothing was to be searched for.
-    #[error("nothing is known that the plan could be made of; ask for a search")]
+    /// No stored schedule fits, and the request allows no search.
+    #[error("no stored schedule fits this request; allow a search")]
     NotKnown,
-    #[error("the planner was asked to stop")]
+    #[error("the planner was stopped")]
     Stopped,
 }
 
 impl PlanError {
-    /// Whether it was ended from outside, not by what it found.
+    /// Whether the planner was stopped rather than failed.
     pub fn is_cancellation(&self) -> bool {
         matches!(self, Self::Stopped | Self::Bound(BoundError::Stopped) | Self::Synthesis(SynthesisError::Stopped))
     }
 
-    /// Whether another algorithm may well do what could not be done: the request itself is right.
+    /// Whether another algorithm may succeed: the request itself is valid.
     pub fn may_be_stood_in(&self) -> bool {
         match self {
             Self::Synthesis(error) => !matches!(error, SynthesisError::Disconnected { .. } | SynthesisError::Stopped),
@@ -70,7 +70,7 @@ impl PlanError {
         }
     }
 
-    /// What a person must look at, where canopy itself is at fault.
+    /// What to investigate, if canopy itself is at fault.
     pub fn fault(&self) -> Option<String> {
         match self {
             Self::Rejected { check, problem } => Some(format!("{check}: {problem}")),
@@ -83,7 +83,7 @@ impl PlanError {
         }
     }
 
-    /// The place among the outputs of the file that cannot be made, where that is it.
+    /// The index of the output that cannot be made, if a file is at fault.
     pub fn output(&self) -> Option<usize> {
         match self {
             Self::File { output, .. } => Some(*output),
@@ -91,7 +91,7 @@ impl PlanError {
         }
     }
 
-    /// Whether it names parts of the network that it was found on.
+    /// Whether it names parts of its network.
     pub(crate) const fn names_parts(&self) -> bool {
         match self {
             Self::Bound(error) => !matches!(error, BoundError::Stopped | BoundError::Broken { .. }),
@@ -100,7 +100,7 @@ impl PlanError {
         }
     }
 
-    /// The same with what the network falls into, if it is that ranks cannot reach each other.
+    /// Adds the components of the network, if it is disconnected.
     pub(crate) fn with_parts(self, topology: &Topology) -> Self {
         match self {
             Self::Bound(BoundError::Disconnected { .. }) | Self::Synthesis(SynthesisError::Disconnected { .. }) => {
@@ -110,7 +110,7 @@ impl PlanError {
         }
     }
 
-    /// The same, said of one of several collectives that are planned in common, unless it says so already or nobody asked for it.
+    /// Names the joint collective at fault, unless it is already named or the planner was stopped.
     pub fn of_one(self, position: usize) -> Self {
         if self.is_cancellation() || self.fault().is_some() || matches!(self, Self::InJoint { .. }) {
             return self;
@@ -118,7 +118,7 @@ impl PlanError {
         Self::InJoint { position, failure: Box::new(self) }
     }
 
-    /// Why there is no file.
+    /// Why a file cannot be made.
     pub(crate) fn of_file(output: usize, error: TargetError) -> Self {
         match error.reason {
             TargetReason::Stopped => Self::Stopped,
@@ -135,9 +135,9 @@ impl PlanError {
 
 fn of_file(output: usize, error: &TargetError) -> String {
     match error.reason {
-        TargetReason::TooLargeToRun => format!(
-            "the file of outputs[{output}] cannot be run in the emulator, and nothing unchecked is handed out: {error}"
-        ),
+        TargetReason::TooLargeToRun => {
+            format!("the file of outputs[{output}] cannot be checked in the emulator, so it is not released: {error}")
+        }
         _ => error.to_string(),
     }
 }

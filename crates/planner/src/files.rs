@@ -1,4 +1,4 @@
-//! The files of a plan, and what using all of them demands.
+//! The files of a plan, and the conditions of their use.
 
 use std::num::NonZeroU32;
 
@@ -23,7 +23,7 @@ impl Files {
         self.size_bytes_min = self.size_bytes_min.max(bytes_min);
         if let Some(max) = bytes_max.filter(|&max| max < self.size_bytes_max) {
             self.size_bytes_max = max;
-            let text = format!("{target}: the file is used for messages of at most {max} bytes");
+            let text = format!("{target}: the file serves messages of at most {max} bytes");
             self.warnings.push(Warning::new("RANGES_TRIMMED", text));
         }
         self.alignment_elements = lcm(self.alignment_elements, alignment_elements);
@@ -38,15 +38,15 @@ pub(crate) fn name(request: &Request, plan: &PlanFile, key: &PlanKey) -> String 
     format!("canopy-{}-{}-{:.12}", request.kind, plan.topology.rank_count(), key.to_string())
 }
 
-/// Where the data and orders of runs begin.
+/// The seed of the data and orders of emulator runs.
 pub(crate) fn seed(key: &PlanKey) -> u64 {
     key.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The ways of a plan, or others where these need more layers than there may be, with a layer for each.
+/// The routes of a plan, or others if these need more layers than allowed, with a layer for each.
 ///
 /// # Errors
-/// They are no ways, or need more layers than there may be whatever others are taken.
+/// The routes are not valid, or every choice needs more layers than allowed.
 pub fn layered(
     topology: &Topology,
     schedule: &Schedule,

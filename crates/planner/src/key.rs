@@ -1,4 +1,4 @@
-//! Keys of plans: what must agree for one plan to answer another request.
+//! Keys of plans: everything that must agree for a plan to answer another request.
 //!
 //! Every key is BLAKE3 over a versioned, length-prefixed list of fields, so that no two lists of fields can run
 //! together. Wall-clock limits and quality policies are never part of a key.
@@ -16,7 +16,7 @@ use canopy_topology::{Slot, Topology, TopologyHash, Transit, content_hash, ident
 use crate::request::{Group, JointRequest, JointTask, Making, Request};
 use crate::tenant::TenantName;
 
-/// Changes whenever the same request may yield another plan, which makes every older plan unreachable.
+/// Changes whenever a request may yield a different plan; all older plans then become unreachable.
 pub const PLANNER_CLASS: &str = "canopy-planner-13";
 
 /// 256-bit key of a stored plan.
@@ -79,12 +79,12 @@ key_type!(ScheduleKey);
 pub enum HashKind {
     /// The topologies are of one shape.
     Canonical,
-    /// They are the same, node by node and link by link: the canonical form takes too much work.
+    /// They are equal node by node and link by link; the canonical form takes too much work.
     Content,
 }
 
 impl HashKind {
-    /// What stands for it in keys; never changed.
+    /// Its stable text in keys.
     const fn in_keys(self) -> &'static str {
         match self {
             Self::Canonical => "HASH_KIND_CANONICAL",
@@ -103,7 +103,7 @@ pub struct TopologyKey {
     pub shape: TopologyHash,
     /// What equal shape hashes mean.
     pub shape_kind: HashKind,
-    /// Hash of everything, names and attributes too.
+    /// Hash of everything, including names and attributes.
     pub identity: TopologyHash,
 }
 
@@ -156,35 +156,35 @@ impl PlanKey {
         Self(fields.finish())
     }
 
-    /// The key of the same plan where it is this tenant's alone.
+    /// The key of the plan if only this tenant may use it.
     pub fn of_tenant(self, tenant: &TenantName) -> Self {
         let mut fields = Fields::new("canopy tenant plan key 1");
         fields.bytes(&self.0).text(tenant.as_str());
         Self(fields.finish())
     }
 
-    /// The key of the same plan composed along this construction: another one may make the same network.
+    /// The key of the plan if it is composed along this construction; another construction may give the same network.
     pub fn composed(self, construction: &Construction) -> Self {
         let mut fields = Fields::new("canopy composed plan key 1");
         fields.bytes(&self.0).text(&construction.to_string());
         Self(fields.finish())
     }
 
-    /// The key of the plan that does the same by the schedule of this plan of the sound network, made to fit.
+    /// The key of the plan made by repairing the schedule of this plan of the healthy network.
     pub fn repaired_from(self, sound: &Self) -> Self {
         let mut fields = Fields::new("canopy repaired plan key 2");
         fields.bytes(&self.0).bytes(&sound.0);
         Self(fields.finish())
     }
 
-    /// The key of the plan at this place among those that are made in common under that key.
+    /// The key of the plan at this index among the joint plans of that key.
     pub(crate) fn in_common(self, joint: &ScheduleKey, position: usize) -> Self {
         let mut fields = Fields::new("canopy joint plan key 1");
         fields.bytes(&self.0).bytes(&joint.0).number(position as u64);
         Self(fields.finish())
     }
 
-    /// The key of the same plan with its ranks on these devices: it holds there and nowhere else. O(slots).
+    /// The key of the plan with its ranks on these devices, and valid only there. O(slots).
     pub fn placed(self, slots: &[Slot]) -> Self {
         let mut fields = Fields::new("canopy placed plan key 1");
         fields.bytes(&self.0);
@@ -210,7 +210,7 @@ impl ScheduleKey {
         Self(fields.finish())
     }
 
-    /// The key of the schedule for this very network and no other of its shape, for messages up to so many bytes, by a seed.
+    /// The key of the schedule for exactly this network, for messages of up to this many bytes and a seed.
     pub(crate) fn in_own_labels(
         identity: &TopologyHash,
         collective: Collective,
@@ -235,7 +235,7 @@ impl ScheduleKey {
         Self(fields.finish())
     }
 
-    /// The key of the same schedule where it is this tenant's alone: that it is there tells what was asked for.
+    /// The key of the schedule if only this tenant may use it: its existence reveals a request.
     pub fn of_tenant(self, tenant: &TenantName) -> Self {
         let mut fields = Fields::new("canopy tenant schedule key 1");
         fields.bytes(&self.0).text(tenant.as_str());

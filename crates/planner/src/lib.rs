@@ -1,11 +1,11 @@
-//! Plans collectives: from a description of a network to a plan whose throughput is proven, and its files.
+//! Plans collectives: from a description of a network to a plan with proven throughput, and its files.
 //!
-//! Schedules are searched for on the network in canonical order, and kept in those labels: whoever asks for a network of
-//! the same shape later gets the same schedule in labels of their own. A plan comes out only if everything that judges it
-//! under the caller's labels agrees: the certificate proves the bound, the checker found the transfers right and their
-//! rate no better than the bound, and each file, read back, is what was written and passes the checks of its format.
+//! Schedules are searched for on the network in canonical order and stored in those labels: a later request for a
+//! network of the same shape gets the same schedule in its own labels. A plan is released only if every judge agrees
+//! under the caller's labels: the certificate proves the bound, the checker finds the transfers correct and their rate
+//! within the bound, and each file, read back, equals what was written and passes the checks of its format.
 //!
-//! Nothing here reads a clock, a file or a socket: the caller's [`Context`] has what is needed of the world.
+//! Nothing here reads a clock, a file or a socket: the caller's [`Context`] provides what is needed.
 //!
 //! ```
 //! use canopy_planner::{Context, Planner, Request, SchedulesInMemory};

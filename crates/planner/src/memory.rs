@@ -1,4 +1,4 @@
-//! How much memory the making of a plan takes, told before any of it is taken.
+//! Estimates the memory of planning before any is allocated.
 
 mod ways;
 

@@ -1,4 +1,4 @@
-//! A finished plan: everything that is known of it.
+//! Finished plans.
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -12,59 +12,59 @@ use canopy_topology::{Rank, Rate, Ratio, Slot};
 
 use crate::key::{PlanKey, ScheduleKey, TopologyKey};
 
-/// A plan that every check has accepted, with its files.
+/// A plan that has passed every check, with its files.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// What it is known by.
+    /// Its key.
     pub key: PlanKey,
-    /// The network that it was planned on, its schedule, and what is proven of them, in the caller's labels.
+    /// Its network, its schedule, and what is proven of them, in the caller's labels.
     pub plan: PlanFile,
     /// Hashes of the network.
     pub topology_key: TopologyKey,
-    /// What the checker says.
+    /// The checker's verdict.
     pub verdict: Verdict,
     /// Achieved ÷ bound.
     pub optimality: Ratio,
-    /// What is proven of it beside its rate.
+    /// Proofs besides its rate.
     pub proofs: Proofs,
-    /// The files that were asked for, in that order.
+    /// The requested files, in order.
     pub files: Files,
-    /// What everybody who uses it should know.
+    /// Warnings for its users.
     pub warnings: Vec<Warning>,
-    /// Expression of the family of the network, where its boxes were taken for a hint.
+    /// Generator expression of the network's family, if the family's boxes served as a hint.
     pub family: Option<String>,
-    /// By rank: which device it is; none: nobody says.
+    /// The device of each rank; `None` if unknown.
     pub rank_map: Option<Vec<Slot>>,
-    /// What the network is the rest of; none: it is sound, as far as the request says.
+    /// The healthy network and its faults; `None` if the request states no faults.
     pub puncture: Option<Arc<Puncture>>,
-    /// What was taken from the schedules of shapes or put there, in order.
+    /// Keys of stored schedules that were read or written, in order.
     pub schedules: Vec<ScheduleKey>,
-    /// What was left out of the choice by a fault of the planner's own.
+    /// Rivals that were left out because of a bug of the planner.
     pub rejected: Vec<Rejection>,
-    /// The plan of the sound network whose schedule it was made of.
+    /// The plan of the healthy network whose schedule was repaired.
     pub repaired_from: Option<PlanKey>,
-    /// What is said of it and the others that it was planned in common with.
+    /// Its part in a joint schedule.
     pub joint: Option<JointSummary>,
-    /// How long its stages took.
+    /// Durations of its stages.
     pub timings: Timings,
-    /// Milliseconds that all of it took.
+    /// Total time in milliseconds.
     pub wall_ms: f64,
-    /// Whether it was made from what was known, without a search.
+    /// Whether it was made without a search.
     pub is_recalled: bool,
 }
 
 impl Planned {
-    /// The best that any plan can reach, with its proof.
+    /// The best rate that any plan can reach, with its proof.
     pub const fn bound(&self) -> &Bound {
         &self.plan.bound
     }
 
-    /// What is sent when and where.
+    /// The schedule.
     pub const fn schedule(&self) -> &Schedule {
         &self.plan.schedule
     }
 
-    /// What it reaches.
+    /// The rate it reaches.
     pub const fn achieved(&self) -> &Rate {
         &self.plan.achieved
     }
@@ -75,7 +75,7 @@ impl Planned {
     }
 }
 
-/// What is proven of a plan beside its rate.
+/// Proofs about a plan besides its rate.
 #[derive(Clone, Debug, Default)]
 pub struct Proofs {
     /// As of [`Synthesized::choice_bound`](canopy_synth::Synthesized::choice_bound).
@@ -84,16 +84,16 @@ pub struct Proofs {
     pub time_proof: Option<ProvenTime>,
 }
 
-/// Finished files, and what using them demands.
+/// Finished files, and the conditions of their use.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// The files.
     pub files: Vec<File>,
-    /// What was noticed when they were made.
+    /// Warnings from making them.
     pub(crate) warnings: Vec<Warning>,
-    /// Smallest size in bytes at which every file may be used.
+    /// Smallest size in bytes that every file serves.
     pub size_bytes_min: u64,
-    /// Greatest size in bytes at which every file may be used, inclusive.
+    /// Largest size in bytes that every file serves, inclusive.
     pub size_bytes_max: u64,
     /// Elements of a message must be a multiple of this.
     pub alignment_elements: u64,
@@ -102,9 +102,9 @@ pub struct Files {
 /// A finished file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {
-    /// What was asked for; with the number of instances that it really has.
+    /// The requested target, with the actual number of instances.
     pub output: Target,
-    /// Its bytes.
+    /// Its content.
     pub content: Vec<u8>,
     /// Instances of the plan in it; 0 for formats without.
     pub instances: u32,
@@ -112,79 +112,79 @@ pub struct File {
     pub layers: u32,
 }
 
-/// What somebody should know who uses a plan.
+/// A warning for the users of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// What it is about, in capitals; never changed.
+    /// Stable code in capitals.
     pub code: Cow<'static, str>,
-    /// For people.
+    /// Text for people.
     pub text: String,
 }
 
 impl Warning {
-    /// One of a kind that is known.
+    /// A warning with a known code.
     pub const fn new(code: &'static str, text: String) -> Self {
         Self { code: Cow::Borrowed(code), text }
     }
 }
 
-/// What faults have left of a network.
+/// A network with faults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Puncture {
-    /// Id of the sound network.
+    /// Id of the healthy network.
     pub base: String,
-    /// What is broken or slow in it.
+    /// Its broken or slow elements.
     pub faults: Vec<Loss>,
-    /// The ranks that are left, by their numbers in the sound network, rising.
+    /// The surviving ranks, by their ranks in the healthy network, ascending.
     pub survivors: Vec<Rank>,
 }
 
 impl Puncture {
-    /// The numbers of the ranks that are left, in the sound network.
+    /// The surviving ranks, by their ranks in the healthy network.
     pub fn survivor_numbers(&self) -> Vec<u32> {
         self.survivors.iter().map(|rank| rank.number()).collect()
     }
 }
 
-/// Why an algorithm that a plan was compared with has no part in it, by a fault of the planner's own.
+/// A rival that was left out of a comparison because of a bug of the planner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// Its name.
     pub algorithm: &'static str,
-    /// The check that refused its plan, or `broken`.
+    /// The check that its plan failed, or `broken`.
     pub reason: &'static str,
     /// What was wrong.
     pub problem: String,
 }
 
-/// What a plan says of itself and of those that it is made in common with.
+/// A plan's part in a joint schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JointSummary {
-    /// Its place among them.
+    /// Its index among the joint plans.
     pub position: usize,
-    /// Its ranks on the network of all.
+    /// Its ranks in the common network.
     pub ranks: Vec<Rank>,
     /// Size of its message.
     pub size_bytes: NonZeroU64,
-    /// Steps that it would take alone.
+    /// Steps that it takes alone.
     pub steps_alone: u64,
-    /// Seconds that it would take alone.
+    /// Seconds that it takes alone.
     pub seconds_alone: Ratio,
-    /// Seconds that it cannot take less than.
+    /// Lower bound on its time alone, in seconds.
     pub seconds_bound: Ratio,
-    /// Number of all of them.
+    /// Number of joint collectives.
     pub collectives: usize,
-    /// Steps of all together.
+    /// Steps of the joint schedule.
     pub steps: u64,
-    /// Seconds that all together take.
+    /// Time of the joint schedule in seconds.
     pub seconds: Ratio,
-    /// Seconds of all, one after the other.
+    /// Time of all, one after the other, in seconds.
     pub seconds_one_by_one: Ratio,
-    /// Seconds of the one that takes longest alone.
+    /// Time of the one that takes longest alone, in seconds.
     pub seconds_longest_alone: Ratio,
 }
 
-/// How long the stages of a plan took, in milliseconds.
+/// Durations of the stages of a plan, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timings {
     /// The search for the bound, with its proof.
@@ -198,7 +198,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// Adds what another search took.
+    /// Adds the durations of another search.
     pub(crate) fn add(&mut self, other: &Self) {
         self.synthesis_ms += other.synthesis_ms;
         self.check_ms += other.check_ms;

@@ -28,7 +28,7 @@ use crate::shapes::Shapes;
 /// to find out takes some tenths of a second.
 const FORM_MATTERS_BYTES: u64 = 1 << 30;
 
-/// Plans with canopy's own libraries. Remembers canonical forms and what was planned lately; shared by any number of threads.
+/// Plans with canopy's own libraries. Caches canonical forms and recent plans; any number of threads may share it.
 #[derive(Debug)]
 pub struct Planner {
     limits: TopologyLimits,
@@ -37,12 +37,12 @@ pub struct Planner {
     joints: Joints,
 }
 
-/// What is known of a request without a search.
+/// What a request needs, as far as it is known without a search.
 #[derive(Clone, Debug)]
 pub enum Recalled {
-    /// All that the plan needs.
+    /// Everything that the plan needs.
     Made(Box<Planned>),
-    /// Not enough; where what is found will be kept, if anywhere.
+    /// Not enough, and where the result will be stored, if anywhere.
     Unknown(Option<ScheduleKey>),
 }
 
@@ -52,10 +52,10 @@ impl Planner {
         Self { limits, shapes: Shapes::new(), relatives: Relatives::new(), joints: Joints::new() }
     }
 
-    /// The best plan for a request, checked, with all its files.
+    /// Makes the best plan for a request, checked, with all its files.
     ///
     /// # Errors
-    /// What is wrong with the request, or why there is no plan; [`PlanError::Stopped`] soon after that is asked for.
+    /// What is wrong with the request, or why it has no plan; [`PlanError::Stopped`] soon after a stop is requested.
     pub fn plan(&self, request: &Request, context: Context<'_>) -> Result<Planned, PlanError> {
         let prepared = self.prepare(request, context.stop)?;
         let mut planned = self.produce(request, &prepared, context)?;
@@ -63,7 +63,8 @@ impl Planner {
         Ok(planned)
     }
 
-    /// The best that any plan for a request can reach, with its proof, and the request with its topology read.
+    /// Finds the best rate that any plan for a request can reach, with its proof and the request with its topology
+    /// read.
     ///
     /// # Errors
     /// As [`Planner::plan`].
@@ -73,7 +74,7 @@ impl Planner {
         Ok((prepared, bound))
     }
 
-    /// Reads and hashes the topology: all that is needed to know whether the plan is there already.
+    /// Reads and hashes the topology: enough to know whether the plan exists already.
     ///
     /// # Errors
     /// What is wrong with the request; [`PlanError::Stopped`] soon after `stop` is requested.
@@ -102,7 +103,7 @@ impl Planner {
         Ok(prepared)
     }
 
-    /// Makes the plan from what is known of the network's shape, without a search: takes milliseconds.
+    /// Makes the plan from stored schedules of the network's shape, without a search: takes milliseconds.
     ///
     /// # Errors
     /// As [`Planner::produce`].
@@ -128,7 +129,7 @@ impl Planner {
         }
     }
 
-    /// Whether what this key stands for is here or among the schedules, so that [`Planner::recall`] or a joint plan takes no search.
+    /// Whether the entry of this key is cached or stored, so that [`Planner::recall`] or a joint plan needs no search.
     pub fn is_known(&self, schedule: &ScheduleKey, schedules: &dyn Schedules) -> bool {
         schedules.has(schedule) || self.joints.has(schedule)
     }
@@ -136,7 +137,7 @@ impl Planner {
     /// Makes the plan, checked, with the content of all its files.
     ///
     /// # Errors
-    /// Why there is none; [`PlanError::Stopped`] soon after that is asked for.
+    /// Why there is no plan; [`PlanError::Stopped`] soon after a stop is requested.
     pub fn produce(&self, request: &Request, prepared: &Prepared, context: Context<'_>) -> Result<Planned, PlanError> {
         if let Some(joint) = &prepared.joint {
             return self.in_common(request, prepared, context).map_err(|failure| failure.of_one(joint.position));
@@ -162,7 +163,7 @@ impl Planner {
         made.map_err(|failure| failure.with_parts(&prepared.topology))
     }
 
-    /// A plan that is a part of a joint one.
+    /// A plan that is part of a joint plan.
     fn in_common(&self, request: &Request, prepared: &Prepared, context: Context<'_>) -> Result<Planned, PlanError> {
         let joint = prepared.joint.as_ref().ok_or(PlanError::NotKnown)?;
         let started = context.clock.now_ms();
@@ -228,7 +229,7 @@ impl Planner {
         })
     }
 
-    /// The same request on a network planned for lately that has all that this one has, and more.
+    /// The same request on a recently planned network that has everything this one has, and more.
     ///
     /// # Errors
     /// [`PlanError::NotKnown`] where there is none, or none whose ranks have shares that follow from the request's.
@@ -337,7 +338,7 @@ fn has_choice_of_form(request: &Request) -> bool {
     request.kind == CollectiveKind::Allreduce && is_by_trees && request.limits == TreeLimits::NONE
 }
 
-/// Ends the work between two stages when nobody waits for it.
+/// Stops the work between two stages if a stop is requested.
 fn ask(stop: &dyn Stop) -> Result<(), PlanError> {
     if stop.is_requested() { Err(PlanError::Stopped) } else { Ok(()) }
 }

@@ -14,45 +14,45 @@ use crate::planned::{Puncture, Warning};
 pub struct Prepared {
     /// Where the plan is stored.
     pub key: PlanKey,
-    /// The network, as those see it who take part.
+    /// The network as the participating ranks see it.
     pub topology: Topology,
     /// Its hashes.
     pub topology_key: TopologyKey,
-    /// By rank: which device it is; none: nobody says.
+    /// The device of each rank; `None` if unknown.
     pub rank_map: Option<Vec<Slot>>,
-    /// What to plan on it.
+    /// The collective to plan.
     pub collective: Collective,
-    /// How large the ranks' shares are.
+    /// The sizes of the ranks' shares.
     pub shares: Shares,
     /// What the network is made of, where the algorithm asks.
     pub composition: Option<Composition>,
-    /// Bytes of memory that making the plan will take, roughly.
+    /// Rough memory of making the plan, in bytes.
     pub memory_bytes: u64,
-    /// What the reader of the topology wants to be known.
+    /// Warnings of the reader of the topology.
     pub warnings: Vec<Warning>,
-    /// The same request on the sound network, or one that this is the rest of, where its plan is made of that one's schedule.
+    /// The request on the healthy network, or one with fewer faults, if the plan is a repair of that one's schedule.
     pub sound: Option<Box<Self>>,
-    /// What the network is the rest of; none: it is sound, as far as the request says.
+    /// The healthy network and its faults; `None` if the request states no faults.
     pub puncture: Option<Arc<Puncture>>,
-    /// What the plan is made in common with; none: it is made alone.
+    /// Its joint collectives; `None` if it is planned alone.
     pub joint: Option<Arc<PreparedJoint>>,
 }
 
-/// Collectives that are planned in common, on a network that has been read.
+/// Joint collectives on a network that has been read.
 #[derive(Clone, Debug)]
 pub struct PreparedJoint {
-    /// The network of all.
+    /// The common network.
     pub whole: Topology,
     /// All of them.
     pub collectives: Vec<JointCollective>,
-    /// Which of them is asked for.
+    /// The index of the requested one.
     pub position: usize,
-    /// What their schedule is known by.
+    /// The key of their schedule.
     pub key: ScheduleKey,
 }
 
 impl Prepared {
-    /// Bytes of memory that the network itself takes, roughly. O(nodes).
+    /// Rough memory of the network itself, in bytes. O(nodes).
     pub fn weight_bytes(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let network = |topology: &Topology| {

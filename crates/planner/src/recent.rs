@@ -1,10 +1,10 @@
-//! What was asked for lately, in memory, up to some number of bytes.
+//! Recently used values in memory, up to a number of bytes.
 
 use std::hash::Hash;
 
 use lru::LruCache;
 
-/// How much is in memory.
+/// The contents of such a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUsage {
     /// Values.
@@ -13,11 +13,11 @@ pub struct MemoryUsage {
     pub bytes: u64,
     /// Most bytes.
     pub bytes_max: u64,
-    /// Values that made room for others.
+    /// Values evicted to make room for others.
     pub evictions: u64,
 }
 
-/// Values under keys; those that have not been asked for the longest leave first.
+/// A cache of values by key; the least recently used ones are evicted first.
 #[derive(Debug)]
 pub struct Recent<K: Hash + Eq, V> {
     bytes_max: u64,
@@ -27,7 +27,7 @@ pub struct Recent<K: Hash + Eq, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Recent<K, V> {
-    /// Room for values of so many bytes together.
+    /// A cache for values of this many bytes in total.
     pub fn new(bytes_max: u64) -> Self {
         Self { bytes_max, bytes: 0, evictions: 0, entries: LruCache::unbounded() }
     }
@@ -37,8 +37,8 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         self.entries.get(key).map(|(value, _)| value.clone())
     }
 
-    /// Keeps a value of about so many bytes. Others make room for it; one that would take more than a quarter of the room
-    /// is left out.
+    /// Caches a value of about this many bytes, and evicts others as needed. A value of more than a quarter of the
+    /// cache is not cached.
     pub fn keep(&mut self, key: K, value: V, bytes: u64) {
         self.forget(&key);
         if bytes > self.bytes_max / 4 {
@@ -53,7 +53,7 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         self.entries.put(key, (value, bytes));
     }
 
-    /// All values, the one asked for last first.
+    /// All values, the most recently used first.
     pub fn latest(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries.iter().map(|(key, (value, _))| (key, value))
     }
@@ -64,7 +64,7 @@ impl<K: Hash + Eq, V: Clone> Recent<K, V> {
         MemoryUsage { records: self.entries.len(), bytes: self.bytes, bytes_max, evictions }
     }
 
-    /// Lets go of a value.
+    /// Removes a value.
     pub fn forget(&mut self, key: &K) {
         if let Some((_, freed)) = self.entries.pop(key) {
             self.bytes -= freed;

@@ -1,4 +1,4 @@
-//! What is asked of the planner. Nothing here reads the topology: that may take long.
+//! Requests to the planner. Nothing here reads the topology, which may take long.
 
 mod joint;
 
@@ -12,57 +12,58 @@ use canopy_topology::{DocumentFormat, NodeKind, Slot, TopologyDraft, Transit};
 pub use self::joint::{JointRequest, JointTask};
 use crate::tenant::TenantName;
 
-/// What is to be planned.
+/// What to plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The network, unread; where there are faults, the sound one.
+    /// The network, unread; with faults, the healthy network.
     pub topology: TopologyInput,
-    /// What is broken or slow in it, rising, each once; whether it is there is not checked here.
+    /// Its broken or slow elements, ascending, each once; not checked here.
     pub faults: Vec<Loss>,
-    /// What to do on it.
+    /// The collective.
     pub kind: CollectiveKind,
-    /// The rank with a role of its own, as stated; whether the collective takes one is not checked here.
+    /// The root, as stated; not checked here.
     pub root: Option<u32>,
-    /// Sizes of the ranks' shares in proportion to each other; empty: all are of one size.
+    /// Relative sizes of the ranks' shares; empty: all are equal.
     pub shares: Vec<u64>,
-    /// Who takes part; none: all ranks, or those that are placed.
+    /// The participating ranks; `None`: all ranks, or those that are placed.
     pub group: Option<Group>,
-    /// Where the ranks are, as stated; whether they can be there is not checked here.
+    /// The placement of the ranks, as stated; not checked here.
     pub placement: Option<Vec<Slot>>,
-    /// Smallest message in bytes that files of runtimes are used for; 0: any.
+    /// Smallest message in bytes that runtime files serve; 0: any size.
     pub size_bytes_min: u64,
-    /// Greatest message in bytes, inclusive.
+    /// Largest message in bytes, inclusive.
     pub size_bytes_max: u64,
     /// Whether output and input share memory.
     pub in_place: bool,
     /// How to find the schedule.
     pub algorithm: Algorithm,
-    /// What its trees must keep to.
+    /// Limits on its trees.
     pub limits: TreeLimits,
-    /// What is asked of the sums of an allreduce.
+    /// Options for the reductions of an allreduce.
     pub sums: SumOptions,
-    /// Where random choices begin; 0 where nothing is chosen at random.
+    /// Seed of random choices; 0 if there are none.
     pub seed: u64,
-    /// How its schedule is come by.
+    /// How to get its schedule.
     pub making: Making,
-    /// What it is planned in common with; none: nothing. Group, kind, root, size and chunks are those of its own task then.
+    /// Its joint collectives; `None`: it is planned alone. With joint collectives, group, kind, root, size and chunks
+    /// are those of its own task.
     pub joint: Option<JointRequest>,
-    /// Files to make, all different; none: the plan alone.
+    /// Files to make, all different; empty: only the plan.
     pub outputs: Vec<Target>,
-    /// Whose the plan is, where nobody else is to get it.
+    /// The isolated tenant that owns the plan, if any.
     pub tenant: Option<TenantName>,
 }
 
 impl Request {
-    /// Greatest message in bytes that a request which names none is for: 1 GiB.
+    /// Default for the largest message in bytes: 1 GiB.
     pub const SIZE_BYTES_MAX_DEFAULT: u64 = 1 << 30;
 
-    /// A collective of all ranks of the network that a generator expression names, by any algorithm, as canopy's own plan file.
+    /// A collective of all ranks of the network of a generator expression, by any algorithm, as canopy's own plan file.
     pub fn on(expression: &str, kind: CollectiveKind) -> Self {
         Self::of(TopologyInput::Expression(expression.to_owned()), kind)
     }
 
-    /// The same on a network that is said in any way.
+    /// As [`Request::on`], for any form of topology.
     pub fn of(topology: TopologyInput, kind: CollectiveKind) -> Self {
         Self {
             topology,
@@ -86,8 +87,9 @@ impl Request {
         }
     }
 
-    /// Requests whose plans can stand in for this one's, the best first: that of the sound network, or of one that this may be
-    /// the rest of, made to fit; and the same by an algorithm that needs next to no time. None if this one is such already.
+    /// Requests for provisional plans in place of this one, the best first: a repair of the plan for the healthy
+    /// network, or for one with fewer faults; then an algorithm that takes next to no time. Empty if this request is
+    /// already provisional.
     pub fn stand_ins(&self) -> Vec<Self> {
         // Nothing else keeps out of the way of what runs at the same time.
         if self.is_quick() || self.joint.is_some() {
@@ -106,12 +108,12 @@ impl Request {
         repaired.into_iter().chain([direct]).collect()
     }
 
-    /// The same order on the network as it was before anything broke.
+    /// The same request on the healthy network.
     pub fn sound(&self) -> Self {
         Self { faults: Vec::new(), making: Making::Searched, ..self.clone() }
     }
 
-    /// Bytes that waiting in the queue holds in memory, roughly.
+    /// Memory that it holds while it waits in the queue, in bytes, roughly.
     pub fn weight_bytes(&self) -> usize {
         let ranks = self.group.as_ref().map_or(0, |group| size_of_val(group.ranks.as_slice()));
         let slots = self.placement.iter().flatten().map(|slot| size_of_val(slot) + slot.node.len());
@@ -125,32 +127,32 @@ impl Request {
             + joint
     }
 
-    /// Whether its plan is one that others may need at once, so that it must not wait behind long searches.
+    /// Whether others may need its plan at once, so that it must not wait behind long searches.
     pub fn is_quick(&self) -> bool {
         self.algorithm == Algorithm::Direct || matches!(self.making, Making::Repaired)
     }
 }
 
-/// How the schedule of a plan is come by.
+/// How to get the schedule of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Making {
-    /// It is known for the network, or searched for.
+    /// Take a known schedule for the network, or search for one.
     Searched,
-    /// That of the sound network, where it is kept, is made to fit what faults leave: nothing is searched for. Without faults, that
-    /// of a network that has all parts of this one and more.
+    /// Repair the stored schedule of the healthy network, without a search. Without faults: adapt that of a network
+    /// which has everything this one has, and more.
     Repaired,
 }
 
-/// The ranks of the topology that take part, in the order in which they are numbered anew.
+/// The participating ranks of the topology, in their new order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// As stated; not checked here. None: those that are placed.
+    /// As stated; not checked here. `None`: those that are placed.
     pub ranks: Vec<u32>,
     /// What the other compute nodes do.
     pub transit: Transit,
 }
 
-/// A topology as the caller sent it.
+/// A topology as sent by the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TopologyInput {
     /// A generator expression.
@@ -167,7 +169,7 @@ pub enum TopologyInput {
 }
 
 impl TopologyInput {
-    /// Hands out the bytes that tell this input from any other, in length-delimited portions.
+    /// Passes on the bytes that distinguish this input from any other, in length-delimited portions.
     pub(crate) fn feed(&self, sink: &mut dyn FnMut(&[u8])) {
         match self {
             Self::Expression(text) => {
@@ -185,7 +187,7 @@ impl TopologyInput {
         }
     }
 
-    /// Bytes that it holds in memory, roughly.
+    /// Memory that it holds, in bytes, roughly.
     fn weight_bytes(&self) -> usize {
         match self {
             Self::Expression(text) => text.len(),

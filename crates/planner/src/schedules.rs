@@ -1,4 +1,4 @@
-//! Where schedules are kept that were found for a shape: whoever asks for a network of the same shape later is spared the search.
+//! Stored schedules of shapes: a later request for a network of the same shape needs no search.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use parking_lot::Mutex;
 use crate::key::ScheduleKey;
 use crate::recent::Recent;
 
-/// What a hop, a send or a path takes in memory, roughly.
+/// Rough size in memory of a hop, a send or a path.
 const PART_BYTES: u64 = 64;
 /// What a plan takes beside those.
 const PLAN_BYTES: u64 = 4096;
 
-/// Keeps schedules in canonical labels, each as the plan of the network in canonical order. A cache of what can be found again:
-/// whoever takes a schedule out relabels it and has it checked like any other.
+/// Stores schedules in canonical labels, each as the plan of the network in canonical order. A cache: every schedule
+/// can be found again, and users relabel and check what they take from it.
 pub trait Schedules: Send + Sync + fmt::Debug {
-    /// Whether any are. Where none is, the search is in the caller's own labels: canonical ones would serve nobody.
+    /// Whether schedules are stored. If not, searches use the caller's own labels.
     fn are_kept(&self) -> bool {
         true
     }
 
-    /// Whether there is a schedule under this key; reads none.
+    /// Whether a schedule is stored under this key; does not read it.
     fn has(&self, key: &ScheduleKey) -> bool;
 
-    /// The schedule under this key, if it is for this very network. Counts as a use.
+    /// The schedule under this key, if it is for exactly this network. Counts as a use.
     fn get(&self, key: &ScheduleKey, normal: &Topology) -> Option<Arc<PlanFile>>;
 
-    /// Keeps a schedule that has been checked. One that cannot be kept will be found again.
+    /// Stores a checked schedule. One that cannot be stored will be found again.
     fn put(&self, key: &ScheduleKey, plan: &Arc<PlanFile>);
 
-    /// Lets go of a schedule that was found to be wrong.
+    /// Removes a schedule that was found to be wrong.
     fn quarantine(&self, key: &ScheduleKey);
 }
 
-/// Keeps none: for who looks at a network once.
+/// Stores nothing: for a network that is planned once.
 #[derive(Clone, Copy, Debug)]
 pub struct NoSchedules;
 
@@ -59,12 +59,12 @@ impl Schedules for NoSchedules {
     fn quarantine(&self, _: &ScheduleKey) {}
 }
 
-/// Keeps schedules in memory, those used lately.
+/// Keeps the most recently used schedules in memory.
 #[derive(Debug)]
 pub struct SchedulesInMemory(Mutex<Recent<ScheduleKey, Arc<PlanFile>>>);
 
 impl SchedulesInMemory {
-    /// Room for about so many bytes of schedules; 0 keeps none.
+    /// A store of about this many bytes of schedules; 0 stores none.
     pub fn new(bytes_max: u64) -> Self {
         Self(Mutex::new(Recent::new(bytes_max)))
     }

@@ -1,4 +1,4 @@
-//! Shapes of networks: their canonical forms, remembered.
+//! Shapes of networks: their canonical forms, cached.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use crate::key::{RolesKey, TopologyKey};
 use crate::recent::Recent;
 
-/// Bytes of hashes that are remembered: some hundred thousand networks.
+/// Bytes of cached hashes: some hundred thousand networks.
 const HASHES_BYTES_MAX: u64 = 32 << 20;
-/// What one of them takes, roughly.
+/// Rough size of one of them.
 const HASH_BYTES: u64 = 160;
-/// Bytes of networks in canonical order that are remembered.
+/// Bytes of cached networks in canonical order.
 const NORMALS_BYTES_MAX: u64 = 64 << 20;
 
 /// Finds canonical forms, each once.
@@ -100,7 +100,7 @@ impl Shapes {
 impl TopologyKey {
     /// Finds the canonical form of a topology, or hashes it as it stands where that takes too much work: a quarter of a second.
     pub fn of(topology: &Topology) -> Self {
-        let canonical = canonical_hash(topology, &Never).expect("nobody asks it to stop");
+        let canonical = canonical_hash(topology, &Never).expect("it is never asked to stop");
         Self::known(topology, content_hash(topology), canonical)
     }
 }

@@ -1,17 +1,17 @@
-//! Whose a plan is, where nobody else is to get it.
+//! The tenant of a plan that is not shared.
 
 use std::str::FromStr;
 
 /// Longest name in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Name of a tenant: 1 to 63 letters, digits, `.`, `-` and `_`, of ASCII.
+/// Name of a tenant: 1 to 63 ASCII letters, digits, `.`, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantName(String);
 
-/// A text that names no tenant.
+/// A text that is not a tenant name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no tenant; use 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-` and `_`")]
+#[error("`{found}` is not a tenant name; use 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-` and `_`")]
 pub struct NotATenant {
     found: String,
 }

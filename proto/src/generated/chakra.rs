@@ -2,14 +2,14 @@
 /// First message of a file.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GlobalMetadata {
-    /// Version of the schema, where it is not said in an attribute.
+    /// Version of the schema, unless an attribute states it.
     #[prost(string, tag = "1")]
     pub version: ::prost::alloc::string::String,
-    /// What else there is to say, such as `schema`.
+    /// Further attributes, such as `schema`.
     #[prost(message, repeated, tag = "2")]
     pub attr: ::prost::alloc::vec::Vec<Attribute>,
 }
-/// A value with a name. Other types of values have other numbers.
+/// A named value. Other value types have other field numbers.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Attribute {
     #[prost(string, tag = "1")]
@@ -37,25 +37,25 @@ pub struct Node {
     /// Unique in the file.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// For people.
+    /// Name for people.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
     #[prost(enumeration = "NodeType", tag = "3")]
     pub r#type: i32,
-    /// Nodes that must be done before it.
+    /// Nodes that must finish before it.
     #[prost(uint64, repeated, tag = "4")]
     pub ctrl_deps: ::prost::alloc::vec::Vec<u64>,
-    /// Nodes whose data it takes.
+    /// Nodes whose output it reads.
     #[prost(uint64, repeated, tag = "5")]
     pub data_deps: ::prost::alloc::vec::Vec<u64>,
-    /// Of a computation, in microseconds.
+    /// Duration of a computation, in microseconds.
     #[prost(uint64, tag = "7")]
     pub duration_micros: u64,
     /// `comm_size` (int64, bytes), `comm_dst`, `comm_src`, `comm_tag` (int32), `is_cpu_op` (bool).
     #[prost(message, repeated, tag = "10")]
     pub attr: ::prost::alloc::vec::Vec<Attribute>,
 }
-/// What a node does.
+/// Types of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum NodeType {

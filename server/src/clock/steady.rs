@@ -1,4 +1,4 @@
-//! A clock that nobody sets, and how far the one on the wall is from it.
+//! A monotonic clock, and its distance from the system clock.
 //!
 //! Leases, faults and answers that are kept end after a time, and that time must not pass at once, nor stand still, because
 //! somebody sets the clock of the system. So they go by a clock of their own: it begins with the time of day of the first

@@ -1,4 +1,4 @@
-//! Why a call that makes no plan has no answer.
+//! Errors of calls that make no plan.
 
 use std::sync::Arc;
 
@@ -13,93 +13,94 @@ use crate::store::receipts::{NotAnId, ReceiptError};
 use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
 
-/// Why a lease is not kept.
+/// Why a lease is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LeaseError {
-    #[error("{count} leases are held, as many as may be; release some, or let them expire")]
+    #[error("the limit of {count} leases is reached; release some, or let them expire")]
     TooMany { count: usize },
-    #[error("leases hold {held} bytes, and this one of {found} would exceed the limit of {limit}; release some")]
+    #[error("leases hold {held} bytes, and this one of {found} bytes would exceed the limit of {limit}; release some")]
     TooLarge { held: usize, found: usize, limit: usize },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Why there is no answer to a call about cached plans, operations or the server.
+/// Errors of calls about cached plans, operations or the server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallFailure {
     #[error(transparent)]
     Plan(#[from] PlanFailure),
-    #[error("there is no plan `{name}` in the cache; ask for it again, or list the plans")]
+    #[error("plan `{name}` is not in the cache; request it again, or list the plans")]
     PlanUnknown { name: String },
-    #[error("the stored plan `{name}` was damaged and is in quarantine: {damage}; ask for it again")]
+    #[error("the stored plan `{name}` is damaged and was quarantined: {damage}; request it again")]
     PlanDamaged { name: String, damage: DamagedRecord },
-    #[error("plan `{plan}` has no file of format {}{}; ask for one that it lists", format, kind(profile, *instances))]
+    #[error("plan `{plan}` has no file of format {}{}; name one that it lists", format, kind(profile, *instances))]
     ArtifactUnknown { plan: String, format: &'static str, profile: String, instances: u32 },
     #[error(
-        "rank {rank} of plan `{plan}` is {}, and {} by the placement given; a plan holds for its own devices only, ask \
-         for one with this placement",
+        "rank {rank} of plan `{plan}` is {}, but {} in the given placement; request a plan for this placement",
         place(has),
         place(wanted)
     )]
     RankMap { plan: String, rank: usize, has: Option<Slot>, wanted: Option<Slot> },
     #[error(
-        "plan `{plan}` was made without a rank map, and the placement given has rank 0 on {wanted}; ask for a plan with this placement"
+        "plan `{plan}` has no rank map, and the given placement has rank 0 on {wanted}; request a plan for this placement"
     )]
     NoRankMap { plan: String, wanted: Slot },
-    #[error("the file ends at byte {size}, and the offset is {offset}; use 0 to {size}")]
+    #[error("offset {offset} is beyond the end of the file at byte {size}; use 0 to {size}")]
     Offset { offset: u64, size: u64 },
-    #[error("files of format {} cannot be cut by ranks; fetch the whole file", format)]
+    #[error("files of format {} cannot be sliced by rank; fetch the whole file", format)]
     NotSliced { format: &'static str },
     #[error(transparent)]
     SliceRank(#[from] NoSuchRank),
-    #[error("there is no topology `{name}`; put it, or list the topologies")]
+    #[error("topology `{name}` is not stored; store it, or list the topologies")]
     TopologyUnknown { name: String },
     #[error(transparent)]
     TopologyStore(#[from] TopologyStoreError),
     #[error(transparent)]
     Find(#[from] FindError),
-    #[error("{field}: rank {rank} is not in the topology, whose ranks are below {count}")]
+    #[error("{field}: rank {rank} is not in the topology; use a rank below {count}")]
     PathsRank { field: &'static str, rank: u32, count: u32 },
     #[error(transparent)]
     Paths(#[from] MultiPathError),
     #[error(
-        "operation `{name}` does not exist or has expired, or another server behind this address has it; list the operations"
+        "operation `{name}` does not exist or has expired, or is on another server behind this address; list the operations"
     )]
     OperationUnknown { name: String },
     #[error("the filter cannot be read at position {position}: {problem}")]
     Filter { position: usize, problem: String },
     #[error("the order cannot be read: {problem}")]
     OrderBy { problem: String },
-    #[error("a page of {found} is asked for, over the limit of {limit}; ask for less, and for more pages")]
+    #[error("page size {found} exceeds the limit of {limit}; request smaller pages")]
     PageSize { found: u32, limit: u32 },
-    #[error("the page token is not one of this list; use the last one with the same filter and order, or none")]
+    #[error("the page token does not belong to this list; use the last token with the same filter and order, or none")]
     PageToken,
-    #[error("names and a filter say what to evict; give one of them, and not both")]
+    #[error("`names` and `filter` exclude each other; set exactly one")]
     EvictionTarget,
     #[error("{found} plans are named, over the limit of {limit}; send several requests")]
     TooManyNames { found: usize, limit: usize },
-    #[error("the time-out is negative; leave it out or give a positive one")]
+    #[error("the time-out is negative; use a positive one, or leave it out")]
     Timeout,
-    #[error("{found} faults are in one message, over the limit of {limit}; send several")]
+    #[error("{found} faults in one message exceed the limit of {limit}; send several messages")]
     TooManyEvents { found: usize, limit: usize },
-    #[error("{}; a lease is planned around {faults}; clear those that are over", chain(&**failure))]
+    #[error("a lease is planned around {faults}, and no such plan can be made: {}", chain(&**failure))]
     AroundFaults { failure: Arc<PlanFailure>, faults: String },
     #[error("{field}: {problem}")]
     Faults { field: &'static str, problem: String },
     #[error("job `{job}` holds no lease; list the leases, or name a topology or machines")]
     JobUnknown { job: String },
-    #[error("plans in common cannot be made around faults, and {faults}; wait until they are cleared, or ignore them")]
+    #[error(
+        "joint plans cannot be made around {faults}; wait until they are cleared, or ignore them with FAULT_POLICY_IGNORE"
+    )]
     JointFaults { faults: String },
     #[error("faults[{position}]: {problem}")]
     FaultTarget { position: usize, problem: String },
     #[error(
-        "the resume token is none of this server, or events after it are kept no more; list the leases and watch from now on"
+        "the resume token is unknown to this server, or later events are no longer kept; list the leases and start a new watch"
     )]
     ResumeToken,
-    #[error("{limit} watches are open, as many as a {of} may have; end some, or watch all leases with one")]
+    #[error("the limit of {limit} watches per {of} is reached; end some, or watch all leases with one")]
     TooManyWatches { of: &'static str, limit: u64 },
     #[error(
-        "lease `{name}` does not exist or has ended, or another server behind this address has it (canopyd runs as one replica); acquire it again, or list the leases"
+        "lease `{name}` does not exist or has ended, or is on another server behind this address (run canopyd as one replica); acquire it again, or list the leases"
     )]
     LeaseUnknown { name: String },
     #[error("{field}: {problem}")]
@@ -112,35 +113,35 @@ pub(crate) enum CallFailure {
     Receipt(#[from] ReceiptError),
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    #[error("{record} of the archive cannot be taken: {problem}; nothing was taken")]
+    #[error("{record} of the archive is refused: {problem} (nothing was imported)")]
     ArchiveRecord { record: String, problem: String },
-    #[error("the piece of the archive at byte {offset} {problem}; nothing was taken")]
+    #[error("the piece of the archive at byte {offset} {problem} (nothing was imported)")]
     Piece { offset: u64, problem: &'static str },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(
-        "only the Unix socket in the data directory may drain the server{}; use `canopy drain --server unix:…/canopy.sock`, or send SIGTERM",
+        "the server can be drained only over the Unix socket in its data directory{}; use `canopy drain --server unix:…/canopy.sock`, or send SIGTERM",
         if *.is_here { ", unless allow_loopback_drain is set" } else { "" }
     )]
     DrainRefused { is_here: bool },
-    #[error("the deadline of {deadline_ms} ms was reached before the answer; allow more time")]
+    #[error("deadline exceeded ({deadline_ms} ms) before the answer; allow more time")]
     Late { deadline_ms: u64 },
-    #[error("nothing of the request has arrived for {seconds} s; send it again")]
+    #[error("the request stalled: nothing arrived for {seconds} s; send it again")]
     Silence { seconds: u64 },
     #[error(
-        "only {arrived} of the {length} bytes of a message have arrived in time; send at least {rate} bytes per second"
+        "the request is too slow: {arrived} of {length} bytes arrived in time; send at least {rate} bytes per second"
     )]
     Slow { arrived: u64, length: u64, rate: u64 },
-    #[error("the call failed inside the server; this is a bug in canopy, please report it")]
+    #[error("the call failed inside the server; this is a bug in canopy: please report it")]
     Broken { what: String },
 }
 
-/// Where a rank is, in words.
+/// Where a rank is, as text.
 fn place(slot: &Option<Slot>) -> String {
     slot.as_ref().map_or_else(|| "not there".to_owned(), |slot| format!("on {slot}"))
 }
 
-/// What tells a file from others of its format, as far as it was asked for.
+/// What distinguishes a file from others of its format, as far as the request states it.
 fn kind(profile: &str, instances: u32) -> String {
     let profile = if profile.is_empty() { String::new() } else { format!(" for profile `{profile}`") };
     if instances > 0 { format!("{profile} with {instances} instances") } else { profile }

@@ -1,6 +1,6 @@
 //! The one place where failures become codes, stable reasons and details.
 //!
-//! The matches are exhaustive on purpose: a new way to fail forces a decision here.
+//! The matches are exhaustive on purpose: every new failure needs a decision here.
 
 mod call;
 mod files;
@@ -17,14 +17,14 @@ use super::PlanFailure;
 
 pub(crate) use self::call::call_refusal;
 
-/// When to try again after a refusal for lack of room.
+/// Delay before a retry after a refusal because the server is busy.
 const RETRY_BUSY: Duration = Duration::from_secs(1);
-/// When to try again at a server that shuts down; its successor needs a moment.
+/// Delay before a retry at a server that shuts down; its successor needs a moment.
 const RETRY_DRAINING: Duration = Duration::from_millis(200);
-/// Longest message sent.
+/// Longest message to send.
 const MESSAGE_CHARACTERS_MAX: usize = 1500;
 
-/// What a failure is to whoever asked: its code, its stable reason, and what is named beside them.
+/// What the caller learns of a failure: its code, its stable reason and further values.
 pub(crate) struct Refusal {
     pub(crate) code: Code,
     pub(crate) reason: &'static str,
@@ -37,9 +37,9 @@ pub(crate) enum Detail {
     None,
     /// `BadRequest`: the path of the field.
     Field(String),
-    /// `PreconditionFailure`: what does not hold; its type is the reason.
+    /// `PreconditionFailure`: the failed condition; its type is the reason.
     Precondition(String),
-    /// The same, and the components of a network that falls apart: `component 0` and the ids of its ranks.
+    /// As `Precondition`, with the components of a disconnected network: `component 0` and the ids of its ranks.
     Components(String, Vec<String>),
     /// `QuotaFailure`: the limit; waiting does not help.
     Limit(String),
@@ -47,7 +47,7 @@ pub(crate) enum Detail {
     Busy(&'static str, Duration),
     /// `RetryInfo`.
     Retry(Duration),
-    /// `ResourceInfo`: the kind and the name of what is meant.
+    /// `ResourceInfo`: the kind and name of the resource.
     Resource(&'static str, String),
 }
 
@@ -78,7 +78,7 @@ impl Refusal {
     }
 }
 
-/// A refusal as it is kept, laid out as `canopy.v1.OperationError`. Fields are only ever added.
+/// A stored refusal, in the layout of `canopy.v1.OperationError`. Fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct KeptRefusal {
     /// Number of the gRPC code.
@@ -87,7 +87,7 @@ pub(crate) struct KeptRefusal {
     /// Stable, in capitals.
     #[prost(string, tag = "2")]
     pub(crate) reason: String,
-    /// The same for people.
+    /// Text for people.
     #[prost(string, tag = "3")]
     pub(crate) message: String,
 }
@@ -99,17 +99,17 @@ impl From<&PlanFailure> for KeptRefusal {
     }
 }
 
-/// As much of a message as is sent: details travel in headers, whose length is limited.
+/// The part of a message that is sent: details travel in headers of limited length.
 pub(crate) fn in_short(words: &str) -> String {
     words.chars().take(MESSAGE_CHARACTERS_MAX).collect()
 }
 
-/// Whether a failure follows from the request alone, so that asking again is in vain until the planner changes.
+/// Whether a failure follows from the request alone, so that retrying is pointless until the planner changes.
 pub(crate) fn follows_from_request(failure: &PlanFailure) -> bool {
     matches!(refusal(failure).code, Code::InvalidArgument | Code::FailedPrecondition)
 }
 
-/// What a failure to make a plan is.
+/// The refusal for a failed plan request.
 pub(crate) fn refusal(failure: &PlanFailure) -> Refusal {
     match failure {
         PlanFailure::Request(error) => Refusal::input(request_reason(error), error.field()),
@@ -374,7 +374,7 @@ fn disconnected(from: &str, from_rank: u32, to: &str, to_rank: u32) -> Refusal {
         .with("to_node", to)
 }
 
-/// The path of a field within a message.
+/// The path of a nested field.
 fn nested(outer: &str, inner: Option<String>) -> String {
     inner.map_or_else(|| outer.to_owned(), |inner| format!("{outer}.{inner}"))
 }

@@ -1,4 +1,4 @@
-//! Requests whose plan is known, so that they are answered at once: without a place in line, a thread or the disk.
+//! Requests whose plan is known, answered at once without the queue, a thread or the disk.
 //!
 //! What a request's text comes to never changes: equal texts mean equal topologies, hence equal plan keys and
 //! warnings. Whether the plan is still there is asked of the records each time.

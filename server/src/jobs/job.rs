@@ -1,4 +1,4 @@
-//! One request's work, shared by everybody who asked the same.
+//! The work for one request, shared by all equal requests.
 
 mod describe;
 mod phase;

@@ -162,7 +162,7 @@ impl Journal {
             tracing::error!(
                 operation,
                 error = chain(&error),
-                "the start of a job is not written down; should it kill the server, that is not counted"
+                "the start of a job could not be saved; if the job kills the server, this attempt is not counted"
             );
         }
         self.note_end(job);
@@ -238,7 +238,7 @@ impl Journal {
                         tracing::error!(
                             operation = job.operation(),
                             error = chain(&error),
-                            "a job is not brought up to date"
+                            "a job could not be migrated"
                         );
                         failed.insert(key, End::Stands(job));
                     }
@@ -256,7 +256,10 @@ impl Journal {
         let removed = if struck.is_empty() { Ok(()) } else { self.store.remove(&struck) };
         let changed = if kept.is_empty() { Ok(()) } else { self.store.set_summaries(&kept, Durability::Synced) };
         for error in [&removed, &changed].into_iter().filter_map(|written| written.as_ref().err()) {
-            tracing::error!(error = chain(error), "jobs that have ended would be begun again at the next start");
+            tracing::error!(
+                error = chain(error),
+                "ended jobs could not be removed; they would start again at the next start of the server"
+            );
         }
         if removed.is_err() {
             failed.extend(struck.into_iter().map(|key| (key, End::Struck)));
@@ -328,7 +331,7 @@ impl Stored for Unfinished {
     }
 
     fn log_damage(key: &PlanKey, _: &DamagedRecord) {
-        tracing::error!(%key, "an unfinished job cannot be read; it is in quarantine now");
+        tracing::error!(%key, "an unfinished job cannot be read; it was quarantined");
     }
 }
 

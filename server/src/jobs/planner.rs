@@ -1,4 +1,4 @@
-//! What the workers ask of a planner, so that tests can put another one in its place.
+//! The interface of a planner for the workers, so that tests can replace it.
 
 use canopy_planner::{Request as Order, ScheduleKey};
 use canopy_synth::Stop;

@@ -1,4 +1,4 @@
-//! Numbers for tests that try many courses of events.
+//! Random numbers for tests that try many sequences of events.
 
 /// xorshift64*, so that a seed is a run.
 pub(crate) struct Random(pub(crate) u64);

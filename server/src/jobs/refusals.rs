@@ -1,4 +1,4 @@
-//! Requests that were found to have no plan, so that asking again and again costs no search.
+//! Requests known to have no plan, so that a repeat costs no search.
 //!
 //! What is remembered is a refusal that follows from the request alone, such as a network that falls apart or a plan
 //! that no runtime has room for; never one that another moment might not bring: deadlines, cancelled jobs, lack of

@@ -1,4 +1,4 @@
-//! Plans that are there before the one that was asked for, and are sent when that does not come.
+//! Provisional plans: made before the requested one, and sent if that one is not ready in time.
 //!
 //! There is one of `direct`, which needs next to no time. Who takes the best so far gets better ones while the search goes
 //! on: the same order with a large tolerance, one of `tacos`, and the same order with a small tolerance. Each is a plan of

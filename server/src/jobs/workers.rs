@@ -128,8 +128,7 @@ fn step_back() {
         SAID.call_once(|| {
             tracing::warn!(
                 %error,
-                "planning threads cannot lower their priority (setpriority), so answers may wait for searches; allow the \
-                 call, for instance with SystemCallFilter=setpriority in the unit"
+                "planning threads cannot lower their priority (setpriority), so answers may wait for searches; allow the call, for instance with SystemCallFilter=setpriority in the unit"
             );
         });
     }
@@ -163,14 +162,14 @@ impl Jobs {
             let number = unfinished.entry.number;
             match self.queue.resume(unfinished) {
                 Ok(()) => resumed += 1,
-                Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job is not taken up again"),
+                Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job was not resumed"),
             }
         });
         if let Err(error) = read {
-            tracing::error!(error = chain(&error), "unfinished jobs could not be read; some are not taken up again");
+            tracing::error!(error = chain(&error), "unfinished jobs could not be read; some were not resumed");
         }
         if resumed > 0 {
-            tracing::info!(resumed, "unfinished jobs are taken up again");
+            tracing::info!(resumed, "unfinished jobs were resumed");
         }
     }
 
@@ -236,7 +235,7 @@ impl Jobs {
                 tracing::error!(
                     operation,
                     error = chain(&error),
-                    "a job is not written down; it would not survive a crash"
+                    "a job could not be saved; it would not survive a crash"
                 );
             }
         }
@@ -299,7 +298,7 @@ impl Jobs {
     fn failed(&self, job: &Job, read: &Read, failure: PlanFailure) -> Arc<PlanFailure> {
         if let Some(fault) = failure.fault() {
             let (request, plan) = (job.key, read.prepared.key);
-            tracing::error!(%request, %plan, fault, "a job failed through a bug; nothing was handed out");
+            tracing::error!(%request, %plan, fault, "a job failed because of a bug; its plan was not released");
         }
         let failure = Arc::new(failure);
         self.refusals.learn(&read.prepared.key, &failure, clock::now());
@@ -317,7 +316,7 @@ impl Jobs {
         let asked = Request { whole: asked::request(&job.order), asked: asked::encode(&job.order, &read.prepared) };
         if let Err(error) = self.records.put_asked(&read.prepared.key, &plan, asked, durability) {
             tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
-            let text = "the plan could not be stored, and will be computed again when asked for";
+            let text = "the plan could not be stored; the next request computes it again";
             warnings.push(Warning::new(NOT_STORED, text.to_owned()));
         }
         let timings = Timings { queue_ms, canonical_ms: read.canonical_ms, planned: timings };
@@ -331,7 +330,7 @@ impl Jobs {
             Ok(Lookup::Found(plan)) => Some(plan),
             Ok(Lookup::Missing) => None,
             Ok(Lookup::Quarantined(damage)) => {
-                tracing::error!(plan = %key, %damage, "a stored plan was damaged and is in quarantine");
+                tracing::error!(plan = %key, %damage, "a stored plan was damaged and was quarantined");
                 None
             }
             Err(error) => {
@@ -377,17 +376,17 @@ impl Watch for JobWatch<'_> {
         let plan = self.plan.plan_id();
         match note {
             Note::Rejected(Rejection { algorithm, reason, problem }) => {
-                tracing::error!(%plan, algorithm, reason, problem, "a plan to compare with is wrong; it is left out");
+                tracing::error!(%plan, algorithm, reason, problem, "a plan failed its check and was left out of the comparison");
             }
             Note::NoRival { algorithm, reason } => {
-                tracing::debug!(%plan, algorithm, failure = %reason, "a plan to compare with cannot be made");
+                tracing::debug!(%plan, algorithm, failure = %reason, "a plan for the comparison could not be made");
             }
             Note::WrongSchedule { key, reason } => {
                 let fault = reason.fault();
-                tracing::error!(schedule = %key, fault, "a kept schedule is wrong; it is searched for again");
+                tracing::error!(schedule = %key, fault, "a stored schedule is wrong; it is computed again");
             }
             Note::NotRepaired { reason } => {
-                tracing::info!(reason = chain(reason), "a schedule is not repaired");
+                tracing::info!(reason = chain(reason), "a schedule could not be repaired");
             }
         }
     }

@@ -46,7 +46,7 @@ pub(crate) fn raise_descriptor_limit() {
     }
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_WANTED);
     if descriptors < DESCRIPTORS_USUAL {
-        tracing::warn!(descriptors, "few files may be open, so few connections fit; raise the limit (ulimit -n)");
+        tracing::warn!(descriptors, "the limit of open files allows few connections; raise it (ulimit -n)");
     }
 }
 
@@ -70,10 +70,10 @@ pub(crate) struct Place {
 
 /// There is no place.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", if host.is_some() { "one host has as many as it may" } else { "all places are taken" })]
+#[error("{}", if host.is_some() { "one host has reached its limit" } else { "the limit of connections is reached" })]
 pub(crate) struct Full {
     pub(crate) limit: u64,
-    /// Whose share is used up; none: all places are taken.
+    /// The host whose share is used up; `None` if the limit of connections is reached.
     pub(crate) host: Option<Host>,
 }
 

@@ -73,7 +73,7 @@ fn a_damaged_backup_is_refused_whole() {
     fs::write(&file, bytes).unwrap();
     let fresh = directory.path().join("fresh");
     let error = run(&fresh, &["restore", file.to_str().unwrap()]).1.unwrap_err();
-    assert!(error.describe().contains("nothing was taken from it"), "{}", error.describe());
+    assert!(error.describe().contains("nothing was imported"), "{}", error.describe());
     assert_eq!(error.exit_status(), 2);
     assert_eq!(
         run(&fresh, &["fsck"]).0,

@@ -1,85 +1,85 @@
 //! Every metric of a server: name, meaning, buckets.
 
-/// What is counted.
+/// Counters.
 pub(super) const COUNTERS: &[(&str, &str)] = &[
-    ("canopy_rpc_requests_total", "Calls that have ended."),
+    ("canopy_rpc_requests_total", "Calls ended."),
+    ("canopy_clock_jumps_total", "Times the system clock was set; leases and faults use a monotonic clock."),
+    ("canopy_connections_refused_total", "Connections closed at once because a connection limit was reached."),
+    ("canopy_plan_requests_total", "Plan requests ended."),
+    ("canopy_plan_fallbacks_total", "Provisional plans sent in place of the requested ones."),
     (
-        "canopy_clock_jumps_total",
-        "Times that the clock of the system was set; leases and faults go by one that is not.",
+        "canopy_recall_total",
+        "Lookups of known schedules of a shape: `made` if they gave a plan without a search, else `unknown`.",
     ),
-    ("canopy_connections_refused_total", "Connections that were closed at once for lack of a place."),
-    ("canopy_plan_requests_total", "Requests for a plan that have ended."),
-    ("canopy_plan_fallbacks_total", "Plans that were sent in place of the ones asked for."),
-    ("canopy_recall_total", "Looks for what is known of a shape: a plan `made` of it without a search, or `unknown`."),
-    ("canopy_synthesis_total", "Syntheses that have ended."),
-    ("canopy_synthesis_cpu_seconds_total", "Time that syntheses had a processor."),
-    ("canopy_verifier_failures_total", "Plans that failed their own checks; each is a bug."),
+    ("canopy_synthesis_total", "Syntheses ended."),
+    ("canopy_synthesis_cpu_seconds_total", "CPU time of syntheses."),
+    ("canopy_verifier_failures_total", "Plans that failed the checker; each is a bug."),
     (
         "canopy_rivals_rejected_total",
-        "Plans that were compared with others and left out because they failed a check or their search broke; each is a bug.",
+        "Plans left out of a comparison because they failed a check or their search broke; each is a bug.",
     ),
-    ("canopy_export_total", "Files that were written for a runtime."),
-    ("canopy_config_reloads_total", "Times that the configuration was read again while serving."),
-    ("canopy_cache_evictions_total", "Plans that made room for others."),
-    ("canopy_negative_cache_hits_total", "Requests that were refused without a search, because it is remembered."),
-    ("canopy_fault_events_total", "Reports of faults, by what became of them."),
-    ("canopy_fault_flaps_suppressed_total", "Changes of elements that came too often to be passed on."),
-    ("canopy_replans_total", "Plans that took the place of others for a lease, by how they came about."),
+    ("canopy_export_total", "Files written for runtimes."),
+    ("canopy_config_reloads_total", "Reloads of the configuration."),
+    ("canopy_cache_evictions_total", "Plans evicted to make room for others."),
+    ("canopy_negative_cache_hits_total", "Requests refused from the remembered refusals, without a search."),
+    ("canopy_fault_events_total", "Fault reports, by outcome."),
+    ("canopy_fault_flaps_suppressed_total", "Changes of flapping elements that were suppressed."),
+    ("canopy_replans_total", "Plans that replaced others of a lease, by how they were made."),
     (
         "canopy_replan_write_failures_total",
-        "Times that faults and leases could not be written down; they are tried again, and reports refused until then.",
+        "Failed writes of faults and leases; they are retried, and reports are refused until one succeeds.",
     ),
-    ("canopy_topologies_removed_total", "Topologies that nothing used and that went because others needed the room."),
+    ("canopy_topologies_removed_total", "Unused topologies removed to make room for others."),
     (
         "canopy_store_damage_total",
-        "Damaged records and entries that were met, by what they are of; `database`: one that was moved aside.",
+        "Damaged records and entries found, by kind; `database` is a whole database that was moved aside.",
     ),
-    ("canopy_store_write_failures_total", "Times that something could not be written to the data directory."),
+    ("canopy_store_write_failures_total", "Failed writes to the data directory."),
     ("canopy_store_operations_total", "Reads and writes of the store."),
-    ("canopy_store_corruptions_total", "Damaged records that were met and put into quarantine."),
+    ("canopy_store_corruptions_total", "Damaged records found and quarantined."),
 ];
 
-/// What is so at the moment.
+/// Gauges.
 pub(super) const GAUGES: &[(&str, &str)] = &[
-    ("canopy_build_info", "Always 1; the labels tell the build."),
-    ("canopy_rpc_in_flight", "Calls that have not ended."),
-    ("canopy_connections", "Connections that are open."),
-    ("canopy_synthesis_running", "Syntheses that run."),
-    ("canopy_synthesis_queue_depth", "Jobs that no planning worker has taken yet."),
+    ("canopy_build_info", "Always 1; the labels identify the build."),
+    ("canopy_rpc_in_flight", "Calls in progress."),
+    ("canopy_connections", "Open connections."),
+    ("canopy_synthesis_running", "Running syntheses."),
+    ("canopy_synthesis_queue_depth", "Jobs waiting for a planning worker."),
     (
         "canopy_config_reload_success_timestamp_seconds",
-        "When the configuration was last read without an error, in seconds since 1970 UTC.",
+        "Time of the last successful reload of the configuration, in Unix seconds.",
     ),
-    ("canopy_cache_entries", "Plans in the cache: on the disk, and of those the ones in memory."),
-    ("canopy_cache_bytes", "Bytes of the plans in the cache."),
-    ("canopy_cache_capacity_bytes", "Most bytes of plans the cache may hold."),
-    ("canopy_cache_pinned_entries", "Plans in the store that are never evicted."),
-    ("canopy_cache_schedules", "Schedules that are kept to serve other networks of their shapes."),
-    ("canopy_cache_schedule_bytes", "Bytes of those schedules on the disk."),
-    ("canopy_negative_cache_entries", "Requests that are remembered to have no plan."),
-    ("canopy_faults_active", "Elements of networks that count as broken or slow."),
-    ("canopy_leases_active", "Leases that are held."),
-    ("canopy_replans_waiting", "Plans of leases that are to be made anew and have not begun."),
-    ("canopy_topologies", "Topologies that are kept."),
-    ("canopy_topologies_max", "Most topologies that may be kept; an eighth of them is for leases and faults alone."),
-    ("canopy_topology_bytes", "Bytes of the topologies that are kept."),
-    ("canopy_topology_bytes_max", "Most bytes of topologies that may be kept."),
-    ("canopy_store_writable", "1 where the data directory takes what is written, 0 until it does again."),
-    ("canopy_watchers", "Calls that watch what becomes of leases."),
+    ("canopy_cache_entries", "Cached plans: on disk, and those of them in memory."),
+    ("canopy_cache_bytes", "Size of the cached plans in bytes."),
+    ("canopy_cache_capacity_bytes", "Capacity of the cache in bytes."),
+    ("canopy_cache_pinned_entries", "Pinned plans, which are never evicted."),
+    ("canopy_cache_schedules", "Schedules kept for other networks of the same shape."),
+    ("canopy_cache_schedule_bytes", "Size of the kept schedules on disk in bytes."),
+    ("canopy_negative_cache_entries", "Remembered refusals: requests known to have no plan."),
+    ("canopy_faults_active", "Elements that count as broken or slow."),
+    ("canopy_leases_active", "Leases held."),
+    ("canopy_replans_waiting", "Replans waiting to start."),
+    ("canopy_topologies", "Stored topologies."),
+    ("canopy_topologies_max", "Most stored topologies; an eighth of them is reserved for leases and faults."),
+    ("canopy_topology_bytes", "Size of the stored topologies in bytes."),
+    ("canopy_topology_bytes_max", "Most bytes of stored topologies."),
+    ("canopy_store_writable", "1 if the data directory is writable, else 0."),
+    ("canopy_watchers", "Open watches of leases."),
 ];
 
-/// How much or how long things were, and the buckets that they are counted in.
+/// Histograms and their buckets.
 pub(super) const HISTOGRAMS: &[(&str, &str, &[f64])] = &[
     ("canopy_rpc_duration_seconds", "Time from a call's arrival to the last byte of its answer.", SECONDS),
-    ("canopy_rpc_message_bytes", "Length of a message.", BYTES_OF_MESSAGES),
-    ("canopy_plan_latency_seconds", "Time to a plan that was found, joined or made.", SECONDS),
-    ("canopy_plan_quality_ratio", "Throughput of a finished plan ÷ its proven bound.", RATIOS),
-    ("canopy_synthesis_duration_seconds", "Time of a synthesis, by stage; stage `all` is the whole.", SECONDS),
-    ("canopy_synthesis_queue_wait_seconds", "Time a job waited before its synthesis.", SECONDS),
+    ("canopy_rpc_message_bytes", "Size of a message in bytes.", BYTES_OF_MESSAGES),
+    ("canopy_plan_latency_seconds", "Time to a plan that was cached, joined or made.", SECONDS),
+    ("canopy_plan_quality_ratio", "Achieved algbw ÷ proven bound of a finished plan.", RATIOS),
+    ("canopy_synthesis_duration_seconds", "Duration of a synthesis, by stage; stage `all` is the total.", SECONDS),
+    ("canopy_synthesis_queue_wait_seconds", "Time that a job waited before its synthesis.", SECONDS),
     ("canopy_export_duration_seconds", "Time to write a file, read it back and prove it.", SECONDS),
-    ("canopy_artifact_bytes", "Size of the files that were written.", BYTES),
-    ("canopy_replan_latency_seconds", "Time from the report of a fault to a plan for what it leaves.", SECONDS),
-    ("canopy_store_operation_duration_seconds", "Time of a read or write of the store.", SECONDS_OF_DISK),
+    ("canopy_artifact_bytes", "Size of the files written, in bytes.", BYTES),
+    ("canopy_replan_latency_seconds", "Time from the report of a fault to a plan for the remaining network.", SECONDS),
+    ("canopy_store_operation_duration_seconds", "Duration of a read or write of the store.", SECONDS_OF_DISK),
 ];
 
 const SECONDS: &[f64] =
@@ -89,12 +89,12 @@ const BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const RATIOS: &[f64] = &[0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99, 0.999, 1.0];
 const BYTES_OF_MESSAGES: &[f64] = &[64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 16777216.0];
 
-/// What a counter means.
+/// The help text of a counter.
 pub(super) fn help(name: &str) -> &'static str {
     COUNTERS.iter().find(|(other, _)| *other == name).map_or("", |(_, help)| help)
 }
 
-/// Ranks of a topology as a label: few classes, whatever is asked for.
+/// The number of ranks as a label of few classes.
 pub(crate) const fn size_class(ranks: u32) -> &'static str {
     match ranks {
         0..=16 => "le16",

@@ -29,14 +29,14 @@ pub(super) fn render(page: &mut String) {
     let field = |of: fn(&Stat) -> f64| stat.as_ref().map(of);
     let started = booted.zip(field(|stat| stat.started_s)).map(|(booted, after)| booted + after);
     let figures = [
-        ("counter", "process_cpu_seconds_total", "Time on a processor, user and system.", field(|stat| stat.cpu_s)),
-        ("gauge", "process_start_time_seconds", "When the process started, in seconds since 1970 UTC.", started),
-        ("gauge", "process_resident_memory_bytes", "Memory in use.", resident_bytes()),
-        ("gauge", "process_virtual_memory_bytes", "Addresses in use.", field(|stat| stat.virtual_bytes)),
+        ("counter", "process_cpu_seconds_total", "User and system CPU time.", field(|stat| stat.cpu_s)),
+        ("gauge", "process_start_time_seconds", "Start time of the process, in Unix seconds.", started),
+        ("gauge", "process_resident_memory_bytes", "Resident memory in bytes.", resident_bytes()),
+        ("gauge", "process_virtual_memory_bytes", "Virtual memory in bytes.", field(|stat| stat.virtual_bytes)),
         ("gauge", "process_threads", "Threads.", field(|stat| stat.threads)),
         // One of them is this look.
         ("gauge", "process_open_fds", "Open files and connections.", open.map(|open| open - 1.0)),
-        ("gauge", "process_max_fds", "Most open files and connections.", number(&limits, "Max open files ")),
+        ("gauge", "process_max_fds", "Limit of open files and connections.", number(&limits, "Max open files ")),
     ];
     for (kind, name, help, value) in figures {
         if let Some(value) = value {

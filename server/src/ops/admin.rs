@@ -66,7 +66,7 @@ async fn show(stream: TcpStream, router: Router) {
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_MAX).keep_alive(false);
     let shown = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     if let Ok(Err(error)) = time::timeout(PAGE_MAX, shown).await {
-        tracing::debug!(%error, "a connection of the port for operators broke");
+        tracing::debug!(%error, "a connection to the operators' port failed");
     }
 }
 

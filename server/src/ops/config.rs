@@ -1,4 +1,4 @@
-//! What a server can be told: by a file, by environment, by flags, or by the program that embeds it.
+//! Configuration of a server: from a file, the environment, flags, or the program that embeds it.
 
 mod print;
 mod settings;
@@ -22,80 +22,79 @@ pub use self::print::{print_effective, print_sample};
 pub use self::settings::{ServerFlags, Settings};
 pub use self::types::{AdminListen, Time};
 
-/// Everything a server needs to know.
+/// All options of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// TCP address to listen on. The Unix socket in the data directory is served always.
+    /// TCP address to listen on. The Unix socket in the data directory is always served.
     pub listen: Option<SocketAddr>,
-    /// Whether `listen` may be reached from other machines.
+    /// Whether other machines may reach `listen`.
     pub exposure: Exposure,
-    /// TCP address of the port for operators: health, readiness and metrics over HTTP. None: no such port, and
-    /// nothing is counted for it.
+    /// TCP address of the operators' port: health, readiness and metrics over HTTP. `None`: no such port and no
+    /// metrics.
     pub admin_listen: Option<SocketAddr>,
     /// Directory of the store and the socket; created if needed.
     pub data_dir: PathBuf,
-    /// What keeps the plans on the disk.
+    /// Storage engine for plans.
     pub store_engine: StoreEngine,
     /// Most bytes of stored plans.
     pub store_bytes_max: u64,
-    /// Threads that make plans.
+    /// Planning threads.
     pub worker_count: NonZeroUsize,
-    /// Most requests that wait.
+    /// Most waiting requests.
     pub queue_length_max: NonZeroUsize,
-    /// Most bytes of requests, and of the networks in them, held while they wait or run.
+    /// Most bytes of waiting and running requests, including their networks.
     pub queue_bytes_max: usize,
-    /// Most bytes of memory that jobs take for making plans, all that run together; estimated before they begin.
+    /// Most memory, in bytes, for all running jobs together; estimated before each job starts.
     pub job_memory_bytes_max: u64,
-    /// Greatest topology. The limit in bytes is that of a whole request, too.
+    /// Largest topology. The limit in bytes also applies to a whole request.
     pub limits: TopologyLimits,
-    /// Tenants whose plans nobody else gets.
+    /// Tenants whose plans are not shared.
     pub isolated_tenants: Vec<IsolatedTenant>,
-    /// How many requests are remembered to have no plan, and for how long.
+    /// How many refusals are remembered, and for how long.
     pub refusals: RefusalOptions,
-    /// When plans are made anew for running jobs.
+    /// When to replan for running jobs.
     pub replans: ReplanOptions,
-    /// Deadline of calls that state none.
+    /// Deadline of calls without one.
     pub default_deadline: Duration,
-    /// Greatest deadline.
+    /// Longest deadline.
     pub max_deadline: Duration,
-    /// How long requests may go on after the server was asked to end.
+    /// How long requests may continue after a shutdown request.
     pub drain_timeout: Duration,
-    /// Whether programs on this host may drain the server over TCP, not over the Unix socket alone.
+    /// Whether programs on this host may drain the server over TCP as well as over the Unix socket.
     pub loopback_drain: bool,
     /// Whether the server outlives the command that started it.
     pub lifetime: Lifetime,
 }
 
-/// What a server is there for.
+/// Lifetime of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// It serves whoever comes: jobs that it cannot finish are taken up by its successor, and it is ready once it
-    /// knows what is stored.
+    /// Serves all clients. Its successor takes up its unfinished jobs, and it becomes ready once it has read the store.
     Daemon,
-    /// It serves one command, and ends with it: its unfinished jobs are forgotten, and those of a standing server on
-    /// the same directory are left alone.
+    /// Serves one command and ends with it. Its unfinished jobs are dropped, and those of a daemon on the same
+    /// directory are left alone.
     Command,
 }
 
-/// Who may reach a server, which has no authentication yet.
+/// Who may reach a server; there is no authentication yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposure {
     /// Programs on this machine.
     Loopback,
-    /// Everybody the network lets through.
+    /// Any machine that the network lets through.
     Public,
 }
 
 impl Options {
-    /// Options of a server inside a command-line process: no TCP port, and it ends with the process.
+    /// Options of a server inside a command-line process: no TCP port; it ends with the process.
     pub fn embedded(data_dir: PathBuf) -> Self {
         Self::of_command(data_dir, Settings::default())
     }
 
-    /// The same with the limits and the store that `CANOPY_*` variables state, as for `canopyd`.
+    /// As [`Options::embedded`], with the limits and the store from `CANOPY_*` variables, as for `canopyd`.
     ///
     /// # Errors
-    /// A variable that cannot be read.
+    /// A variable has a value that cannot be read.
     pub fn embedded_as_told(data_dir: PathBuf) -> Result<Self, ConfigError> {
         let said = Settings::from_environment()?;
         let limits_and_store = Settings {
@@ -125,7 +124,7 @@ impl Options {
         }
     }
 
-    /// Checks what no type can say.
+    /// Checks what the types cannot express.
     ///
     /// # Errors
     /// The first contradiction.
@@ -148,25 +147,23 @@ impl Options {
     }
 }
 
-/// Why options contradict each other.
+/// A problem with the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ConfigError {
     #[error(
-        "{address} can be reached from other machines, and this server has no authentication; use a loopback address or say --allow-public"
+        "{address} can be reached from other machines, and this server has no authentication; use a loopback address, or pass `--allow-public`"
     )]
     NotLoopback { address: SocketAddr },
-    #[error("the default deadline of {default:?} is greater than the greatest deadline of {max:?}; change one of them")]
+    #[error("`default_deadline` {default:?} exceeds `max_deadline` {max:?}; change one of them")]
     Deadlines { default: Duration, max: Duration },
-    #[error(
-        "the budget of {budget} bytes for waiting requests is less than one request of {limit} bytes; change one of them"
-    )]
+    #[error("`queue_bytes` {budget} is less than `max_request_bytes` {limit}; change one of them")]
     Budget { budget: usize, limit: usize },
-    #[error("there is no home directory to keep plans in; set CANOPY_DATA_DIR")]
+    #[error("no home directory found for the data directory; set CANOPY_DATA_DIR")]
     NoHome,
-    #[error("the configuration file {path} cannot be read: {kind}; give another with --config")]
+    #[error("cannot read the configuration file {path}: {kind}; name another one with `--config`")]
     Unreadable { path: String, kind: io::ErrorKind },
-    #[error("{path}, line {line}: {problem}; `canopyd --print-config` shows every key")]
+    #[error("{path}, line {line}: {problem}; run `canopyd --print-config` for all keys")]
     Malformed { path: String, line: usize, problem: String },
     #[error("{problem}; correct or unset the variable")]
     Environment { problem: String },
@@ -174,10 +171,10 @@ pub enum ConfigError {
     Telemetry(#[from] TelemetryError),
 }
 
-/// Where plans are kept when nothing is said: `$XDG_DATA_HOME/canopy`, else `~/.local/share/canopy`.
+/// The default data directory: `$XDG_DATA_HOME/canopy`, else `~/.local/share/canopy`.
 ///
 /// # Errors
-/// There is no home directory.
+/// No home directory is known.
 pub fn data_dir_default() -> Result<PathBuf, ConfigError> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data_home = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
@@ -189,18 +186,18 @@ pub fn socket_path(data_dir: &Path) -> PathBuf {
     data_dir.join("canopy.sock")
 }
 
-/// A text that is no duration.
+/// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a duration; write a number and ms, s, m or h, such as 30s")]
 pub struct DurationError {
-    /// What was found.
+    /// The text.
     pub text: String,
 }
 
 /// Reads a whole number followed by `ms`, `s`, `m` or `h`.
 ///
 /// # Errors
-/// Anything else, and what does not fit 64 bits of milliseconds.
+/// Any other text, or a duration that exceeds 64 bits of milliseconds.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let error = || DurationError { text: text.chars().take(80).collect() };
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

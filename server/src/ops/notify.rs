@@ -25,7 +25,7 @@ impl Notifier {
         let manager = socket.filter(|path| !path.is_empty()).and_then(|path| match connect(path) {
             Ok(manager) => Some(manager),
             Err(error) => {
-                tracing::warn!(%error, "NOTIFY_SOCKET cannot be used; the service manager is told nothing");
+                tracing::warn!(%error, "NOTIFY_SOCKET cannot be used; the service manager gets no notifications");
                 None
             }
         });
@@ -59,7 +59,7 @@ impl Notifier {
         if let Some((socket, address)) = &self.manager
             && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
         {
-            tracing::warn!(%error, "the service manager cannot be told");
+            tracing::warn!(%error, "the service manager could not be notified");
         }
     }
 }

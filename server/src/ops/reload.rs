@@ -36,15 +36,15 @@ impl Reload {
                     let changed = self.filter.change(&telemetry);
                     note_success(&metrics);
                     count("ok");
-                    tracing::info!(changed, "the configuration was read again; its log filter holds from here on");
+                    tracing::info!(changed, "the configuration was reloaded; its log filter is in effect");
                 }
                 Ok(Err(error)) => {
                     count("error");
-                    tracing::error!(%error, "the configuration cannot be used; the present one stays");
+                    tracing::error!(%error, "the configuration is not valid; the current one stays in effect");
                 }
                 Err(error) => {
                     count("error");
-                    tracing::error!(%error, "the configuration could not be read; the present one stays");
+                    tracing::error!(%error, "the configuration could not be read; the current one stays in effect");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Figures that the parts of a server keep anyway, for those who look at it from outside.
+//! Figures that the parts of a server keep anyway, for observers.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -10,7 +10,7 @@ use crate::jobs::queue::QueueCounts;
 use crate::jobs::workers::Jobs;
 use crate::metrics::Metrics;
 
-/// Counts of what a server has done since its start.
+/// Counters of a server since its start.
 #[derive(Clone)]
 pub struct Statistics {
     jobs: Arc<Jobs>,
@@ -27,17 +27,17 @@ impl Statistics {
         Self { jobs: Arc::clone(jobs) }
     }
 
-    /// Syntheses that were started.
+    /// Syntheses started.
     pub fn synthesis_count(&self) -> u64 {
         self.jobs.synthesis_count.load(Ordering::Relaxed)
     }
 
-    /// Damaged records that were met and put into quarantine.
+    /// Damaged records found and quarantined.
     pub fn corruption_count(&self) -> u64 {
         self.jobs.records.corruption_count()
     }
 
-    /// Requests that wait.
+    /// Waiting requests.
     pub fn waiting_count(&self) -> usize {
         self.jobs.queue.waiting()
     }
@@ -53,13 +53,13 @@ impl WeakStatistics {
     }
 }
 
-/// The figures that are asked for when the metrics are shown.
+/// The figures read when the metrics are shown.
 impl Statistics {
     pub(crate) fn downgrade(&self) -> WeakStatistics {
         WeakStatistics(Arc::downgrade(&self.jobs))
     }
 
-    /// What runs and what waits.
+    /// The running and waiting jobs.
     pub(crate) fn queue(&self) -> QueueCounts {
         self.jobs.queue.counts()
     }

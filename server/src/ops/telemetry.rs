@@ -1,7 +1,7 @@
 //! Logs of the server process, on standard error, and its traces.
 //!
-//! Logs are for people on a terminal, else one JSON object per line. Traces go to a collector if there is one; spans
-//! have a target of their own, so that without a collector they cost no more than the question whether to make them.
+//! Logs are text on a terminal and one JSON object per line elsewhere. Traces go to a collector if there is one. Spans
+//! have a target of their own; without a collector they cost only a check.
 
 mod lines;
 mod log_writer;
@@ -28,7 +28,7 @@ use self::log_writer::LogWriter;
 use self::text::TextFields;
 use crate::trace::TRACE;
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -40,17 +40,17 @@ pub enum LogFormat {
     Text,
 }
 
-/// Why nothing can be logged or traced as it is stated.
+/// Why the settings of logs or traces are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum TelemetryError {
-    #[error("the log filter `{filter}` cannot be read: {problem}; use a level, such as info, or targets with levels")]
+    #[error("cannot read the log filter `{filter}`: {problem}; use a level such as `info`, or targets with levels")]
     LogFilter { filter: String, problem: String },
-    #[error("`{endpoint}` is no endpoint for traces; use http://HOST:PORT, without TLS")]
+    #[error("`{endpoint}` is not an endpoint for traces; use http://HOST:PORT, without TLS")]
     TraceEndpoint { endpoint: String },
 }
 
-/// What is logged and traced, and where to.
+/// Settings of logs and traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Telemetry {
     filter: String,
@@ -58,19 +58,19 @@ pub struct Telemetry {
     otlp_endpoint: Option<String>,
 }
 
-/// Logs and traces of a process while it lives.
+/// Logs and traces of a running process.
 #[derive(Debug)]
 pub(crate) struct Telescope {
     traces: Option<SdkTracerProvider>,
     filter: LogFilter,
 }
 
-/// The filter of a process's log, to be changed while it runs; clones share it.
+/// The log filter of a process, which can be changed while it runs; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct LogFilter(reload::Handle<EnvFilter, Registry>);
 
 impl LogFilter {
-    /// Puts another filter in place. False: the process logs by other means, and nothing has changed.
+    /// Replaces the filter. Returns false if the process logs by other means, and nothing has changed.
     pub(crate) fn change(&self, telemetry: &Telemetry) -> bool {
         self.0.reload(EnvFilter::new(&telemetry.filter)).is_ok()
     }
@@ -99,7 +99,7 @@ impl Telemetry {
         Ok(Self { filter, format, otlp_endpoint })
     }
 
-    /// `RUST_LOG` if it says something, else `info`.
+    /// `RUST_LOG` if it is set, else `info`.
     pub(crate) fn filter_default() -> String {
         env::var("RUST_LOG").ok().filter(|filter| !filter.is_empty()).unwrap_or_else(|| "info".to_owned())
     }
@@ -133,7 +133,7 @@ impl Telemetry {
         });
         let _already_started = logs.with(spans).try_init();
         if let Some(error) = problem {
-            tracing::error!(%error, "traces cannot be sent; going on without");
+            tracing::error!(%error, "traces cannot be sent; the server continues without them");
         }
         Telescope { traces, filter: LogFilter(handle) }
     }
@@ -145,7 +145,7 @@ impl Telescope {
         self.filter.clone()
     }
 
-    /// Sends what has not been sent. Blocks for some seconds at most.
+    /// Sends the remaining spans. Blocks for some seconds at most.
     pub(crate) fn finish(self) {
         if let Some(traces) = self.traces
             && let Err(error) = traces.shutdown()
@@ -164,7 +164,7 @@ static WRITER: OnceLock<Option<LogWriter>> = OnceLock::new();
 
 /// Says in words that lines of the log were dropped.
 fn dropped(count: u64) -> String {
-    format!("WARN {count} lines of the log were dropped: its reader did not keep up\n")
+    format!("WARN {count} log lines were dropped because their reader was too slow\n")
 }
 
 /// Waits for the last lines of the log to leave the process, which ends next. Blocks for half a second at most, where
@@ -183,7 +183,7 @@ fn provider(endpoint: &str) -> Result<SdkTracerProvider, opentelemetry_otlp::Exp
     Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
 }
 
-/// Starts logging as without any configuration.
+/// Starts logging with the default configuration.
 pub(crate) fn start_logging() {
     let usual = Telemetry { filter: Telemetry::filter_default(), format: LogFormat::Auto, otlp_endpoint: None };
     usual.start().finish();

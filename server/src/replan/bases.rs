@@ -1,4 +1,4 @@
-//! Healthy networks of leases, faults and requests, read once and kept in memory.
+//! Healthy networks of leases, faults and requests, read once and cached in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! Which leases need other plans, now that other things count as broken or slow.
+//! Which leases need other plans after a change of the known faults.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What became of leases, in order, for those who watch: on the disk before anybody is told.
+//! Changes to leases, in order, for watchers: synced to disk before watchers are notified.
 //!
 //! An event is the truth about its lease: what a lease itself says of its plans is written after it, and made to agree with it
 //! at the next start.
@@ -148,7 +148,7 @@ struct Log {
 /// A token that is none of this log, or whose successors are kept no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the resume token is none of this server, or events after it are kept no more; list the leases and watch from now on"
+    "the resume token is unknown to this server, or later events are no longer kept; list the leases and start a new watch"
 )]
 pub(crate) struct Expired;
 
@@ -182,7 +182,7 @@ impl EventLog {
         if !unreadable.is_empty() {
             tracing::error!(
                 count = unreadable.len(),
-                "events that cannot be read, or that such ones follow, are dropped; who watches lists the leases anew"
+                "unreadable events, and all events before them, are dropped; watchers list the leases again"
             );
             space.remove(&unreadable)?;
         }

@@ -41,7 +41,7 @@ struct Kept {
 pub(crate) enum ReportError {
     #[error(transparent)]
     FaultLog(#[from] FaultLogError),
-    #[error("{count} {what} have faults, as many as may; clear those of some")]
+    #[error("the limit of {count} {what} with faults is reached; clear the faults of some")]
     TooManyBooks { count: usize, what: &'static str },
 }
 
@@ -103,7 +103,7 @@ impl FaultLogs {
             }
         }
         if !unreadable.is_empty() {
-            tracing::error!(count = unreadable.len(), "faults cannot be read and are forgotten; report them again");
+            tracing::error!(count = unreadable.len(), "faults cannot be read and are dropped; report them again");
             store.remove(&unreadable)?;
         }
         let now = now_ms();

@@ -1,4 +1,4 @@
-//! Which job runs on which plans: on the disk before it is acknowledged.
+//! Which job uses which plans: synced to disk before it is acknowledged.
 //!
 //! What a lease is about never changes and is its record; what becomes of it is its summary.
 
@@ -225,7 +225,7 @@ impl Leases {
             match read(&key, &record, &summary) {
                 Some(lease) => table.put(lease),
                 None => {
-                    tracing::error!(lease = name_of(key.number()), "a lease cannot be read; it is in quarantine now");
+                    tracing::error!(lease = name_of(key.number()), "a lease cannot be read; it was quarantined");
                     store.quarantine(&key)?;
                 }
             }

@@ -1,4 +1,4 @@
-//! Which links of a network a plan is on, and which of them faults touch.
+//! Which links of a network a plan uses, and which of them faults affect.
 
 use bytes::Bytes;
 use canopy_faults::{Directory, Loss};
@@ -106,7 +106,7 @@ pub(super) fn touched(base: &Base, losses: &[Loss]) -> LinkSet {
     match Directory::new(base.topology()).resolve(losses) {
         Ok(faults) => LinkSet::touched(base, &faults),
         Err(error) => {
-            tracing::error!(error = chain(&error), "a known fault means nothing on its topology");
+            tracing::error!(error = chain(&error), "a known fault names no element of its topology");
             LinkSet::all(base)
         }
     }

@@ -1,4 +1,4 @@
-//! What the operator decides about plans that are made anew.
+//! The operator's settings for replanning.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

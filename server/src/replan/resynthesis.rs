@@ -1,4 +1,4 @@
-//! One plan made anew: from the cache if it is there, else something that stands in, and then the one that is wanted.
+//! One replan: from the cache if possible, else a provisional plan first and then the final one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,7 +169,7 @@ impl Resynthesis {
         let (order, is_sound) = made.map_err(|failure| match failure {
             CallFailure::Plan(failure) => failure,
             failure => {
-                tracing::error!(lease = self.lease.name(), failure = chain(&failure), "a lease cannot be planned for");
+                tracing::error!(lease = self.lease.name(), failure = chain(&failure), "planning for a lease failed");
                 PlanFailure::Stopped
             }
         })?;
@@ -253,7 +253,7 @@ impl Resynthesis {
         };
         shared.unwritten.notify_one();
         told.map_err(|error| {
-            tracing::error!(error, "what became of a lease could not be written down; it is planned for again");
+            tracing::error!(error, "the outcome for a lease could not be saved; it is planned again");
             Later
         })
     }
@@ -318,7 +318,7 @@ pub(super) fn order_for(
     item: u32,
     losses: &[Loss],
 ) -> Result<(Order, bool), CallFailure> {
-    let broken = || CallFailure::Broken { what: "a lease lacks what it is about".to_owned() };
+    let broken = || CallFailure::Broken { what: "a lease has no plans".to_owned() };
     let item = lease.terms.items.get(item as usize).ok_or_else(broken)?;
     let key = lease.base().ok_or_else(broken)?;
     let unknown = || CallFailure::TopologyUnknown { name: crate::store::topologies::id_of(&key) };

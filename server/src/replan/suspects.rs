@@ -1,4 +1,4 @@
-//! Whose faults may matter to a plan, told without looking at its links.
+//! Which faults may affect a plan, decided without its links.
 
 use std::collections::HashSet;
 

@@ -32,7 +32,7 @@ pub(super) async fn run(shared: Arc<Shared>, drain: DrainHandle) {
         };
         match written {
             Ok(()) if failures > 0 => {
-                tracing::info!(failures, "faults and leases are on the disk again");
+                tracing::info!(failures, "faults and leases can be written again");
                 failures = 0;
             }
             Ok(()) => {}
@@ -44,7 +44,7 @@ pub(super) async fn run(shared: Arc<Shared>, drain: DrainHandle) {
                     error,
                     failures,
                     again_after_s,
-                    "faults and leases cannot be written down; reports are refused until they can"
+                    "faults and leases cannot be written to disk; reports are refused until they can"
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! Looks at the answers of a service, and gives others in their place.
+//! Inspects the replies of a service, and replaces some of them.
 
 use tonic::Status;
 use tonic::body::Body;

@@ -299,7 +299,7 @@ fn judge_record(
     let request = archived.request().map_err(|damage| damage.to_string())?;
     let tenant = plan.provenance.as_ref().map(|provenance| provenance.tenant.as_str()).unwrap_or_default();
     if !viewer.sees(tenant) {
-        let reason = format!("it is the plan of tenant {tenant} alone; import it as that tenant");
+        let reason = format!("it belongs to tenant {tenant}; import it as that tenant");
         return Ok(Verdict::Unusable(reason));
     }
     judge_plan(&plan, limits)?;

@@ -1,4 +1,4 @@
-//! What is asked of cached plans: their files, and why they are as good as they are.
+//! Calls about cached plans: their files, and explanations of their quality.
 
 use canopy_plan::{
     Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures, SliceError, parse_msccl_xml_until,
@@ -172,22 +172,20 @@ fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
             let set = cut.set.as_ref()?;
             let ranks = plan.topology.as_ref().map_or(0, |topology| topology.ranks);
             Some(format!(
-                "the links that {verb} the set of {} add up to {} bytes/s; {} of {ranks} ranks are in it, so no \
-                 schedule exceeds {bound} bytes/s",
+                "the links that {verb} the set of {} have a total capacity of {} bytes/s; the set holds {} of {ranks} ranks, so no schedule exceeds {bound} bytes/s",
                 names(&set.nodes),
                 cut.capacity,
                 set.ranks.len(),
             ))
         }
         Kind::Partition(partition) => Some(format!(
-            "the links that leave any of the {} sets {} add up to {} bytes/s, so no schedule exceeds {bound} bytes/s",
+            "the links that leave the {} sets {} have a total capacity of {} bytes/s, so no schedule exceeds {bound} bytes/s",
             partition.sets.len(),
             partition.sets.iter().take(NAMES_MAX).map(|set| names(&set.nodes)).collect::<Vec<_>>().join("; "),
             partition.capacity,
         )),
         Kind::LpDual(dual) => Some(format!(
-            "with the lengths of the certificate, the links offer {} bytes/s × length and the distances of all pairs of \
-             ranks add up to {}, so no schedule exceeds {bound} bytes/s",
+            "with the certificate's link lengths, capacity × length is {} bytes/s in all, and the distances between all pairs of ranks add up to {}, so no schedule exceeds {bound} bytes/s",
             dual.volume, dual.distance,
         )),
     }

@@ -152,7 +152,7 @@ pub(crate) fn read_answer<R: Message + Default>(answer: &[u8]) -> Result<R, Call
 /// One line per finished call, and one more where a person must look.
 pub(crate) fn log(method: &'static str, arrived: Instant, failure: Option<&CallFailure>) {
     match failure {
-        Some(CallFailure::Broken { what }) => tracing::error!(method, what, "a call failed through a bug"),
+        Some(CallFailure::Broken { what }) => tracing::error!(method, what, "a call failed because of a bug"),
         Some(CallFailure::Store(error)) if !matches!(error, StoreError::Full { .. }) => {
             tracing::error!(method, error = chain(error), "the store failed")
         }
@@ -185,7 +185,7 @@ pub(crate) fn plan_of(
         Lookup::Found(plan) => Ok(plan),
         Lookup::Missing => Err(CallFailure::PlanUnknown { name: shown(name) }),
         Lookup::Quarantined(damage) => {
-            tracing::error!(plan = %key, %damage, "a stored plan was damaged and is in quarantine");
+            tracing::error!(plan = %key, %damage, "a stored plan was damaged and was quarantined");
             Err(CallFailure::PlanDamaged { name: shown(name), damage })
         }
     }

@@ -123,7 +123,7 @@ fn quality(policy: Option<v1::QualityPolicy>, method: Method) -> Result<Quality,
     }
     let Some(v1::Ratio { numerator, denominator }) = policy.minimum_optimality else {
         // A policy that says nothing is a mistake of the caller.
-        let remedy = "give a fraction or say what to do on a miss, or leave out the quality policy";
+        let remedy = "set `minimum_optimality` or `on_miss`, or leave out the policy";
         let field = "quality.minimum_optimality";
         let says_something = v1::OnMiss::try_from(policy.on_miss) != Ok(v1::OnMiss::Unspecified);
         let quality = Quality { minimum_optimality: None, on_miss };

@@ -370,7 +370,7 @@ impl CallTerms {
             let quality = delivery.plan.plan.quality.as_ref();
             let reached = quality.map_or("", |quality| &quality.optimality);
             let text = format!(
-                "this plan is provisional: it reaches {reached} of the bound, and stands in for the one that was asked for: {}",
+                "the requested plan is not available ({}); this provisional one reaches {reached} of the bound",
                 fallback.text
             );
             reply.warnings.push(Warning { code: "FALLBACK_USED".to_owned(), text });
@@ -380,7 +380,7 @@ impl CallTerms {
             reply.warnings.push(Warning { code: "BELOW_MINIMUM".to_owned(), text: shortfall.to_string() });
         }
         if self.deadline.clipped {
-            let text = format!("the deadline was cut to the greatest one allowed, {:?}", self.deadline.stated);
+            let text = format!("the deadline was shortened to the longest one allowed, {:?}", self.deadline.stated);
             reply.warnings.push(Warning { code: "DEADLINE_CLIPPED".to_owned(), text });
         }
         reply.timings.get_or_insert_default().total = clock::millis_since(self.arrived);

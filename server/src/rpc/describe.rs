@@ -1,4 +1,4 @@
-//! What jobs and their plans say of themselves on the wire.
+//! Descriptions of jobs and their plans on the wire.
 
 use canopy_planner::{Puncture, Warning};
 use canopy_proto::v1;

@@ -1,4 +1,4 @@
-//! `canopy.v1.Faults`: what is broken or slow, and what has been planned instead.
+//! `canopy.v1.Faults`: broken or slow elements, and the plans made around them.
 
 mod listed;
 mod subject;
@@ -294,13 +294,15 @@ fn read_event(event: FaultEvent, now: u64) -> Result<Event, ReportedFault> {
         None => now,
         Some(time) => {
             let stated = unix_ms(time);
-            clock::meant_ms(stated.ok_or_else(|| bad("observed_time", "it is before 1970; set the clock".to_owned()))?)
+            clock::meant_ms(
+                stated.ok_or_else(|| bad("observed_time", "the time is before 1970; set the clock".to_owned()))?,
+            )
         }
     };
     let expires_ms = match event.expires_after.map(Duration::try_from) {
         None => None,
         Some(Ok(after)) => Some(observed_ms.saturating_add(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))),
-        Some(Err(_)) => return Err(bad("expires_after", "it is negative; give a time ahead".to_owned())),
+        Some(Err(_)) => return Err(bad("expires_after", "the duration is negative; use a positive one".to_owned())),
     };
     let severity = match v1::Severity::try_from(event.severity) {
         Ok(v1::Severity::Fatal) => Severity::Fatal,
@@ -380,7 +382,7 @@ fn clear(
     if request.faults.is_empty() {
         wanted.extend(subject.scopes().into_iter().map(|scope| (scope, None)));
         if wanted.is_empty() {
-            let problem = "name the faults, or a topology or job whose faults are all over".to_owned();
+            let problem = "name the faults, or a topology or job to clear all of its faults".to_owned();
             return Err(CallFailure::Faults { field: "faults", problem });
         }
     }

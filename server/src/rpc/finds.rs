@@ -1,4 +1,4 @@
-//! Networks that were found for numbers of nodes and ports: kept, so that nobody looks for them twice.
+//! Networks found for a number of nodes and ports: cached, so that no search runs twice.
 //!
 //! A record is the encoded answer. It is a cache of what can be found again: one that cannot be read costs a search, and
 //! nothing else.
@@ -42,11 +42,11 @@ impl Finds {
         match self.space.get(&key).map(Lookup::found) {
             Ok(Some(kept)) => return Ok(FindReply { cached: true, ..kept }),
             Ok(None) => {}
-            Err(error) => tracing::error!(error = chain(&error), "a kept find could not be read"),
+            Err(error) => tracing::error!(error = chain(&error), "a cached network search could not be read"),
         }
         let answer = on_the_wire(&Finder::new().find(query, stop)?);
         if let Err(error) = self.put(&key, &answer) {
-            tracing::error!(error = chain(&error), "a find could not be kept");
+            tracing::error!(error = chain(&error), "a network search could not be cached");
         }
         Ok(answer)
     }
@@ -68,7 +68,7 @@ impl Stored for FindReply {
     }
 
     fn log_damage(key: &PlanKey, _: &DamagedRecord) {
-        tracing::error!(find = %key, "a kept find is damaged and goes into quarantine");
+        tracing::error!(find = %key, "a cached network search is damaged and was quarantined");
     }
 }
 

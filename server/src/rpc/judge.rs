@@ -1,4 +1,4 @@
-//! Judges plans that come from elsewhere by what they say of themselves.
+//! Judges imported plans by their own statements.
 //!
 //! Records travel with digests, which show that nothing happened to them on the way; here is looked at what they say.
 
@@ -24,9 +24,9 @@ pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), Str
     for artifact in &plan.artifacts {
         let content = artifact.content.as_deref().unwrap_or_default();
         if artifact.size_bytes != content.len() as u64 || artifact.sha256 != sha256_hex(content) {
-            return Err("a file does not have the length or the digest that is stated".to_owned());
+            return Err("a file does not match its stated length or digest".to_owned());
         }
-        let format = format_of_wire(artifact.format).ok_or("a file is of no format that this version knows")?;
+        let format = format_of_wire(artifact.format).ok_or("a file has a format that this version does not know")?;
         format.judge(content, &stated(plan, artifact, limits))?;
     }
     Ok(())
@@ -105,7 +105,7 @@ mod tests {
     fn files_that_are_not_what_is_stated_are_refused() {
         let mut damaged = plan();
         damaged.artifacts[0].size_bytes += 1;
-        refused(&damaged, "length or the digest");
+        refused(&damaged, "its stated length or digest");
         refused(&forged(0, "\"allgather\"", "\"broadcast\""), "");
         refused(&forged(1, "nchunksperloop", "nchunksperlop"), "");
         refused(
@@ -114,10 +114,10 @@ mod tests {
         );
         let mut unknown = plan();
         unknown.artifacts[0].format = 99;
-        refused(&unknown, "no format");
+        refused(&unknown, "a format that this version does not know");
         let mut json = plan();
         json.artifacts[0].instances = 1;
-        refused(&json, "json file is said to have instances");
+        refused(&json, "json file has instances");
         let mut msccl = plan();
         assert_eq!(msccl.artifacts[1].instances, 1);
         msccl.artifacts[1].instances = 3;

@@ -20,10 +20,10 @@ use crate::replan::{Base, Network, Placed, Replanner};
 /// Longest message of a refusal: its status travels in headers.
 const MESSAGE_CHARACTERS_MAX: usize = 1500;
 
-/// Known faults that a request was made to name.
+/// Known faults that were added to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct AppliedFaults {
-    /// How many, and the first of them.
+    /// Their number, and the first ones.
     words: Arc<str>,
 }
 
@@ -32,18 +32,18 @@ impl AppliedFaults {
         Self { words: wire::in_words(losses).into() }
     }
 
-    /// What an answer says of them.
+    /// The warning of a reply.
     pub(super) fn warning(&self) -> Warning {
         Warning { code: "FAULTS_APPLIED".to_owned(), text: format!("planned around {}", self.words) }
     }
 
-    /// The same refusal, which may be for what they leave alone, with a way out.
+    /// The refusal with one more remedy, since the faults may be its cause.
     pub(super) fn explain(&self, status: &Status) -> Status {
         if status.code() != Code::FailedPrecondition {
             return status.clone();
         }
-        let way_out =
-            format!("; planned around {}; for the healthy network, ignore them (FAULT_POLICY_IGNORE)", self.words);
+        let joint = if status.message().contains("; ") { ", or" } else { ";" };
+        let way_out = format!("{joint} ignore {} (FAULT_POLICY_IGNORE)", self.words);
         let room = MESSAGE_CHARACTERS_MAX.saturating_sub(way_out.chars().count());
         let message: String = status.message().chars().take(room).chain(way_out.chars()).collect();
         let details = status.details().to_vec().into();
@@ -85,7 +85,7 @@ pub(super) fn apply(
     let Some(losses) = known(replanner, request, limits)? else { return Ok(None) };
     let applied = AppliedFaults::new(&losses);
     if !request.joint_collectives.is_empty() {
-        return Err(CallFailure::JointFaults { faults: format!("there are {}", applied.words) });
+        return Err(CallFailure::JointFaults { faults: applied.words.to_string() });
     }
     request.topology = Some(punctured(request.topology.take(), &losses));
     Ok(Some(applied))

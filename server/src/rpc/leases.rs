@@ -1,4 +1,4 @@
-//! `canopy.v1.Leases`: which job runs on which plans.
+//! `canopy.v1.Leases`: which job uses which plans.
 
 mod around;
 mod describe;
@@ -119,10 +119,10 @@ impl LeasesService {
         let AcquireLeaseRequest { job, requests, ttl, priority, .. } = request;
         let is_plain = (1..=JOB_BYTES_MAX).contains(&job.len()) && !job.contains(char::is_control);
         if !is_plain {
-            return Err(bad("job", format!("give 1 to {JOB_BYTES_MAX} bytes without control characters")));
+            return Err(bad("job", format!("use 1 to {JOB_BYTES_MAX} bytes without control characters")));
         }
         if requests.is_empty() || requests.len() > REQUESTS_MAX {
-            return Err(bad("requests", format!("give 1 to {REQUESTS_MAX} requests, found {}", requests.len())));
+            return Err(bad("requests", format!("found {} requests; send 1 to {REQUESTS_MAX}", requests.len())));
         }
         let ttl_ms = millis(ttl_of(ttl)?.unwrap_or(TTL_DEFAULT));
         let priority = match v1::Priority::try_from(priority) {
@@ -137,12 +137,15 @@ impl LeasesService {
             let (key, base) = read_base(self.replanner.bases(), request.topology.clone(), &self.limits)?;
             if network.get_or_insert_with(|| (key, Arc::clone(&base))).0 != key {
                 let field = format!("requests[{position}].topology");
-                return Err(bad(&field, "a lease is on one topology; acquire one for each".to_owned()));
+                return Err(bad(&field, "a lease covers one topology; acquire one lease per topology".to_owned()));
             }
             request.topology = Some(kept_source(request.topology.take(), &key));
             if request.fault_policy == i32::from(v1::FaultPolicy::Ignore) {
                 let field = format!("requests[{position}].fault_policy");
-                return Err(bad(&field, "a lease is planned around faults; leave it out, or hold no lease".to_owned()));
+                return Err(bad(
+                    &field,
+                    "leases are planned around faults; leave out `fault_policy`, or acquire no lease".to_owned(),
+                ));
             }
             // What does not change the plan is not kept.
             request.quality = None;
@@ -161,7 +164,7 @@ impl LeasesService {
             items.push(item);
             valid.push(first);
         }
-        let Some((key, _)) = network else { return Err(bad("requests", "give at least one".to_owned())) };
+        let Some((key, _)) = network else { return Err(bad("requests", "send at least one".to_owned())) };
         let state =
             LeaseState { expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms), ttl_ms, items: valid };
         let terms =
@@ -229,7 +232,7 @@ impl LeasesService {
         let viewer = Viewer::of(headers)?;
         let leases = self.replanner.leases();
         let numbers: Vec<u64> = match (request.name.as_str(), request.job.as_str()) {
-            ("", "") => return Err(bad("name", "name a lease, or the job whose leases end".to_owned())),
+            ("", "") => return Err(bad("name", "name a lease, or a job to release all of its leases".to_owned())),
             (name, "") => match self.find(&viewer, name) {
                 Ok(lease) => vec![lease.terms.number],
                 // Released twice, or expired.
@@ -245,7 +248,7 @@ impl LeasesService {
                 };
                 leases.select(of_job).iter().map(|lease| lease.terms.number).collect()
             }
-            _ => return Err(bad("job", "give a name or a job, not both".to_owned())),
+            _ => return Err(bad("job", "set `name` or `job`, not both".to_owned())),
         };
         let released = leases.release(&numbers)?;
         Ok(ReleaseLeaseReply { released: u32::try_from(released).unwrap_or(u32::MAX) })
@@ -322,7 +325,7 @@ fn ttl_of(stated: Option<prost_types::Duration>) -> Result<Option<Duration>, Cal
     let Some(stated) = stated else { return Ok(None) };
     let (least, most) = TTL_RANGE;
     let ttl = Duration::try_from(stated).ok().filter(|ttl| (least..=most).contains(ttl));
-    ttl.map(Some).ok_or_else(|| bad("ttl", format!("give {least:?} to {most:?}")))
+    ttl.map(Some).ok_or_else(|| bad("ttl", format!("use {least:?} to {most:?}")))
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -184,10 +184,10 @@ fn parse_order<T>(fields: &'static [Field<T>], text: &str) -> Result<Vec<(&'stat
         let direction = match (words.next(), words.next()) {
             (None | Some("asc"), None) => Direction::Rising,
             (Some("desc"), None) => Direction::Falling,
-            _ => return Err(refused(format!("after `{name}` comes asc, desc, a comma or nothing"))),
+            _ => return Err(refused(format!("expected asc, desc, a comma or the end after `{name}`"))),
         };
         if order.iter().any(|(earlier, _)| earlier.name == name) {
-            return Err(refused(format!("`{name}` is there twice")));
+            return Err(refused(format!("`{name}` occurs twice")));
         }
         order.push((field, direction));
     }

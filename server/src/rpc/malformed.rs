@@ -1,4 +1,4 @@
-//! Answers requests that are no messages as the caller's mistakes.
+//! Reports requests that cannot be decoded as the caller's mistakes.
 //!
 //! The transport refuses bytes that it cannot decode before a service sees them: as INTERNAL, without details and
 //! without a line in the log. INTERNAL is for faults of the server, which raise alarms; its own have details.

@@ -1,4 +1,4 @@
-//! Summaries of plans: what they are listed and chosen by, and how they are sent.
+//! Summaries of plans: the fields for lists and filters, and their form on the wire.
 
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ pub(super) const FIELDS: &[Field<PlanSummary>] = &[
     },
     Field { name: "algorithm", kind: Kind::Text(|plan| plan.algorithm.clone()) },
     Field { name: "topology", kind: Kind::Text(|plan| plan.topology_hash.clone()) },
+    Field { name: "network", kind: Kind::Text(|plan| plan.network.clone()) },
     Field { name: "ranks", kind: Kind::Number(|plan| plan.ranks.into()) },
     Field { name: "optimality", kind: Kind::Ratio(|plan| ratio(&plan.optimality)) },
     Field { name: "size_bytes", kind: Kind::Number(|plan| plan.size_bytes) },
@@ -57,6 +58,8 @@ pub(super) fn on_the_wire(records: &Records, summary: PlanSummary) -> Result<v1:
         hits: summary.hits,
         pinned: summary.pinned,
         tenant: summary.tenant,
+        network: summary.network,
+        formats: summary.formats,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Whether a cached plan is for the devices that its caller has.
+//! Whether a cached plan is for the caller's devices.
 
 use canopy_proto::v1::{Placement, Plan};
 use canopy_topology::Slot;
@@ -14,7 +14,7 @@ pub(super) fn require(plan: &Plan, given: Option<Placement>) -> Result<(), CallF
         |stated: &Placement| wire::slots(stated).map_err(|error| CallFailure::Plan(PlanFailure::Request(error)));
     let Some(given) = given.as_ref().map(slots).transpose()? else { return Ok(()) };
     let Some(first) = given.first() else {
-        let remedy = "say for each rank which device of which node it is, or leave out placement";
+        let remedy = "give a slot for each rank, or leave out `placement`";
         return Err(CallFailure::Plan(PlanFailure::Request(RequestError::Missing {
             field: "placement.slots",
             remedy,

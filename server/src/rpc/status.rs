@@ -62,7 +62,7 @@ pub(crate) fn oversized(limit: usize, words: &str) -> Status {
 
 /// The status of a request that is no message: its bytes cannot be decoded.
 pub(crate) fn malformed(words: &str) -> Status {
-    let words = format!("the request cannot be decoded: {words}; send a message of canopy.v1, uncompressed");
+    let words = format!("the request cannot be decoded: {words}; send an uncompressed message of canopy.v1");
     status(Refusal::new(Code::InvalidArgument, "REQUEST_MALFORMED", Detail::Field("request".to_owned())), &words)
 }
 

@@ -397,7 +397,7 @@ fn groups_are_planned_on_their_part_of_the_network() {
         let order = group(&[4, 5, 12, 13], transit);
         let warnings = pipeline.prepare(&order, &Never).unwrap().warnings;
         assert_eq!(warnings[0].code, "RANKS_RENUMBERED");
-        let text = "the ranks of the group are numbered anew: 0-1 (in the topology 4-5), 2-3 (in the topology 12-13)";
+        let text = "the ranks of the group are renumbered: 0-1 (in the topology 4-5), 2-3 (in the topology 12-13)";
         assert_eq!(warnings[0].text, text);
         let plan = produce(&order, &Witness::default()).unwrap().plan.plan;
         assert_eq!(plan.topology.as_ref().unwrap().ranks, 4);
@@ -485,7 +485,7 @@ fn files_of_runtimes_pass_no_device_that_only_forwards() {
     let apart = produce(&group(&[0, 2], Transit::Unused), &Witness::default()).unwrap_err();
     let PlanFailure::Planning(PlanError::Apart { failure, parts }) = &apart else { panic!("{apart}") };
     assert!(matches!(**failure, PlanError::Bound(BoundError::Disconnected { .. })));
-    assert_eq!(parts.to_string(), "the network falls into 2 components: {0}, {2}");
+    assert_eq!(parts.to_string(), "the network is split in two: {0} and {2}");
     let star = order(expression("dgx-a100:boxes=1"), CollectiveKind::Allgather, whole.outputs.clone());
     let half = Group { ranks: vec![1, 3, 5, 7], transit: Transit::Forward };
     produce(&Order { group: Some(half), ..star }, &Witness::default()).unwrap();

@@ -1,4 +1,4 @@
-//! `canopy.v1.Topologies`: topologies that the server keeps, and topologies that somebody wants to be looked at.
+//! `canopy.v1.Topologies`: stored topologies, and checks of topologies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

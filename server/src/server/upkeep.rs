@@ -24,15 +24,15 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Says what was done to the store when it was opened.
 pub(super) fn tell_of(opened: &Opened) {
     if let Some((path, reason)) = &opened.moved_aside {
-        tracing::error!(path = %path.display(), reason, "the store was damaged and has been moved aside");
+        tracing::error!(path = %path.display(), reason, "the store was damaged and was moved aside");
     }
     if let Some(done) = &opened.migration {
         let (from, to, records, left_behind) = (done.from, done.to, done.records, done.left_behind);
-        tracing::info!(from, to, records, left_behind, "the store has been brought up to date");
+        tracing::info!(from, to, records, left_behind, "the store was migrated");
     }
     if !opened.recovery.is_empty() {
         let Recovery { restored, lost, quarantined } = opened.recovery;
-        tracing::warn!(restored, lost, quarantined, "the index of the store has been brought in line with its files");
+        tracing::warn!(restored, lost, quarantined, "the index of the store was repaired from its files");
     }
 }
 

@@ -1,5 +1,5 @@
-//! What is worth keeping of a store in one file that knows no engine: for backup, for moving between engines and
-//! servers.
+//! The contents of a store in one file that does not depend on the engine: for backups, and for moving between engines
+//! and servers.
 //!
 //! | bytes | meaning |
 //! |---|---|
@@ -9,9 +9,9 @@
 //! | 9 | 0, number of records (8, little-endian) |
 //! | 32 | BLAKE3 of all that precedes |
 //!
-//! Archives `CNPYARC1` are the same with plans only, and are read, too. Pins and uses are in the summaries of plans.
-//! There are no file names in it, so none can lead out of a folder, and nothing is compressed, so nothing expands.
-//! A reader takes all of it or nothing.
+//! Archives `CNPYARC1` hold plans only and are still read. Pins and uses are in the summaries of plans. An archive
+//! holds no file names, so none can lead out of a folder, and no compressed data, so nothing expands. A reader takes
+//! all of it or nothing.
 
 mod read;
 
@@ -33,7 +33,7 @@ const END: u8 = 0;
 const KINDS: [(u8, Space); 5] =
     [(1, Space::Plans), (2, Space::Topologies), (3, Space::Replans), (4, Space::Faults), (5, Space::Leases)];
 
-/// Why an archive was not written or not read.
+/// Why an archive could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ArchiveError {
@@ -45,13 +45,13 @@ pub enum ArchiveError {
     Magic,
     #[error("the archive cannot be used")]
     Version(#[from] VersionError),
-    #[error("the archive is damaged at byte {offset}: {what}; nothing was taken from it")]
+    #[error("the archive is damaged at byte {offset}: {what} (nothing was imported)")]
     Damaged { offset: u64, what: &'static str },
-    #[error("the archive is longer than {limit} bytes; nothing was taken from it; send it in parts or raise the limit")]
+    #[error("the archive is longer than {limit} bytes (nothing was imported); export it in parts, or raise the limit")]
     TooLarge { limit: u64 },
 }
 
-/// How many records an archive holds.
+/// The numbers of records in an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveCounts {
     /// Plans.
@@ -123,7 +123,7 @@ impl<W: Write> ArchiveWriter<W> {
         Ok(archive)
     }
 
-    /// Writes the plan under this key. False: there is none, or it is damaged.
+    /// Writes the plan under this key. Returns false if it is missing or damaged.
     ///
     /// # Errors
     /// The engine or the writer failed.
@@ -131,7 +131,7 @@ impl<W: Write> ArchiveWriter<W> {
         self.add(KINDS[0], plans, key)
     }
 
-    /// Writes the topology under this key. False: there is none, or it is damaged.
+    /// Writes the topology under this key. Returns false if it is missing or damaged.
     ///
     /// # Errors
     /// The engine or the writer failed.

@@ -1,4 +1,4 @@
-//! Looks at every record and summary of a space, and puts right what can be.
+//! Checks every record and summary of a space, and repairs what it can.
 
 use bytes::Bytes;
 use canopy_planner::PlanKey;

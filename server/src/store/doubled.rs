@@ -148,7 +148,7 @@ impl DoubledSpace {
                 space = name,
                 mended,
                 lost,
-                "the files of a space are damaged; what one had lost is in the other"
+                "a file of a space is damaged; its twin has the missing records"
             );
             space.health.damaged(name, mended + lost);
         }

@@ -71,7 +71,7 @@ fn open_sound<E: Engine>(path: &Path, lock: &Arc<DirectoryLock>) -> Result<E, Op
     match catch_unwind(AssertUnwindSafe(read_through)) {
         Ok(Ok(())) => Ok(engine),
         Ok(Err(error)) => Err(OpenFailure::Damaged(chain(&error))),
-        Err(_) => Err(OpenFailure::Damaged("the engine could not make sense of what the files hold".to_owned())),
+        Err(_) => Err(OpenFailure::Damaged("the engine could not read the files".to_owned())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the store holds, in some hundred bytes of memory per plan: enough to decide what goes when room is needed.
+//! The contents of the store in about a hundred bytes of memory per plan: enough to decide what to evict.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;

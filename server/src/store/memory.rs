@@ -1,4 +1,4 @@
-//! A store without a disk, for tests and for servers that need not remember.
+//! A store without a disk, for tests and for servers that need no persistence.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,4 +1,4 @@
-//! Brings a store of an older schema version up to date.
+//! Migrates a store of an older schema version.
 //!
 //! The new store is written beside the old one, and takes its name when it is complete and on the disk: a crash at any
 //! moment leaves one that is whole, and the next start goes on from there. Files of records have the version in the name

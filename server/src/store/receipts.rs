@@ -113,7 +113,7 @@ pub(crate) struct NotAnId {
 /// Why a request with an id is not done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReceiptError {
-    #[error("the request id {id} was used for another request; make a new one for each request")]
+    #[error("request id {id} was already used for another request; make a new one for each request")]
     Reused { id: String },
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -24,11 +24,11 @@ pub enum DamagedRecord {
     Version { found: u16, expected: u32 },
     #[error("the record has the unknown codec {found}")]
     Codec { found: u8 },
-    #[error("the record has {found} bytes of payload and states {stated}")]
+    #[error("the record has {found} bytes of payload but states {stated}")]
     Length { found: u64, stated: u64 },
     #[error("the checksum of the record does not match its content")]
     Checksum,
-    #[error("the payload of the record is not what belongs there")]
+    #[error("the payload of the record is not of the expected kind")]
     Payload,
 }
 

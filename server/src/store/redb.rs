@@ -53,7 +53,7 @@ impl Engine for RedbEngine {
     fn open(path: &Path, lock: &Arc<DirectoryLock>) -> Result<Self, OpenFailure> {
         // redb may panic on a damaged file instead of returning an error, at its first use if not before.
         catch_unwind(AssertUnwindSafe(|| Self::open_files(path, lock)))
-            .unwrap_or_else(|_| Err(OpenFailure::Damaged("the engine could not make sense of the file".to_owned())))
+            .unwrap_or_else(|_| Err(OpenFailure::Damaged("the engine could not read the file".to_owned())))
     }
 
     fn space(&self, space: Space) -> RedbSpace {

@@ -95,7 +95,7 @@ impl StoredSchedules {
                 Ok(Some(plan))
             }
             Err(damage) => {
-                tracing::error!(schedule = %key, damage, "a stored schedule is damaged and goes into quarantine");
+                tracing::error!(schedule = %key, damage, "a stored schedule is damaged and was quarantined");
                 self.quarantine(key);
                 Ok(None)
             }
@@ -105,7 +105,7 @@ impl StoredSchedules {
     fn write(&self, key: &ScheduleKey, plan: &Arc<PlanFile>) -> Result<(), StoreError> {
         let mut text = Vec::new();
         if let Err(error) = write_plan(plan, &mut text) {
-            tracing::error!(schedule = %key, error = chain(&error), "a schedule could not be written down");
+            tracing::error!(schedule = %key, error = chain(&error), "a schedule could not be saved");
             return Ok(());
         }
         let record = encode_record(&text);
@@ -174,7 +174,7 @@ impl Schedules for StoredSchedules {
         let plan = found.filter(|plan| {
             let fits = plan.topology == *normal;
             if !fits {
-                tracing::error!(schedule = %key, "a schedule is for another network than its key says; it is not used");
+                tracing::error!(schedule = %key, "a schedule does not match the network of its key; it is not used");
             }
             fits
         })?;
@@ -200,7 +200,7 @@ impl Schedules for StoredSchedules {
             self.store.quarantine(&stored)
         });
         if let Err(error) = moved {
-            tracing::error!(schedule = %key, error = chain(&error), "a schedule could not be put into quarantine");
+            tracing::error!(schedule = %key, error = chain(&error), "a schedule could not be quarantined");
         }
     }
 }

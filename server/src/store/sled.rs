@@ -108,7 +108,7 @@ impl Engine for SledEngine {
             }
             std::thread::sleep(LOCK_PAUSE);
         }
-        Err(io::Error::new(io::ErrorKind::WouldBlock, "the database does not let go of its file"))
+        Err(io::Error::new(io::ErrorKind::WouldBlock, "the database does not release its file"))
     }
 }
 
@@ -319,7 +319,7 @@ fn open_database(path: &Path) -> Result<Db, OpenFailure> {
             }
             Ok(Err(sled::Error::Io(error))) => return Err(OpenFailure::of_io(error)),
             Ok(Err(error)) => return Err(OpenFailure::Damaged(error.to_string())),
-            Err(_) => return Err(OpenFailure::Damaged("the engine could not make sense of the files".to_owned())),
+            Err(_) => return Err(OpenFailure::Damaged("the engine could not read the files".to_owned())),
         }
     }
     unreachable!("the loop returns after a bounded number of attempts")

@@ -46,7 +46,7 @@ impl<E: Engine + Send + Sync + 'static> Reopen for Slot<E> {
         E::wait_until_closed(&self.path).map_err(io_error(&self.directory, "closing it"))?;
         let (opened, moved_aside) = open_or_start_anew::<E>(&self.directory, &self.path, &self.lock)?;
         if let Some((path, reason)) = moved_aside {
-            tracing::error!(path = %path.display(), reason, "the store was damaged and has been moved aside");
+            tracing::error!(path = %path.display(), reason, "the store was damaged and was moved aside");
         }
         // Not before it has been shown to take what is written.
         opened.set_schema_version(canopy_migrations::current_version())?;

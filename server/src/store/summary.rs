@@ -1,5 +1,6 @@
-//! What is known of a stored plan without reading it.
+//! The summary of a stored plan, known without reading the plan.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use canopy_planner::{PlanKey, ScheduleKey};
@@ -68,6 +69,12 @@ pub struct PlanSummary {
     /// What it was asked for by, where that is known; whoever stores the plan says what these bytes mean.
     #[prost(bytes = "vec", tag = "19")]
     pub asked: Vec<u8>,
+    /// Name of the network, where it has one.
+    #[prost(string, tag = "20")]
+    pub network: String,
+    /// Formats of its files by their numbers on the wire, in rising order, each once.
+    #[prost(int32, repeated, tag = "21")]
+    pub formats: Vec<i32>,
 }
 
 /// What a plan says that it does, laid out as `canopy.v1.CollectiveSpec`.
@@ -112,6 +119,8 @@ impl PlanSummary {
             tenant: provenance.tenant,
             schedules: schedules.map(|key| key.as_bytes().to_vec()).collect(),
             asked: Vec::new(),
+            network: plan.network.clone(),
+            formats: plan.artifacts.iter().map(|file| file.format).collect::<BTreeSet<_>>().into_iter().collect(),
         }
     }
 
@@ -152,7 +161,7 @@ impl PlanSummary {
         Self { created_ms, last_used_ms, hits, pinned, stood_in_for, asked, ..self.clone() }
     }
 
-    /// Whether both are of the same record, whatever its history.
+    /// Whether both are of the same record, whatever its history. Summaries of 0.1.0 lack the network and the formats.
     pub(crate) fn describes_same_as(&self, other: &Self) -> bool {
         let bare = |summary: &Self| Self {
             created_ms: 0,
@@ -161,6 +170,8 @@ impl PlanSummary {
             pinned: false,
             stood_in_for: Vec::new(),
             asked: Vec::new(),
+            network: String::new(),
+            formats: Vec::new(),
             ..summary.clone()
         };
         bare(self) == bare(other)

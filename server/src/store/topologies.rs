@@ -1,4 +1,4 @@
-//! Topologies that are kept, so that requests can name them.
+//! Stored topologies, which requests can name.
 //!
 //! A topology is kept by what it says: its key is the hash of everything that a plan's files can show, so that equal
 //! ones are stored once and none ever changes. None goes by itself before there is no room for another one; then those go that nothing
@@ -77,13 +77,13 @@ pub(crate) struct TopologyUsage {
 /// Why a topology was not kept or not found.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TopologyStoreError {
-    #[error("the server keeps {count} topologies that are all in use, as many as it may; delete some")]
+    #[error("the limit of {count} topologies is reached, and all are in use; delete some")]
     TooMany { count: usize },
     #[error(
-        "{held} bytes of topologies are kept, and this one of {found} would exceed the limit of {limit}; delete some"
+        "stored topologies hold {held} bytes, and this one of {found} bytes would exceed the limit of {limit}; delete some"
     )]
     TooLarge { held: u64, found: u64, limit: u64 },
-    #[error("the stored topology {id} was damaged and is in quarantine: {damage}; put it again")]
+    #[error("the stored topology {id} is damaged and was quarantined: {damage}; store it again")]
     Damaged { id: String, damage: DamagedRecord },
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -293,7 +293,7 @@ impl Shared {
                     room.strike(victim);
                 }
                 self.removed.fetch_add(victims.len() as u64, Ordering::Relaxed);
-                tracing::info!(count = victims.len(), "topologies that nothing uses have made room for another one");
+                tracing::info!(count = victims.len(), "unused topologies were removed to make room for another one");
             }
             if room.count() >= limits.count {
                 return Err(TopologyStoreError::TooMany { count: room.count() });

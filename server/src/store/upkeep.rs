@@ -78,7 +78,7 @@ impl Health {
         let mut trouble = self.shared.trouble.lock();
         if trouble.is_none() {
             let reason = chain(error);
-            tracing::error!(reason, "the store cannot be written; it is tried again every second");
+            tracing::error!(reason, "the store cannot be written; the server retries every second");
             *trouble = Some(Trouble { reason, needs_reopening });
         } else if let Some(trouble) = &mut *trouble {
             trouble.needs_reopening |= needs_reopening;
@@ -164,10 +164,7 @@ impl Upkeep {
         if let Some(engine) = &engine
             && let Err(error) = engine.reopen()
         {
-            tracing::error!(
-                error = chain(&error),
-                "the store could not be opened again; it is tried again every second"
-            );
+            tracing::error!(error = chain(&error), "the store could not be reopened; the server retries every second");
             return false;
         }
         *self.health.shared.trouble.lock() = None;

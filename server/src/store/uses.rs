@@ -1,4 +1,4 @@
-//! Uses of plans: counted in memory, written down now and then.
+//! Uses of plans: counted in memory, saved now and then.
 
 use std::sync::atomic::Ordering;
 

@@ -77,12 +77,12 @@ async fn a_hangup_applies_the_log_filter_of_the_file_and_keeps_it_when_the_file_
         command.arg("--config").arg(path);
     });
     let file = process.folder.path().join("canopyd.toml");
-    let reload = "the configuration was read again; its log filter holds from here on";
+    let reload = "the configuration was reloaded; its log filter is in effect";
     // Each is said at a level that the filter lets through.
     for (text, message) in [
         ("log = \"warn,canopy_server::ops::reload=info\"\n", reload),
-        ("log = \"a=b=c\"\n", "the configuration cannot be used; the present one stays"),
-        ("max_deadline = \"1s\"\n", "the configuration cannot be used; the present one stays"),
+        ("log = \"a=b=c\"\n", "the configuration is not valid; the current one stays in effect"),
+        ("max_deadline = \"1s\"\n", "the configuration is not valid; the current one stays in effect"),
     ] {
         std::fs::write(&file, text).unwrap();
         process.signal("HUP");

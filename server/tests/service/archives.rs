@@ -259,7 +259,7 @@ async fn a_plan_under_the_key_of_another_request_is_never_served() {
         // Without a request, nothing is known of what it is for.
         let reply = import(&server, messages(&forged(&good, &bad, false), "")).await.unwrap();
         assert_eq!((reply.plans_added, reply.plans_skipped, reply.skipped.len()), (0, 1, 1));
-        assert!(reply.skipped[0].reason.contains("its request is not kept with it"), "{:?}", reply.skipped);
+        assert!(reply.skipped[0].reason.contains("its request is not stored with it"), "{:?}", reply.skipped);
         assert_eq!(holdings(&server).await.0, Vec::new());
     }
     let served = server.client().plan(wanted).await.unwrap().into_inner();

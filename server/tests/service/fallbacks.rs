@@ -165,7 +165,7 @@ async fn the_best_so_far_is_sent_when_time_is_up() {
     assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("forest", 5));
     assert!(quarters(3) <= reached && reached < quarters(4), "{reached}");
     let warning = header.warnings.iter().find(|warning| warning.code == "FALLBACK_USED").unwrap();
-    assert!(warning.text.contains(&format!("provisional: it reaches {reached} of the bound")), "{}", warning.text);
+    assert!(warning.text.contains(&format!("this provisional one reaches {reached} of the bound")), "{}", warning.text);
     let reported =
         events.iter().any(|event| matches!(&event.event, Some(Event::Progress(p)) if !p.incumbent.is_empty()));
     assert!(reported, "{events:?}");

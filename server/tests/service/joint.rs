@@ -262,7 +262,7 @@ async fn whose_plan_cannot_be_made_is_named_and_nothing_is_kept() {
     let asked = PlanBundleRequest { topology, joint: true, joint_collectives, ..PlanBundleRequest::default() };
     let status = server.client().plan_bundle(asked).await.unwrap_err();
     assert_eq!(refusal(&status).1, "TOPOLOGY_DISCONNECTED", "{status:?}");
-    assert!(status.message().contains("collective 1 "), "{}", status.message());
+    assert!(status.message().contains("joint collective 1: "), "{}", status.message());
     // So is whose file a runtime cannot run, in spite of all others.
     let mut asked = PlanBundleRequest { outputs: both_outputs(), ..bundle_request("mesh:6x6", rows()) };
     asked.joint_collectives.swap(0, 2);
@@ -270,7 +270,7 @@ async fn whose_plan_cannot_be_made_is_named_and_nothing_is_kept() {
     asked.joint_collectives.remove(0);
     let status = server.client().plan_bundle(asked).await.unwrap_err();
     assert_eq!(refusal(&status).1, "FORMAT_UNSUPPORTED_BY_RUNTIME", "{status:?}");
-    assert!(status.message().contains("collective 0 "), "{}", status.message());
+    assert!(status.message().contains("joint collective 0: "), "{}", status.message());
     check_nothing_is_kept(&server).await;
     server.stop().await;
 }

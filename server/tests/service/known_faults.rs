@@ -115,7 +115,7 @@ async fn a_bound_is_that_of_the_network_as_known_faults_leave_it() {
     let refused = bound(PlanRequest { detached: true, ..request(BOXES) }).await.unwrap_err();
     assert_eq!(
         (refused.code(), refused.message()),
-        (Code::InvalidArgument, "detached means nothing to Bound; leave it out")
+        (Code::InvalidArgument, "detached does not apply to Bound; leave it out")
     );
     let refused = bound(request("ring:1")).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
@@ -130,7 +130,7 @@ async fn a_refusal_names_the_faults_that_were_applied_and_the_way_out() {
     let refused = server.client().plan(request("ring:6")).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
     assert_eq!(refused.get_error_details().error_info().unwrap().reason, "TOPOLOGY_DISCONNECTED");
-    let way_out = "; planned around 2 known faults: link:0=1, link:3=4; for the healthy network, ignore them (FAULT_POLICY_IGNORE)";
+    let way_out = " ignore 2 known faults: link:0=1, link:3=4 (FAULT_POLICY_IGNORE)";
     assert!(refused.message().ends_with(way_out), "{}", refused.message());
     plan(&server, ignoring(request("ring:6"))).await;
 

@@ -76,7 +76,7 @@ async fn bad_input_is_refused_with_its_field() {
         max_layers: 0,
     };
     let profile = PlanRequest { outputs: vec![profile], ..request("ring:4") };
-    check_refused(&server, profile, invalid, "PROFILE_NOT_AVAILABLE", "outputs[0].profile").await;
+    check_refused(&server, profile, invalid, "PROFILE_NOT_APPLICABLE", "outputs[0].profile").await;
     server.stop().await;
 }
 
@@ -111,7 +111,7 @@ async fn what_has_no_answer_is_a_failed_precondition_that_names_it() {
     let components: Vec<(&str, &str)> =
         violations.iter().skip(1).map(|found| (found.subject.as_str(), found.description.as_str())).collect();
     assert_eq!(components, [("component 0", "a, b"), ("component 1", "c")]);
-    assert!(status.message().ends_with("; the network falls into 2 components: {a, b}, {c}"), "{}", status.message());
+    assert!(status.message().starts_with("the network is split in two: {a, b} and {c}, so "), "{}", status.message());
     server.stop().await;
 }
 

@@ -419,7 +419,7 @@ async fn a_lost_root_is_told_and_bad_requests_are_refused() {
     let reply = report(&server, BOXES, vec![event("1", half, false)]).await;
     let refused = reply.outcomes[0].error.as_ref().unwrap();
     assert_eq!((refused.reason.as_str(), reply.active), ("FAULT_UNKNOWN", 0));
-    assert!(refused.message.starts_with("1/2 of a feature of switch ib cannot be left"), "{refused:?}");
+    assert!(refused.message.starts_with("1/2 of a feature of switch ib cannot remain"), "{refused:?}");
     let Some(Event::Lost(lost)) = next(&mut events).await.event else { panic!("the root is lost") };
     assert_eq!(lost.error.unwrap().reason, "ROOT_LOST");
 

@@ -13,7 +13,7 @@ use crate::refused::RequestError;
 /// Most collectives that are planned in common.
 const COLLECTIVES_MAX: u64 = 16;
 /// What such a request is for.
-const WHAT: &str = "a plan in common with others";
+const WHAT: &str = "a joint plan";
 
 /// Takes out of a request what it is planned in common with; what is left asks for its own task.
 ///
@@ -21,7 +21,7 @@ const WHAT: &str = "a plan in common with others";
 /// The first field that is wrong, or says again what the tasks say.
 pub(super) fn taken(request: v1::PlanRequest) -> Result<(v1::PlanRequest, Option<JointRequest>), RequestError> {
     if request.joint_collectives.is_empty() {
-        let remedy = "say which collectives run at the same time, or leave joint_position out";
+        let remedy = "list the joint collectives, or leave out `joint_position`";
         return match request.joint_position {
             0 => Ok((request, None)),
             _ => Err(RequestError::Missing { field: "joint_collectives", remedy }),
@@ -93,7 +93,7 @@ fn refuse_others(request: &v1::PlanRequest) -> Result<(), RequestError> {
 
 /// Reads one of them; what is wrong comes with its field.
 fn task(stated: &v1::JointCollective) -> Result<JointTask, (&'static str, RequestError)> {
-    let missing = || ("collective", RequestError::Missing { field: "collective", remedy: "say what it does" });
+    let missing = || ("collective", RequestError::Missing { field: "collective", remedy: "set its collective" });
     let collective = stated.collective.ok_or_else(missing)?;
     let kind = collective_kind(collective.kind).map_err(|error| ("collective.kind", error))?;
     let found = stated.size_bytes.unwrap_or(SIZE_BYTES_MAX_DEFAULT);

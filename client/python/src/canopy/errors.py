@@ -1,4 +1,4 @@
-"""What a refused call says: gRPC status, stable reason and typed details, and the exit status `canopy` ends with."""
+"""Errors of refused calls: gRPC status, stable reason and typed details, and the exit status of `canopy`."""
 
 from dataclasses import dataclass
 
@@ -29,11 +29,11 @@ class Refusal:
     code: grpc.StatusCode
     message: str
     reason: str | None
-    """Stable, such as QUEUE_FULL; None where the refusal is not canopy's own."""
+    """Stable reason, such as QUEUE_FULL; None if the error is not from canopy."""
     fields: tuple[tuple[str, str], ...]
-    """Paths into the request, and what is wrong there."""
+    """Paths of fields in the request, and what is wrong with each."""
     retry_after_s: float | None
-    """When to try again; None where waiting does not help."""
+    """Delay before a retry; None if waiting does not help."""
 
     @property
     def exit_status(self) -> int:

@@ -1,4 +1,4 @@
-"""Receives the events of PlanStream and believes none of them: order, offsets, lengths and digests are checked."""
+"""Receives the events of PlanStream and checks their order, offsets, lengths and digests."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from canopy import v1
 
 
 class StreamError(Exception):
-    """The stream broke its promises; nothing received may be used."""
+    """The stream broke the protocol; discard everything received."""
 
 
 def receive(
@@ -25,10 +25,10 @@ def receive(
     current = 0
     for expected, event in enumerate(events):
         if event.sequence != expected:
-            raise StreamError(f"event {event.sequence} came where event {expected} was due")
+            raise StreamError(f"expected event {expected}, received event {event.sequence}")
         kind = event.WhichOneof("event")
         if (kind == "accepted") != (expected == 0):
-            raise StreamError(f"event {expected} is `{kind}`; a stream starts with `accepted` and has only one")
+            raise StreamError(f"event {expected} is `{kind}`; a stream starts with one `accepted`")
         if kind == "progress" and reply is None:
             on_progress(event.progress)
         elif kind == "final" and reply is None:
@@ -37,9 +37,9 @@ def receive(
         elif kind == "content" and reply is not None:
             current = _take(files, current, event.content)
         elif kind is not None and kind != "accepted":
-            raise StreamError(f"event {expected} is `{kind}`, which has no place there")
+            raise StreamError(f"unexpected event {expected}: `{kind}`")
     if reply is None:
-        raise StreamError("the stream ended before the plan came")
+        raise StreamError("the stream ended before the plan")
     for index, file in enumerate(files):
         file.finish(index)
     return reply
@@ -49,13 +49,13 @@ def _take(files: list["_File"], current: int, piece: v1.ContentPiece) -> int:
     if not current <= piece.artifact < len(files):
         raise StreamError(f"a piece of file {piece.artifact} of {len(files)} came after one of file {current}")
     if hashlib.sha256(piece.data).hexdigest() != piece.sha256:
-        raise StreamError(f"the piece of file {piece.artifact} at {piece.offset} does not have its digest")
+        raise StreamError(f"the piece of file {piece.artifact} at {piece.offset} does not match its SHA-256")
     files[piece.artifact].write(piece)
     return piece.artifact
 
 
 class _File:
-    """A file on its way, and the digest of what has come."""
+    """A file being received, and the digest of what has arrived."""
 
     def __init__(self, artifact: v1.Artifact, sink: BinaryIO) -> None:
         self._artifact = artifact
@@ -65,7 +65,7 @@ class _File:
 
     def write(self, piece: v1.ContentPiece) -> None:
         if piece.offset != self._size_bytes:
-            raise StreamError(f"file {piece.artifact} goes on at {piece.offset} where {self._size_bytes} was due")
+            raise StreamError(f"expected byte {self._size_bytes} of file {piece.artifact}, received byte {piece.offset}")
         if self._size_bytes + len(piece.data) > self._artifact.size_bytes:
             raise StreamError(f"file {piece.artifact} is longer than its {self._artifact.size_bytes} bytes")
         self._sink.write(piece.data)
@@ -76,4 +76,4 @@ class _File:
         if self._size_bytes != self._artifact.size_bytes:
             raise StreamError(f"file {index} ended after {self._size_bytes} of {self._artifact.size_bytes} bytes")
         if self._digest.hexdigest() != self._artifact.sha256:
-            raise StreamError(f"file {index} does not have its digest")
+            raise StreamError(f"file {index} does not match its SHA-256")

@@ -1,25 +1,25 @@
-//! What a network falls into, told within the room of a message.
+//! The components of a disconnected network, as text that fits a message.
 
 use std::fmt;
 
 use canopy_topology::{Rank, Topology};
 
-/// Components that are listed.
+/// Most components to list.
 const COMPONENTS_MAX: usize = 8;
-/// Characters of the ids that are listed of one component: details travel in headers, whose length is limited.
+/// Most characters of ids to list per component: details travel in headers of limited length.
 const IDS_CHARACTERS_MAX: usize = 160;
 
-/// The components of a network: ranks that reach each other.
+/// The components of a network: sets of ranks that reach each other.
 #[derive(Debug)]
 pub struct Parts {
-    /// How many there are.
+    /// Number of components.
     pub count: usize,
-    /// The first of them, as text: `a, b` or `a, b and 6 more`.
+    /// The first ones as text: `a, b` or `a, b and 6 more`.
     pub listed: Vec<String>,
 }
 
 impl Parts {
-    /// Of a network whose ranks do not all reach each other. O(nodes + links).
+    /// The components of a disconnected network. O(nodes + links).
     pub(crate) fn of(topology: &Topology) -> Self {
         let components = topology.components();
         let listed = components.iter().take(COMPONENTS_MAX).map(|ranks| ids(topology, ranks)).collect();
@@ -27,7 +27,7 @@ impl Parts {
     }
 }
 
-/// As many ids of ranks as there is room for, at least one.
+/// The ids of as many ranks as fit, at least one.
 fn ids(topology: &Topology, ranks: &[Rank]) -> String {
     let mut text = String::new();
     for (position, rank) in ranks.iter().enumerate() {
@@ -43,7 +43,10 @@ fn ids(topology: &Topology, ranks: &[Rank]) -> String {
 
 impl fmt::Display for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the network falls into {} components: {{{}}}", self.count, self.listed.join("}, {"))?;
+        if self.count == 2 {
+            return write!(f, "the network is split in two: {{{}}}", self.listed.join("} and {"));
+        }
+        write!(f, "the network is split into {} components: {{{}}}", self.count, self.listed.join("}, {"))?;
         match self.count.saturating_sub(self.listed.len()) {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
@@ -57,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// Rings of so many ranks each, with ids of so many characters.
+    /// Rings of these sizes, with ids of this length.
     fn rings(sizes: &[usize], id_length: usize) -> Topology {
         let mut draft = TopologyDraft::default();
         let rate = Capacity::from_bytes_per_sec(1).unwrap();
@@ -73,14 +76,11 @@ mod tests {
 
     #[test]
     fn parts_are_listed_within_bounds() {
-        assert_eq!(
-            Parts::of(&rings(&[2, 1], 0)).to_string(),
-            "the network falls into 2 components: {r0.0, r0.1}, {r1.0}"
-        );
+        assert_eq!(Parts::of(&rings(&[2, 1], 0)).to_string(), "the network is split in two: {r0.0, r0.1} and {r1.0}");
         let shattered = Parts::of(&rings(&[1; 30], 0)).to_string();
         assert!(shattered.ends_with("{r7.0} and 22 more"), "{shattered}");
         let large = Parts::of(&rings(&[50, 1], 0)).to_string();
-        assert!(large.contains(" and ") && large.contains(" more}, {r1.0}"), "{large}");
+        assert!(large.contains(" and ") && large.contains(" more} and {r1.0}"), "{large}");
         let long = Parts::of(&rings(&[3; 30], 255)).to_string();
         assert!(long.len() < 2_000, "{long}");
     }

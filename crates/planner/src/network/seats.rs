@@ -32,8 +32,7 @@ pub(crate) fn take(whole: Topology, request: &Request, warnings: &mut Vec<Warnin
         }
     };
     if slots.is_none() {
-        let text = "the topology names neither hosts nor boxes, and the request places no ranks: that each rank is on the \
-                    device of the topology's node is assumed; give a placement, or hosts to all compute nodes";
+        let text = "assuming that rank i runs on the i-th device; give a placement to check it";
         warn("RANK_MAP_ASSUMED", text.to_owned());
     }
     Ok(Seats { topology, rank_map: slots })

@@ -292,8 +292,7 @@ fn warning(attempt: &Attempt, asked: &Shares, wanted_trees: Trees, wanted: &Rate
     let other =
         if trees.counted == wanted_trees.counted { "" } else { wanted_trees.of_what().trim_start_matches("trees") };
     let text = format!(
-        "{reason}: planned with {} {} instead of {}{other}, at {ratio} of their rate; state {} to have a number \
-         of your own",
+        "{reason}: planned with {} {} instead of {}{other}, at {ratio} of their rate; set {} to choose the number",
         trees.count,
         trees.of_what(),
         wanted_trees.count,

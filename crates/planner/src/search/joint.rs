@@ -80,7 +80,7 @@ impl JointMade {
         let parts: Vec<JointPart<'_>> = parts.collect();
         let verdict = check_joint(&joint.whole, &parts, &|| stop.is_requested()).map_err(refused)?;
         if verdict.shared_links > 0 || verdict.steps != plans.steps {
-            let problem = format!("{} links are used twice in a step", verdict.shared_links);
+            let problem = format!("{} links are used twice in one step", verdict.shared_links);
             return Err(PlanError::Rejected { check: "joint", problem });
         }
         Ok(Self(plans))
@@ -89,7 +89,7 @@ impl JointMade {
     /// The schedule at a place, on the network as its ranks see it.
     pub(crate) fn schedule(&self, position: usize, topology: &Topology) -> Result<Schedule, PlanError> {
         let plan = self.0.plans.get(position).filter(|plan| plan.topology == *topology);
-        let other = || PlanError::Rejected { check: "joint", problem: "a part is for another network".to_owned() };
+        let other = || PlanError::Rejected { check: "joint", problem: "a part is for a different network".to_owned() };
         plan.map(|plan| plan.schedule.clone()).ok_or_else(other)
     }
 

@@ -20,7 +20,7 @@ const LEASE: &str = "canopy.v1.Lease";
 const JOB: &str = "canopy.v1.Lease.job";
 const REQUEST_ID: &str = "canopy.v1.RequestId";
 
-/// What a failure of such a call is.
+/// The refusal for such a call.
 pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
     match failure {
         CallFailure::Plan(failure) => refusal(failure),
@@ -90,7 +90,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
     }
 }
 
-/// The first rank that is on another device than the caller says.
+/// The first rank whose device differs from the caller's.
 fn rank_map(rank: usize, has: Option<&Slot>, wanted: Option<&Slot>) -> Refusal {
     let refusal = Refusal::infeasible("RANK_MAP_MISMATCH", "placement").with("rank", rank);
     let slots = [("plan_slot", has), ("given_slot", wanted)].into_iter();

@@ -4,7 +4,7 @@ use canopy_plan::{OptionError, OptionField, ProfileError, TargetError, TargetRea
 
 use super::Refusal;
 
-/// Why there is no file of a plan.
+/// The refusal for a file that cannot be written.
 pub(super) fn file(output: usize, error: &TargetError) -> Refusal {
     let subject = format!("outputs[{output}]");
     match &error.reason {
@@ -39,10 +39,9 @@ pub(super) fn file(output: usize, error: &TargetError) -> Refusal {
     }
 }
 
-/// What is said of a file that its format does not know.
+/// The reason for an option that the file's format does not have.
 pub(super) fn option(error: &OptionError) -> &'static str {
     match (error, error.field()) {
-        (OptionError::Profile(ProfileError::NotAvailable { .. }), _) => "PROFILE_NOT_AVAILABLE",
         (OptionError::Profile(ProfileError::Unknown { .. }) | OptionError::ExecutorProfile(_), _) => "PROFILE_UNKNOWN",
         (OptionError::NoInstances, _) => "INSTANCES_INVALID",
         (_, OptionField::Profile) => "PROFILE_NOT_APPLICABLE",

@@ -1,4 +1,4 @@
-//! What a job says of itself.
+//! The description of a job.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The phases of a job, and the one table of what may follow what.
+//! The phases of a job, and the table of their transitions.
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The ended operations that are still shown.
+//! Ended operations that are still listed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

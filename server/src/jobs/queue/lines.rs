@@ -1,4 +1,4 @@
-//! The books of the queue: who waits where. Everything in here is done under its lock.
+//! The state of the queue: which job waits where. All of it is guarded by the queue's lock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

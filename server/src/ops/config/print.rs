@@ -5,7 +5,7 @@ use toml::{Table, Value};
 
 use super::{ConfigError, Settings};
 
-/// Values shown for keys whose default depends on the machine, or that are off; their lines are comments.
+/// Values shown for keys that are off or whose default depends on the machine; their lines are comments.
 const EXAMPLES: [(&str, &str); 5] = [
     ("admin_listen", "\"127.0.0.1:7424\""),
     ("data_dir", "\"/var/lib/canopy\""),
@@ -37,7 +37,7 @@ pub fn print_sample() -> String {
     text
 }
 
-/// What these settings amount to, as a configuration file.
+/// The effective settings as a configuration file.
 ///
 /// # Errors
 /// As [`Settings::filled`].

@@ -1,4 +1,4 @@
-//! The settings of a server process, and their layers: a file, below the environment, below flags.
+//! The settings of a server process and their layers: a file, overridden by the environment, overridden by flags.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -18,10 +18,10 @@ use crate::replan::ReplanOptions;
 use crate::store::{RecordOptions, StoreEngine};
 use crate::tenant::IsolatedTenant;
 
-/// One layer of settings; what it does not say is left to the layer below.
+/// One layer of settings; unset fields fall through to the layer below.
 ///
-/// The names of the fields are the keys of the file; their documentation is the help of the flags and the comment in
-/// the printed configuration.
+/// The field names are the keys of the file; their documentation is the help of the flags and the comments of the
+/// printed configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -38,22 +38,22 @@ pub struct Settings {
     /// Directory of the store and the Unix socket [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy].
     #[arg(long, env = "CANOPY_DATA_DIR", value_name = "DIR", global = true)]
     pub data_dir: Option<PathBuf>,
-    /// What keeps the plans on the disk [default: sled].
+    /// Storage engine for plans [default: sled].
     #[arg(long, env = "CANOPY_STORE_ENGINE", value_name = "ENGINE", value_enum, global = true)]
     pub store_engine: Option<StoreEngine>,
-    /// Most bytes of stored plans; above it those least worth are evicted [default: 4294967296].
+    /// Most bytes of stored plans; beyond it the least valuable ones are evicted [default: 4294967296].
     #[arg(long, env = "CANOPY_STORE_BYTES", value_name = "BYTES")]
     pub store_bytes: Option<u64>,
-    /// Threads that make plans [default: one per core].
+    /// Planning threads [default: one per core].
     #[arg(long, env = "CANOPY_WORKERS", value_name = "COUNT")]
     pub workers: Option<NonZeroUsize>,
-    /// Most requests that wait; more are refused at once [default: 1024].
+    /// Most waiting requests; further ones are refused at once [default: 1024].
     #[arg(long, env = "CANOPY_QUEUE_LENGTH", value_name = "COUNT")]
     pub queue_length: Option<NonZeroUsize>,
-    /// Most bytes of requests and of the networks in them, held while they wait or run [default: 536870912].
+    /// Most bytes of waiting and running requests, including their networks [default: 536870912].
     #[arg(long, env = "CANOPY_QUEUE_BYTES", value_name = "BYTES")]
     pub queue_bytes: Option<usize>,
-    /// Most bytes of memory for making plans, by estimates: larger jobs are refused, others wait for their turn [default: 8589934592].
+    /// Most memory for planning, in bytes, by estimate: larger jobs are refused, others wait [default: 8589934592].
     #[arg(long, env = "CANOPY_JOB_MEMORY_BYTES", value_name = "BYTES")]
     pub job_memory_bytes: Option<u64>,
     /// Most nodes of a topology [default: 10000].
@@ -65,71 +65,71 @@ pub struct Settings {
     /// Most bytes of a request [default: 67108864].
     #[arg(long, env = "CANOPY_MAX_REQUEST_BYTES", value_name = "BYTES")]
     pub max_request_bytes: Option<usize>,
-    /// Tenants, by the header `x-canopy-tenant`, whose plans nobody else gets; `*` for all that have a name [default: []].
+    /// Tenants (header `x-canopy-tenant`) whose plans are not shared; `*` for every named tenant [default: []].
     #[arg(long, env = "CANOPY_ISOLATE_TENANTS", value_name = "TENANT,...", value_delimiter = ',')]
     pub isolate_tenants: Option<Vec<IsolatedTenant>>,
-    /// How long a request that can have no plan is refused again without a search; 0s for not at all [default: 10m].
+    /// How long to remember that a request has no plan; 0s to search again each time [default: 10m].
     #[arg(long, env = "CANOPY_NEGATIVE_TTL", value_name = "TIME")]
     pub negative_ttl: Option<Time>,
-    /// Most requests that are remembered so [default: 4096].
+    /// Most requests remembered to have no plan [default: 4096].
     #[arg(long, env = "CANOPY_NEGATIVE_ENTRIES", value_name = "COUNT")]
     pub negative_entries: Option<usize>,
-    /// Shortest time between two plans anew for one lease [default: 5s].
+    /// Shortest time between two replans of one lease [default: 5s].
     #[arg(long, env = "CANOPY_REPLAN_WINDOW", value_name = "TIME")]
     pub replan_window: Option<Time>,
-    /// Most plans that are begun anew in a second [default: 100].
+    /// Most replans started per second [default: 100].
     #[arg(long, env = "CANOPY_REPLANS_PER_SECOND", value_name = "COUNT")]
     pub replans_per_second: Option<NonZeroUsize>,
-    /// How long an element that was cleared must be sound before it counts as such [default: 10s].
+    /// How long a cleared element must stay healthy before its fault is removed [default: 10s].
     #[arg(long, env = "CANOPY_FAULT_DEBOUNCE", value_name = "TIME")]
     pub fault_debounce: Option<Time>,
-    /// How long an element that comes and goes must be quiet before it counts as sound [default: 1m].
+    /// How long a flapping element must be stable before its fault is removed [default: 1m].
     #[arg(long, env = "CANOPY_FAULT_HOLD_DOWN", value_name = "TIME")]
     pub fault_hold_down: Option<Time>,
-    /// Make plans for single faults of what jobs run on while nothing else is to be done [default: true].
+    /// When idle, plan ahead for single faults in networks with leases [default: true].
     #[arg(long, env = "CANOPY_PLAN_AHEAD", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub plan_ahead: Option<bool>,
-    /// Most pinned plans without a lease of which that is done as well, those used most [default: 64].
+    /// Most pinned plans without a lease to plan ahead for, most used first [default: 64].
     #[arg(long, env = "CANOPY_PLAN_AHEAD_PINNED", value_name = "COUNT")]
     pub plan_ahead_pinned: Option<usize>,
-    /// Deadline of calls that state none [default: 30s].
+    /// Deadline of calls without one [default: 30s].
     #[arg(long, env = "CANOPY_DEFAULT_DEADLINE", value_name = "TIME")]
     pub default_deadline: Option<Time>,
-    /// Greatest deadline; longer ones are cut [default: 1h].
+    /// Longest deadline; longer ones are shortened to it [default: 1h].
     #[arg(long, env = "CANOPY_MAX_DEADLINE", value_name = "TIME")]
     pub max_deadline: Option<Time>,
-    /// How long requests may go on after the server was asked to end [default: 25s].
+    /// How long requests may continue after a shutdown request [default: 25s].
     #[arg(long, env = "CANOPY_DRAIN_TIMEOUT", value_name = "TIME")]
     pub drain_timeout: Option<Time>,
-    /// Let programs on this host drain the server over TCP, too, not over the Unix socket alone [default: false].
+    /// Let programs on this host drain the server over TCP as well as over the Unix socket [default: false].
     #[arg(long, env = "CANOPY_ALLOW_LOOPBACK_DRAIN", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub allow_loopback_drain: Option<bool>,
-    /// What is logged: a level, or targets with levels [default: $RUST_LOG, else info].
+    /// Log filter: a level, or targets with levels [default: $RUST_LOG, else info].
     #[arg(long, env = "CANOPY_LOG", value_name = "FILTER")]
     pub log: Option<String>,
-    /// How log lines look; `auto` is text on a terminal and JSON elsewhere [default: auto].
+    /// Format of log lines; `auto` is text on a terminal and JSON elsewhere [default: auto].
     #[arg(long, env = "CANOPY_LOG_FORMAT", value_name = "FORMAT", value_enum)]
     pub log_format: Option<LogFormat>,
-    /// OpenTelemetry collector that is sent traces (OTLP over gRPC), such as http://127.0.0.1:4317 [default: none].
+    /// OpenTelemetry collector for traces (OTLP over gRPC), such as http://127.0.0.1:4317 [default: none].
     #[arg(long, env = "CANOPY_OTLP_ENDPOINT", value_name = "URL")]
     pub otlp_endpoint: Option<String>,
 }
 
-/// Settings as flags and environment variables, and the file below them.
+/// Settings from flags and environment variables, and the file below them.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ServerFlags {
     /// Configuration file (TOML); environment variables and flags override it.
     #[arg(long, env = "CANOPY_CONFIG", value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
-    /// What is said outside the file.
+    /// Settings from outside the file.
     #[command(flatten)]
     pub settings: Settings,
 }
 
 impl ServerFlags {
-    /// All layers but the defaults, merged.
+    /// Merges all layers but the defaults.
     ///
     /// # Errors
     /// The file cannot be read, or holds an unknown key or a bad value.
@@ -140,7 +140,7 @@ impl ServerFlags {
         }
     }
 
-    /// The options these flags stand for; fills in what depends on the machine.
+    /// The options that result from these flags, with machine-dependent defaults filled in.
     ///
     /// # Errors
     /// As [`ServerFlags::into_settings`] and [`Settings::into_options`].
@@ -150,10 +150,10 @@ impl ServerFlags {
 }
 
 impl Settings {
-    /// What `CANOPY_*` variables say.
+    /// Settings from the `CANOPY_*` variables.
     ///
     /// # Errors
-    /// A variable whose value cannot be read.
+    /// A variable has a value that cannot be read.
     pub fn from_environment() -> Result<Self, ConfigError> {
         let command = Self::augment_args(clap::Command::new("canopy").no_binary_name(true));
         // The parser speaks of flags, and only the variables behind them were used.
@@ -177,7 +177,7 @@ impl Settings {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// It cannot be read, is no TOML, or holds an unknown key or a bad value.
+    /// It cannot be read, is not TOML, or holds an unknown key or a bad value.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path)
             .map_err(|error| ConfigError::Unreadable { path: path.display().to_string(), kind: error.kind() })?;
@@ -187,7 +187,7 @@ impl Settings {
     /// Reads the text of a configuration file; `path` is for messages only.
     ///
     /// # Errors
-    /// It is no TOML, or holds an unknown key or a bad value.
+    /// It is not TOML, or holds an unknown key or a bad value.
     pub fn parse(text: &str, path: &str) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -233,10 +233,10 @@ impl Settings {
         }
     }
 
-    /// The same with every setting given that has a value; what is none is off.
+    /// Fills in every default; a setting that is still unset is off.
     ///
     /// # Errors
-    /// No data directory is given and there is no home directory.
+    /// No data directory is given and no home directory is known.
     pub fn filled(self) -> Result<Self, ConfigError> {
         let mut all = self.over(Self::defaults());
         if all.data_dir.is_none() {
@@ -252,10 +252,10 @@ impl Settings {
         Ok(all)
     }
 
-    /// What the settings say about the server.
+    /// The options of the server.
     ///
     /// # Errors
-    /// No data directory is given and there is no home directory.
+    /// No data directory is given and no home directory is known.
     pub fn into_options(self) -> Result<Options, ConfigError> {
         const GIVEN: &str = "every setting without a value has a default";
         let all = self.filled()?;
@@ -299,7 +299,7 @@ impl Settings {
         })
     }
 
-    /// What the settings say about logs and traces.
+    /// The options of logs and traces.
     ///
     /// # Errors
     /// The filter or the endpoint cannot be read.

@@ -1,4 +1,4 @@
-//! Values of settings, written the same in files, in the environment and in flags.
+//! Values of settings, in one spelling for files, environment and flags.
 
 use std::fmt;
 use std::net::{AddrParseError, SocketAddr};
@@ -46,7 +46,7 @@ impl From<Time> for String {
     }
 }
 
-/// Where operators find health, readiness and metrics.
+/// Address of health, readiness and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum AdminListen {

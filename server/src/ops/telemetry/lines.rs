@@ -46,7 +46,7 @@ pub(super) fn dropped(count: u64) -> String {
     let mut time = String::new();
     // A line without its time says what matters all the same.
     let _formatted = SystemTime.format_time(&mut Writer::new(&mut time));
-    let message = "lines of the log were dropped: its reader did not keep up";
+    let message = "log lines were dropped because their reader was too slow";
     format!(
         "{{\"timestamp\":{},\"level\":\"WARN\",\"message\":{},\"dropped\":{count},\"target\":{}}}\n",
         quoted(&time),

@@ -1,4 +1,4 @@
-//! The plan that is valid in place of one that is held.
+//! The plan that is currently valid for a leased one.
 
 use canopy_faults::Loss;
 

@@ -27,7 +27,7 @@ pub(super) struct Incoming {
     pub(super) digest: [u8; 32],
 }
 
-/// Why an archive did not come in.
+/// Why an archive was not received.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// For what was sent, or for want of room.
@@ -45,7 +45,7 @@ impl<E: Into<CallFailure>> From<E> for Refused {
 /// Receives an archive of at most `limit` bytes to its end.
 ///
 /// # Errors
-/// A piece is not the next one or not intact, the end is missing or states another length or digest, nothing came for a
+/// A piece is out of order or not intact, the end is missing or states another length or digest, nothing came for a
 /// long time, or the file cannot be written.
 pub(super) async fn receive(
     mut stream: Streaming<ImportPlansRequest>,
@@ -58,7 +58,7 @@ pub(super) async fn receive(
     let (mut offset, mut digest) = (0_u64, Sha256::new());
     let end = loop {
         let message = time::timeout(STALL_MAX, stream.message()).await;
-        let message = message.map_err(|_| CallFailure::Piece { offset, problem: "did not come" })?;
+        let message = message.map_err(|_| CallFailure::Piece { offset, problem: "did not arrive" })?;
         let message = message.map_err(Refused::Transport)?;
         let message = message.ok_or(CallFailure::Piece { offset, problem: "is missing, and so is the end" })?;
         if std::mem::take(&mut is_first) {
@@ -87,13 +87,13 @@ pub(super) async fn receive(
 fn check(piece: &ArchivePiece, expected: u64) -> Result<(), CallFailure> {
     let refused = |problem| Err(CallFailure::Piece { offset: piece.offset, problem });
     if piece.offset != expected {
-        return refused("is not the next one");
+        return refused("is out of order");
     }
     if piece.data.is_empty() || piece.data.len() > PIECE_BYTES {
         return refused("is empty or longer than 256 KiB");
     }
     if !piece.sha256.eq_ignore_ascii_case(&sha256_hex(&piece.data)) {
-        return refused("does not have the SHA-256 it was sent with");
+        return refused("does not match its SHA-256");
     }
     Ok(())
 }
@@ -101,7 +101,7 @@ fn check(piece: &ArchivePiece, expected: u64) -> Result<(), CallFailure> {
 fn check_end(end: &ArchiveEnd, offset: u64, digest: &[u8; 32]) -> Result<(), CallFailure> {
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     if end.size_bytes != offset || !end.sha256.eq_ignore_ascii_case(&hex) {
-        return Err(CallFailure::Piece { offset, problem: "is the end of another archive: length or SHA-256 differ" });
+        return Err(CallFailure::Piece { offset, problem: "is the end of another archive: length or SHA-256 differs" });
     }
     Ok(())
 }

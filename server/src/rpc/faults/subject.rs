@@ -1,4 +1,4 @@
-//! What a report or a clear is about, and where its elements are entered.
+//! The subject of a report or a clear, and where its elements are recorded.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -42,7 +42,7 @@ impl Subject {
             }
             (None, job) => Self::of_job(replanner, viewer, job),
             (Some(_), _) => {
-                let problem = "a topology is given as well; name one of the two".to_owned();
+                let problem = "`topology` is given as well; set exactly one".to_owned();
                 Err(CallFailure::Faults { field: "job", problem })
             }
         }
@@ -140,8 +140,7 @@ impl Entries<'_> {
             let target = target.clone().checked().map_err(|error| chain(&error))?;
             let entry = entry_by_host(&target).ok_or_else(|| {
                 format!(
-                    "{target} is no name of a machine's element; write host:NAME, gpu:HOST:INDEX or nic:HOST:INDEX, or name \
-                     the topology or the job"
+                    "{target} does not name an element of a machine; write host:NAME, gpu:HOST:INDEX or nic:HOST:INDEX, or name the topology or the job"
                 )
             })?;
             return Ok(BTreeSet::from([(entry, target)]));

@@ -1,4 +1,4 @@
-//! Judges plans that come from elsewhere by the request that they are kept with.
+//! Judges imported plans by the request stored with them.
 //!
 //! A plan that is consistent with itself may still be filed under the key of a request that it does not answer. So the key is made
 //! anew from the request in the record, and the plan compared with the network that this request is about.
@@ -41,26 +41,28 @@ pub(crate) fn judge_request(
 ) -> Result<Verdict, String> {
     let provenance = plan.provenance.clone().unwrap_or_default();
     if provenance.planner_class != PLANNER_CLASS {
-        let text =
-            format!("it is of planner class {}, and this server's is {}", provenance.planner_class, PLANNER_CLASS);
+        let text = format!(
+            "it was made by planner class {}, but this server has class {}",
+            provenance.planner_class, PLANNER_CLASS
+        );
         return Ok(Verdict::Unusable(text));
     }
     if request.is_empty() {
-        return Ok(Verdict::Unusable("its request is not kept with it, so that its key cannot be computed".to_owned()));
+        return Ok(Verdict::Unusable("its request is not stored with it, so its key cannot be computed".to_owned()));
     }
     let Some(order) = decode_order(request) else {
-        return Ok(Verdict::Unusable("its request is of a kind that this version does not know".to_owned()));
+        return Ok(Verdict::Unusable("this version does not know its kind of request".to_owned()));
     };
     let prepared = match planner.prepare(&order, &Never) {
         Ok(prepared) => prepared,
-        Err(failure) => return Ok(Verdict::Unusable(format!("this server does not plan its request: {failure}"))),
+        Err(failure) => return Ok(Verdict::Unusable(format!("this server refuses its request: {failure}"))),
     };
     if prepared.key != *key || plan.id != key.plan_id() {
-        return Err(format!("it is filed under the key of another request than its own, which has {}", prepared.key));
+        return Err(format!("its key is not that of its request, {}", prepared.key));
     }
     let tenant = order.tenant.as_ref().map(|tenant| tenant.as_str()).unwrap_or_default();
     if provenance.tenant != tenant {
-        return Err("it states another tenant than its request".to_owned());
+        return Err("its tenant differs from that of its request".to_owned());
     }
     answers(plan, &order, &prepared)?;
     judge_quality(plan, &prepared, limits)?;
@@ -89,7 +91,7 @@ fn answers(plan: &Plan, order: &Order, prepared: &Prepared) -> Result<(), String
         ("artifacts", !same_outputs),
     ];
     match wrong.iter().find(|(_, is_wrong)| *is_wrong) {
-        Some((field, _)) => Err(format!("its field `{field}` is not that of a plan for its request")),
+        Some((field, _)) => Err(format!("its field `{field}` does not match its request")),
         None => Ok(()),
     }
 }
@@ -102,11 +104,11 @@ fn judge_quality(plan: &Plan, prepared: &Prepared, limits: &TopologyLimits) -> R
         let content = artifact.content.as_deref().unwrap_or_default();
         let file = read_plan(content, &limits).map_err(|error| error.to_string())?;
         if identity_hash(&file.topology) != prepared.topology_key.identity {
-            return Err("its json file is for another network than that of its request".to_owned());
+            return Err("its JSON file is for a different network than its request".to_owned());
         }
         let used = bits(&links_used(&file.schedule.shape, file.topology.links().len()));
         if !plan.links_used.is_empty() && plan.links_used != used {
-            return Err("it states other links than its json file uses".to_owned());
+            return Err("its stated links differ from those of its JSON file".to_owned());
         }
         // The bound in it has been proven together with its transfers.
         return Ok(());
@@ -115,11 +117,11 @@ fn judge_quality(plan: &Plan, prepared: &Prepared, limits: &TopologyLimits) -> R
     let stated = quality.certificate.as_ref().and_then(|certificate| certificate.kind.as_ref());
     let certificate = certificate(&prepared.topology, stated.ok_or("it has no certificate")?)?;
     let bound = certified_bound(&prepared.topology, prepared.collective, &prepared.shares, &certificate);
-    let bound = bound.map_err(|error| format!("its certificate: {error}"))?;
-    let achieved: Rate = quality.achieved.parse().map_err(|error| format!("its rate: {error}"))?;
+    let bound = bound.map_err(|error| format!("its certificate is wrong: {error}"))?;
+    let achieved: Rate = quality.achieved.parse().map_err(|error| format!("its rate is wrong: {error}"))?;
     let optimality = achieved.ratio_to(&bound).ok_or("its bound is zero")?;
     if quality.bound != bound.to_string() || achieved > bound || quality.optimality != optimality.to_string() {
-        return Err("it states a bound that its certificate does not prove, or a rate beyond it".to_owned());
+        return Err("its certificate does not prove its bound, or its rate exceeds the bound".to_owned());
     }
     Ok(())
 }

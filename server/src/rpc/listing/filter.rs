@@ -85,8 +85,8 @@ impl<T> Filter<T> {
         let condition = reader.any(fields)?;
         match reader.rest().chars().next() {
             None => Ok(Self(Some(condition))),
-            Some(')') => Err(reader.error(reader.position, "this parenthesis was not opened".to_owned())),
-            Some(_) => Err(reader.error(reader.position, "here comes AND, OR, or the end".to_owned())),
+            Some(')') => Err(reader.error(reader.position, "unexpected closing parenthesis".to_owned())),
+            Some(_) => Err(reader.error(reader.position, "expected AND, OR, or the end".to_owned())),
         }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         let start = self.position;
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(self.error(start, format!("more than {DEPTH_MAX} parentheses are within one another")));
+            return Err(self.error(start, format!("parentheses are nested more than {DEPTH_MAX} deep")));
         }
         let condition = if self.keyword("NOT") {
             Condition::Not(Box::new(self.one(fields)?))
@@ -194,8 +194,8 @@ impl<'a> Reader<'a> {
             let inner = self.any(fields)?;
             if !self.rest().starts_with(')') {
                 let problem = match self.rest() {
-                    "" => "the parenthesis is not closed".to_owned(),
-                    _ => "here comes AND, OR, or the end of the parenthesis".to_owned(),
+                    "" => "missing closing parenthesis".to_owned(),
+                    _ => "expected AND, OR, or a closing parenthesis".to_owned(),
                 };
                 return Err(self.error(if self.rest().is_empty() { start } else { self.position }, problem));
             }
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
         } else {
             self.clauses += 1;
             if self.clauses > CLAUSES_MAX {
-                return Err(self.error(start, format!("there are more than {CLAUSES_MAX} comparisons")));
+                return Err(self.error(start, format!("it has more than {CLAUSES_MAX} comparisons")));
             }
             Condition::Holds(self.clause(fields)?)
         };
@@ -217,17 +217,17 @@ impl<'a> Reader<'a> {
         let start = self.position;
         let name = self.take(|character| character.is_ascii_alphanumeric() || character == '_');
         if name.is_empty() {
-            return Err(self.error(start, "here comes the name of a field".to_owned()));
+            return Err(self.error(start, "expected the name of a field".to_owned()));
         }
         let field = field(fields, name).map_err(|problem| self.error(start, problem))?;
         self.skip_space();
         let start = self.position;
         let found = Operator::ALL.into_iter().find(|(written, _)| self.rest().starts_with(written));
         let Some((written, operator)) = found else {
-            return Err(self.error(start, "here comes one of = != < <= > >=".to_owned()));
+            return Err(self.error(start, "expected one of = != < <= > >=".to_owned()));
         };
         if !field.kind.is_ordered() && !matches!(operator, Operator::Equal | Operator::Unequal) {
-            return Err(self.error(start, format!("`{name}` has no order; use = or !=")));
+            return Err(self.error(start, format!("`{name}` cannot be ordered; use = or !=")));
         }
         self.position += written.len();
         self.skip_space();
@@ -242,14 +242,14 @@ impl<'a> Reader<'a> {
         if !self.rest().starts_with('"') {
             let value = self.take(|character| !character.is_whitespace() && !matches!(character, '(' | ')'));
             return match value {
-                "" => Err(self.error(start, "here comes a value".to_owned())),
+                "" => Err(self.error(start, "expected a value".to_owned())),
                 value => Ok(value),
             };
         }
         self.position += 1;
         let value = self.take(|character| character != '"');
         if self.rest().is_empty() {
-            return Err(self.error(start, "the quotation does not end".to_owned()));
+            return Err(self.error(start, "missing closing quote".to_owned()));
         }
         self.position += 1;
         Ok(value)

@@ -1,4 +1,4 @@
-//! `Planner.Bound`: the best that any plan can reach.
+//! `Planner.Bound`: the best rate that any plan can reach.
 
 use std::sync::Arc;
 

@@ -177,7 +177,7 @@ impl Session<'_> {
                 _ if failure.is_some() => {}
                 Standing::Own { is_contested } if is_contested && wanted.strict => {
                     let text = format!(
-                        "{} gives the files of `{}` to communicators on other wiring",
+                        "{} also gives the files of `{}` to communicators on other wiring",
                         wanted.runtime, communicator.name
                     );
                     failure = Some(ambiguous(text));
@@ -186,8 +186,7 @@ impl Session<'_> {
                 Standing::Shared { with } => name_of(with).clone_into(&mut served_by),
                 Standing::Ambiguous { with } => {
                     let text = format!(
-                        "{} cannot tell `{}` from `{}`, which is on other wiring, and gives it files that are right there \
-                         but made for the other",
+                        "{} cannot tell `{}` from `{}`, which is on other wiring: its files are correct there, but made for the other",
                         wanted.runtime,
                         communicator.name,
                         name_of(with)
@@ -221,7 +220,7 @@ impl Session<'_> {
             }
         }
         if items.iter().any(|item| candidates::reduces(&item.reply)) {
-            let text = "averages and operators of one's own match no file: the runtime's own algorithms serve them";
+            let text = "averages and user-defined operators match no file: the runtime's own algorithms serve them";
             let code = "REDUCTION_NOT_SUPPORTED_BY_RUNTIME".to_owned();
             warnings.push(v1::Warning { code, text: text.to_owned() });
         }
@@ -259,7 +258,7 @@ impl Session<'_> {
                     described.algorithm = plan.algorithm;
                     plans.extend(plan.artifacts.into_iter().next().and_then(|file| Some((position, file.content?))));
                 }
-                Ok(_) => described.error = Some(broken("the answer holds no plan")),
+                Ok(_) => described.error = Some(broken("the reply has no plan")),
                 Err(error) => {
                     is_cut |= error.code == i32::from(Code::DeadlineExceeded);
                     described.error = Some(error);
@@ -269,7 +268,7 @@ impl Session<'_> {
         }
         if plans.is_empty() {
             let first = item.reply.candidates.iter().find_map(|candidate| candidate.error.clone());
-            item.reply.error = first.or_else(|| Some(broken("no plan was asked for")));
+            item.reply.error = first.or_else(|| Some(broken("no plan was requested")));
             return;
         }
         let (model, sizes) = (wanted.model(), wanted.sizes);
@@ -309,7 +308,7 @@ impl Session<'_> {
         let open = items.iter().skip(position).filter(|item| item.is_own()).count();
         let Some(item) = items.get_mut(position).filter(|item| item.is_own()) else { return };
         let Some(step) = step else {
-            let text = format!("{} reads {files_max} files, which are those of the items before", wanted.runtime);
+            let text = format!("{} reads at most {files_max} files, all taken by earlier items", wanted.runtime);
             item.reply.error = Some(refusal(Code::FailedPrecondition, "FILE_COUNT_LIMIT", text.clone()));
             item.warn("FILE_COUNT_LIMIT", text);
             return;
@@ -317,7 +316,11 @@ impl Session<'_> {
         let Some(ladder) = item.ladder() else { return };
         let (ranges, all) = (ladder.at(step).to_vec(), ladder.at(0).len());
         if ranges.len() < all {
-            let text = format!("{} of {all} ranges have a file, as {} reads {files_max}", ranges.len(), wanted.runtime);
+            let text = format!(
+                "{} of {all} ranges have a file because {} reads at most {files_max}",
+                ranges.len(),
+                wanted.runtime
+            );
             item.warn("RANGES_TRIMMED", text);
         }
         // An eighth is for the folder as a whole.
@@ -438,8 +441,9 @@ impl Item {
         let ranges: Vec<String> = self.files.iter().map(of_file).collect();
         if !ranges.is_empty() {
             let ranges = ranges.join(", ");
-            let text =
-                format!("{runtime} fails with messages that the picked file does not divide, in bytes: {ranges}");
+            let text = format!(
+                "{runtime} fails for messages that are not multiples of the chosen file's alignment, in bytes: {ranges}"
+            );
             self.warn("RUNTIME_ADVICE", text);
         }
     }
@@ -459,8 +463,7 @@ impl Item {
         let unit = plan.valid_for.as_ref().map_or(1, |valid| valid.alignment_elements).max(1);
         let usable = ByteRange::new(range.first(), range.end().min(last.saturating_add(1)));
         let Some(usable) = usable.filter(|usable| usable.last() / unit * unit >= usable.first()) else {
-            let text =
-                format!("no message of the sizes {range} is a multiple of the {unit} chunks of {}", candidate.name);
+            let text = format!("no message of sizes {range} is a multiple of the {unit} chunks of {}", candidate.name);
             self.warn("RANGES_TRIMMED", text);
             return;
         };

@@ -1,4 +1,4 @@
-//! `Planner.Paths`: one message on several paths at once.
+//! `Planner.Paths`: one message split over several paths.
 
 use canopy_multiport::{Forwarding, MultiPath, MultiPathProblem, PATHS_MAX, multi_path};
 use canopy_optimize::{Arc, Digraph};

@@ -35,8 +35,7 @@ fn a_plan_too_large_for_its_runtime_gets_fewer_trees() {
     let [warning] = fitting.warnings.as_slice() else { panic!("{:?}", fitting.warnings) };
     assert_eq!(warning.code, "FEWER_TREES");
     let expected = "the msccl profile allows 32767 chunks as an offset, and the best plan needs 150032: planned with 5 trees \
-                    per root instead of 50011, at 300065/300066 of their rate; state trees_per_root to have a number of your \
-                    own";
+                    per root instead of 50011, at 300065/300066 of their rate; set trees_per_root to choose the number";
     assert_eq!(warning.text, expected);
 }
 
@@ -51,8 +50,7 @@ fn an_allreduce_too_large_for_its_runtime_gets_fewer_trees() {
     let fitting = made_with(TreeLimits::NONE, uneven(), kind, output).unwrap();
     let fewer = fitting.warnings.iter().find(|warning| warning.code == "FEWER_TREES").unwrap();
     let expected = "the msccl profile allows 32767 chunks as an offset, and the best plan needs 200012: planned with 32610 trees \
-                    in all instead of 200013, at 1304682620/1304684799 of their rate; state trees_per_root to have a number \
-                    of your own";
+                    in all instead of 200013, at 1304682620/1304684799 of their rate; set trees_per_root to choose the number";
     assert_eq!(fewer.text, expected);
 }
 

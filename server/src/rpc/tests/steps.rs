@@ -50,8 +50,7 @@ fn a_plan_in_steps_too_large_for_its_runtime_gets_fewer_chunks() {
     assert_eq!(msccl.plan.chunks_per_rank, 7_629);
     let fewer = msccl.warnings.iter().find(|warning| warning.code == "FEWER_TREES").unwrap();
     let expected = "the msccl profile allows 32767 chunks as an offset, and the best plan needs 160031: planned with 7629 chunks \
-                    per share instead of 800039976, at 3053532819865/3053576873256 of their rate; state chunks to have a \
-                    number of your own";
+                    per share instead of 800039976, at 3053532819865/3053576873256 of their rate; set chunks to choose the number";
     assert_eq!(fewer.text, expected);
 }
 
@@ -99,5 +98,7 @@ fn files_are_composed_as_what_they_are_found_to_be() {
         assert_eq!(cost(listed(text, 3)), cost(expression(text)), "{text}");
     }
     let unknown = by_expansion(listed("product(diamond;ring:3)", 5)).unwrap_err();
-    assert!(canopy_planner::chain(&unknown).contains("nor is the network known; give the topology as an expression"));
+    assert!(
+        canopy_planner::chain(&unknown).contains("nor is a known composition; give an expression without switches")
+    );
 }

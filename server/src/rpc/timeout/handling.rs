@@ -100,7 +100,7 @@ where
 /// What a panic says.
 fn words(panic: &(dyn Any + Send)) -> String {
     let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("its handler panicked: {}", said.unwrap_or("without a word"))
+    format!("its handler panicked: {}", said.unwrap_or("no message"))
 }
 
 /// A call that is handled where it holds up no other one, once its request has turned out to be long.

@@ -132,17 +132,17 @@ fn for_each_record(
             break;
         }
         let space = kinds.iter().find(|(kind, _)| *kind == found).map(|(_, space)| *space);
-        let space = space.ok_or(ArchiveError::Damaged { offset, what: "neither a record nor the end" })?;
+        let space = space.ok_or(ArchiveError::Damaged { offset, what: "expected a record or the end" })?;
         let key = PlanKey::from_bytes(input.array()?);
         let (record, summary) = (input.part()?, input.part()?);
-        let damaged = ArchiveError::Damaged { offset, what: "this record is not intact" };
+        let damaged = ArchiveError::Damaged { offset, what: "this record is damaged" };
         let entry = upgrade(steps, space, &key, record, Some(summary), now_ms).ok_or(damaged)?;
         each(ArchivedRecord { space, key: &key, record: &entry.record, summary: &entry.summary })?;
         counts.count(space);
     }
     let offset = input.offset;
     if u64::from_le_bytes(input.array()?) != counts.total() {
-        return Err(ArchiveError::Damaged { offset, what: "it states another number of records" });
+        return Err(ArchiveError::Damaged { offset, what: "the stated number of records differs" });
     }
     let (digest, offset) = (input.hasher.finalize(), input.offset);
     if input.array::<32>()? != *digest.as_bytes() {
@@ -150,7 +150,7 @@ fn for_each_record(
     }
     let offset = input.offset;
     if input.inner.take(1).read_to_end(&mut Vec::new())? != 0 {
-        return Err(ArchiveError::Damaged { offset, what: "something follows the end" });
+        return Err(ArchiveError::Damaged { offset, what: "unexpected data after the end" });
     }
     Ok(counts)
 }
@@ -184,7 +184,7 @@ impl<R: Read> Hashed<'_, R> {
         let offset = self.offset;
         let length = u64::from_le_bytes(self.array()?);
         if length > PART_BYTES_MAX {
-            return Err(ArchiveError::Damaged { offset, what: "it states a length beyond that of any record" });
+            return Err(ArchiveError::Damaged { offset, what: "the stated length exceeds that of any record" });
         }
         let mut bytes = Vec::new();
         let read = (&mut *self.inner).take(length).read_to_end(&mut bytes)? as u64;

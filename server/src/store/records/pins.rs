@@ -1,4 +1,4 @@
-//! Plans that are kept whatever room others need.
+//! Pinned plans, which are never evicted.
 
 use canopy_planner::PlanKey;
 

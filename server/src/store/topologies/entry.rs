@@ -117,7 +117,7 @@ impl Stored for Kept {
     }
 
     fn log_damage(key: &PlanKey, damage: &DamagedRecord) {
-        tracing::error!(topology = %key, %damage, "a stored topology was damaged and is in quarantine");
+        tracing::error!(topology = %key, %damage, "a stored topology was damaged and was quarantined");
     }
 }
 
@@ -134,9 +134,9 @@ pub(crate) fn judge(key: &PlanKey, record: &[u8], limits: &TopologyLimits) -> Re
     let kept = Kept::decode(key, Bytes::copy_from_slice(record)).map_err(|damage| damage.to_string())?;
     let read = read_document(&kept.document, Some(DocumentFormat::Json), limits).map_err(|error| error.to_string())?;
     if identity_hash(&read.topology).as_bytes() != key.as_bytes() {
-        return Err("its text is that of another topology".to_owned());
+        return Err("its text belongs to another topology".to_owned());
     }
     let fresh = TopologyEntry::of(*key, &read.topology, kept.entry.created_ms);
     let stated = TopologyEntry { size_bytes: 0, is_left_by_use: false, ..kept.entry };
-    if fresh == stated { Ok(()) } else { Err("it states other counts than its text has".to_owned()) }
+    if fresh == stated { Ok(()) } else { Err("its counts differ from those of its text".to_owned()) }
 }

@@ -1,4 +1,4 @@
-//! Which topologies are kept, how much room they take, and which leave first.
+//! The stored topologies, their size, and the order in which they are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Advice instead of files, for a runtime that runs no plan of anybody else's.
+//! Advice instead of files, for a runtime that cannot load external plans.
 
 use canopy_bundle::{Advice, NcclNetwork, PlanRange, Runtime, nccl_algorithms, tuner_csv, tuner_word};
 use canopy_proto::v1;
@@ -9,14 +9,13 @@ use super::{Item, env, refusal};
 
 /// Turns what was compared into the configuration of a tuner, and says what that is not.
 pub(super) fn advise(parties: &[Party], mut items: Vec<Item>, reply: &mut v1::PlanBundleReply) {
-    let text = "nccl runs no plan of anybody else's; this is advice for its tuner, by simulation of what is nearest to its own \
-                algorithms on this network";
+    let text = "NCCL cannot load external plans; this is advice for its tuner, from simulating close equivalents of its own algorithms on this network";
     reply.warnings.retain(|warning| warning.code == "AMBIGUOUS_BUNDLE");
     reply.warnings.push(v1::Warning { code: "RUNTIME_WILL_IGNORE".to_owned(), text: text.to_owned() });
     let mut rows = Vec::new();
     for item in &mut items {
         if tuner_word(item.kind).is_none() {
-            let text = format!("the tuner of nccl is not asked about {}", item.kind);
+            let text = format!("NCCL does not ask its tuner about {}", item.kind);
             item.reply.error = Some(refusal(Code::FailedPrecondition, "FORMAT_UNSUPPORTED_BY_RUNTIME", text));
             continue;
         }

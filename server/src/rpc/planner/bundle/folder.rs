@@ -1,4 +1,4 @@
-//! The folder that is handed over: names of files, and whether the runtime picks each for what it is meant for.
+//! The finished folder: names of files, and whether the runtime selects each file for its intended calls.
 
 use std::str;
 
@@ -74,7 +74,7 @@ pub(super) fn audited(
         };
         described.push((item, file));
     }
-    audit(runtime, &folder, &intended).map_err(|error| format!("the bundle is not handed over: {error}"))?;
+    audit(runtime, &folder, &intended).map_err(|error| format!("the bundle failed its check: {error}"))?;
     Ok(described)
 }
 

@@ -1,4 +1,4 @@
-//! Bundles of plans that run at the same time, made in common.
+//! Bundles of joint plans for concurrent collectives.
 //!
 //! Each plan is one that anybody could ask for by itself (`PlanRequest.joint_collectives`), so each is kept, found again and fetched like any
 //! other. Before they are named together, their files are read back and judged together.
@@ -49,13 +49,13 @@ impl JointWanted {
             ("alpha_ns", request.alpha_ns.is_some()),
         ];
         if let Some((field, _)) = others.into_iter().find(|&(_, is_given)| is_given) {
-            return Err(RequestError::NotApplicable { field, method: "a bundle of plans in common" });
+            return Err(RequestError::NotApplicable { field, method: "a bundle of joint plans" });
         }
         let v1::PlanBundleRequest {
             topology, joint_collectives: collectives, mut outputs, priority, fault_policy, ..
         } = request;
         if collectives.is_empty() {
-            let remedy = "say which collectives run at the same time";
+            let remedy = "list the collectives that run concurrently";
             return Err(RequestError::Missing { field: "joint_collectives", remedy });
         }
         require_names("joint_collectives", collectives.iter().map(|collective| collective.name.as_str()))?;
@@ -113,7 +113,7 @@ pub(super) async fn answer(
         items.push(v1::JointItem { name: collective.name.clone(), plan, cache, timings, warnings });
     }
     if contents.len() != items.len() {
-        return Err(CallFailure::Broken { what: "a plan in common has no plan file".to_owned() });
+        return Err(CallFailure::Broken { what: "a joint plan has no plan file".to_owned() });
     }
     let judged = session.compute(session.left(), move |stop| together(&contents, stop)).await?;
     let times = items.first().and_then(|item| item.plan.as_ref()?.joint.as_ref()?.together.clone());
@@ -142,7 +142,7 @@ fn together(
     contents: &[(Bytes, NonZeroU64)],
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<v1::JointBundle, CallFailure> {
-    let broken = |what: String| CallFailure::Broken { what: format!("the bundle is not handed over: {what}") };
+    let broken = |what: String| CallFailure::Broken { what: format!("the bundle failed its check: {what}") };
     let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
     let read = |(content, _): &(Bytes, NonZeroU64)| read_plan(content, &limits).map_err(|error| broken(chain(&error)));
     let plans = contents.iter().map(read).collect::<Result<Vec<PlanFile>, _>>()?;
@@ -159,7 +159,7 @@ fn together(
     }
     let verdict = verdict.map_err(|error| broken(chain(&error)))?;
     if verdict.shared_links > 0 {
-        return Err(broken(format!("{} links are used twice in a step", verdict.shared_links)));
+        return Err(broken(format!("{} links are used twice in one step", verdict.shared_links)));
     }
     Ok(bound(whole, &plans, contents, stop))
 }

@@ -26,15 +26,16 @@ pub(super) fn mixed_sizes(runtime: Runtime, parties: &[Party]) -> Option<v1::Ope
     let first = parties.first().filter(|_| !tells_ranks)?.ranks;
     let other = parties.iter().map(|party| party.ranks).find(|&ranks| ranks != first)?;
     Some(ambiguous(format!(
-        "{runtime} does not compare numbers of ranks and would run plans for {first} ranks on {other}; ask for communicators \
-         of one size"
+        "{runtime} does not compare rank counts and would run plans for {first} ranks on {other}; request communicators of one size"
     )))
 }
 
 /// Why a collective has no files for a runtime, if that is so whatever the network is.
 pub(super) fn unnamed(runtime: Runtime, kind: CollectiveKind) -> Option<v1::OperationError> {
     let text = || {
-        format!("files for {runtime} cannot say that they are for {kind}, so it would pick none; use another profile")
+        format!(
+            "files for {runtime} cannot state that they are for {kind}, so it would choose none; use another profile"
+        )
     };
     let refused = || refusal(Code::FailedPrecondition, "FORMAT_UNSUPPORTED_BY_RUNTIME", text());
     (!runtime.names(kind)).then(refused)

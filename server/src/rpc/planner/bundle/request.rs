@@ -1,4 +1,4 @@
-//! What a request for a bundle says, refused as a whole where no part of it could be served.
+//! Reads requests for bundles; refuses a request as a whole if no part of it can be served.
 
 use std::collections::BTreeSet;
 
@@ -101,7 +101,7 @@ impl Wanted {
         let v1::PlanBundleRequest { topology, collectives, in_place, strict, priority, fault_policy, .. } = request;
         let missing = |field, remedy| RequestError::Missing { field, remedy };
         let output =
-            request.output.ok_or_else(|| missing("output", "say for which format and runtime the files are"))?;
+            request.output.ok_or_else(|| missing("output", "set the format and the runtime profile of the files"))?;
         let is_advice = output.profile == Runtime::Nccl.name();
         if is_advice && (output.format != 0 || output.instancing.is_some()) {
             return Err(RequestError::NotApplicable { field: "output.format", method: "the profile nccl" });
@@ -120,11 +120,11 @@ impl Wanted {
             return Err(RequestError::TooMany { field: "alpha_ns", found: alpha_ns, limit: ALPHA_NS_MAX });
         }
         if collectives.is_empty() {
-            return Err(missing("collectives", "say what to plan"));
+            return Err(missing("collectives", "list the collectives to plan"));
         }
         let specs = Specs { output: &output, is_advice, priority, fault_policy };
         let (kinds, read_output) = specs.read(&collectives)?;
-        let remedy = "choose the format and profile of a runtime: which file is picked is a matter of its rules";
+        let remedy = "choose the format and profile of a runtime: its rules decide which file serves which call";
         let runtime = match is_advice {
             true => Runtime::Nccl,
             false => read_output.profile.parse().map_err(|_| missing("output.profile", remedy))?,
