@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use canopy_proto::v1::{self, PlanRequest, Ratio};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
-use canopy_topology::{Rank, Topology, Transit, renumbering};
+use canopy_topology::{Rank, Topology, Transit, closest, renumbering, same_word};
 use clap::ValueEnum;
 
 use crate::blocks::{self, BlockRows};
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::input::{digits, file_text, range};
+use crate::messages::warn;
 
 pub(crate) use limits::LimitArgs;
 
@@ -94,7 +95,7 @@ pub(crate) fn part(text: &str) -> Result<Ratio, String> {
     };
     let part = parts.filter(|&(numerator, denominator)| 0 < numerator && numerator < denominator);
     let (numerator, denominator) = part.ok_or_else(|| {
-        format!("`{text}` is not a part; write what lies between 0 and 1 as 1%, 0.01 or 1/100, to a millionth")
+        format!("`{text}` is not a fraction; write a value between 0 and 1, such as 1%, 0.01 or 1/100")
     })?;
     Ok(Ratio { numerator, denominator })
 }
@@ -120,23 +121,22 @@ impl CollectiveName {
     pub(crate) fn equal_kind(self) -> Result<CollectiveKind, Failure> {
         match self {
             Self::Equal(kind) => Ok(kind),
-            Self::AllToAllV => Err(Failure::input(
-                "all-to-all-v has blocks of different sizes, which are not stated here",
-            )
-            .help("make the plan with `canopy plan T --collective all-to-all-v --blocks FILE`, and give its file")),
+            Self::AllToAllV => Err(Failure::input("all-to-all-v needs block sizes, which this command does not take")
+                .help("make the plan with `canopy plan T --collective all-to-all-v --blocks FILE`, and give its file")),
         }
     }
 }
 
 /// Reads the name of a collective.
 pub(crate) fn collective_name(name: &str) -> Result<CollectiveName, String> {
-    match name {
-        "all-to-all-v" => Ok(CollectiveName::AllToAllV),
-        _ => name
-            .parse()
-            .map(CollectiveName::Equal)
-            .map_err(|error: canopy_schedule::UnknownCollective| error.to_string()),
+    if same_word(name, "all-to-all-v") || same_word(name, "nccl-all-to-all-v") {
+        return Ok(CollectiveName::AllToAllV);
     }
+    let names = CollectiveKind::ALL.iter().map(|kind| kind.name());
+    CollectiveKind::spelt(name).map(CollectiveName::Equal).map_err(|error| match closest(name, names) {
+        Some(meant) => format!("unknown collective `{}`; did you mean `{meant}`?", error.name),
+        None => error.to_string(),
+    })
 }
 
 /// Reads the name of a collective, for commands that take no weights of blocks.
@@ -152,9 +152,7 @@ pub(crate) fn collective_kind(name: &str) -> Result<CollectiveKind, String> {
 /// Reads `30s`, `1.5m`, `250ms`: a positive number with `ns`, `us`, `ms`, `s`, `m` or `h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     match duration_or_zero(text)? {
-        Duration::ZERO => {
-            Err("a duration of zero leaves no time for anything; give a positive one, such as 30s".to_owned())
-        }
+        Duration::ZERO => Err("the duration is zero; give a positive one, such as `30s`".to_owned()),
         positive => Ok(positive),
     }
 }
@@ -175,37 +173,39 @@ pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     match (scaled(text, &UNITS), as_seconds) {
         (Some(nanos), _) => Ok(Duration::from_nanos(nanos)),
         (None, Some(0)) => Ok(Duration::ZERO),
-        (None, Some(_)) => Err(format!(
-            "`{text}` has no unit; write `{text}us`, `{text}ms` or `{text}s`, or use another unit of ns us ms s m h"
-        )),
+        (None, Some(_)) => {
+            Err(format!("`{text}` has no unit; write `{text}s` for seconds or `{text}ms` for milliseconds"))
+        }
         (None, None) => {
-            Err(format!("`{text}` is not a duration; write a number with ns, us, ms, s, m or h, such as 30s"))
+            Err(format!("`{text}` is not a duration; write a number with ns, us, ms, s, m or h, such as `30s`"))
         }
     }
 }
 
-/// Reads `64MiB`, `1.5GB`, `4096`: bytes, or a number with a unit in steps of 10³ or 2¹⁰.
+/// Reads `64MiB`, `64M`, `1.5GB`, `4096`: bytes, or a number with a unit, in any case. `K`, `M`, `G` and `T` alone are powers
+/// of 2¹⁰, as in nccl-tests; with a `B` they are powers of 10³.
 pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 10] = [
+    const UNITS: [(&str, u64); 15] = [
         ("", 1),
-        ("B", 1),
-        ("kB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
+        ("b", 1),
+        ("k", 1 << 10),
+        ("m", 1 << 20),
+        ("g", 1 << 30),
+        ("t", 1 << 40),
+        ("kb", 1_000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("tb", 1_000_000_000_000),
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+        ("bytes", 1),
     ];
-    let error = || {
-        format!("`{text}` is not a size; write whole bytes, or a number with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB")
-    };
-    let bytes = scaled(text, &UNITS).ok_or_else(error)?;
-    if bytes == 0 {
-        Err("a size of zero moves nothing; give a positive one, such as 64MiB".to_owned())
-    } else {
-        Ok(bytes)
+    let error = || format!("`{text}` is not a size; write bytes, or a number with KiB, MiB, GiB, kB, MB or GB");
+    match scaled(&text.to_ascii_lowercase(), &UNITS).ok_or_else(error)? {
+        0 => Err("the size is zero; give a positive one, such as `64MiB`".to_owned()),
+        bytes => Ok(bytes),
     }
 }
 
@@ -244,7 +244,7 @@ impl RankList {
 
 /// Reads `0,4,8-15`: ranks and ranges of ranks, both ends included.
 pub(crate) fn rank_list(text: &str) -> Result<RankList, String> {
-    let error = || format!("`{text}` is no list of ranks; write numbers and ranges such as 0,4,8-15");
+    let error = || format!("`{text}` is not a list of ranks; write numbers and ranges such as 0,4,8-15");
     let mut ranks = BTreeSet::new();
     for part in text.split(',') {
         let (first, last) = range(part).ok_or_else(error)?;
@@ -282,7 +282,7 @@ pub(crate) struct PartArgs {
 pub(crate) enum TransitName {
     /// Forward what others send through them; files of runtimes cannot say so
     Forward,
-    /// Nothing: they are not there
+    /// Nothing
     #[default]
     Unused,
 }
@@ -309,8 +309,8 @@ impl PartArgs {
             (None, Some(CollectiveName::AllToAllV)) => Err(Failure::input("all-to-all-v needs a size for each block")
                 .help("add `--blocks FILE`, or use all-to-all for blocks of one size")),
             (Some(_), Some(CollectiveName::Equal(kind))) => {
-                Err(Failure::input(format!("--blocks are of all-to-all-v, and the collective is {kind}"))
-                    .help("leave --blocks out, or add `--collective all-to-all-v`"))
+                Err(Failure::input(format!("`--blocks` works for all-to-all-v only, not for {kind}"))
+                    .help("remove `--blocks`, or use `--collective all-to-all-v`"))
             }
             (Some(blocks), _) => Ok(blocks.weights().to_vec()),
             (None, _) => Ok(self.shares.as_ref().map(|list| list.0.clone()).unwrap_or_default()),
@@ -327,7 +327,7 @@ impl PartArgs {
         };
         let group = topology.group(&members, transit).map_err(|error| Failure::input(error.to_string()))?;
         if let Some(text) = renumbering(&members) {
-            say(&format!("warning: RANKS_RENUMBERED: {text}"));
+            warn(format_args!("RANKS_RENUMBERED: {text}"));
         }
         Ok(group)
     }
@@ -348,7 +348,7 @@ impl PartArgs {
 pub(crate) struct WeightList(Vec<u64>);
 
 /// Longest file of weights that is read.
-const WEIGHTS_FILE_BYTES_MAX: u64 = 4 << 20;
+const WEIGHTS_FILE_BYTES_MAX: usize = 4 << 20;
 
 /// Reads `1,0,2x6`: weights in the order of ranks, each once or so many times; or `@FILE` with the same, on lines or
 /// between commas and blanks.
@@ -366,7 +366,7 @@ fn weights<'a>(words: impl Iterator<Item = &'a str>) -> Result<WeightList, Strin
         let both = digits::<u64>(weight).zip(digits::<u64>(times)).filter(|&(_, times)| times > 0);
         let (weight, times) = both.ok_or_else(|| {
             let word: String = word.chars().take(80).collect();
-            format!("`{word}` is no weight of a share; write whole numbers such as 1,0,2x6, or @FILE")
+            format!("`{word}` is not a weight of a share; write whole numbers such as 1,0,2x6, or @FILE")
         })?;
         let times = usize::try_from(times).ok().filter(|times| *times <= RANKS_MAX - list.len());
         let times = times.ok_or_else(|| format!("more than {RANKS_MAX} weights are given; give one for each rank"))?;
@@ -385,7 +385,11 @@ mod tests {
         assert_eq!(size_bytes("64MiB"), Ok(64 << 20));
         assert_eq!(size_bytes("1.5 GB"), Ok(1_500_000_000));
         assert_eq!(size_bytes("0.5KiB"), Ok(512));
-        for bad in ["", "MiB", "-1", "1.0000000001kB", "1e3", "64mib", "99999999999TiB", "0", "1.", ".5MB", "1.2.3MB"] {
+        for (text, bytes) in [("64M", 64 << 20), ("64 MB", 64_000_000), ("1g", 1 << 30), ("64mib", 64 << 20), ("8b", 8)]
+        {
+            assert_eq!(size_bytes(text), Ok(bytes), "{text}");
+        }
+        for bad in ["", "MiB", "-1", "1.0000000001kB", "1e3", "99999999999TiB", "0", "1.", ".5MB", "1.2.3MB"] {
             assert!(size_bytes(bad).is_err(), "{bad}");
         }
     }
@@ -409,7 +413,7 @@ mod tests {
             assert!(duration(bad).is_err(), "{bad}");
         }
         assert_eq!((duration_or_zero("0"), duration_or_zero("0.0us")), (Ok(Duration::ZERO), Ok(Duration::ZERO)));
-        for (bare, to_write) in [("30", "`30s`"), (" 1.5 ", "write `1.5us`")] {
+        for (bare, to_write) in [("30", "`30s`"), (" 1.5 ", "`1.5ms`")] {
             let message = duration_or_zero(bare).unwrap_err();
             assert!(message.contains("has no unit") && message.contains(to_write), "{message}");
         }

@@ -5,7 +5,7 @@ use canopy_schedule::Blocks;
 use crate::input::{digits, file_text};
 
 /// Longest file that is read: 16 bytes for each of the most blocks there can be.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// As many rows of weights as there are weights in each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ fn parsed(content: &str) -> Result<BlockRows, String> {
             return Err(format!("there are more than {limit} rows of {limit} columns; {}", up_to(limit)));
         }
         let rows: Vec<Vec<serde_json::Value>> =
-            serde_json::from_str(content).map_err(|error| format!("no list of lists of numbers: {error}"))?;
+            serde_json::from_str(content).map_err(|error| format!("not a list of lists of numbers: {error}"))?;
         for row in &rows {
             square.add(row.iter().map(|number| (number.as_u64(), number.to_string())))?;
         }
@@ -75,7 +75,7 @@ impl Square {
             let weight = weight.ok_or_else(|| {
                 let written: String = written.chars().take(40).collect();
                 format!(
-                    "row {row}, column {columns}: `{written}` is no weight of a block; write whole numbers from 0 to {}",
+                    "row {row}, column {columns}: `{written}` is not a weight of a block; write whole numbers from 0 to {}",
                     u64::MAX
                 )
             })?;
@@ -85,7 +85,7 @@ impl Square {
         if row > 0 && columns != self.columns {
             let expected = self.columns;
             return Err(format!(
-                "row {row} has {columns} columns, and the rows before have {expected}; give as many for each rank"
+                "row {row} has {columns} columns, and the rows before have {expected}; give one column for each rank"
             ));
         }
         (self.rows, self.columns) = (row + 1, columns);
@@ -99,7 +99,7 @@ impl Square {
         }
         if rows != columns {
             return Err(format!(
-                "there are {rows} rows of {columns} columns; give as many rows as columns, one for each rank"
+                "there are {rows} rows of {columns} columns; give one row and one column for each rank"
             ));
         }
         Ok(BlockRows(weights))
@@ -136,9 +136,9 @@ mod tests {
             ("[[0,\"1\"],[2,3]]", "row 0, column 1: `\"1\"`"),
             ("0 NaN\n1 2", "row 0, column 1: `NaN`"),
             ("0 1e3\n1 2", "row 0, column 1: `1e3`"),
-            ("[[0,NaN],[1,2]]", "no list of lists"),
-            ("[0,1]", "no list of lists"),
-            ("[[0,1],[1,0]", "no list of lists"),
+            ("[[0,NaN],[1,2]]", "not a list of lists"),
+            ("[0,1]", "not a list of lists"),
+            ("[[0,1],[1,0]", "not a list of lists"),
             ("0 18446744073709551616\n1 0", "row 0, column 1: `18446744073709551616`"),
         ] {
             let refused = parsed(text).unwrap_err();
@@ -149,7 +149,7 @@ mod tests {
         assert!(parsed(&"1 ".repeat(limit + 1)).unwrap_err().contains("row 0 has more than 2048 columns"));
         // As many brackets and commas as the largest square has are looked at, one more are not.
         let most = limit * (limit + 1);
-        assert!(parsed(&"[".repeat(most)).unwrap_err().contains("no list of lists"));
+        assert!(parsed(&"[".repeat(most)).unwrap_err().contains("not a list of lists"));
         assert!(parsed(&"[".repeat(most + 1)).unwrap_err().contains("more than 2048 rows of 2048 columns"));
     }
 }

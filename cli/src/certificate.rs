@@ -6,7 +6,9 @@ use canopy_topology::Topology;
 use canopy_wire::certificate;
 use serde::Serialize;
 
+use crate::output::stated_rate;
 use crate::protocol_words::stated;
+use crate::table::count;
 
 /// Most names a line of text lists.
 const NAMES_MAX: usize = 8;
@@ -68,10 +70,11 @@ impl CertificateSummary {
             Self::Cut { direction, nodes_in_cut, ranks_in_cut, capacity, .. } => {
                 let verb = if direction == "out" { "leave" } else { "enter" };
                 let (ranks, nodes) = (ranks_in_cut.len(), list(nodes_in_cut));
-                format!("cut        {capacity} bytes/s {verb} a set with {}: {nodes}", count(ranks, "rank"))
+                let capacity = stated_rate(capacity);
+                format!("cut        {capacity} {verb} a set of {}: {nodes}", count(ranks, "rank"))
             }
             Self::Partition { sets, capacity, .. } => {
-                let mut text = format!("partition  {capacity} bytes/s leave {}", count(sets.len(), "set"));
+                let mut text = format!("partition  {} leave {}", stated_rate(capacity), count(sets.len(), "set"));
                 for set in sets.iter().take(SETS_MAX) {
                     text += &format!("\n           {}", list(set));
                 }
@@ -80,9 +83,8 @@ impl CertificateSummary {
                 }
                 text
             }
-            Self::LpDual { lengths, volume, distance, .. } => {
-                let links = count(lengths.len(), "link");
-                format!("lp-dual    {volume} bytes/s × length on {links}, {distance} between all pairs of ranks")
+            Self::LpDual { lengths, .. } => {
+                format!("proof      prices of {}, by linear programming", count(lengths.len(), "link"))
             }
         }
     }
@@ -91,9 +93,4 @@ impl CertificateSummary {
 fn list(names: &[String]) -> String {
     let shown = names.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(" ");
     if names.len() > NAMES_MAX { format!("{shown} and {} more", names.len() - NAMES_MAX) } else { shown }
-}
-
-/// `1 rank`, `2 ranks`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

@@ -1,8 +1,10 @@
 //! The commands, one module each, and the help text.
 
+mod about;
 mod bench;
 mod bound;
 mod convert;
+mod doctor;
 mod draw;
 mod explain;
 mod export;
@@ -23,13 +25,11 @@ mod verify;
 
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::exit::{Failure, INTERRUPTED, say};
-
-/// Commands that canopy's documents name and this version does not have.
-const NOT_YET: [&str; 4] = ["leases", "tenant", "top", "doctor"];
+use crate::exit::{Failure, INTERRUPTED};
+use crate::messages::{VerbosityArgs, write};
 
 /// Provably optimal collective-communication plans for a network.
 #[derive(Debug, Parser)]
@@ -51,6 +51,8 @@ Examples:
 Exit status: 0 success, 2 bad input or failed check, 3 infeasible, 4 fault, 5 deadline, 6 busy or unavailable, 130 interrupted."
 )]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    verbosity: VerbosityArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -73,6 +75,7 @@ enum Command {
     Draw(draw::DrawArgs),
     Export(export::ExportArgs),
     Run(run::RunArgs),
+    Doctor(doctor::DoctorArgs),
     #[command(hide = true)]
     RunRank(run::rank::RankArgs),
     #[command(subcommand)]
@@ -90,11 +93,52 @@ enum Command {
     Release(job::release::ReleaseArgs),
     #[cfg(feature = "embedded")]
     Serve(serve::ServeArgs),
+    Algorithms(about::AlgorithmsArgs),
+    Completions(about::CompletionsArgs),
+    Man(about::ManArgs),
+    Version(about::VersionArgs),
+}
+
+/// The commands under the headings of the help text.
+const GROUPS: [(&str, &[&str]); 6] = [
+    (
+        "Plans",
+        &["plan", "bound", "explain", "simulate", "verify", "convert", "draw", "export", "run", "doctor", "algorithms"],
+    ),
+    ("Networks", &["topology", "find", "path"]),
+    ("Faults and running jobs", &["faults", "resynth", "leases"]),
+    ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
+    ("Server", &["serve", "plans", "jobs", "stats", "drain", "bench"]),
+    ("About canopy", &["completions", "man", "version", "help"]),
+];
+
+/// The parser, with its commands listed in groups.
+pub(crate) fn command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    let mut list = String::new();
+    for (heading, names) in GROUPS {
+        list.push_str(&format!("\n{heading}:\n"));
+        for sub in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+            list.push_str(&format!("  {:<12}{about}\n", sub.get_name()));
+        }
+    }
+    let template =
+        format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{list}\nOptions:\n{{options}}{{after-help}}");
+    Cli::command().help_template(template)
+}
+
+/// Parses the arguments of the process.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let mut matches = command().try_get_matches()?;
+    Cli::from_arg_matches_mut(&mut matches)
 }
 
 impl Cli {
     /// Runs the command to its end, or until the user interrupts it.
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.verbosity.apply();
         match self.command {
             Command::Plan(args) => interruptible(plan::run(args)),
             Command::Resynth(args) => interruptible(resynth::run(args)),
@@ -110,6 +154,7 @@ impl Cli {
             Command::Draw(args) => interruptible(draw::run(args)),
             Command::Export(args) => interruptible(export::run(args)),
             Command::Run(args) => interruptible(run::run(args)),
+            Command::Doctor(args) => interruptible(doctor::run(args)),
             // Ends with the command that started it.
             Command::RunRank(args) => run::rank::run(&args),
             Command::Topology(command) => interruptible(topology::run(command)),
@@ -125,6 +170,10 @@ impl Cli {
             // A server ends in order when it is interrupted.
             #[cfg(feature = "embedded")]
             Command::Serve(args) => serve::run(args),
+            Command::Algorithms(args) => about::list_algorithms(&args),
+            Command::Completions(args) => about::completions(&args, command()),
+            Command::Man(args) => about::man(&args, command()),
+            Command::Version(args) => about::version(&args),
         }
     }
 }
@@ -134,11 +183,19 @@ pub(crate) fn is_forgiving_hook() -> bool {
     job::must_not_fail(&std::env::args_os().collect::<Vec<_>>())
 }
 
-/// A hint for a word that is no command here, but is one in canopy's documents.
-pub(crate) fn not_yet(word: &str) -> Option<String> {
+/// A hint for a word that other programs have as a command.
+pub(crate) fn hint_for(word: &str) -> Option<&'static str> {
     match word {
-        "serve" => Some("this build of canopy has no server in it; run canopyd".to_owned()),
-        _ => NOT_YET.contains(&word).then(|| format!("`canopy {word}` is not available yet in this version")),
+        "serve" | "server" | "daemon" => Some("this build of canopy has no server in it; run `canopyd`"),
+        "top" | "status" => Some("use `canopy stats`"),
+        "list" | "ls" | "cache" => Some("use `canopy plans list`"),
+        "tenant" | "tenants" => Some("name the tenant with `--tenant NAME`"),
+        "show" | "info" => Some("use `canopy topology show T` or `canopy plans show ID`"),
+        "check" | "validate" => Some("use `canopy verify FILE`"),
+        "synth" | "synthesize" | "generate" => Some("use `canopy plan T -c allgather -o plan.json`"),
+        "topo" | "network" => Some("use `canopy topology`"),
+        "families" => Some("use `canopy topology families`"),
+        _ => None,
     }
 }
 
@@ -157,7 +214,7 @@ fn interruptible(command: impl Future<Output = Result<(), Failure>>) -> Result<(
         interrupt().await;
         let _ended_already = interrupted.send(());
         tokio::time::sleep(FAREWELL).await;
-        say("interrupted");
+        write("interrupted");
         std::process::exit(INTERRUPTED.into())
     });
     let outcome = runtime.block_on(async {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use canopy_client::{Client, ClientError, Retries, RetryPolicy, ServerAddress, Tenant};
 
 use crate::clock::{self, Deadline};
-use crate::exit::Failure;
+use crate::exit::{Failure, words};
+use crate::messages::detail;
 use crate::request;
 
 #[cfg(feature = "embedded")]
@@ -20,6 +21,7 @@ const LOSSES_MAX: u32 = 8;
 
 /// Which server.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
 pub(crate) struct ServerArgs {
     /// Server to ask: host:port, http://host:port or unix:/path; if not given, one on the data folder
     #[arg(long, value_name = "ADDR", env = "CANOPY_SERVER", hide_env_values = true)]
@@ -27,7 +29,7 @@ pub(crate) struct ServerArgs {
     /// Folder of plans, where no server is named [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy]
     #[arg(long, value_name = "DIR", env = "CANOPY_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
-    /// Whose the request is, where the server keeps tenants apart
+    /// Tenant that makes the request, for servers with tenants
     #[arg(long, value_name = "TENANT", env = "CANOPY_TENANT", hide_env_values = true)]
     tenant: Option<String>,
 }
@@ -41,11 +43,12 @@ impl ServerArgs {
 
 /// A server that is asked only where one is named.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
 pub(crate) struct NamedServerArgs {
     /// Server to ask, which knows faults: host:port, http://host:port or unix:/path; without one, this program answers
     #[arg(long, value_name = "ADDR", env = "CANOPY_SERVER", hide_env_values = true)]
     server: Option<String>,
-    /// Whose the request is, where the server keeps tenants apart
+    /// Tenant that makes the request, for servers with tenants
     #[arg(long, value_name = "TENANT", env = "CANOPY_TENANT", hide_env_values = true)]
     tenant: Option<String>,
 }
@@ -93,7 +96,7 @@ impl Connections {
             None => Way::Folder(Box::new(Folder::new(args.data_dir.clone())?)),
             #[cfg(not(feature = "embedded"))]
             None => {
-                return Err(Failure::input("no server is named, and this build of canopy has none in it")
+                return Err(Failure::input("no server is named, and this build of canopy has no embedded server")
                     .help("add `--server ADDR` or set CANOPY_SERVER"));
             }
         };
@@ -105,7 +108,10 @@ impl Connections {
     /// Connects, starting a server in this process if need be.
     pub(crate) async fn open(&self) -> Result<Connection, Failure> {
         match &self.way {
-            Way::Named(address) => Ok(self.elsewhere(Client::connect(address).await?)),
+            Way::Named(address) => {
+                detail(|| format!("asking the server at {address}"));
+                Ok(self.elsewhere(Client::connect(address).await?))
+            }
             #[cfg(feature = "embedded")]
             Way::Folder(folder) => {
                 let (client, host) = folder.open().await?;
@@ -218,7 +224,11 @@ impl Session {
         if self.connections.may_try_another(&self.connection, &error) {
             return Ok(None);
         }
-        self.retries.pause_after(&error, end.remaining()).map(Some).ok_or(error)
+        let pause = self.retries.pause_after(&error, end.remaining());
+        if let Some(pause) = pause {
+            detail(|| format!("trying again in {pause:?}: {}", words(&error)));
+        }
+        pause.map(Some).ok_or(error)
     }
 
     /// The last try brought something: what fails from here on is tried as often as at first.

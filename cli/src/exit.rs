@@ -1,10 +1,11 @@
 //! How a command ends: its words on standard error and its exit status.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use canopy_client::{ClientError, ErrorClass};
 pub(crate) use canopy_plan::chain as words;
+
+use crate::messages;
 
 /// Exit status of an interrupted process, as shells report SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -88,7 +89,7 @@ impl Failure {
                 ExitCode::from(told.class.exit_status())
             }
             Self::Interrupted => {
-                say("interrupted");
+                messages::write("interrupted");
                 ExitCode::from(INTERRUPTED)
             }
             Self::OutputClosed => ExitCode::SUCCESS,
@@ -97,13 +98,28 @@ impl Failure {
 }
 
 impl Told {
-    fn print(&self) {
-        say(&format!("error: {}", self.message));
-        for note in &self.notes {
-            say(&format!("  {note}"));
+    /// What is wrong, and what to do about it: where no help is given, what the message says after its first semicolon.
+    fn in_two_lines(&self) -> (String, Option<String>) {
+        match (&self.help, self.message.split_once("; ")) {
+            (None, Some((what, help))) => (what.to_owned(), Some(help.to_owned())),
+            (help, _) => (self.message.clone(), help.clone()),
         }
-        if let Some(help) = &self.help {
-            say(&format!("help: {help}"));
+    }
+
+    fn print(&self) {
+        let (mut message, help) = self.in_two_lines();
+        let is_place = |note: &&String| note.starts_with("at ") && !note.contains(": ");
+        let places: Vec<&String> = self.notes.iter().filter(is_place).collect();
+        let is_one_place = places.len() == 1;
+        if let (true, Some(place)) = (is_one_place, places.first().and_then(|note| note.strip_prefix("at "))) {
+            message = format!("{place}: {message}");
+        }
+        messages::error(message);
+        for note in self.notes.iter().filter(|note| !(is_one_place && is_place(note))) {
+            messages::write(&format!("  {note}"));
+        }
+        if let Some(help) = help {
+            messages::help(help);
         }
     }
 }
@@ -138,9 +154,4 @@ impl From<ClientError> for Failure {
             None => failure,
         }
     }
-}
-
-/// One line on standard error. A closed standard error is no reason to fail.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

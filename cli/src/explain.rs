@@ -7,9 +7,9 @@ use canopy_synth::{BoundError, PartClass, Repaired, Stop, SynthesisError, part_c
 use canopy_topology::{NodeIndex, Rate, Topology};
 use serde::Serialize;
 
-use crate::certificate::count;
 use crate::material::unbroken;
-use crate::output::{AlgbwSummary, gigabytes, gigabytes_per_sec};
+use crate::output::{AlgbwSummary, gigabytes, gigabytes_per_sec, percent_in_words};
+use crate::table::count;
 
 /// Most classes of sets, and most repairs, that the text lists.
 const LINES_MAX: usize = 8;
@@ -145,15 +145,22 @@ impl Explanation {
         for Part { name, sets, ranks, capacity, odd } in self.parts.iter().take(LINES_MAX) {
             let rate: Option<Rate> = capacity.parse().ok();
             let rate = rate.map_or(0.0, |rate| gigabytes_per_sec(&rate));
-            let alike = if *sets > 1 { format!(" and {} like it", sets - 1) } else { String::new() };
+            let alike = if *sets > 1 { format!(" and {} like it", count(sets - 1, "other")) } else { String::new() };
             let what = if odd.is_empty() { String::new() } else { format!(": {}", odd.join(", ")) };
-            lines.push(format!("limited    {name}{alike}, {}, left by {rate} GB/s{what}", count(*ranks, "rank")));
+            let who = match ranks {
+                1 => format!("rank {name}{alike}"),
+                _ => format!("{name}{alike}, {}", count(*ranks, "rank")),
+            };
+            lines.push(format!("limited    {who}, left by {rate} GB/s{what}"));
         }
         if self.parts.len() > LINES_MAX {
             lines.push(format!("           and {} more kinds of sets", self.parts.len() - LINES_MAX));
         }
         if let Some(rate) = self.two_phases.as_ref().and_then(|text| text.parse::<Rate>().ok()) {
-            let ratio = rate.ratio_to(&bound.upper).map(|ratio| format!(", {ratio} of the bound")).unwrap_or_default();
+            let ratio = rate
+                .ratio_to(&bound.upper)
+                .map(|ratio| format!(", {} of the bound", percent_in_words(&ratio.to_string())))
+                .unwrap_or_default();
             lines.push(format!(
                 "two phases {} GB/s as a reduce-scatter followed by an allgather{ratio}",
                 gigabytes_per_sec(&rate)

@@ -31,20 +31,20 @@ impl FormSummary {
     pub(crate) fn words(&self) -> String {
         let Self { name, reason, two_phases } = self;
         let form = match name.as_str() {
-            "trees" => "sums up and down the same trees",
+            "trees" => "reduce and broadcast on the same trees",
             _ => "reduce-scatter, then allgather",
         };
         let why = match reason.as_str() {
-            "limited" if name == "trees" => "as there is room for no tree of each rank",
-            "asked" => "as asked for",
-            "faster" => "which are faster",
-            "as-fast" => "which no trees beat",
-            "limited" => "whose trees can be limited",
-            "too-many" => "since faster trees are too many",
-            _ => "since too few links lead both ways for trees",
+            "limited" if name == "trees" => "there is no room for a tree of each rank",
+            "asked" => "as requested",
+            "faster" => "faster than two phases",
+            "as-fast" => "no trees are faster",
+            "limited" => "its number of trees can be limited",
+            "too-many" => "faster trees would be too many",
+            _ => "too few links lead both ways for trees",
         };
         let rate = two_phases.as_ref().and_then(|text| text.parse::<Rate>().ok());
-        let other = rate.map(|rate| format!("; two phases one after the other: {} GB/s", gigabytes_per_sec(&rate)));
-        format!("{form}, {why}{}", other.unwrap_or_default())
+        let other = rate.map(|rate| format!("; two phases reach {} GB/s", gigabytes_per_sec(&rate)));
+        format!("form: {form} ({why}{})", other.unwrap_or_default())
     }
 }

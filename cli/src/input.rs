@@ -5,13 +5,15 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::str::FromStr;
 use std::string::FromUtf8Error;
+use std::sync::OnceLock;
 
 use canopy_client::ErrorClass;
 use canopy_planner::{PlanError, TopologyInput, Warning, read_topology};
 use canopy_topology::{DocumentFormat, Topology, TopologyLimits};
 
 use crate::clock::Deadline;
-use crate::exit::{Failure, say, words};
+use crate::exit::{Failure, words};
+use crate::messages;
 
 /// Largest plan file that is read.
 pub(crate) const PLAN_BYTES_MAX: usize = 1 << 30;
@@ -89,7 +91,7 @@ pub(crate) fn read(name: &str, input: &TopologyInput, deadline: Deadline) -> Res
 /// Says what the reader of T wants to be known; which devices its ranks are is for who runs a plan.
 pub(crate) fn warn(name: &str, warnings: &[Warning]) {
     let of_network = warnings.iter().filter(|warning| warning.code != "RANK_MAP_ASSUMED");
-    of_network.for_each(|warning| say(&format!("warning: {name}: {}", warning.text)));
+    of_network.for_each(|warning| messages::warn(format_args!("{name}: {}", warning.text)));
 }
 
 /// Why T is no topology, or nothing can be planned on it.
@@ -108,7 +110,7 @@ pub(crate) fn refused(name: &str, error: PlanError) -> Failure {
         // Its parts are for who is asked about the network.
         PlanError::Apart { failure, .. } => refused(name, *failure),
         error if error.is_cancellation() => {
-            Failure::new(ErrorClass::Deadline, "the deadline came before the plan").help("allow more time")
+            Failure::new(ErrorClass::Deadline, "deadline exceeded before the plan was made").help("raise `--deadline`")
         }
         error if error.fault().is_some() => Failure::fault(words(&error)),
         error => Failure::new(ErrorClass::Infeasible, words(&error)),
@@ -146,7 +148,8 @@ pub(crate) fn shortened(text: &str) -> String {
 /// The bytes of a file that must exist and have at most `limit` bytes.
 pub(crate) fn bytes(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
     read_file(path, limit).map_err(|failure| match failure {
-        ReadFailure::Missing => Failure::input(format!("{}: no such file", path.display())),
+        ReadFailure::Missing => Failure::input(format!("{}: no such file", path.display()))
+            .help("check the path; this command reads a file"),
         ReadFailure::Other(failure) => failure,
     })
 }
@@ -171,9 +174,7 @@ fn read_file(path: &Path, limit: usize) -> Result<Vec<u8>, ReadFailure> {
         }
         _ => ReadFailure::Other(Failure::input(format!("cannot read {}: {error}", path.display()))),
     };
-    let file = File::open(path).map_err(refuse)?;
-    let mut bytes = Vec::new();
-    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(refuse)?;
+    let bytes = beginning(path, limit).map_err(refuse)?;
     if bytes.len() > limit {
         let message = format!(
             "{}: the document has more than {limit} bytes; send a smaller one, or raise CANOPY_MAX_REQUEST_BYTES",
@@ -181,6 +182,35 @@ fn read_file(path: &Path, limit: usize) -> Result<Vec<u8>, ReadFailure> {
         );
         return Err(ReadFailure::Other(Failure::input(message)));
     }
+    Ok(bytes)
+}
+
+/// The name under which commands read standard input.
+pub(crate) const STDIN: &str = "-";
+
+/// What came over standard input: an argument may be looked at more than once, and a stream comes only once.
+static STDIN_BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// All of a file, or one byte more than the limit; `-` is standard input.
+///
+/// # Errors
+/// It cannot be opened or read.
+pub(crate) fn beginning(path: &Path, limit: usize) -> std::io::Result<Vec<u8>> {
+    if path == Path::new(STDIN) { stdin(limit) } else { read_to(limit, File::open(path)?) }
+}
+
+fn stdin(limit: usize) -> std::io::Result<Vec<u8>> {
+    if let Some(bytes) = STDIN_BYTES.get() {
+        return Ok(bytes.clone());
+    }
+    let bytes = read_to(limit, std::io::stdin().lock())?;
+    Ok(STDIN_BYTES.get_or_init(|| bytes).clone())
+}
+
+/// All of a stream, or one byte more than the limit.
+fn read_to(limit: usize, stream: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -211,12 +241,11 @@ pub(crate) fn range(text: &str) -> Option<(u32, u32)> {
 }
 
 /// The text of a file that an option names; `instead` says what to do about one of more than `bytes_max`.
-pub(crate) fn file_text(path: &str, bytes_max: u64, instead: &str) -> Result<String, String> {
+pub(crate) fn file_text(path: &str, bytes_max: usize, instead: &str) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("`{path}` cannot be read: {error}");
-    let mut content = String::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(bytes_max + 1).read_to_string(&mut content).map_err(unreadable)?;
-    if content.len() as u64 > bytes_max {
+    let bytes = beginning(Path::new(path), bytes_max).map_err(unreadable)?;
+    let content = String::from_utf8(bytes).map_err(|_| format!("`{path}` is not UTF-8 text"))?;
+    if content.len() > bytes_max {
         return Err(format!("`{path}` is longer than {bytes_max} bytes; {instead}"));
     }
     Ok(content)

@@ -2,12 +2,12 @@
 
 use canopy_proto::v1;
 
-use crate::exit::say;
+use crate::messages::{advise, warn};
 
 /// What is made of the faults that the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
 pub(crate) struct FaultArgs {
-    /// What to make of the faults that the server knows
+    /// Plan around the faults that the server knows, or ignore them
     #[arg(long, value_name = "WHAT", value_enum, default_value = "apply")]
     faults: FaultsName,
 }
@@ -36,9 +36,14 @@ impl FaultArgs {
     }
 }
 
+/// What is worth a line on the terminal: which devices ranks are matters only where a file for a runtime is written.
+pub(crate) fn worth_saying(warnings: &[v1::Warning], is_for_runtime: bool) -> impl Iterator<Item = &v1::Warning> {
+    warnings.iter().filter(move |warning| is_for_runtime || warning.code != "RANK_MAP_ASSUMED")
+}
+
 /// Prints something that an answer warns of.
 pub(crate) fn say_warning(v1::Warning { code, text }: &v1::Warning) {
-    say(&format!("warning: {code}: {text}"));
+    warn(format_args!("{code}: {}", text.replace("FAULT_POLICY_IGNORE", "--faults ignore")));
 }
 
 /// Prints what an answer warns of; of faults, with the way to have the `what` of the healthy network.
@@ -46,7 +51,7 @@ pub(crate) fn say_warnings<'a>(warnings: impl IntoIterator<Item = &'a v1::Warnin
     for warning in warnings {
         say_warning(warning);
         if warning.code == "FAULTS_APPLIED" {
-            say(&format!("help: add `--faults ignore` for the {what} of the healthy network"));
+            advise(format_args!("add `--faults ignore` for the {what} of the healthy network"));
         }
     }
 }

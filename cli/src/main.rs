@@ -9,6 +9,7 @@ mod certificate;
 mod clock;
 mod commands;
 mod connection;
+mod destination;
 mod exit;
 mod explain;
 mod family;
@@ -17,34 +18,39 @@ mod form;
 mod input;
 mod known_faults;
 mod material;
+mod messages;
 mod output;
 mod path_choice;
 mod placement;
 mod progress;
 mod protocol_words;
+#[cfg(test)]
+mod reference;
 mod request;
 mod runtime;
+mod sizes;
+mod stdout;
 mod stored_plan;
 mod table;
 mod time_proof;
+mod usage;
+mod whole_file;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 
-use crate::commands::Cli;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match commands::parse() {
         Ok(cli) => cli,
         // A scheduler's hook must not fail, not even for a word that is misspelt in it.
         Err(error) if commands::is_forgiving_hook() => {
-            let _told = usage(&error);
+            let _said = refuse(&error);
             return ExitCode::SUCCESS;
         }
-        Err(error) => return usage(&error),
+        Err(error) => return refuse(&error),
     };
     // A panic has printed its message; what is missing is the exit status of a fault.
     let outcome = std::panic::catch_unwind(|| cli.run()).unwrap_or_else(|_| {
@@ -57,7 +63,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints what the parser has to say: help on standard output, errors on standard error with status 2.
-fn usage(error: &clap::Error) -> ExitCode {
+fn refuse(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return match error.print() {
             // A closed pipe is the reader's choice.
@@ -67,11 +73,9 @@ fn usage(error: &clap::Error) -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
-    let _ = error.print();
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some(hint) = commands::not_yet(word)
-    {
-        say(&hint);
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(canopy_client::ErrorClass::Input.exit_status());
     }
-    ExitCode::from(canopy_client::ErrorClass::Input.exit_status())
+    usage::failure(error).report()
 }

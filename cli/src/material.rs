@@ -63,7 +63,7 @@ impl Subject {
 
 /// The content of a file, if there is one and it says that it is a plan of canopy's own.
 fn plan_bytes(text: &str) -> Result<Option<Vec<u8>>, Failure> {
-    if !Path::new(text).is_file() {
+    if text != input::STDIN && !Path::new(text).is_file() {
         return Ok(None);
     }
     let bytes = input::bytes(Path::new(text), PLAN_BYTES_MAX)?;

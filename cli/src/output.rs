@@ -1,20 +1,21 @@
-//! Standard output, files, and the parts that several commands' JSON objects share.
+//! What commands print for machines, and the parts that several commands' JSON objects share.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use canopy_planner::TopologyKey;
 use canopy_proto::v1::{self, Artifact, InNetwork, Plan, Reach, StepCost};
-use canopy_topology::{Rate, Topology, content_hash};
+use canopy_topology::{Rate, Ratio, Topology, content_hash};
 use canopy_wire::{sha256_hex, topology_summary};
 use serde::Serialize;
 
-use crate::certificate::count;
 use crate::exit::Failure;
+use crate::messages::is_verbose;
 use crate::protocol_words::{UNKNOWN, word};
 use crate::runtime::format_name;
+use crate::stdout::write_stdout;
+use crate::table::count;
+use crate::whole_file::write_file;
 
 /// Version of canopy's text formats.
 pub(crate) const FORMAT_VERSION: u32 = 1;
@@ -24,23 +25,6 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const BUNDLE_KIND: &str = "plan-bundle";
 /// The kind of a manifest of plans that were made in common.
 pub(crate) const JOINT_KIND: &str = "joint-plans";
-
-/// Writes bytes to standard output and flushes.
-///
-/// # Errors
-/// [`Failure::OutputClosed`] when the reader has gone.
-pub(crate) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
-        ErrorKind::BrokenPipe => Failure::OutputClosed,
-        _ => Failure::input(format!("cannot write to standard output: {error}")),
-    })
-}
-
-/// Writes text and a line end to standard output.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    write_stdout(format!("{text}\n").as_bytes())
-}
 
 /// What a command prints for machines: which command, and what it has to say.
 #[derive(Serialize)]
@@ -55,7 +39,7 @@ struct Report<'a, T> {
 pub(crate) fn print_json<T: Serialize>(command: &str, content: &T) -> Result<(), Failure> {
     let report = Report { canopy: FORMAT_VERSION, command, content };
     let text = serde_json::to_string(&report).map_err(|error| Failure::fault(format!("cannot write JSON: {error}")))?;
-    print(&text)
+    write_stdout((text + "\n").as_bytes())
 }
 
 /// Writes an object with one member.
@@ -81,89 +65,6 @@ pub(crate) fn listable(folder: &Path) -> Result<PathBuf, Failure> {
         ))
         .help("name a folder whose path is UTF-8 without `:` and line ends")),
     }
-}
-
-/// Writes a file so that a reader sees all of it or nothing: under a temporary name beside it, then renamed.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path)?;
-    file.as_write().write_all(bytes).map_err(|error| cannot_write(path, &error))?;
-    file.commit()
-}
-
-/// A file on its way to its name. Dropped before [`commit`](Self::commit), it leaves nothing behind.
-///
-/// A name that belongs to a device or a pipe keeps it: there the bytes go straight through.
-#[derive(Debug)]
-pub(crate) struct AtomicFile {
-    path: PathBuf,
-    target: Target,
-}
-
-#[derive(Debug)]
-enum Target {
-    Temporary(tempfile::NamedTempFile),
-    Special(File),
-}
-
-impl AtomicFile {
-    /// Opens a temporary file beside `path`, with the rights a plain new file would have.
-    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let refuse = |error: std::io::Error| cannot_write(path, &error);
-        // The end of a chain of symbolic links is what gets replaced, not the link.
-        let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match std::fs::metadata(&resolved) {
-            Ok(found) if found.is_dir() => {
-                return Err(Failure::input(format!("cannot write {}: it is a folder", path.display())));
-            }
-            Ok(found) if !found.is_file() => {
-                let special = File::options().write(true).open(&resolved).map_err(refuse)?;
-                return Ok(Self { path: resolved, target: Target::Special(special) });
-            }
-            _ => {}
-        }
-        let folder = match resolved.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        if !folder.is_dir() {
-            let message = format!("cannot write {}: there is no folder {}", path.display(), folder.display());
-            return Err(Failure::input(message));
-        }
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".canopy-").suffix(".tmp");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // The process's umask takes away what the user does not want to give.
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let temporary = builder.tempfile_in(folder).map_err(refuse)?;
-        Ok(Self { path: resolved, target: Target::Temporary(temporary) })
-    }
-
-    /// Where the bytes go.
-    pub(crate) fn as_write(&mut self) -> &mut File {
-        match &mut self.target {
-            Target::Temporary(temporary) => temporary.as_file_mut(),
-            Target::Special(special) => special,
-        }
-    }
-
-    /// Gives the file its name, replacing what stood there.
-    pub(crate) fn commit(self) -> Result<(), Failure> {
-        let Self { path, target } = self;
-        if let Target::Temporary(temporary) = target {
-            temporary.persist(&path).map_err(|error| cannot_write(&path, &error.error))?;
-        }
-        Ok(())
-    }
-}
-
-/// What keeps a file from being written, without the name under which it would have been written first.
-pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    let words = error.to_string();
-    let words = words.split(" at path ").next().unwrap_or_default();
-    Failure::input(format!("cannot write {}: {words}", path.display()))
 }
 
 /// A rate as members of JSON objects: exactly, in bytes per second, and for reading.
@@ -334,6 +235,47 @@ pub(crate) fn gigabytes(bytes_per_sec: u128) -> f64 {
     Rate::new(bytes_per_sec, 1_u32).map_or(0.0, |rate| gigabytes_per_sec(&rate))
 }
 
+/// `450 GB/s`: a rate for people.
+pub(crate) fn rate_in_words(rate: &Rate) -> String {
+    format!("{} GB/s", gigabytes_per_sec(rate))
+}
+
+/// The rate that a text states exactly, in bytes per second, for people.
+pub(crate) fn stated_rate(text: &str) -> String {
+    text.parse::<Rate>().map_or_else(|_| format!("{text} bytes/s"), |rate| rate_in_words(&rate))
+}
+
+/// `100 %`, or `99.2 % (124/125)`: a part of a whole for people, with the exact fraction where it is short, or details are
+/// asked for.
+pub(crate) fn percent_in_words(text: &str) -> String {
+    const SHORT: usize = 9;
+    let exactly = if text.len() <= SHORT || is_verbose() { format!(" ({text})") } else { String::new() };
+    match text.parse::<Ratio>() {
+        Ok(part) if part.is_one() => "100 %".to_owned(),
+        // Rounded down, so that only the whole is 100 %.
+        Ok(part) => format!("{} %{exactly}", (part.to_f64() * 1e3).floor() / 10.0),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// `100 %` or `99.2 %`: a part of a whole for tables, where only the whole is 100 %.
+pub(crate) fn rounded_percent(text: &str) -> String {
+    let percent = percent_in_words(text);
+    percent.split(" (").next().unwrap_or_default().to_owned()
+}
+
+/// `1.5 MiB`: an amount of memory for people.
+pub(crate) fn bytes_in_words(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, factor)| bytes >= *factor) {
+        Some((name, factor)) => {
+            let tenths = u128::from(bytes) * 10 / u128::from(*factor);
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} B"),
+    }
+}
+
 /// Three decimals; more digits of a wall time are noise.
 pub(crate) fn to_thousandths(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
@@ -371,33 +313,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_appears_whole_or_not_at_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plan.json");
-        write_file(&path, b"first").unwrap();
-        let mut abandoned = AtomicFile::create(&path).unwrap();
-        abandoned.as_write().write_all(b"half").unwrap();
-        drop(abandoned);
-        assert_eq!(std::fs::read(&path).unwrap(), b"first");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn devices_and_links_keep_their_names() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
-        std::fs::write(&file, b"old").unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        write_file(&link, b"new").unwrap();
-        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(std::fs::read(&file).unwrap(), b"new");
-        write_file(Path::new("/dev/null"), b"gone").unwrap();
-        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
-        assert!(write_file(folder.path(), b"no").is_err());
-    }
-
-    #[test]
     fn folders_that_variables_cannot_list_are_refused() {
         assert_eq!(listable(Path::new("/run/canopy/17")).unwrap(), Path::new("/run/canopy/17"));
         assert!(listable(Path::new("relative")).unwrap().is_absolute());
@@ -429,7 +344,8 @@ impl InNetworkSummary {
     pub(crate) fn words(&self) -> String {
         let Self { traffic_without, traffic, saved, algbw } = self;
         format!(
-            "switches can save {saved} of the traffic ({traffic} of {traffic_without} bytes over links per byte), algbw {algbw} bytes/s"
+            "switches can save {saved} of the traffic ({traffic} of {traffic_without} bytes over links per byte), algbw {}",
+            stated_rate(algbw)
         )
     }
 }

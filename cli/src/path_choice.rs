@@ -26,10 +26,10 @@ impl PathChoiceSummary {
         let reached: Rate = plan.quality.as_ref()?.achieved.parse().ok()?;
         let gap = reached.ratio_to(&bound)?.missing_of(&Ratio::new(1_u32, 1_u32)?);
         let words = if reached == bound {
-            "the best choice of one path for each pair, proven".to_owned()
+            "proven: no other choice of one path per pair is faster".to_owned()
         } else {
             let (percent, limit) = (gap.to_f64() * 100.0, gigabytes_per_sec(&bound));
-            format!("{percent:.2} % below {limit} GB/s, which no choice of one path for each pair exceeds")
+            format!("{percent:.2} % below {limit} GB/s, the bound for one path per pair")
         };
         Some(Self { reached: reached.to_string(), bound: bound.to_string(), gap: gap.to_string(), words })
     }

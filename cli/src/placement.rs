@@ -10,7 +10,7 @@ use crate::input::{file_text, range};
 /// Most ranks that are placed.
 const RANKS_MAX: usize = 1 << 16;
 /// Longest file of a placement in bytes: some hundred for each rank.
-const FILE_BYTES_MAX: u64 = 8 << 20;
+const FILE_BYTES_MAX: usize = 8 << 20;
 
 /// Arguments that say where ranks are.
 #[derive(Debug, Default, clap::Args)]

@@ -43,7 +43,7 @@ pub(crate) fn plan(
 
 /// What a server's answer has no part of that it must have.
 pub(crate) fn missing(what: &str) -> Failure {
-    Failure::fault(format!("the server's answer lacks {what}"))
+    Failure::fault(format!("the server's answer is missing {what}"))
 }
 
 /// The name of a kind of collective that came over the wire.

@@ -99,7 +99,7 @@ pub(crate) fn profile_of_several(name: &str) -> Result<Target, UnknownProfile> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UnknownProfile {
     /// No runtime has this name.
-    #[error("`{name}` is not a profile here; use {}", known.join(", "))]
+    #[error("unknown profile `{name}`; use {}", known.join(", "))]
     Unknown { name: String, known: Vec<&'static str> },
     /// Versions of MSCCL++ that no file is made for.
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Tables for people.
+//! Tables and counts for people.
 
 /// Rows of cells under a heading; each column is as wide as its widest cell.
 #[derive(Debug)]
@@ -35,6 +35,11 @@ impl Table {
         };
         self.rows.iter().map(line).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// `1 rank`, `2 ranks`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 #[cfg(test)]

@@ -37,16 +37,16 @@ impl TimeProofSummary {
     pub(crate) fn words(&self) -> String {
         let Self { end, bound, one_unwinding, phases } = self;
         let mut words = if end <= bound {
-            format!("ends at tick {end}, and no schedule of as many chunks ends before, proven")
+            format!("ends at tick {end}; proven: no schedule with this number of chunks ends earlier")
         } else {
-            format!("ends at tick {end}; no schedule of as many chunks ends before tick {bound}")
+            format!("ends at tick {end}; no schedule with this number of chunks ends before tick {bound}")
         };
         if !phases.is_empty() {
             let each: Vec<String> = phases.iter().map(|phase| format!("{} of {}", phase.bound, phase.end)).collect();
-            words += &format!("; each phase proven by itself ({}), none that overlap", each.join(" and "));
+            words += &format!("; proven for each phase alone ({})", each.join(" and "));
         }
         if *one_unwinding {
-            words += "; for switches unwound in this way only";
+            words += "; for this unwinding of the switches only";
         }
         words
     }

@@ -7,19 +7,19 @@ use super::{count, count_of_32_bits, part};
 /// What the trees of a plan must keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
 pub(crate) struct LimitArgs {
-    /// Trees per root, exactly, at the best rate there is for that number [default: the planner's choice]
+    /// Exact number of trees per root, at the best rate for that number [default: the planner's choice]
     #[arg(long, value_name = "K", value_parser = count_of_32_bits, conflicts_with = "max_chunks")]
     trees: Option<u32>,
     /// Chunks per share of a plan in steps (bfb), exactly [default: the least number with which no other takes less time]
     #[arg(long, value_name = "C", value_parser = count, conflicts_with = "max_chunks")]
     chunks: Option<u64>,
-    /// Most chunks per share, as many as there are trees per root: the best number up to it is chosen
+    /// Most chunks per share, one for each tree of a root; the planner takes the best number up to it
     #[arg(long, value_name = "K", value_parser = count)]
     max_chunks: Option<u64>,
     /// Most hops from rank to rank between the root of a tree and any rank, at the best rate found for trees that flat
     #[arg(long, value_name = "D", value_parser = count_of_32_bits)]
     max_depth: Option<u32>,
-    /// Part of the best rate that may be given up for a plan that is found sooner, such as 1% or 1/64
+    /// Part of the best rate to give up for a plan that is found sooner, such as 1% or 1/64
     #[arg(long, value_name = "PART", value_parser = part)]
     tolerance: Option<Ratio>,
     /// Where the random choices of tacos and tacos-published begin [default: 0]

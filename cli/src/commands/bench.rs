@@ -14,10 +14,12 @@ use serde::Serialize;
 use crate::args::{self, CollectiveArgs};
 use crate::clock;
 use crate::connection::{Connections, ServerArgs};
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::input;
-use crate::output::{print, print_json, to_thousandths};
+use crate::messages::say;
+use crate::output::{print_json, to_thousandths};
 use crate::request;
+use crate::stdout::print;
 use crate::stored_plan::file_name;
 use crate::table::Table;
 
@@ -45,7 +47,7 @@ pub(crate) struct BenchArgs {
     topology: String,
     #[command(flatten)]
     collective: CollectiveArgs,
-    /// Calls of each kind; of those with content, as many as transfer 1 GiB at most
+    /// Calls of each kind; calls with content end after 1 GiB
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     burst: u32,
     /// Calls in flight at once
@@ -142,7 +144,7 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), Failure> {
         return Err(Failure::input("--cold is for calls that make a plan").help("add `--call plan`"));
     }
     if args.distinct > 1 && !args.cold {
-        return Err(Failure::input("--distinct is for plans that are not there yet").help("add `--cold --call plan`"));
+        return Err(Failure::input("`--distinct` needs plans that are not cached").help("add `--cold --call plan`"));
     }
     if args.permuted && args.call.contains(&Kind::Content) {
         return Err(Failure::input("--permuted is for calls that name a network").help("add `--call lookup,plan`"));
@@ -207,7 +209,7 @@ async fn measure(
     let started = clock::now();
     let first = clients.first().ok_or_else(|| Failure::fault("there is no connection"))?;
     let reply = first.plan_metadata(request.clone(), Some(args.deadline)).await.map_err(in_users_words)?;
-    say(&format!("plan there after {} ms", to_thousandths(started.elapsed().as_secs_f64() * 1e3)));
+    say(&format!("plan ready after {} ms", to_thousandths(started.elapsed().as_secs_f64() * 1e3)));
     let supply = supply(args, request)?;
     for &kind in &args.call {
         let burst = load(args.burst.into());

@@ -22,9 +22,10 @@ use crate::explain::{Explanation, explain};
 use crate::family::FamilySummary;
 use crate::input;
 use crate::known_faults::FaultArgs;
-use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print, print_json, shares_in_words};
+use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json, shares_in_words};
+use crate::stdout::print;
 
-/// Best throughput any schedule can reach, and the bottleneck that proves it
+/// Best rate that any schedule can reach, and the bottleneck that proves it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +37,7 @@ Examples:
   canopy bound cluster.yaml --collective broadcast --root 3 --deadline 30s
   canopy bound dgx-h100:boxes=4 --collective allreduce --server 127.0.0.1:7433
 
-With a server, the bound is that of the network as the faults leave it that the server knows.")]
+With `--server`, the bound takes the faults that the server knows into account.")]
 pub(crate) struct BoundArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
@@ -107,13 +108,13 @@ impl BoundSummary {
 
     /// Whether it can be reached, for people.
     fn tightness(&self) -> String {
-        let lower = self.lower.as_ref().map(|lower| (lower, lower.parse::<Rate>().unwrap_or_else(|_| Rate::zero())));
+        let lower = self.lower.as_ref().map(|lower| lower.parse::<Rate>().unwrap_or_else(|_| Rate::zero()));
         match lower {
             None => "tight      yes: a schedule reaches it".to_owned(),
-            Some((_, rate)) if rate.is_zero() => "tight      not known".to_owned(),
-            Some((lower, rate)) => {
+            Some(rate) if rate.is_zero() => "tight      not known".to_owned(),
+            Some(rate) => {
                 let gigabytes = gigabytes_per_sec(&rate);
-                format!("tight      not known: at least {gigabytes} GB/s ({lower} bytes/s) can be reached")
+                format!("tight      not known: at least {gigabytes} GB/s can be reached")
             }
         }
     }
@@ -150,13 +151,13 @@ impl PlainBoundsSummary {
     }
 
     fn lines(&self) -> Vec<String> {
-        let Self { distances, distances_gigabytes, by_degree } = self;
+        let Self { distances_gigabytes, by_degree, .. } = self;
         let mut lines = vec![format!(
-            "distances  at most {distances_gigabytes} GB/s ({distances} bytes/s): all links together, each pair on a shortest path"
+            "distances  at most {distances_gigabytes} GB/s: all links together, each pair on a shortest path"
         )];
-        lines.extend(by_degree.as_ref().map(|DegreeBoundSummary { degree, full_tree, full_tree_gigabytes }| {
+        lines.extend(by_degree.as_ref().map(|DegreeBoundSummary { degree, full_tree_gigabytes, .. }| {
             format!(
-                "full trees at most {full_tree_gigabytes} GB/s ({full_tree} bytes/s): any network of so many ranks with {degree} ports each"
+                "full trees at most {full_tree_gigabytes} GB/s: any network of this many ranks with {degree} ports each"
             )
         }));
         lines
@@ -174,9 +175,8 @@ pub(crate) async fn run(args: BoundArgs) -> Result<(), Failure> {
 /// Finds the bound, and adds its certificate up again.
 fn run_here(args: &BoundArgs) -> Result<(), Failure> {
     if args.explain && args.collective.kind()? != CollectiveKind::Allreduce {
-        return Err(
-            Failure::input("--explain is about an allreduce").help("leave it out; the certificate says what binds")
-        );
+        return Err(Failure::input("`--explain` works for allreduce only")
+            .help("remove `--explain`; the certificate names the bottleneck"));
     }
     args.collective.kind()?;
     let deadline = Deadline::after(args.deadline);
@@ -213,7 +213,9 @@ pub(super) fn failure(error: &BoundError) -> Failure {
         BoundError::Broken { .. } => ErrorClass::Fault,
     };
     match error {
-        BoundError::Stopped => Failure::new(class, "the deadline came before the bound").help("allow more time"),
+        BoundError::Stopped => {
+            Failure::new(class, "deadline exceeded before the bound was found").help("raise `--deadline`")
+        }
         _ => Failure::new(class, words(error)),
     }
 }
@@ -251,8 +253,8 @@ fn readable(args: &BoundArgs, object: &Bounded, explained: Vec<String>) -> Strin
     lines.extend(
         object.shares.as_deref().map(|weights| format!("shares     {}", shares_in_words(weights, *ranks as usize))),
     );
-    let AlgbwSummary { algbw, gigabytes } = &object.bound.rate;
-    lines.push(format!("bound      {gigabytes} GB/s ({algbw} bytes/s)"));
+    let AlgbwSummary { gigabytes, .. } = &object.bound.rate;
+    lines.push(format!("bound      {gigabytes} GB/s"));
     lines.push(object.bound.tightness());
     lines.push(object.certificate.readable());
     lines.extend(object.plain_bounds.iter().flat_map(PlainBoundsSummary::lines));

@@ -17,12 +17,15 @@ use super::plan::file::instances;
 use super::plan::loader;
 use super::verify::ProgramVerdict;
 use crate::args;
-use crate::certificate::count;
 use crate::connection::ServerArgs;
-use crate::exit::{Failure, say};
-use crate::output::{FileSummary, print, print_json, write_stdout};
+use crate::destination::{self, Destination};
+use crate::exit::Failure;
+use crate::messages::say;
+use crate::output::{FileSummary, print_json};
 use crate::runtime::{RuntimeProfile, profile_of_several, runtime_help};
+use crate::stdout::{print, write_stdout};
 use crate::stored_plan::{Wanted, plan_bytes};
+use crate::table::count;
 
 /// Make a file for a runtime of a plan in canopy's JSON, or of a file for another runtime
 #[derive(Debug, clap::Args)]
@@ -62,9 +65,9 @@ pub(crate) struct ConvertArgs {
     /// Of a plan in canopy's JSON: output and input are different memory [default: except for allreduce]
     #[arg(long)]
     out_of_place: bool,
-    /// Where to write it [default: standard output]
-    #[arg(long, short, value_name = "FILE", required_if_eq("json", "true"))]
-    output: Option<PathBuf>,
+    /// File to write, or `-` for standard output, where a plan goes without it unless that is a terminal
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<Destination>,
     #[command(flatten)]
     server: ServerArgs,
     /// Print one JSON object as the last line of standard output
@@ -138,24 +141,27 @@ pub(crate) async fn run(args: ConvertArgs) -> Result<(), Failure> {
 fn converted(args: &ConvertArgs, bytes: &[u8]) -> Result<(), Failure> {
     let name = args.file.display().to_string();
     let Some(to) = args.to.target() else {
-        return Err(Failure::input(format!("{} runs no plan of anybody else's", args.to.name()))
-            .help("name the profile of a runtime that runs plans"));
+        return Err(Failure::input("NCCL cannot load external plans")
+            .help("name a runtime that runs plans, or write tuner advice: `canopy plan --sizes --profile nccl`"));
     };
     let format = Format::of(bytes).unwrap_or(Format::MscclXml);
     require_options(args, format, &name)?;
+    destination::of_machines(args.output.as_ref(), args.json, "the plan")?;
     // Before anything is made: where the module goes that registers the plan.
-    let module = args.output.as_deref().filter(|_| to.is_registered()).map(loader::path).transpose()?;
+    let module =
+        destination::file(args.output.as_ref()).filter(|_| to.is_registered()).map(loader::path).transpose()?;
     let made = match (format, args.from) {
         (Format::Json, None) => lowered::convert(&args.making(), &name, bytes, to)?,
         (Format::Json, Some(from)) => return Err(not_of(from.profile, format, &name)),
         _ if format != to.format || format.profiles().len() < 2 => {
-            let what = format!("{name} is {}, which cannot be made a file for {to}", format.noun());
-            return Err(Failure::input(what)
-                .note("it says which operations are run, and not what network and which transfers they are for")
-                .help(format!(
-                    "convert the plan in canopy's JSON, or ask for it again: `canopy plan --format {}`",
-                    to.format
-                )));
+            let what = format!(
+                "{name} is {}, which cannot be converted for {to}: it does not name its network",
+                format.noun()
+            );
+            return Err(Failure::input(what).help(format!(
+                "convert the plan in canopy's JSON, or plan again with `canopy plan --format {}`",
+                to.format
+            )));
         }
         (_, from) => {
             let from = from.unwrap_or(format.usual());
@@ -167,7 +173,7 @@ fn converted(args: &ConvertArgs, bytes: &[u8]) -> Result<(), Failure> {
     };
     let ranks_per_node = made.ranks_per_node;
     let said = written(args, to, made)?;
-    if let (Some(plan), Some(module)) = (&args.output, &module) {
+    if let (Some(plan), Some(module)) = (destination::file(args.output.as_ref()), &module) {
         loader::write(plan, module, ranks_per_node)?;
     }
     said.say(args)
@@ -223,7 +229,7 @@ fn written(args: &ConvertArgs, target: Target, made: Made) -> Result<Converted, 
     let to = target.profile;
     require_right(&args.file.display().to_string(), to, &made)?;
     let Made { from, text, changes, verdict, .. } = made;
-    let files = match &args.output {
+    let files = match destination::file(args.output.as_ref()) {
         Some(path) => vec![FileSummary::written(target.format.name(), path, text.as_bytes())?.for_profile(to)],
         None => Vec::new(),
     };
@@ -238,7 +244,7 @@ impl Converted {
     /// Says what was done: on standard output, unless the file is there.
     fn say(&self, args: &ConvertArgs) -> Result<(), Failure> {
         let Self { from, to, changes, warnings, .. } = self;
-        let Some(path) = &args.output else {
+        let Some(path) = destination::file(args.output.as_ref()) else {
             changes.iter().chain(warnings).for_each(|line| say(line));
             return Ok(());
         };

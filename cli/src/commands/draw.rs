@@ -3,7 +3,7 @@
 pub(super) mod timeline;
 pub(super) mod trees;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use canopy_draw::{DrawError, NetworkDrawing, draw_network};
@@ -12,14 +12,16 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
-use crate::certificate::count;
 use crate::clock::Deadline;
 use crate::connection::ServerArgs;
+use crate::destination::{self, Destination};
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::material::{Material, Subject, unbroken};
-use crate::output::{FileSummary, gigabytes_per_sec, print, print_json, write_stdout};
+use crate::output::{FileSummary, gigabytes_per_sec, print_json};
+use crate::stdout::{print, write_stdout};
 use crate::stored_plan::{Wanted, stored_plan};
+use crate::table::count;
 
 use super::on_a_thread;
 
@@ -56,9 +58,9 @@ pub(crate) struct DrawArgs {
     /// Longest time to make a plan where a network is given, such as 30s
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
-    /// File to write; standard output if not given
+    /// File to write, or `-` for standard output, where a drawing goes without it unless that is a terminal
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Option<Destination>,
     #[command(flatten)]
     server: ServerArgs,
     /// Print one JSON object as the last line of standard output; needs --output
@@ -86,12 +88,28 @@ struct Drawn {
 
 /// Fetches the plan where a server has it, and goes on with it.
 pub(crate) async fn run(args: DrawArgs) -> Result<(), Failure> {
-    if args.json && args.output.is_none() {
-        return Err(Failure::input("--json needs a file for the drawing: standard output is for the JSON object")
-            .help("add `-o FILE`"));
+    if let Some(path) = destination::of_machines(args.output.as_ref(), args.json, "the drawing")? {
+        require_svg(path)?;
     }
     let fetched = stored_plan(&args.subject, &args.server, args.deadline, Wanted::Json).await?;
     on_a_thread(move || draw(&args, fetched)).await
+}
+
+/// Refuses the name of a picture of another kind.
+fn require_svg(path: &Path) -> Result<(), Failure> {
+    const OTHERS: [&str; 10] = ["png", "pdf", "jpg", "jpeg", "gif", "bmp", "webp", "eps", "ps", "tiff"];
+    let extension = path.extension().map(|found| found.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    if !OTHERS.contains(&extension.as_str()) {
+        return Ok(());
+    }
+    let svg = path.with_extension("svg");
+    let message = format!("canopy draws SVG, and `{}` is named as {}", path.display(), extension.to_uppercase());
+    Err(Failure::input(message).help(format!(
+        "write `-o {}`, and convert it: `rsvg-convert -f {extension} -o {} {}`",
+        svg.display(),
+        path.display(),
+        svg.display()
+    )))
 }
 
 /// Draws and writes the file.
@@ -108,13 +126,13 @@ fn draw(args: &DrawArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> {
             network(&args.subject, topology, plan, base)?
         }
         (_, Subject::Network(_)) => {
-            return Err(Failure::input(format!("a {what} is of a plan, and there is none"))
+            return Err(Failure::input(format!("`--what {what}` needs a plan"))
                 .help("give a plan in canopy's JSON, or add `--collective C`"));
         }
         (What::Trees, Subject::Plan(plan)) => trees::draw(&args.subject, plan, args.collective.root, args.phase)?,
         (What::Timeline, Subject::Plan(plan)) => timeline::draw(&args.subject, plan, args.size)?,
     };
-    let Some(path) = &args.output else { return write_stdout(drawing.as_bytes()) };
+    let Some(path) = destination::file(args.output.as_ref()) else { return write_stdout(drawing.as_bytes()) };
     let files = vec![FileSummary::written("svg", path, drawing.as_bytes())?];
     if args.json {
         return print_json("draw", &Drawn { what, files });
@@ -154,6 +172,7 @@ pub(super) fn network(
         topology,
         loads: plan.map(|plan| &plan.loads),
         certificate: plan.map(|plan| &plan.bound.certificate),
+        schedule: plan.map(|plan| &plan.schedule),
         base: base.as_ref(),
     };
     draw_network(&drawing).map_err(|error| refused(&error))

@@ -14,17 +14,19 @@ use std::time::Duration;
 use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
 use crate::connection::ServerArgs;
+use crate::destination;
 use crate::exit::Failure;
 use crate::material::Subject;
-use crate::output::{FileSummary, print, print_json};
+use crate::output::{FileSummary, print_json};
+use crate::stdout::print;
 use crate::stored_plan::{Wanted, stored_plan};
 
 use super::on_a_thread;
 use super::simulate::MessageArgs;
-use super::simulate::sizes::Sizes;
+use crate::sizes::Sizes;
 use compare::compare;
 
-/// What bounds a plan, what binds it, and whether it is worth it beside ring, direct and others
+/// Explain the bound and bottleneck of a plan, and compare it with ring, direct and others
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Rates are those of large messages, exact, by the checker; times are simulated, as by `canopy simulate`.
@@ -58,8 +60,11 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
     /// Write it all as one HTML file, with the network, its trees, a run and the times drawn
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = destination::file_only)]
     report: Option<PathBuf>,
+    /// Date to print in the report, such as 2026-01-31; without one, the report has no date and is reproducible
+    #[arg(long, value_name = "DATE", requires = "report", value_parser = report::date)]
+    date: Option<String>,
     #[command(flatten)]
     server: ServerArgs,
     /// Print one JSON object as the last line of standard output
@@ -95,5 +100,5 @@ fn explain(args: &ExplainArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> 
 }
 
 fn no_plan() -> Failure {
-    Failure::input("there is no plan to explain").help("give a plan in canopy's JSON, or a network and --collective")
+    Failure::input("`explain` needs a plan").help("give a plan in canopy's JSON, or a network and --collective")
 }

@@ -16,12 +16,14 @@ use serde::Serialize;
 use super::on_a_thread;
 use super::simulate::{Piece, judge_bytes, piece};
 use crate::args;
-use crate::certificate::count;
 use crate::connection::ServerArgs;
 use crate::exit::{Failure, words};
 use crate::material::Material;
-use crate::output::{FileSummary, TopologySummary, cannot_write, print, print_json};
+use crate::output::{FileSummary, TopologySummary, print_json};
+use crate::stdout::print;
 use crate::stored_plan::{Wanted, plan_bytes};
+use crate::table::count;
+use crate::whole_file::cannot_write;
 
 /// Most messages and waits together, in the units of a simulation: a gibibyte of them.
 const WORK_MAX: u64 = 1 << 24;
@@ -52,7 +54,7 @@ pub(crate) struct ExportArgs {
     /// Largest message: transfers are cut into as few as possible. `whole` cuts none
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
     piece: Piece,
-    /// Folder to write into, made if there is none
+    /// Folder to write into; it is created if it does not exist
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
     #[command(flatten)]

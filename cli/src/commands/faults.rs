@@ -13,15 +13,15 @@ use crate::commands::on_a_thread;
 use crate::commands::operate::ListArgs;
 use crate::exit::Failure;
 
-/// Faults of a network: rank, report, list, clear, feed
+/// Faults of a network: what-if, report, list, clear, feed
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-A fault is a target and what is left of it: link:A>B, link:A=B (both ways), nic:GPU, nic:GPU>PORT, gpu:GPU, host:NAME, node:ID, switch:ID,
+A fault is a target and the fraction that remains: link:A>B, link:A=B (both ways), nic:GPU, nic:GPU>PORT, gpu:GPU, host:NAME, node:ID, switch:ID,
 feature:SWITCH:multicast, plane:NAME; nothing is left unless it ends with a fraction such as *1/2. GPU is an id or HOST:INDEX.")]
 pub(crate) enum FaultsCommand {
     WhatIf(what_if::WhatIfArgs),
     Report(report::ReportArgs),
-    /// List what counts as broken or slow
+    /// List broken and slow elements
     #[command(after_help = "\
 Fields: topology, scope, machines, text, state, severity, since, reported. By scope and element unless --sort says otherwise.
 

@@ -15,10 +15,13 @@ use canopy_topology::Capacity;
 use self::model::{Model, Network, Workload};
 use crate::args;
 use crate::commands::operate::{CommonArgs, ask};
+use crate::destination;
 use crate::exit::Failure;
-use crate::output::{print, print_json, write_file};
+use crate::output::print_json;
+use crate::stdout::print;
+use crate::whole_file::write_file;
 
-/// Networks of so many nodes and ports that are best for collectives, with the expressions that make them
+/// Find the best networks for a number of nodes and ports, as generator expressions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +34,7 @@ pub(crate) struct FindArgs {
     /// Number of nodes
     #[arg(long, value_name = "N")]
     nodes: u32,
-    /// Ports of each node: so many links leave it, and so many enter it
+    /// Ports of each node: the number of links that leave it, and that enter it
     #[arg(long, value_name = "D")]
     degree: u32,
     /// Only networks with as many links from any node to any other as back
@@ -47,7 +50,7 @@ pub(crate) struct FindArgs {
     #[arg(long, value_name = "RATE", default_value = "100Gbps", value_parser = Capacity::from_str)]
     node_bw: Capacity,
     /// Draw the networks, and their times over sizes, in this file
-    #[arg(long, short = 'o', value_name = "FILE")]
+    #[arg(long, short = 'o', value_name = "FILE", value_parser = destination::file_only)]
     svg: Option<PathBuf>,
     #[command(flatten)]
     common: CommonArgs,

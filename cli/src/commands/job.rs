@@ -8,10 +8,9 @@ mod bundle;
 pub(super) mod env;
 pub(super) mod fetch;
 mod handover;
-mod later;
 pub(super) mod prefetch;
 pub(super) mod release;
-mod variables;
+pub(super) mod variables;
 mod wanted;
 
 use std::ffi::OsString;
@@ -60,8 +59,8 @@ where
         Ok(_) => end.recv_timeout(manners.deadline).unwrap_or_else(|error| {
             Err(match error {
                 mpsc::RecvTimeoutError::Timeout => {
-                    let message = format!("not done within the deadline of {:?}", manners.deadline);
-                    Failure::new(ErrorClass::Deadline, message).help("allow more time with `--deadline`")
+                    let message = format!("deadline exceeded ({:?})", manners.deadline);
+                    Failure::new(ErrorClass::Deadline, message).help("raise `--deadline`")
                 }
                 mpsc::RecvTimeoutError::Disconnected => {
                     Failure::fault("canopy failed unexpectedly").help("this is a bug in canopy; please report it")

@@ -12,13 +12,14 @@ use serde::Serialize;
 use crate::args;
 use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list};
 use crate::exit::Failure;
-use crate::output::{print, print_member};
+use crate::output::print_member;
+use crate::stdout::print;
 
 /// Leases of jobs on plans: list, watch, renew, release
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-A job that fetched its plans with `canopy fetch --lease TIME` holds a lease on them: when something breaks that they cross, others are
-made, and who watches is told.
+A job that fetched its plans with `canopy fetch --lease TIME` holds a lease on them: when a fault hits one of them, the server
+plans again and notifies the job's watchers.
 
 Examples:
   canopy leases list --filter 'replanned=true'
@@ -30,7 +31,7 @@ pub(crate) enum LeasesCommand {
     #[command(after_help = "\
 Fields: name, job, topology, priority, replanned, created, expires. Newest first unless --sort says otherwise, such as -expires.")]
     List(ListArgs),
-    /// Follow what becomes of leases, line by line
+    /// Follow changes of leases, one line each
     Watch(watch::WatchArgs),
     /// Extend a lease from now on
     Renew(RenewArgs),
@@ -169,5 +170,5 @@ async fn release(args: &ReleaseArgs) -> Result<(), Failure> {
     if args.common.json {
         return print_member("leases release", "released", released);
     }
-    print(&format!("leases that were released: {released}"))
+    print(&format!("leases released: {released}"))
 }

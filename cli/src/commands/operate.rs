@@ -16,9 +16,12 @@ use canopy_client::{Client, ClientError};
 use serde::Serialize;
 
 use crate::args;
+use crate::clock;
 use crate::connection::{self, Connection, ServerArgs};
-use crate::exit::{Failure, say};
-use crate::output::{print, print_json};
+use crate::exit::Failure;
+use crate::messages::say;
+use crate::output::print_json;
+use crate::stdout::print;
 use crate::table::Table;
 
 /// What all of them take.
@@ -46,7 +49,7 @@ where
 /// What all lists take. Which fields there are, each list says below its help.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct ListArgs {
-    /// Which entries: `field op value` with AND, OR, NOT and parentheses
+    /// Only entries that match: `field op value` with AND, OR, NOT and parentheses
     #[arg(long, value_name = "FILTER", default_value = "", hide_default_value = true)]
     filter: String,
     /// Fields to sort by, each with `-` before it for falling order
@@ -141,6 +144,32 @@ where
         say(&format!("{count} of {total} {}; see more with `--limit`", E::NAME));
     }
     Ok(())
+}
+
+/// A plan's id as tables show it: enough of it to name the plan.
+pub(in crate::commands) fn short_id(id: &str) -> &str {
+    const CHARACTERS: usize = "plans/".len() + 12;
+    id.get(..CHARACTERS).unwrap_or(id)
+}
+
+/// `12s`, `3m`, `5h`, `2d`: an age for people.
+pub(in crate::commands) fn age_in_words(seconds: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("d", 86_400), ("h", 3_600), ("m", 60)];
+    let unit = UNITS.iter().find(|(_, length)| seconds >= *length);
+    unit.map_or_else(|| format!("{seconds}s"), |(name, length)| format!("{}{name}", seconds / length))
+}
+
+/// Seconds since this second after 1970.
+pub(in crate::commands) fn seconds_since(unix_seconds: i64) -> u64 {
+    (clock::since_1970_ms() / 1000).saturating_sub(unix_seconds.try_into().unwrap_or(0))
+}
+
+/// At most this many characters of a text, with a sign where some are left out.
+pub(in crate::commands) fn shortened(text: &str, characters_max: usize) -> String {
+    if text.chars().count() <= characters_max {
+        return text.to_owned();
+    }
+    text.chars().take(characters_max.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Names such as `plans/…`, where the part before the stroke may be left out.

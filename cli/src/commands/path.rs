@@ -5,14 +5,14 @@ use canopy_topology::Ratio;
 use serde::Serialize;
 
 use crate::args;
-use crate::certificate::count;
 use crate::commands::operate::{CommonArgs, ask};
-use crate::commands::simulate::sizes::in_words;
 use crate::exit::Failure;
-use crate::known_faults::say_warning;
-use crate::output::{print, print_json};
+use crate::known_faults::{say_warning, worth_saying};
+use crate::output::print_json;
 use crate::request;
-use crate::table::Table;
+use crate::sizes::in_words;
+use crate::stdout::print;
+use crate::table::{Table, count};
 
 /// Divide a message between two ranks among paths without a link in common, so that all parts arrive at the same time
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub(crate) struct PathArgs {
     /// Size of the message, such as 1MiB
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     size: u64,
-    /// Most paths, at most 64 [default: as many as there are, up to 64]
+    /// Most paths, at most 64 [default: all, up to 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     paths: Option<u32>,
     /// When a node passes on what it receives
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: PathArgs) -> Result<(), Failure> {
         forwarding: forwarding.into(),
     };
     let reply: PathsReply = ask(&args.common, async |client, left| client.paths(request.clone(), left).await).await?;
-    reply.warnings.iter().for_each(say_warning);
+    worth_saying(&reply.warnings, false).for_each(say_warning);
     if args.common.json { print_json("path", &Found::new(&args, reply)) } else { print(&readable(&args, &reply)?) }
 }
 
@@ -133,7 +133,7 @@ fn number(text: &str) -> Result<f64, Failure> {
     let ratio: Result<Ratio, _> = text.parse();
     ratio
         .map(|ratio| ratio.to_f64())
-        .map_err(|error| Failure::fault(format!("the server sent a time that is none: {error}")))
+        .map_err(|error| Failure::fault(format!("the server sent an invalid time: {error}")))
 }
 
 fn microseconds(text: &str) -> Result<String, Failure> {

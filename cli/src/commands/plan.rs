@@ -7,7 +7,6 @@ mod bundle;
 pub(super) mod file;
 mod folder;
 mod joint;
-mod later;
 pub(super) mod loader;
 mod one;
 mod receive;
@@ -26,7 +25,6 @@ use crate::placement::PlacementArgs;
 use bundle::BundleArgs;
 use file::FileArgs;
 use joint::JointArgs;
-use later::Later;
 use one::OnMiss;
 
 /// Make a plan and write its file
@@ -40,7 +38,7 @@ Examples:
   canopy plan torus:4x4 --collective all-to-all-v --blocks tokens.csv -o plan.json
   canopy plan ring:8 --collective allreduce --format msccl-xml --instances auto -o plan.xml
   canopy plan dgx-a100:boxes=2 --collective allgather --placement gpu[07-08]:0-7 -o plan.json
-  canopy plan dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB-1GiB --format msccl-xml -o plans
+  canopy plan dgx-a100:boxes=2 -c allgather,allreduce --sizes 1KiB..1GiB --format msccl-xml -o plans
   canopy plan mesh:6x6 --joint up=0-17:allgather:18MiB --joint down=18-35:broadcast@35:1MiB -o plans
   canopy plan cluster.yaml --collective reduce-scatter --deadline 10s --server unix:/run/canopy/canopyd.sock -o plan.json
 
@@ -49,13 +47,13 @@ pub(crate) struct PlanArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
     topology: String,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Collective")]
     call: CallArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Plans by message size")]
     bundle: BundleArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Plans that run at the same time")]
     joint: JointArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "File")]
     file: FileArgs,
     // The names, as the table of algorithms lists them.
     #[arg(
@@ -63,28 +61,27 @@ pub(crate) struct PlanArgs {
         value_name = "A",
         default_value = "auto",
         value_parser = canopy_baselines::algorithm,
-        help = format!("How to find the plan: {}", canopy_baselines::algorithm_names()),
+        help_heading = "Search",
+        help = "How to find the plan; `canopy algorithms` lists and explains them",
     )]
     algorithm: Algorithm,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Search")]
     limits: LimitArgs,
     /// Longest time until the plan is there, such as 30s [default: the server's, 30s]
-    #[arg(long, value_name = "TIME", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", value_parser = args::duration, help_heading = "Search")]
     deadline: Option<Duration>,
     /// What to do if the plan does not come in time or cannot be made [default: fail]
-    #[arg(long, value_name = "WHAT", value_enum)]
+    #[arg(long, value_name = "WHAT", value_enum, help_heading = "Search")]
     on_miss: Option<OnMiss>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Collective")]
     memory: MemoryArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Search")]
     faults: FaultArgs,
     /// Print one JSON object as the last line of standard output; needs --output
-    #[arg(long)]
+    #[arg(long, help_heading = "File")]
     json: bool,
     #[command(flatten)]
     server: ServerArgs,
-    #[command(flatten)]
-    later: Later,
 }
 
 /// The calls that plans are for.
@@ -120,7 +117,6 @@ struct Common {
 
 /// Does what the arguments ask for.
 pub(crate) async fn run(args: PlanArgs) -> Result<(), Failure> {
-    args.later.refuse()?;
     let PlanArgs { topology, call, bundle, joint, file, algorithm, limits, on_miss, memory, .. } = args;
     let PlanArgs { deadline, faults, json, server, .. } = args;
     let common = Common { topology, file, deadline, faults, json, server };

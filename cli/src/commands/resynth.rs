@@ -20,18 +20,21 @@ use self::restart::Restart;
 use crate::args::{self, CollectiveArgs};
 use crate::clock;
 use crate::connection::{Connection, ServerArgs, ask};
-use crate::exit::{Failure, say};
+use crate::destination;
+use crate::exit::Failure;
 use crate::input::PLAN_BYTES_MAX;
-use crate::known_faults::say_warning;
-use crate::output::{gigabytes_per_sec, print_json, write_file};
+use crate::known_faults::{say_warning, worth_saying};
+use crate::messages::say;
+use crate::output::{gigabytes_per_sec, percent_in_words, print_json};
 use crate::request;
 use crate::runtime::{RuntimeProfile, format_help, profile_name};
+use crate::whole_file::write_file;
 
 /// Plan for what faults leave of a network, and say whether the plan is worth a restart
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each checked plan is named as it comes, where it is better than those before: direct, repaired from the plan of the sound network,
-near the optimum, and at last the one that was asked for. Then the plan of the sound network, as far as it still runs, the new one and a ring are
+Each checked plan is named as it comes, where it is better than those before: direct, repaired from the plan of the healthy network,
+near the optimum, and at last the one that was asked for. Then the plan of the healthy network, as far as it still runs, the new one and a ring are
 compared on what is left.
 
 Faults: link:A=B or one way link:A>B, nic:GPU, gpu:GPU, host:NAME, node:ID, switch:ID, feature:SWITCH:multicast or plane:NAME; with
@@ -42,10 +45,10 @@ Examples:
   canopy resynth torus:4x4 --fault link:00=01 --fault gpu:22 --collective all-to-all -o plan.json
   canopy resynth cluster.yaml --fault 'link:b0g3>ib*1/2' -c allgather --format msccl-xml -o plan.xml --json")]
 pub(crate) struct ResynthArgs {
-    /// Generator expression or file of the sound network
+    /// Generator expression or file of the healthy network
     #[arg(value_name = "T")]
     topology: String,
-    /// What is broken or slow; may be given several times
+    /// Broken or slow element; may be given several times
     #[arg(long, value_name = "FAULT", required = true)]
     fault: Vec<Loss>,
     #[command(flatten)]
@@ -62,7 +65,7 @@ pub(crate) struct ResynthArgs {
     #[arg(long, value_name = "P", requires = "output")]
     profile: Option<RuntimeProfile>,
     /// File to write the last plan to; none is written if not given
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = destination::file_only)]
     output: Option<PathBuf>,
     /// Longest time until the last plan is there, such as 2s: then the best so far is the last [default: the server's, 30s]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
@@ -130,7 +133,12 @@ impl Came {
     fn readable(&self) -> String {
         format!(
             "{:>9.1} ms  {:<14}  {} GB/s, {} of the bound  {} ({})",
-            self.after_ms, self.stage, self.algbw_gigabytes, self.optimality, self.plan, self.algorithm
+            self.after_ms,
+            self.stage,
+            self.algbw_gigabytes,
+            percent_in_words(&self.optimality),
+            self.plan,
+            self.algorithm
         )
     }
 }
@@ -179,7 +187,7 @@ pub(crate) async fn run(args: ResynthArgs) -> Result<(), Failure> {
     let [old, left] = [&old, &new].map(|received| restart::read(received.files.first().map_or(&[], Vec::as_slice)));
     let restart = Restart::of(&old?, &left?.topology, rate(&new), ring.as_ref().and_then(rate), args.size)?;
     let survivors = new.reply.puncture.as_ref().map(|puncture| puncture.survivors.clone()).unwrap_or_default();
-    new.reply.warnings.iter().for_each(say_warning);
+    worth_saying(&new.reply.warnings, args.format != Format::Json).for_each(say_warning);
     restart.readable(args.size).iter().for_each(|line| say(line));
     if args.json {
         let faults = args.fault.iter().map(ToString::to_string).collect();

@@ -6,7 +6,6 @@ mod fresh;
 mod plot;
 pub(super) mod race;
 pub(super) mod report;
-pub(super) mod sizes;
 mod sweep;
 
 use std::path::{Path, PathBuf};
@@ -24,13 +23,13 @@ use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
 use crate::connection::ServerArgs;
+use crate::destination;
 use crate::exit::{Failure, words};
 use crate::input;
 use crate::material::Material;
 use crate::progress::ProgressLine;
+use crate::sizes::{Sizes, in_words};
 use crate::stored_plan::{Wanted, plan_bytes};
-use sizes::Sizes;
-pub(super) use sizes::in_words;
 
 /// Most work for a size of one plan.
 const WORK_MAX: u64 = 2_000_000_000;
@@ -113,7 +112,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     critical_path: bool,
     /// Draw time, busbw and the bound over the sizes, or with --sweep the times of all algorithms, as an SVG file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = destination::file_only)]
     plot: Option<PathBuf>,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
@@ -229,14 +228,16 @@ pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
         Some(kind) if args.sweep => return sweep::run(args, kind).await,
         Some(kind) => Some(fresh::plan(&args, kind).await?),
         None if args.collective.root.is_some() => {
-            return Err(
-                Failure::input("--root is of a plan that is to be made, and none is").help("add --collective C")
-            );
+            return Err(Failure::input("`--root` needs a collective to plan for").help("add `--collective C`"));
         }
         None => None,
     };
     let bytes = match made {
         Some(bytes) => bytes,
+        None if args.plan.to_str().is_some_and(|text| text.contains(':')) && !args.plan.exists() => {
+            return Err(Failure::input("`simulate` needs a collective to plan for a network")
+                .help("add `--collective C`, such as `-c allgather`"));
+        }
         None => plan_bytes(&args.plan, &args.server, None, Wanted::Json).await?,
     };
     super::on_a_thread(move || simulated(&args, &judge_bytes(&args.plan, &bytes)?)).await

@@ -3,6 +3,7 @@
 
 mod cost;
 mod direct;
+mod families;
 mod shape;
 mod stored;
 mod symmetry;
@@ -18,10 +19,12 @@ use symmetry::Symmetry;
 
 use crate::args::name_of;
 use crate::clock::Deadline;
+use crate::destination::{self, Destination};
 use crate::exit::{Failure, words};
 use crate::family::FamilySummary;
 use crate::input;
-use crate::output::{FileSummary, TopologySummary, print, print_json, write_stdout};
+use crate::output::{FileSummary, TopologySummary, print_json, stated_rate};
+use crate::stdout::{print, write_stdout};
 
 /// Most rows of the capacity table in JSON.
 const CAPACITY_ROWS_JSON_MAX: usize = 1000;
@@ -95,6 +98,12 @@ pub(crate) enum OfflineCommand {
         #[command(flatten)]
         target: Target,
     },
+    /// List the families of networks that expressions name, with an example and the keys of each
+    Families {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Count the cables and switches of networks and say what they cost, in all and for each endpoint
     Cost(cost::CostArgs),
 }
@@ -105,9 +114,9 @@ pub(crate) struct Target {
     /// yaml or json; if not given, as the name of the output file says, else yaml
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Option<Format>,
-    /// File to write; standard output if not given
+    /// File to write, or `-` for standard output, where the topology goes without it
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Option<Destination>,
     /// Print one JSON object as the last line of standard output; needs --output
     #[arg(long)]
     json: bool,
@@ -156,6 +165,7 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
             let topology = input::document(&file.display().to_string(), bytes, Deadline::after(None))?;
             write("topology convert", &topology, target)
         }
+        OfflineCommand::Families { json } => families::run(*json),
         OfflineCommand::Cost(args) => cost::run(args),
     }
 }
@@ -168,15 +178,13 @@ struct Written {
 }
 
 fn write(command: &'static str, topology: &Topology, target: &Target) -> Result<(), Failure> {
-    let format = Format::chosen(target.to, target.output.as_deref());
+    let output = destination::beside_json(target.output.as_ref(), target.json, "the topology")?;
+    let format = Format::chosen(target.to, output);
     let text = match format {
         Format::Yaml => to_yaml(topology),
         Format::Json => to_json(topology),
     };
-    let Some(path) = &target.output else {
-        if target.json {
-            return Err(Failure::input("--json needs a file for the topology").help("add `-o FILE`"));
-        }
+    let Some(path) = output else {
         return write_stdout(text.as_bytes());
     };
     let file = FileSummary::written(name_of(&format), path, text.as_bytes())?;
@@ -341,9 +349,10 @@ impl Wiring {
     /// A line about each.
     fn lines(&self) -> [String; 2] {
         let balance = match &self.unbalanced {
-            None => "balanced   yes: every node takes in as much as it sends out".to_owned(),
+            None => "balanced   yes: every node receives as much as it sends".to_owned(),
             Some(Unbalanced { node, entering, leaving }) => {
-                format!("balanced   no: node {node} takes in {entering} and sends out {leaving} bytes/s")
+                let (entering, leaving) = (stated_rate(entering), stated_rate(leaving));
+                format!("balanced   no: node {node} receives {entering} and sends {leaving}")
             }
         };
         let connection = match &self.unreachable {
@@ -380,7 +389,9 @@ fn readable(shown: &Shown) -> String {
     lines.extend(shown.direct.iter().flat_map(Direct::lines));
     for row in shown.capacities.iter().take(CAPACITY_ROWS_TEXT_MAX) {
         let CapacityRow { from, to, capacity, latency_ns, links } = row;
-        lines.push(format!("           {links} links {from} -> {to} of {capacity} bytes/s, latency {latency_ns} ns"));
+        let noun = if *links == 1 { "link" } else { "links" };
+        let capacity = stated_rate(capacity);
+        lines.push(format!("           {links} {noun} {from} -> {to} of {capacity}, latency {latency_ns} ns"));
     }
     let more = (shown.capacities.len() + shown.capacities_omitted).saturating_sub(CAPACITY_ROWS_TEXT_MAX);
     if more > 0 {

@@ -16,13 +16,15 @@ use serde::{Serialize, Serializer};
 
 use super::on_a_thread;
 use crate::args::{CollectiveArgs, CollectiveName};
-use crate::certificate::count;
 use crate::connection::ServerArgs;
 use crate::exit::Failure;
 use crate::input;
-use crate::output::{print, print_json};
+use crate::messages::verdict;
+use crate::output::{percent_in_words, print_json, stated_rate};
 use crate::runtime::profile_of_several;
+use crate::stdout::print;
 use crate::stored_plan::{Wanted, plan_bytes};
+use crate::table::count;
 
 /// Most problems the text lists; JSON has all.
 const PROBLEMS_TEXT_MAX: usize = 20;
@@ -158,6 +160,9 @@ fn judged(args: &VerifyArgs, file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let expected = Expected { topology: topology.as_ref(), kind, root: args.collective.root, bound: &bound };
     let judged = judge(bytes, args.profile, &expected)?;
     let report = judged.report();
+    if let (false, Some(unread)) = (args.json, report.problems.iter().find(|problem| problem.check == "file")) {
+        return Err(Failure::input(format!("{}: {}", file.display(), unread.message)));
+    }
     if args.json {
         print_json("verify", &report)?;
     } else {
@@ -184,7 +189,7 @@ pub(super) fn judge_file(
     collective: Option<Collective>,
 ) -> Result<ProgramVerdict, Failure> {
     let (kind, root) = (collective.map(Collective::kind), collective.and_then(Collective::root).map(Rank::number));
-    let expected = Expected { topology: None, kind, root, bound: &|_| Err("there is no network".to_owned()) };
+    let expected = Expected { topology: None, kind, root, bound: &|_| Err("no network is given".to_owned()) };
     // Of a format with one profile nobody names it.
     let profile = profile.filter(|target| target.format.profiles().len() > 1);
     let Verdict { problems, warnings, .. } = judge(bytes, profile, &expected)?.verdict;
@@ -200,8 +205,7 @@ fn judge(bytes: &[u8], profile: Option<Target>, expected: &Expected<'_>) -> Resu
     let Some(format) = Format::of(bytes) else {
         let mut judged = Judged::default();
         let found = if bytes.is_empty() { "the file is empty" } else { "the file is neither JSON nor XML" };
-        let text =
-            format!("{found}; give a plan in canopy's JSON, MSCCL XML, oneCCL XML, XML of routes or JSON of MSCCL++");
+        let text = format!("{found}; give a plan in canopy's JSON, MSCCL XML, oneCCL XML, routes XML or MSCCL++ JSON");
         judged.verdict.record("file", Some(text));
         return Ok(judged);
     };
@@ -238,7 +242,8 @@ fn not_for(format: Format, profile: Target) -> Failure {
 fn outcomes(checks: &[(&'static str, bool)]) -> impl Iterator<Item = String> {
     [(true, "passed"), (false, "failed")].into_iter().filter_map(|(passed, word)| {
         let names: Vec<&str> = checks.iter().filter(|check| check.1 == passed).map(|check| check.0).collect();
-        (!names.is_empty()).then(|| format!("{word:<10} {}", names.join(" ")))
+        (!names.is_empty())
+            .then(|| format!("{}{:<2$} {3}", verdict(passed, word), "", 10 - word.len(), names.join(" ")))
     })
 }
 
@@ -252,10 +257,10 @@ fn readable(report: &Report<'_>) -> String {
     lines.push(head);
     lines.extend(outcomes(report.checks));
     if let Some(algbw) = &report.algbw {
-        lines.push(format!("algbw      {algbw} bytes/s"));
+        lines.push(format!("algbw      {}", stated_rate(algbw)));
     }
     if let Some(optimality) = &report.optimality {
-        lines.push(format!("optimality {optimality}"));
+        lines.push(format!("optimality {} of optimal", percent_in_words(optimality)));
     }
     if let Some(routing) = &report.routing {
         lines.push(format!("routing    {routing}"));

@@ -8,6 +8,7 @@ use canopy_server::{EmbeddedServer, Options, SocketPath, StartError, data_dir_de
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::exit::{Failure, words};
+use crate::messages::detail;
 
 /// How long a process that holds the folder may take to listen, or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -53,6 +54,7 @@ impl Folder {
             pauses.tick().await;
             match EmbeddedServer::start(self.options.clone()).await {
                 Ok(server) => {
+                    detail(|| format!("running a server on {}", self.options.data_dir.display()));
                     let client = Client::connect(&ServerAddress::unix(server.socket_path())).await?;
                     return Ok((client, Host::Here(server)));
                 }
@@ -62,6 +64,7 @@ impl Folder {
             if let Ok(socket) = SocketPath::of(&self.options.data_dir)
                 && let Ok(client) = Client::connect(&ServerAddress::unix(socket.path())).await
             {
+                detail(|| format!("asking the server of another process on {}", self.options.data_dir.display()));
                 return Ok((client, Host::Joined { _socket: socket }));
             }
             if Instant::now() >= give_up {

@@ -91,7 +91,7 @@ fn routings_and_steps_take_blocks() {
     }
     for algorithm in ["ilp-disjoint", "ilp-shortest"] {
         let plan = format!("plan ring:4 --collective all-to-all-v --blocks {rows} --algorithm {algorithm}");
-        workspace.refused(&plan, 2, &["all-to-all of equal blocks alone", "pmcf"]);
+        workspace.refused(&plan, 2, &["all-to-all of equal blocks only", "pmcf"]);
     }
     for algorithm in ["forest", "bfb", "recursive-doubling", "expansion"] {
         let plan = format!("plan ring:4 --collective all-to-all-v --blocks {rows} --algorithm {algorithm}");
@@ -134,9 +134,9 @@ fn what_is_no_matrix_of_the_ranks_is_refused() {
         ("0 99999999999999999999\n1 0\n", "row 0, column 1"),
         ("", "no weights"),
         (huge.as_str(), "more than 2048 rows"),
-        ("0 1\n1 0\n", "blocks have 4 weights for 4 ranks; give 16"),
+        ("0 1\n1 0\n", "give 16, a row of 4 for each rank"),
         (nothing.as_str(), "all blocks between different ranks have weight 0"),
-        (too_much.as_str(), "row 1, column 1; use smaller weights"),
+        (too_much.as_str(), "scale the weights down"),
     ] {
         let rows = file(&workspace, "rows", content);
         for command in ["plan", "bound"] {
@@ -146,16 +146,20 @@ fn what_is_no_matrix_of_the_ranks_is_refused() {
     let rows = file(&workspace, "rows", ROWS);
     let bound = |rest: &str, words: &[&str]| drop(workspace.refused(&format!("bound ring:4 {rest}"), 2, words));
     bound("--collective all-to-all-v", &["a size for each block"]);
-    bound(&format!("--collective all-to-all --blocks {rows}"), &["--blocks are of all-to-all-v"]);
-    bound(&format!("--collective allgather --blocks {rows}"), &["--blocks are of all-to-all-v"]);
+    bound(&format!("--collective all-to-all --blocks {rows}"), &["works for all-to-all-v only"]);
+    bound(&format!("--collective allgather --blocks {rows}"), &["works for all-to-all-v only"]);
     bound(&format!("--collective all-to-all-v --blocks {rows} --shares 1x4"), &["--shares"]);
     bound("--collective all-to-all-v --blocks nowhere", &["nowhere", "cannot be read"]);
-    bound("--collective all-to-all --shares 1x4", &["blocks have 4 weights for 4 ranks"]);
+    bound("--collective all-to-all --shares 1x4", &["found 4 weights of blocks for 4 ranks"]);
     workspace.refused("explain ring:4 --collective all-to-all-v", 2, &["--blocks FILE"]);
     // Rank 1 of this line cannot be left; that matters only where it has something for others.
     let line = "mesh:1x2,down=01>00";
     let rows = file(&workspace, "rows", "0 1\n0 0\n");
     assert_eq!(planned(&workspace, line, &rows, "")["optimality"], "1/1");
     let rows = file(&workspace, "rows", "0 1\n1 0\n");
-    workspace.refused(&format!("plan {line} --collective all-to-all-v --blocks {rows}"), 3, &["cannot be reached"]);
+    workspace.refused(
+        &format!("plan {line} --collective all-to-all-v --blocks {rows}"),
+        3,
+        &["add links that connect them"],
+    );
 }

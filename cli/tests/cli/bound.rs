@@ -106,9 +106,9 @@ fn an_explanation_names_what_is_odd_and_what_repairs_bring() {
     assert_eq!(missing["repairs"][0]["change"], "b2g3 back");
     let text = workspace.run("bound torus:4x4,down=00-01 --collective allreduce --explain").stdout;
     for line in [
-        "limited    02 and 13 like it, 1 rank, left by 100 GB/s\n",
-        "limited    00 and 1 like it, 1 rank, left by 75 GB/s: 1 link of 25 GB/s missing\n",
-        "two phases 40 GB/s as a reduce-scatter followed by an allgather, 24/31 of the bound\n",
+        "limited    rank 02 and 13 others like it, left by 100 GB/s\n",
+        "limited    rank 00 and 1 other like it, left by 75 GB/s: 1 link of 25 GB/s missing\n",
+        "two phases 40 GB/s as a reduce-scatter followed by an allgather, 77.4 % (24/31) of the bound\n",
         "repair     53.3333 GB/s with 00 - 01 back\n",
     ] {
         assert!(text.contains(line), "{text}");
@@ -116,7 +116,7 @@ fn an_explanation_names_what_is_odd_and_what_repairs_bring() {
     // Of a group, the nodes outside are not broken.
     let group = explained("dgx-a100:boxes=4,nodes-down=b2g3 --ranks 0-11");
     assert!(!group["repairs"].to_string().contains("back"), "{group}");
-    workspace.refused("bound ring:4 --collective allgather --explain", 2, &["--explain is about an allreduce"]);
+    workspace.refused("bound ring:4 --collective allgather --explain", 2, &["`--explain` works for allreduce only"]);
 }
 
 #[test]
@@ -136,9 +136,7 @@ fn people_get_the_same_in_words() {
     let workspace = Workspace::new();
     let run = workspace.run("bound ring:4 --collective allgather");
     assert_eq!(run.stderr, "");
-    for words in
-        ["allgather on ring:4: 4 ranks", "66.6667 GB/s (200000000000/3 bytes/s)", "tight      yes", "50000000000"]
-    {
+    for words in ["allgather on ring:4: 4 ranks", "66.6667 GB/s\n", "tight      yes", "50 GB/s"] {
         assert!(run.stdout.contains(words), "`{words}` is missing from\n{}", run.stdout);
     }
 }
@@ -153,7 +151,7 @@ fn refusals_have_their_status() {
     workspace.refused("bound ring:4 --collective broadcast --root 4", 2, &["0 to 3"]);
     workspace.refused("bound ring:4 --collective allgather --deadline 5", 2, &["`5s`"]);
     workspace.write("split.yaml", DISCONNECTED);
-    workspace.refused("bound split.yaml --collective allgather", 3, &["cannot be reached", "rank 2 (c)"]);
+    workspace.refused("bound split.yaml --collective allgather", 3, &["no path leads", "rank 2 (c)"]);
     workspace.refused("bound complete:200 --collective allgather --deadline 1ns", 5, &["deadline"]);
 }
 
@@ -187,8 +185,7 @@ fn groups_use_others_or_not() {
     let object = workspace.json(&format!("{bound} --transit forward --json"));
     assert_eq!((&object["bound"]["algbw"], &object["topology"]["ranks"]), (&"100000000000".into(), &2.into()));
     let run = workspace.run(&format!("{bound} --transit forward"));
-    let told =
-        "RANKS_RENUMBERED: the ranks of the group are numbered anew: 0 (in the topology 0), 1 (in the topology 2)";
+    let told = "RANKS_RENUMBERED: the ranks of the group are renumbered: 0 (in the topology 0), 1 (in the topology 2)";
     assert!(run.stderr.contains(told), "{}", run.stderr);
     assert_eq!(workspace.run(bound).status, Some(3), "disconnected without the others");
     assert_eq!(workspace.run("bound ring:4 --collective allgather --ranks 0,4").status, Some(2));

@@ -85,9 +85,9 @@ fn refusals_name_the_field_and_the_remedy() {
         ("negative.toml", printed.replace("11141", "-11141"), "-11141"),
         ("unknown.toml", printed.replace("folded_cm", "folding_cm"), "unknown field `folding_cm`"),
         ("missing.toml", printed.replace("folded_cm = 200", ""), "missing field `folded_cm`"),
-        ("huge.toml", printed.replace("11141", "9000000000000"), "electrical.base_cents: 9000000000000 is too much"),
+        ("huge.toml", printed.replace("11141", "9000000000000"), "electrical.base_cents: 9000000000000 is too large"),
         ("zero.toml", printed.replace("rack_width_cm = 100", "rack_width_cm = 0"), "layout.rack_width_cm"),
-        ("bytes.toml", "\u{7f}\u{0}".to_owned(), "is not read"),
+        ("bytes.toml", "\u{7f}\u{0}".to_owned(), "cannot be read"),
     ] {
         workspace.write(name, text);
         let words = [name, words, "--print-parameters"];

@@ -6,7 +6,7 @@ use std::path::Path;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use crate::support::{Workspace, check_members, sha256};
+use crate::support::{Workspace, sha256};
 
 /// Names of elements in a drawing, which must be well-formed and refer to nothing outside.
 #[track_caller]
@@ -35,20 +35,25 @@ fn drawn(workspace: &Workspace, name: &str) -> String {
 
 /// Compares with the pictures in `docs/images`; `CANOPY_APPROVE=1` writes them instead.
 #[test]
-fn the_pictures_of_the_readme_are_made_by_the_program() {
+fn the_pictures_of_readme_and_guides_are_made_by_the_program() {
     let workspace = Workspace::new();
-    for (expression, name, words) in [
-        ("mi250:boxes=2", "mi250.svg", "the bottleneck: 332 GB/s enter the 2 marked ranks"),
-        ("dgx-a100:boxes=2", "dgx-a100.svg", "the bottleneck: 325 GB/s enter the 1 marked rank"),
-        ("torus:4x4,down=00-01", "torus-dead-link.svg", "missing (1 wire)"),
+    for (command, name, words) in [
+        ("draw mi250:boxes=2 -c allgather -o", "mi250.svg", "332 GB/s enter each of 16 marked sets of 2 ranks"),
+        ("draw dgx-a100:boxes=2 -c allgather -o", "dgx-a100.svg", "325 GB/s enter each of the 16 marked ranks"),
+        ("draw torus:4x4,down=00-01 -c allgather -o", "torus-dead-link.svg", "missing (1 wire)"),
+        ("draw fat-tree:k=4 -c allgather -o", "fat-tree.svg", "25 GB/s enter each of the 16 marked ranks"),
+        ("draw hypercube:4 -c allgather -o", "hypercube.svg", "busy all the time (64 links)"),
+        ("draw circulant:n=20,offsets=1+4 -c allgather -o", "circulant.svg", "20 ranks, 80 links"),
+        ("draw mi250:boxes=1 -c allgather --what trees --root 3 -o", "trees.svg", "trees of rank 3"),
+        ("draw dgx-a100:boxes=2 -c allreduce --what timeline --size 64MiB -o", "timeline.svg", "critical path"),
+        ("simulate dgx-a100:boxes=2 -c allgather --sizes 1KiB..1GiB --plot", "sweep.svg", "bound 325 GB/s"),
     ] {
-        let report = workspace.json(&format!("draw {expression} --collective allgather -o {name} --json"));
-        check_members(&report, &["canopy", "command", "what", "files"]);
+        let report = workspace.json(&format!("{command} {name} --json"));
         assert_eq!(report["files"][0]["sha256"], sha256(&workspace.path(name)));
         let found = drawn(&workspace, name);
         assert!(found.contains(words), "`{words}` is missing from\n{found}");
         assert!(found.len() <= 200_000, "{name} has {} bytes", found.len());
-        elements(&found);
+        assert!(elements(&found).contains("style") && found.contains("prefers-color-scheme: dark"));
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images").join(name);
         if std::env::var_os("CANOPY_APPROVE").is_some() {
             std::fs::write(&path, &found).unwrap();
@@ -153,17 +158,17 @@ fn names_are_texts_and_nothing_else() {
 #[test]
 fn what_cannot_be_drawn_is_refused_with_a_way_out() {
     let workspace = Workspace::new();
-    workspace.refused("draw torus:32x32", 2, &["1024 nodes", "at most 400", "draw a part"]);
+    workspace.refused("draw torus:32x32", 2, &["1024 nodes", "limits of 400", "draw a part"]);
     workspace.refused("draw none.json", 2, &["none.json"]);
     workspace.refused("draw plans/0123", 2, &["plans/0123"]);
     workspace.refused("draw ring:4 --json", 2, &["-o FILE"]);
     workspace.refused("draw ring:4 -o no/folder/x.svg", 2, &["cannot write no/folder/x.svg"]);
-    workspace.refused("draw mesh:2x2,down=00-01+00-10 -c allgather", 3, &["cannot be reached"]);
-    workspace.refused("draw ring:4 --what trees", 2, &["of a plan", "--collective C"]);
-    workspace.refused("draw ring:4 -c allgather --what trees --root 9", 2, &["no tree of phase 1 has rank 9"]);
-    workspace.refused("draw ring:4 -c allgather --what trees --phase 2", 2, &["there is no phase 2"]);
-    workspace.refused("draw ring:4 -c allgather --what trees --phase 0", 2, &["there is no phase 0"]);
-    workspace.refused("draw torus:12x12 -c allgather --what trees", 2, &["144 ranks", "at most 128"]);
+    workspace.refused("draw mesh:2x2,down=00-01+00-10 -c allgather", 3, &["add links that connect them"]);
+    workspace.refused("draw ring:4 --what trees", 2, &["needs a plan", "--collective C"]);
+    workspace.refused("draw ring:4 -c allgather --what trees --root 9", 2, &["phase 1 has no tree with root 9"]);
+    workspace.refused("draw ring:4 -c allgather --what trees --phase 2", 2, &["phase 2 does not exist"]);
+    workspace.refused("draw ring:4 -c allgather --what trees --phase 0", 2, &["phase 0 does not exist"]);
+    workspace.refused("draw torus:12x12 -c allgather --what trees", 2, &["144 ranks", "the limit of 128"]);
     workspace.refused("draw ring:4 -c allgather --what timeline --size 9000000TiB", 2, &["lower --size"]);
     workspace.json("plan ring:4 --collective allgather -o plan.json --json");
     workspace.refused("draw plan.json -c allgather", 2, &["says itself what it does"]);

@@ -76,7 +76,7 @@ fn a_plan_over_several_boxes_is_judged_as_each_version_executes_it() {
     for profile in ["mscclpp-0.8", "mscclpp-0.9"] {
         let found = workspace.run(&format!("verify newest.json --profile {profile}"));
         assert_eq!(found.status, Some(2), "{profile}");
-        let words = format!("the kernel of {profile} takes the address of the offsets for the offset of the source");
+        let words = format!("the kernel of {profile} uses the address of the offsets as the source offset");
         assert!(found.stdout.contains(&words), "{}", found.stdout);
     }
 }
@@ -119,14 +119,14 @@ fn damage_is_found_and_names_are_told_apart() {
         ("\"name\": \"put\"", "\"name\": \"get\"", "operations"),
         ("{\"name\": \"nop\"}", "{\"name\": \"signal\"}", "signal: needs channels of type memory or port"),
         ("\"id\": 1, \"input", "\"id\": 2, \"input", "list the ranks in order"),
-        ("\"name\": \"wait\"", "\"name\": \"hope\"", "no operation that the loader knows"),
+        ("\"name\": \"wait\"", "\"name\": \"hope\"", "not an operation of the loader"),
         ("\"input_chunks\"", "\"input_chunk\"", "gpus[0].input_chunks is missing"),
     ] {
         assert!(text.contains(from), "{from}");
         workspace.write("damaged.json", text.replacen(from, to, 1));
         let found = workspace.run("verify damaged.json");
         assert_eq!(found.status, Some(2), "{from}");
-        assert!(found.stdout.contains(words), "{from}: {}", found.stdout);
+        assert!((found.stdout.clone() + &found.stderr).contains(words), "{from}: {found:?}");
     }
     for (arguments, words) in [
         ("plan ring:4 -c allgather --format mscclpp-json --profile msccl", "msccl reads msccl-xml, not mscclpp-json"),
@@ -135,7 +135,7 @@ fn damage_is_found_and_names_are_told_apart() {
             "mscclpp-0.10 reads mscclpp-json, not msccl-xml",
         ),
         ("plan ring:4 -c allgather --format mscclpp-json --instances 2", "--instances is for msccl-xml"),
-        ("plan ring:4 -c allgather --shares 1,2,1,1 --format mscclpp-json", "cannot say shares of unequal size"),
+        ("plan ring:4 -c allgather --shares 1,2,1,1 --format mscclpp-json", "cannot express shares of unequal size"),
         ("verify plan.json --profile msccl", "the file is an execution plan of MSCCL++"),
     ] {
         let found = workspace.run(arguments);

@@ -177,7 +177,7 @@ fn astra_networks_are_written_or_refused() {
     workspace.refused(
         "export plan.json --format astra-network -o net",
         2,
-        &["no product of rings", "--format simgrid"],
+        &["not a product of rings", "--format simgrid"],
     );
     assert!(!workspace.path("net").exists(), "nothing is written");
 }
@@ -186,7 +186,7 @@ fn astra_networks_are_written_or_refused() {
 fn what_cannot_be_exported_is_refused_with_a_way_out() {
     let workspace = desk_with_plan("ring:3", "allgather");
     workspace.refused("export none.json --format chakra --size 1MiB -o out", 2, &["none.json: no such file"]);
-    workspace.refused("export plan.json --format chakra --size 1 -o out", 2, &["has no bytes", "--size or --piece"]);
+    workspace.refused("export plan.json --format chakra --size 1 -o out", 2, &["has 0 bytes", "--size or --piece"]);
     workspace.refused(
         "export plan.json --format simgrid --size 1GiB --piece 1 -o out",
         2,

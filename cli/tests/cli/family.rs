@@ -21,7 +21,7 @@ fn networks_without_boxes_have_the_bounds_and_plans_of_those_with_boxes() {
     let plan = reply["plan"].as_str().unwrap();
     assert_eq!(workspace.json(&format!("plans show {plan} --json"))["family"], "dgx-a100:boxes=4,gpus=8");
     let text = workspace.run(&format!("plans show {plan} --explain")).stdout;
-    assert!(text.contains("family     dgx-a100:boxes=4,gpus=8, whose boxes it was planned with\n"), "{text}");
+    assert!(text.contains("family     dgx-a100:boxes=4,gpus=8 (its boxes were used for planning)\n"), "{text}");
 
     let reply = workspace.json("plan stated.yaml --collective all-to-all -o plan.json --json");
     let plan = reply["plan"].as_str().unwrap();

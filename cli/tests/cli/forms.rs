@@ -15,7 +15,7 @@ fn plans_say_which_form_they_have_and_why() {
     assert_eq!(workspace.run("verify plan.json").status, Some(0));
     let plan = reply["plan"].as_str().unwrap();
     assert_eq!(workspace.json(&format!("plans show {plan} --json"))["form"], form);
-    let words = "sums up and down the same trees, which are faster; two phases one after the other: 26.6667 GB/s";
+    let words = "form: reduce and broadcast on the same trees (faster than two phases; two phases reach 26.6667 GB/s)";
     assert!(workspace.run(&format!("plans show {plan}")).stdout.contains(words));
     assert!(workspace.run("plan mesh:4x4 --collective allreduce -o plan.json").stderr.contains(words));
 
@@ -68,9 +68,9 @@ fn options_of_forms_are_refused_where_they_mean_nothing() {
     refused("--collective allgather --form trees", &["--form", "leave it out"]);
     refused(
         "--collective allreduce --algorithm direct --root-policy spread",
-        &["--root-policy", "allreduce by direct has none"],
+        &["--root-policy", "direct builds none for allreduce"],
     );
-    refused("--collective allreduce --form trees --max-depth 3", &["--form", "leave out one of them"]);
-    refused("--collective allreduce --form two-phase --root-policy spread", &["--root-policy", "leave one out"]);
+    refused("--collective allreduce --form trees --max-depth 3", &["--form", "set one"]);
+    refused("--collective allreduce --form two-phase --root-policy spread", &["--root-policy", "set one"]);
     refused("--collective allreduce --form ring", &["two-phase", "trees"]);
 }

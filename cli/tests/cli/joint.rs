@@ -51,7 +51,7 @@ fn each_has_a_file_and_all_of_them_get_along() {
     }
     assert_eq!(read(&workspace, "out/manifest.json"), manifest);
     let shown = workspace.run(&format!("plans show {}", manifest["plans"][1]["plan"].as_str().unwrap()));
-    assert!(shown.stdout.contains("number 2 of 3 that run at the same time, 9 steps together, alone 7"), "{shown:?}");
+    assert!(shown.stdout.contains("plan 2 of 3 that run at the same time; 9 steps together, 7 alone"), "{shown:?}");
     assert_eq!(workspace.names(), ["out"]);
 }
 

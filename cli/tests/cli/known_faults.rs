@@ -72,7 +72,7 @@ fn faults_are_reported_by_machine_and_by_job() {
     assert_eq!((&told["outcomes"][0]["fault"], &told["leases"]), (&json!("nic:gpu11:3"), &json!(1)));
     assert_eq!(told["outcomes"][0]["scope"], "host");
     let told = workspace.run("faults report nic:gpu01:3");
-    assert!(told.stdout.ends_with("\nmachines: broken or slow elements 1, leases concerned 1\n"), "{told:?}");
+    assert!(told.stdout.ends_with("\nmachines: 1 broken or slow element, 1 lease affected\n"), "{told:?}");
     workspace.refused("faults report --job 19 nic:gpu01:3", 2, &["job `19` holds no lease"]);
     let unnamed = workspace.run("faults report nic:b0g3");
     assert_eq!(unnamed.status, Some(2), "{unnamed:?}");

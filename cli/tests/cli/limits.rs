@@ -41,7 +41,7 @@ fn plans_lack_no_more_than_they_may() {
         assert_eq!(workspace.json(&format!("{rail} --tolerance {same}"))["cache"], "hit", "{same}");
     }
     for wrong in ["1", "3/2", "0%", "100%", "1/4294967296", "much"] {
-        workspace.refused(&format!("{rail} --tolerance {wrong}"), 2, &["is not a part", "1%, 0.01 or 1/100"]);
+        workspace.refused(&format!("{rail} --tolerance {wrong}"), 2, &["is not a fraction", "1%, 0.01 or 1/100"]);
     }
     workspace.refused(&format!("{rail} --tolerance 1/2 --algorithm ring"), 2, &["--tolerance", "limits trees"]);
 }
@@ -54,7 +54,7 @@ fn plans_are_no_deeper_than_asked_for() {
     assert!(plan["steps"].as_u64().unwrap() <= 7, "{plan}");
     let verdict = workspace.json("verify plan.json --json");
     assert_eq!((&verdict["ok"], &verdict["algbw"]), (&true.into(), &plan["algbw"]));
-    let words = ["max_depth is 3", "no plan needs fewer than 4 hops"];
+    let words = ["`max_depth` is 3", "takes at least 4 hops"];
     workspace.refused("plan ring:8 --collective allgather --max-depth 3", 3, &words);
     let limited = workspace.json("plan torus:4x4 --collective allreduce --max-depth 4 --trees 4 -o plan.json --json");
     assert_eq!((limited["steps"].as_u64(), limited["chunks"].as_u64()), (Some(8), Some(4)));
@@ -94,9 +94,12 @@ fn limits_that_mean_nothing_are_refused() {
     for (arguments, words) in [
         ("ring:4 --collective allgather --trees 0", ["--trees", "is not a count"]),
         ("ring:4 --collective allgather --max-chunks many", ["--max-chunks", "is not a count"]),
-        ("ring:4 --collective allgather --trees 1 --max-chunks 2", ["--trees", "cannot be used with"]),
-        ("ring:4 --collective gather --trees 1", ["--trees", "gather by flow has none"]),
-        ("ring:4 --collective allgather --algorithm ring --max-chunks 3", ["--max-chunks", "by ring has none"]),
+        ("ring:4 --collective allgather --trees 1 --max-chunks 2", ["--trees", "cannot be combined"]),
+        ("ring:4 --collective gather --trees 1", ["--trees", "flow builds none for gather"]),
+        (
+            "ring:4 --collective allgather --algorithm ring --max-chunks 3",
+            ["--max-chunks", "ring builds none for allgather"],
+        ),
     ] {
         workspace.refused(&format!("plan {arguments}"), 2, &words);
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test may end it")]
 
+mod about;
 #[cfg(feature = "embedded")]
 mod algorithms;
 #[cfg(feature = "embedded")]
@@ -9,6 +10,7 @@ mod blocks;
 mod bound;
 mod convert;
 mod cost;
+mod doctor;
 #[cfg(feature = "embedded")]
 mod draw;
 #[cfg(feature = "embedded")]
@@ -56,6 +58,8 @@ mod scripted;
 mod simulate;
 #[cfg(feature = "embedded")]
 mod stored;
+#[cfg(feature = "embedded")]
+mod streams;
 mod support;
 #[cfg(feature = "embedded")]
 mod sweep;
@@ -63,3 +67,5 @@ mod sweep;
 mod switches;
 mod topology;
 mod verify;
+#[cfg(feature = "embedded")]
+mod wrong;

@@ -55,6 +55,6 @@ fn plans_are_made_and_hold() {
     workspace.refused(
         "plan ring:4 --collective allgather --shares 1,2,1,1 --format oneccl-xml",
         3,
-        &["shares of one size"],
+        &["shares of unequal size"],
     );
 }

@@ -58,11 +58,11 @@ fn refusals_name_the_argument() {
     workspace.refused(
         "path ring:4 0 4 --size 8",
         2,
-        &["target_rank: rank 4 is not in the topology, whose ranks are below 4"],
+        &["target_rank: rank 4 is not in the topology", "use a rank below 4"],
     );
-    workspace.refused("path ring:4 1 1 --size 8", 2, &["sends nothing to itself"]);
+    workspace.refused("path ring:4 1 1 --size 8", 2, &["source and destination are both"]);
     workspace.refused("path ring:4 0 1 --size 8 --paths 65", 2, &["1 to 64 paths"]);
     workspace.refused("path ring:4 0 1 --size 8 --paths 0", 2, &["--paths"]);
-    workspace.refused("path ring:4,dir=uni,down=0>1 0 1 --size 8", 3, &["cannot be reached"]);
+    workspace.refused("path ring:4,dir=uni,down=0>1 0 1 --size 8", 3, &["add links that lead there"]);
     workspace.refused("path nowhere.yaml 0 1 --size 8", 2, &["nowhere.yaml"]);
 }

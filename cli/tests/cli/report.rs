@@ -36,7 +36,14 @@ fn the_file_holds_everything_and_refers_to_nothing() {
     for word in ["http:", "https:", "src=", "href=", "url(", "@import", "<script", "<iframe", "<img", "<link"] {
         assert!(!names.contains(word), "`{word}` is in\n{page}");
     }
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(page.contains(&format!("<p>Written by canopy {version} (commit ")) && !page.contains("<time"), "{page}");
+    let command = "canopy explain torus:4x4,down=00-01 -c allgather --report report.html --json";
+    assert!(page.contains(&format!("<code>{command}</code>")), "{page}");
     assert!(page == written(&workspace, "torus:4x4,down=00-01 -c allgather"), "same plan, same bytes");
+    let dated = written(&workspace, "torus:4x4,down=00-01 -c allgather --date 2026-01-31");
+    assert!(dated.contains("<p>Written on <time datetime=\"2026-01-31\">2026-01-31</time> by canopy"), "{dated}");
+    workspace.refused("explain ring:4 -c allgather --report report.html --date today", 2, &["is not a date"]);
 }
 
 #[test]
@@ -44,7 +51,7 @@ fn what_cannot_be_drawn_is_said_in_its_place() {
     let workspace = Workspace::new();
     workspace.json("plan torus:12x12 --collective broadcast -o plan.json --json");
     let page = written(&workspace, "plan.json --size 64KiB --work-max 100000");
-    assert!(page.contains("<p>Not drawn: the trees have 144 ranks, and at most 128 are drawn"), "{page}");
+    assert!(page.contains("<p>Not drawn: the trees have 144 ranks, over the limit of 128 in a drawing"), "{page}");
     assert_eq!(page.matches("<svg ").count(), 3);
 }
 

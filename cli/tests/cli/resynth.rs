@@ -31,7 +31,14 @@ fn an_old_plan_that_still_runs_is_weighed_on_what_is_left() {
 #[test]
 fn an_old_plan_over_what_is_gone_does_not_run() {
     let workspace = Workspace::new();
-    for (fault, why) in [("link:00=01", "no such link"), ("gpu:22", "it has 8 ranks, and the plan 9")] {
+    for (fault, why) in [
+        ("link:00=01", "which the network does not have"),
+        (
+            "gpu:22",
+            "the network has 8 ranks, but \
+         the plan is for 9",
+        ),
+    ] {
         let report = workspace.json(&format!("resynth torus:3x3 --fault {fault} -c allgather --json"));
         let old = &report["restart"]["old"];
         assert_eq!(old["runs"], false);
@@ -43,8 +50,8 @@ fn an_old_plan_over_what_is_gone_does_not_run() {
 #[test]
 fn what_cannot_be_planned_is_refused() {
     let workspace = Workspace::new();
-    workspace.refused("resynth ring:4 --fault link:0=1 --fault link:2=3 -c allgather", 3, &["2 components"]);
+    workspace.refused("resynth ring:4 --fault link:0=1 --fault link:2=3 -c allgather", 3, &["split in two"]);
     workspace.refused("resynth ring:4 --fault gpu:9 -c allgather", 2, &["topology.punctured.faults[0]"]);
-    workspace.refused("resynth ring:4 --fault moon:9 -c allgather", 2, &["names nothing that can break"]);
+    workspace.refused("resynth ring:4 --fault moon:9 -c allgather", 2, &["unknown target"]);
     workspace.refused("resynth ring:4 -c allgather", 2, &["--fault"]);
 }

@@ -19,11 +19,7 @@ fn hand_made_plans_are_verified_and_rated() {
     assert!(checks.iter().all(|check| verdict["checks"][check] == true), "{verdict}");
     assert_eq!((&verdict["algbw"], &verdict["optimality"]), (&"6000000000".into(), &"1/1".into()));
     workspace.refused("verify routes.xml --profile msccl", 2, &["this is a route plan"]);
-    workspace.refused(
-        "convert routes.xml --to oneccl",
-        2,
-        &["is a route plan, which cannot be made a file for oneccl"],
-    );
+    workspace.refused("convert routes.xml --to oneccl", 2, &["is a route plan, which cannot be converted for oneccl"]);
     workspace.refused("explain routes.xml", 2, &["is a file of a runtime", "give the plan in canopy's JSON"]);
     for (from, to, check) in [
         ("cnt=\"2\"/>", "cnt=\"2\" mtu=\"9\"/>", "file"),
@@ -40,7 +36,7 @@ fn hand_made_plans_are_verified_and_rated() {
     workspace.write("bad.xml", one);
     let run = workspace.run("verify bad.xml");
     assert_eq!(run.status, Some(2), "{run:?}");
-    assert!(run.stdout.contains("deadlock, file: in layer 0, 3 channels wait for each other in a ring"), "{run:?}");
+    assert!(run.stdout.contains("deadlock, file: in layer 0, 3 channels wait for each other in a cycle"), "{run:?}");
     let other = workspace.run("verify routes.xml --topology ring:4 --json");
     assert_eq!((other.status, &other.object()["problems"][0]["check"]), (Some(2), &"ports".into()));
 }
@@ -71,7 +67,7 @@ fn plans_are_made_and_hold() {
         workspace.json("convert plan.json --to routes -o other.xml --json");
         assert_eq!(workspace.json("verify other.xml --json")["algbw"], made["algbw"]);
     }
-    workspace.refused("plan ring:4 --collective allgather --format routes-xml", 3, &["routes are those of a flow"]);
+    workspace.refused("plan ring:4 --collective allgather --format routes-xml", 3, &["routes need a flow"]);
     workspace.refused("plan ring:4 --collective all-to-all --in-place --format routes-xml", 3, &["out of place"]);
     workspace.refused("plan ring:4 --collective all-to-all --max-layers 2", 2, &["--max-layers is for routes-xml"]);
 }

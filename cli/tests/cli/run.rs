@@ -70,7 +70,7 @@ fn what_cannot_be_run_is_refused() {
     workspace.refused("run other.xml", 2, &["neither a oneCCL plan nor a plan in canopy's JSON"]);
     workspace.write("small.xml", HAND_MADE.replace("maxbytes=\"0\"", "maxbytes=\"100\""));
     workspace.refused("run small.xml --size 104", 2, &["up to 100 bytes, not for 104"]);
-    workspace.refused("run pair.xml --delays 30s --deadline 300ms", 5, &["the deadline of 300ms"]);
+    workspace.refused("run pair.xml --delays 30s --deadline 300ms", 5, &["deadline exceeded (300ms)"]);
 }
 
 #[cfg(feature = "embedded")]

@@ -94,7 +94,7 @@ fn a_plan_is_made_to_be_simulated() {
         workspace.json("simulate ring:8 --collective allgather --topology ring:8,degrade=2>3*1/2 --size 1MiB --json");
     assert_eq!((&slow["planned_for"]["ranks"], slow["topology"] == slow["planned_for"]), (&8.into(), false));
     workspace.refused("simulate nonsense --collective allgather", 2, &["nonsense"]);
-    workspace.refused("simulate plan.json --root 1", 2, &["--root is of a plan", "add --collective"]);
+    workspace.refused("simulate plan.json --root 1", 2, &["`--root` needs a collective", "--collective C"]);
     workspace.refused("simulate ring:8 --collective allgather --algorithm flow", 2, &["flow"]);
     assert_eq!(workspace.run("simulate plan.json --algorithm ring").status, Some(2));
 }
@@ -133,7 +133,15 @@ links:
         &["cannot run on ring:3", "3 ranks", "canopy plan ring:3"],
     );
     workspace.write("cut.yaml", PAIR.replace("both: true", "both: false"));
-    workspace.refused("simulate plan.json --topology cut.yaml", 2, &["over b -> a", "no such link"]);
+    workspace.refused(
+        "simulate plan.json --topology cut.yaml",
+        2,
+        &[
+            "uses link b -> a",
+            "which the network does not \
+         have",
+        ],
+    );
     workspace.refused("simulate plan.json --topology none.yaml", 2, &["none.yaml"]);
 }
 

@@ -59,6 +59,14 @@ impl Workspace {
         Run::of(self.command(arguments).output().unwrap())
     }
 
+    /// Runs the program, which must succeed, and returns its standard output.
+    #[track_caller]
+    pub(crate) fn text(&self, arguments: &str) -> String {
+        let run = self.run(arguments);
+        assert_eq!(run.status, Some(0), "{arguments}\n{run:?}");
+        run.stdout
+    }
+
     /// Runs the program, which must succeed, and reads the object on the last line of its standard output.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &str) -> Value {

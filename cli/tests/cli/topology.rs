@@ -157,14 +157,14 @@ fn show_tells_ports_and_steps() {
     );
     let text = workspace.run("topology show genkautz:n=11,d=4").stdout;
     for line in [
-        "ports      4 of 25000000000 bytes/s at every rank, 4 of all lead back to their own rank\n",
-        "steps      2 between any two ranks at most; so many ports allow 2 at best\n",
+        "ports      4 of 25 GB/s at every rank, 4 of all lead back to their own rank\n",
+        "steps      at most 2 between any two ranks; the minimum for this many ports is 2\n",
         "ways       links lead one way; another network when all are turned around\n",
     ] {
         assert!(text.contains(line), "{text}");
     }
     let text = workspace.run("topology show distreg:n=80").stdout;
-    assert!(text.contains("so many ports allow 3 at best, 4 where links lead both ways\n"), "{text}");
+    assert!(text.contains("the minimum for this many ports is 3, 4 where links lead both ways\n"), "{text}");
 }
 
 /// A ring of four under other names, and ranks in another order.
@@ -263,7 +263,7 @@ fn the_first_difference_is_told() {
     let workspace = Workspace::new();
     for (a, b, words) in [
         ("ring:4", "ring:5", "A has 4 ranks, B has 5"),
-        ("dgx-a100:boxes=2", "dgx-a100:boxes=2,degrade=b0g3-ib*1/2", "A has 0 links of 12500000000 bytes/s"),
+        ("dgx-a100:boxes=2", "dgx-a100:boxes=2,degrade=b0g3-ib*1/2", "A has 0 links of 12.5 GB/s"),
         ("mesh:1x8", "mesh:2x4,bw=1GB/s", "links of"),
         (
             "rail:boxes=2,gpus=4,nodes-down=b0g0+b0g1",

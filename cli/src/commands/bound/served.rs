@@ -9,8 +9,9 @@ use crate::connection::{ServerArgs, ask};
 use crate::exit::Failure;
 use crate::fault_messages;
 use crate::known_faults;
-use crate::output::{TopologySummary, print, print_json};
+use crate::output::{TopologySummary, print_json};
 use crate::request;
+use crate::stdout::print;
 
 /// Asks for it, and prints it.
 pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Failure> {
@@ -27,8 +28,7 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
     let reply =
         ask(server, args.deadline, async |connection, left| connection.shared().bound(request.clone(), left).await);
     let reply = reply.await?;
-    let of_bounds = reply.warnings.iter().filter(|warning| warning.code != "RANK_MAP_ASSUMED");
-    known_faults::say_warnings(of_bounds, "bound");
+    known_faults::say_warnings(known_faults::worth_saying(&reply.warnings, false), "bound");
     let root = kind.has_root().then_some(args.collective.root.unwrap_or(0));
     let object = object(kind.name(), root, request.shares, reply)
         .ok_or_else(|| Failure::fault("the server's answer has no bound, certificate or topology"))?;

@@ -7,11 +7,11 @@ use canopy_simulate::{Outcome, PIECE_BYTES_USUAL, Sent, SimulateError, SimulateO
 use canopy_topology::LinkIndex;
 
 use super::heading;
-use crate::certificate::count;
 use crate::commands::simulate::report::micros;
-use crate::commands::simulate::sizes::in_words;
 use crate::exit::{Failure, words};
 use crate::material::Material;
+use crate::sizes::in_words;
+use crate::table::count;
 
 /// Most work: events, and looks at links while rates are computed.
 const WORK_MAX: u64 = 200_000_000;

@@ -243,7 +243,7 @@ fn transfers(name: &str, kind: CollectiveKind, rank_count: u32) -> u64 {
 fn without_name(words: &str, name: &str) -> String {
     let reason = words.strip_prefix(name).unwrap_or(words).trim_start();
     let reason = reason.split("; ").next().unwrap_or(reason);
-    reason.strip_suffix(", and there is none").unwrap_or(reason).to_owned()
+    reason.strip_suffix(", and none exists").unwrap_or(reason).to_owned()
 }
 
 /// Whether all have times, but for what takes too much work.
@@ -252,7 +252,8 @@ fn without_name(words: &str, name: &str) -> String {
 /// Nobody waits any more, or sizes that cannot be simulated.
 fn timed(found: &Found) -> Result<(), Failure> {
     if found.is_stopped {
-        return Err(Failure::new(ErrorClass::Deadline, "the deadline came before the times").help("allow more time"));
+        return Err(Failure::new(ErrorClass::Deadline, "deadline exceeded before the times were simulated")
+            .help("raise `--deadline`"));
     }
     let refused = found.untimed.iter().flatten().find(|one| !matches!(one.error, SimulateError::TooLarge { .. }));
     refused.map_or(Ok(()), |refused| {

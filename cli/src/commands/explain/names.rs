@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
-use crate::certificate::count;
 use crate::output::gigabytes;
+use crate::table::count;
 
 /// Most ranks and links that are named.
 const NAMES_MAX: usize = 4;

@@ -1,4 +1,4 @@
-//! The explanation as one HTML file: words, tables and drawings, without scripts and without anything from elsewhere.
+//! The explanation as one HTML file: words, tables and drawings. It runs no scripts and loads nothing.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use super::text::{baseline, facts, omitted, verdict};
 use crate::commands::draw;
 use crate::commands::simulate::MessageArgs;
 use crate::commands::simulate::report::micros;
-use crate::commands::simulate::sizes::in_words;
 use crate::exit::Failure;
 use crate::material::Material;
 use crate::output::gigabytes_per_sec;
+use crate::sizes::in_words;
 
 /// Size of the run that is drawn where no size is given.
 const RUN_BYTES: u64 = 16 << 20;
@@ -32,13 +32,15 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.2rem; 
 .wide { overflow-x: auto; margin: 1.2rem 0; } caption { text-align: left; padding: .3rem 0; } table { border-collapse: collapse; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } thead th { background: var(--soft); }
-figure { margin: 1rem 0; overflow-x: auto; background: #ffffff; border: 1px solid var(--line); border-radius: 6px; }
+figure { margin: 1rem 0; overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; }
 figure svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
+footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--line); font-size: .85rem; }
+code { overflow-wrap: anywhere; }
 ";
 
-/// The whole file; the same bytes for the same plan and options.
+/// The whole file; the same bytes for the same plan and command.
 ///
-/// A drawing that is too large to be looked at is replaced by the reason.
+/// The reason replaces a drawing that would be too large to read.
 pub(super) fn html(
     args: &ExplainArgs,
     plan: &Material,
@@ -83,8 +85,43 @@ pub(super) fn html(
         }
         page += "</ul>\n";
     }
-    page += "</main>\n</body>\n</html>\n";
+    page += "</main>\n";
+    footer(&mut page, args.date.as_deref());
+    page += "</body>\n</html>\n";
     Ok(page)
+}
+
+/// Where the report comes from: version, date if one is given, and command.
+fn footer(page: &mut String, date: Option<&str>) {
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("CANOPY_BUILD_REVISION"));
+    let on = date.map(|date| format!(" on <time datetime=\"{0}\">{0}</time>", escaped(date))).unwrap_or_default();
+    let arguments = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    let command: Vec<String> = std::iter::once("canopy".to_owned()).chain(arguments).collect();
+    let command = escaped(&command.join(" "));
+    *page += &format!("<footer>\n<p>Written{on} by canopy {version} (commit {commit})</p>\n");
+    *page += &format!("<p><code>{command}</code></p>\n</footer>\n");
+}
+
+/// A word as a POSIX shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// Reads a date such as `2026-01-31`.
+pub(super) fn date(text: &str) -> Result<String, String> {
+    let number = |part: &str, digits: usize, least: u16, most: u16| {
+        let is_number = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && part.parse().is_ok_and(|number: u16| (least..=most).contains(&number))
+    };
+    let is_date = match text.split('-').collect::<Vec<_>>().as_slice() {
+        &[year, month, day] => number(year, 4, 1, 9999) && number(month, 2, 1, 12) && number(day, 2, 1, 31),
+        _ => false,
+    };
+    is_date.then(|| text.to_owned()).ok_or_else(|| format!("`{text}` is not a date; write it as `2026-01-31`"))
 }
 
 /// Lines of a word and what it says; a line without a word goes on with the one before.
@@ -143,4 +180,23 @@ fn figure(page: &mut String, name: &str, drawing: Result<String, Failure>) -> Re
         Err(failure) => *page += &format!("<p>Not drawn: {}.</p>\n", escaped(&failure.sentence())),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_and_dates_are_dates() {
+        assert_eq!(
+            ["a b", "it's", "", "dgx-a100:boxes=2"].map(quoted),
+            ["'a b'", "'it'\\''s'", "''", "dgx-a100:boxes=2"]
+        );
+        assert_eq!(date("2026-01-31"), Ok("2026-01-31".to_owned()));
+        for wrong in
+            ["", "2026-1-31", "2026-13-01", "2026-01-00", "31.1.2026", "2026-01-31-1", "20260131", "2026-+1-01"]
+        {
+            assert!(date(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -7,13 +7,13 @@ use super::ExplainArgs;
 use super::compare::{Baseline, Comparison, Turn, spread};
 use super::names::{joined, link_in_words};
 use super::summary::{Explained, RateSummary, StepsSummary};
-use crate::certificate::count;
 use crate::commands::simulate::MessageArgs;
 use crate::commands::simulate::report::micros;
-use crate::commands::simulate::sizes::in_words;
 use crate::material::Material;
+use crate::messages;
 use crate::output::{gigabytes, gigabytes_per_sec};
-use crate::table::Table;
+use crate::sizes::in_words;
+use crate::table::{Table, count};
 
 /// Most sizes that stand in the table.
 const SIZES_MAX: usize = 4;
@@ -34,7 +34,11 @@ pub(super) fn readable(args: &ExplainArgs, plan: &Material, compared: &Compariso
         lines.push(format!("not timed  {names}, at some sizes: more work than --work-max allows, {work_max}"));
     }
     lines.push(baseline(compared));
-    lines.extend(verdict(plan, compared, explained));
+    let is_gain = explained.verdict.worth_it == Some(true);
+    lines.extend(verdict(plan, compared, explained).into_iter().map(|line| match line.split_once(": ") {
+        Some((worth, why)) if worth.starts_with("verdict") => format!("{}: {why}", messages::verdict(is_gain, worth)),
+        _ => line,
+    }));
     lines.join("\n")
 }
 
@@ -52,7 +56,7 @@ pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) 
         plan.schedule.algorithm
     )];
     let upper = &plan.bound.upper;
-    lines.push(format!("bound      {} GB/s ({upper} bytes/s): no schedule is faster", gigabytes_per_sec(upper)));
+    lines.push(format!("bound      {} GB/s: no schedule is faster", gigabytes_per_sec(upper)));
     for (number, sentence) in explained.why.iter().enumerate() {
         lines.push(format!("{:<10} {sentence}", if number == 0 { "because" } else { "" }));
     }
@@ -63,7 +67,7 @@ pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) 
             let gap = Ratio::new(1_u32, 1_u32).map_or(0.0, |one| part.missing_of(&one).to_f64());
             let reachable = if plan.bound.is_tight() { "" } else { ", which may be out of reach" };
             format!(
-                "achieved   {} GB/s ({found} bytes/s), {part} of the bound, {:.2} % below it{reachable}",
+                "achieved   {} GB/s, {part} of the bound, {:.2} % below it{reachable}",
                 gigabytes_per_sec(found),
                 gap * 100.0
             )
@@ -156,11 +160,11 @@ pub(super) fn verdict(plan: &Material, compared: &Comparison, explained: &Explai
     let large = match &ratio {
         Some(ratio) if !is_gain && best.algbw < plan.verdict.algbw => {
             let percent = (ratio.to_f64() - 1.0) * 100.0;
-            format!("of large messages it is {percent:.1} % faster than {}, the next best", best.name)
+            format!("{percent:.1} % over {} for large messages", best.name)
         }
-        Some(ratio) if ratio.is_one() => format!("of large messages it is as fast as {}", best.name),
+        Some(ratio) if ratio.is_one() => format!("as fast as {} for large messages", best.name),
         Some(ratio) => {
-            format!("of large messages it is {:.3} times as fast as {}, the next best", ratio.to_f64(), best.name)
+            format!("{:.3} times as fast as {} for large messages", ratio.to_f64(), best.name)
         }
         None => format!("{} moves nothing", best.name),
     };

@@ -4,8 +4,8 @@ use canopy_schedule::{Certificate, Collective, CollectiveKind, CutDirection, Sha
 use canopy_topology::{LinkIndex, NodeIndex, Ratio, Topology};
 
 use super::names::{Sides, joined, links_in_words, ranks_in_words};
-use crate::certificate::count;
 use crate::output::gigabytes;
+use crate::table::count;
 
 /// Most sets of a partition that are named.
 const SETS_MAX: usize = 4;
@@ -109,7 +109,7 @@ impl Crossing {
                     (within, direction == CutDirection::In)
                 };
                 let what =
-                    if inwards { "must be told the whole sum" } else { "add to every element, which must leave" };
+                    if inwards { "must receive the whole sum" } else { "add to every element, which must leave" };
                 format!("{ranks} {what} over {over}")
             }
         };
@@ -135,8 +135,8 @@ fn partition(topology: &Topology, sets: &[Vec<NodeIndex>]) -> Vec<String> {
         topology.links().iter().filter(leaves).map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
     let others = sets.len().saturating_sub(1);
     let sentence = format!(
-        "of {} sets, {others} must send what they add before any has it all, and {others} must then be told: {} times the \
-         data, over links that leave the sets with {} GB/s together",
+        "partition into {} sets: {others} sums must come in, {others} results must go out, {} times the data, \
+         over links that leave the sets with {} GB/s together",
         sets.len(),
         2 * others,
         gigabytes(leaving)

@@ -8,9 +8,11 @@ use serde::Serialize;
 use super::network::Subject;
 use crate::commands::operate::{CommonArgs, ask};
 use crate::exit::Failure;
-use crate::output::{print, print_json};
+use crate::output::print_json;
+use crate::stdout::print;
+use crate::table::count;
 
-/// Take back faults at once, whoever reported them
+/// Clear faults at once, from all sources
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -63,5 +65,5 @@ pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
         return print_json("faults clear", &Cleared { topology, cleared, active });
     }
     let of = subject.words(&topology);
-    print(&format!("{of}: elements that count as healthy again {cleared}, still known to be broken or slow {active}"))
+    print(&format!("{of}: {} cleared, {active} still broken or slow", count(cleared as usize, "element")))
 }

@@ -20,10 +20,12 @@ use self::mapping::{Fed, Mapping};
 use super::network::Network;
 use crate::args;
 use crate::commands::operate::CommonArgs;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::input;
-use crate::output::{print, print_json};
+use crate::messages::say;
+use crate::output::print_json;
 use crate::protocol_words::word;
+use crate::stdout::print;
 
 /// Most events of one report.
 const BATCH_MAX: usize = 1_000;
@@ -34,7 +36,7 @@ const ALIASES_BYTES_MAX: usize = 64 << 20;
 /// Most minutes that a local time may be ahead of UTC or behind it.
 const UTC_OFFSET_MAX: i32 = 14 * 60;
 
-/// Report what monitors and schedulers say, until their words end
+/// Report the faults that monitors and schedulers send, until the input ends
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Formats:
@@ -52,7 +54,7 @@ pub(crate) struct FeedArgs {
     /// Generator expression, file, or id of a stored topology
     #[arg(value_name = "T")]
     topology: String,
-    /// How they say it
+    /// Format of the input
     #[arg(long, value_name = "FORMAT")]
     format: Format,
     /// File to read [default: standard input]
@@ -64,7 +66,8 @@ pub(crate) struct FeedArgs {
     /// Names that the topology does not have, and what they mean: lines such as `10.0.0.7 host:node7` or `node7/mlx5_3 nic:node7:3`
     #[arg(long, value_name = "FILE")]
     aliases: Option<PathBuf>,
-    /// What is left of an element that is not as it should be and works, where nobody says; without it such words are passed over
+    /// Fraction that remains of an element that works but is not healthy, where the feed does not say; without it, such
+    /// events are ignored
     #[arg(long, value_name = "FRACTION")]
     degraded: Option<Remaining>,
     /// How long an event is believed that does not say it itself [default: until it is cleared]
@@ -74,7 +77,7 @@ pub(crate) struct FeedArgs {
     #[arg(long, value_name = "MINUTES", default_value_t = 0, allow_hyphen_values = true,
           value_parser = clap::value_parser!(i32).range(-i64::from(UTC_OFFSET_MAX)..=i64::from(UTC_OFFSET_MAX)))]
     utc_offset: i32,
-    /// Show what would be reported, and report nothing
+    /// Print the reports without sending them
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `canopy faults list`: what a server knows to be broken or slow.
+//! `canopy faults list`: the faults that a server knows.
 
 use canopy_proto::v1::{KnownFault, ListFaultsRequest};
 use serde::Serialize;

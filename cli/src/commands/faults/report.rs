@@ -11,9 +11,12 @@ use super::network::Subject;
 use crate::args;
 use crate::clock;
 use crate::commands::operate::CommonArgs;
-use crate::exit::{Failure, say};
-use crate::output::{print, print_json};
+use crate::exit::Failure;
+use crate::messages::say;
+use crate::output::print_json;
 use crate::protocol_words::word;
+use crate::stdout::print;
+use crate::table::count;
 
 /// Report faults of a topology, of a job's network or of machines, or that elements are healthy again
 #[derive(Debug, clap::Args)]
@@ -28,23 +31,23 @@ Examples:
 Devices belong to machines: a fault of one concerns all jobs that run there. Without T and --job, faults name hosts, and devices as
 HOST:INDEX; with --job, they have the names of its topology or of its machines.")]
 pub(crate) struct ReportArgs {
-    /// Generator expression, file, or id of a stored topology, if one is meant; then what is broken, such as nic:b0g3, link:a>b*1/2 or
+    /// Generator expression, file, or id of a stored topology, if the faults are of one; then the faults, such as nic:b0g3, link:a>b*1/2 or
     /// nic:gpu01:3
     #[arg(value_name = "[T] FAULT", required = true)]
     names: Vec<String>,
     /// Job whose leases say which network is meant and on which machines it is
     #[arg(long, value_name = "J")]
     job: Option<String>,
-    /// They are sound again, as far as this source knows
+    /// The elements are healthy again, as far as this source knows
     #[arg(long)]
     cleared: bool,
-    /// Who says so: each source clears only what it reported itself
+    /// Reporter; each source clears only its own reports
     #[arg(long, value_name = "SOURCE", default_value = "operator")]
     source: String,
-    /// Name of what happened, so that a second report of it changes nothing [default: by chance]
+    /// Id of the event; a second report with this id changes nothing [default: random]
     #[arg(long, value_name = "ID")]
     event_id: Option<String>,
-    /// How long it is believed, such as 2h [default: until it is cleared]
+    /// How long the report holds, such as 2h [default: until it is cleared]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     expires: Option<Duration>,
     #[command(flatten)]
@@ -79,11 +82,19 @@ struct Row {
     problem: Option<String>,
 }
 
+/// An element with the fraction of it that is left, as the user wrote it.
+fn with_fraction(element: &str, loss: &Loss) -> String {
+    match loss.to_string().rsplit_once('*') {
+        Some((_, part)) if !loss.remaining.is_gone() && !element.ends_with(part) => format!("{element}*{part}"),
+        _ => element.to_owned(),
+    }
+}
+
 /// Reports the faults, and fails if any of them was refused.
 pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
     let (subject, named) = Subject::read(&args.names, args.job.as_deref(), &args.common).await?;
     if named.is_empty() {
-        return Err(Failure::input("no fault is named").help("say what is broken, such as `nic:gpu01:3`"));
+        return Err(Failure::input("no fault is named").help("name a fault, such as `nic:gpu01:3`"));
     }
     let observed_ms = clock::since_1970_ms();
     let lifetime_ms = args.expires.map(|expires| u64::try_from(expires.as_millis()).unwrap_or(u64::MAX));
@@ -120,22 +131,26 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
     if args.common.json {
         print_json("faults report", &Reported { topology, outcomes: rows, active, leases, placed_leases })?;
     } else {
-        let lines = rows.iter().map(|row| match &row.problem {
-            Some(problem) => format!("{}  {}: {problem}", row.fault, row.outcome),
-            None => format!("{}  {}, scope {}", row.fault, row.outcome, row.scope.as_deref().unwrap_or("unknown")),
+        let lines = rows.iter().zip(&named).map(|(row, loss)| {
+            let fault = with_fraction(&row.fault, loss);
+            match &row.problem {
+                Some(problem) => format!("{fault}  {}: {problem}", row.outcome),
+                None => format!("{fault}  {}, scope {}", row.outcome, row.scope.as_deref().unwrap_or("unknown")),
+            }
         });
         let text = lines.collect::<Vec<_>>().join("\n");
         let of = subject.words(&topology);
-        print(&format!("{text}\n{of}: broken or slow elements {active}, leases concerned {leases}"))?;
+        let (elements, held) = (count(active as usize, "broken or slow element"), count(leases as usize, "lease"));
+        print(&format!("{text}\n{of}: {elements}, {held} affected"))?;
         if placed_leases > 0 && rows.iter().any(|row| row.scope.as_deref() == Some("topology")) {
             say(&format!(
-                "{placed_leases} leases place this topology on machines that it does not name, and are not concerned\nhelp: name \
+                "{placed_leases} leases place this topology on machines that it does not name, and are not affected\nhelp: name \
                  the device by its machine, such as `nic:HOST:INDEX`, or add `--job J`"
             ));
         }
     }
     if refused > 0 {
-        return Err(Failure::new(ErrorClass::Input, format!("faults that were refused: {refused}")));
+        return Err(Failure::new(ErrorClass::Input, format!("faults refused: {refused}")));
     }
     Ok(())
 }

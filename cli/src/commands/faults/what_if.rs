@@ -16,18 +16,19 @@ use crate::clock::Deadline;
 use crate::commands::bound::failure;
 use crate::exit::{Failure, words};
 use crate::input;
-use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print, print_json};
+use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json};
 use crate::progress::ProgressLine;
+use crate::stdout::print;
 use crate::table::Table;
 
 /// Decimal places of ratios and rates in tables.
 const PLACES: usize = 4;
 
-/// Rank single faults by what they leave of a collective's bound, most harmful first
+/// Rank single faults by the bound that remains, most harmful first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Faults that are alike by symmetry are looked at once. LEFT is the bound of what is left, RATIO what that is of the sound network's; where
-ranks are lost, it is the bound of those that are left.
+Faults that are alike by symmetry are looked at once. LEFT is the bound of what is left, RATIO compares it with the healthy network; where
+ranks are lost, it is the bound of the remaining ranks.
 
 Examples:
   canopy faults what-if dgx-a100:boxes=2 --collective allgather
@@ -42,7 +43,7 @@ pub(crate) struct WhatIfArgs {
     /// What may fail: link, nic, gpu, host, switch [default: all]
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
     kinds: Vec<SingleKind>,
-    /// What is left of it, such as 1/2
+    /// Fraction of each element that remains, such as 1/2
     #[arg(long, value_name = "FRACTION", default_value = "0/1")]
     remaining: Remaining,
     /// Most rows of the table
@@ -223,14 +224,14 @@ fn readable(weighed: &[Weighed], sound: &Rate, args: &WhatIfArgs) -> String {
                 let ratio = rate.ratio_to(sound).as_ref().map(Ratio::to_f64);
                 (number(gigabytes_per_sec(rate)), ratio.map(number).unwrap_or_default(), String::new())
             }
-            Left::Apart(components) => ("-".to_owned(), "-".to_owned(), format!("falls into {components} components")),
+            Left::Apart(components) => ("-".to_owned(), "-".to_owned(), format!("split in {components}")),
             Left::TooFewRanks => ("-".to_owned(), "-".to_owned(), "fewer than two ranks are left".to_owned()),
             Left::RootLost => ("-".to_owned(), "-".to_owned(), "the root is lost".to_owned()),
         };
         let first = named(alike, args.remaining).into_iter().next().unwrap_or_default();
         table.row([first, alike.targets.len().to_string(), rate, ratio, outcome]);
     }
-    let mut text = format!("sound      {} GB/s ({sound} bytes/s)\n{}", gigabytes_per_sec(sound), table.text());
+    let mut text = format!("healthy    {} GB/s\n{}", gigabytes_per_sec(sound), table.text());
     if weighed.len() > args.limit {
         text += &format!("\n{} more groups of faults harm less; see --limit", weighed.len() - args.limit);
     }

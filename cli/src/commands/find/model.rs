@@ -30,7 +30,7 @@ impl FromStr for Workload {
         let kind = KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
             let name: String = name.chars().take(80).collect();
             let names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
-            format!("`{name}` is no workload; write one of {} and a size, such as allreduce:1MiB", names.join(", "))
+            format!("`{name}` is not a workload; write one of {} and a size, such as allreduce:1MiB", names.join(", "))
         })?;
         Ok(Self { kind, size_bytes: size.map(size_bytes).transpose()? })
     }
@@ -53,7 +53,7 @@ impl Network {
         let fraction = |text: &str| {
             read_fraction(text)
                 .filter(|fraction| *fraction != Fraction::ZERO)
-                .ok_or_else(|| Failure::fault(format!("the server sent `{text}`, which is no positive fraction")))
+                .ok_or_else(|| Failure::fault(format!("the server sent `{text}`, which is not a positive fraction")))
         };
         Ok(Self {
             expression: found.expression.clone(),

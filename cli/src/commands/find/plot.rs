@@ -5,7 +5,7 @@ use canopy_optimize::Fraction;
 use canopy_schedule::CollectiveKind as Kind;
 
 use super::model::{Model, Network, Workload};
-use crate::commands::simulate::sizes::in_words;
+use crate::sizes::in_words;
 
 const WIDTH: u32 = 1080;
 /// Height without the list of networks.

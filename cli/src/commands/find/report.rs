@@ -7,9 +7,9 @@ use canopy_schedule::CollectiveKind as Kind;
 use serde::Serialize;
 
 use super::model::{Model, Network, Workload};
-use crate::commands::simulate::sizes::in_words;
 use crate::exit::Failure;
 use crate::output::to_thousandths;
+use crate::sizes::in_words;
 use crate::table::Table;
 
 /// JSON object of the command.
@@ -178,7 +178,7 @@ impl Found {
         }
         for lacking in &self.lacking {
             lines.push(format!(
-                "lacking: {} (T_L {}, T_B {}), published, is not offered",
+                "missing: {} (T_L {}, T_B {}) is published, but canopy cannot build it",
                 lacking.name, lacking.t_l, lacking.t_b
             ));
         }

@@ -12,7 +12,8 @@ use clap::ValueEnum;
 
 use crate::args;
 use crate::exit::Failure;
-use crate::output::{listable, write_stdout};
+use crate::output::listable;
+use crate::stdout::write_stdout;
 
 use super::Manners;
 use super::bundle::{BundleError, Manifest};

@@ -19,7 +19,8 @@ use crate::args::{self, RankList};
 use crate::clock::{self, Deadline};
 use crate::commands::plan::loader;
 use crate::connection::{self, Connections, ServerArgs};
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
+use crate::messages::say;
 use crate::output::listable;
 use crate::request;
 use crate::stored_plan::file_name;
@@ -92,7 +93,7 @@ pub(crate) fn run(args: FetchArgs) -> Result<(), Failure> {
 }
 
 /// The server does not say enough of a plan.
-const INCOMPLETE: ClientError = ClientError::Protocol { what: "the answer lacks a part of the plan's description" };
+const INCOMPLETE: ClientError = ClientError::Protocol { what: "the answer is missing part of the plan's description" };
 
 /// What came of one request.
 type Outcome = Result<Brought, Failure>;
@@ -213,7 +214,7 @@ fn say_what_came(wanted: &Wanted, manifest: &Manifest, folder: &Path) {
             say(&format!("{kind}: {asked} bytes are asked for; the file is used for messages of at most {most}"));
         }
         if let Some(why) = &entry.fallback {
-            say(&format!("a plan that stands in: {}: {why}", entry.collective));
+            say(&format!("provisional plan: {}: {why}", entry.collective));
         }
     }
     for missing in &manifest.missing {
@@ -224,7 +225,7 @@ fn say_what_came(wanted: &Wanted, manifest: &Manifest, folder: &Path) {
 /// Notes at the server that the job runs on these plans.
 async fn lease(args: &FetchArgs, ttl: Duration, requests: Vec<PlanRequest>, end: Deadline) -> Result<(), Failure> {
     if requests.is_empty() {
-        say("there is no plan to hold a lease on");
+        say("no plan was fetched, so no lease was acquired");
         return Ok(());
     }
     let ttl = prost_types::Duration::try_from(ttl).map_err(|_| Failure::input("--lease is too long"))?;

@@ -165,7 +165,7 @@ mod tests {
             (text(4, 1, 1025), "it is for 4 ranks"),
             (text(2, 0, 1025), "not for calls in place"),
             (text(2, 1, 1024), "it ends at 1023 bytes"),
-            (text(2, 1, 1 << 20), "is not meant, and msccl picks it"),
+            (text(2, 1, 1 << 20), "is not meant for this call, but msccl picks it"),
         ] {
             let refused = judged(&text).unwrap_err();
             assert!(refused.contains(words), "{refused}");
@@ -177,7 +177,7 @@ mod tests {
         let same = || brought("allreduce", &text(2, 1, 1025));
         let kinds = [CollectiveKind::Allreduce; 2];
         let refused = all_judged(Runtime::RcclMsccl, &[same(), same()], &kinds).unwrap_err().sentence();
-        assert!(refused.contains("are for the same calls"), "{refused}");
+        assert!(refused.contains("both serve"), "{refused}");
     }
 
     #[test]

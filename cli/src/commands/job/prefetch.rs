@@ -8,7 +8,8 @@ use canopy_proto::v1::{PlanRequest, Priority};
 use crate::args;
 use crate::clock::{self, Deadline};
 use crate::connection::{Connections, ServerArgs};
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
+use crate::messages::say;
 use crate::request;
 
 use super::Manners;

@@ -59,7 +59,7 @@ pub(super) fn missing(
 }
 
 /// microsoft/msccl runs plans where `NCCL_ALGO` is unset or lists MSCCL; a list after `^` says what not to use.
-fn lists_msccl(algorithms: &str) -> bool {
+pub(in crate::commands) fn lists_msccl(algorithms: &str) -> bool {
     let (excluded, list) = match algorithms.strip_prefix('^') {
         Some(list) => (true, list),
         None => (false, algorithms),

@@ -17,8 +17,6 @@ use crate::placement;
 use crate::request;
 use crate::runtime::RuntimeProfile;
 
-use super::later::Later;
-
 /// The job and its plans.
 #[derive(Debug, clap::Args)]
 pub(super) struct WantedArgs {
@@ -34,7 +32,7 @@ pub(super) struct WantedArgs {
     /// File with the nodes of the job, one per line, such as $PBS_NODEFILE; must fit T
     #[arg(long, value_name = "FILE")]
     nodes_file: Option<PathBuf>,
-    /// Collectives to plan, at most as many as the runtime reads files (msccl: 4); several are separated by commas
+    /// Collectives to plan, separated by commas; at most the number of files that the runtime reads (msccl: 4)
     #[arg(long, short, value_name = "C,...", value_delimiter = ',', value_parser = args::collective_kind)]
     collective: Vec<CollectiveKind>,
     /// Root of those collectives that have one; rank 0 if not given
@@ -56,8 +54,6 @@ pub(super) struct WantedArgs {
     memory: MemoryArgs,
     #[command(flatten)]
     pub(super) faults: FaultArgs,
-    #[command(flatten)]
-    later: Later,
 }
 
 /// The nodes in the file of `--nodes-file`.
@@ -88,9 +84,8 @@ pub(super) struct Wanted {
 impl WantedArgs {
     /// Reads T and the nodes, compares them and writes the requests. Reads files and computes: call it on a thread.
     pub(super) fn resolve(&self, priority: v1::Priority, detached: bool) -> Result<Wanted, Failure> {
-        self.later.refuse()?;
         let Some(topology) = &self.topology else {
-            return Err(Failure::input("no topology is given, and finding it by the nodes is not available yet")
+            return Err(Failure::input("no topology is given")
                 .help("add T, a generator expression or a file for exactly the nodes of the job"));
         };
         let (runtime, rules, format) = self.runtime()?;
@@ -139,10 +134,7 @@ impl WantedArgs {
         let name = target.name();
         let runtime: Runtime = name.parse().map_err(|error: UnknownRuntime| Failure::fault(error.to_string()))?;
         let (Some(rules), Some(own)) = (runtime.rules(), target.format()) else {
-            return Err(Failure::input(format!(
-                "{name} runs no plan of anybody else's: no file can be handed over to it"
-            ))
-            .help(
+            return Err(Failure::input(format!("{name} cannot load external plans")).help(
                 "name a runtime that runs plans, or make advice for its tuner: `canopy plan --sizes --profile nccl`",
             ));
         };

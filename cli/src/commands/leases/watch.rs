@@ -12,9 +12,11 @@ use serde::Serialize;
 use crate::clock::Deadline;
 use crate::commands::operate::full_name;
 use crate::connection::{CallError, ServerArgs, Session};
-use crate::exit::{Failure, say};
-use crate::output::{FileSummary, print, print_json};
+use crate::exit::Failure;
+use crate::messages::say;
+use crate::output::{FileSummary, percent_in_words, print_json};
 use crate::protocol_words::word;
+use crate::stdout::print;
 use files::Folder;
 
 /// Longest time that a server says nothing to who watches, with something to spare.
@@ -32,10 +34,10 @@ pub(crate) struct WatchArgs {
     /// Begin after the event with this token, as an earlier watch showed it [default: from now on]
     #[arg(long, value_name = "TOKEN", default_value = "", hide_default_value = true)]
     resume: String,
-    /// End after so many events
+    /// End after this many events
     #[arg(long, value_name = "COUNT")]
     count: Option<u64>,
-    /// Write each new plan into this folder, made if there is none: JOB-LEASE-ITEM.json for canopy's JSON, and
+    /// Write each new plan into this folder, which is created if it does not exist: JOB-LEASE-ITEM.json for canopy's JSON, and
     /// JOB-LEASE-ITEM.PROFILE.xml or .json for each file of a runtime. A file is replaced as a whole, before its event is printed
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -92,7 +94,7 @@ pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
             Err(CallError::Server(error)) => error,
         };
         if let Some(pause) = session.pause_after(error, Deadline::after(None))? {
-            say("the watch broke off; it goes on after the last event");
+            say("connection lost; the watch resumes after the last event");
             tokio::time::sleep(pause).await;
         }
         session.reconnect().await?;
@@ -115,7 +117,7 @@ impl Watch<'_> {
         let client = session.connection().shared().clone();
         let mut events = client.watch_replans(self.request.clone(), SILENCE_MAX).await?;
         if !std::mem::replace(&mut self.is_told, true) {
-            say("watching what becomes of leases");
+            say("watching leases");
         }
         loop {
             let event = events.next().await?;
@@ -145,7 +147,7 @@ impl Watch<'_> {
 fn beginning_after(failure: Failure, request: &WatchReplansRequest) -> Failure {
     match request.resume_token.as_str() {
         "" => failure,
-        token => failure.help(format!("go on with `--resume {token}`")),
+        token => failure.help(format!("continue with `--resume {token}`")),
     }
 }
 
@@ -155,13 +157,13 @@ fn show(args: &WatchArgs, line: Line) -> Result<(), Failure> {
     }
     if line.event == "expired" {
         let (time, lease, job) = (line.time.unwrap_or_default(), line.lease, line.job);
-        return print(&format!("{time}  job {job}  {lease}: the lease has expired; nobody renewed it"));
+        return print(&format!("{time}  job {job}  {lease}: the lease expired without renewal"));
     }
     let what = match (&line.new_plan, &line.error) {
         (Some(plan), _) => format!(
-            "{plan} ({}, optimality {}, after {} ms{})",
+            "{plan} ({}, {} of optimal, after {} ms{})",
             line.stage.unwrap_or_default(),
-            line.optimality.unwrap_or_default(),
+            percent_in_words(&line.optimality.unwrap_or_default()),
             line.elapsed_ms.unwrap_or_default(),
             if line.r#final == Some(true) { "" } else { ", a better one may follow" }
         ),

@@ -1,7 +1,7 @@
 //! `canopy plans export` and `canopy plans import`: plans, pins and topologies in one file.
 
 use std::fs::File;
-use std::io::Write as _;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,18 @@ use std::time::Duration;
 use canopy_client::{ArchiveReceiver, ClientError, RequestId};
 use canopy_proto::v1::{ArchiveContents, ImportPlansReply, SkippedPlan};
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 use crate::args;
 use crate::connection::{ServerArgs, ask};
+use crate::destination::{self, Destination};
 use crate::exit::Failure;
-use crate::output::{AtomicFile, FileSummary, print, print_json};
+use crate::input::STDIN;
+use crate::messages::say;
+use crate::output::{FileSummary, print_json};
 use crate::progress::ProgressLine;
+use crate::stdout::print;
+use crate::whole_file::AtomicFile;
 
 /// Arguments of `export`.
 #[derive(Debug, clap::Args)]
@@ -25,9 +31,9 @@ pub(crate) struct ExportArgs {
     /// Only plans that match, as for `list`; stored topologies are written in any case
     #[arg(long, value_name = "FILTER")]
     filter: Option<String>,
-    /// File to write, such as plans.canopy
+    /// File to write, such as plans.canopy, or `-` for standard output
     #[arg(long, short, value_name = "FILE")]
-    output: PathBuf,
+    output: Destination,
     #[command(flatten)]
     transfer: TransferArgs,
 }
@@ -35,7 +41,7 @@ pub(crate) struct ExportArgs {
 /// Arguments of `import`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// File that `export` or `canopyd backup` wrote
+    /// File that `export` or `canopyd backup` wrote, or `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -111,9 +117,10 @@ pub(super) async fn export(args: &ExportArgs) -> Result<(), Failure> {
         return Err(Failure::input("the filter is empty").help("say --all to export all plans"));
     }
     let transfer = &args.transfer;
+    let output = destination::of_machines(Some(&args.output), transfer.json, "the archive")?;
     let exported = ask(&transfer.server, Some(transfer.deadline), async |connection, left| {
         let failed = |failure: &Failure| ClientError::Write(std::io::Error::other(failure.sentence()));
-        let file = AtomicFile::create(&args.output).map_err(|failure| failed(&failure))?;
+        let file = AtomicFile::at(output).map_err(|failure| failed(&failure))?;
         let mut writer = Writer { file, progress: ProgressLine::start(), bytes: 0, bytes_about: 0 };
         let end = connection.shared().export_plans(&filter, left, &mut writer).await?;
         Ok((writer.file, end))
@@ -121,11 +128,15 @@ pub(super) async fn export(args: &ExportArgs) -> Result<(), Failure> {
     let (file, end) = exported.await?;
     file.commit()?;
     let contents = Contents::of(end.contents);
+    let Some(path) = output else {
+        say(&format!("{} to standard output, {} bytes", contents.words(), end.size_bytes));
+        return Ok(());
+    };
     if transfer.json {
-        let file = FileSummary::new("canopy-archive", &args.output, end.size_bytes, end.sha256);
+        let file = FileSummary::new("canopy-archive", path, end.size_bytes, end.sha256);
         return print_json("plans export", &Exported { contents, files: vec![file] });
     }
-    print(&format!("{} to {}, {} bytes", contents.words(), args.output.display(), end.size_bytes))
+    print(&format!("{} to {}, {} bytes", contents.words(), path.display(), end.size_bytes))
 }
 
 /// Takes an archive as it comes in.
@@ -153,13 +164,16 @@ impl ArchiveReceiver for Writer {
 /// Sends the file.
 pub(super) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     let transfer = &args.transfer;
-    let size_bytes = open(&args.file)?.1;
+    // A stream is sent again where a connection is lost: it waits on disk.
+    let copy = (args.file == Path::new(STDIN)).then(copy_of_stdin).transpose()?;
+    let file = copy.as_ref().map_or(args.file.as_path(), NamedTempFile::path);
+    let size_bytes = open(file)?.1;
     let progress = Arc::new(ProgressLine::start());
     // One id for all tries: an import whose answer was lost is not done again.
     let request_id = RequestId::random();
     let imported = ask(&transfer.server, Some(transfer.deadline), async |connection, left| {
         let failed = |failure: Failure| ClientError::Read(std::io::Error::other(failure.sentence()));
-        let (file, _) = open(&args.file).map_err(failed)?;
+        let (file, _) = open(file).map_err(failed)?;
         let shown = Arc::clone(&progress);
         let sent = move |bytes| shown.sending(bytes, size_bytes);
         connection.shared().import_plans(file, request_id, left, sent).await
@@ -192,6 +206,14 @@ pub(super) async fn import(args: &ImportArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// All that comes over standard input, in a file.
+fn copy_of_stdin() -> Result<NamedTempFile, Failure> {
+    let refused = |error| Failure::input(format!("cannot keep standard input: {error}"));
+    let mut copy = NamedTempFile::new().map_err(refused)?;
+    std::io::copy(&mut std::io::stdin().lock(), &mut copy).map_err(refused)?;
+    Ok(copy)
 }
 
 /// The file and its length.

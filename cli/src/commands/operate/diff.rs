@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::form::FormSummary;
-use crate::output::{print, print_json};
+use crate::output::print_json;
 use crate::placement;
 use crate::request::collective_name;
 use crate::runtime::format_name;
+use crate::stdout::print;
 use crate::stored_plan::plan_ids;
 use crate::table::Table;
 
@@ -64,7 +65,7 @@ pub(super) async fn run(args: &DiffArgs) -> Result<(), Failure> {
         return print_json("plans diff", &Compared { a: a.id, b: b.id, same, differences });
     }
     if same {
-        return print("they state the same");
+        return print("no differences");
     }
     let mut table = Table::new(&["FIELD", &a.id, &b.id]);
     differences.into_iter().for_each(|difference| table.row([difference.field, difference.a, difference.b]));

@@ -5,11 +5,12 @@ use canopy_proto::v1::DrainRequest;
 
 use crate::connection::ask;
 use crate::exit::Failure;
-use crate::output::{print, print_member};
+use crate::output::print_member;
+use crate::stdout::print;
 
 use super::CommonArgs;
 
-/// End the server in order: it takes no more requests and finishes what runs
+/// Drain the server: it refuses new requests, finishes running jobs and stops
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,5 +47,5 @@ pub(crate) async fn run(args: DrainArgs) -> Result<(), Failure> {
     if args.common.json {
         return print_member("drain", "unfinished", reply.unfinished);
     }
-    print(&format!("the server is ending; {} jobs had not ended", reply.unfinished))
+    print(&format!("the server is draining; unfinished jobs: {}", reply.unfinished))
 }

@@ -1,7 +1,5 @@
 //! `canopy plans get`: writes a file of a cached plan, made here where the server has none of the kind.
 
-use std::path::PathBuf;
-
 use canopy_plan::Format;
 use canopy_proto::v1::{Artifact, OutputFormat};
 use canopy_wire::{format_of_wire, format_on_the_wire};
@@ -11,9 +9,12 @@ use super::CommonArgs;
 use crate::args;
 use crate::commands::convert::{self, Making};
 use crate::commands::on_a_thread;
-use crate::exit::{Failure, say};
-use crate::output::{FileSummary, print, print_json, write_stdout};
+use crate::destination::{self, Destination};
+use crate::exit::Failure;
+use crate::messages::warn;
+use crate::output::{FileSummary, print_json};
 use crate::runtime::{RuntimeProfile, format_help, format_name, profile_name};
+use crate::stdout::{print, write_stdout};
 use crate::stored_plan::{artifacts, content, file_name, plan_id};
 
 /// Arguments of `get`.
@@ -30,9 +31,9 @@ pub(crate) struct GetArgs {
     /// Where the file is made here: greatest message in bytes, such as 64MiB [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     size: Option<u64>,
-    /// Where to write it [default: standard output]
-    #[arg(long, short, value_name = "FILE", required_if_eq("json", "true"))]
-    output: Option<PathBuf>,
+    /// File to write, or `-` for standard output, where a plan goes without it unless that is a terminal
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<Destination>,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -56,6 +57,7 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
         return Err(Failure::input("NCCL cannot load external plans")
             .help("name the profile of a runtime that runs plans, or write tuner advice: `canopy plan --sizes --profile nccl`"));
     }
+    destination::of_machines(args.output.as_ref(), args.common.json, "the plan")?;
     let (server, deadline) = (&args.common.server, Some(args.common.deadline));
     let plan = plan_id(&args.plan, server, deadline).await?;
     let there = artifacts(&plan, server, deadline).await?;
@@ -86,15 +88,15 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
             (text.into_bytes(), warnings, true)
         }
     };
-    let Some(path) = &args.output else {
-        warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    let Some(path) = destination::file(args.output.as_ref()) else {
+        warnings.iter().for_each(|warning| warn(format_args!("{warning}")));
         return write_stdout(&bytes);
     };
     let files = vec![FileSummary::written(format.name(), path, &bytes)?.for_profile(&profile)];
     if args.common.json {
         return print_json("plans get", &Got { plan, converted, warnings, files });
     }
-    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    warnings.iter().for_each(|warning| warn(format_args!("{warning}")));
     let made = if converted { ", made here of the plan in canopy's JSON" } else { "" };
     print(&format!("{plan} to {}{made}", path.display()))
 }

@@ -9,12 +9,14 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::connection;
-use crate::exit::{Failure, say};
-use crate::output::{print, print_json, print_member};
+use crate::exit::Failure;
+use crate::messages::say;
+use crate::output::{print_json, print_member};
 use crate::protocol_words::word;
 use crate::request::collective_name;
+use crate::stdout::print;
 
-use super::{CommonArgs, Entry, ask, full_name, pages, table};
+use super::{CommonArgs, Entry, age_in_words, ask, full_name, pages, seconds_since, short_id, table};
 
 /// Longest wait of one question while a job is followed: so often its progress is shown.
 const WATCH_PAUSE_SECONDS: i64 = 1;
@@ -33,7 +35,7 @@ pub(crate) enum JobsCommand {
     List(ListArgs),
     /// Follow a job to its end; progress is on standard error
     Watch(WatchArgs),
-    /// End a job; all who wait for it are told
+    /// Cancel a job; its waiting callers get an error
     Cancel(CancelArgs),
 }
 
@@ -87,6 +89,8 @@ pub(super) struct Row {
     stage_done: u64,
     stage_total: u64,
     created: Option<String>,
+    #[serde(skip)]
+    age_seconds: Option<u64>,
     ended: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<String>,
@@ -117,6 +121,7 @@ impl Row {
             stage: progress.stage,
             stage_done: progress.done,
             stage_total: progress.total,
+            age_seconds: metadata.create_time.as_ref().map(|time| seconds_since(time.seconds)),
             created: metadata.create_time.map(|time| time.to_string()),
             ended: metadata.end_time.map(|time| time.to_string()),
             plan,
@@ -163,20 +168,19 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
 
 impl Entry for Row {
     const NAME: &'static str = "jobs";
-    const HEADING: &'static [&'static str] =
-        &["JOB", "STATE", "PRIORITY", "COLLECTIVE", "WAITERS#", "STAGE", "CREATED", "OUTCOME"];
+    const HEADING: &'static [&'static str] = &["JOB", "STATE", "PRIORITY", "COLLECTIVE", "AGE#", "OUTCOME"];
 
     fn cells(self) -> Vec<String> {
         let stage = self.stage();
+        let plan = self.plan.map(|plan| short_id(&plan).to_owned());
+        let name = self.operation.strip_prefix("operations/").unwrap_or(&self.operation);
         vec![
-            self.operation,
+            name.to_owned(),
             self.state,
             self.priority,
             self.collective.unwrap_or_default().to_owned(),
-            self.waiters.to_string(),
-            stage,
-            self.created.unwrap_or_default(),
-            self.plan.or(self.reason).unwrap_or_default(),
+            self.age_seconds.map(age_in_words).unwrap_or_default(),
+            plan.or(self.reason).unwrap_or(stage),
         ]
     }
 }

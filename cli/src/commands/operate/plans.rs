@@ -9,11 +9,16 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::output::{print, print_json, print_member};
+use crate::output::{bytes_in_words, print_json, print_member, rounded_percent};
 use crate::request::collective_name;
+use crate::runtime::format_name;
+use crate::stdout::print;
 use crate::stored_plan::plan_ids;
+use crate::table::count;
 
-use super::{CommonArgs, Entry, ListArgs, Page, archive, ask, diff, get, list, show, table};
+use super::{
+    CommonArgs, Entry, ListArgs, Page, age_in_words, archive, ask, diff, get, list, short_id, shortened, show, table,
+};
 
 /// Cached plans: list, show, get, diff, pin, unpin, evict, export, import
 #[derive(Debug, Subcommand)]
@@ -31,14 +36,14 @@ The first digits of an id are enough, four at least, where no other plan has the
 pub(crate) enum PlansCommand {
     /// List cached plans
     #[command(after_help = "\
-Fields: id, collective, algorithm, topology, ranks, optimality, size_bytes, hits, pinned, tenant, created, last_used. Sorted by id unless
---sort says otherwise, such as -hits,ranks.")]
+Fields: id, collective, algorithm, topology, network, ranks, optimality, size_bytes, hits, pinned, tenant, created,
+last_used. Sorted by id unless --sort says otherwise, such as -hits,ranks.")]
     List(ListArgs),
     /// Describe a cached plan
     Show(show::ShowArgs),
-    /// Write a file of a cached plan; made of the plan in canopy's JSON where the server has none of that format and profile
+    /// Write a file of a cached plan, converted from canopy's JSON where the server has no file of that format and profile
     Get(get::GetArgs),
-    /// Say in what two cached plans differ
+    /// Show the differences between two cached plans
     Diff(diff::DiffArgs),
     /// Keep plans from being evicted
     Pin(NamesArgs),
@@ -46,11 +51,11 @@ Fields: id, collective, algorithm, topology, ranks, optimality, size_bytes, hits
     Unpin(NamesArgs),
     /// Remove plans from the cache; pinned ones stay
     Evict(EvictArgs),
-    /// Forget which requests were found to have no plan, so that they are tried again
+    /// Forget which requests have no plan, so that canopy tries them again
     ForgetRefusals(CommonArgs),
     /// Write plans with their pins, and all stored topologies, into a file
     Export(archive::ExportArgs),
-    /// Store what such a file holds; a damaged one is refused whole
+    /// Store the contents of an exported file; a damaged file changes nothing
     Import(archive::ImportArgs),
 }
 
@@ -80,6 +85,9 @@ pub(crate) struct EvictArgs {
     common: CommonArgs,
 }
 
+/// Most characters of a network's name in a table.
+const NETWORK_CHARACTERS_MAX: usize = 24;
+
 /// A plan of a list.
 #[derive(Serialize)]
 struct Row {
@@ -90,10 +98,15 @@ struct Row {
     root: Option<u32>,
     algorithm: String,
     topology_hash: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    network: String,
+    formats: Vec<&'static str>,
     ranks: u32,
     optimality: String,
     bytes: u64,
     created: Option<String>,
+    #[serde(skip)]
+    age_seconds: Option<u64>,
     last_used: Option<String>,
     hits: u64,
     pinned: bool,
@@ -121,7 +134,10 @@ impl Row {
             collective: collective_name(kind).unwrap_or("unknown"),
             root: plan.collective.as_ref().and_then(|collective| collective.root),
             created: plan.create_time.map(|time| time.to_string()),
+            age_seconds: plan.age.map(|age| age.seconds.unsigned_abs()),
             last_used: plan.last_use_time.map(|time| time.to_string()),
+            formats: plan.formats().map(format_name).collect(),
+            network: plan.network,
             plan: plan.id,
             content_key: plan.content_key,
             algorithm: plan.algorithm,
@@ -165,20 +181,20 @@ async fn list_plans(args: &ListArgs) -> Result<(), Failure> {
 impl Entry for Row {
     const NAME: &'static str = "plans";
     const HEADING: &'static [&'static str] =
-        &["PLAN", "COLLECTIVE", "RANKS#", "ALGORITHM", "OPTIMALITY#", "BYTES#", "HITS#", "PINNED", "CREATED"];
+        &["PLAN", "NETWORK", "COLLECTIVE", "RANKS#", "FORMATS", "OPTIMAL#", "HITS#", "PINNED", "AGE#"];
 
     fn cells(self) -> Vec<String> {
         let collective = self.root.map_or(self.collective.to_owned(), |root| format!("{} {root}", self.collective));
         vec![
-            self.plan,
+            short_id(&self.plan).to_owned(),
+            shortened(&self.network, NETWORK_CHARACTERS_MAX),
             collective,
             self.ranks.to_string(),
-            self.algorithm,
-            self.optimality,
-            self.bytes.to_string(),
+            self.formats.join(","),
+            rounded_percent(&self.optimality),
             self.hits.to_string(),
             if self.pinned { "yes" } else { "no" }.to_owned(),
-            self.created.unwrap_or_default(),
+            self.age_seconds.map(age_in_words).unwrap_or_default(),
         ]
     }
 }
@@ -221,7 +237,9 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
         return print_json("plans evict", &Evicted { dry_run, evicted, freed_bytes, pinned });
     }
     let verb = if args.dry_run { "would be evicted" } else { "evicted" };
-    print(&format!("{evicted} plans {verb}, {freed_bytes} bytes; {pinned} pinned ones stay"))
+    let plans = |number| count(usize::try_from(number).unwrap_or(usize::MAX), "plan");
+    let freed = bytes_in_words(freed_bytes);
+    print(&format!("{} {verb}, {freed}; {} pinned and kept", plans(evicted), plans(pinned)))
 }
 
 async fn forget_refusals(args: &CommonArgs) -> Result<(), Failure> {
@@ -231,5 +249,6 @@ async fn forget_refusals(args: &CommonArgs) -> Result<(), Failure> {
     if args.json {
         return print_member("plans forget-refusals", "forgotten", forgotten);
     }
-    print(&format!("{forgotten} refusals forgotten"))
+    let refusals = count(usize::try_from(forgotten).unwrap_or(usize::MAX), "refusal");
+    print(&format!("{refusals} forgotten"))
 }

@@ -9,12 +9,14 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::form::FormSummary;
 use crate::output::{
-    InNetworkSummary, ReachSummary, StepCostSummary, print, print_json, shares_in_words, to_thousandths,
+    InNetworkSummary, ReachSummary, StepCostSummary, percent_in_words, print_json, shares_in_words, stated_rate,
+    to_thousandths,
 };
 use crate::path_choice::PathChoiceSummary;
 use crate::placement::{self, PlacementArgs};
 use crate::request::{collective_name, missing};
 use crate::runtime::format_name;
+use crate::stdout::print;
 use crate::stored_plan::plan_id;
 use crate::time_proof::TimeProofSummary;
 
@@ -362,9 +364,9 @@ fn readable(shown: &Shown) -> String {
         format!("collective {}{root}", shown.collective),
         format!("topology   {ranks} ranks, {nodes} nodes, {links} links, {hash}"),
         format!("algorithm  {}, canopy {}, {} ms", shown.algorithm, shown.version, shown.wall_ms),
-        format!("algbw      {} bytes/s", shown.algbw),
-        format!("bound      {} bytes/s{}", shown.bound, if shown.tight { ", tight" } else { "" }),
-        format!("optimality {}", shown.optimality),
+        format!("algbw      {}", stated_rate(&shown.algbw)),
+        format!("bound      {}{}", stated_rate(&shown.bound), if shown.tight { ", tight" } else { "" }),
+        format!("optimality {} of optimal", percent_in_words(&shown.optimality)),
         format!("schedule   {} chunks per rank, {} steps, {} trees", shown.chunks, shown.steps, shown.trees),
         format!("checked    {}", shown.checked.join(" ")),
         format!(
@@ -396,29 +398,31 @@ fn history(shown: &Shown) -> Vec<String> {
     let mut lines = Vec::new();
     let Origin { algorithm_requested, planner_class, request, tenant, schedules, rejected } = &shown.provenance;
     if !request.is_empty() {
-        lines.push(format!("asked for  as {algorithm_requested} by request {request}, planner class {planner_class}"));
+        lines.push(format!(
+            "requested  algorithm {algorithm_requested}, request {request}, planner class {planner_class}"
+        ));
     }
     if !tenant.is_empty() {
-        lines.push(format!("tenant     {tenant}, and nobody else's"));
+        lines.push(format!("tenant     {tenant} only"));
     }
     if !schedules.is_empty() {
-        lines.push(format!("made of    schedule {}", schedules.join(", ")));
+        lines.push(format!("schedules  {}", schedules.join(", ")));
     }
     for Rejected { algorithm, reason, problem } in rejected {
-        lines.push(format!("left out   {algorithm}, a bug of canopy to report: {reason}: {problem}"));
+        lines.push(format!("left out   {algorithm}: {reason}: {problem} (please report this bug)"));
     }
     lines.push(format!("cache      {}", shown.record.words()));
     if !shown.record.superseded_by.is_empty() {
-        lines.push(format!("superseded by {}, for which it stood in", shown.record.superseded_by));
+        lines.push(format!("superseded by {}; this plan was provisional", shown.record.superseded_by));
     }
     if let Some(InCommon { position, collectives, steps, steps_alone, .. }) = &shown.joint {
         lines.push(format!(
-            "in common  number {} of {collectives} that run at the same time, {steps} steps together, alone {steps_alone}",
+            "joint      plan {} of {collectives} that run at the same time; {steps} steps together, {steps_alone} alone",
             position + 1
         ));
     }
     if !shown.family.is_empty() {
-        lines.push(format!("family     {}, whose boxes it was planned with", shown.family));
+        lines.push(format!("family     {} (its boxes were used for planning)", shown.family));
     }
     lines
 }

@@ -4,13 +4,15 @@ use canopy_proto::v1::{GetQueueRequest, GetStatusRequest, QueueStatus, ServerSta
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::output::{print, print_json};
+use crate::output::{bytes_in_words, print_json};
 use crate::protocol_words::word;
+use crate::stdout::print;
+use crate::table::count;
 
 use super::jobs;
 use super::{CommonArgs, ask, table};
 
-/// What the server holds, has done and is doing
+/// Show the contents, counters and queue of the server
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -95,23 +97,36 @@ fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
 }
 
 fn readable(stats: Stats) -> String {
+    let counted = |number: u64, noun: &str| count(usize::try_from(number).unwrap_or(usize::MAX), noun);
+    let times = |number: u64| if number == 1 { "once".to_owned() } else { format!("{number} times") };
+    let state = if stats.draining { ", draining" } else { "" };
     let mut lines = vec![
+        format!("canopy {}, up {}{state}", stats.version, uptime(stats.uptime_seconds)),
         format!(
-            "canopy {}, up {} s{}",
-            stats.version,
-            stats.uptime_seconds,
-            if stats.draining { ", about to end" } else { "" }
+            "plans      {} cached, {} pinned, {}",
+            stats.plans,
+            stats.pinned_plans,
+            bytes_in_words(stats.plan_bytes)
         ),
-        format!("cache      {} plans, {} pinned, {} bytes", stats.plans, stats.pinned_plans, stats.plan_bytes),
-        format!("shapes     {} schedules, {} bytes", stats.schedules, stats.schedule_bytes),
-        format!("since start {} syntheses, {} damaged records", stats.syntheses, stats.corruptions),
+        format!("schedules  {}, {}", stats.schedules, bytes_in_words(stats.schedule_bytes)),
+        format!("searches   {} since the start", stats.syntheses),
         format!(
-            "no plan    {} requests are known to have none, {} were told so",
-            stats.refusals, stats.refusals_served
+            "refusals   {} known to have no plan, answered {}",
+            counted(stats.refusals, "request"),
+            times(stats.refusals_served)
+        ),
+        format!("damage     {} found since the start", counted(stats.corruptions, "damaged record")),
+        format!(
+            "queue      {} running on {}, {} waiting of at most {}",
+            stats.running,
+            counted(stats.workers.into(), "worker"),
+            stats.waiting,
+            stats.queue_length_max
         ),
         format!(
-            "queue      {} running on {} workers, {} of at most {} waiting, {} of {} bytes",
-            stats.running, stats.workers, stats.waiting, stats.queue_length_max, stats.held_bytes, stats.held_bytes_max
+            "memory     {} of {} held by requests",
+            bytes_in_words(stats.held_bytes),
+            bytes_in_words(stats.held_bytes_max)
         ),
     ];
     for row in &stats.priorities {
@@ -123,4 +138,14 @@ fn readable(stats: Stats) -> String {
         lines.push(table(stats.jobs));
     }
     lines.join("\n")
+}
+
+/// `2 h 5 min`, `3 min`, `12 s`: how long a server has been up.
+fn uptime(seconds: i64) -> String {
+    match (seconds / 86_400, seconds % 86_400 / 3_600, seconds % 3_600 / 60) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
 }

@@ -2,7 +2,6 @@
 
 mod manifest;
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use canopy_client::{ClientError, ErrorClass};
@@ -14,14 +13,14 @@ use super::folder::{self, Fetch, NewFolder};
 use super::loader::LOADER;
 use super::{CallArgs, Common};
 use crate::args::{self, MemoryArgs};
-use crate::commands::simulate::in_words;
-use crate::commands::simulate::sizes::first_and_last;
 use crate::connection::Connection;
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::known_faults::say_warning;
+use crate::messages::{say, warn};
 use crate::output::{MANIFEST, print_json};
 use crate::request;
 use crate::runtime::RuntimeProfile;
+use crate::sizes::{Sizes, in_words};
 
 use manifest::Manifest;
 
@@ -31,11 +30,11 @@ pub(super) struct BundleArgs {
     /// Make a folder of plans, each for the message sizes at which it is fastest, from the first size to the last
     #[arg(
         long,
-        value_name = "FROM-TO",
+        value_name = "FROM..TO",
         conflicts_with_all = ["size", "algorithm", "trees", "chunks", "max_chunks", "max_depth", "tolerance", "seed", "form",
             "root_policy", "on_miss", "ranks", "shares", "blocks", "placement", "max_layers"]
     )]
-    sizes: Option<SizeSpan>,
+    sizes: Option<Sizes>,
     /// Ranks of a communicator of the job, such as tp0=0-7, in their order; may be repeated [default: one of all ranks]
     #[arg(long, value_name = "NAME=RANKS", requires = "sizes", value_parser = communicator)]
     communicator: Vec<BundleCommunicator>,
@@ -57,27 +56,10 @@ impl BundleArgs {
     }
 }
 
-/// From the first size in bytes to the last, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SizeSpan {
-    first: u64,
-    last: u64,
-}
-
-impl FromStr for SizeSpan {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let ends = text.split_once("..").or_else(|| text.split_once('-'));
-        let (first, last) = first_and_last(text, ends, "1KiB-1GiB")?;
-        Ok(Self { first, last })
-    }
-}
-
 /// Reads `NAME=RANKS`, the ranks in the order in which they are given.
 pub(super) fn communicator(text: &str) -> Result<BundleCommunicator, String> {
     let Some((name, list)) = text.split_once('=') else {
-        return Err(format!("`{text}` is no communicator; write a name and its ranks, such as tp0=0-7"));
+        return Err(format!("`{text}` is not a communicator; write a name and its ranks, such as tp0=0-7"));
     };
     let mut ranks = Vec::new();
     for part in list.split(',') {
@@ -93,11 +75,9 @@ pub(super) async fn run(
     call: &CallArgs,
     memory: MemoryArgs,
 ) -> Result<(), Failure> {
-    let Some(output) = common.file.output.clone() else {
-        return Err(Failure::input("a bundle is a folder, and none is named").help("add `-o DIR`"));
-    };
+    let output = common.file.folder("a bundle is a folder, and none is named")?;
     let request = bundle_request(&common, bundle, call, memory)?;
-    let folder = NewFolder::prepare(&output)?;
+    let folder = NewFolder::prepare(output)?;
     let in_words = |error| in_users_words(error, &common.topology);
     let format = (common.file.profile != Some(RuntimeProfile::Nccl)).then(|| common.file.format.name());
     let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, format, folder).await;
@@ -114,7 +94,7 @@ pub(super) async fn run(
         _ => Ok(()),
     };
     if common.json && outcome.is_ok() {
-        print_json("plan", &manifest::Printed::new(&manifest, &output))?;
+        print_json("plan", &manifest::Printed::new(&manifest, output))?;
     } else {
         let what = match reply.tuner_csv.is_empty() {
             true => format!("{} files", manifest.files().count()),
@@ -132,11 +112,11 @@ fn bundle_request(
     call: &CallArgs,
     memory: MemoryArgs,
 ) -> Result<PlanBundleRequest, Failure> {
-    let SizeSpan { first, last } = bundle.sizes.ok_or_else(|| Failure::input("no sizes are given"))?;
+    let Sizes { first, last } = bundle.sizes.ok_or_else(|| Failure::input("no sizes are given"))?;
     let file = &common.file;
     let is_advice = file.profile == Some(RuntimeProfile::Nccl);
     if is_advice && (file.format != Format::Json || file.instances.is_some()) {
-        return Err(Failure::input("nccl runs no plan of anybody else's, so there are no files of any format")
+        return Err(Failure::input("NCCL cannot load external plans, so `--format` and `--instances` have no effect")
             .help("leave out --format and --instances"));
     }
     if !is_advice && file.format == Format::Json {
@@ -205,7 +185,7 @@ fn ends(times: &[manifest::Time]) -> String {
 fn say_item(item: &manifest::Item) {
     let who = format!("{} of `{}`, {} ranks", item.collective, item.communicator, item.ranks);
     for warning in &item.warnings {
-        say(&format!("warning: {}: {who}: {}", warning.code, warning.text));
+        warn(format_args!("{}: {who}: {}", warning.code, warning.text));
     }
     match (&item.error, &item.served_by) {
         (Some(error), _) => say(&format!("{who}: no plan: {}: {}", error.reason, error.message)),
@@ -262,12 +242,12 @@ mod tests {
 
     #[test]
     fn sizes_are_read_with_either_sign_between_them() {
-        let span = |first, last| Ok(SizeSpan { first, last });
+        let span = |first, last| Ok(Sizes { first, last });
         assert_eq!("1KiB-1GiB".parse(), span(1 << 10, 1 << 30));
         assert_eq!("1KiB..1GiB".parse(), span(1 << 10, 1 << 30));
         assert_eq!("7-7".parse(), span(7, 7));
         for bad in ["1KiB", "2KiB-1KiB", "0-1KiB", "-1KiB", "1KiB-x", ""] {
-            assert!(bad.parse::<SizeSpan>().is_err(), "{bad}");
+            assert!(bad.parse::<Sizes>().is_err(), "{bad}");
         }
     }
 

@@ -1,13 +1,14 @@
 //! What is written of a plan, and for whom: the arguments of files, and the same on the wire.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::Path;
 
 use canopy_plan::{Format, Instances};
 use canopy_proto::v1::output_spec::Instancing;
 use canopy_proto::v1::{self, OutputSpec};
 use canopy_wire::format_on_the_wire;
 
+use crate::destination::{self, Destination};
 use crate::exit::Failure;
 use crate::runtime::{RuntimeProfile, format_help, profile_name};
 
@@ -20,7 +21,7 @@ pub(super) struct FileArgs {
     /// mscclpp-0.10]
     #[arg(long, value_name = "P")]
     pub(super) profile: Option<RuntimeProfile>,
-    /// Copies of the plan in the file, each on channels of its own: a number, or auto for as many as fit the runtime
+    /// Copies of the plan in the file, each on channels of its own: a number, or auto for all that fit the runtime
     /// [default: 1]
     #[arg(long, value_name = "N", value_parser = instances)]
     pub(super) instances: Option<Instances>,
@@ -28,15 +29,29 @@ pub(super) struct FileArgs {
     #[arg(long)]
     no_switch_channels: bool,
     /// In routes-xml, most layers that keep routes free of deadlocks; where the plan's own need more, chunks take other
-    /// ways [default: as many as it takes]
+    /// ways [default: as needed]
     #[arg(long, value_name = "L")]
     max_layers: Option<NonZeroU32>,
-    /// File to write, standard output if not given; with --sizes and --joint the folder
+    /// File to write, or `-` for standard output, where a plan goes without it unless that is a terminal; with --sizes and
+    /// --joint the folder
     #[arg(long, short, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
+    pub(super) output: Option<Destination>,
 }
 
 impl FileArgs {
+    /// The file to write; none for standard output.
+    pub(super) fn file(&self) -> Option<&Path> {
+        destination::file(self.output.as_ref())
+    }
+
+    /// The folder to write.
+    ///
+    /// # Errors
+    /// None is given; `why` says what needs one.
+    pub(super) fn folder(&self, why: &str) -> Result<&Path, Failure> {
+        self.file().ok_or_else(|| Failure::input(why).help("add `-o DIR`"))
+    }
+
     /// The same on the wire.
     ///
     /// # Errors

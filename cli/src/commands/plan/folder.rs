@@ -14,8 +14,9 @@ use super::Common;
 use crate::clock::{self, Deadline};
 use crate::connection::{Connection, Session};
 use crate::exit::Failure;
-use crate::output::{self, BUNDLE_KIND, FORMAT_VERSION, JOINT_KIND, MANIFEST, cannot_write};
+use crate::output::{self, BUNDLE_KIND, FORMAT_VERSION, JOINT_KIND, MANIFEST};
 use crate::stored_plan::file_name;
+use crate::whole_file::cannot_write;
 
 /// Longest manifest that is looked at.
 const BYTES_MAX: u64 = 64 << 20;

@@ -15,10 +15,12 @@ use super::bundle::communicator;
 use super::folder::{self, Fetch, NewFolder};
 use crate::args::{self, size_bytes};
 use crate::connection::Connection;
-use crate::exit::{Failure, say};
-use crate::known_faults::say_warning;
-use crate::output::{self, FileSummary, print, print_json};
+use crate::exit::Failure;
+use crate::known_faults::{say_warning, worth_saying};
+use crate::messages::{say, warn};
+use crate::output::{self, FileSummary, print_json};
 use crate::request;
+use crate::stdout::print;
 use crate::table::Table;
 
 use manifest::{Manifest, Printed};
@@ -67,7 +69,7 @@ fn joint_collective(text: &str) -> Result<JointCollective, String> {
     let (rest, chunks) = match rest.rsplit_once('/') {
         Some((rest, chunks)) => {
             let chunks = chunks.parse().ok().filter(|&chunks: &u64| chunks > 0);
-            (rest, chunks.ok_or_else(|| error("the number of chunks is none"))?)
+            (rest, chunks.ok_or_else(|| error("the number of chunks is not a whole number from 1"))?)
         }
         None => (rest, 0),
     };
@@ -76,7 +78,7 @@ fn joint_collective(text: &str) -> Result<JointCollective, String> {
         None => (rest, None),
     };
     let (what, root) = match what.split_once('@') {
-        Some((what, root)) => (what, Some(root.parse::<u32>().map_err(|_| error("the root is no rank"))?)),
+        Some((what, root)) => (what, Some(root.parse::<u32>().map_err(|_| error("the root is not a rank"))?)),
         None => (what, None),
     };
     let kind = args::collective_kind(what)?;
@@ -92,18 +94,16 @@ fn joint_collective(text: &str) -> Result<JointCollective, String> {
 
 /// Has the plans made, writes their folder, says what they take.
 pub(super) async fn run(common: Common, joint: JointArgs) -> Result<(), Failure> {
-    let Some(output) = common.file.output.as_deref() else {
-        return Err(Failure::input("joint plans are a folder, and none is named").help("add `-o DIR`"));
-    };
+    let output = common.file.folder("joint plans are a folder, and none is named")?;
     let request = joint_request(&common, joint)?;
     let folder = NewFolder::prepare(output)?;
     let in_words = |error| in_users_words(error, &common.topology, &request.joint_collectives);
     let write = async |connection: &Connection, reply: &PlanBundleReply| write(connection, reply, folder).await;
     let (reply, manifest) = folder::made(&common, &request, in_words, write).await?;
-    reply.warnings.iter().for_each(say_warning);
+    worth_saying(&reply.warnings, common.file.format != Format::Json).for_each(say_warning);
     let items = reply.joint.iter().flat_map(|joint| &joint.items);
     for (item, warning) in items.clone().flat_map(|item| item.warnings.iter().map(move |warning| (item, warning))) {
-        say(&format!("warning: {}: `{}`: {}", warning.code, item.name, warning.text));
+        warn(format_args!("{}: `{}`: {}", warning.code, item.name, warning.text));
     }
     if common.json {
         return print_json("plan", &Printed::new(&manifest, output, items)?);
@@ -231,11 +231,11 @@ mod tests {
             ("manifest=0-3:allgather", "manifest of its own"),
             ("up=0-3", "nothing that they do"),
             ("up=0-3:broadcast@9", "root 9 is not among"),
-            ("up=0-3:broadcast@x", "root is no rank"),
+            ("up=0-3:broadcast@x", "root is not a rank"),
             ("up=0-3:allgather/0", "chunks"),
             ("up=0-3:allgather:0", "zero"),
             ("up=3-0:allgather", "list of ranks"),
-            ("up=0-3:sing", "not a collective"),
+            ("up=0-3:sing", "unknown collective `sing`"),
         ] {
             let found = joint_collective(bad).unwrap_err();
             assert!(found.contains(words), "{bad}: {found}");

@@ -9,7 +9,7 @@ use canopy_proto::v1::Placement;
 
 use crate::exit::Failure;
 use crate::input;
-use crate::output;
+use crate::whole_file::write_file;
 
 /// The Python module beside several plans, which goes by the manifest beside it.
 pub(in crate::commands) const LOADER: &str = include_str!("bundle/loader.py");
@@ -39,7 +39,7 @@ pub(in crate::commands) fn write(plan: &Path, module: &Path, ranks_per_node: Opt
     let text = std::str::from_utf8(&bytes).map_err(|error| unreadable(&error))?;
     let parsed = parse_execution_plan(text).map_err(|error| unreadable(&error))?;
     let name = plan.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    output::write_file(module, execution_plan_loader(&parsed, &name, ranks_per_node).as_bytes())
+    write_file(module, execution_plan_loader(&parsed, &name, ranks_per_node).as_bytes())
 }
 
 /// Ranks of each machine that a rank map names, if all have as many.

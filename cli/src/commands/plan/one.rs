@@ -13,10 +13,11 @@ use super::{CallArgs, Common, loader, report};
 use crate::args::{CollectiveArgs, LimitArgs, MemoryArgs};
 use crate::clock::{self, Deadline};
 use crate::connection::{CallError, Session};
+use crate::destination;
 use crate::exit::Failure;
-use crate::output::cannot_write;
 use crate::request;
 use crate::runtime::RuntimeProfile;
+use crate::whole_file::cannot_write;
 
 /// What only the one plan is told.
 #[derive(Debug)]
@@ -52,11 +53,7 @@ impl OnMiss {
 
 /// Makes the plan, writes the file, says what came of it.
 pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
-    let output = common.file.output.as_deref();
-    if common.json && output.is_none() {
-        return Err(Failure::input("--json needs a file for the plan: standard output is for the JSON object")
-            .help("add `-o FILE`"));
-    }
+    let output = destination::of_machines(common.file.output.as_ref(), common.json, "the plan")?;
     let request = plan_request(&common, asked)?;
     let module = module(&common.file)?;
     let mut receiver = Receiver::new(output)?;
@@ -92,7 +89,7 @@ pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
 fn module(file: &FileArgs) -> Result<Option<PathBuf>, Failure> {
     let target = file.profile.or(RuntimeProfile::usual(file.format));
     let is_registered = target.is_some_and(|target| target.format() == Some(file.format) && target.is_registered());
-    file.output.as_deref().filter(|_| is_registered).map(loader::path).transpose()
+    file.file().filter(|_| is_registered).map(loader::path).transpose()
 }
 
 /// The request as it goes to the server, which judges all that needs the topology.
@@ -101,13 +98,14 @@ fn plan_request(common: &Common, asked: Asked) -> Result<PlanRequest, Failure> {
     if let [_, second, ..] = call.collective.as_slice() {
         let second = second.kind();
         return Err(Failure::input(format!("one plan is for one collective, and {second} is given, too"))
-            .help("name one, or add `--sizes FROM-TO` for a folder with the plans of all"));
+            .help("name one, or add `--sizes FROM..TO` for a folder with the plans of all"));
     }
     let collective = CollectiveArgs { collective: call.collective.first().copied(), root: call.root };
     let kind = collective.kind()?;
     if common.file.profile == Some(RuntimeProfile::Nccl) {
-        return Err(Failure::input("nccl runs no plan of anybody else's")
-            .help("add `--sizes FROM-TO` for advice for its tuner, or name the profile of a runtime that runs plans"));
+        return Err(Failure::input("NCCL cannot load external plans").help(
+            "use `--sizes FROM..TO` to write tuner advice instead, or name the profile of a runtime that runs plans",
+        ));
     }
     let output = common.file.spec()?;
     let request =

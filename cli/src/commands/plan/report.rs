@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use canopy_proto::v1::{Plan, PlanReply, Timings};
+use canopy_proto::v1::{OutputFormat, Plan, PlanReply, Timings, Warning};
 use canopy_topology::Rate;
 use serde::Serialize;
 
-use crate::exit::{Failure, say};
+use crate::exit::Failure;
 use crate::fault_messages;
 use crate::form::FormSummary;
 use crate::known_faults;
+use crate::messages::{detail, say, verdict};
 use crate::output::{
-    AlgbwSummary, FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, print_json,
-    to_thousandths,
+    AlgbwSummary, FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, percent_in_words,
+    print_json, to_thousandths,
 };
 use crate::path_choice::PathChoiceSummary;
 use crate::placement;
@@ -76,7 +77,15 @@ struct Planned {
     trees: u64,
     checked: Vec<String>,
     timings_ms: TimingsSummary,
+    warnings: Vec<WarningSummary>,
     files: Vec<FileSummary>,
+}
+
+/// Something that the user should know of the answer.
+#[derive(Debug, Serialize)]
+struct WarningSummary {
+    code: String,
+    text: String,
 }
 
 /// Why a plan stands in for another.
@@ -105,7 +114,10 @@ struct TimingsSummary {
 
 /// Prints warnings and the summary or the JSON object.
 pub(super) fn print(outcome: &Outcome<'_>, json: bool) -> Result<(), Failure> {
-    known_faults::say_warnings(&outcome.reply.warnings, "plan");
+    let warnings = &outcome.reply.warnings;
+    let plan = outcome.reply.plan.iter();
+    let is_for_runtime = plan.flat_map(|plan| &plan.artifacts).any(|file| file.format() != OutputFormat::Json);
+    known_faults::say_warnings(known_faults::worth_saying(warnings, is_for_runtime), "plan");
     let planned = planned(outcome)?;
     if json {
         return print_json("plan", &planned);
@@ -113,6 +125,13 @@ pub(super) fn print(outcome: &Outcome<'_>, json: bool) -> Result<(), Failure> {
     for line in readable(&planned, outcome) {
         say(&line);
     }
+    let TimingsSummary { queue, canonical, bound, synthesis, check, lower, .. } = &planned.timings_ms;
+    detail(|| {
+        format!(
+            "queue {queue} ms, canonical form {canonical} ms, bound {bound} ms, synthesis {synthesis} ms, check {check} ms, \
+             file {lower} ms"
+        )
+    });
     Ok(())
 }
 
@@ -153,8 +172,14 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         trees: plan.trees,
         checked: plan.checked.clone(),
         timings_ms: timings(outcome.reply.timings.unwrap_or_default(), outcome.elapsed),
+        warnings: warnings(&outcome.reply.warnings),
         files: files(plan, outcome.output),
     })
+}
+
+fn warnings(warnings: &[Warning]) -> Vec<WarningSummary> {
+    let summary = |Warning { code, text }: &Warning| WarningSummary { code: code.clone(), text: text.clone() };
+    warnings.iter().map(summary).collect()
 }
 
 fn timings(stages: Timings, elapsed: Duration) -> TimingsSummary {
@@ -182,11 +207,10 @@ fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
 fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
     let Planned { collective, topology, algorithm, achieved, optimality, plan, cache, .. } = planned;
     let quality = match optimality.as_str() {
-        "1/1" => "proven optimal".to_owned(),
-        ratio => format!("{ratio} of the proven bound"),
+        "1/1" => verdict(true, "proven optimal"),
+        ratio => verdict(false, format_args!("{} of the proven bound", percent_in_words(ratio))),
     };
     let place = outcome.output.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
-    let checked = planned.checked.join(" ");
     let instances = outcome.reply.plan.iter().flat_map(|plan| &plan.artifacts).map(|file| file.instances);
     let place = match instances.max() {
         Some(instances @ 2..) => format!("{place} in {instances} instances"),
@@ -204,6 +228,7 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
         topology.ranks, achieved.gigabytes
     )];
     lines.extend(properties.into_iter().flatten());
-    lines.push(format!("{plan} to {place}, cache {cache}, checked {checked}, {} ms", planned.timings_ms.total));
+    lines.push(format!("checks passed: {}", planned.checked.join(", ")));
+    lines.push(format!("{plan} written to {place} in {} ms (cache {cache})", planned.timings_ms.total));
     lines
 }

@@ -84,7 +84,7 @@ impl Restart {
         let graph = compile(&old.topology, &old.schedule).map_err(|error| Failure::fault(words(&error)))?;
         let old = elsewhere(&graph, &old.topology, left).map_err(|error| words(&error));
         let old = old.and_then(|graph| check(left, &graph).map_err(|error| words(&error)));
-        let way = |rate: Option<Rate>| rate.ok_or_else(|| "there is no such plan for what is left".to_owned());
+        let way = |rate: Option<Rate>| rate.ok_or_else(|| "no such plan exists for the remaining network".to_owned());
         let ways = [old.map(|verdict| verdict.algbw), way(new), way(ring)];
         let [old, new, ring] = ways.map(|rate| Way::of(rate, size_bytes));
         let other = old.rate.clone().max(ring.rate.clone());
@@ -95,7 +95,7 @@ impl Restart {
     /// Lines for people.
     pub(super) fn readable(&self, size_bytes: u64) -> Vec<String> {
         let size = format!("{size_bytes} bytes");
-        let mut lines = vec!["is a restart worth it? on what is left:".to_owned()];
+        let mut lines = vec!["is a restart worth it? on the remaining network:".to_owned()];
         lines.push(self.old.readable("old plan", &size));
         lines.push(self.new.readable("new plan", &size));
         lines.push(self.ring.readable("ring", &size));

@@ -38,9 +38,9 @@ pub(super) async fn run(program: &Program, job: Job, deadline: Duration) -> Resu
         Ok(outcome) => outcome,
         Err(_) => Err(Failure::new(
             ErrorClass::Deadline,
-            format!("the deadline of {deadline:?} came before all ranks were through"),
+            format!("deadline exceeded ({deadline:?}) before all ranks finished"),
         )
-        .help("allow more time with --deadline, or lower --size or --delays")),
+        .help("raise `--deadline`, or lower `--size` or `--delays`")),
     };
     if outcome.is_ok() {
         let _ended_by_themselves =
@@ -148,7 +148,7 @@ impl Ranks {
         let mut done: Vec<Option<Done>> = vec![None; count];
         while done.iter().any(Option::is_none) {
             let (rank, said) = tokio::select! {
-                said = hears.recv() => said.expect("every rank's end is told"),
+                said = hears.recv() => said.expect("every rank reports its end"),
                 Some(ended) = self.processes.join_next() => return Err(ended_early(ended)),
             };
             match said {
@@ -170,7 +170,7 @@ impl Ranks {
                 Some(FromRank::Failed { message }) => {
                     return Err(self.cause(format!("rank {rank} gave up: {message}")).await);
                 }
-                None => return Err(self.cause(format!("rank {rank} has gone")).await),
+                None => return Err(self.cause(format!("rank {rank} disconnected")).await),
                 Some(FromRank::Hello { .. } | FromRank::Barrier { .. }) => {
                     return Err(Failure::fault(format!("rank {rank} says what it must not")));
                 }

@@ -4,9 +4,9 @@ use canopy_draw::{Anchor, Svg};
 use canopy_simulate::busbw;
 
 use super::report::SizeSummary;
-use super::sizes::in_words;
 use crate::material::Material;
 use crate::output::gigabytes_per_sec;
+use crate::sizes::in_words;
 
 const WIDTH: u32 = 760;
 const HEIGHT: u32 = 440;

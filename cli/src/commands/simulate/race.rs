@@ -11,8 +11,8 @@ use canopy_simulate::{SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, 
 use canopy_topology::Topology;
 use serde::Serialize;
 
-use super::sizes::in_words;
 use crate::progress::ProgressLine;
+use crate::sizes::in_words;
 
 /// The sizes on both sides of a crossover differ by this part of the smaller one at most, or by a byte.
 const CROSSOVER_PART: u64 = 100;

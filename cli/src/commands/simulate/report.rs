@@ -8,14 +8,14 @@ use canopy_simulate::{algbw, busbw, least_time_ps};
 use canopy_topology::{LinkIndex, Rank, Rate, Topology};
 use serde::Serialize;
 
-use super::sizes::in_words;
 use super::{Piece, Run, SharingName, SimulateArgs, SyncName, plot};
 use crate::args::name_of;
-use crate::certificate::count;
 use crate::exit::Failure;
 use crate::material::Material;
-use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json};
-use crate::table::Table;
+use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print_json};
+use crate::sizes::in_words;
+use crate::stdout;
+use crate::table::{Table, count};
 
 /// Most links that are listed.
 const LINKS_MAX: usize = 16;
@@ -120,7 +120,7 @@ pub(super) fn print(
         let drawing = plot::draw(&head(args, &report), judged, &report.sizes);
         report.files.push(FileSummary::written("svg", path, drawing.as_bytes())?);
     }
-    if args.json { print_json("simulate", &report) } else { print_text(&readable(args, judged, &report)) }
+    if args.json { print_json("simulate", &report) } else { stdout::print(&readable(args, judged, &report)) }
 }
 
 fn summary(args: &SimulateArgs, judged: &Material, runs: &[Run]) -> Result<Simulated, Failure> {

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::exit::{Failure, words};
 use crate::input;
-use crate::output::{print, print_json, write_stdout};
+use crate::output::print_json;
+use crate::stdout::{print, write_stdout};
 use crate::table::Table;
 
 /// Most networks that are priced at once.
@@ -33,7 +34,7 @@ pub(crate) struct CostArgs {
     /// Networks to price; one is listed part by part, several are compared
     #[arg(value_name = "NETWORK")]
     networks: Vec<String>,
-    /// Compare the smallest network of each kind that has so many endpoints, too
+    /// Also compare the smallest network of each kind that has this many endpoints
     #[arg(long, value_name = "N")]
     endpoints: Option<u64>,
     /// Prices and lengths, in place of the published ones

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::symmetry::{BUDGET, graph};
 use crate::exit::Failure;
 use crate::input;
+use crate::output::stated_rate;
 
 /// Member of the JSON object of `show`; all of it is found by looking, nothing taken from a family.
 #[derive(Serialize)]
@@ -59,10 +60,10 @@ impl Direct {
 
     /// Lines for people.
     pub(super) fn lines(&self) -> [String; 3] {
-        let rate = self.port_rate.as_ref().map(|rate| format!(" of {rate} bytes/s")).unwrap_or_default();
+        let rate = self.port_rate.as_ref().map(|rate| format!(" of {}", stated_rate(rate))).unwrap_or_default();
         let ports = match self.degree {
             Some(degree) => format!("{degree}{rate} at every rank"),
-            None if self.port_rate.is_some() => format!("not the same number{rate} at every rank"),
+            None if self.port_rate.is_some() => format!("number differs by rank{rate}"),
             None => "of no common rate".to_owned(),
         };
         let loops = match self.self_loops {
@@ -71,13 +72,13 @@ impl Direct {
             count => format!(", {count} of all lead back to their own rank"),
         };
         let steps = match (self.diameter, self.diameter_min) {
-            (None, _) => "no way between some ranks".to_owned(),
-            (Some(found), None) => format!("{found} between any two ranks at most"),
+            (None, _) => "no route between some ranks".to_owned(),
+            (Some(found), None) => format!("at most {found} between any two ranks"),
             (Some(found), Some(least)) => {
                 let undirected = self.diameter_min_both_ways.filter(|both| *both > least);
                 let undirected =
                     undirected.map(|both| format!(", {both} where links lead both ways")).unwrap_or_default();
-                format!("{found} between any two ranks at most; so many ports allow {least} at best{undirected}")
+                format!("at most {found} between any two ranks; the minimum for this many ports is {least}{undirected}")
             }
         };
         let reversed = match (self.bidirectional, self.reverse_symmetric) {

@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::symmetry::{BUDGET, analysis, graph};
 use crate::exit::Failure;
 use crate::input;
-use crate::output::{TopologySummary, print, print_json};
+use crate::output::{TopologySummary, print_json, stated_rate};
+use crate::stdout::print;
 
 /// JSON object of `hash`.
 #[derive(Serialize)]
@@ -126,7 +127,8 @@ fn in_words(difference: &Difference, topologies: [&Topology; 2]) -> Result<Strin
             format!("A has {a} {kind}, B has {b}")
         }
         Difference::Weight { weight: [capacity, latency], counts: [a, b] } => {
-            format!("A has {a} links of {capacity} bytes/s and {latency} ns, B has {b}")
+            let capacity = stated_rate(&capacity.to_string());
+            format!("A has {a} links of {capacity} and {latency} ns, B has {b}")
         }
         Difference::Cell { nodes, counts: [a, b] } => {
             let example = ["A", "B"].into_iter().zip(topologies).zip(nodes).find_map(|((name, topology), node)| {
@@ -141,7 +143,7 @@ fn in_words(difference: &Difference, topologies: [&Topology; 2]) -> Result<Strin
             let example = example.unwrap_or_default();
             format!("of nodes with such links to such nodes as {example} has, A has {a}, B has {b}")
         }
-        Difference::Form => "every count agrees, but no way to match the nodes keeps all links".to_owned(),
+        Difference::Form => "every count agrees, but no matching of the nodes keeps all links".to_owned(),
     })
 }
 

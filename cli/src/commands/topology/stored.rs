@@ -1,6 +1,5 @@
 //! `canopy topology put | list | get | check | delete`: topologies that a server keeps or reads.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::{ClientError, RequestId};
@@ -16,9 +15,12 @@ use crate::args::name_of;
 use crate::commands::on_a_thread;
 use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list};
 use crate::connection::{self, ServerArgs};
-use crate::exit::{Failure, say};
-use crate::output::{FileSummary, TopologySummary, print, print_json, write_stdout};
+use crate::destination::{self, Destination};
+use crate::exit::Failure;
+use crate::messages::warn;
+use crate::output::{FileSummary, TopologySummary, print_json};
 use crate::request;
+use crate::stdout::{print, write_stdout};
 
 /// Those that ask a server.
 #[derive(Debug, clap::Subcommand)]
@@ -56,9 +58,9 @@ pub(crate) struct GetArgs {
     /// yaml or json; if not given, as the name of the output file says, else yaml
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Option<Format>,
-    /// File to write; standard output if not given
+    /// File to write, or `-` for standard output, where the topology goes without it
     #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
+    output: Option<Destination>,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -175,7 +177,7 @@ async fn put(args: &TopologyArgs) -> Result<(), Failure> {
     if args.common.json {
         return print_json("topology put", &Put { created, topology, warnings });
     }
-    warnings.iter().for_each(|warning| say(&format!("warning: {}: {warning}", args.topology)));
+    warnings.iter().for_each(|warning| warn(format_args!("{}: {warning}", args.topology)));
     print(&format!("{}{}", topology.id, if created { "" } else { " was there already" }))
 }
 
@@ -202,17 +204,15 @@ async fn list_topologies(args: &ListArgs) -> Result<(), Failure> {
 }
 
 async fn get(args: &GetArgs) -> Result<(), Failure> {
-    if args.common.json && args.output.is_none() {
-        return Err(Failure::input("--json needs a file for the topology").help("add `-o FILE`"));
-    }
-    let format = Format::chosen(args.to, args.output.as_deref());
+    let output = destination::beside_json(args.output.as_ref(), args.common.json, "the topology")?;
+    let format = Format::chosen(args.to, output);
     let wire_format = match format {
         Format::Yaml => DocumentFormat::Yaml,
         Format::Json => DocumentFormat::Json,
     };
     let CommonArgs { server, deadline, .. } = &args.common;
     let (stored, document) = download(server, *deadline, &args.id, wire_format).await?;
-    let Some(path) = &args.output else { return write_stdout(&document) };
+    let Some(path) = output else { return write_stdout(&document) };
     let files = vec![FileSummary::written(name_of(&format), path, &document)?];
     if args.common.json {
         let topology = Row::of(stored);
@@ -271,7 +271,7 @@ async fn check(args: &TopologyArgs) -> Result<(), Failure> {
     if args.common.json {
         print_json("topology check", &checked)?;
     } else if let Some(found) = &checked.found {
-        checked.warnings.iter().for_each(|warning| say(&format!("warning: {}: {warning}", args.topology)));
+        checked.warnings.iter().for_each(|warning| warn(format_args!("{}: {warning}", args.topology)));
         print(&readable(found))?;
     }
     match checked.problem {

@@ -10,10 +10,11 @@ use canopy_topology::{Topology, TopologyLimits};
 use serde::{Deserialize, Serialize};
 
 use super::{Problem, as_object, json_plan, outcomes};
-use crate::certificate::count;
 use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
-use crate::output::{JOINT_KIND, MANIFEST, count_of_steps, print, print_json};
+use crate::output::{JOINT_KIND, MANIFEST, count_of_steps, print_json};
+use crate::stdout::print;
+use crate::table::count;
 
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
@@ -130,7 +131,7 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 
 /// Steps of all together, or why they are no plans in common.
 fn together(plans: &[PlanFile]) -> Result<u64, String> {
-    let Some((first, others)) = plans.split_first() else { return Err("there is no plan".to_owned()) };
+    let Some((first, others)) = plans.split_first() else { return Err("no plan is given".to_owned()) };
     let whole = links(&first.topology);
     if let Some(position) = others.iter().position(|other| links(&other.topology) != whole) {
         return Err(format!("part {} is on another network than part 0", position + 1));
@@ -169,7 +170,7 @@ impl Report {
     /// Judges a plan by itself.
     fn take(&mut self, path: &Path, bytes: &[u8], limits: &TopologyLimits) {
         let file = path.display().to_string();
-        let bound = |_| Err("there is no network".to_owned());
+        let bound = |_| Err("no network is given".to_owned());
         let expected = Expected { topology: None, kind: None, root: None, bound: &bound };
         let own = json_plan::judge(bytes, limits, &expected).verdict;
         for (check, passed) in own.checks {

@@ -8,7 +8,8 @@ use canopy_topology::Topology;
 use serde::Serialize;
 
 use super::Received;
-use crate::exit::{say, words};
+use crate::exit::words;
+use crate::messages::say;
 
 /// Names of devices that are remembered, so that each is complained of once.
 const UNMAPPED_MAX: usize = 10_000;

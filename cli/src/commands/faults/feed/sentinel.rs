@@ -16,7 +16,8 @@ use tonic::{Request, Response, Status};
 
 use super::Received;
 use crate::clock;
-use crate::exit::{Failure, say, words};
+use crate::exit::{Failure, words};
+use crate::messages::say;
 
 /// Calls of one monitor that are answered at a time.
 const CALLS_MAX: usize = 16;

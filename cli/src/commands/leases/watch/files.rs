@@ -9,10 +9,12 @@ use canopy_wire::format_of_wire;
 
 use super::Line;
 use crate::connection::CallError;
-use crate::exit::{Failure, say};
-use crate::output::{FileSummary, cannot_write};
+use crate::exit::Failure;
+use crate::messages::say;
+use crate::output::FileSummary;
 use crate::runtime::format_name;
 use crate::stored_plan::{file_name, in_memory};
+use crate::whole_file::cannot_write;
 
 /// Longest time for one file of a plan.
 const FILE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);

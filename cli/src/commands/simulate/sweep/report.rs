@@ -5,14 +5,14 @@ use canopy_topology::{Rank, Rate};
 use serde::Serialize;
 
 use super::contest::Contest;
-use crate::certificate::count;
 use crate::commands::simulate::race::{Crossover, Found, Side};
 use crate::commands::simulate::report::{Model, micros, part};
-use crate::commands::simulate::sizes::in_words;
 use crate::commands::simulate::{Absent, SimulateArgs};
 use crate::exit::{Failure, words};
-use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print as print_text, print_json};
-use crate::table::Table;
+use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print_json};
+use crate::sizes::in_words;
+use crate::stdout;
+use crate::table::{Table, count};
 
 /// Most algorithms with a column of their own.
 const COLUMNS_MAX: usize = 6;
@@ -98,7 +98,7 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
     if args.json {
         print_json("simulate", &report)
     } else {
-        print_text(&readable(&head, contest, found, &report, bound))
+        stdout::print(&readable(&head, contest, found, &report, bound))
     }
 }
 

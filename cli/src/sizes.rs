@@ -1,4 +1,4 @@
-//! Sizes of messages: lists of them, and how they are written.
+//! Sizes of messages: ranges of them, and how they are written.
 
 use std::str::FromStr;
 
@@ -10,8 +10,8 @@ const FACTOR: u64 = 4;
 /// From the first size to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    first: u64,
-    last: u64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
 }
 
 impl Sizes {
@@ -28,22 +28,17 @@ impl Sizes {
 impl FromStr for Sizes {
     type Err = String;
 
+    /// Reads `1KiB..1GiB`; `1KiB-1GiB` is read, too.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (first, last) = first_and_last(text, text.split_once(".."), "1KiB..1GiB")?;
+        let Some((first, last)) = text.split_once("..").or_else(|| text.split_once('-')) else {
+            return Err(format!("`{text}` is not a range of sizes; write the first and the last, such as 1KiB..1GiB"));
+        };
+        let (first, last) = (size_bytes(first)?, size_bytes(last)?);
+        if first > last {
+            return Err(format!("`{text}` ends before it begins; write the smaller size first"));
+        }
         Ok(Self { first, last })
     }
-}
-
-/// The two sizes at the ends of a range, as it is written; `example` is how one may be.
-pub(crate) fn first_and_last(text: &str, ends: Option<(&str, &str)>, example: &str) -> Result<(u64, u64), String> {
-    let Some((first, last)) = ends else {
-        return Err(format!("`{text}` is no range of sizes; write the first and the last, such as {example}"));
-    };
-    let (first, last) = (size_bytes(first)?, size_bytes(last)?);
-    if first > last {
-        return Err(format!("`{text}` ends before it begins; write the smaller size first"));
-    }
-    Ok((first, last))
 }
 
 /// A size as people write it: in the largest unit of which it is a whole number.
@@ -63,6 +58,7 @@ mod tests {
         assert_eq!(list("1KiB..16KiB"), Ok(vec![1 << 10, 1 << 12, 1 << 14]));
         assert_eq!(list("1KiB..5KiB"), Ok(vec![1 << 10, 1 << 12, 5 << 10]));
         assert_eq!(list("7..7"), Ok(vec![7]));
+        assert_eq!(list("1KiB-16KiB"), list("1KiB..16KiB"));
         assert_eq!(list("1..18446744073709551615").map(|list| list.len()), Ok(33));
         for bad in ["1KiB", "2KiB..1KiB", "0..1KiB", "..1KiB", "1KiB..x"] {
             assert!(list(bad).is_err(), "{bad}");
