@@ -138,7 +138,7 @@ fn the_module_of_a_bundle_picks_by_the_manifest() {
 #[test]
 fn a_runtime_that_does_not_count_ranks_gets_plans_for_one_number_of_them() {
     let bench = Bench::default();
-    let arguments = ["-c", "allgather", "--sizes", "1KiB-1MiB", "-o", "out"];
+    let arguments = ["-c", "allgather", "--sizes", "1KiB..1MiB", "-o", "out"];
     let ask = |groups: &[&str]| {
         let more = [&arguments[..], groups].concat();
         bundle_for(&bench, "dgx-a100:boxes=2", Runtime::Mscclpp08, &more)
@@ -155,7 +155,7 @@ fn a_runtime_that_does_not_count_ranks_gets_plans_for_one_number_of_them() {
 #[test]
 fn the_times_are_those_of_the_simulation() {
     let bench = Bench::default();
-    let arguments = ["-c", "allgather", "--sizes", "1KiB-1MiB", "-o", "out"];
+    let arguments = ["-c", "allgather", "--sizes", "1KiB..1MiB", "-o", "out"];
     let manifest = bundle(&bench, "ring:8", &arguments).exits(0).json()["bundle"].clone();
     let files = manifest["items"][0]["files"].as_array().unwrap().clone();
     let mut compared = 0;
@@ -227,7 +227,7 @@ const GROUPS: [&str; 8] = [
 #[test]
 fn rule_7_communicators_that_look_alike_on_other_wiring_are_told() {
     let bench = Bench::default();
-    let arguments = ["-c", "allgather", "--sizes", "1KiB-16MiB", "--profile", "msccl-executor", "-o", "out"];
+    let arguments = ["-c", "allgather", "--sizes", "1KiB..16MiB", "--profile", "msccl-executor", "-o", "out"];
     let ask = |more: &[&str]| bundle(&bench, "dgx-a100:boxes=2", &[&arguments[..], more].concat());
     let manifest = ask(&GROUPS).exits(0).json()["bundle"].clone();
     let codes: Vec<&Value> = manifest["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]).collect();
@@ -259,7 +259,7 @@ fn rule_7_communicators_that_look_alike_on_other_wiring_are_told() {
 #[test]
 fn an_item_that_cannot_be_leaves_the_others_theirs() {
     let bench = Bench::default();
-    let arguments = ["-c", "gather,allgather", "--sizes", "1KiB-1MiB", "-o", "out"];
+    let arguments = ["-c", "gather,allgather", "--sizes", "1KiB..1MiB", "-o", "out"];
     let items = bundle(&bench, "ring:6", &arguments).exits(0).json()["bundle"]["items"].clone();
     assert_eq!(items[0]["error"]["reason"], "FORMAT_UNSUPPORTED_BY_RUNTIME");
     assert!(items[0]["files"].as_array().unwrap().is_empty() && !items[1]["files"].as_array().unwrap().is_empty());
@@ -267,7 +267,7 @@ fn an_item_that_cannot_be_leaves_the_others_theirs() {
     assert!(run.stderr.contains("gather of `all` has no plan"), "{}", run.stderr);
     check_every_call(Runtime::Msccl, &bench.file("out"));
     // Where nothing is left, that is a failure in any case.
-    bundle(&bench, "ring:6", &["-c", "gather", "--sizes", "1KiB-1MiB", "-o", "none"]).exits(3);
+    bundle(&bench, "ring:6", &["-c", "gather", "--sizes", "1KiB..1MiB", "-o", "none"]).exits(3);
 }
 
 /// Stock NCCL gets advice for its tuner and is told that it is no more than that.
@@ -275,7 +275,7 @@ fn an_item_that_cannot_be_leaves_the_others_theirs() {
 fn advice_for_nccl_is_a_table_of_its_own_algorithms() {
     let bench = Bench::default();
     let arguments =
-        ["-c", "allreduce,allgather,gather", "--sizes", "1KiB-1GiB", "--profile", "nccl", "-o", "out", "--json"];
+        ["-c", "allreduce,allgather,gather", "--sizes", "1KiB..1GiB", "--profile", "nccl", "-o", "out", "--json"];
     let reply = bench.canopy(&[&["plan", "dgx-a100:boxes=2"], &arguments[..]].concat()).exits(0).json();
     let bundle = &reply["bundle"];
     assert_eq!(bundle["warnings"][0]["code"], "RUNTIME_WILL_IGNORE");
@@ -306,14 +306,14 @@ fn advice_for_nccl_is_a_table_of_its_own_algorithms() {
     let env = fs::read_to_string(bench.file("out/env")).unwrap();
     assert!(env.contains("export NCCL_TUNER_CONFIG_FILE='/") && env.contains("/out/tuner.csv'"), "{env}");
     let single = bench.canopy(&["plan", "ring:4", "-c", "allgather", "--profile", "nccl", "-o", "x"]).exits(2);
-    assert!(single.stderr.contains("nccl runs no plan of anybody else's"), "{}", single.stderr);
+    assert!(single.stderr.contains("NCCL cannot load external plans"), "{}", single.stderr);
 }
 
 #[test]
 fn five_collectives_have_no_room_where_four_files_are_read() {
     let bench = Bench::default();
     let all = "allgather,reduce-scatter,allreduce,broadcast,reduce";
-    let items = bundle(&bench, "ring:4", &["-c", all, "--sizes", "1KiB-64MiB", "-o", "out"]).exits(0).json();
+    let items = bundle(&bench, "ring:4", &["-c", all, "--sizes", "1KiB..64MiB", "-o", "out"]).exits(0).json();
     let items = items["bundle"]["items"].as_array().unwrap().clone();
     assert!(items[..4].iter().all(|item| item["files"].as_array().unwrap().len() == 1));
     assert_eq!(items[4]["error"]["reason"], "FILE_COUNT_LIMIT");
@@ -330,7 +330,7 @@ fn rule_8_the_deadline_holds_for_bundles() {
         let bench = Bench::default();
         let daemon = Daemon::start(&bench, &["--workers", "1"]);
         let all = "allgather,allreduce,reduce-scatter,broadcast,all-to-all";
-        let arguments = ["-c", all, "--sizes", "1KiB-1GiB", "-o", "out"];
+        let arguments = ["-c", all, "--sizes", "1KiB..1GiB", "-o", "out"];
         let more = ["--profile", "rccl-msccl", "--deadline", deadline, "--server", daemon.address()];
         let before = daemon.processor_time();
         let run = bundle(&bench, "mi250:boxes=2", &[&arguments[..], &more].concat());
@@ -348,25 +348,22 @@ fn what_no_bundle_can_be_made_of_is_refused() {
     fs::create_dir(bench.file("full")).unwrap();
     fs::write(bench.file("full/notes.txt"), "mine").unwrap();
     let cases: [(&[&str], &str); 11] = [
-        (&["-c", "allgather", "--sizes", "1KiB-1MiB"], "add `-o DIR`"),
-        (&["--sizes", "1KiB-1MiB", "-o", "out"], "collectives is missing"),
-        (&["-c", "allgather,allgather", "--sizes", "1KiB-1MiB", "-o", "out"], "collectives[1] repeats allgather"),
-        (&["-c", "allgather,allreduce", "-o", "out"], "add `--sizes FROM-TO`"),
-        (&["-c", "allgather", "--sizes", "1MiB-1KiB", "-o", "out"], "ends before it begins"),
-        (&["-c", "allgather", "--sizes", "1KiB-1MiB", "--size", "1MiB", "-o", "out"], "cannot be used with"),
-        (&["-c", "allgather", "--sizes", "1KiB-1MiB", "-o", "full"], "something other than a bundle"),
+        (&["-c", "allgather", "--sizes", "1KiB..1MiB"], "add `-o DIR`"),
+        (&["--sizes", "1KiB..1MiB", "-o", "out"], "collectives is missing"),
+        (&["-c", "allgather,allgather", "--sizes", "1KiB..1MiB", "-o", "out"], "collectives[1] repeats allgather"),
+        (&["-c", "allgather,allreduce", "-o", "out"], "add `--sizes FROM..TO`"),
+        (&["-c", "allgather", "--sizes", "1MiB..1KiB", "-o", "out"], "ends before it begins"),
+        (&["-c", "allgather", "--sizes", "1KiB..1MiB", "--size", "1MiB", "-o", "out"], "cannot be combined"),
+        (&["-c", "allgather", "--sizes", "1KiB..1MiB", "-o", "full"], "something other than a bundle"),
         (
-            &["-c", "allgather", "--sizes", "1KiB-1MiB", "--communicator", "a b=0-1", "-o", "out"],
+            &["-c", "allgather", "--sizes", "1KiB..1MiB", "--communicator", "a b=0-1", "-o", "out"],
             "communicators[0].name",
         ),
         (
-            &["-c", "allgather", "--sizes", "1KiB-1MiB", "--communicator", "a=0-9", "-o", "out"],
+            &["-c", "allgather", "--sizes", "1KiB..1MiB", "--communicator", "a=0-9", "-o", "out"],
             "rank 4 is not in the topology",
         ),
-        (
-            &["-c", "allgather", "--sizes", "1KiB-1MiB", "--format", "json", "-o", "out"],
-            "cannot be used multiple times",
-        ),
+        (&["-c", "allgather", "--sizes", "1KiB..1MiB", "--format", "json", "-o", "out"], "cannot be combined"),
         (&["-c", "allgather", "--strict", "-o", "out"], "--sizes"),
     ];
     for (more, words) in cases {
@@ -374,6 +371,6 @@ fn what_no_bundle_can_be_made_of_is_refused() {
         assert!(run.stderr.contains(words), "{more:?}: {}", run.stderr);
     }
     assert!(fs::read(bench.file("full/notes.txt")).is_ok() && !bench.file("out").exists());
-    let json = ["plan", "ring:4", "-c", "allgather", "--sizes", "1KiB-1MiB", "-o", "out"];
+    let json = ["plan", "ring:4", "-c", "allgather", "--sizes", "1KiB..1MiB", "-o", "out"];
     assert!(bench.canopy(&json).exits(2).stderr.contains("canopy's own format"));
 }

@@ -69,19 +69,19 @@ fn rule_3_a_plan_is_refused_to_a_client_whose_rank_map_differs() {
         }
         for (other, first, said) in [
             ("gpu8:0-1,gpu7:0-1", 0, "rank 0 of plan"),
-            ("gpu7:0,gpu8:0,gpu7:1,gpu8:1", 1, "is on gpu7:1, and on gpu8:0 by the placement given"),
-            ("gpu7:0-1,gpu8:0", 3, "is on gpu8:1, and not there by the placement given"),
-            ("gpu7:0-1,gpu8:0-2", 4, "is not there, and on gpu8:2 by the placement given"),
+            ("gpu7:0,gpu8:0,gpu7:1,gpu8:1", 1, "is on gpu7:1, but on gpu8:0 in the given placement"),
+            ("gpu7:0-1,gpu8:0", 3, "is on gpu8:1, but not there in the given placement"),
+            ("gpu7:0-1,gpu8:0-2", 4, "is not there, but on gpu8:2 in the given placement"),
         ] {
             let refused = show(&[&["--placement", other], explain].concat()).exits(3);
             assert!(refused.stderr.contains(said) && refused.stderr.contains(&format!("rank {first} ")), "{refused:?}");
-            assert!(refused.stderr.contains("ask for one with this placement"), "{refused:?}");
+            assert!(refused.stderr.contains("request a plan for this placement"), "{refused:?}");
         }
     }
     let (assumed, _, map) = site.planned("ring:4", &[]);
     assert_eq!(map, None);
     let refused = site.canopy(&["plans", "show", &assumed, "--placement", "gpu7:0-3"]).exits(3);
-    assert!(refused.stderr.contains("made without a rank map"), "{refused:?}");
+    assert!(refused.stderr.contains("has no rank map"), "{refused:?}");
 }
 
 /// A plan made for one rank map answers no request for another: that has one of its own, made of the same schedule.
@@ -118,7 +118,7 @@ fn a_placement_that_cannot_be_is_refused_by_its_first_rank() {
         (
             "cluster.yaml",
             &["--placement", "n1:0-1,n3:0-1"][..],
-            "rank 2 is on node n3, which is none of the topology's 2",
+            "rank 2 is on node n3, which is not one of the topology's 2",
         ),
         ("cluster.yaml", &["--placement", "n1:0-2,n2:0"], "rank 2 is on n1:2, but that node has 2 devices"),
         ("cluster.yaml", &["--placement", "n1:0+0"], "ranks 0 and 1 are both on n1:0"),
@@ -128,7 +128,7 @@ fn a_placement_that_cannot_be_is_refused_by_its_first_rank() {
             "rank 0 is on n2:0, which is rank 2 of the topology",
         ),
         (BOXES, &["--placement", "x:0-2,y:0"], "rank 2 is on node x and rank 0 on x"),
-        (BOXES, &["--placement", "x:0-1"], "2 ranks are placed, and 4 take part"),
+        (BOXES, &["--placement", "x:0-1"], "2 ranks are placed, but 4 take part"),
         ("ring:4", &["--placement", "x:"], "places no rank"),
     ] {
         let refused = site.plan(topology, arguments).exits(2);

@@ -82,7 +82,7 @@ fn a_deadline_ends_a_search_that_would_take_too_long() {
 #[test]
 fn words_that_mean_nothing_are_refused_with_what_would() {
     let bench = Bench::default();
-    refused(&bench, &["plan", "ring:8", "--collective", "all-gather"], 2, &["allgather"]);
+    refused(&bench, &["plan", "ring:8", "--collective", "all-gathr"], 2, &["did you mean `allgather`?"]);
     refused(&bench, &["plan", "rong:8", "--collective", "allgather"], 2, &["ring"]);
     refused(&bench, &["plan", "ring:8,bandwidth=1GB/s", "--collective", "allgather"], 2, &["bandwidth"]);
     refused(&bench, &["plan", "ring:8", "--collective", "allgather", "--algorithm", "magic"], 2, &["forest"]);
