@@ -17,6 +17,8 @@ import yaml
 
 DEPLOY = Path("deploy")
 PROMETHEUS = DEPLOY / "prometheus"
+RUNBOOKS = Path("docs/operations/alerts")
+METRICS_PAGE = Path("docs/reference/metrics.md")
 DASHBOARD = DEPLOY / "grafana/canopy.json"
 
 
@@ -70,6 +72,41 @@ def check_metrics(expressions):
     for group in rules:
         for rule in group["rules"]:
             require(rule["alert"] in tested, f"alerts_test.yaml does not raise {rule['alert']}")
+
+
+def check_runbooks():
+    """Every alert has its page, every page its alert, and all agree on the severity."""
+    groups = yaml.safe_load((PROMETHEUS / "alerts.yaml").read_text())["groups"]
+    rules = {rule["alert"]: rule for group in groups for rule in group["rules"]}
+    pages = {path.stem for path in RUNBOOKS.glob("*.md")}
+    require(rules.keys() <= pages, f"{RUNBOOKS} lacks a page for {', '.join(sorted(rules.keys() - pages))}")
+    require(pages <= rules.keys(), f"{RUNBOOKS}: no alert is called {', '.join(sorted(pages - rules.keys()))}")
+    index_path = RUNBOOKS.with_suffix(".md")
+    index = index_path.read_text()
+    for name, rule in rules.items():
+        path, severity = RUNBOOKS / f"{name}.md", rule["labels"]["severity"]
+        given = rule["annotations"].get("runbook_url")
+        require(given == str(path), f"{name}: runbook_url is {given}, not {path}")
+        page = path.read_text()
+        require(page.startswith(f"# {name}\n"), f"{path} does not begin with the name of its alert")
+        require(f"| severity | {severity} |" in page, f"{path} does not state the severity {severity}")
+        headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
+        expected = ["Meaning", "Impact", "Check", "Fix", "Escalate"]
+        require(headings == expected, f"{path}: the sections are {headings}, not {expected}")
+        row = f"| [{name}]({RUNBOOKS.name}/{name}.md) | {severity} |"
+        require(row in index, f"{index_path} has no row that begins with {row}")
+
+
+def check_metrics_page():
+    """The page of metrics has every metric of the server, and no other."""
+    names, process = (Path(f"server/src/metrics/{name}.rs").read_text() for name in ("names", "process"))
+    written = set(re.findall(r'"(canopy_\w+)"', names)) | set(re.findall(r'"(process_\w+)"', process))
+    row = re.compile(r"^\| `((?:canopy|process)_\w+)` \| (?:counter|gauge|histogram)\b", re.MULTILINE)
+    described = row.findall(METRICS_PAGE.read_text())
+    require(len(described) == len(set(described)), f"{METRICS_PAGE} describes a metric twice")
+    missing, unknown = written - set(described), set(described) - written
+    require(not missing, f"{METRICS_PAGE} lacks {', '.join(sorted(missing))}")
+    require(not unknown, f"{METRICS_PAGE}: the server has no metric {', '.join(sorted(unknown))}")
 
 
 def check_server(canopyd):
@@ -167,6 +204,8 @@ if __name__ == "__main__":
     expressions = dashboard_expressions()
     check_rules(expressions)
     check_metrics(expressions)
+    check_runbooks()
+    check_metrics_page()
     check_server(sys.argv[1])
     check_documents()
     check_image()
