@@ -78,8 +78,10 @@ proptest! {
             let certified = certified_bound(&topology, collective, &Shares::Equal, &bound.certificate);
             prop_assert_eq!(certified, Ok(limit.clone()), "{}", kind);
             let reached = plan_of(&topology, collective).algbw;
-            prop_assert_eq!(&reached, &bound.lower, "{}", kind);
-            prop_assert!(reached == limit || some_switch_multiplies(&topology, kind), "{}", kind);
+            // Where less enters a switch than leaves it, the part that is planned on may have something to spare.
+            let is_balanced = !some_switch_multiplies(&topology, kind);
+            prop_assert!(bound.lower <= reached && reached <= limit, "{}: {} of {:?}", kind, reached, bound);
+            prop_assert!(!is_balanced || bound.lower == limit, "{}", kind);
             rates.push(reached);
         }
         let collective = of(&topology, Allreduce, root);

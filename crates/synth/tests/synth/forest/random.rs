@@ -32,8 +32,10 @@ fn check_planned(topology: &Topology) -> Result<(), TestCaseError> {
         let bound = bound(topology, collective, &Shares::Equal, &Never).unwrap();
         let (reached, limit) = (plan(topology, kind).algbw, best_cut(topology, kind, 0));
         prop_assert_eq!(&bound.upper, &limit, "{}", kind);
-        prop_assert_eq!(&bound.lower, &reached, "{}", kind);
-        prop_assert!(reached == limit || some_switch_multiplies(topology, kind), "{}", kind);
+        // Where less enters a switch than leaves it, the part that is planned on may have something to spare.
+        let is_balanced = !some_switch_multiplies(topology, kind);
+        prop_assert!(bound.lower <= reached && reached <= limit, "{}: {} of {:?}", kind, reached, bound);
+        prop_assert!(!is_balanced || bound.lower == limit, "{}", kind);
     }
     plan(topology, Allreduce);
     Ok(())
