@@ -9,7 +9,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 out=$(realpath --canonicalize-missing "${1:-target/package}")
-cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy
+# The server as the command has it inside, so that it is compiled once for both.
+cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy \
+    --no-default-features --features canopy-cli/default,canopy-server/redb
 built=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")/release
 version=$("$built/canopy" version --json | sed 's/.*"version":"\([^"]*\)".*/\1/')
 arch=$(uname -m)
