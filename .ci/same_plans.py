@@ -7,8 +7,10 @@ Some 230 plans: every collective and format on networks of several kinds, algori
 and faults. Each build has a folder of its own for what it keeps. Times in messages are left out of the comparison.
 """
 
+import hashlib
 import itertools
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -57,27 +59,32 @@ def cases():
 
 
 def planned(program, data, arguments):
-    environment = {**os.environ, "CANOPY_DATA_DIR": data, "NO_COLOR": "1"}
-    done = subprocess.run([program, "plan", *arguments, "-o", "-"], env=environment, capture_output=True, timeout=300)
-    return done.returncode, done.stdout, TIMES.sub("", done.stderr.decode())
+    """Exit status, digests of the files that were written, and messages of one build."""
+    out = tempfile.mkdtemp(dir=data)
+    environment = {**os.environ, "CANOPY_DATA_DIR": os.path.join(data, "store"), "NO_COLOR": "1"}
+    command = [program, "plan", *arguments, "-o", "plan"]
+    done = subprocess.run(command, cwd=out, env=environment, capture_output=True, timeout=300)
+    files = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in sorted(pathlib.Path(out).iterdir())]
+    return done.returncode, files, TIMES.sub("", done.stderr.decode())
 
 
 def main():
     programs = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        wanted, different = list(cases()), 0
+        wanted, different, made = list(cases()), 0, 0
+        data = [os.path.join(folder, str(position)) for position in range(2)]
+        for path in data:
+            os.mkdir(path)
         for arguments in wanted:
-            runs = [
-                pool.submit(planned, program, os.path.join(folder, str(position)), arguments)
-                for position, program in enumerate(programs)
-            ]
+            runs = [pool.submit(planned, program, path, arguments) for program, path in zip(programs, data)]
             old, new = [run.result() for run in runs]
+            made += len(new[1])
             if old != new:
                 different += 1
-                what = [name for name, was, now in zip(["status", "file", "messages"], old, new) if was != now]
+                what = [name for name, was, now in zip(["status", "files", "messages"], old, new) if was != now]
                 print(f"different {', '.join(what)}: {' '.join(arguments)}\n  old: {old[2]}\n  new: {new[2]}")
-        print(f"{len(wanted)} plans compared, {different} different")
-    return different > 0
+        print(f"{len(wanted)} plans with {made} files compared, {different} different")
+    return different > 0 or made == 0
 
 
 if __name__ == "__main__":
