@@ -57,6 +57,11 @@ impl CollectiveKind {
     pub const fn has_root(self) -> bool {
         matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
     }
+
+    /// Whether a message consists of one share for each rank.
+    pub const fn has_shares(self) -> bool {
+        matches!(self, Self::Allgather | Self::ReduceScatter | Self::AllToAll | Self::Gather | Self::Scatter)
+    }
 }
 
 impl fmt::Display for CollectiveKind {

@@ -14,7 +14,7 @@ use super::prove::{Place, sound_ranks};
 use crate::elements::{Data, DataFault, ElementType, Operator, Random};
 use crate::msccl::Buffer;
 use crate::oneccl::lengths::Lengths;
-use crate::oneccl::memory::{Memory, has_shares, share_chunks};
+use crate::oneccl::memory::{Memory, share_chunks};
 use crate::promise::Promises;
 use crate::proof::{Stop, first_blocked};
 
@@ -134,7 +134,7 @@ pub fn emulate_until(
     let EmulateOptions { seed, elements, element, operator, .. } = *options;
     let (random, promises) =
         (Random { seed, element, operator, chunk_elements: 0 }, Promises::new(program.collective, elements));
-    let shares = if has_shares(program.collective.kind()) { u64::from(program.rank_count) } else { 1 };
+    let shares = if program.collective.kind().has_shares() { u64::from(program.rank_count) } else { 1 };
     let data = Data::new(random, program.rank_count, promises, shares * elements, stop);
     let data = data.map_err(|fault| wrong(0, fault))?;
     let cells = (0..).zip(&memories).map(|(rank, memory)| initial(random, lengths, rank, memory)).collect();

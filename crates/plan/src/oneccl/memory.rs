@@ -11,23 +11,11 @@ use crate::msccl::Buffer;
 /// Chunks of one rank's share, in all-to-all of one block; of the whole message where the collective knows no shares,
 /// and in allreduce, which divides the whole vector.
 pub(crate) fn share_chunks(program: &Program) -> u32 {
-    if has_shares(program.collective.kind()) {
+    if program.collective.kind().has_shares() {
         program.chunk_count / program.rank_count.max(1)
     } else {
         program.chunk_count
     }
-}
-
-/// Whether chunks are counted within shares, of which a message has one for each rank.
-pub(crate) const fn has_shares(kind: CollectiveKind) -> bool {
-    matches!(
-        kind,
-        CollectiveKind::Allgather
-            | CollectiveKind::ReduceScatter
-            | CollectiveKind::AllToAll
-            | CollectiveKind::Gather
-            | CollectiveKind::Scatter
-    )
 }
 
 /// Chunks of the input and of the output that a rank's caller gives it. Only the root has an input in broadcast and

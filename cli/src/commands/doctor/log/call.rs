@@ -19,7 +19,8 @@ pub(in super::super) struct LoggedCall {
 }
 
 impl LoggedCall {
-    /// Reads `AllReduce: opCount 0 sendbuff 0x1 recvbuff 0x2 count 8 datatype 7 op 0 root 0 comm 0x3 [nranks=4] stream 0x4`.
+    /// Reads `AllReduce: opCount 0 sendbuff 0x1 recvbuff 0x2 count 8 datatype 7 op 0 root 0 comm 0x3 [nranks=4] stream
+    /// 0x4`.
     pub(super) fn read<'a>(words: &str, communicator: impl Fn(&str) -> Option<&'a Communicator>) -> Option<Self> {
         let (name, rest) = words.split_once(": opCount ")?;
         let kind = CollectiveKind::spelt(name.trim()).ok()?;
@@ -30,17 +31,9 @@ impl LoggedCall {
         let known = word_after(rest, "comm").and_then(communicator);
         let stated = rest.split_once("[nranks=").and_then(|(_, rest)| rest.split_once(']')?.0.parse().ok());
         let ranks: u32 = stated.or(known.map(|communicator| communicator.ranks)).filter(|&ranks| ranks > 0)?;
-        // The count of these is that of one rank's share.
-        let is_by_share = matches!(
-            kind,
-            CollectiveKind::Allgather
-                | CollectiveKind::ReduceScatter
-                | CollectiveKind::AllToAll
-                | CollectiveKind::Gather
-                | CollectiveKind::Scatter
-        );
+        // The count of collectives with shares is that of one share.
         let share_bytes = count.checked_mul(element_bytes)?;
-        let bytes = share_bytes.checked_mul(if is_by_share { u64::from(ranks) } else { 1 })?;
+        let bytes = share_bytes.checked_mul(if kind.has_shares() { u64::from(ranks) } else { 1 })?;
         let offset = || share_bytes.checked_mul(u64::from(known?.rank));
         let (send, receive) = (address("sendbuff")?, address("recvbuff")?);
         let in_place = match kind {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::place::{Findings, Place};
 use super::{ByRank, number};
-use crate::oneccl::memory::{Memory, expected_chunks, has_shares};
+use crate::oneccl::memory::{Memory, expected_chunks};
 use crate::oneccl::parse::is_label;
 use crate::oneccl::program::{Local, Program, RankProgram, Route, Span, Step};
 
@@ -56,7 +56,7 @@ fn check_head(program: &Program, findings: &mut Findings<'_>) {
     if !(1..=64).contains(&program.instances) {
         findings.problem(Place::FILE, format!("instances is {}; use 1 to 64", program.instances));
     }
-    if has_shares(program.collective.kind()) && ranks > 0 && !chunks.is_multiple_of(ranks) {
+    if program.collective.kind().has_shares() && ranks > 0 && !chunks.is_multiple_of(ranks) {
         findings.problem(Place::FILE, format!("nchunks {chunks} cannot be shared equally by {ranks} ranks"));
     }
     if let Some(most) = program.bytes_max.filter(|most| *most < program.bytes_min) {
