@@ -32,8 +32,8 @@ const KINDS: [(&str, ForeignFile); 22] = [
     ("<topology", ForeignFile { what: "an hwloc topology of lstopo", instead: DUMP }),
     ("<graphs", ForeignFile { what: "a graph file of NCCL (NCCL_GRAPH_DUMP_FILE)", instead: DUMP }),
     ("<algo ", ForeignFile { what: "an MSCCL plan", instead: PLAN }),
-    ("<routes", ForeignFile { what: "a route file", instead: PLAN }),
-    ("<schedule", ForeignFile { what: "a oneCCL plan", instead: PLAN }),
+    ("<routeplan", ForeignFile { what: "a route file", instead: PLAN }),
+    ("<onecclplan", ForeignFile { what: "a oneCCL plan", instead: PLAN }),
     ("<html", ForeignFile { what: "an HTML page", instead: "download the file itself" }),
     ("<svg", ForeignFile { what: "an SVG picture", instead: NETWORK }),
     ("graph {", ForeignFile { what: "a Graphviz graph", instead: NETWORK }),
@@ -67,4 +67,22 @@ pub(crate) fn binary(bytes: &[u8]) -> Option<&'static str> {
         (b"%PDF", "a PDF document"),
     ];
     MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, what)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_told_from_networks() {
+        for (text, what) in [
+            ("<algo name=\"a\">", "an MSCCL plan"),
+            ("<?xml version=\"1.0\"?>\n<routeplan version=\"1\">", "a route file"),
+            ("<onecclplan version=\"1\">", "a oneCCL plan"),
+            ("{\"name\": \"a\", \"collective\": \"allgather\"}", "a plan file"),
+        ] {
+            assert_eq!(recognise(text).map(|file| file.what), Some(what), "{text}");
+        }
+        assert_eq!(recognise("canopy: 1\nnodes: [{id: \"<algo \"}]"), None);
+    }
 }
