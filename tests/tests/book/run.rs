@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use canopy_tests::{binary, workspace};
 use regex::Regex;
@@ -76,11 +76,13 @@ fn outputs(steps: &[&Step]) -> Vec<Vec<String>> {
     said.split(&format!("{MARK}\n")).skip(1).map(|part| part.lines().map(str::to_owned).collect()).collect()
 }
 
+static DURATIONS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b\d+(\.\d+)? ?(ms|s|min)\b").expect("a pattern"));
+static DATES: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?").expect("a pattern"));
+
 /// The line with its durations and dates replaced, which differ from run to run.
 fn masked(line: &str) -> String {
-    let durations = Regex::new(r"\b\d+(\.\d+)? ?(ms|s|min)\b").expect("a pattern");
-    let dates = Regex::new(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?").expect("a pattern");
-    dates.replace_all(&durations.replace_all(line, "TIME"), "DATE").trim_end().to_owned()
+    DATES.replace_all(&DURATIONS.replace_all(line, "TIME"), "DATE").trim_end().to_owned()
 }
 
 fn line_matches(expected: &str, found: &str) -> bool {
