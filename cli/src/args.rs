@@ -182,8 +182,8 @@ pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads `64MiB`, `64M`, `1.5GB`, `4096`: bytes, or a number with a unit, in any case. `K`, `M`, `G` and `T` alone are powers
-/// of 2¹⁰, as in nccl-tests; with a `B` they are powers of 10³.
+/// Reads `64MiB`, `64M`, `1.5GB`, `4096`: bytes, or a number with a unit, in any case. `K`, `M`, `G` and `T` alone are
+/// powers of 2¹⁰, as in nccl-tests; with a `B` they are powers of 10³.
 pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 15] = [
         ("", 1),

@@ -1,5 +1,6 @@
 //! The topology argument of every command, T: a file or a generator expression.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -165,6 +166,11 @@ enum ReadFailure {
     Other(Failure),
 }
 
+/// What keeps a file from being read.
+pub(crate) fn cannot_read(path: &Path, error: &dyn Display) -> Failure {
+    Failure::input(format!("cannot read {}: {error}", path.display()))
+}
+
 /// Reads at most the limit and one byte, so that a pipe or a growing file cannot fill the memory.
 fn read_file(path: &Path, limit: usize) -> Result<Vec<u8>, ReadFailure> {
     let refuse = |error: std::io::Error| match error.kind() {
@@ -172,7 +178,7 @@ fn read_file(path: &Path, limit: usize) -> Result<Vec<u8>, ReadFailure> {
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename | ErrorKind::InvalidInput => {
             ReadFailure::Missing
         }
-        _ => ReadFailure::Other(Failure::input(format!("cannot read {}: {error}", path.display()))),
+        _ => ReadFailure::Other(cannot_read(path, &error)),
     };
     let bytes = beginning(path, limit).map_err(refuse)?;
     if bytes.len() > limit {

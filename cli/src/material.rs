@@ -78,12 +78,16 @@ fn plan_bytes(text: &str) -> Result<Option<Vec<u8>>, Failure> {
     if first != Some(&b'{') {
         return Ok(None);
     }
+    Ok(is_own_plan(&bytes).then_some(bytes))
+}
+
+/// Whether the bytes are an object that says it is a plan in canopy's JSON.
+pub(crate) fn is_own_plan(bytes: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Head {
         kind: Option<String>,
     }
-    let head: Option<Head> = serde_json::from_slice(&bytes).ok();
-    Ok(head.filter(|head| head.kind.as_deref() == Some("plan")).map(|_| bytes))
+    serde_json::from_slice(bytes).is_ok_and(|head: Head| head.kind.as_deref() == Some("plan"))
 }
 
 impl Material {

@@ -93,8 +93,8 @@ fn labelled(style: Style, label: &str, what: impl Display) {
     write(&format!("{style}{label}:{style:#} {what}"));
 }
 
-/// Words of a verdict in green or yellow, for [`say`] and [`print`](crate::output::print), which take the colours off where
-/// there is no terminal.
+/// Words of a verdict in green or yellow, for [`say`] and [`print`](crate::stdout::print), which take the colours off
+/// where there is no terminal.
 pub(crate) fn verdict(is_good: bool, words: impl Display) -> String {
     let style = if is_good { GOOD } else { POOR };
     format!("{style}{words}{style:#}")

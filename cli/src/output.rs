@@ -13,14 +13,17 @@ use crate::exit::Failure;
 use crate::messages::is_verbose;
 use crate::protocol_words::{UNKNOWN, word};
 use crate::runtime::format_name;
+use crate::sizes::UNITS;
 use crate::stdout::write_stdout;
-use crate::table::count;
+use crate::table::{count, counted};
 use crate::whole_file::write_file;
 
 /// Version of canopy's text formats.
 pub(crate) const FORMAT_VERSION: u32 = 1;
 /// What lists the files of a folder.
 pub(crate) const MANIFEST: &str = "manifest.json";
+/// The kind of a manifest of a job's plans.
+pub(crate) const JOB_KIND: &str = "job-bundle";
 /// The kind of a manifest of plans by message size.
 pub(crate) const BUNDLE_KIND: &str = "plan-bundle";
 /// The kind of a manifest of plans that were made in common.
@@ -163,13 +166,8 @@ impl StepCostSummary {
     /// For people.
     pub(crate) fn readable(&self) -> String {
         let Self { t_l, t_b, unit } = self;
-        format!("{}, {t_b} {unit} in all", count_of_steps((*t_l).into()))
+        format!("{}, {t_b} {unit} in all", counted((*t_l).into(), "step"))
     }
-}
-
-/// For people.
-pub(crate) fn count_of_steps(steps: u64) -> String {
-    if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") }
 }
 
 /// One entry of the `files` member of JSON objects.
@@ -245,8 +243,8 @@ pub(crate) fn stated_rate(text: &str) -> String {
     text.parse::<Rate>().map_or_else(|_| format!("{text} bytes/s"), |rate| rate_in_words(&rate))
 }
 
-/// `100 %`, or `99.2 % (124/125)`: a part of a whole for people, with the exact fraction where it is short, or details are
-/// asked for.
+/// `100 %`, or `99.2 % (124/125)`: a part of a whole for people, with the exact fraction where it is short, or details
+/// are asked for.
 pub(crate) fn percent_in_words(text: &str) -> String {
     const SHORT: usize = 9;
     let exactly = if text.len() <= SHORT || is_verbose() { format!(" ({text})") } else { String::new() };
@@ -266,7 +264,6 @@ pub(crate) fn rounded_percent(text: &str) -> String {
 
 /// `1.5 MiB`: an amount of memory for people.
 pub(crate) fn bytes_in_words(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, factor)| bytes >= *factor) {
         Some((name, factor)) => {
             let tenths = u128::from(bytes) * 10 / u128::from(*factor);

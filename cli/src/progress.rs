@@ -16,8 +16,8 @@ const TICK: Duration = Duration::from_millis(120);
 /// A sign of life, the seconds since the start, and what is being done.
 const TEMPLATE: &str = "{spinner} {elapsed:>3} {msg}";
 
-/// The line; nothing at all where standard error is no terminal. Under `--verbose` lines that stay instead, one for each
-/// stage.
+/// The line; nothing at all where standard error is no terminal. Under `--verbose` lines that stay instead, one for
+/// each stage.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     bar: ProgressBar,

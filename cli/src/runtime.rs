@@ -7,6 +7,7 @@ use canopy_proto::v1;
 use canopy_wire::format_of_wire;
 
 use crate::exit::Failure;
+use crate::table::joined;
 
 /// The name of a format on the wire.
 pub(crate) fn format_name(format: v1::OutputFormat) -> &'static str {
@@ -16,15 +17,13 @@ pub(crate) fn format_name(format: v1::OutputFormat) -> &'static str {
 /// What help says of an option that names a format.
 pub(crate) fn format_help() -> String {
     let names = Format::ALL.map(Format::name);
-    let [others @ .., last] = &names;
-    format!("Format of the file: {} or {last}", others.join(", "))
+    format!("Format of the file: {}", joined(&names, "or"))
 }
 
 /// What help says of an option that names a runtime which a file is made for.
 pub(crate) fn runtime_help() -> String {
     let names: Vec<&str> = targets().map(|target| target.profile).collect();
-    let (last, others) = names.split_last().expect("there are runtimes");
-    format!("Runtime the new file is for: {} or {last}", others.join(", "))
+    format!("Runtime the new file is for: {}", joined(&names, "or"))
 }
 
 /// A runtime that a plan is for.

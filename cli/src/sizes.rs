@@ -41,9 +41,11 @@ impl FromStr for Sizes {
     }
 }
 
+/// Units of sizes, the greatest first.
+pub(crate) const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+
 /// A size as people write it: in the largest unit of which it is a whole number.
 pub(crate) fn in_words(size_bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     let unit = UNITS.iter().find(|(_, factor)| size_bytes.is_multiple_of(*factor) && size_bytes > 0);
     unit.map_or_else(|| format!("{size_bytes} B"), |(name, factor)| format!("{} {name}", size_bytes / factor))
 }

@@ -1,4 +1,6 @@
-//! Tables and counts for people.
+//! Tables, lists and counts for people.
+
+use std::borrow::Borrow;
 
 /// Rows of cells under a heading; each column is as wide as its widest cell.
 #[derive(Debug)]
@@ -37,14 +39,36 @@ impl Table {
     }
 }
 
+/// `a`, `a or b`, `a, b or c`, with this word before the last.
+pub(crate) fn joined<S: Borrow<str>>(names: &[S], word: &str) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.borrow().to_owned(),
+        [first @ .., last] => format!("{} {word} {}", first.join(", "), last.borrow()),
+    }
+}
+
 /// `1 rank`, `2 ranks`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
+    counted(number as u64, noun)
+}
+
+/// The same of what a server counts.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_joined_with_a_word_before_the_last() {
+        assert_eq!(joined::<&str>(&[], "or"), "");
+        assert_eq!(joined(&["a"], "or"), "a");
+        assert_eq!(joined(&["a", "b"], "and"), "a and b");
+        assert_eq!(joined(&["a", "b", "c"], "or"), "a, b or c");
+    }
 
     #[test]
     fn columns_line_up() {

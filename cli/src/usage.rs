@@ -4,6 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::commands::hint_for;
 use crate::exit::Failure;
+use crate::table::joined;
 
 /// Options that people expect, and what to write instead.
 const EXPECTED: [(&str, &str); 9] = [
@@ -42,7 +43,7 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = list(error, ContextKind::InvalidArg);
-            (format!("`{path}` needs {}", joined(&missing)), see)
+            (format!("`{path}` needs {}", quoted(&missing)), see)
         }
         ErrorKind::InvalidValue => {
             let (option, value) = (option(error), text(error, ContextKind::InvalidValue));
@@ -50,18 +51,18 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
             if value.is_empty() {
                 (
                     format!("`{option}` needs a value"),
-                    if valid.is_empty() { see } else { format!("use {}", joined(&valid)) },
+                    if valid.is_empty() { see } else { format!("use {}", quoted(&valid)) },
                 )
             } else {
                 let close = suggestion(error, ContextKind::SuggestedValue).map(|close| format!("{close} "));
-                let all = if valid.is_empty() { see } else { format!("use {}", joined(&valid)) };
+                let all = if valid.is_empty() { see } else { format!("use {}", quoted(&valid)) };
                 (format!("`{option}` cannot be `{value}`"), format!("{}{all}", close.unwrap_or_default()))
             }
         }
         ErrorKind::ValueValidation => return invalid(error, &see),
         ErrorKind::ArgumentConflict => {
             let with = list(error, ContextKind::PriorArg);
-            let both = format!("`{}` and {} cannot be combined", option(error), joined(&with));
+            let both = format!("`{}` and {} cannot be combined", option(error), quoted(&with));
             (both, "give one of them".to_owned())
         }
         ErrorKind::MissingSubcommand => (format!("`{path}` needs a command"), format!("`{path} --help` lists them")),
@@ -133,11 +134,6 @@ fn suggestion(error: &clap::Error, kind: ContextKind) -> Option<String> {
 }
 
 /// `` `a`, `b` or `c` ``.
-fn joined(words: &[String]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    match quoted.split_last() {
-        None => String::new(),
-        Some((last, [])) => last.clone(),
-        Some((last, first)) => format!("{} or {last}", first.join(", ")),
-    }
+fn quoted(words: &[String]) -> String {
+    joined(&words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>(), "or")
 }

@@ -36,7 +36,7 @@ const MEMORY_MAX: usize = 16 << 20;
 const COPY_BYTES: usize = 256 << 10;
 
 impl AtomicFile {
-    /// The file at `path`, or standard output where there is none: it gets all of the content at once, too.
+    /// The file at `path`, or standard output if it is `None`: that, too, receives the content only as a whole.
     pub(crate) fn at(path: Option<&Path>) -> Result<Self, Failure> {
         match path {
             Some(path) => Self::create(path),

@@ -7,7 +7,7 @@ mod lowered;
 mod versions;
 mod xml;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use canopy_plan::{ExecutorProfile, Format, Instances, Profile, Target};
 use serde::Serialize;
@@ -146,10 +146,9 @@ fn converted(args: &ConvertArgs, bytes: &[u8]) -> Result<(), Failure> {
     };
     let format = Format::of(bytes).unwrap_or(Format::MscclXml);
     require_options(args, format, &name)?;
-    destination::of_machines(args.output.as_ref(), args.json, "the plan")?;
+    let output = destination::of_machines(args.output.as_ref(), args.json, "the plan")?;
     // Before anything is made: where the module goes that registers the plan.
-    let module =
-        destination::file(args.output.as_ref()).filter(|_| to.is_registered()).map(loader::path).transpose()?;
+    let module = output.filter(|_| to.is_registered()).map(loader::path).transpose()?;
     let made = match (format, args.from) {
         (Format::Json, None) => lowered::convert(&args.making(), &name, bytes, to)?,
         (Format::Json, Some(from)) => return Err(not_of(from.profile, format, &name)),
@@ -172,11 +171,11 @@ fn converted(args: &ConvertArgs, bytes: &[u8]) -> Result<(), Failure> {
         }
     };
     let ranks_per_node = made.ranks_per_node;
-    let said = written(args, to, made)?;
-    if let (Some(plan), Some(module)) = (destination::file(args.output.as_ref()), &module) {
+    let said = written(&name, to, made, output)?;
+    if let (Some(plan), Some(module)) = (output, &module) {
         loader::write(plan, module, ranks_per_node)?;
     }
-    said.say(args)
+    said.say(output, args.json)
 }
 
 /// A file for one runtime of a file for another that reads the same format.
@@ -225,11 +224,11 @@ fn require_right(name: &str, to: &str, Made { from, verdict, .. }: &Made) -> Res
 }
 
 /// Writes the file, unless something is wrong with it.
-fn written(args: &ConvertArgs, target: Target, made: Made) -> Result<Converted, Failure> {
+fn written(name: &str, target: Target, made: Made, output: Option<&Path>) -> Result<Converted, Failure> {
     let to = target.profile;
-    require_right(&args.file.display().to_string(), to, &made)?;
+    require_right(name, to, &made)?;
     let Made { from, text, changes, verdict, .. } = made;
-    let files = match destination::file(args.output.as_ref()) {
+    let files = match output {
         Some(path) => vec![FileSummary::written(target.format.name(), path, text.as_bytes())?.for_profile(to)],
         None => Vec::new(),
     };
@@ -242,13 +241,13 @@ fn written(args: &ConvertArgs, target: Target, made: Made) -> Result<Converted, 
 
 impl Converted {
     /// Says what was done: on standard output, unless the file is there.
-    fn say(&self, args: &ConvertArgs) -> Result<(), Failure> {
+    fn say(&self, output: Option<&Path>, is_json: bool) -> Result<(), Failure> {
         let Self { from, to, changes, warnings, .. } = self;
-        let Some(path) = destination::file(args.output.as_ref()) else {
+        let Some(path) = output else {
             changes.iter().chain(warnings).for_each(|line| say(line));
             return Ok(());
         };
-        if args.json {
+        if is_json {
             return print_json("convert", self);
         }
         let head = match *from {

@@ -56,7 +56,8 @@ pub(crate) struct DoctorArgs {
     /// Environment of the job: NAME=VALUE lines, or /proc/PID/environ [default: that of this command]
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
-    /// Plan file, folder of plans, or folder of `canopy fetch` or `canopy plan --sizes` [default: what the environment names]
+    /// Plan file, folder of plans, or folder of `canopy fetch` or `canopy plan --sizes` [default: what the environment
+    /// names]
     #[arg(long, value_name = "PATH")]
     plans: Option<PathBuf>,
     /// Runtime that the plans are for [default: as the manifest, the environment or the files say]
@@ -142,9 +143,8 @@ fn examine(args: &DoctorArgs) -> Result<Findings, Failure> {
         Some(log) => environment.with(&log.variables),
         None => environment,
     };
-    let refuse =
-        |error: std::io::Error, path: &PathBuf| Failure::input(format!("cannot read {}: {error}", path.display()));
-    let named = args.plans.as_ref().map(|path| Plans::at(path).map_err(|error| refuse(error, path))).transpose()?;
+    let at = |path: &PathBuf| Plans::at(path).map_err(|error| input::cannot_read(path, &error));
+    let named = args.plans.as_ref().map(at).transpose()?;
     let led_to = if named.is_none() { variables::plans(&environment) } else { None };
     let plans = named.as_ref().or(led_to.as_ref());
     let running = log.and_then(runtime::running);
@@ -187,12 +187,17 @@ fn examine(args: &DoctorArgs) -> Result<Findings, Failure> {
         },
         (None, None) => None,
     };
+    let networks = match (&topology, plans) {
+        (Some(_), Some(plans)) => networks(plans)?,
+        // Nothing is there to compare them with.
+        _ => Vec::new(),
+    };
     let manifest = plans.and_then(|plans| plans.manifest.as_ref());
     Ok(Findings {
         checks,
         runtime: planned,
         topology,
-        networks: plans.map(networks).transpose()?.unwrap_or_default(),
+        networks,
         plan_ids: manifest.map(plans::Manifest::plan_ids).unwrap_or_default(),
         job: manifest.and_then(|manifest| manifest.job.clone()),
     })
@@ -233,7 +238,7 @@ fn dump(environment: &Environment) -> Option<String> {
 fn networks(plans: &Plans) -> Result<Vec<(String, TopologySummary)>, Failure> {
     let mut networks = Vec::new();
     for path in &plans.paths {
-        let Some(bytes) = files::own_plan(path) else { continue };
+        let Ok(bytes) = plans::bytes_of(path) else { continue };
         let Ok(plan) = read_plan(&bytes, &input::plan_limits()?) else { continue };
         networks.push((shown(&path.display().to_string()), TopologySummary::of(&plan.topology)));
     }

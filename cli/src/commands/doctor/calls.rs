@@ -13,7 +13,7 @@ use super::log::Log;
 const CHECK: &str = "calls";
 /// Most calls of which a problem is listed each.
 const LISTED_MAX: usize = 8;
-/// Bytes of an element where nobody states them: those of float.
+/// Bytes of an element if neither log nor arguments state them: a float.
 const ELEMENT_BYTES: u64 = 4;
 
 /// A call that the user names.
@@ -24,8 +24,8 @@ pub(super) struct Asked {
     pub(super) in_place: Option<bool>,
 }
 
-/// The calls to look at: the one that is named, on each communicator of the log or for the ranks of each file; else those
-/// of the log.
+/// The calls to look at: the one that is named, on each communicator of the log or for the ranks of each file; else
+/// those of the log.
 pub(super) fn of(asked: Option<Asked>, log: Option<&Log>, folder: &Folder) -> Vec<Call> {
     let ranks_per_node = |ranks: u32| log.and_then(|log| log.ranks_per_node(ranks));
     // Where the log does not say how ranks are spread, a plan is not refused for it.

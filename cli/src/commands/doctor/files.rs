@@ -1,8 +1,6 @@
 //! The plan files themselves: whether the runtime can read them, and whether the communicators of the log could run
 //! them.
 
-use std::path::Path;
-
 use canopy_bundle::{Folder, OtherFiles, Rules, Runtime};
 use canopy_plan::{Format, Profile};
 
@@ -195,13 +193,6 @@ fn channels(checks: &mut Checks, profile: Profile, files: &[PlanFile], environme
         Some(found) => checks.ok("channels", format!("{found} in the job, at most {needed} in a plan")),
         None => {}
     }
-}
-
-/// Whether a path leads to a file of canopy's own format.
-pub(super) fn own_plan(path: &Path) -> Option<Vec<u8>> {
-    let bytes = plans::bytes_of(path).ok()?;
-    let is_own = Format::of(&bytes) == Some(Format::Json) && plans::is_own_plan(&bytes);
-    is_own.then_some(bytes)
 }
 
 #[cfg(test)]

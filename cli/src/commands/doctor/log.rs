@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::exit::Failure;
-use crate::input::beginning;
+use crate::input::{beginning, cannot_read};
 
 use super::check::shown;
 pub(super) use call::LoggedCall;
@@ -66,8 +66,7 @@ pub(super) struct Communicator {
 impl Log {
     /// Reads a file, at most its first 64 MiB.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        let refuse = |error: std::io::Error| Failure::input(format!("cannot read {}: {error}", path.display()));
-        let bytes = beginning(path, LOG_BYTES_MAX).map_err(refuse)?;
+        let bytes = beginning(path, LOG_BYTES_MAX).map_err(|error| cannot_read(path, &error))?;
         let mut log = Self::of_bytes(&bytes);
         log.is_cut = bytes.len() > LOG_BYTES_MAX;
         if !log.is_of_nccl {

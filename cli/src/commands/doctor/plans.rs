@@ -1,5 +1,6 @@
 //! The plan files that a runtime would come upon, and what the manifest beside them says.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use canopy_schedule::CollectiveKind;
 use serde::Deserialize;
 
 use crate::exit::words;
-use crate::output::MANIFEST;
+use crate::material::is_own_plan;
+use crate::output::{BUNDLE_KIND, JOB_KIND, MANIFEST};
 
 use super::check::shown;
 
@@ -69,7 +71,7 @@ pub(super) struct Listed {
 }
 
 impl Manifest {
-    /// The manifest of a folder; none where there is none that can be read.
+    /// The manifest of a folder; `None` if it has no readable one.
     pub(super) fn of(folder: &Path) -> Option<Self> {
         let path = folder.join(MANIFEST);
         let is_file = std::fs::metadata(&path).is_ok_and(|found| found.is_file());
@@ -77,10 +79,10 @@ impl Manifest {
         let file = File::open(&path).ok().filter(|_| is_file)?;
         file.take(MANIFEST_BYTES_MAX).read_to_string(&mut text).ok()?;
         let manifest: Self = serde_json::from_str(&text).ok()?;
-        ["job-bundle", "plan-bundle"].contains(&manifest.kind.as_str()).then_some(manifest)
+        [JOB_KIND, BUNDLE_KIND].contains(&manifest.kind.as_str()).then_some(manifest)
     }
 
-    /// All of its files, at most so many as are looked at.
+    /// All files that it lists, at most [`FILES_MAX`].
     pub(super) fn listed(&self) -> Vec<Listed> {
         let of = |entry: &Entry, collective: &str, ranks_per_node: Option<u32>| Listed {
             path: entry.path.clone(),
@@ -111,8 +113,8 @@ impl Manifest {
 pub(super) struct Plans {
     /// The manifest of the folder, or of the one it lies in.
     pub(super) manifest: Option<Manifest>,
-    /// The folder that the manifest describes.
-    root: Option<PathBuf>,
+    /// What the manifest says of a file, by path.
+    entries: BTreeMap<PathBuf, Listed>,
     /// Paths of regular files in the order in which a list or the folder has them.
     pub(super) paths: Vec<PathBuf>,
     /// Whether there are more files than are looked at.
@@ -150,14 +152,18 @@ impl Plans {
     }
 
     fn of(manifest: Option<(PathBuf, Manifest)>, paths: Vec<PathBuf>) -> Self {
-        let (root, manifest) = manifest.unzip();
-        Self { manifest, root, paths, is_cut: false }
+        let mut entries = BTreeMap::new();
+        for (root, listed) in
+            manifest.iter().flat_map(|(root, manifest)| manifest.listed().into_iter().map(move |listed| (root, listed)))
+        {
+            entries.entry(root.join(&listed.path)).or_insert(listed);
+        }
+        Self { manifest: manifest.map(|(_, manifest)| manifest), entries, paths, is_cut: false }
     }
 
     /// What the manifest says of a file.
-    pub(super) fn entry(&self, path: &Path) -> Option<Listed> {
-        let (root, manifest) = (self.root.as_ref()?, self.manifest.as_ref()?);
-        manifest.listed().into_iter().find(|listed| root.join(&listed.path) == path)
+    pub(super) fn entry(&self, path: &Path) -> Option<&Listed> {
+        self.entries.get(path)
     }
 
     /// The folder that runtimes read.
@@ -243,15 +249,6 @@ pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
 /// The format of a file; none where it cannot be read or is no plan.
 pub(super) fn format_at(path: &Path) -> Option<Format> {
     Format::of(&bytes_of(path).ok()?)
-}
-
-/// Whether JSON says that it is a plan of canopy's own.
-pub(super) fn is_own_plan(bytes: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Head {
-        kind: Option<String>,
-    }
-    serde_json::from_slice(bytes).is_ok_and(|head: Head| head.kind.as_deref() == Some("plan"))
 }
 
 /// Reads a file as a runtime would.

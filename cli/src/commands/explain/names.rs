@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
 use crate::output::gigabytes;
-use crate::table::count;
+use crate::table::{self, count};
 
 /// Most ranks and links that are named.
 const NAMES_MAX: usize = 4;
@@ -83,11 +83,7 @@ fn boxes_in_words(topology: &Topology, ranks: &[NodeIndex]) -> Option<String> {
 
 /// `a`, `a and b`, `a, b and c`.
 pub(super) fn joined(names: Vec<String>) -> String {
-    match names.as_slice() {
-        [] => "none".to_owned(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
+    if names.is_empty() { "none".to_owned() } else { table::joined(&names, "and") }
 }
 
 /// `b0nv -> b0g0 (300 GB/s) and ib -> b0g0 (25 GB/s)`, `8 links of 25 GB/s`, `12 links with 400 GB/s together`.

@@ -12,7 +12,7 @@ use crate::commands::simulate::report::micros;
 use crate::material::Material;
 use crate::messages;
 use crate::output::{gigabytes, gigabytes_per_sec};
-use crate::sizes::in_words;
+use crate::sizes::{UNITS, in_words};
 use crate::table::{Table, count};
 
 /// Most sizes that stand in the table.
@@ -193,7 +193,6 @@ pub(super) fn verdict(plan: &Material, compared: &Comparison, explained: &Explai
 
 /// A size that is known to a part only: two or three digits and a unit.
 pub(super) fn about(size_bytes: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, factor)| size_bytes >= *factor) {
         Some((name, factor)) if size_bytes < 10 * factor => {
             let tenths = (u128::from(size_bytes) * 10).div_ceil(u128::from(*factor));

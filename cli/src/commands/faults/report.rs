@@ -31,8 +31,8 @@ Examples:
 Devices belong to machines: a fault of one concerns all jobs that run there. Without T and --job, faults name hosts, and devices as
 HOST:INDEX; with --job, they have the names of its topology or of its machines.")]
 pub(crate) struct ReportArgs {
-    /// Generator expression, file, or id of a stored topology, if the faults are of one; then the faults, such as nic:b0g3, link:a>b*1/2 or
-    /// nic:gpu01:3
+    /// Generator expression, file, or id of a stored topology, if the faults are of one; then the faults, such as
+    /// nic:b0g3, link:a>b*1/2 or nic:gpu01:3
     #[arg(value_name = "[T] FAULT", required = true)]
     names: Vec<String>,
     /// Job whose leases say which network is meant and on which machines it is

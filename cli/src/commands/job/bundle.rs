@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use crate::exit::Failure;
-use crate::output::{FORMAT_VERSION, MANIFEST, pretty_json};
+use crate::output::{FORMAT_VERSION, JOB_KIND, MANIFEST, pretty_json};
 
 /// What a shell sets to use the plans.
 pub(super) const SHELL: &str = "env";
@@ -30,8 +30,6 @@ pub(super) const LOADER: &str = "loader.py";
 const FILES: &str = "files-";
 /// Folder of plans and nothing else, in one of those.
 pub(super) const PLANS: &str = "plans";
-/// What a manifest is, beside other JSON objects of canopy.
-const KIND: &str = "job-bundle";
 /// Largest manifest that is read.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 /// Start and end of the names that files have until they are whole.
@@ -118,7 +116,7 @@ impl Manifest {
     pub(super) fn new(job: &str, nodes: Option<Vec<String>>, profile: &str) -> Self {
         Self {
             canopy: FORMAT_VERSION,
-            kind: KIND.to_owned(),
+            kind: JOB_KIND.to_owned(),
             job: job.to_owned(),
             nodes,
             profile: profile.to_owned(),
@@ -142,7 +140,7 @@ impl Manifest {
         read.map_err(|error| BundleError::Read { path: shown(), error })?;
         let malformed = |what: String| BundleError::Malformed { path: shown(), what };
         let manifest: Self = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
-        if (manifest.canopy, manifest.kind.as_str()) != (FORMAT_VERSION, KIND) {
+        if (manifest.canopy, manifest.kind.as_str()) != (FORMAT_VERSION, JOB_KIND) {
             return Err(malformed(format!("it says canopy {} and kind {}", manifest.canopy, manifest.kind)));
         }
         let first = manifest.files.first().and_then(|file| folder_of(&file.path));

@@ -37,8 +37,9 @@ pub(crate) struct WatchArgs {
     /// End after this many events
     #[arg(long, value_name = "COUNT")]
     count: Option<u64>,
-    /// Write each new plan into this folder, which is created if it does not exist: JOB-LEASE-ITEM.json for canopy's JSON, and
-    /// JOB-LEASE-ITEM.PROFILE.xml or .json for each file of a runtime. A file is replaced as a whole, before its event is printed
+    /// Write each new plan into this folder, which is created if it does not exist: JOB-LEASE-ITEM.json for canopy's
+    /// JSON, and JOB-LEASE-ITEM.PROFILE.xml or .json for each file of a runtime. A file is replaced as a whole, before
+    /// its event is printed
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// One JSON object a line

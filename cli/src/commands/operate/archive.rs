@@ -15,7 +15,7 @@ use crate::args;
 use crate::connection::{ServerArgs, ask};
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
-use crate::input::STDIN;
+use crate::input::{STDIN, cannot_read};
 use crate::messages::say;
 use crate::output::{FileSummary, print_json};
 use crate::progress::ProgressLine;
@@ -117,7 +117,7 @@ pub(super) async fn export(args: &ExportArgs) -> Result<(), Failure> {
         return Err(Failure::input("the filter is empty").help("say --all to export all plans"));
     }
     let transfer = &args.transfer;
-    let output = destination::of_machines(Some(&args.output), transfer.json, "the archive")?;
+    let output = destination::beside_json(Some(&args.output), transfer.json, "the archive")?;
     let exported = ask(&transfer.server, Some(transfer.deadline), async |connection, left| {
         let failed = |failure: &Failure| ClientError::Write(std::io::Error::other(failure.sentence()));
         let file = AtomicFile::at(output).map_err(|failure| failed(&failure))?;
@@ -218,11 +218,11 @@ fn copy_of_stdin() -> Result<NamedTempFile, Failure> {
 
 /// The file and its length.
 fn open(path: &Path) -> Result<(File, u64), Failure> {
-    let refused = |error| Failure::input(format!("cannot read {}: {error}", path.display()));
+    let refused = |error: std::io::Error| cannot_read(path, &error);
     let file = File::open(path).map_err(refused)?;
     let metadata = file.metadata().map_err(refused)?;
     if metadata.is_dir() {
-        return Err(Failure::input(format!("cannot read {}: it is a folder", path.display())));
+        return Err(cannot_read(path, &"it is a folder"));
     }
     Ok((file, metadata.len()))
 }

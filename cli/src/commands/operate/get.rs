@@ -57,7 +57,7 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
         return Err(Failure::input("NCCL cannot load external plans")
             .help("name the profile of a runtime that runs plans, or write tuner advice: `canopy plan --sizes --profile nccl`"));
     }
-    destination::of_machines(args.output.as_ref(), args.common.json, "the plan")?;
+    let output = destination::of_machines(args.output.as_ref(), args.common.json, "the plan")?;
     let (server, deadline) = (&args.common.server, Some(args.common.deadline));
     let plan = plan_id(&args.plan, server, deadline).await?;
     let there = artifacts(&plan, server, deadline).await?;
@@ -88,7 +88,7 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
             (text.into_bytes(), warnings, true)
         }
     };
-    let Some(path) = destination::file(args.output.as_ref()) else {
+    let Some(path) = output else {
         warnings.iter().for_each(|warning| warn(format_args!("{warning}")));
         return write_stdout(&bytes);
     };

@@ -14,7 +14,7 @@ use crate::request::collective_name;
 use crate::runtime::format_name;
 use crate::stdout::print;
 use crate::stored_plan::plan_ids;
-use crate::table::count;
+use crate::table::counted;
 
 use super::{
     CommonArgs, Entry, ListArgs, Page, age_in_words, archive, ask, diff, get, list, short_id, shortened, show, table,
@@ -41,7 +41,8 @@ last_used. Sorted by id unless --sort says otherwise, such as -hits,ranks.")]
     List(ListArgs),
     /// Describe a cached plan
     Show(show::ShowArgs),
-    /// Write a file of a cached plan, converted from canopy's JSON where the server has no file of that format and profile
+    /// Write a file of a cached plan, converted from canopy's JSON where the server has no file of that format and
+    /// profile
     Get(get::GetArgs),
     /// Show the differences between two cached plans
     Diff(diff::DiffArgs),
@@ -237,7 +238,7 @@ async fn evict(args: &EvictArgs) -> Result<(), Failure> {
         return print_json("plans evict", &Evicted { dry_run, evicted, freed_bytes, pinned });
     }
     let verb = if args.dry_run { "would be evicted" } else { "evicted" };
-    let plans = |number| count(usize::try_from(number).unwrap_or(usize::MAX), "plan");
+    let plans = |number| counted(number, "plan");
     let freed = bytes_in_words(freed_bytes);
     print(&format!("{} {verb}, {freed}; {} pinned and kept", plans(evicted), plans(pinned)))
 }
@@ -249,6 +250,5 @@ async fn forget_refusals(args: &CommonArgs) -> Result<(), Failure> {
     if args.json {
         return print_member("plans forget-refusals", "forgotten", forgotten);
     }
-    let refusals = count(usize::try_from(forgotten).unwrap_or(usize::MAX), "refusal");
-    print(&format!("{refusals} forgotten"))
+    print(&format!("{} forgotten", counted(forgotten, "refusal")))
 }

@@ -7,7 +7,7 @@ use crate::exit::Failure;
 use crate::output::{bytes_in_words, print_json};
 use crate::protocol_words::word;
 use crate::stdout::print;
-use crate::table::count;
+use crate::table::counted;
 
 use super::jobs;
 use super::{CommonArgs, ask, table};
@@ -97,7 +97,6 @@ fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
 }
 
 fn readable(stats: Stats) -> String {
-    let counted = |number: u64, noun: &str| count(usize::try_from(number).unwrap_or(usize::MAX), noun);
     let times = |number: u64| if number == 1 { "once".to_owned() } else { format!("{number} times") };
     let state = if stats.draining { ", draining" } else { "" };
     let mut lines = vec![

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::{Problem, as_object, json_plan, outcomes};
 use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
-use crate::output::{JOINT_KIND, MANIFEST, count_of_steps, print_json};
+use crate::output::{JOINT_KIND, MANIFEST, print_json};
 use crate::stdout::print;
-use crate::table::count;
+use crate::table::{count, counted};
 
 /// JSON object of the command.
 #[derive(Debug, Serialize)]
@@ -200,7 +200,7 @@ impl Report {
         let mut lines: Vec<String> = self.plans.iter().map(plan).collect();
         lines.extend(outcomes(&self.checks));
         if let Some(steps) = self.steps {
-            lines.push(format!("together   {}, in none of which two use the same link", count_of_steps(steps)));
+            lines.push(format!("together   {}, in none of which two use the same link", counted(steps, "step")));
         }
         let problem = |found: &Problem| format!("problem    {}, {}: {}", found.check, found.place, found.message);
         lines.extend(self.problems.iter().map(problem));

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::Received;
 use crate::clock;
 use crate::exit::{Failure, words};
+use crate::input::{STDIN, cannot_read};
 
 /// How the lines of a feed are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +34,9 @@ pub(super) struct Reader {
 impl Reader {
     /// Opens a file, or standard input; `-` is standard input, too.
     pub(super) fn open(path: Option<&Path>, format: LineFormat, options: FeedOptions) -> Result<Self, Failure> {
-        let input: Box<dyn BufRead + Send> = match path.filter(|path| *path != Path::new("-")) {
+        let input: Box<dyn BufRead + Send> = match path.filter(|path| *path != Path::new(STDIN)) {
             None => Box::new(BufReader::new(std::io::stdin())),
-            Some(path) => {
-                let cannot = |error| Failure::input(format!("cannot read {}: {error}", path.display()));
-                Box::new(BufReader::new(File::open(path).map_err(cannot)?))
-            }
+            Some(path) => Box::new(BufReader::new(File::open(path).map_err(|error| cannot_read(path, &error))?)),
         };
         Ok(Self { input, format, options, documents: Documents::default() })
     }
