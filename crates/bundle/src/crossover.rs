@@ -73,7 +73,8 @@ pub struct Times<'a, E> {
 }
 
 impl<'a, E> Times<'a, E> {
-    /// Times of `candidates` candidates: `ask` returns the time in picoseconds of a candidate, by number, at a size in bytes.
+    /// Times of `candidates` candidates: `ask` returns the time in picoseconds of a candidate, by number, at a size in
+    /// bytes.
     pub fn new(candidates: usize, ask: &'a mut dyn FnMut(usize, u64) -> Result<u64, E>) -> Self {
         Self { ask, candidates, known: BTreeMap::new() }
     }

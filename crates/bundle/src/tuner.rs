@@ -5,8 +5,8 @@
 //! before it looks for a row, and -1 leaves it at that: so each row names channels, and the last rows of the table are there
 //! for every collective, size and communicator. NCCL takes channels as a limit, and never more than it has set up.
 //!
-//! A row must name a protocol, but simulations know none: they advise on messages large enough for Simple. For all
-//! others the rows are what NCCL's own formulas choose (`own`).
+//! A row must name a protocol, but simulations do not distinguish protocols: they advise on messages large enough for
+//! Simple. For all others the rows are what NCCL's own formulas choose (`own`).
 
 mod own;
 

@@ -1,5 +1,5 @@
-//! Where nodes stand: boxes of ranks around the switches that join them, grids by their coordinates, hypercubes by the bits
-//! of their numbers, else a circle.
+//! Where nodes stand: boxes of ranks around the switches that join them, grids by their coordinates, hypercubes by the
+//! bits of their numbers, else a circle.
 //!
 //! Nothing here knows of plans. No two nodes overlap, and every node is inside the sheet.
 

@@ -2,8 +2,8 @@
 //! times over sizes.
 //!
 //! The crate is pure: a topology and results about it in, the bytes of an SVG out. Equal input gives equal output.
-//! Coordinates are floats, since they decide nothing; exact fractions decide the load class of a link. Drawings that would
-//! be too large to read are refused in advance. The crate neither plans nor judges nor simulates.
+//! Coordinates are floats, since they decide nothing; exact fractions decide the load class of a link. Drawings that
+//! would be too large to read are refused in advance. The crate neither plans nor judges nor simulates.
 
 mod error;
 mod layout;

@@ -23,8 +23,8 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// The summary of a network that is too large to be drawn node by node. `None` for a small network, and for one whose
-    /// nodes do not fall into groups. O((nodes + links) log links).
+    /// The summary of a network that is too large to be drawn node by node. `None` for a small network, and for one
+    /// whose nodes do not fall into groups. O((nodes + links) log links).
     pub(crate) fn of(topology: &Topology) -> Option<Self> {
         if topology.nodes().len() <= NODES_MAX {
             return None;

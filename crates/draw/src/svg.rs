@@ -1,7 +1,7 @@
 //! A writer of SVG: elements and escaped text, in the order in which they are drawn, with coordinates to a tenth.
 //!
-//! Same calls, same bytes. It uses the viewer's own fonts and refers to nothing outside the file. An embedded style swaps
-//! the colours where the viewer prefers a dark scheme.
+//! Same calls, same bytes. It uses the viewer's own fonts and refers to nothing outside the file. An embedded style
+//! swaps the colours where the viewer prefers a dark scheme.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,8 @@
 //! Plans and networks for other simulators: SimGrid platform files, ASTRA-sim network files, Chakra execution traces.
 //!
-//! The crate is pure: a topology and the [messages](canopy_simulate::messages) of a run in, text or plain data out. Equal
-//! input gives equal output. It neither finds nor judges plans, and leaves files and protobuf encoding to its callers.
+//! The crate is pure: a topology and the [messages](canopy_simulate::messages) of a run in, text or plain data out.
+//! Equal input gives equal output. It neither finds nor judges plans, and leaves files and protobuf encoding to its
+//! callers.
 
 mod astra;
 mod chakra;

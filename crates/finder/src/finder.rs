@@ -21,7 +21,7 @@ pub struct Found {
     /// Networks none of which is at least as good as another in steps, in bandwidth of allgather and of reduce-scatter, and
     /// in the rate of an all-to-all; by ascending steps. None if the catalogue has none.
     pub candidates: Vec<Candidate>,
-    /// Bounds for every such network; `None` if so many nodes cannot be connected.
+    /// Bounds for every such network; `None` if this number of nodes cannot be connected.
     pub bounds: Option<Bounds>,
     /// Published networks that are not offered.
     pub lacking: Vec<Lacking>,

@@ -1,7 +1,7 @@
 //! The files of canopy: plans lowered to a runtime's file, read back, proved and emulated; and canopy's own plan file.
 //!
-//! The crate is pure: a transfer graph or text in, text or a verdict out. It does not know how schedules are found, and the
-//! proof and the emulator do not know how a file was made: they judge any file.
+//! The crate is pure: a transfer graph or text in, text or a verdict out. It does not know how schedules are found, and
+//! the proof and the emulator do not know how a file was made: they judge any file.
 
 mod batches;
 mod elements;

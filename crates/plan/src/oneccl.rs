@@ -27,8 +27,8 @@ pub use prove::{Place, Problem, Proof, prove, prove_routes, prove_until};
 pub use rank_run::{Incoming, Outgoing, Piece, RankRun, RunError, Turn};
 pub use write::write;
 
-/// The grammar of the format as an XML schema. [`prove`] checks the rules that it cannot express, such as that every send
-/// has a receive.
+/// The grammar of the format as an XML schema. [`prove`] checks the rules that it cannot express, such as that every
+/// send has a receive.
 pub const SCHEMA: &str = include_str!("../oneccl.xsd");
 
 #[cfg(test)]

@@ -58,7 +58,8 @@ impl Promises {
         Self { kind, root, per_share }
     }
 
-    /// The required content of a place of a rank's output; `None` if the collective promises nothing to this rank there.
+    /// The required content of a place of a rank's output; `None` if the collective promises nothing to this rank
+    /// there.
     pub fn at(&self, rank: Rank, place: u64) -> Option<Promise> {
         let own = u64::from(rank.number()) * self.per_share;
         // A message of so many ranks' shares has a source for each place.

@@ -17,6 +17,6 @@ pub use program::{Node, Port, Program, QueuePair, RankProgram, Role};
 pub use prove::{prove, prove_on, prove_until};
 pub use write::write;
 
-/// The grammar of the format as an XML schema. [`prove`] checks the rules that it cannot express, such as that every chunk
-/// arrives.
+/// The grammar of the format as an XML schema. [`prove`] checks the rules that it cannot express, such as that every
+/// chunk arrives.
 pub const SCHEMA: &str = include_str!("../routes.xsd");

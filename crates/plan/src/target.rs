@@ -158,8 +158,8 @@ impl Format {
         }
     }
 
-    /// Detects the format of bytes by their first character, of XML by its first element, of JSON by its members; `None`
-    /// if they are neither.
+    /// Detects the format of bytes by their first character, of XML by its first element, of JSON by its members;
+    /// `None` if they are neither.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace())?;
         let ending = match first {

@@ -1,7 +1,8 @@
 //! Schedules, and the checker that decides whether they are correct.
 //!
-//! Contains the shapes that synthesizers produce, the transfer graph that back ends read, bounds with their certificates,
-//! and an exact checker that calls no synthesizer. It does not depend on how schedules are found or written.
+//! Contains the shapes that synthesizers produce, the transfer graph that back ends read, bounds with their
+//! certificates, and an exact checker that calls no synthesizer. It does not depend on how schedules are found or
+//! written.
 
 mod blocks;
 mod bound;

@@ -120,8 +120,8 @@ pub struct Flow {
     pub chunks_per_share: u64,
     /// Routes that the hops refer to.
     pub routes: RouteTable,
-    /// Hops of all paths, flat; paths own ranges of this table. Each hop takes the chunks of its path on one route between the
-    /// ranks at the ends of the route.
+    /// Hops of all paths, flat; paths own ranges of this table. Each hop takes the chunks of its path on one route
+    /// between the ranks at the ends of the route.
     pub hops: Vec<RouteIndex>,
     /// The paths, by increasing source, then by increasing destination.
     pub paths: Vec<Path>,

@@ -49,8 +49,8 @@ pub struct TransferGraph {
     pub batches: Vec<Batch>,
     /// The transfers, in a topological order.
     pub transfers: Vec<Transfer>,
-    /// The step of each transfer, in ascending order; a barrier after each step would change only the time. Empty if there
-    /// are no steps.
+    /// The step of each transfer, in ascending order; a barrier after each step would change only the time. Empty if
+    /// there are no steps.
     pub steps: Vec<u32>,
     /// How the times of steps add up, if the graph has steps.
     pub pace: Pace,

@@ -1,7 +1,7 @@
 //! Discrete-event simulation of the time of a transfer graph on its topology, for a message of any size.
 //!
-//! The crate is pure: a graph and numbers in, integer picoseconds out; equal input gives equal output. It neither finds nor
-//! judges schedules: its input has been checked, and no time is below the exact bandwidth limit.
+//! The crate is pure: a graph and numbers in, integer picoseconds out; equal input gives equal output. It neither finds
+//! nor judges schedules: its input has been checked, and no time is below the exact bandwidth limit.
 //!
 //! **The model.** A transfer is cut into *pieces* ([`Pieces`]), each a message of its own. A message may start when what its
 //! transfer waits for has brought the same part of the chunks ([`Sync::Deps`]) or when everything of earlier steps has

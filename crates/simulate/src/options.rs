@@ -20,7 +20,8 @@ pub struct SimulateOptions<'a> {
     pub sharing: Sharing,
     /// What a transfer waits for.
     pub sync: Sync<'a>,
-    /// Limit on work: each event and each look at a link while shares are computed counts one. 10⁸ take about ten seconds.
+    /// Limit on work: each event and each look at a link while shares are computed counts one. 10⁸ take about ten
+    /// seconds.
     pub work_max: u64,
 }
 
@@ -64,8 +65,8 @@ pub enum Pieces {
 /// How messages share a link that several need at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// All at once: rates are max-min fair among the messages in flight, and a message of `m` chunks counts `m`, since it
-    /// stands for `m` trees.
+    /// All at once: rates are max-min fair among the messages in flight, and a message of `m` chunks counts `m`, since
+    /// it stands for `m` trees.
     Fair,
     /// FIFO: one after the other, in the order in which their first bytes arrive at the link.
     Fifo,

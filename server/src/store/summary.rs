@@ -8,8 +8,8 @@ use canopy_wire::StoredPlan;
 
 use super::{DamagedRecord, decode_message, encode_message};
 
-/// A stored plan in a few hundred bytes: kept beside the record, so that listing plans reads no contents. Fields are only
-/// ever added.
+/// A stored plan in a few hundred bytes: kept beside the record, so that listing plans reads no contents. Fields are
+/// only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct PlanSummary {
     /// Where the plan is stored, see [`PlanSummary::key`].

@@ -9,8 +9,8 @@ use super::{Bend, GAP, Labels, Layout, real};
 /// Distance of rows, with room for the arcs between nodes of one row.
 const ROW: f64 = 104.0;
 
-/// The numbers of all nodes and the number of dimensions, of at least three. `None` if the network is not a hypercube; some
-/// of its nodes may be missing.
+/// The numbers of all nodes and the number of dimensions, of at least three. `None` if the network is not a hypercube;
+/// some of its nodes may be missing.
 pub(crate) fn hypercube_numbers(topology: &Topology) -> Option<(Vec<u32>, u32)> {
     let numbers: Vec<u32> = topology.nodes().iter().map(|node| node.id.parse().ok()).collect::<Option<_>>()?;
     let dimensions = numbers.iter().max()?.checked_ilog2()? + 1;
@@ -22,8 +22,8 @@ pub(crate) fn hypercube_numbers(topology: &Topology) -> Option<(Vec<u32>, u32)> 
     is_cube.then_some((numbers, dimensions))
 }
 
-/// Places a hypercube: half of the bits give the column and the others the row, in the order of a Gray code, so that most
-/// links join neighbours. `None` if the network is not a hypercube.
+/// Places a hypercube: half of the bits give the column and the others the row, in the order of a Gray code, so that
+/// most links join neighbours. `None` if the network is not a hypercube.
 pub(super) fn place(topology: &Topology, labels: &Labels) -> Option<Layout> {
     let (numbers, dimensions) = hypercube_numbers(topology)?;
     let bits = dimensions.div_ceil(2);

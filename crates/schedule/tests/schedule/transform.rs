@@ -1,5 +1,5 @@
-//! Schedules made from schedules, which the checker must judge as it judges those: turned around, put after one another,
-//! divided finer, merged.
+//! Schedules made from schedules, which the checker must judge as it judges those: turned around, put after one
+//! another, divided finer, merged.
 
 #[path = "transform/compose.rs"]
 mod compose;

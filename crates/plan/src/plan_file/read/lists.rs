@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, SeqAccess, Unexpected, Visitor};
 
-/// Reads a list, which the error for anything else calls `expected`, and hands each item on. What `add` objects to is an
-/// error.
+/// Reads a list, which the error for anything else calls `expected`, and hands each item on. What `add` objects to is
+/// an error.
 pub(super) fn each<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
     expected: &'static str,
@@ -63,7 +63,7 @@ pub(super) enum OneOrMany<N, T = N> {
 }
 
 impl<'de, N: TryFrom<u64>, T: Deserialize<'de>> OneOrMany<N, T> {
-    /// Reads either; a list must have at least so many items.
+    /// Reads one item or a list with at least this many.
     pub(super) fn read<D: Deserializer<'de>>(
         deserializer: D,
         expected: &'static str,

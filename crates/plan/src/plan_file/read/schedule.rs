@@ -115,8 +115,8 @@ impl ScheduleDocument {
     }
 }
 
-/// Position in a table; none outgrows `u32`, because a file of 2³⁰ bytes cannot list that much, and runs of sends stand for
-/// at most 2²⁷.
+/// Position in a table; none outgrows `u32`, because a file of 2³⁰ bytes cannot list that much, and runs of sends stand
+/// for at most 2²⁷.
 fn position(length: usize) -> u32 {
     u32::try_from(length).expect("at most one entry per byte of a file of at most 2³⁰ bytes, and 2²⁷ more")
 }
@@ -159,7 +159,7 @@ impl TryFrom<(u32, u64)> for CarrierDocument {
 }
 
 impl Carriers {
-    /// Adds them to a table, for so many chunks where there is one for all.
+    /// Adds the carriers to a table; a single one carries all `chunk_count` chunks.
     fn add_to(self, table: &mut Vec<Carrier>, chunk_count: u64) {
         match self {
             Self::One(route) => table.push(Carrier { route: RouteIndex::new(route), chunk_count }),
@@ -205,7 +205,8 @@ struct TreeDocument {
     root: u32,
 }
 
-/// Stands for all chunks of the tree, as its multiplicity may follow its hops. No carrier may say that it carries nothing.
+/// Stands for all chunks of the tree, as its multiplicity may follow its hops. No carrier may say that it carries
+/// nothing.
 const WHOLE: u64 = 0;
 
 /// The hops of one tree, in tables of its own.

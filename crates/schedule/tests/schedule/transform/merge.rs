@@ -6,10 +6,10 @@ use super::unit_start;
 
 /// The same schedule in fewer, larger pieces: neighbouring ranges that go the same way become one.
 ///
-/// * Forest: trees in a row of one root with the same hops, each hop on one and the same route.
-/// * Steps: sends in a row of one step between the same ranks whose chunks follow one another in one share or block. A step
+/// * Forest: consecutive trees with equal root and hops, each hop on a single route.
+/// * Steps: consecutive sends of one step with equal ends, whose chunks follow one another in one share or block. A step
 ///   that both sends from and writes to a place in one share is left as it is, since larger pieces could block each other.
-/// * Flow: paths in a row of one pair over the same routes.
+/// * Flow: consecutive paths of one pair with equal routes.
 ///
 /// No chunk changes its way, so loads, rates and depths stay. Tables lose the entries that nothing refers to.
 ///
