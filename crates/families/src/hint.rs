@@ -3,6 +3,7 @@
 use canopy_canonical::{Budget, Stopped};
 use canopy_topology::Topology;
 
+use crate::linkage::linked_boxes;
 use crate::recognise::{Recognised, Recognition, recognise_among};
 use crate::table::FAMILIES;
 
@@ -11,8 +12,9 @@ use crate::table::FAMILIES;
 pub struct Boxed {
     /// The same nodes and links in the same order.
     pub topology: Topology,
-    /// Generator expression of the member, without latencies.
-    pub expression: String,
+    /// Generator expression of the member, without latencies; `None` if the network is of no family, and has the boxes that
+    /// its links suggest.
+    pub expression: Option<String>,
 }
 
 /// Finds the boxes of a network that states none.
@@ -30,11 +32,22 @@ pub fn with_boxes(topology: &Topology, budget: Budget<'_>) -> Result<Option<Boxe
     }
     let Some(plain) = topology.without_latencies() else { return Ok(None) };
     let families = FAMILIES.iter().filter(|family| family.has_boxes);
-    let Recognition::Member(recognised) = recognise_among(families, &plain, budget)? else { return Ok(None) };
+    let Recognition::Member(recognised) = recognise_among(families, &plain, budget)? else {
+        return Ok(by_links(topology));
+    };
     let Recognised { expression, member, counterparts, .. } = *recognised;
     let boxes = counterparts.iter().map(|&node| member.node(node).attributes.box_name.clone());
     let boxes: Vec<Option<String>> = boxes.collect();
     let is_one = boxes[..topology.rank_count() as usize].windows(2).all(|pair| pair[0] == pair[1]);
     let boxed = (!is_one).then(|| topology.clone().with_boxes(boxes)).flatten();
-    Ok(boxed.map(|topology| Boxed { topology, expression }))
+    Ok(boxed.map(|topology| Boxed { topology, expression: Some(expression) }))
+}
+
+/// The network with the boxes that its links suggest.
+fn by_links(topology: &Topology) -> Option<Boxed> {
+    let mut boxes: Vec<Option<String>> =
+        linked_boxes(topology)?.into_iter().map(|number| number.map(|number| number.to_string())).collect();
+    boxes.resize(topology.nodes().len(), None);
+    let topology = topology.clone().with_boxes(boxes)?;
+    Some(Boxed { topology, expression: None })
 }

@@ -7,7 +7,8 @@
 //! [`made_of`] does the same for networks of ranks alone with the whole catalogue (`catalogue`) and with operators, which it
 //! undoes (`roots`): what schedules are composed along.
 //!
-//! [`with_boxes`] gives a network without boxes those of its family, for synthesizers to plan by.
+//! [`with_boxes`] gives a network without boxes those of its family, or those that its links suggest (`linkage`), for synthesizers to
+//! plan by.
 
 mod boxes;
 mod catalogue;
@@ -15,6 +16,7 @@ mod extents;
 mod fabrics;
 mod grids;
 mod hint;
+mod linkage;
 mod made;
 mod recognise;
 mod roots;

@@ -286,7 +286,7 @@ impl Planner {
             let (algorithm, sums, limits) = (request.algorithm, request.sums, &self.limits);
             planned(Case { request, prepared, context, limits, source, algorithm, sums, network, keep: &keep })
         })?;
-        planned.family = boxed.as_ref().map(|boxed| boxed.expression.clone());
+        planned.family = boxed.as_ref().and_then(|boxed| boxed.expression.clone());
         planned.timings.bound_ms += boxes_ms;
         planned.wall_ms = context.since(started);
         Ok(planned)
