@@ -60,6 +60,9 @@ struct Candidate {
     boxes: Vec<Option<usize>>,
     /// Of the box in the middle, by ranks: ranks outside, and what enters it.
     scarcity: (u128, u128),
+    /// Ranks that are in boxes with others.
+    in_boxes: usize,
+    count: usize,
 }
 
 impl Candidate {
@@ -102,11 +105,16 @@ impl Candidate {
                 })
             })
         });
-        Some(Self { boxes: boxes.collect(), scarcity: (middle.0, middle.1) })
+        let boxes = boxes.collect();
+        Some(Self { boxes, scarcity: (middle.0, middle.1), in_boxes, count: next })
     }
 
+    /// Whether its boxes are harder to enter, or as hard and have more of the ranks, or are more.
     fn is_scarcer_than(&self, other: &Self) -> bool {
-        compared(self.scarcity, other.scarcity).is_gt()
+        compared(self.scarcity, other.scarcity)
+            .then(self.in_boxes.cmp(&other.in_boxes))
+            .then(self.count.cmp(&other.count))
+            .is_gt()
     }
 }
 
