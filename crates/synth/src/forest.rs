@@ -2,8 +2,8 @@
 //!
 //! Four stages, each in a file of its own: the optimum fixes how many trees there are and how many each link carries
 //! (`instance`); switches are replaced by edges between ranks (`switches`, `pattern`, on the routes kept in `logical`);
-//! trees are packed (`packing`, `parents`, `trees`, `exact`, `rehang`); trees are laid on routes (`assembly`). What holds them
-//! together is one invariant (`condition`).
+//! trees are packed (`packed`, `packing`, `parents`, `completion`, `trees`, `exact`, `rehang`); trees are laid on routes
+//! (`assembly`). What holds them together is one invariant (`condition`).
 //!
 //! A network of many ranks is taken apart first, where it has clusters whose boundary can be made tight without loss
 //! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`, at once if it is a `star`), and the trees
@@ -30,6 +30,7 @@
 mod assembly;
 mod boxes;
 mod clusters;
+mod completion;
 mod condition;
 mod decomposition;
 mod exact;
@@ -39,6 +40,7 @@ mod links;
 mod logical;
 mod lower;
 mod network;
+mod packed;
 mod packing;
 mod parents;
 mod pattern;
@@ -76,7 +78,9 @@ use condition::Condition;
 use instance::{Instance, Roots, instances};
 use logical::LogicalGraph;
 use network::Network;
+use packed::Packed;
 use packing::PackingChoice;
+use pattern::Spread;
 use translated::translated_trees;
 use trees::{Grower, PackedTree, Remainder};
 
@@ -205,13 +209,22 @@ fn solve_rooted(
     if depth_max < RELAYS_FROM {
         return Ok(first);
     }
-    let spread = |spread: &Instance| solve(network, spread, hasty, stop, &Silent);
-    if let Some(mut relayed) = relays::relayed(network, root, instance, &spread, stop)? {
+    // Of few ranks, pieces cost a hop or two that the whole does without.
+    let whole = Effort { pieces_from: u32::MAX, ..hasty };
+    let efforts = if rank_count < 2 * PIECES_FROM { [Some(hasty), Some(whole)] } else { [Some(hasty), None] };
+    let mut best: Option<(u32, RoutedTrees)> = None;
+    for effort in efforts.into_iter().flatten() {
+        let spread = |spread: &Instance| solve(network, spread, effort, stop, &Silent);
+        let Some(mut relayed) = relays::relayed(network, root, instance, &spread, stop)? else { break };
         lower::lower(&mut relayed, rank_count, stop)?;
+        let depth = shallow::depth_max(&relayed, rank_count);
         let fits = limits.max_chunks.is_none_or(|most| relayed.trees_per_root <= most.get());
-        if fits && 2 * shallow::depth_max(&relayed, rank_count) <= depth_max {
-            return Ok(relayed);
+        if fits && 2 * depth <= depth_max && best.as_ref().is_none_or(|&(known, _)| depth < known) {
+            best = Some((depth, relayed));
         }
+    }
+    if let Some((_, relayed)) = best {
+        return Ok(relayed);
     }
     solve(network, instance, effort, stop, &Silent)
 }
@@ -321,7 +334,7 @@ fn solve_in<C: FlowUnit>(
 ) -> Result<RoutedTrees, SynthesisError> {
     let convert = |value: u128| C::try_from_u128(value).expect("the sum of all numbers was found to fit");
     let capacities: Vec<C> = instance.capacities.iter().map(|&capacity| convert(capacity)).collect();
-    let mut demands: Vec<C> = instance.demands.iter().map(|&demand| convert(demand.into())).collect();
+    let demands: Vec<C> = instance.demands.iter().map(|&demand| convert(demand.into())).collect();
     let rank_count = topology.rank_count();
 
     let network = Network::of(topology);
@@ -335,14 +348,13 @@ fn solve_in<C: FlowUnit>(
         }
     }
     let mut graph = LogicalGraph::new(&network, &capacities, stop)?;
-    switches::remove_switches(&network, &mut graph, &demands, stop, progress)?;
+    switches::remove_switches(&network, &mut graph, &demands, Spread::All, stop, progress)?;
 
-    demands.truncate(rank_count as usize);
-    let condition = Condition::new(graph.edges(), demands, rank_count, stop)?;
     let lay = |grower: &Grower<C>, trees: Vec<PackedTree<C>>, graph: LogicalGraph<'_, C>| {
         assembly::lay(grower, graph.into_strands(stop)?, trees, instance.trees_per_root, stop, progress)
     };
     if rank_count >= pieces_from {
+        let condition = Condition::new(graph.edges(), demands[..rank_count as usize].to_vec(), rank_count, stop)?;
         let grower = Grower::new(&condition, rank_count);
         let left = Remainder::of(&condition, rank_count);
         // As shallow as trees can be, but many.
@@ -351,7 +363,8 @@ fn solve_in<C: FlowUnit>(
             return lay(&grower, trees, graph);
         }
     }
-    let (grower, trees) = packing::pack(&condition, rank_count, choice, stop, progress)?;
+    let Packed { graph, grower, trees } =
+        packed::packed(&network, graph, &capacities, &demands, choice, stop, progress)?;
     let mut trees = lay(&grower, trees, graph)?;
     lower::lower(&mut trees, rank_count, stop)?;
     Ok(trees)

@@ -15,7 +15,7 @@ use crate::forest::ask;
 use crate::forest::network::Network;
 
 /// Levels of nesting looked for: racks in pods in rows in halls are four.
-const LEVELS_MAX: usize = 6;
+const LEVELS_MAX: usize = 10;
 
 /// A set of nodes with what is nested in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub(super) struct Cluster {
     pub(super) children: Vec<usize>,
 }
 
-/// Finds clusters bottom-up: the boxes that the topology names, then, level by level, terminals and clusters that hang
-/// on one switch, or, where none does, that are joined with each other rather than with others. A set grows by every
-/// switch that has more to do with it than with all others.
+/// Finds clusters bottom-up: the boxes that the topology names, then, level by level, clusters with switches of their own,
+/// or terminals and clusters that hang on one switch, or, where none does, that are joined with each other rather than
+/// with others. A set grows by every switch that has more to do with it than with all others.
 ///
 /// Of overlapping sets the one whose boundary is scarcest is taken, `D(V∖T)/in(T)`; none holds more than half the ranks.
 ///
@@ -52,6 +52,11 @@ pub(super) fn find_clusters<C: FlowUnit>(
     let boxes: Vec<Vec<u32>> = boxes.map(|ranks| finder.closure(ranks)).collect();
     finder.take_disjoint(boxes);
     for _ in 0..LEVELS_MAX {
+        ask(stop)?;
+        let with_switches = finder.with_own_switches();
+        if finder.take_disjoint(with_switches) {
+            continue;
+        }
         let mut candidates = Vec::new();
         for switch in network.terminal_count..network.node_count {
             ask(stop)?;
@@ -118,6 +123,36 @@ impl Finder {
         }
         nodes.push(switch);
         Some(self.closure(nodes))
+    }
+
+    /// Outermost clusters with the free switches that have at least twice as much to do with them as with anything else: the
+    /// router of a box, its only leaf.
+    fn with_own_switches(&self) -> Vec<Vec<u32>> {
+        let mut owned: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        for switch in self.rank_count..u32::try_from(self.neighbours.len()).expect("node counts are u32") {
+            if self.outermost[switch as usize].is_some() {
+                continue;
+            }
+            let mut by_unit: BTreeMap<Result<usize, u32>, u128> = BTreeMap::new();
+            for &(node, capacity) in &self.neighbours[switch as usize] {
+                *by_unit.entry(self.outermost[node as usize].ok_or(node)).or_default() += capacity;
+            }
+            let mut units: Vec<(u128, Result<usize, u32>)> =
+                by_unit.into_iter().map(|(unit, sum)| (sum, unit)).collect();
+            units.sort_unstable();
+            if let Some((most, Ok(cluster))) = units.pop()
+                && units.last().is_some_and(|&(next, _)| next <= most / 2)
+            {
+                owned.entry(cluster).or_default().push(switch);
+            }
+        }
+        let joined = owned.into_iter().map(|(cluster, switches)| {
+            let mut nodes = self.clusters[cluster].nodes.clone();
+            nodes.extend(switches);
+            nodes.sort_unstable();
+            nodes
+        });
+        joined.collect()
     }
 
     fn rank_count_of(&self, nodes: &[u32]) -> usize {

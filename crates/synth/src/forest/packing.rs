@@ -4,10 +4,11 @@
 //! trees need no proof, they serve every demand or they do not. Where none does, greedy trees are tested in bulk against the
 //! condition, and where none of those may be taken, a tree is grown with one exact test per edge, which always succeeds.
 
-use canopy_optimize::{FlowUnit, Stop};
+use canopy_optimize::{FlowUnit, Stop, Stopped};
 
 use crate::error::SynthesisError;
 use crate::forest::ask;
+use crate::forest::completion::completed;
 use crate::forest::condition::{Condition, Step};
 use crate::forest::exact::exact_tree;
 use crate::forest::parents::{Chosen, chosen_trees};
@@ -46,32 +47,42 @@ pub(super) enum PackingChoice {
 /// Flows times edges that may have been spent on one division if another is to be tried: about 20 ms.
 const WORK_MAX: u64 = 1_000_000;
 
+/// Ranks from which on trees are completed before they are tested one by one. Below, tests are cheap, and trees flatter.
+const COMPLETED_FROM: u32 = 48;
+
+/// Preferences of edges for trees that are completed.
+const COMPLETED: [EdgePreference; 2] = [PREFERENCES[4], PREFERENCES[1]];
+
+/// A tree is thin that serves a smaller part of the demand left at its root.
+const THIN: u128 = 16;
+
 /// Different trees per root up to which those of chosen parents are taken without looking for others.
 const CHOSEN_PER_ROOT: usize = 2;
 
-/// Packs trees for all demands: stars, or trees of chosen parents if these are few, else the best of some packings of
-/// different grain where they are cheap, or the first.
+/// Packs trees for all demands: those found at once if they are stars, or few, else the best of some packings of different
+/// grain where they are cheap, or the first.
 ///
 /// Three levels of depth count as much as four more trees per root (a level costs a latency on every message, a tree only
 /// a few more steps of a file), and a packing of finer grain must be better by a tenth.
 ///
-/// * **In.** A network without switches that meets the condition. **Out.** Trees by the order found, within its
-///   capacities, as many for each root as its demand.
+/// * **In.** A network without switches that meets the condition, and what [`at_once`] found for it. **Out.** Trees by the
+///   order found, within its capacities, as many for each root as its demand.
 /// * **Errors.** Stopped, or broken if the input does not meet the condition.
 pub(super) fn pack<C: FlowUnit>(
     condition: &Condition<'_, C>,
-    rank_count: u32,
+    grower: &Grower<C>,
+    at_once: Option<Found<C>>,
     choice: PackingChoice,
     stop: &dyn Stop,
     progress: &dyn Progress,
-) -> Result<(Grower<C>, Vec<PackedTree<C>>), SynthesisError> {
+) -> Result<Vec<PackedTree<C>>, SynthesisError> {
     ask(stop)?;
-    let grower = Grower::new(condition, rank_count);
+    let rank_count = u32::try_from(grower.rank_count()).expect("ranks are counted in u32");
     let demand_max = (0..rank_count).map(|rank| condition.demand(rank)).max().unwrap_or(C::ZERO).to_u128();
     let mut best: Option<(u64, Vec<PackedTree<C>>)> = None;
     let mut divisions = DIVISIONS.as_slice();
-    if let Some(Found { trees, way }) = at_once(condition, &grower, stop, progress)? {
-        let depth = depth_max(&grower, &trees, stop)?;
+    if let Some(Found { trees, way }) = at_once {
+        let depth = depth_max(grower, &trees, stop)?;
         let root_count = (0..rank_count).filter(|&rank| condition.demand(rank) > C::ZERO).count();
         let is_good = match way {
             // Finer parts would only make more trees of stars.
@@ -79,7 +90,7 @@ pub(super) fn pack<C: FlowUnit>(
             AtOnce::ByChoice => trees.len() <= CHOSEN_PER_ROOT * root_count,
         };
         if is_good || choice == PackingChoice::First {
-            return Ok((grower, trees));
+            return Ok(trees);
         }
         best = Some((score(depth, rank_count, trees.len()), trees));
         divisions = if way == AtOnce::Greedily { &DIVISIONS[1..] } else { divisions };
@@ -96,24 +107,24 @@ pub(super) fn pack<C: FlowUnit>(
         ask(stop)?;
         // Only the first packing is reported: what is done never shrinks.
         let progress = if best.is_none() { progress } else { &Silent };
-        let mut packing = Packing::new(condition.clone(), &grower, weight_max, PREFERENCES[preference], stop, progress);
+        let mut packing = Packing::new(condition.clone(), grower, weight_max, PREFERENCES[preference], stop, progress);
         packing.run()?;
-        let Packing { condition: after, mut trees, .. } = packing;
+        let Packing { condition: after, mut trees, mut work, .. } = packing;
         any_tested |= after.flows() > condition.flows();
         let mut left = Remainder::of(&after, rank_count);
-        rehang(&grower, &mut left, &mut trees, stop)?;
-        let depth = depth_max(&grower, &trees, stop)?;
+        rehang(grower, &mut left, &mut trees, stop)?;
+        let depth = depth_max(grower, &trees, stop)?;
         let score = score(depth, rank_count, trees.len());
         if best.as_ref().is_none_or(|&(known, _)| score.saturating_mul(10) <= known.saturating_mul(9)) {
             best = Some((score, trees));
         }
-        let work = (after.flows() - condition.flows()).saturating_mul(after.edge_count() as u64);
+        work = work.saturating_add((after.flows() - condition.flows()).saturating_mul(after.edge_count() as u64));
         if choice == PackingChoice::First || work > WORK_MAX {
             break;
         }
     }
     let (_, trees) = best.expect("the first division is always tried");
-    Ok((grower, trees))
+    Ok(trees)
 }
 
 /// What speaks against a packing.
@@ -123,20 +134,20 @@ fn score(depth: u32, rank_count: u32, tree_count: usize) -> u64 {
 
 /// How trees came about that needed no test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AtOnce {
+pub(super) enum AtOnce {
     Greedily,
     ByChoice,
 }
 
 /// Trees that needed no test.
-struct Found<C> {
+pub(super) struct Found<C> {
     trees: Vec<PackedTree<C>>,
     way: AtOnce,
 }
 
 /// Trees for all demands found without any test, as flat as exchanges make them: the flattest greedy ones where a rank has
 /// edges to all others, else those whose ranks choose their parents.
-fn at_once<C: FlowUnit>(
+pub(super) fn at_once<C: FlowUnit>(
     condition: &Condition<'_, C>,
     grower: &Grower<C>,
     stop: &dyn Stop,
@@ -208,6 +219,8 @@ struct Packing<'a, 'c, C> {
     trees: Vec<PackedTree<C>>,
     total: u64,
     done: u64,
+    /// Of completing, as flows times edges.
+    work: u64,
 }
 
 impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
@@ -219,8 +232,9 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
         stop: &'a dyn Stop,
         progress: &'a dyn Progress,
     ) -> Self {
-        let mut packing =
-            Self { condition, grower, weight_max, preference, stop, progress, trees: Vec::new(), total: 0, done: 0 };
+        let trees = Vec::new();
+        let (total, done, work) = (0, 0, 0);
+        let mut packing = Self { condition, grower, weight_max, preference, stop, progress, trees, total, done, work };
         packing.total = packing.demand_left();
         packing
     }
@@ -229,6 +243,13 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
         for preference in PREFERENCES {
             for start in [Start::InTurn, Start::Stars] {
                 if self.finish_greedily(preference, start)? {
+                    return Ok(());
+                }
+            }
+        }
+        if self.rank_count() >= COMPLETED_FROM {
+            for preference in COMPLETED {
+                if self.complete(preference)? {
                     return Ok(());
                 }
             }
@@ -255,6 +276,36 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
     ) -> Result<Option<PackedTree<C>>, SynthesisError> {
         require_room(count + 1, self.grower.rank_count())?;
         Ok(self.grower.grow(left, root, self.weight_max, preference, self.stop)?)
+    }
+
+    /// Takes trees as they come, round by round over the roots, as long as they are not thin, and completes them; keeps them
+    /// only if that goes well.
+    fn complete(&mut self, preference: EdgePreference) -> Result<bool, SynthesisError> {
+        let mut left = Remainder::of(&self.condition, self.rank_count());
+        let capacities = left.capacities.clone();
+        let mut trees = Vec::new();
+        let mut wanting: Vec<u32> = (0..self.rank_count()).collect();
+        while !wanting.is_empty() {
+            let mut going_on = Vec::new();
+            for root in wanting {
+                let demand = left.demands[root as usize].to_u128();
+                if demand == 0 {
+                    continue;
+                }
+                let tree = self.grow(&left, root, preference, trees.len())?;
+                if let Some(tree) = tree.filter(|tree| tree.weight.to_u128().saturating_mul(THIN) >= demand) {
+                    left.take(&tree);
+                    trees.push(tree);
+                    going_on.push(root);
+                }
+            }
+            wanting = going_on;
+        }
+        self.work = self.work.saturating_add((trees.len() as u64).saturating_mul(self.grower.edge_count() as u64));
+        let Some(trees) = completed(self.grower, &capacities, trees, left, self.stop)? else { return Ok(false) };
+        require_room(trees.len(), self.grower.rank_count())?;
+        self.keep_all(trees)?;
+        Ok(true)
     }
 
     /// Takes trees as they come, round by round over the roots; keeps them only if they serve all demands.
@@ -289,12 +340,18 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
                 trees.push(tree);
             }
         }
+        self.keep_all(trees)?;
+        Ok(true)
+    }
+
+    /// Takes trees out of what is left, and records them.
+    fn keep_all(&mut self, trees: Vec<PackedTree<C>>) -> Result<(), Stopped> {
         for tree in trees {
             ask(self.stop)?;
             tree.apply(&mut self.condition, tree.weight);
             self.keep(tree);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Greedy trees, tested in bulks that double while they pass and restart small when one fails.

@@ -24,7 +24,7 @@ const LOOKS_MAX: u64 = 1 << 27;
 /// Pairs of a root and an edge, at most: some tenths of a second.
 const PAIRS_MAX: u64 = 1 << 26;
 
-/// Different trees per root, at most, on average.
+/// Different trees per root, at most, on average, beyond those there were.
 const TREES_PER_ROOT: usize = 8;
 
 /// Trees for all demands.
@@ -72,7 +72,7 @@ enum Reach {
 }
 
 /// Trees on their way: all span, but edges may carry more than they can.
-struct Choice<'a, C> {
+pub(super) struct Choice<'a, C> {
     grower: &'a Grower<C>,
     /// By tree.
     roots: Vec<u32>,
@@ -83,6 +83,9 @@ struct Choice<'a, C> {
     /// By rank, then by tree: which of these edges it takes the tree from, and its distance from the root.
     parents: Vec<Vec<u32>>,
     depths: Vec<Vec<u32>>,
+    /// Whether trees that need not be divided are moved rather than those that stay flat.
+    prefers_whole: bool,
+    trees_max: usize,
     looks_left: u64,
 }
 
@@ -130,6 +133,8 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
             weights,
             entering,
             depths,
+            prefers_whole: false,
+            trees_max: TREES_PER_ROOT * ranks,
             looks_left: pairs.saturating_mul(LOOKS_PER_PAIR).min(LOOKS_MAX),
         };
         for rank in 0..ranks {
@@ -138,6 +143,107 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
             choice.parents.push(parents);
         }
         Ok(Some(choice))
+    }
+
+    /// These trees, which may use more of an edge than there is; `None` if there is too much to look at.
+    pub(super) fn of_trees(
+        grower: &'a Grower<C>,
+        capacities: &[C],
+        trees: &[PackedTree<C>],
+        stop: &dyn Stop,
+    ) -> Result<Option<Self>, Stopped> {
+        let pairs = (trees.len() as u64).saturating_mul(grower.edge_count() as u64);
+        if pairs > PAIRS_MAX {
+            return Ok(None);
+        }
+        let ranks = grower.rank_count();
+        let mut entering: Vec<Vec<(EdgeIndex, u32)>> = vec![Vec::new(); ranks];
+        let mut places = vec![NONE; capacities.len()];
+        for (edge, _) in capacities.iter().enumerate().filter(|&(_, &capacity)| capacity > C::ZERO) {
+            let (from, to) = grower.ends(edge);
+            let edges = &mut entering[to as usize];
+            places[edge] = u32::try_from(edges.len()).expect("edges are counted in u32");
+            edges.push((edge, from));
+        }
+        let room = entering.iter().map(|edges| edges.iter().map(|&(edge, _)| capacities[edge]).collect());
+        let mut choice = Self {
+            grower,
+            room: room.collect(),
+            roots: trees.iter().map(|tree| tree.root).collect(),
+            weights: trees.iter().map(|tree| tree.weight).collect(),
+            parents: vec![vec![NONE; trees.len()]; ranks],
+            depths: vec![vec![0; trees.len()]; ranks],
+            entering,
+            prefers_whole: true,
+            trees_max: trees.len() + TREES_PER_ROOT * ranks,
+            looks_left: pairs.saturating_mul(LOOKS_PER_PAIR).min(LOOKS_MAX),
+        };
+        for (number, tree) in trees.iter().enumerate() {
+            ask(stop)?;
+            for &edge in &tree.edges {
+                let (from, to) = grower.ends(edge);
+                let (from, to) = (from as usize, to as usize);
+                choice.parents[to][number] = places[edge];
+                choice.depths[to][number] = choice.depths[from][number] + 1;
+                choice.room[to][places[edge] as usize] -= tree.weight;
+            }
+        }
+        Ok(Some(choice))
+    }
+
+    /// Fills the edges into each rank that has one with too much anew, heaviest trees first, without dividing any: a tree
+    /// stays on its edge as long as that has room, else it goes to the edge with room that is nearest to the root, else it
+    /// stays in spite of it.
+    pub(super) fn refill(&mut self, stop: &dyn Stop) -> Result<(), Stopped> {
+        let mut heaviest: Vec<usize> = (0..self.roots.len()).collect();
+        heaviest.sort_by_key(|&tree| (std::cmp::Reverse(self.weights[tree]), tree));
+        for rank in 0..self.room.len() {
+            ask(stop)?;
+            if self.room[rank].iter().all(|&room| room >= C::ZERO) {
+                continue;
+            }
+            for (tree, &place) in self.parents[rank].iter().enumerate().filter(|&(_, &place)| place != NONE) {
+                self.room[rank][place as usize] += self.weights[tree];
+            }
+            for &tree in &heaviest {
+                let now = self.parents[rank][tree];
+                if now == NONE {
+                    continue;
+                }
+                let place = self.place_for(rank, tree).unwrap_or(now as usize);
+                self.room[rank][place] -= self.weights[tree];
+                if place != now as usize {
+                    self.parents[rank][tree] = u32::try_from(place).expect("edges are counted in u32");
+                    self.sink(rank, tree);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The edge into a rank that has room for a tree: the one it is on, or else the one nearest to the root.
+    fn place_for(&self, rank: usize, tree: usize) -> Option<usize> {
+        let has_room = |place: &usize| self.room[rank][*place] >= self.weights[tree];
+        let tail = |place: usize| self.entering[rank][place].1 as usize;
+        let now = self.parents[rank][tree] as usize;
+        let others = (0..self.room[rank].len()).filter(|&place| !self.is_below(tail(place), rank, tree));
+        let nearest = || {
+            others
+                .filter(has_room)
+                .min_by_key(|&place| (self.depths[tail(place)][tree], std::cmp::Reverse(self.room[rank][place]), place))
+        };
+        Some(now).filter(has_room).or_else(nearest)
+    }
+
+    /// Trees within all capacities, divided and moved along chains where they have to be; `None` where that does not do.
+    pub(super) fn relieve_all(mut self, stop: &dyn Stop) -> Result<Option<Vec<PackedTree<C>>>, Stopped> {
+        for rank in 0..self.room.len() {
+            ask(stop)?;
+            if !self.relieve(rank, Reach::Anywhere, stop)? {
+                return Ok(None);
+            }
+        }
+        self.trees(stop).map(Some)
     }
 
     /// Edges into a rank from ranks nearer to all roots, each with much room left when its turn comes: trees that have only
@@ -174,7 +280,7 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
             let excess = C::ZERO - self.room[rank][full];
             let amount =
                 moves.iter().map(|step| self.weights[step.tree]).fold(excess.min(self.room[rank][end]), C::min);
-            if self.roots.len() + moves.len() > TREES_PER_ROOT * self.grower.rank_count() {
+            if self.roots.len() + moves.len() > self.trees_max {
                 return Ok(false);
             }
             self.room[rank][full] += amount;
@@ -231,7 +337,8 @@ impl<'a, C: FlowUnit> Choice<'a, C> {
             }
             let weight = self.weights[tree];
             let fit = if weight <= wanted { (0, wanted - weight) } else { (1, weight - wanted) };
-            let rating = ((below + 1).saturating_sub(depth), fit);
+            let is_divided = self.prefers_whole && weight > wanted;
+            let rating = (is_divided, (below + 1).saturating_sub(depth), fit);
             if best.as_ref().is_none_or(|&(known, _)| rating < known) {
                 best = Some((rating, tree));
             }

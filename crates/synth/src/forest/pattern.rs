@@ -12,6 +12,19 @@ use canopy_optimize::{ArcId, FlowNetwork, FlowUnit, Stop};
 use crate::error::SynthesisError;
 use crate::forest::{ASK_INTERVAL, ask};
 
+/// Groups that each group sends to first, of a [`Spread::Few`].
+pub(super) const FEW: usize = 2 * POWERS as usize;
+const POWERS: u32 = 3;
+
+/// How many groups a group sends to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// All others: trees are as flat as can be, but edges are many and thin.
+    All,
+    /// [`FEW`] of the others, as far as that goes: edges are thick, and trees some hops deeper.
+    Few,
+}
+
 /// A neighbour of the switch with what it sends to the switch and receives from it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port<C> {
@@ -34,8 +47,12 @@ pub(super) struct Share<C> {
 ///
 /// * **Out.** Shares that use up all of every port, those between groups first.
 /// * **Cost.** A flow on groups², some fifteen times.
-pub(super) fn grouped_shares<C: FlowUnit>(ports: &[Port<C>], stop: &dyn Stop) -> Result<Vec<Share<C>>, SynthesisError> {
-    if let Some(shares) = uniform_shares(ports) {
+pub(super) fn grouped_shares<C: FlowUnit>(
+    ports: &[Port<C>],
+    spread: Spread,
+    stop: &dyn Stop,
+) -> Result<Vec<Share<C>>, SynthesisError> {
+    if let Some(shares) = uniform_shares(ports, spread) {
         return Ok(shares);
     }
     let mut left: Vec<(C, C)> = ports.iter().map(|port| (port.entering, port.leaving)).collect();
@@ -45,7 +62,12 @@ pub(super) fn grouped_shares<C: FlowUnit>(ports: &[Port<C>], stop: &dyn Stop) ->
         .map(<[usize]>::to_vec)
         .collect();
     let sums: Vec<(C, C)> = groups.iter().map(|members| sum_of(members, &left)).collect();
-    let between = even_shares(&sums, |from, to| Some(u8::from(from == to)), stop)?;
+    let steps = steps(sums.len(), spread);
+    let class = |from: usize, to: usize| match from == to {
+        true => 2,
+        false => u8::from(steps.binary_search(&((to + sums.len() - from) % sums.len())).is_err()),
+    };
+    let between = even_shares(&sums, |from, to| Some(class(from, to)), stop)?;
     let mut shares = Vec::new();
     for share in between.iter().filter(|share| share.from != share.to) {
         pair_members(&groups[share.from], &groups[share.to], share.amount, &mut left, &mut shares);
@@ -59,9 +81,9 @@ pub(super) fn grouped_shares<C: FlowUnit>(ports: &[Port<C>], stop: &dyn Stop) ->
 }
 
 /// What [`grouped_shares`] comes to if all ports are alike and all groups of one size: each port to its counterparts in
-/// all other groups, and what does not divide to those in the groups that follow. So the shares are as symmetric as the
+/// the other groups, and what does not divide to those in the groups that follow. So the shares are as symmetric as the
 /// ports are. `None` for other ports.
-fn uniform_shares<C: FlowUnit>(ports: &[Port<C>]) -> Option<Vec<Share<C>>> {
+fn uniform_shares<C: FlowUnit>(ports: &[Port<C>], spread: Spread) -> Option<Vec<Share<C>>> {
     let first = ports.first()?;
     let groups: Vec<usize> = ports.chunk_by(|a, b| a.group == b.group).map(<[_]>::len).collect();
     let (count, size) = (groups.len(), *groups.first()?);
@@ -69,16 +91,37 @@ fn uniform_shares<C: FlowUnit>(ports: &[Port<C>]) -> Option<Vec<Share<C>>> {
     if count < 2 || !are_alike || groups.iter().any(|&other| other != size) {
         return None;
     }
-    let others = count as u128 - 1;
+    let steps = steps(count, spread);
+    let others = steps.len() as u128;
     let (whole, rest) = (first.entering.to_u128() / others, first.entering.to_u128() % others);
     let mut shares = Vec::new();
-    for step in 1..count {
-        let amount = C::try_from_u128(whole + u128::from(step as u128 <= rest)).expect("a part of a port");
+    for (place, step) in (0_u128..).zip(steps) {
+        let amount = C::try_from_u128(whole + u128::from(place < rest)).expect("a part of a port");
         for from in (0..ports.len()).filter(|_| amount > C::ZERO) {
             shares.push(Share { from, to: (from + step * size) % ports.len(), amount });
         }
     }
     Some(shares)
+}
+
+/// How far from a group those are that it sends to first, in a circle of so many groups: all, or powers of a base on either
+/// side, by which every group is reached in few hops.
+fn steps(count: usize, spread: Spread) -> Vec<usize> {
+    if spread == Spread::All || count <= FEW + 1 {
+        return (1..count).collect();
+    }
+    let base = (2..count).find(|base| base.saturating_pow(POWERS) >= count).unwrap_or(count);
+    let mut steps = Vec::with_capacity(FEW);
+    for power in (0..POWERS).map(|exponent| base.saturating_pow(exponent).min(count - 1)) {
+        for mut step in [power, count - power] {
+            while steps.contains(&step) {
+                step = step % (count - 1) + 1;
+            }
+            steps.push(step);
+        }
+    }
+    steps.sort_unstable();
+    steps
 }
 
 /// Shares as equal as capacities allow, of pairs of the first class, then what is left in the second class, and so on.

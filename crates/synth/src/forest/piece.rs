@@ -16,10 +16,11 @@ use canopy_topology::LinkIndex;
 
 use crate::error::SynthesisError;
 use crate::forest::clusters::Cluster;
-use crate::forest::condition::Condition;
 use crate::forest::logical::{LogicalGraph, Strand};
 use crate::forest::network::{Network, Way};
-use crate::forest::packing::{self, PackingChoice};
+use crate::forest::packed::{Packed, packed};
+use crate::forest::packing::PackingChoice;
+use crate::forest::pattern::Spread;
 use crate::forest::switches::remove_switches;
 use crate::forest::trim::Tight;
 use crate::forest::{ASK_INTERVAL, ask};
@@ -330,7 +331,7 @@ pub(super) fn solve<C: FlowUnit>(
             continue;
         }
         let mut graph = LogicalGraph::new(&piece.network, &piece.capacities, stop)?;
-        remove_switches(&piece.network, &mut graph, &piece.demands, stop, &Silent)?;
+        remove_switches(&piece.network, &mut graph, &piece.demands, Spread::All, stop, &Silent)?;
         begun.push(Begun::WithoutSwitches(graph));
     }
     progress.report(Stage::Switches, total, total);
@@ -360,24 +361,16 @@ impl<C: FlowUnit> Piece<'_, C> {
     }
 
     /// Packs the trees once there are no switches left.
-    fn pack(
-        &self,
-        graph: LogicalGraph<'_, C>,
+    fn pack<'a>(
+        &'a self,
+        graph: LogicalGraph<'a, C>,
         choice: PackingChoice,
         stop: &dyn Stop,
     ) -> Result<Solution<C>, SynthesisError> {
         let inner_count = u32::try_from(self.terminals.len()).expect("no more than nodes");
-        let mut demands = self.demands[..inner_count as usize].to_vec();
-        let mut edges = Vec::new();
-        for (from, to, capacity) in graph.edges() {
-            if from == inner_count {
-                demands[to as usize] += capacity;
-            } else if to < inner_count {
-                edges.push((from, to, capacity));
-            }
-        }
-        let condition = Condition::new(edges.into_iter(), demands, inner_count, stop)?;
-        let (grower, packed) = packing::pack(&condition, inner_count, choice, stop, &Silent)?;
+        let (capacities, demands) = (&self.capacities, &self.demands);
+        let Packed { graph, grower, trees: packed } =
+            packed(&self.network, graph, capacities, demands, choice, stop, &Silent)?;
 
         let (mut strands, mut ranges) = (Vec::new(), BTreeMap::new());
         let (mut entries, mut exits) = (vec![Vec::new(); self.links.len()], vec![Vec::new(); self.links.len()]);

@@ -9,7 +9,7 @@ use crate::error::SynthesisError;
 use crate::forest::condition::{Condition, EdgeIndex, Step};
 use crate::forest::logical::LogicalGraph;
 use crate::forest::network::Network;
-use crate::forest::pattern::{Port, Share, even_shares, even_shares_up_to, grouped_shares};
+use crate::forest::pattern::{Port, Share, Spread, even_shares, even_shares_up_to, grouped_shares};
 use crate::forest::{ASK_INTERVAL, ask};
 use crate::progress::{Progress, Stage};
 
@@ -34,6 +34,7 @@ pub(super) fn remove_switches<C: FlowUnit>(
     network: &Network<'_>,
     graph: &mut LogicalGraph<'_, C>,
     demands: &[C],
+    spread: Spread,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(), SynthesisError> {
@@ -54,7 +55,8 @@ pub(super) fn remove_switches<C: FlowUnit>(
         let ports = groups.ports(&entering, &leaving, terminal_count);
         let condition = Condition::new(graph.edges(), demands.to_vec(), terminal_count, stop)?;
         let demand_unit = demands.iter().fold(0_u128, |unit, demand| unit.gcd(&demand.to_u128()));
-        Removal { switch, network, ports, demand_unit, condition, graph, spent: BTreeSet::new(), stop }.run()?;
+        Removal { switch, network, ports, demand_unit, condition, graph, spent: BTreeSet::new(), spread, stop }
+            .run()?;
     }
     progress.report(Stage::Switches, total, total);
     Ok(())
@@ -76,6 +78,8 @@ struct Removal<'a, 'g, 'topology, C> {
     graph: &'g mut LogicalGraph<'topology, C>,
     /// Pairs of which no more can be split off.
     spent: BTreeSet<(usize, usize)>,
+    /// Of the first proposal.
+    spread: Spread,
     stop: &'a dyn Stop,
 }
 
@@ -128,7 +132,7 @@ impl<C: FlowUnit> Removal<'_, '_, '_, C> {
             left[share.from].entering -= share.amount;
             left[share.to].leaving -= share.amount;
         }
-        shares.extend(grouped_shares(&left, self.stop)?);
+        shares.extend(grouped_shares(&left, self.spread, self.stop)?);
         shares.iter_mut().for_each(|share| share.amount = convert(share.amount.to_u128() * unit));
         Ok(shares)
     }

@@ -1,7 +1,7 @@
 //! Trees on a network of ranks, and how the greedy method grows one.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use canopy_optimize::{FlowUnit, Stop, Stopped};
 
@@ -186,6 +186,41 @@ impl<C: FlowUnit> Grower<C> {
             self.join(&mut growth, left, to, depth + 1, preference);
         }
         Ok(Some(PackedTree { root, weight: growth.weight, edges }))
+    }
+
+    /// A tree of this weight that uses edges with less left where no others lead on, those with most left first, and is flat
+    /// otherwise. `None` if the root does not reach all ranks. O(edges log edges).
+    pub(super) fn grow_over_full_edges(&self, left: &Remainder<C>, root: u32, weight: C) -> Option<PackedTree<C>> {
+        let mut has_joined = vec![false; self.rank_count];
+        has_joined[root as usize] = true;
+        let mut edges = Vec::with_capacity(self.rank_count - 1);
+        let mut waiting = VecDeque::from([root]);
+        let mut thin: BinaryHeap<(C, Reverse<EdgeIndex>)> = BinaryHeap::new();
+        while edges.len() + 1 < self.rank_count {
+            let Some(rank) = waiting.pop_front() else {
+                let (_, Reverse(edge)) = thin.pop()?;
+                let to = self.ends[edge].1;
+                if !std::mem::replace(&mut has_joined[to as usize], true) {
+                    edges.push(edge);
+                    waiting.push_back(to);
+                }
+                continue;
+            };
+            for &edge in self.leaving(rank).iter().filter(|&&edge| self.initial[edge] > C::ZERO) {
+                let to = self.ends[edge].1;
+                if has_joined[to as usize] {
+                    continue;
+                }
+                if left.capacities[edge] >= weight {
+                    has_joined[to as usize] = true;
+                    edges.push(edge);
+                    waiting.push_back(to);
+                } else {
+                    thin.push((left.capacities[edge], Reverse(edge)));
+                }
+            }
+        }
+        Some(PackedTree { root, weight, edges })
     }
 
     /// The tree without any branching but at the root, if its edges have room for the whole demand or `weight_max`:

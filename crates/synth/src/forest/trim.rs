@@ -10,6 +10,7 @@
 //! packing of the trimmed network is one of the network itself.
 
 mod shift;
+mod slack;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,9 +22,13 @@ use crate::forest::clusters::Cluster;
 use crate::forest::condition::Condition;
 use crate::forest::network::Network;
 use crate::forest::pattern::quotas;
+use slack::{ScarceSet, Slacks};
 
-/// Tests that may fail before all clusters left are given up.
-const FAILURES_MAX: usize = 12;
+/// Tests of a level that may fail before its clusters are given up.
+const FAILURES_MAX: usize = 24;
+
+/// Violated sets of a level that trimming heeds, before clusters that they cut are left out instead.
+const KNOWN_SETS_MAX: usize = 12;
 
 /// Clusters whose boundary is tight, in a network whose capacities make them so.
 pub(super) struct Tight<C> {
@@ -35,12 +40,13 @@ pub(super) struct Tight<C> {
 
 /// Trims the clusters, outermost first, and gives up those that can not be made tight without loss.
 ///
-/// All of one level are trimmed together, then tested once; where that fails, those of one size and surplus at a time. What
-/// links between clusters leave of a surplus moves to where it can be cut (`shift`).
+/// All of one level are trimmed together, then tested once. What links between clusters leave of a surplus moves to where it
+/// can be cut (`shift`). Where the test fails, its violated set and all clusters inside are heeded next time (`slack`); where
+/// that leaves clusters a surplus, they are left out, and the others are trimmed again.
 ///
 /// * **In.** A network that meets the condition, with as much into as out of every node. **Out.** One that still does.
-/// * **Errors.** Stopped. **Cost.** One test per level, if that succeeds; else one per kind of cluster, twelve of which
-///   may fail.
+/// * **Errors.** Stopped. **Cost.** One test per level, if that succeeds; else one for each set heeded and each attempt with
+///   fewer clusters, of which there are few.
 pub(super) fn trim<C: FlowUnit>(
     network: &Network<'_>,
     capacities: &[C],
@@ -48,11 +54,9 @@ pub(super) fn trim<C: FlowUnit>(
     condition: &mut Condition<'_, C>,
 ) -> Result<Tight<C>, SynthesisError> {
     let mut trimmer = Trimmer::new(network, capacities, &clusters, condition);
-    let mut parents = vec![None; clusters.len()];
-    for (parent, cluster) in clusters.iter().enumerate() {
-        cluster.children.iter().for_each(|&child| parents[child] = Some(parent));
-    }
-    let mut level: Vec<usize> = (0..clusters.len()).filter(|&cluster| parents[cluster].is_none()).collect();
+    let mut is_outermost = vec![true; clusters.len()];
+    clusters.iter().flat_map(|cluster| &cluster.children).for_each(|&child| is_outermost[child] = false);
+    let mut level: Vec<usize> = (0..clusters.len()).filter(|&cluster| is_outermost[cluster]).collect();
     let mut is_tight = vec![false; clusters.len()];
     while !level.is_empty() {
         trimmer.trim_level(&level, &mut is_tight)?;
@@ -92,10 +96,19 @@ struct Pair {
     down: Range<usize>,
 }
 
+/// What came of trimming some clusters together.
+enum Attempt {
+    Tight,
+    /// These have surplus that could not be cut, or too little.
+    Left(Vec<usize>),
+    /// Too little enters this set.
+    Violated(Vec<bool>),
+}
+
 struct Trimmer<'a, 'c, 's, C> {
     clusters: &'a [Cluster],
     condition: &'c mut Condition<'s, C>,
-    rank_count: u32,
+    demand_total: C,
     capacities: Vec<C>,
     pairs: Vec<Pair>,
     /// By node: pairs it is an end of.
@@ -104,6 +117,8 @@ struct Trimmer<'a, 'c, 's, C> {
     around: Vec<Option<usize>>,
     /// By node: the cluster of the level at hand that it is in.
     in_level: Vec<Option<usize>>,
+    /// What ranks, clusters and sets found violated can do without.
+    slacks: Slacks<C>,
 }
 
 impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
@@ -128,73 +143,104 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
             pairs_of[pair.ends.1 as usize].push(position);
         }
         let (around, in_level) = (vec![None; pairs_of.len()], vec![None; pairs_of.len()]);
-        let rank_count = network.terminal_count;
-        Self { clusters, condition, rank_count, capacities: capacities.to_vec(), pairs, pairs_of, around, in_level }
+        let slacks = Slacks::new(pairs.len());
+        let capacities = capacities.to_vec();
+        let demand_total = condition.demand_total();
+        let mut trimmer =
+            Self { clusters, condition, demand_total, capacities, pairs, pairs_of, around, in_level, slacks };
+        for rank in 0..network.terminal_count {
+            trimmer.heed(ScarceSet::Rank(rank), &|node| node == rank);
+        }
+        trimmer
     }
 
     fn trim_level(&mut self, level: &[usize], is_tight: &mut [bool]) -> Result<(), SynthesisError> {
-        let mut kinds: BTreeMap<(usize, Option<C>), Vec<usize>> = BTreeMap::new();
         self.in_level.fill(None);
+        let mut heeded = 0;
         for &cluster in level {
             let nodes = &self.clusters[cluster].nodes;
             nodes.iter().for_each(|&node| self.in_level[node as usize] = Some(cluster));
-            let kind = (self.clusters[cluster].rank_count, self.surplus(cluster));
-            kinds.entry(kind).or_default().push(cluster);
+            self.heed_cluster(cluster);
         }
-        if self.try_all(level)? {
-            level.iter().for_each(|&cluster| is_tight[cluster] = true);
-            return Ok(());
-        }
-        let mut failures = 0;
-        for ((_, surplus), members) in kinds {
-            if surplus.is_none() || failures >= FAILURES_MAX {
-                continue;
+        let mut members = level.to_vec();
+        members.retain(|&cluster| self.surplus(cluster).is_some());
+        for _ in 0..FAILURES_MAX {
+            if members.is_empty() {
+                break;
             }
-            if self.try_all(&members)? {
-                members.iter().for_each(|&cluster| is_tight[cluster] = true);
-            } else {
-                failures += 1;
+            match self.try_all(&members)? {
+                Attempt::Tight => {
+                    members.iter().for_each(|&cluster| is_tight[cluster] = true);
+                    break;
+                }
+                Attempt::Left(with_surplus) => members.retain(|cluster| !with_surplus.contains(cluster)),
+                Attempt::Violated(set) if heeded < KNOWN_SETS_MAX => {
+                    (0..self.clusters.len()).for_each(|cluster| self.heed_cluster(cluster));
+                    self.heed(ScarceSet::Found(self.slacks.found()), &|node| set[node as usize]);
+                    heeded += 1;
+                }
+                Attempt::Violated(set) => {
+                    let before = members.len();
+                    members.retain(|&cluster| !self.is_cut(cluster, &set));
+                    if members.len() == before {
+                        break;
+                    }
+                }
             }
         }
         Ok(())
     }
 
+    /// Keeps account of a cluster from now on, if it is not done yet.
+    fn heed_cluster(&mut self, cluster: usize) {
+        let set = ScarceSet::Cluster(cluster);
+        if !self.slacks.knows(set) {
+            let nodes = &self.clusters[cluster].nodes;
+            self.heed(set, &|node| nodes.binary_search(&node).is_ok());
+        }
+    }
+
+    /// Whether trimming this cluster can have taken anything from what enters a set.
+    fn is_cut(&self, cluster: usize, set: &[bool]) -> bool {
+        let nodes = &self.clusters[cluster].nodes;
+        let pairs = nodes.iter().flat_map(|&node| self.pairs_of[node as usize].iter().map(move |&pair| (node, pair)));
+        pairs.into_iter().any(|(node, pair)| {
+            let (low, high) = self.pairs[pair].ends;
+            set[low as usize] != set[high as usize] && self.crossing(pair, node, nodes).is_some()
+        })
+    }
+
     /// Trims these clusters and tests the network; leaves it as it was if that fails.
-    fn try_all(&mut self, members: &[usize]) -> Result<bool, SynthesisError> {
-        let before = self.capacities.clone();
+    fn try_all(&mut self, members: &[usize]) -> Result<Attempt, SynthesisError> {
+        let (before, slacks) = (self.capacities.clone(), self.slacks.clone());
         for &cluster in members {
             self.condition.ask()?;
             self.trim_one(cluster);
         }
-        let done = self.shift_surplus(members, &before)?;
-        let changed = self.capacities != before;
-        if done && (!changed || self.condition.violation()?.is_none()) {
-            return Ok(true);
-        }
-        for pair in 0..self.pairs.len() {
-            let Pair { up, down, .. } = &self.pairs[pair];
-            for link in up.clone().chain(down.clone()) {
-                self.capacities[link] = before[link];
+        self.shift_surplus(members, &before)?;
+        let with_surplus: Vec<usize> =
+            members.iter().copied().filter(|&cluster| self.surplus(cluster) != Some(C::ZERO)).collect();
+        let attempt = match with_surplus.is_empty() {
+            false => Attempt::Left(with_surplus),
+            true if self.capacities == before => Attempt::Tight,
+            true => self.condition.violation()?.map_or(Attempt::Tight, |violation| Attempt::Violated(violation.set)),
+        };
+        if !matches!(attempt, Attempt::Tight) {
+            self.slacks = slacks;
+            for pair in 0..self.pairs.len() {
+                let Pair { up, down, .. } = &self.pairs[pair];
+                for link in up.clone().chain(down.clone()) {
+                    self.capacities[link] = before[link];
+                }
+                self.tell(pair);
             }
-            self.tell(pair);
         }
-        Ok(false)
+        Ok(attempt)
     }
 
     /// `in(T) − D(V∖T)`; `None` if it is negative.
     fn surplus(&self, cluster: usize) -> Option<C> {
-        let nodes = &self.clusters[cluster].nodes;
-        let mut entering = C::ZERO;
-        for &node in nodes {
-            for &pair in &self.pairs_of[node as usize] {
-                if let Some((inward, _)) = self.crossing(pair, node, nodes) {
-                    entering += self.sum(&inward);
-                }
-            }
-        }
-        let inside = nodes.iter().fold(C::ZERO, |sum, &node| sum + self.condition.demand(node));
-        let needed = self.condition.demand_total() - inside;
-        (entering >= needed).then(|| entering - needed)
+        Some(self.slacks.of(ScarceSet::Cluster(cluster))).filter(|&slack| slack >= C::ZERO)
     }
 
     /// The links of a pair into and out of a set that holds `node`, one of its ends; `None` if it holds both.
@@ -211,44 +257,14 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
         self.capacities[links.clone()].iter().fold(C::ZERO, |sum, &capacity| sum + capacity)
     }
 
-    /// Takes the surplus of one cluster off its boundary, in proportion to what links, the ranks at their ends and the
-    /// clusters on the other side can do without; leaves alone what leads out of a cluster around it that is tight already.
-    /// Takes less where there is not enough to take.
+    /// Takes the surplus of one cluster off its boundary, in proportion to what there is room for; less where there is not
+    /// enough.
     fn trim_one(&mut self, cluster: usize) {
         let Some(surplus) = self.surplus(cluster).filter(|&surplus| surplus > C::ZERO) else { return };
-        let nodes = &self.clusters[cluster].nodes;
-        let mut boundary: Vec<(usize, C)> = Vec::new();
-        let mut shared: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        let mut slack: BTreeMap<u32, C> = BTreeMap::new();
-        for &node in nodes {
-            for &pair in &self.pairs_of[node as usize] {
-                let (low, high) = self.pairs[pair].ends;
-                let is_inside = self.around[low as usize] == self.around[high as usize];
-                if let Some((inward, outward)) = self.crossing(pair, node, nodes).filter(|_| is_inside) {
-                    let mut room = self.sum(&inward).min(self.sum(&outward));
-                    for rank in [low, high].into_iter().filter(|&rank| rank < self.rank_count) {
-                        let slack = slack.entry(rank).or_insert_with(|| self.slack(rank));
-                        room = room.min(*slack);
-                    }
-                    for rank in [low, high] {
-                        slack.entry(rank).and_modify(|slack| *slack -= room);
-                    }
-                    if let Some(other) = self.in_level[if low == node { high } else { low } as usize] {
-                        shared.entry(other).or_default().push(boundary.len());
-                    }
-                    boundary.push((pair, room));
-                }
-            }
-        }
-        for (other, links) in shared {
-            let room: Vec<C> = links.iter().map(|&link| boundary[link].1).collect();
-            let sum = room.iter().fold(C::ZERO, |sum, &room| sum + room);
-            let parts = quotas(&room, self.surplus(other).unwrap_or(C::ZERO).min(sum));
-            links.iter().zip(parts).for_each(|(&link, part)| boundary[link].1 = part);
-        }
-        let room: Vec<C> = boundary.iter().map(|&(_, room)| room).collect();
+        let rooms = self.rooms(cluster);
+        let room: Vec<C> = rooms.iter().map(|&(_, room)| room).collect();
         let most = room.iter().fold(C::ZERO, |sum, &room| sum + room);
-        for (&(pair, _), part) in boundary.iter().zip(quotas(&room, surplus.min(most))) {
+        for ((pair, _), part) in rooms.into_iter().zip(quotas(&room, surplus.min(most))) {
             self.take(pair, part);
         }
     }
@@ -265,15 +281,8 @@ impl<'a, 'c, 's, C: FlowUnit> Trimmer<'a, 'c, 's, C> {
                 missing -= taken;
             }
         }
+        self.slacks.lower(pair, amount);
         self.tell(pair);
-    }
-
-    /// What a rank could do without: of a rank that needs all that enters it, no link can be trimmed.
-    fn slack(&self, rank: u32) -> C {
-        let entering = self.pairs_of[rank as usize].iter().filter_map(|&pair| self.crossing(pair, rank, &[rank]));
-        let entering = entering.fold(C::ZERO, |sum, (inward, _)| sum + self.sum(&inward));
-        let needed = self.condition.demand_total() - self.condition.demand(rank);
-        if entering > needed { entering - needed } else { C::ZERO }
     }
 
     /// Lets the condition know what a pair has.

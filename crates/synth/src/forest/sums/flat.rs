@@ -7,6 +7,7 @@ use crate::error::SynthesisError;
 use crate::forest::condition::Condition;
 use crate::forest::logical::LogicalGraph;
 use crate::forest::network::Network;
+use crate::forest::pattern::Spread;
 use crate::forest::sums::pieces::{Piece, Shape};
 use crate::forest::sums::{packing, refusal};
 use crate::forest::switches::remove_switches;
@@ -161,7 +162,7 @@ fn pack<C: FlowUnit>(
     let mut demands = vec![C::ZERO; shape.node_count as usize];
     demands[root as usize] = convert(directed.tree_count.into());
     let mut graph = LogicalGraph::new(&network, &capacities, stop)?;
-    remove_switches(&network, &mut graph, &demands, stop, progress)?;
+    remove_switches(&network, &mut graph, &demands, Spread::All, stop, progress)?;
     demands.truncate(shape.terminal_count as usize);
     let condition = Condition::new(graph.edges(), demands, shape.terminal_count, stop)?;
     let (grower, trees) = packing::pack(&condition, root, shape.terminal_count, stop, progress)?;

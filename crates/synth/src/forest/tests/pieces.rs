@@ -1,5 +1,7 @@
 //! Networks in pieces: the same rate as in one piece, whatever the clusters, and found where they should be.
 
+use std::collections::BTreeSet;
+
 use canopy_optimize::Never;
 use canopy_schedule::{Collective, CollectiveKind, Forest, Schedule, Shape, Shares, check, compile};
 use canopy_topology::{
@@ -193,6 +195,34 @@ fn boxes_with_fast_nics_and_missing_ranks_are_flat() {
         let ranks = topology.rank_count() as usize;
         assert!(hops <= 3 && trees <= trees_per_rank * ranks, "{ranks} ranks: {hops} hops, {trees} trees");
     }
+}
+
+/// Boxes of four, the router of each joined with all of its group of three, and each group with each: groups are tight,
+/// whichever routers lead to other groups.
+#[test]
+fn dragonflies_of_boxes_fall_into_groups() {
+    let mut draft = TopologyDraft::default();
+    let capacity = |number| Capacity::from_bytes_per_sec(number).unwrap();
+    let mut join = Vec::new();
+    for host in 0..12 {
+        for rank in 0..4 {
+            draft.add_compute(format!("r{host:02}.{rank}"));
+            join.push((format!("r{host:02}.{rank}"), format!("r{host:02}.{}", (rank + 1) % 4), 400));
+            join.push((format!("r{host:02}.{rank}"), format!("s{host:02}"), 50));
+        }
+        draft.add_switch(format!("s{host:02}"));
+        let others = (host + 1..12).filter(|other| other / 3 == host / 3);
+        join.extend(others.map(|other| (format!("s{host:02}"), format!("s{other:02}"), 80)));
+    }
+    for (one, other) in (0..4).flat_map(|other| (0..other).map(move |one| (one, other))) {
+        let (first, second) = (3 * one + (other + 1) % 3, 3 * other + one % 3);
+        join.push((format!("s{first:02}"), format!("s{second:02}"), 40));
+    }
+    join.iter().for_each(|(a, b, rate)| draft.add_both(a, b, capacity(*rate), Latency::from_nanos(0)));
+    let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
+    let groups: BTreeSet<Vec<u32>> = tight_clusters(&topology).into_iter().filter(|ranks| ranks.len() > 4).collect();
+    assert_eq!(groups, (0..4).map(|group| (12 * group..12 * (group + 1)).collect()).collect());
+    in_pieces(&topology, CollectiveKind::Allgather);
 }
 
 /// Boxes of so many ranks, with `inner` to the switch of the box and `outer` to the one outside.

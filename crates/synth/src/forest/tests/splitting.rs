@@ -8,7 +8,7 @@ use super::two_boxes;
 use crate::forest::condition::{Condition, EdgeIndex, Step};
 use crate::forest::logical::LogicalGraph;
 use crate::forest::network::Network;
-use crate::forest::pattern::{Port, Share, even_shares, grouped_shares};
+use crate::forest::pattern::{Port, Share, Spread, even_shares, grouped_shares};
 use crate::forest::switches::remove_switches;
 use crate::progress::Silent;
 
@@ -80,7 +80,7 @@ fn removal_leaves_ranks_only() {
     let topology = two_boxes();
     let network = Network::of(&topology);
     let mut graph = LogicalGraph::new(&network, &capacities(&topology), &Never).unwrap();
-    remove_switches(&network, &mut graph, &[1, 1, 1, 1, 0, 0, 0], &Never, &Silent).unwrap();
+    remove_switches(&network, &mut graph, &[1, 1, 1, 1, 0, 0, 0], Spread::All, &Never, &Silent).unwrap();
     let mut edges: Vec<_> = graph.edges().collect();
     edges.sort_unstable();
     let inside = [(0, 1, 2), (1, 0, 2), (2, 3, 2), (3, 2, 2)];
@@ -104,7 +104,7 @@ fn sums(count: usize, shares: &[Share<i64>]) -> Vec<(i64, i64)> {
 #[test]
 fn shares_are_few_between_boxes_and_even_within() {
     let ports: Vec<Port<i64>> = (0..16).map(|node| Port { node, group: node / 8, entering: 15, leaving: 15 }).collect();
-    let shares = grouped_shares(&ports, &Never).unwrap();
+    let shares = grouped_shares(&ports, Spread::All, &Never).unwrap();
     assert_eq!(shares.len(), 16);
     assert!(shares.iter().all(|share| share.amount == 15 && share.from % 8 == share.to % 8));
 
@@ -113,12 +113,28 @@ fn shares_are_few_between_boxes_and_even_within() {
     assert!(within.iter().all(|share| share.amount <= 26), "180 over seven others");
 }
 
+/// Forty boxes alike send to six others each, and by these in four hops to all.
+#[test]
+fn few_shares_reach_all_groups() {
+    let ports: Vec<Port<i64>> = (0..80).map(|node| Port { node, group: node / 2, entering: 63, leaving: 63 }).collect();
+    let shares = grouped_shares(&ports, Spread::Few, &Never).unwrap();
+    assert_eq!(sums(80, &shares), vec![(63, 63); 80]);
+    assert_eq!(shares.len(), 80 * 6);
+    let mut reached = vec![false; 80];
+    reached[0] = true;
+    for _ in 0..4 {
+        let before = reached.clone();
+        shares.iter().filter(|share| before[share.from]).for_each(|share| reached[share.to] = true);
+    }
+    assert!((0..80).all(|port| reached[port] == (port % 2 == 0)));
+}
+
 proptest! {
     /// Whatever the ports, all of them is used up, and nothing goes back to its sender unless it must.
     #[test]
     fn shares_use_up_every_port(
-        ports in proptest::collection::vec((0_u32..4, 0_i64..50), 1..9),
-        turn in 0_usize..9,
+        ports in proptest::collection::vec((0_u32..12, 0_i64..50), 1..24),
+        turn in 0_usize..24,
     ) {
         let mut leaving: Vec<i64> = ports.iter().map(|port| port.1).collect();
         leaving.rotate_left(turn % ports.len());
@@ -127,10 +143,12 @@ proptest! {
             .map(|(node, (&(group, entering), leaving))| Port { node, group, entering, leaving })
             .collect();
         ports.sort_by_key(|port| port.group);
-        let shares = grouped_shares(&ports, &Never).unwrap();
         let expected: Vec<_> = ports.iter().map(|port| (port.entering, port.leaving)).collect();
-        prop_assert_eq!(sums(ports.len(), &shares), expected);
-        prop_assert!(shares.iter().all(|share| share.amount > 0));
+        for spread in [Spread::All, Spread::Few] {
+            let shares = grouped_shares(&ports, spread, &Never).unwrap();
+            prop_assert_eq!(sums(ports.len(), &shares), expected.clone());
+            prop_assert!(shares.iter().all(|share| share.amount > 0));
+        }
     }
 
     /// Numbers too large for exact proportions change the proportions, never the sums.
@@ -140,7 +158,7 @@ proptest! {
             .zip(&amounts)
             .map(|(node, &amount)| Port { node, group: node / 2, entering: amount, leaving: amount })
             .collect();
-        let shares = grouped_shares(&ports, &Never).unwrap();
+        let shares = grouped_shares(&ports, Spread::All, &Never).unwrap();
         for (position, &amount) in amounts.iter().enumerate() {
             let sent: i128 = shares.iter().filter(|share| share.from == position).map(|share| share.amount).sum();
             let received: i128 = shares.iter().filter(|share| share.to == position).map(|share| share.amount).sum();

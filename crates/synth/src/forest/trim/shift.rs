@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use canopy_optimize::FlowUnit;
 
+use super::slack::ScarceSet;
 use super::{Pair, Trimmer};
 use crate::error::SynthesisError;
 
@@ -61,12 +62,13 @@ impl<C: FlowUnit> Trimmer<'_, '_, '_, C> {
         (ends.0 != ends.1 && is_inside).then_some(ends)
     }
 
-    /// What a pair could lose, as far as itself and the ranks at its ends are concerned.
+    /// What a pair could lose, as far as concerns itself and the sets it enters, but for clusters of the level.
     fn room_to_cut(&self, pair: usize) -> C {
         let Pair { ends: (low, high), up, down } = &self.pairs[pair];
+        let in_level = [low, high].map(|&node| self.in_level[node as usize].map(ScarceSet::Cluster));
+        let sets = self.slacks.sets_entered(pair).filter(|&set| !in_level.contains(&Some(set)));
         let room = self.sum(up).min(self.sum(down));
-        let ranks = [*low, *high].into_iter().filter(|&node| node < self.rank_count);
-        ranks.fold(room, |room, rank| room.min(self.slack(rank)))
+        sets.fold(room, |room, set| room.min(self.slacks.of(set))).max(C::ZERO)
     }
 
     /// What a pair has lost, in the direction that lost less.
@@ -178,6 +180,7 @@ impl<C: FlowUnit> Trimmer<'_, '_, '_, C> {
                 missing -= given;
             }
         }
+        self.slacks.raise(pair, amount);
         self.tell(pair);
     }
 }
