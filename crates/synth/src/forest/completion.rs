@@ -32,7 +32,7 @@ pub(super) fn completed<C: FlowUnit>(
 ) -> Result<Option<Vec<PackedTree<C>>>, Stopped> {
     for (root, weight) in change(grower, &left.demands) {
         ask(stop)?;
-        let Some(tree) = grower.grow_over_full_edges(&left, root, weight) else { return Ok(None) };
+        let Some(tree) = grower.grow_over_full_edges(capacities, &left, root, weight) else { return Ok(None) };
         left.take(&tree);
         trees.push(tree);
     }

@@ -188,9 +188,15 @@ impl<C: FlowUnit> Grower<C> {
         Ok(Some(PackedTree { root, weight: growth.weight, edges }))
     }
 
-    /// A tree of this weight that uses edges with less left where no others lead on, those with most left first, and is flat
-    /// otherwise. `None` if the root does not reach all ranks. O(edges log edges).
-    pub(super) fn grow_over_full_edges(&self, left: &Remainder<C>, root: u32, weight: C) -> Option<PackedTree<C>> {
+    /// A tree of this weight that uses edges with less left of their capacities where no others lead on, those with most left
+    /// first, and is flat otherwise. `None` if the root does not reach all ranks. O(edges log edges).
+    pub(super) fn grow_over_full_edges(
+        &self,
+        capacities: &[C],
+        left: &Remainder<C>,
+        root: u32,
+        weight: C,
+    ) -> Option<PackedTree<C>> {
         let mut has_joined = vec![false; self.rank_count];
         has_joined[root as usize] = true;
         let mut edges = Vec::with_capacity(self.rank_count - 1);
@@ -206,7 +212,7 @@ impl<C: FlowUnit> Grower<C> {
                 }
                 continue;
             };
-            for &edge in self.leaving(rank).iter().filter(|&&edge| self.initial[edge] > C::ZERO) {
+            for &edge in self.leaving(rank).iter().filter(|&&edge| capacities[edge] > C::ZERO) {
                 let to = self.ends[edge].1;
                 if has_joined[to as usize] {
                     continue;
