@@ -25,7 +25,7 @@ mod random_faults;
 mod size;
 
 pub use construction::construction;
-pub use error::ExpressionError;
+pub use error::{DrawError, ExpressionError};
 
 use crate::generate::arguments::{Place, Takes};
 use crate::generate::compose::Built;

@@ -4,8 +4,10 @@
 
 mod components;
 mod document;
+mod element;
 mod error;
 mod fault;
+mod fault_kind;
 mod generate;
 mod group;
 mod hash;
@@ -28,9 +30,11 @@ pub use document::{
     Defaults, KindName, LinkDocument, NodeDocument, TopologyDocument, read_document, read_document_until, to_json,
     to_yaml,
 };
+pub use element::Element;
 pub use error::TopologyError;
 pub use fault::{Fault, FaultError, Puncture};
-pub use generate::{COMMON_KEYS, ExpressionError, FamilyUsage, construction, families, generate};
+pub use fault_kind::FaultKind;
+pub use generate::{COMMON_KEYS, DrawError, ExpressionError, FamilyUsage, construction, families, generate};
 pub use group::{GroupError, Transit, renumbering};
 pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use hostlist::{HOST_FILE_BYTES_MAX, HostsError, expand_hosts, host_items, read_host_lines};

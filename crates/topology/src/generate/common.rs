@@ -39,12 +39,17 @@ pub(super) fn puncture(topology: Topology, arguments: &Arguments<'_>) -> Result<
     if faults.is_empty() {
         return Ok(topology);
     }
-    topology.punctured(&faults).map_err(|problem| match problem.position().and_then(|index| sources.get(index)) {
-        Some(&(key, Argument { position, .. }, item)) => {
-            ExpressionError::Fault { key, position: *position, item: shorten(item), problem: Box::new(problem) }
+    let left = topology.punctured(&faults).map_err(|problem| {
+        match problem.position().and_then(|index| sources.get(index)) {
+            Some(&(key, Argument { position, .. }, item)) => {
+                ExpressionError::Fault { key, position: *position, item: shorten(item), problem: Box::new(problem) }
+            }
+            None => ExpressionError::Faults(problem),
         }
-        None => ExpressionError::Faults(problem),
-    })
+    })?;
+    let named = &faults[..sources.len()];
+    random_faults::check_connected(&left, || topology.punctured(named).ok(), arguments)?;
+    Ok(left)
 }
 
 /// `a-b` or `a>b`: the ends, and whether both ways are meant.

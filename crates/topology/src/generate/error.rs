@@ -47,10 +47,34 @@ pub enum ExpressionError {
     NotExact { link: &'static str, numerator: u128, divisor: u128, keys: &'static str },
     #[error("position {position}: {key}={item}: {problem}")]
     Fault { key: &'static str, position: usize, item: String, problem: Box<FaultError> },
+    #[error("position {position}: faults={item}: {problem}")]
+    Draw { position: usize, item: String, problem: DrawError },
     #[error("{0}")]
     Faults(FaultError),
     #[error(transparent)]
     Topology(#[from] TopologyError),
+}
+
+/// Why random faults cannot be drawn.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum DrawError {
+    #[error("unknown kind of faults; {suggestion}")]
+    UnknownKind { suggestion: String },
+    #[error("not a count of faults; join items such as `nics:3`, `nics:3@1/2` and `seed:1` by `+`")]
+    Unreadable,
+    #[error("the seed is not a number below 2^64; write it as in `seed:1`")]
+    Seed,
+    #[error("given twice; give each kind and the seed once")]
+    Twice,
+    #[error("{kind} are gone or healthy, never slow; leave out the fraction")]
+    NeverSlow { kind: &'static str },
+    #[error("there are no {kind} to draw ({meaning}); leave this out")]
+    NoneThere { kind: &'static str, meaning: &'static str },
+    #[error("there are {found} {kind} to draw ({meaning}); ask for at most {found}")]
+    TooMany { found: usize, kind: &'static str, meaning: &'static str },
+    #[error("the draw leaves no path from {from} to {to}; use another `seed`, fewer faults or slow ones (`@1/2`)")]
+    Split { from: String, to: String },
 }
 
 impl ExpressionError {
@@ -62,6 +86,7 @@ impl ExpressionError {
             | Self::KeyWithin { key, .. }
             | Self::Value { key, .. }
             | Self::Quantity { key, .. } => Some(key.clone()),
+            Self::Draw { .. } => Some("faults".to_owned()),
             Self::Missing { what, .. } => Some(what.trim_matches('`').to_owned()),
             Self::KeyAlone { key, .. } | Self::Fault { key, .. } => Some((*key).to_owned()),
             _ => None,

@@ -1,163 +1,185 @@
 //! The key `faults`: what is broken is drawn at random from a seed, the same on every machine.
+//!
+//! Kinds are drawn in the order of [`FaultKind::ALL`], wholes before their parts, each from the elements that are
+//! intact: a dead box has no ranks to draw, and a link that is drawn as a NIC is not drawn again as a link.
 
+use std::collections::BTreeSet;
+
+use crate::element::Element;
 use crate::fault::Fault;
-use crate::generate::arguments::{Arguments, value_error};
-use crate::generate::error::ExpressionError;
+use crate::fault_kind::FaultKind;
+use crate::generate::arguments::Arguments;
+use crate::generate::error::{DrawError, ExpressionError};
 use crate::generate::grammar::Argument;
 use crate::generate::random::SplitMix64;
 use crate::index::{NodeIndex, Rank};
-use crate::model::{NodeKind, Topology};
+use crate::model::Topology;
+use crate::shorten::shorten;
+use crate::spelling::did_you_mean;
 
-const EXPECTED: &str =
-    "`gpus:COUNT`, `nics:COUNT`, `nics:COUNT@N/D` and `seed:NUMBER` joined by `+`, each at most once";
+/// The item that is no count.
+const SEED: &str = "seed";
 
 /// What is asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct FaultCounts {
-    gpus: usize,
-    nics: usize,
-    /// What is left of a NIC; none: nothing.
-    left: Option<(u64, u64)>,
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted<'a> {
+    /// Each kind at most once, in the order of the expression.
+    counts: Vec<Count<'a>>,
     seed: u64,
 }
 
-/// The faults that `faults=` draws: first the ranks that are gone, then the NICs of those that stay.
-///
-/// A *NIC* is the pair of links between a rank and a switch that is not in its box.
+/// So many elements of a kind.
+#[derive(Debug, PartialEq, Eq)]
+struct Count<'a> {
+    item: &'a str,
+    kind: FaultKind,
+    /// A number beyond the machine's is the greatest.
+    count: usize,
+    /// The fraction that is left of each; of `None`, nothing is.
+    left: Option<(u64, u64)>,
+}
+
+/// The faults that `faults=` draws.
 pub(super) fn draw(topology: &Topology, arguments: &Arguments<'_>) -> Result<Vec<Fault>, ExpressionError> {
     let Some(argument) = arguments.find("faults") else { return Ok(Vec::new()) };
-    let counts = read(argument).ok_or_else(|| value_error(argument, EXPECTED))?;
-    let mut generator = SplitMix64::new(counts.seed);
-    let mut ranks: Vec<_> = topology.ranks().map(Rank::node).collect();
-    if counts.gpus > ranks.len() {
-        return Err(value_error(argument, "at most as many GPUs as the network has"));
+    let wanted = read(argument)?;
+    let mut generator = SplitMix64::new(wanted.seed);
+    let mut broken = Broken::none(topology);
+    let mut faults = Vec::new();
+    for kind in FaultKind::ALL {
+        let Some(count) = wanted.counts.iter().find(|count| count.kind == kind) else { continue };
+        let mut elements = topology.elements(kind);
+        elements.retain(|element| broken.spares(element));
+        let Some(rest) = elements.len().checked_sub(count.count) else {
+            let problem = match elements.len() {
+                0 => DrawError::NoneThere { kind: kind.word(), meaning: kind.meaning() },
+                found => DrawError::TooMany { found, kind: kind.word(), meaning: kind.meaning() },
+            };
+            return Err(refusal(argument, count.item, problem));
+        };
+        generator.shuffle_front(&mut elements, count.count);
+        elements.truncate(elements.len() - rest);
+        broken.add(topology, &elements, count.left.is_none());
+        faults.extend(topology.faults_of(&elements, count.left));
     }
-    generator.shuffle_front(&mut ranks, counts.gpus);
-    let id = |node| topology.node(node).id.clone();
-    let mut faults: Vec<Fault> = ranks[..counts.gpus].iter().map(|&node| Fault::Node { id: id(node) }).collect();
-    let mut gone = vec![false; topology.nodes().len()];
-    ranks[..counts.gpus].iter().for_each(|node| gone[node.index()] = true);
-    let mut nics: Vec<_> = topology
-        .ranks()
-        .map(Rank::node)
-        .filter(|node| !gone[node.index()])
-        .flat_map(|node| {
-            let links = topology.links_from(node).map(move |link| topology.link(link));
-            let mut switches: Vec<_> = links.map(|link| link.to).filter(|&to| is_outside(topology, node, to)).collect();
-            // Parallel links of different latencies are one NIC.
-            switches.dedup();
-            switches.into_iter().map(move |switch| (node, switch))
-        })
-        .collect();
-    if counts.nics > nics.len() {
-        return Err(value_error(
-            argument,
-            "at most as many NICs as the network has (links between ranks and switches outside their boxes)",
-        ));
-    }
-    generator.shuffle_front(&mut nics, counts.nics);
-    faults.extend(nics[..counts.nics].iter().map(|&(node, switch)| {
-        let (from, to, both_ways) = (id(node), id(switch), true);
-        match counts.left {
-            None => Fault::Link { from, to, both_ways },
-            Some((numerator, denominator)) => Fault::Degrade { from, to, both_ways, numerator, denominator },
-        }
-    }));
     Ok(faults)
 }
 
-/// Whether a node is a switch outside the box of a rank.
-fn is_outside(topology: &Topology, rank: NodeIndex, node: NodeIndex) -> bool {
-    let (rank, node) = (topology.node(rank), topology.node(node));
-    let in_box = rank.attributes.box_name.is_some() && rank.attributes.box_name == node.attributes.box_name;
-    matches!(node.kind, NodeKind::Switch { .. }) && !in_box
+/// Says that the draw split a network that would be connected without it.
+pub(super) fn check_connected(
+    left: &Topology,
+    without_draw: impl FnOnce() -> Option<Topology>,
+    arguments: &Arguments<'_>,
+) -> Result<(), ExpressionError> {
+    let Some(argument) = arguments.find("faults") else { return Ok(()) };
+    let Some((from, to)) = left.first_unreachable() else { return Ok(()) };
+    if without_draw().is_none_or(|without| without.first_unreachable().is_some()) {
+        return Ok(());
+    }
+    let id = |rank: Rank| left.node(rank.node()).id.clone();
+    let problem = DrawError::Split { from: id(from), to: id(to) };
+    Err(refusal(argument, argument.value, problem))
 }
 
-/// Reads the value: items joined by `+`, each once.
-fn read(argument: &Argument<'_>) -> Option<FaultCounts> {
-    let mut counts = FaultCounts { seed: 1, ..FaultCounts::default() };
-    let mut seen = Vec::new();
-    for item in argument.value.split('+') {
-        let (key, value) = item.split_once(':')?;
-        if seen.contains(&key) {
-            return None;
-        }
-        seen.push(key);
-        match (key, value.split_once('@')) {
-            ("gpus", None) => counts.gpus = number(value)?,
-            ("nics", None) => counts.nics = number(value)?,
-            ("nics", Some((count, fraction))) => {
-                let (numerator, denominator) = fraction.split_once('/')?;
-                (counts.nics, counts.left) = (number(count)?, Some((number(numerator)?, number(denominator)?)));
+/// What is drawn already.
+struct Broken {
+    is_gone: Vec<bool>,
+    /// Links that are gone or slow, as [`Topology::elements`] has them.
+    links: BTreeSet<(NodeIndex, NodeIndex)>,
+}
+
+impl Broken {
+    fn none(topology: &Topology) -> Self {
+        Self { is_gone: vec![false; topology.nodes().len()], links: BTreeSet::new() }
+    }
+
+    /// Whether nothing of an element is broken. Links of a node are not part of it.
+    fn spares(&self, element: &Element) -> bool {
+        match element {
+            Element::Nodes(nodes) => nodes.iter().all(|node| !self.is_gone[node.index()]),
+            Element::Link { from, to, .. } => {
+                !self.is_gone[from.index()] && !self.is_gone[to.index()] && !self.links.contains(&(*from, *to))
             }
-            ("seed", None) => counts.seed = number(value)?,
-            _ => return None,
         }
     }
-    Some(counts)
+
+    /// Adds elements, of slow nodes their links.
+    fn add(&mut self, topology: &Topology, elements: &[Element], are_gone: bool) {
+        let mut slow_nodes = Vec::new();
+        for element in elements {
+            match element {
+                Element::Nodes(nodes) if are_gone => nodes.iter().for_each(|node| self.is_gone[node.index()] = true),
+                Element::Nodes(nodes) => slow_nodes.extend(nodes),
+                &Element::Link { from, to, .. } => {
+                    self.links.insert((from, to));
+                }
+            }
+        }
+        for link in topology.links_at(&slow_nodes) {
+            if let Element::Link { from, to, .. } = link {
+                self.links.insert((from, to));
+            }
+        }
+    }
+}
+
+/// Reads the value: items joined by `+`, each word once.
+fn read<'a>(argument: &Argument<'a>) -> Result<Wanted<'a>, ExpressionError> {
+    let mut counts: Vec<Count<'a>> = Vec::new();
+    let mut seed = None;
+    for item in argument.value.split('+') {
+        let refused = |problem| refusal(argument, item, problem);
+        let (word, value) = item.split_once(':').ok_or_else(|| refused(DrawError::Unreadable))?;
+        if word == SEED {
+            if seed.is_some() {
+                return Err(refused(DrawError::Twice));
+            }
+            seed = Some(number(value).ok_or_else(|| refused(DrawError::Seed))?);
+            continue;
+        }
+        let count = read_count(item, word, value).map_err(refused)?;
+        if counts.iter().any(|earlier| earlier.kind == count.kind) {
+            return Err(refused(DrawError::Twice));
+        }
+        counts.push(count);
+    }
+    Ok(Wanted { counts, seed: seed.unwrap_or(1) })
+}
+
+/// Reads `COUNT` or `COUNT@N/D` of a kind.
+fn read_count<'a>(item: &'a str, word: &str, value: &str) -> Result<Count<'a>, DrawError> {
+    let kind = FaultKind::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| unknown(word))?;
+    let (count, left) = match value.split_once('@') {
+        None => (value, None),
+        Some(_) if !kind.can_be_slow() => return Err(DrawError::NeverSlow { kind: kind.word() }),
+        Some((count, left)) => (count, Some(fraction(left).ok_or(DrawError::Unreadable)?)),
+    };
+    if count.is_empty() || !count.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(DrawError::Unreadable);
+    }
+    Ok(Count { item, kind, count: count.parse().unwrap_or(usize::MAX), left })
+}
+
+fn unknown(word: &str) -> DrawError {
+    let words: Vec<&str> = FaultKind::ALL.into_iter().map(FaultKind::word).chain([SEED]).collect();
+    DrawError::UnknownKind {
+        suggestion: did_you_mean(word, words.iter().copied(), &format!("use {}", words.join(", "))),
+    }
+}
+
+fn fraction(text: &str) -> Option<(u64, u64)> {
+    let (numerator, denominator) = text.split_once('/')?;
+    Some((number(numerator)?, number(denominator)?))
 }
 
 /// Plain decimal digits.
-fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
+fn number(digits: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::generate::generate;
-    use crate::limits::TopologyLimits;
-    use crate::model::Topology;
-
-    fn topology(expression: &str) -> Topology {
-        generate(expression, &TopologyLimits::STANDARD).unwrap_or_else(|error| panic!("{expression}: {error}"))
-    }
-
-    #[test]
-    fn so_many_ranks_are_gone_and_so_many_nics_slower_both_ways() {
-        for seed in 1..20 {
-            let faulty = topology(&format!("dgx-a100:boxes=4,faults=nics:3@1/2+gpus:2+seed:{seed}"));
-            assert_eq!(faulty.rank_count(), 30);
-            let slow = faulty.links().iter().filter(|link| link.capacity.bytes_per_sec() == 12_500_000_000);
-            assert_eq!(slow.count(), 6, "seed {seed}");
-            assert_eq!(faulty.first_unbalanced(), None);
-        }
-        let down = topology("mi250:boxes=2,faults=nics:5");
-        assert_eq!(topology("mi250:boxes=2").links().len() - down.links().len(), 10);
-        let all = topology("rail:boxes=2,faults=nics:16@3/5");
-        assert!(all.links().iter().filter(|link| link.capacity.bytes_per_sec() == 30_000_000_000).count() == 32);
-    }
-
-    #[test]
-    fn the_seed_decides_and_nothing_else() {
-        let drawn = |seed: u64| topology(&format!("dgx-a100:boxes=8,faults=gpus:9+seed:{seed}"));
-        let ids = |topology: &Topology| topology.nodes().iter().map(|node| node.id.clone()).collect::<Vec<_>>();
-        assert_eq!(ids(&drawn(7)), ids(&drawn(7)));
-        assert_ne!(ids(&drawn(7)), ids(&drawn(8)));
-        assert_eq!(ids(&topology("dgx-a100:boxes=8,faults=gpus:9")), ids(&drawn(1)));
-    }
-
-    #[test]
-    fn what_cannot_be_drawn_is_refused_with_what_can() {
-        for (value, words) in [
-            ("nics", "joined by `+`"),
-            ("nics:", "joined by `+`"),
-            ("nics:1@2", "joined by `+`"),
-            ("nics:+1", "joined by `+`"),
-            ("nics:1+nics:2", "at most once"),
-            ("gpus:1@1/2", "joined by `+`"),
-            ("boxes:1", "joined by `+`"),
-            ("gpus:17", "at most as many GPUs"),
-            ("nics:17", "at most as many NICs"),
-            ("nics:99999999999999999999", "joined by `+`"),
-            ("gpus:15", "leave at least two"),
-            ("nics:1@3/2", "3/2"),
-            ("nics:1@0/2", "0/2"),
-        ] {
-            let expression = format!("dgx-a100:boxes=2,faults={value}");
-            let error = generate(&expression, &TopologyLimits::STANDARD).unwrap_err().to_string();
-            assert!(error.contains(words), "{expression}: {error}");
-        }
-        let error = generate("ring:8,faults=nics:1", &TopologyLimits::STANDARD).unwrap_err().to_string();
-        assert!(error.contains("at most as many NICs"), "{error}");
-    }
+fn refusal(argument: &Argument<'_>, item: &str, problem: DrawError) -> ExpressionError {
+    ExpressionError::Draw { position: argument.position, item: shorten(item), problem }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::{env, fs};
 
-use canopy_topology::{TopologyLimits, content_hash, generate, identity_hash, read_document, to_json, to_yaml};
+use canopy_topology::{
+    FaultKind, TopologyLimits, content_hash, generate, identity_hash, read_document, to_json, to_yaml,
+};
 
 /// Compares with `tests/approved/<name>`. `CANOPY_APPROVE=1` writes it instead; review the diff as code.
 #[track_caller]
@@ -56,4 +58,24 @@ fn an_imported_host_as_text() {
     let imported = read_document(bytes, None, &TopologyLimits::STANDARD).unwrap();
     let warnings: String = imported.warnings.iter().map(|warning| format!("# {warning}\n")).collect();
     check_approved("h100-host.yaml", &(warnings + &to_yaml(&imported.topology)));
+}
+
+/// The table of kinds in the guide is that of the code. `CANOPY_APPROVE=1` writes it anew.
+#[test]
+fn the_guide_has_the_table_of_kinds_of_faults() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/networks.md");
+    let page = fs::read_to_string(&path).expect("the guide is readable");
+    let row = |kind: FaultKind| {
+        let slow = if kind.can_be_slow() { format!("`{}:N@1/2`", kind.word()) } else { String::new() };
+        format!("| `{}:N` | {slow} | {} |\n", kind.word(), kind.meaning())
+    };
+    let rows: String = FaultKind::ALL.into_iter().map(row).collect();
+    let table = format!("\n| gone | slow | elements |\n|---|---|---|\n{rows}\n");
+    let (head, rest) = page.split_once("made by a test of crates/topology -->\n").expect("the table has a beginning");
+    let (found, tail) = rest.split_once("<!-- end of kinds -->").expect("the table has an end");
+    if found != table && env::var_os("CANOPY_APPROVE").is_some() {
+        let page = format!("{head}made by a test of crates/topology -->\n{table}<!-- end of kinds -->{tail}");
+        return fs::write(&path, page).expect("the guide is writable");
+    }
+    assert_eq!(found, table, "run the test with CANOPY_APPROVE=1 to write the table anew");
 }

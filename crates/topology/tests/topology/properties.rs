@@ -1,9 +1,11 @@
 //! Properties that hold for every topology, document and expression.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use canopy_topology::{
-    Attributes, Capacity, DocumentFormat, DraftLink, DraftNode, Latency, NodeKind, Topology, TopologyDocument,
-    TopologyDraft, TopologyError, TopologyLimits, content_hash, generate, identity_hash, read_document, to_json,
-    to_yaml,
+    Attributes, Capacity, DocumentFormat, DraftLink, DraftNode, FaultKind, Latency, NodeKind, Topology,
+    TopologyDocument, TopologyDraft, TopologyError, TopologyLimits, content_hash, generate, identity_hash,
+    read_document, to_json, to_yaml,
 };
 use proptest::prelude::*;
 
@@ -236,7 +238,7 @@ proptest! {
     fn strange_expressions_are_built_or_refused(
         name in "(ring|mesh|torus|hypercube|complete|bipartite|dgx-a100|mi250|rail|fat-tree|leaf-spine|random-euler|line|product)?",
         rest in "[:,;()=+*/>x.0-9a-z -]{0,40}",
-        keys in prop::collection::vec("(boxes|gpus|k|n|bw|lat|spine|oversub|down|degrade|nodes-down|seed|leaves|hosts|spines)=[0-9]{1,3}(GB/s|ns|-1|>2\\*1/2|x3)?", 0..4),
+        keys in prop::collection::vec("(boxes|gpus|k|n|bw|lat|spine|oversub|down|degrade|nodes-down|seed|leaves|hosts|spines)=[0-9]{1,3}(GB/s|ns|-1|>2\\*1/2|x3)?|faults=(boxes|switches|gpus|nics|links|links-inside|links-outside|seed):[0-9]{0,3}(@1/[0-9]{1,2})?(\\+[a-z]{0,9}:1)?", 0..4),
         other: String,
     ) {
         let small = TopologyLimits { nodes_max: 300, links_max: 5_000, ..LIMITS };
@@ -245,6 +247,97 @@ proptest! {
         let _ = generate(&format!("{name}:4,{}", keys.join(",")), &small);
         if let Ok(topology) = generate(&format!("{name}:{}", keys.join(",")), &small) {
             prop_assert!(topology.nodes().len() <= 300 && topology.links().len() <= 5_000);
+        }
+    }
+}
+
+/// Networks with boxes, with switches of several levels, without either, and directed ones.
+const DRAWN_FROM: [&str; 8] = [
+    "dgx-a100:boxes=4",
+    "mi250:boxes=3,gpus=8",
+    "rail:boxes=4,gpus=4,spine=200GB/s",
+    "leaf-spine:leaves=4,hosts=4,spines=2",
+    "dragonfly-router:p=1,a=2,h=1",
+    "torus:4x4",
+    "genkautz:n=12,d=3",
+    "random-euler:n=12,switches=4,seed=1",
+];
+
+/// Links between two nodes with the sum of their capacities, in each direction.
+fn capacities(topology: &Topology) -> BTreeMap<(String, String), u64> {
+    let mut sums = BTreeMap::new();
+    for link in topology.links() {
+        let id = |node| topology.node(node).id.clone();
+        *sums.entry((id(link.from), id(link.to))).or_insert(0) += link.capacity.bytes_per_sec();
+    }
+    sums
+}
+
+/// Pairs of neighbours of which a link is gone or slower.
+fn touched(healthy: &Topology, left: &Topology) -> Vec<(String, String)> {
+    let left = capacities(left);
+    let is_less = |(ends, capacity): &(&(String, String), &u64)| left.get(ends) != Some(capacity);
+    let healthy = capacities(healthy);
+    let touched = healthy.iter().filter(is_less).map(|((from, to), _)| (from.min(to).clone(), from.max(to).clone()));
+    let mut touched: Vec<_> = touched.collect();
+    touched.sort_unstable();
+    touched.dedup();
+    touched
+}
+
+/// Ids of the switches of which all links are touched.
+fn slow_switches(healthy: &Topology, touched: &[(String, String)]) -> Vec<String> {
+    let pairs: BTreeSet<_> = touched.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    let mut slow = Vec::new();
+    for node in healthy.nodes().iter().filter(|node| matches!(node.kind, NodeKind::Switch { .. })) {
+        let ends = healthy.links().iter().map(|link| [link.from, link.to].map(|end| healthy.node(end).id.as_str()));
+        let mut own = ends.filter(|ends| ends.contains(&node.id.as_str()));
+        if own.all(|[a, b]| pairs.contains(&(a.min(b), a.max(b)))) {
+            slow.push(node.id.clone());
+        }
+    }
+    slow
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// `faults=` takes as many elements as it is asked for from a network that stays connected, on every run the same,
+    /// or says what would help.
+    #[test]
+    fn draws_take_what_they_are_asked_for(
+        network in prop::sample::select(&DRAWN_FROM[..]),
+        kind in prop::sample::select(&FaultKind::ALL[..]),
+        count in 0_usize..6,
+        is_slow: bool,
+        seed: u64,
+    ) {
+        let is_slow = is_slow && kind.can_be_slow();
+        let fraction = if is_slow { "@1/3" } else { "" };
+        let expression = format!("{network},faults={}:{count}{fraction}+seed:{seed}", kind.word());
+        let healthy = generate(network, &LIMITS).unwrap();
+        let left = match generate(&expression, &LIMITS) {
+            Ok(left) => left,
+            Err(error) => {
+                let text = error.to_string();
+                let helps = ["another `seed`", "ask for at most", "leave this out", "leave at least two"];
+                prop_assert!(helps.iter().any(|help| text.contains(help)), "{expression}: {text}");
+                prop_assert_eq!(generate(&expression, &LIMITS).unwrap_err(), error);
+                return Ok(());
+            }
+        };
+        prop_assert_eq!(&generate(&expression, &LIMITS).unwrap(), &left);
+        prop_assert_eq!(left.first_unreachable(), None, "{}", expression);
+        let touched = touched(&healthy, &left);
+        let gone = healthy.elements(kind).len() - left.elements(kind).len();
+        match kind {
+            _ if !is_slow => prop_assert_eq!(gone, count, "{}", expression),
+            FaultKind::Switches => {
+                let slow = slow_switches(&healthy, &touched);
+                prop_assert!(slow.len() >= count, "{}: {:?}", expression, slow);
+                prop_assert!(touched.iter().all(|(a, b)| slow.contains(a) || slow.contains(b)), "{}", expression);
+            }
+            _ => prop_assert_eq!((gone, touched.len()), (0, count), "{}", expression),
         }
     }
 }
