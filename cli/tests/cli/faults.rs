@@ -39,6 +39,24 @@ fn single_faults_are_ranked_by_what_they_leave() {
     assert!(text.stdout.ends_with("5 more groups of faults harm less; see --limit\n"), "{}", text.stdout);
 }
 
+/// Words for one and for several, and links by where they are.
+#[test]
+fn kinds_are_those_of_random_faults() {
+    let workspace = Workspace::new();
+    let first_of = |kinds: &str| -> Vec<String> {
+        let arguments = format!("faults what-if dgx-a100:boxes=2 --collective allgather --kinds {kinds} --json");
+        let object = workspace.json(&arguments);
+        let rows = object["faults"].as_array().unwrap().iter();
+        rows.map(|row| format!("{} {}", row["kind"].as_str().unwrap(), row["faults"][0].as_str().unwrap())).collect()
+    };
+    assert_eq!(first_of("links-inside"), ["link link:b0g0=b0nv"]);
+    assert_eq!(first_of("links-outside"), ["link link:b0g0=ib"]);
+    assert_eq!(first_of("link"), first_of("links-inside,links,links-outside"));
+    assert_eq!(first_of("boxes"), ["host host:b0"]);
+    assert_eq!(first_of("host,switches"), ["switch switch:ib", "switch switch:b0nv", "host host:b0"]);
+    assert_eq!(first_of("gpus,nics"), first_of("nic,gpu"));
+}
+
 #[test]
 fn roots_and_fractions_count() {
     let workspace = Workspace::new();
@@ -61,7 +79,12 @@ fn what_cannot_be_ranked_is_refused() {
     let workspace = Workspace::new();
     for (arguments, status, words) in [
         ("faults what-if ring:4", 2, "no collective is given"),
-        ("faults what-if ring:4 --collective allgather --kinds fan", 2, "use link, nic, gpu, host, switch"),
+        (
+            "faults what-if ring:4 --collective allgather --kinds fan",
+            2,
+            "use boxes, switches, gpus, nics, links-inside, links-outside, links",
+        ),
+        ("faults what-if ring:4 --collective allgather --kinds lnks", 2, "did you mean `links`?"),
         ("faults what-if ring:4 --collective allgather --remaining 3/2", 2, "`3/2` is not a remaining fraction"),
         ("faults what-if ring:4,down=0-1+2-3 --collective allgather", 3, "add links that connect them"),
         ("faults what-if torus:10x10x10 --collective allreduce --deadline 1ms", 5, "deadline exceeded"),

@@ -17,5 +17,5 @@ pub use event::{Event, EventError, Severity};
 pub use log::{FaultLog, FaultLogError, Outcome, Policy, PolicyError, Record, Word};
 pub use remaining::{Remaining, RemainingError};
 pub use resolve::{Directory, MeaningError, ResolveError};
-pub use singles::{EquivalentFaults, SingleKind, singles};
+pub use singles::{EquivalentFaults, SINGLE_KINDS, singles};
 pub use target::{Device, Loss, Target, TargetError};

@@ -3,48 +3,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use canopy_canonical::{Analysis, Budget, Orbits, Stopped, analyse, form_hash, graph_of};
-use canopy_topology::{NodeIndex, NodeKind, Topology, TopologyHash};
+use canopy_topology::{Element, FaultKind, NodeIndex, NodeKind, Topology, TopologyHash};
 
 use crate::remaining::Remaining;
 use crate::resolve::Directory;
 use crate::target::{Device, Loss, Target};
 
-/// Kinds of single faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SingleKind {
-    /// Links between two nodes, in both directions if both exist.
-    Link,
-    /// NICs of compute nodes whose machine is known.
-    Nic,
-    /// Compute nodes.
-    Gpu,
-    /// Hosts, or else boxes, if there are at least two.
-    Host,
-    /// Switches.
-    Switch,
-}
+/// The kinds that together name every single fault once, in the order of [`singles`].
+pub const SINGLE_KINDS: [FaultKind; 5] =
+    [FaultKind::Links, FaultKind::Nics, FaultKind::Gpus, FaultKind::Boxes, FaultKind::Switches];
 
-impl SingleKind {
-    /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 5] = [Self::Link, Self::Nic, Self::Gpu, Self::Host, Self::Switch];
-
-    /// The word before the colon of its targets.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Link => "link",
-            Self::Nic => "nic",
-            Self::Gpu => "gpu",
-            Self::Host => "host",
-            Self::Switch => "switch",
-        }
-    }
-}
+/// The order of lists: all links come before those that are told apart by where they are.
+const ORDER: [FaultKind; 7] = [
+    FaultKind::Links,
+    FaultKind::LinksInside,
+    FaultKind::LinksOutside,
+    FaultKind::Nics,
+    FaultKind::Gpus,
+    FaultKind::Boxes,
+    FaultKind::Switches,
+];
 
 /// Single faults that an automorphism of the network exchanges, so that what is left by each is the same but for names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EquivalentFaults {
     /// Their kind.
-    pub kind: SingleKind,
+    pub kind: FaultKind,
     /// The elements, in the order of the topology, at least one.
     pub targets: Vec<Target>,
 }
@@ -66,13 +50,16 @@ enum Key {
 
 /// The single faults of some kinds, by kind, those that are alike together.
 ///
+/// *Boxes* are hosts, or else boxes, if there are at least two. A *NIC* is all links of a rank that leave its machine,
+/// if that is known. Links inside and outside boxes are part of all links, if these are asked for.
+///
 /// `roles` tell ranks apart that differ in what is asked of them, as [`graph_of`] takes them. Faults of one group are alike,
 /// verified; within the budget of work two groups may be.
 ///
 /// * **Errors.** Stopped. **Cost.** One search for automorphisms, and one for each host.
 pub fn singles(
     directory: &Directory<'_>,
-    kinds: &[SingleKind],
+    kinds: &[FaultKind],
     roles: &[u32],
     budget: Budget<'_>,
 ) -> Result<Vec<EquivalentFaults>, Stopped> {
@@ -81,13 +68,15 @@ pub fn singles(
     let analysis = analyse(&graph, budget)?;
     let symmetry = Symmetry { directory, links: analysis.arc_orbits(&graph), nodes: &analysis };
     let mut found = Vec::new();
-    for kind in SingleKind::ALL.into_iter().filter(|kind| kinds.contains(kind)) {
+    let is_part = |kind| matches!(kind, FaultKind::LinksInside | FaultKind::LinksOutside);
+    let has_all_links = kinds.contains(&FaultKind::Links);
+    for kind in ORDER.into_iter().filter(|kind| kinds.contains(kind) && !(has_all_links && is_part(*kind))) {
         let keyed = match kind {
-            SingleKind::Link => symmetry.links(),
-            SingleKind::Nic => symmetry.cards(),
-            SingleKind::Gpu => symmetry.nodes(|kind| matches!(kind, NodeKind::Compute)),
-            SingleKind::Switch => symmetry.nodes(|kind| matches!(kind, NodeKind::Switch { .. })),
-            SingleKind::Host => symmetry.hosts(roles, budget)?,
+            FaultKind::Links | FaultKind::LinksInside | FaultKind::LinksOutside => symmetry.links(kind),
+            FaultKind::Nics => symmetry.cards(),
+            FaultKind::Gpus => symmetry.nodes(|kind| matches!(kind, NodeKind::Compute)),
+            FaultKind::Switches => symmetry.nodes(|kind| matches!(kind, NodeKind::Switch { .. })),
+            FaultKind::Boxes => symmetry.hosts(roles, budget)?,
         };
         let mut groups: Vec<EquivalentFaults> = Vec::new();
         let mut group_of: BTreeMap<Key, usize> = BTreeMap::new();
@@ -129,20 +118,16 @@ impl Symmetry<'_, '_> {
         link.and(u32::try_from(first).ok()).map(|first| self.links.representative(first))
     }
 
-    fn links(&self) -> Vec<(Key, Target)> {
-        let ends: BTreeSet<(NodeIndex, NodeIndex)> =
-            self.topology().links().iter().map(|link| (link.from, link.to)).collect();
-        // Of two directions the lower one speaks for both.
-        let spoken_for = |(from, to): (NodeIndex, NodeIndex)| from > to && ends.contains(&(to, from));
-        let pairs = ends.iter().copied().filter(|&pair| !spoken_for(pair));
-        let keyed = pairs.map(|(from, to)| {
+    fn links(&self, kind: FaultKind) -> Vec<(Key, Target)> {
+        let mut keyed = Vec::new();
+        for element in self.topology().elements(kind) {
+            let Element::Link { from, to, both_ways } = element else { continue };
             let orbits: BTreeSet<u32> = [self.orbit(from, to), self.orbit(to, from)].into_iter().flatten().collect();
-            let both_ways = ends.contains(&(to, from));
-            let mut target = Target::Link { from: self.id(from), to: self.id(to), both_ways };
-            target = target.clone().checked().unwrap_or(target);
-            (Key::Ends(orbits), target)
-        });
-        keyed.collect()
+            let target = Target::Link { from: self.id(from), to: self.id(to), both_ways };
+            let target = target.clone().checked().unwrap_or(target);
+            keyed.push((Key::Ends(orbits), target));
+        }
+        keyed
     }
 
     fn nodes(&self, is_meant: fn(NodeKind) -> bool) -> Vec<(Key, Target)> {
@@ -209,7 +194,7 @@ mod tests {
 
     const BUDGET: Budget<'_> = Budget { work_max: WORK_STANDARD, stop: &|| false };
 
-    fn groups(expression: &str, kinds: &[SingleKind], roles: &[u32]) -> Vec<(String, usize)> {
+    fn groups(expression: &str, kinds: &[FaultKind], roles: &[u32]) -> Vec<(String, usize)> {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
         let directory = Directory::new(&topology);
         let found = singles(&directory, kinds, roles, BUDGET).unwrap();
@@ -227,10 +212,18 @@ mod tests {
                     "{expression}: {target} is not like {}",
                     group.targets[0]
                 );
-                assert_eq!(target.kind(), group.kind.name());
+                assert_eq!(FaultKind::named(target.kind()).map(whole), Some(whole(group.kind)));
             }
         }
         found.iter().map(|group| (group.targets[0].to_string(), group.targets.len())).collect()
+    }
+
+    /// All links, for those of some place.
+    fn whole(kind: FaultKind) -> FaultKind {
+        match kind {
+            FaultKind::LinksInside | FaultKind::LinksOutside => FaultKind::Links,
+            kind => kind,
+        }
     }
 
     fn named(names: &[(&str, usize)]) -> Vec<(String, usize)> {
@@ -239,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_is_alike_is_told_together_and_all_is_told() {
-        let boxes = groups("dgx-a100:boxes=2", &SingleKind::ALL, &[]);
+        let boxes = groups("dgx-a100:boxes=2", &SINGLE_KINDS, &[]);
         assert_eq!(
             boxes,
             named(&[
@@ -252,26 +245,31 @@ mod tests {
                 ("switch:ib", 1),
             ])
         );
-        assert_eq!(groups("torus:4x4", &SingleKind::ALL, &[]), named(&[("link:00=01", 32), ("gpu:00", 16)]));
+        assert_eq!(groups("torus:4x4", &SINGLE_KINDS, &[]), named(&[("link:00=01", 32), ("gpu:00", 16)]));
+        assert_eq!(groups("dgx-a100:boxes=2", &[FaultKind::LinksInside], &[]), named(&[("link:b0g0=b0nv", 16)]));
+        assert_eq!(groups("dgx-a100:boxes=2", &[FaultKind::LinksOutside], &[]), named(&[("link:b0g0=ib", 16)]));
+        let by_place = [FaultKind::LinksOutside, FaultKind::LinksInside];
+        assert_eq!(groups("dgx-a100:boxes=2", &by_place, &[]), boxes[..2]);
+        assert_eq!(groups("dgx-a100:boxes=2", &FaultKind::ALL, &[]), boxes);
         let total = |groups: &[(String, usize)]| groups.iter().map(|(_, count)| count).sum::<usize>();
-        let mi250 = groups("mi250:boxes=2", &[SingleKind::Link], &[]);
+        let mi250 = groups("mi250:boxes=2", &[FaultKind::Links], &[]);
         assert_eq!(total(&mi250), 2 * 28 + 32);
         assert_eq!(
-            groups("mi250:boxes=2", &[SingleKind::Host, SingleKind::Nic], &[]).last().unwrap(),
+            groups("mi250:boxes=2", &[FaultKind::Boxes, FaultKind::Nics], &[]).last().unwrap(),
             &("host:b0".to_owned(), 2)
         );
     }
 
     #[test]
     fn roles_and_damage_tell_apart() {
-        let roots = groups("ring:4", &[SingleKind::Gpu], &[1]);
+        let roots = groups("ring:4", &[FaultKind::Gpus], &[1]);
         assert_eq!(roots, named(&[("gpu:0", 1), ("gpu:1", 2), ("gpu:2", 1)]));
-        let damaged = groups("dgx-a100:boxes=2,degrade=b0g3>ib*1/2", &[SingleKind::Nic, SingleKind::Host], &[]);
+        let damaged = groups("dgx-a100:boxes=2,degrade=b0g3>ib*1/2", &[FaultKind::Nics, FaultKind::Boxes], &[]);
         assert_eq!(
             damaged,
             named(&[("nic:b0g0", 7), ("nic:b0g3", 1), ("nic:b1g0", 8), ("host:b0", 1), ("host:b1", 1)])
         );
-        assert_eq!(groups("uniring:n=4,d=1", &[SingleKind::Link], &[]), named(&[("link:0>1", 4)]));
-        assert_eq!(groups("dgx-a100", &[SingleKind::Host, SingleKind::Nic], &[]), named(&[]));
+        assert_eq!(groups("uniring:n=4,d=1", &[FaultKind::Links], &[]), named(&[("link:0>1", 4)]));
+        assert_eq!(groups("dgx-a100", &[FaultKind::Boxes, FaultKind::Nics], &[]), named(&[]));
     }
 }

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use canopy_canonical::{Budget, WORK_SERVED};
-use canopy_faults::{Directory, Loss, Remaining, SingleKind, singles};
+use canopy_faults::{Directory, Loss, Remaining, singles};
 use canopy_planner::{PlanKey, Request as Order, RequestKey};
 use canopy_synth::{Stop, bound};
-use canopy_topology::Rate;
+use canopy_topology::{FaultKind, Rate};
 use canopy_wire::Priority;
 use tokio::task::spawn_blocking;
 use tokio::time;
@@ -221,7 +221,7 @@ impl Stop for Recalled {
 /// Single faults on the way of a plan that is on these links, one of each kind that is alike, the most harmful last.
 fn ranked(shared: &Shared, base: &Base, links: &[u8], sound: &Order, stop: &Recalled) -> Vec<Loss> {
     let directory = Directory::new(base.topology());
-    let kinds = [SingleKind::Link, SingleKind::Nic, SingleKind::Gpu];
+    let kinds = [FaultKind::Links, FaultKind::Nics, FaultKind::Gpus];
     let budget = Budget { work_max: WORK_SERVED, stop: &|| stop.is_requested() };
     let Ok(alike) = singles(&directory, &kinds, &[], budget) else { return Vec::new() };
     let losses = alike.into_iter().filter_map(|alike| {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::with_boxes;
-use canopy_faults::{Directory, EquivalentFaults, Loss, Remaining, SingleKind, singles};
+use canopy_faults::{Directory, EquivalentFaults, Loss, Remaining, SINGLE_KINDS, Target, singles};
 use canopy_optimize::Stop;
 use canopy_schedule::{Collective, Shares};
 use canopy_synth::{BoundError, bound};
-use canopy_topology::{FaultError, Rank, Rate, Ratio, Topology};
+use canopy_topology::{FaultError, FaultKind, Rank, Rate, Ratio, Topology, did_you_mean};
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
@@ -32,17 +32,17 @@ ranks are lost, it is the bound of the remaining ranks.
 
 Examples:
   canopy faults what-if dgx-a100:boxes=2 --collective allgather
-  canopy faults what-if torus:4x4 --collective all-to-all --kinds link
-  canopy faults what-if cluster.yaml --collective allreduce --kinds link,nic --remaining 1/2 --json")]
+  canopy faults what-if torus:4x4 --collective all-to-all --kinds links
+  canopy faults what-if cluster.yaml --collective allreduce --kinds links-inside,nics --remaining 1/2 --json")]
 pub(crate) struct WhatIfArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
     topology: String,
     #[command(flatten)]
     collective: CollectiveArgs,
-    /// What may fail: link, nic, gpu, host, switch [default: all]
+    /// What may fail: links, links-inside or links-outside boxes, nics, gpus, boxes, switches [default: all]
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
-    kinds: Vec<SingleKind>,
+    kinds: Vec<FaultKind>,
     /// Fraction of each element that remains, such as 1/2
     #[arg(long, value_name = "FRACTION", default_value = "0/1")]
     remaining: Remaining,
@@ -57,9 +57,9 @@ pub(crate) struct WhatIfArgs {
     json: bool,
 }
 
-fn kind(text: &str) -> Result<SingleKind, String> {
-    let known = SingleKind::ALL.into_iter().find(|kind| kind.name() == text);
-    known.ok_or_else(|| format!("use {}", SingleKind::ALL.map(SingleKind::name).join(", ")))
+fn kind(text: &str) -> Result<FaultKind, String> {
+    let words = FaultKind::ALL.map(FaultKind::word);
+    FaultKind::named(text).ok_or_else(|| did_you_mean(text, words, &format!("use {}", words.join(", "))))
 }
 
 /// What a fault leaves.
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
     let network = boxed.as_ref().map_or(&topology, |boxed| &boxed.topology);
     let sound = bound(network, collective, &Shares::Equal, &stop).map_err(|error| failure(&error))?.upper;
     let directory = Directory::new(&topology);
-    let kinds = if args.kinds.is_empty() { SingleKind::ALL.to_vec() } else { args.kinds.clone() };
+    let kinds = if args.kinds.is_empty() { SINGLE_KINDS.to_vec() } else { args.kinds.clone() };
     let roles: Vec<u32> = topology.ranks().map(|rank| u32::from(collective.root() == Some(rank))).collect();
     let groups = singles(&directory, &kinds, &roles, budget).map_err(|_| late())?;
     let progress = ProgressLine::start();
@@ -212,7 +212,8 @@ fn row(Weighed { alike, left }: Weighed, sound: &Rate, remaining: Remaining) -> 
         Left::TooFewRanks => ("too_few_ranks", None, None, None),
         Left::RootLost => ("root_lost", None, None, None),
     };
-    Row { kind: alike.kind.name(), outcome, bound, ratio, components, faults }
+    let kind = alike.targets.first().map_or("", Target::kind);
+    Row { kind, outcome, bound, ratio, components, faults }
 }
 
 fn readable(weighed: &[Weighed], sound: &Rate, args: &WhatIfArgs) -> String {

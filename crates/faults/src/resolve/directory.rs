@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use canopy_topology::{Attributes, NodeIndex, NodeKind, Topology, hosts_named, same_host};
+use canopy_topology::{Attributes, NodeIndex, NodeKind, Topology, hosts_named};
 
 use crate::resolve::MeaningError;
 use crate::resolve::near::{beside, near};
@@ -144,7 +144,7 @@ impl<'t> Directory<'t> {
     /// # Errors
     /// No link leaves it.
     pub fn ports(&self, node: NodeIndex) -> Result<Vec<NodeIndex>, MeaningError> {
-        let far_ends = self.neighbours(node).filter(|&far_end| !self.share_machine(node, far_end));
+        let far_ends = self.neighbours(node).filter(|&far_end| !self.topology.share_machine(node, far_end));
         let ports: Vec<NodeIndex> = far_ends.collect();
         match ports.is_empty() {
             true => Err(MeaningError::NoCard { id: self.topology.node(node).id.clone() }),
@@ -161,15 +161,6 @@ impl<'t> Directory<'t> {
             MeaningError::NoPort { id: id_of(node).to_owned(), port: shown(far_end), near }
         };
         self.ids.get(far_end).copied().filter(|found| ports.contains(found)).ok_or_else(missing)
-    }
-
-    /// Whether two nodes are of one host, or where not both name one, of one box.
-    fn share_machine(&self, one: NodeIndex, other: NodeIndex) -> bool {
-        let (one, other) = (&self.topology.node(one).attributes, &self.topology.node(other).attributes);
-        match (&one.host, &other.host) {
-            (Some(one), Some(other)) => same_host(one, other),
-            _ => one.box_name.is_some() && one.box_name == other.box_name,
-        }
     }
 
     /// Who has a link to or from a node, rising.
