@@ -2,13 +2,21 @@
 //!
 //! Figures depend on the machine: compare them by ratio within one run.
 
+mod clusters;
+mod cold;
 mod generic;
+mod random;
+mod unnamed;
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+pub use clusters::{Cluster, Inside, Outside, Parts, cluster, healthy};
+pub use cold::{ColdPlan, cold_plan};
 pub use generic::{Generic, generic_allgather};
+pub use random::Random;
+pub use unnamed::{Factor, unnamed};
 
 /// Runs something and says how long it took.
 #[expect(clippy::disallowed_methods, reason = "measuring is what these programs are for")]
@@ -50,6 +58,19 @@ pub fn timed_alone<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, alone.unwrap_or(wall))
 }
 
+/// Time that all threads of this process had a processor so far.
+pub fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Runs something and says how long all threads of this process had a processor meanwhile.
+pub fn timed_on_processors<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let before = processor_time();
+    let result = work();
+    (result, processor_time().saturating_sub(before))
+}
+
 /// Greatest resident memory of this process so far in bytes; `None` where the system does not say (Linux does).
 pub fn memory_peak_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -69,6 +90,19 @@ pub fn disk_bytes(folder: &Path) -> u64 {
     entries.flatten().map(size).sum()
 }
 
+/// A number without decimals, in groups of three digits.
+pub fn thousands(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Prints rows under a heading, as a Markdown table.
 #[expect(clippy::print_stdout, reason = "the tables are the result")]
 pub fn print_table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
@@ -76,5 +110,15 @@ pub fn print_table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) {
     println!("|{}", "---|".repeat(N));
     for row in rows {
         println!("| {} |", row.join(" | "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn digits_are_grouped() {
+        for (number, text) in [(0.4, "0"), (999.4, "999"), (999.6, "1,000"), (1_234_567.0, "1,234,567")] {
+            assert_eq!(super::thousands(number), text);
+        }
     }
 }
