@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p canopy-benches --bin repair [NETWORK …]`
 //!
-//! Every link (both ways), every link at half of its rate, every NIC (a link to the switch between boxes), every NIC at half
+//! Every link (both ways), every link at half of its rate, every NIC (a link to a switch outside the box), every NIC at half
 //! of its rate and every GPU fails on its own. The schedule of the whole network is repaired, and the schedule of what is left
 //! is made anew by `auto`; both are judged by the checker. *Ratio* is the repaired rate ÷ the new one; times are the
 //! processor's, without the judging. Faults that disconnect are counted apart.
@@ -13,7 +13,7 @@ use std::time::Duration;
 use canopy_benches::{print_table, timed_alone};
 use canopy_schedule::{Collective, CollectiveKind, Schedule, judge_until};
 use canopy_synth::{Algorithm, Never, RepairOptions, Silent, SynthesisRequest, repaired, synthesize};
-use canopy_topology::{Fault, NodeKind, Rank, Rate, Topology, TopologyLimits, generate};
+use canopy_topology::{Fault, FaultKind, Rate, Topology, TopologyLimits, generate};
 
 const NETWORKS: [(&str, &[CollectiveKind]); 3] = [
     ("dgx-a100:boxes=2", &[CollectiveKind::Allgather, CollectiveKind::Allreduce]),
@@ -27,8 +27,16 @@ const PLAIN: RepairOptions = RepairOptions { chunks_max: None, size_bytes: None,
 /// Large networks, of which one NIC at half of its rate is looked at.
 const LARGE: [&str; 2] = ["dgx-a100:boxes=16", "dgx-a100:boxes=125"];
 
-/// Kinds of faults, in the order of the table.
-const KINDS: [&str; 5] = ["link", "half a link", "NIC", "half a NIC", "GPU"];
+/// Kinds of faults and the fraction that is left, in the order of the table. Links that are NICs are listed as such.
+const KINDS: [(FaultKind, Option<(u64, u64)>); 5] = [
+    (FaultKind::Links, None),
+    (FaultKind::Links, HALF),
+    (FaultKind::Nics, None),
+    (FaultKind::Nics, HALF),
+    (FaultKind::Gpus, None),
+];
+
+const HALF: Option<(u64, u64)> = Some((1, 2));
 
 type Failure = Box<dyn Error>;
 
@@ -74,33 +82,25 @@ fn add_rows(
     rows: &mut Vec<[String; 10]>,
 ) -> Result<(), Failure> {
     let schedule = planned(whole, kind)?.0;
-    for (what, name) in KINDS.into_iter().enumerate() {
+    for (fault_kind, left) in KINDS {
         let mut sums = Sums::default();
-        for fault in faults(whole, what) {
+        for fault in faults(whole, fault_kind, left) {
             sums.add(whole, &schedule, &fault)?;
         }
         if sums.cases + sums.apart > 0 {
-            rows.push(sums.row(network, kind, name));
+            let fraction = if left == HALF { "@1/2" } else { "" };
+            rows.push(sums.row(network, kind, &format!("{}{fraction}", fault_kind.word())));
         }
     }
     Ok(())
 }
 
-/// All faults of a kind.
-fn faults(whole: &Topology, what: usize) -> Vec<Fault> {
-    let id = |node| whole.node(node).id.clone();
-    let is_switch = |node| matches!(whole.node(node).kind, NodeKind::Switch { .. });
-    let is_nic = |link: &canopy_topology::Link| is_switch(link.to) && whole.node(link.to).id == "ib";
-    let both = whole.links().iter().filter(|link| link.from < link.to);
-    let down = |link: &canopy_topology::Link| Fault::Link { from: id(link.from), to: id(link.to), both_ways: true };
-    let half = |link: &canopy_topology::Link| degraded(&id(link.from), &id(link.to));
-    match what {
-        0 => both.filter(|link| !is_nic(link)).map(down).collect(),
-        1 => both.filter(|link| !is_nic(link)).map(half).collect(),
-        2 => both.filter(|link| is_nic(link)).map(down).collect(),
-        3 => both.filter(|link| is_nic(link)).map(half).collect(),
-        _ => whole.ranks().map(|rank: Rank| Fault::Node { id: id(rank.node()) }).collect(),
-    }
+/// All single faults of a kind.
+fn faults(whole: &Topology, kind: FaultKind, left: Option<(u64, u64)>) -> Vec<Fault> {
+    let nics = whole.elements(FaultKind::Nics);
+    let mut elements = whole.elements(kind);
+    elements.retain(|element| kind != FaultKind::Links || !nics.contains(element));
+    elements.iter().flat_map(|element| whole.faults_of(std::slice::from_ref(element), left)).collect()
 }
 
 /// A link at half of its rate, both ways.
