@@ -18,7 +18,7 @@ use std::time::Duration;
 use canopy_topology::Topology;
 use num_integer::Integer;
 
-use crate::timed_alone;
+use crate::timed_on_processors;
 
 /// Capacities between nodes, ranks first.
 type Edges = BTreeMap<(u32, u32), i64>;
@@ -57,16 +57,17 @@ pub fn generic_allgather(topology: &Topology) -> Result<Generic, Box<dyn Error>>
     let node_count = u32::try_from(topology.nodes().len())?;
     let mut flows = 0;
 
-    let (inverse_rate, optimum_time) = timed_alone(|| optimum::bisect(&edges, node_count, rank_count, &mut flows));
+    let (inverse_rate, optimum_time) =
+        timed_on_processors(|| optimum::bisect(&edges, node_count, rank_count, &mut flows));
     let (p, q) = inverse_rate?;
     let divisor = edges.values().fold(q, |divisor, capacity| divisor.gcd(capacity));
     let trees_per_rank = q / divisor;
     edges.values_mut().for_each(|capacity| *capacity = *capacity / divisor * p);
 
     let (removed, switches_time) =
-        timed_alone(|| switches::remove(&mut edges, node_count, rank_count, trees_per_rank, &mut flows));
+        timed_on_processors(|| switches::remove(&mut edges, node_count, rank_count, trees_per_rank, &mut flows));
     removed?;
-    let (batches, packing_time) = timed_alone(|| packing::pack(edges, rank_count, trees_per_rank, &mut flows));
+    let (batches, packing_time) = timed_on_processors(|| packing::pack(edges, rank_count, trees_per_rank, &mut flows));
     let divisor = p.gcd(&unit);
     Ok(Generic {
         inverse_rate: (p / divisor, q.checked_mul(unit / divisor).ok_or("too large capacities")?),

@@ -45,26 +45,14 @@ impl Stopwatch {
     }
 }
 
-/// Runs something on this thread and says how long it had a processor, to some milliseconds: unlike [`timed`], that
-/// does not depend on what else the machine does. Where the system does not say (Linux does), it is as [`timed`].
-pub fn timed_alone<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let on_processor = || {
-        let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-        text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
-    };
-    let before = on_processor();
-    let (result, wall) = timed(work);
-    let alone = on_processor().zip(before).map(|(after, before)| after.saturating_sub(before));
-    (result, alone.unwrap_or(wall))
-}
-
 /// Time that all threads of this process had a processor so far.
 pub fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Runs something and says how long all threads of this process had a processor meanwhile.
+/// Runs something and says how long all threads of this process had a processor meanwhile: unlike [`timed`], that does not
+/// depend on what else the machine does.
 pub fn timed_on_processors<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let before = processor_time();
     let result = work();

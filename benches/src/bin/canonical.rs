@@ -9,7 +9,7 @@
 
 use std::error::Error;
 
-use canopy_benches::{print_table, timed_alone};
+use canopy_benches::{print_table, timed_on_processors};
 use canopy_canonical::{Analysis, Arc, Budget, Graph, WORK_STANDARD, analyse, form_hash, graph_of};
 use canopy_topology::{TopologyLimits, generate};
 
@@ -58,10 +58,10 @@ fn row(name: &str, rank_count: u32, make: impl Fn() -> Option<Graph>) -> Result<
         let hash = analysis.solution().map(|solution| form_hash(&solution.form(&graph)).to_string());
         Some((graph, analysis, hash))
     };
-    let (first, mut time) = timed_alone(run);
+    let (first, mut time) = timed_on_processors(run);
     let (graph, analysis, hash) = first.ok_or("a network that is no graph")?;
     if hash.is_some() {
-        time = timed_alone(|| (0..RUNS).for_each(|_| drop(run()))).1 / RUNS;
+        time = timed_on_processors(|| (0..RUNS).for_each(|_| drop(run()))).1 / RUNS;
     }
     let is_rank = |set: &&Vec<u32>| set.first().is_some_and(|&node| node < rank_count);
     let form = hash.map_or_else(|| "spent".to_owned(), |hash| hash.chars().take(12).collect());

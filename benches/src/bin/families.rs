@@ -8,7 +8,7 @@
 
 use std::error::Error;
 
-use canopy_benches::{print_table, timed_alone};
+use canopy_benches::{print_table, timed_on_processors};
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::{Recognition, recognise, with_boxes};
 use canopy_topology::{DraftLink, DraftNode, NodeIndex, Topology, TopologyDraft, TopologyLimits, generate};
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn millis(work: impl Fn()) -> String {
-    let time = timed_alone(|| (0..RUNS).for_each(|_| work())).1 / RUNS;
+    let time = timed_on_processors(|| (0..RUNS).for_each(|_| work())).1 / RUNS;
     format!("{:.1}", time.as_secs_f64() * 1e3)
 }
 

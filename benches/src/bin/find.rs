@@ -7,10 +7,10 @@
 //! for the degrees 2, 4, 8 and 16 on two threads, processor time beside it.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use canopy_benches::{print_table, timed, timed_alone};
+use canopy_benches::{print_table, timed, timed_on_processors};
 use canopy_finder::{Candidate, Finder, Links, Query};
 use canopy_optimize::Never;
 
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = Vec::new();
     for (nodes, degree) in SINGLE {
         let query = Query { nodes, degree, links: Links::Any };
-        let (found, time) = timed_alone(|| Finder::new().find(query, &Never));
+        let (found, time) = timed_on_processors(|| Finder::new().find(query, &Never));
         let count = found?.candidates.len();
         rows.push([
             nodes.to_string(),
@@ -48,8 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     print_table(["nodes", "degree", "networks", "time (ms)"], &rows);
 
-    let (processor_nanos, wall) = timed(sweep);
-    let processor = std::time::Duration::from_nanos(processor_nanos);
+    let (((), processor), wall) = timed(|| timed_on_processors(sweep));
     let row = [format!("2 to {NODES_MAX}"), "2, 4, 8, 16".to_owned(), seconds(wall), seconds(processor)];
     print_table(["nodes", "degrees", "two threads (s)", "processor time (s)"], &[row]);
     Ok(())
@@ -59,30 +58,25 @@ fn seconds(time: std::time::Duration) -> String {
     format!("{:.2}", time.as_secs_f64())
 }
 
-/// Asks for every network; returns the processor time of all threads in nanoseconds.
-fn sweep() -> u64 {
-    let (finder, next, total) = (Finder::new(), AtomicU32::new(0), AtomicU64::new(0));
+/// Asks for every network, on two threads.
+fn sweep() {
+    let (finder, next) = (Finder::new(), AtomicU32::new(0));
     let per_degree = NODES_MAX - 1;
     let ask = |number: u32| {
         let degree = DEGREES[(number / per_degree) as usize];
         let query = Query { nodes: NODES_MAX - number % per_degree, degree, links: Links::Any };
         finder.find(query, &Never).map(|found| found.candidates.len())
     };
+    let work = || {
+        std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
+            .take_while(|&number| number < 4 * per_degree)
+            .for_each(|number| {
+                ask(number).expect("numbers within the limits");
+            });
+    };
     thread::scope(|scope| {
         for _ in 0..THREADS {
-            scope.spawn(|| {
-                let work = || {
-                    let all = 4 * per_degree;
-                    std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
-                        .take_while(|&number| number < all)
-                        .for_each(|number| {
-                            ask(number).expect("numbers within the limits");
-                        });
-                };
-                let ((), time) = timed_alone(work);
-                total.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-            });
+            scope.spawn(work);
         }
     });
-    total.into_inner()
 }

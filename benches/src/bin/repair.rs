@@ -10,7 +10,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use canopy_benches::{print_table, timed_alone};
+use canopy_benches::{print_table, timed_on_processors};
 use canopy_schedule::{Collective, CollectiveKind, Schedule, judge_until};
 use canopy_synth::{Algorithm, Never, RepairOptions, Silent, SynthesisRequest, repaired, synthesize};
 use canopy_topology::{Fault, FaultKind, Rate, Topology, TopologyLimits, generate};
@@ -111,7 +111,7 @@ fn degraded(from: &str, to: &str) -> Fault {
 fn planned(topology: &Topology, kind: CollectiveKind) -> Result<(Schedule, Duration), Failure> {
     let collective = Collective::new(kind, None, topology.rank_count())?;
     let request = SynthesisRequest::new(collective, Algorithm::Auto);
-    let (schedule, time) = timed_alone(|| synthesize(topology, &request, &Never, &Silent));
+    let (schedule, time) = timed_on_processors(|| synthesize(topology, &request, &Never, &Silent));
     Ok((schedule?, time))
 }
 
@@ -136,7 +136,7 @@ impl Sums {
             self.apart += 1;
             return Ok(());
         }
-        let (repaired, time) = timed_alone(|| repaired(whole, schedule, &left, PLAIN, &Never));
+        let (repaired, time) = timed_on_processors(|| repaired(whole, schedule, &left, PLAIN, &Never));
         let (anew, anew_time) = planned(&left, schedule.collective.kind())?;
         let ratio = rate(&left, &repaired?)?.ratio_to(&rate(&left, &anew)?);
         self.cases += 1;

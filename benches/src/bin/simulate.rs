@@ -9,7 +9,7 @@
 
 use std::error::Error;
 
-use canopy_benches::{print_table, timed_alone};
+use canopy_benches::{print_table, timed_on_processors};
 use canopy_schedule::{Collective, CollectiveKind, check, compile};
 use canopy_simulate::{Pieces, Sharing, SimulateError, SimulateOptions, Sync, algbw, simulate};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut least = None;
             let mut found = None;
             for _ in 0..RUNS {
-                let (outcome, time) = timed_alone(|| simulate(&topology, &graph, &options, &|| false));
+                let (outcome, time) = timed_on_processors(|| simulate(&topology, &graph, &options, &|| false));
                 least = least.into_iter().chain([time]).min();
                 found = Some(outcome);
                 // Once is enough for what ends early or takes long.
