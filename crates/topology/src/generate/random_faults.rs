@@ -50,15 +50,15 @@ pub(super) fn draw(topology: &Topology, arguments: &Arguments<'_>) -> Result<Vec
         let Some(count) = wanted.counts.iter().find(|count| count.kind == kind) else { continue };
         let mut elements = topology.elements(kind);
         elements.retain(|element| broken.spares(element));
-        let Some(rest) = elements.len().checked_sub(count.count) else {
+        if count.count > elements.len() {
             let problem = match elements.len() {
                 0 => DrawError::NoneThere { kind: kind.word(), meaning: kind.meaning() },
                 found => DrawError::TooMany { found, kind: kind.word(), meaning: kind.meaning() },
             };
             return Err(refusal(argument, count.item, problem));
-        };
+        }
         generator.shuffle_front(&mut elements, count.count);
-        elements.truncate(elements.len() - rest);
+        elements.truncate(count.count);
         broken.add(topology, &elements, count.left.is_none());
         faults.extend(topology.faults_of(&elements, count.left));
     }
