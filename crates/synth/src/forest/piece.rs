@@ -6,6 +6,7 @@
 //! tree rooted there.
 
 mod boxes;
+mod order;
 mod star;
 
 use std::collections::{BTreeMap, HashMap};
@@ -61,7 +62,7 @@ pub(super) type Home = (usize, u32);
 
 /// What two pieces have in common if one solution serves both.
 #[derive(PartialEq, Eq, Hash)]
-struct Signature {
+pub(super) struct Signature {
     terminal_count: u32,
     node_count: u32,
     has_outside: bool,
@@ -114,6 +115,7 @@ pub(super) fn pieces<'a, C: FlowUnit>(
     }
     homes.truncate(network.terminal_count as usize);
     let mut pieces: Vec<Piece<'a, C>> = builders.into_iter().map(Builder::finish).collect();
+    order::put_in_order(&mut pieces, &mut homes, stop)?;
     number_boundaries(&mut pieces, stop)?;
     Ok((pieces, homes))
 }
@@ -241,18 +243,13 @@ impl<'a, C: FlowUnit> Builder<'a, C> {
         }
         // Of parallel links the one with the lower number first, as they come: so equal clusters make equal pieces.
         self.links.sort_by_key(|(way, ..)| (way.from, way.to));
-        let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
-        for in_box in self.boxes.iter_mut().flatten() {
-            let count = u32::try_from(numbers.len()).expect("no more than nodes");
-            *in_box = *numbers.entry(*in_box).or_insert(count);
-        }
         self.demands.resize(node_count as usize, C::ZERO);
         let network = Network {
             terminal_count,
             node_count,
             outside: self.has_outside.then(|| terminal_count - 1),
             links: self.links.iter().map(|&(way, ..)| way).collect(),
-            boxes: self.boxes,
+            boxes: in_order_of_first(self.boxes),
             switch_names: self.switch_names,
         };
         Piece {
@@ -266,6 +263,16 @@ impl<'a, C: FlowUnit> Builder<'a, C> {
             around: self.around,
         }
     }
+}
+
+/// Names replaced by numbers, in the order in which each comes first.
+fn in_order_of_first(mut names: Vec<Option<u32>>) -> Vec<Option<u32>> {
+    let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
+    for name in names.iter_mut().flatten() {
+        let count = u32::try_from(numbers.len()).expect("no more than nodes");
+        *name = *numbers.entry(*name).or_insert(count);
+    }
+    names
 }
 
 /// Trees of a piece on routes of it, by root.
@@ -349,7 +356,7 @@ pub(super) fn solve<C: FlowUnit>(
 }
 
 impl<C: FlowUnit> Piece<'_, C> {
-    fn signature(&self) -> Signature {
+    pub(super) fn signature(&self) -> Signature {
         Signature {
             terminal_count: self.network.terminal_count,
             node_count: self.network.node_count,

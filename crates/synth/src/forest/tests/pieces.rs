@@ -357,3 +357,46 @@ proptest! {
         in_pieces(&topology, CollectiveKind::ReduceScatter);
     }
 }
+
+/// Boxes alike whose nodes are in any order are one kind of piece.
+#[test]
+fn the_order_of_nodes_makes_no_kinds_of_pieces() {
+    let topology = generated("mi250:boxes=5");
+    let mut order: Vec<usize> = (0..topology.nodes().len()).collect();
+    order.sort_by_key(|&node| (node * 7919) % 101);
+    let mut draft = TopologyDraft::default();
+    for &node in &order {
+        let node = &topology.nodes()[node];
+        draft.add_node(node.id.clone(), node.kind, node.attributes.clone());
+    }
+    for link in topology.links() {
+        let id = |end: canopy_topology::NodeIndex| topology.nodes()[end.index()].id.clone();
+        draft.add_link(id(link.from), id(link.to), link.capacity, link.latency);
+    }
+    let shuffled = draft.build(&TopologyLimits::STANDARD).unwrap();
+    assert_ne!(shuffled, topology);
+    assert_eq!((kinds_of_pieces(&topology), kinds_of_pieces(&shuffled)), (2, 2));
+    let (forest, _) = in_pieces(&shuffled, CollectiveKind::Allgather);
+    assert_eq!(forest.phases[0].trees.len(), 80);
+}
+
+/// How many pieces a network falls into that differ.
+fn kinds_of_pieces(topology: &Topology) -> usize {
+    let network = Network::of(topology);
+    let instance = Instance::new(topology, Roots::All(&Shares::Equal), None, &Never).unwrap();
+    let capacities: Vec<i128> = instance.capacities.iter().map(|&capacity| capacity.try_into().unwrap()).collect();
+    let demands: Vec<i128> = instance.demands.iter().map(|&demand| demand.into()).collect();
+    let apart = crate::forest::decomposition::take_apart(&network, &capacities, &demands, &Never).unwrap();
+    crate::forest::piece::pieces(&network, &demands, &apart.tight, &Never)
+        .unwrap()
+        .0
+        .iter()
+        .fold(Vec::new(), |mut kinds, piece| {
+            let signature = piece.signature();
+            if !kinds.contains(&signature) {
+                kinds.push(signature);
+            }
+            kinds
+        })
+        .len()
+}
