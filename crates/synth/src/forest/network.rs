@@ -1,5 +1,6 @@
 //! The network at hand: all of a topology, or a piece of it in numbers of its own.
 
+use canopy_optimize::FlowUnit;
 use canopy_topology::Topology;
 
 use crate::symmetry::boxes;
@@ -45,6 +46,19 @@ impl<'a> Network<'a> {
             boxes: boxes(topology),
             switch_names: switches.iter().map(|switch| switch.id.as_str()).collect(),
         }
+    }
+
+    /// Whether as much enters every switch as leaves it. Of ranks it need not be so: where `trim` argues with balance, it does
+    /// so for sets of switches. O(links).
+    pub(super) fn switches_are_balanced<C: FlowUnit>(&self, capacities: &[C]) -> bool {
+        let mut entering = vec![C::ZERO; self.node_count as usize];
+        let mut leaving = entering.clone();
+        for (link, &capacity) in self.links.iter().zip(capacities) {
+            leaving[link.from as usize] += capacity;
+            entering[link.to as usize] += capacity;
+        }
+        let switches = self.terminal_count as usize..;
+        entering[switches.clone()] == leaving[switches]
     }
 
     /// Name of a switch.

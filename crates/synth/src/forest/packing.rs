@@ -47,6 +47,9 @@ pub(super) enum PackingChoice {
 /// Flows times edges that may have been spent on one division if another is to be tried: about 20 ms.
 const WORK_MAX: u64 = 1_000_000;
 
+/// The same for a division that is only tried for the sake of better trees: it is given up beyond.
+const ATTEMPT_MAX: u64 = 8 * WORK_MAX;
+
 /// Ranks from which on trees are completed before they are tested one by one. Below, tests are cheap, and trees flatter.
 const COMPLETED_FROM: u32 = 48;
 
@@ -108,7 +111,12 @@ pub(super) fn pack<C: FlowUnit>(
         // Only the first packing is reported: what is done never shrinks.
         let progress = if best.is_none() { progress } else { &Silent };
         let mut packing = Packing::new(condition.clone(), grower, weight_max, PREFERENCES[preference], stop, progress);
-        packing.run()?;
+        if best.is_some() {
+            packing.work_max = ATTEMPT_MAX;
+        }
+        if !packing.run()? {
+            break;
+        }
         let Packing { condition: after, mut trees, mut work, .. } = packing;
         any_tested |= after.flows() > condition.flows();
         let mut left = Remainder::of(&after, rank_count);
@@ -221,6 +229,8 @@ struct Packing<'a, 'c, C> {
     done: u64,
     /// Of completing, as flows times edges.
     work: u64,
+    /// Of tests, as flows times edges: beyond, the packing is given up.
+    work_max: u64,
 }
 
 impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
@@ -233,24 +243,26 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
         progress: &'a dyn Progress,
     ) -> Self {
         let trees = Vec::new();
-        let (total, done, work) = (0, 0, 0);
-        let mut packing = Self { condition, grower, weight_max, preference, stop, progress, trees, total, done, work };
+        let (total, done, work, work_max) = (0, 0, 0, u64::MAX);
+        let mut packing =
+            Self { condition, grower, weight_max, preference, stop, progress, trees, total, done, work, work_max };
         packing.total = packing.demand_left();
         packing
     }
 
-    fn run(&mut self) -> Result<(), SynthesisError> {
+    /// Packs all trees. Says whether it did, or gave up.
+    fn run(&mut self) -> Result<bool, SynthesisError> {
         for preference in PREFERENCES {
             for start in [Start::InTurn, Start::Stars] {
                 if self.finish_greedily(preference, start)? {
-                    return Ok(());
+                    return Ok(true);
                 }
             }
         }
         if self.rank_count() >= COMPLETED_FROM {
             for preference in COMPLETED {
                 if self.complete(preference)? {
-                    return Ok(());
+                    return Ok(true);
                 }
             }
         }
@@ -355,10 +367,14 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
     }
 
     /// Greedy trees, tested in bulks that double while they pass and restart small when one fails.
-    fn pack_tested(&mut self) -> Result<(), SynthesisError> {
+    fn pack_tested(&mut self) -> Result<bool, SynthesisError> {
+        let before = self.condition.flows();
         let mut next_root = 0;
         let mut size = self.grower.rank_count();
         while self.demand_left() > 0 {
+            if (self.condition.flows() - before).saturating_mul(self.condition.edge_count() as u64) > self.work_max {
+                return Ok(false);
+            }
             let first_root = self.next_with_demand(next_root);
             let mut proposals = self.propose(first_root, size)?;
             let (whole, part) = self.condition.apply_longest_prefix(&proposals)?;
@@ -378,7 +394,7 @@ impl<'a, 'c, C: FlowUnit> Packing<'a, 'c, C> {
             }
             size = if all_passed { size * 2 } else { (whole * 2).max(1) };
         }
-        Ok(())
+        Ok(true)
     }
 
     fn next_with_demand(&self, from: u32) -> u32 {

@@ -12,64 +12,142 @@ use crate::forest::pattern::quotas;
 use crate::forest::star::star_trees;
 
 impl<C: FlowUnit> Piece<'_, C> {
-    /// The solution of a star whose terminals root different numbers of trees; `None` for everything else. Equal numbers
-    /// are left to the general way, which finds a tree per terminal without any search.
+    /// Whether it is terminals around one switch. Others may be left that have no links.
+    pub(in crate::forest) fn is_star(&self) -> bool {
+        let terminals = self.network.terminal_count;
+        let mut ends = self.network.links.iter().map(|way| (way.from.min(way.to), way.from.max(way.to)));
+        let hub = ends.next().map_or(terminals, |(_, hub)| hub);
+        let is_spoke = |(low, high): (u32, u32)| low < terminals && high == hub;
+        hub >= terminals && ends.all(is_spoke)
+    }
+
+    /// The solution of a star whose terminals root different numbers of trees, or send different amounts, once what comes from
+    /// outside starts where it enters; `None` for everything else. Equal numbers are left to the general way, which finds a
+    /// tree per terminal without any search.
     ///
     /// What a terminal sends to another is spread over the links of both in proportion to what they have left, so that
     /// each rank behind one of them finds a way of its own.
     ///
     /// * **Errors.** Stopped. **Cost.** O(terminals² · links per terminal²).
     pub(super) fn solve_star(&self, stop: &dyn Stop) -> Result<Option<Solution<C>>, SynthesisError> {
-        let hub = self.network.terminal_count;
-        let is_spoke = |from: u32, to: u32| (from == hub) != (to == hub);
-        let is_star = self.network.outside.is_none()
-            && self.network.node_count == hub + 1
-            && self.network.links.iter().all(|way| is_spoke(way.from, way.to));
-        let demands: Vec<u128> = self.demands[..hub as usize].iter().map(|demand| demand.to_u128()).collect();
-        if !is_star || demands.iter().all(|&demand| demand == demands[0]) {
+        if !self.is_star() {
             return Ok(None);
         }
-        let (mut out, mut into) = (Spokes::new(hub), Spokes::new(hub));
+        let count = self.network.terminal_count;
+        let (mut out, mut into) = (Spokes::new(count), Spokes::new(count));
         for ((link, way), &capacity) in self.network.links.iter().enumerate().zip(&self.capacities) {
             if capacity > C::ZERO {
-                let (spokes, terminal) = if way.to == hub { (&mut out, way.from) } else { (&mut into, way.to) };
+                let (spokes, terminal) = if way.from < count { (&mut out, way.from) } else { (&mut into, way.to) };
                 spokes.add(terminal, link, capacity);
             }
         }
+        let demands: Vec<u128> = self.demands[..count as usize].iter().map(|demand| demand.to_u128()).collect();
         let total: u128 = demands.iter().sum();
         let is_reached = |(demand, receives): (&u128, u128)| receives >= total - demand;
         if !demands.iter().zip(into.sums()).all(is_reached) {
             return Ok(None);
         }
-        let Some(found) = star_trees(&demands, &out.sums()) else { return Ok(None) };
-        let place = |from: u32, to: u32| from as usize * demands.len() + to as usize;
-        let mut amounts = vec![0_u128; demands.len() * demands.len()];
+        let Some(Crossing { entries, exits, demands, sends }) = self.crossing(demands, out.sums(), into.sums()) else {
+            return Ok(None);
+        };
+        let Some(found) = star_trees(&demands, &sends) else { return Ok(None) };
+        let inner = u32::try_from(demands.len()).expect("terminals are counted in u32");
+        let place = |from: u32, to: u32| from as usize * count as usize + to as usize;
+        let mut amounts = vec![0_u128; count as usize * count as usize];
         for tree in &found {
             ask(stop)?;
             tree.edges.iter().for_each(|&(from, to)| amounts[place(from, to)] += tree.weight);
         }
+        for (terminal, (&entering, &leaving)) in (0_u32..).zip(entries.iter().zip(&exits)) {
+            (amounts[place(inner, terminal)], amounts[place(terminal, inner)]) = (entering, leaving);
+        }
         let convert = |amount: u128| C::try_from_u128(amount).expect("no more than the capacities it is sent over");
         let (mut strands, mut ranges) = (Vec::new(), vec![0..0; amounts.len()]);
-        for (from, offset) in (1..hub).flat_map(|offset| (0..hub).map(move |from| (from, offset))) {
+        let nothing = || vec![Vec::new(); self.links.len()];
+        let (mut entries, mut exits) = (nothing(), nothing());
+        for (from, offset) in (1..count).flat_map(|offset| (0..count).map(move |from| (from, offset))) {
             ask(stop)?;
-            let to = (from + offset) % hub;
+            let to = (from + offset) % count;
             let amount = convert(amounts[place(from, to)]);
             let first = strands.len();
             if amount > C::ZERO {
                 join(out.take(from, amount), into.take(to, amount), &mut strands);
             }
             ranges[place(from, to)] = first..strands.len();
+            for (strand, number) in strands[first..].iter().zip(first..) {
+                match (from == inner, to == inner) {
+                    (true, _) => entries[strand.links[0].index()].push((to, number)),
+                    (_, true) => exits[strand.links[1].index()].push((from, number)),
+                    _ => {}
+                }
+            }
         }
-        let mut trees: Vec<Vec<PieceTree<C>>> = (0..hub).map(|_| Vec::new()).collect();
+        let mut trees: Vec<Vec<PieceTree<C>>> = (0..inner).map(|_| Vec::new()).collect();
         for tree in found {
             ask(stop)?;
             let edge = |&(tail, head): &_| PieceEdge { tail, head, strands: ranges[place(tail, head)].clone() };
             let edges = tree.edges.iter().map(edge).collect();
             trees[tree.root as usize].push(PieceTree { weight: convert(tree.weight), edges });
         }
-        let nothing = || vec![Vec::new(); self.links.len()];
-        Ok(Some(Solution { trees, strands, entries: nothing(), exits: nothing() }))
+        Ok(Some(Solution { trees, strands, entries, exits }))
     }
+
+    /// Where trees enter and leave a star that has an outside; `None` if all terminals are alike and take the same part, or
+    /// more leaves than they send beyond a link for each of their trees.
+    fn crossing(&self, mut demands: Vec<u128>, mut sends: Vec<u128>, receives: Vec<u128>) -> Option<Crossing> {
+        let count = demands.len() as u128;
+        let is_alike = |inside: usize| (1..inside).all(|one| (demands[one], sends[one]) == (demands[0], sends[0]));
+        let Some(outside) = self.network.outside.map(|outside| outside as usize) else {
+            let is_even = demands.iter().all(|&demand| demand == demands[0]);
+            return (!is_even).then_some(Crossing { entries: Vec::new(), exits: Vec::new(), demands, sends });
+        };
+        let (entering, leaving) = (sends.get(outside).copied()?, receives.get(outside).copied()?);
+        if is_alike(outside) && entering.is_multiple_of(count - 1) && leaving.is_multiple_of(count - 1) {
+            return None;
+        }
+        demands.truncate(outside);
+        sends.truncate(outside);
+        // Who sends much takes in much that it can send on.
+        if sends.iter().sum::<u128>() < entering {
+            return None;
+        }
+        let entries = quotas(&signed(&sends)?, i128::try_from(entering).ok()?);
+        let entries: Vec<u128> = entries.into_iter().map(i128::unsigned_abs).collect();
+        demands.iter_mut().zip(&entries).for_each(|(demand, entry)| *demand += entry);
+        // What is left once a terminal has sent all of its trees to everyone leaves first, then what others can relay.
+        let others = (outside as u128).saturating_sub(1);
+        let beyond = |times: u128| -> Vec<u128> {
+            sends.iter().zip(&demands).map(|(sends, demand)| sends.saturating_sub(demand * times)).collect()
+        };
+        let (first, most) = (beyond(others), beyond(1));
+        let first_sum: u128 = first.iter().sum();
+        let exits: Vec<u128> = if first_sum >= leaving {
+            quotas(&signed(&first)?, i128::try_from(leaving).ok()?).into_iter().map(i128::unsigned_abs).collect()
+        } else {
+            let rest: Vec<u128> = most.iter().zip(&first).map(|(most, first)| most - first).collect();
+            if rest.iter().sum::<u128>() < leaving - first_sum {
+                return None;
+            }
+            let rest = quotas(&signed(&rest)?, i128::try_from(leaving - first_sum).ok()?);
+            first.iter().zip(rest).map(|(first, rest)| first + rest.unsigned_abs()).collect()
+        };
+        sends.iter_mut().zip(&exits).for_each(|(sends, exit)| *sends -= exit);
+        Some(Crossing { entries, exits, demands, sends })
+    }
+}
+
+/// Trees of a star as seen from inside.
+struct Crossing {
+    /// By terminal, z excepted: trees that enter there, and that leave from there; empty without an outside.
+    entries: Vec<u128>,
+    exits: Vec<u128>,
+    /// Trees to root there, those that enter included, and what it can send to the others.
+    demands: Vec<u128>,
+    sends: Vec<u128>,
+}
+
+fn signed(values: &[u128]) -> Option<Vec<i128>> {
+    values.iter().map(|&value| i128::try_from(value).ok()).collect()
 }
 
 /// The links of one direction between terminals and the switch, with what they have left.
