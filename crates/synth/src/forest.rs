@@ -11,6 +11,9 @@
 //! can not be taken apart is solved as a whole, by the same stages. Either way the deepest trees are made less deep in the
 //! end (`lower`).
 //!
+//! Where NICs are fast beside the links in a box, no boundary but that of each rank is tight. Then demand is divided into parts
+//! whose trees enter boxes once, or at every rank, each of which can be taken apart (`modes`).
+//!
 //! A network without switches that looks the same from every rank needs trees for one root only (`symmetry`,
 //! `translated`).
 //!
@@ -39,6 +42,7 @@ mod instance;
 mod links;
 mod logical;
 mod lower;
+mod modes;
 mod network;
 mod packed;
 mod packing;
@@ -93,6 +97,10 @@ const PIECES_FROM: u32 = 64;
 
 /// Depth of the trees of a single root from which on flatter ones are looked for that pass through relays.
 const RELAYS_FROM: u32 = 6;
+
+/// Terminals of a piece from which on parts of its demand are looked for that take it further apart. Trees of smaller ones
+/// are soon found.
+const MODES_FROM: usize = 24;
 
 /// Trees that reach the optimum.
 pub(crate) static FOREST: Synthesizer = Synthesizer {
@@ -161,9 +169,17 @@ fn plan_from(
     progress.report(Stage::Optimum, 0, 1);
     let instances = instances(&networks, roots, limits, stop)?;
     progress.report(Stage::Optimum, 1, 1);
+    // Chunks of all shares are numbered in 64 bits, and must suit all phases.
+    let numbers =
+        u64::try_from(u128::from(u64::MAX) / shares.weight_total(topology.rank_count()).max(1)).unwrap_or(u64::MAX);
+    let trees_per_root_max = match (limits.max_chunks.or(limits.trees_per_root), networks.len()) {
+        (Some(_), _) => 0,
+        (None, 1) => numbers,
+        (None, _) => numbers.isqrt(),
+    };
     let mut solutions: Vec<RoutedTrees> = Vec::new();
     for (network, instance) in networks.iter().zip(&instances) {
-        let effort = Effort { pieces_from, ..Effort::FULL };
+        let effort = Effort { pieces_from, trees_per_root_max, ..Effort::FULL };
         let solution = match roots {
             Roots::One(root) if limits.trees_per_root.is_none() => {
                 solve_rooted(network, root, instance, limits, effort, stop, progress)?
@@ -298,11 +314,13 @@ struct Effort {
     pieces_from: u32,
     /// In the packing.
     choice: PackingChoice,
+    /// There may be as many trees per root if that helps to divide them into parts.
+    trees_per_root_max: u64,
 }
 
 impl Effort {
     /// What a plan is worth.
-    const FULL: Self = Self { pieces_from: PIECES_FROM, choice: PackingChoice::Best };
+    const FULL: Self = Self { pieces_from: PIECES_FROM, choice: PackingChoice::Best, trees_per_root_max: 0 };
 }
 
 /// Trees that spread the data of an instance to all ranks at its rate.
@@ -313,22 +331,41 @@ fn solve(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
-    // A flow is less than twice the sum of all numbers, an unlimited supply more.
-    let fits = |most: u128| instance.magnitude().is_some_and(|sum| sum < most / 4);
-    if fits(i64::MAX.unsigned_abs().into()) {
-        solve_in::<i64>(topology, instance, effort, stop, progress)
-    } else if fits(i128::MAX.unsigned_abs()) {
-        solve_in::<i128>(topology, instance, effort, stop, progress)
-    } else {
-        let trees_per_rank = instance.trees_per_root.into();
-        Err(SynthesisError::TooManyTrees { trees_per_rank, rank_count: topology.rank_count() })
+    match instance.magnitude().and_then(FlowRange::of) {
+        Some(FlowRange::Narrow) => solve_in::<i64>(topology, instance, effort, stop, progress),
+        Some(FlowRange::Wide) => solve_in::<i128>(topology, instance, effort, stop, progress),
+        None => {
+            let trees_per_rank = instance.trees_per_root.into();
+            Err(SynthesisError::TooManyTrees { trees_per_rank, rank_count: topology.rank_count() })
+        }
+    }
+}
+
+/// What numbers it takes to compute with capacities and demands.
+enum FlowRange {
+    /// 64 bits.
+    Narrow,
+    /// 128 bits.
+    Wide,
+}
+
+impl FlowRange {
+    /// For numbers with this sum; `None` if they are too large. A flow is less than twice the sum, an unlimited supply more.
+    fn of(sum: u128) -> Option<Self> {
+        if sum < u128::from(i64::MAX.unsigned_abs()) / 4 {
+            Some(Self::Narrow)
+        } else if sum < i128::MAX.unsigned_abs() / 4 {
+            Some(Self::Wide)
+        } else {
+            None
+        }
     }
 }
 
 fn solve_in<C: FlowUnit>(
     topology: &Topology,
     instance: &Instance,
-    Effort { pieces_from, choice }: Effort,
+    Effort { pieces_from, choice, trees_per_root_max }: Effort,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
@@ -340,8 +377,16 @@ fn solve_in<C: FlowUnit>(
     let network = Network::of(topology);
     if rank_count >= pieces_from {
         let trees_per_root = instance.trees_per_root;
-        let solved =
-            decomposition::solve_in_pieces(&network, &capacities, &demands, trees_per_root, choice, stop, progress)?;
+        let apart = decomposition::take_apart(&network, &capacities, &demands, stop)?;
+        let mut solved = None;
+        if apart.largest() >= MODES_FROM.min(pieces_from as usize) {
+            let counts = (trees_per_root, trees_per_root_max);
+            solved =
+                modes::solve_in_modes(&network, &apart, (&capacities, &demands), counts, choice, (stop, progress))?;
+        }
+        if solved.is_none() && !apart.is_whole() {
+            solved = Some(apart.solve(trees_per_root, choice, stop, progress)?);
+        }
         if let Some(mut trees) = solved {
             lower::lower(&mut trees, rank_count, stop)?;
             return Ok(trees);

@@ -11,7 +11,7 @@ use crate::forest::condition::Condition;
 use crate::forest::glue::glue;
 use crate::forest::network::Network;
 use crate::forest::packing::PackingChoice;
-use crate::forest::piece::{Machine, Solution, pieces, solve};
+use crate::forest::piece::{Home, Machine, Piece, Solution, pieces, solve};
 use crate::forest::trim::{Tight, trim};
 use crate::forest::{RoutedTrees, ask};
 use crate::progress::{Progress, Stage};
@@ -20,56 +20,89 @@ use crate::progress::{Progress, Stage};
 /// they are many, and pieces have fewer.
 const TREES_PER_RANK: usize = 4;
 
-/// Trees for all demands, in capacities of the network that admit them; `None` if it is no machine of boxes whose trees
-/// can be written down, and has no clusters that can be made tight, or is not balanced at every switch.
+/// A network taken apart.
+pub(super) struct Apart<'a, C> {
+    /// Along which boundaries.
+    pub(super) tight: Tight<C>,
+    pieces: Vec<Piece<'a, C>>,
+    homes: Vec<Home>,
+    /// By rank.
+    demands: Vec<C>,
+    /// The trees, if the network is one piece and they were written down.
+    written: Option<Solution<C>>,
+}
+
+/// Takes a network apart whose capacities admit the trees. If it is no machine of boxes whose trees can be written down, and
+/// has no clusters that can be made tight, or is not balanced at every switch, it is one piece.
 ///
-/// * **Source.** Our own. **Errors.** Stopped, too many hops; broken if the input does not meet the condition.
-/// * **Cost.** Some tests of the network, the different pieces, and what the result takes.
-pub(super) fn solve_in_pieces<C: FlowUnit>(
-    network: &Network<'_>,
+/// * **Source.** Our own. **Errors.** Stopped; broken if the input does not meet the condition.
+/// * **Cost.** Some tests of the network.
+pub(super) fn take_apart<'a, C: FlowUnit>(
+    network: &Network<'a>,
     capacities: &[C],
     demands: &[C],
-    trees_per_root: u64,
-    choice: PackingChoice,
     stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Option<RoutedTrees>, SynthesisError> {
+) -> Result<Apart<'a, C>, SynthesisError> {
     ask(stop)?;
-    let of_ranks = &demands[..network.terminal_count as usize];
+    let of_ranks = demands[..network.terminal_count as usize].to_vec();
     let whole = Tight { capacities: capacities.to_vec(), clusters: Vec::new() };
-    let whole = pieces(network, demands, &whole, stop)?;
-    let piece = &whole.0[0];
+    let (all, homes) = pieces(network, demands, &whole, stop)?;
+    let piece = &all[0];
     // Where all boxes are alike, so are the trees of pieces, or those that symmetry finds, and they are flatter.
     let (at_once, at_last) = match piece.machine() {
         Some(machine) if machine.is_uniform() => (None, Some(machine).filter(Machine::has_more_links)),
         machine => (machine, None),
     };
-    let mut boxes = match at_once {
+    let mut written = match at_once {
         Some(machine) => piece.solve_boxes(machine, stop)?,
         None => None,
     };
-    let is_few =
-        |solution: &Solution<C>| solution.trees.iter().map(Vec::len).sum::<usize>() <= TREES_PER_RANK * of_ranks.len();
-    let tight = match boxes.as_ref().is_some_and(is_few) {
-        true => None,
-        false => tight_clusters(network, capacities, demands, stop)?,
-    };
-    if let (None, Some(machine)) = (&tight, at_last) {
-        boxes = piece.solve_boxes(machine, stop)?;
+    let trees_max = TREES_PER_RANK * network.terminal_count as usize;
+    let is_few = |solution: &Solution<C>| solution.trees.iter().map(Vec::len).sum::<usize>() <= trees_max;
+    if !written.as_ref().is_some_and(is_few) {
+        if let Some(tight) = tight_clusters(network, capacities, demands, stop)? {
+            let (pieces, homes) = pieces(network, demands, &tight, stop)?;
+            return Ok(Apart { tight, pieces, homes, demands: of_ranks, written: None });
+        }
+        if let Some(machine) = at_last {
+            written = piece.solve_boxes(machine, stop)?;
+        }
     }
-    let ((pieces, homes), (solution_of, solutions)) = match (tight, boxes) {
-        (Some(tight), _) => {
-            let pieces = pieces(network, demands, &tight, stop)?;
-            let solved = solve(&pieces.0, choice, stop, progress)?;
-            (pieces, solved)
-        }
-        (None, Some(boxes)) => {
-            progress.report(Stage::Trees, 1, 1);
-            (whole, (vec![0], vec![boxes]))
-        }
-        (None, None) => return Ok(None),
-    };
-    glue(&pieces, (&solution_of, &solutions), &homes, of_ranks, trees_per_root, (stop, progress)).map(Some)
+    Ok(Apart { tight: whole, pieces: all, homes, demands: of_ranks, written })
+}
+
+impl<C: FlowUnit> Apart<'_, C> {
+    /// Whether it is one piece, and nothing is known of its trees.
+    pub(super) fn is_whole(&self) -> bool {
+        self.pieces.len() == 1 && self.written.is_none()
+    }
+
+    /// Terminals of the largest piece whose trees are yet to be searched for.
+    pub(super) fn largest(&self) -> usize {
+        let sizes = self.pieces.iter().filter(|piece| !piece.is_star()).map(|piece| piece.terminals.len());
+        if self.written.is_some() { 0 } else { sizes.max().unwrap_or(0) }
+    }
+
+    /// Trees for all demands.
+    ///
+    /// * **Errors.** Stopped, too many hops. **Cost.** The different pieces, and what the result takes.
+    pub(super) fn solve(
+        self,
+        trees_per_root: u64,
+        choice: PackingChoice,
+        stop: &dyn Stop,
+        progress: &dyn Progress,
+    ) -> Result<RoutedTrees, SynthesisError> {
+        let Self { pieces, homes, demands, written, .. } = self;
+        let (solution_of, solutions) = match written {
+            Some(written) => {
+                progress.report(Stage::Trees, 1, 1);
+                (vec![0], vec![written])
+            }
+            None => solve(&pieces, choice, stop, progress)?,
+        };
+        glue(&pieces, (&solution_of, &solutions), &homes, &demands, trees_per_root, (stop, progress))
+    }
 }
 
 /// Clusters with tight boundaries; `None` if there are none, or the network is not balanced at every switch.
@@ -79,7 +112,7 @@ fn tight_clusters<C: FlowUnit>(
     demands: &[C],
     stop: &dyn Stop,
 ) -> Result<Option<Tight<C>>, SynthesisError> {
-    if !switches_are_balanced(network, capacities) {
+    if !network.switches_are_balanced(capacities) {
         return Ok(None);
     }
     let clusters = find_clusters(network, capacities, stop)?;
@@ -90,17 +123,4 @@ fn tight_clusters<C: FlowUnit>(
     let mut condition = Condition::new(edges, demands.to_vec(), network.terminal_count, stop)?;
     let tight = trim(network, capacities, clusters, &mut condition)?;
     Ok(Some(tight).filter(|tight| !tight.clusters.is_empty()))
-}
-
-/// Whether as much enters every switch as leaves it. Of ranks it need not be so: where `trim` argues with balance, it
-/// does so for sets of switches.
-fn switches_are_balanced<C: FlowUnit>(network: &Network<'_>, capacities: &[C]) -> bool {
-    let mut entering = vec![C::ZERO; network.node_count as usize];
-    let mut leaving = entering.clone();
-    for (link, &capacity) in network.links.iter().zip(capacities) {
-        leaving[link.from as usize] += capacity;
-        entering[link.to as usize] += capacity;
-    }
-    let switches = network.terminal_count as usize..;
-    entering[switches.clone()] == leaving[switches]
 }

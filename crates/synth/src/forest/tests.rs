@@ -5,6 +5,7 @@ mod joined;
 mod limits;
 mod logical;
 mod lower;
+mod modes;
 mod packing;
 mod parents;
 mod pieces;

@@ -19,7 +19,7 @@ use crate::progress::Silent;
 fn checked(topology: &Topology, pieces_from: u32) -> Option<Forest> {
     let root = Rank::new(0);
     let instance = Instance::new(topology, Roots::One(root), None, &Never).unwrap();
-    let effort = Effort { pieces_from, choice: PackingChoice::First };
+    let effort = Effort { pieces_from, choice: PackingChoice::First, ..Effort::FULL };
     let solve = |spread: &Instance| solve(topology, spread, effort, &Never, &Silent);
     let trees = relayed(topology, root, &instance, &solve, &Never).unwrap()?;
     let units = (topology.rank_count(), topology.rank_count().into());
