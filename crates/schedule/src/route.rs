@@ -108,6 +108,11 @@ impl RouteInterner {
         }
     }
 
+    /// Links of a route; `None` for an index that it did not return.
+    pub fn get(&self, route: RouteIndex) -> Option<&[LinkIndex]> {
+        self.table.get(route)
+    }
+
     /// The table filled so far.
     pub fn finish(self) -> RouteTable {
         self.table

@@ -64,7 +64,7 @@ mod tests;
 
 use std::ops::Range;
 
-use canopy_optimize::{FlowUnit, Stop};
+use canopy_optimize::{FlowUnit, Fraction, Stop};
 use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable, Schedule, Shape, Shares};
 use canopy_topology::{Rank, Topology};
 
@@ -269,10 +269,31 @@ fn flatten(
     };
     for (network, solution) in networks.iter().zip(solutions) {
         if is_too_deep(solution, network) {
-            *solution = shallow::shallow(network, roots, &counts, depth_max, stop, progress)?;
+            let enough = seconds_per_unit(network, solution);
+            *solution = shallow::shallow(network, roots, &counts, depth_max, enough, stop, progress)?;
         }
     }
     Ok(())
+}
+
+/// Time in which trees spread one byte for each unit of weight, in seconds. O(size of the solution).
+fn seconds_per_unit(network: &Topology, solution: &RoutedTrees) -> Fraction {
+    let mut of_routes = vec![0_u128; solution.routes.len()];
+    // Not all carriers belong to a hop.
+    for hop in &solution.hops {
+        for &(route, count) in &solution.carriers[hop.carriers.start as usize..hop.carriers.end as usize] {
+            of_routes[route.index()] += u128::from(count);
+        }
+    }
+    let mut loads = vec![0_u128; network.links().len()];
+    for (route, count) in solution.routes.iter().zip(of_routes) {
+        route.iter().for_each(|link| loads[link.index()] += count);
+    }
+    let time = |(link, load): (&canopy_topology::Link, u128)| {
+        let per_sec = u128::from(link.capacity.bytes_per_sec()) * u128::from(solution.trees_per_root);
+        Fraction::new(load, per_sec).unwrap_or(Fraction::ZERO)
+    };
+    network.links().iter().zip(loads).map(time).max().unwrap_or(Fraction::ZERO)
 }
 
 /// Broadcast trees on physical routes, flat: plans have tens of millions of hops.

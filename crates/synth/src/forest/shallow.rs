@@ -1,13 +1,20 @@
 //! Trees of limited depth, at the expense of the rate.
 //!
-//! How deep trees must be at the optimal rate is not known, so this is another method: each tree grows by the hop that
-//! costs least, from ranks that are not too deep, where the price of a link rises with its load (`growth`, `prices`); then
-//! trees are taken out and grown again, one after the other, as long as that helps. The rate is whatever the loads come
-//! to, and exact. Any depth that the network allows is kept.
+//! How deep trees must be at the optimal rate is not known, so this is another method, after the local search for
+//! facility location. It begins with one tree per root: as flat as trees can be, or grown by the hop that costs least
+//! (`growth`). The price of a link rises exponentially with its load (`prices`), and ranks are hung elsewhere in
+//! their trees as long as that is cheaper (`relief`). Then each tree is divided into halves that may become
+//! different, and so on (`packing`). The rate is whatever the loads come to, and exact. Any depth that the network
+//! allows is kept.
 
 mod distances;
 mod growth;
+mod hanging;
+mod packing;
 mod prices;
+mod relief;
+#[cfg(test)]
+mod tests;
 
 use canopy_optimize::{Fraction, Stop};
 use canopy_schedule::RouteInterner;
@@ -16,50 +23,17 @@ use canopy_topology::Topology;
 use crate::error::SynthesisError;
 use crate::forest::assembly::position;
 use crate::forest::instance::Roots;
-use crate::forest::{RoutedHop, RoutedTree, RoutedTrees, ask, packing};
-use crate::progress::{Progress, Stage};
+use crate::forest::{RoutedHop, RoutedTree, RoutedTrees};
+use crate::progress::Progress;
 use distances::require_depth;
-use growth::{Grower, Grown};
-use prices::Prices;
+use hanging::Hanging;
+use packing::{Packed, Packing};
 
 /// Different trees per root, at most: more of them spread the load more evenly.
 pub(super) const PARTS_MAX: u64 = 8;
-/// How trees are grown, each time that all of them are: what flat trees are worth, then what an even load is worth,
-/// decides between hops that are otherwise alike.
-const ROUNDS: [HopCost; 17] = {
-    const fn cost(bias: u128, steepness: u128) -> HopCost {
-        HopCost { bias, steepness }
-    }
-    [
-        cost(0, 10),
-        cost(0, 10),
-        cost(4, 10),
-        cost(16, 10),
-        cost(16, 10),
-        cost(64, 10),
-        cost(64, 10),
-        cost(256, 10),
-        cost(256, 10),
-        cost(64, 16),
-        cost(64, 16),
-        cost(16, 16),
-        cost(16, 16),
-        cost(4, 16),
-        cost(4, 16),
-        cost(0, 16),
-        cost(0, 16),
-    ]
-};
-/// Joins times switches that may have been spent if trees are to be grown once more: some seconds.
-const WORK_MAX: u64 = 1 << 28;
 
-/// What a hop costs when a tree grows.
-struct HopCost {
-    /// By how many 16ths a hop is dearer for each hop that its start is away from the root.
-    bias: u128,
-    /// By how many powers of two a link is dearer once it is as busy as the busiest may be.
-    steepness: u128,
-}
+/// Divisions in succession that may bring nothing before the search ends.
+const VAIN_MAX: u32 = 2;
 
 /// Greatest number of hops between the root of a tree and a rank. O(hops).
 pub(super) fn depth_max(solution: &RoutedTrees, rank_count: u32) -> u32 {
@@ -79,116 +53,62 @@ pub(super) fn depth_max(solution: &RoutedTrees, rank_count: u32) -> u32 {
 /// Trees of at most so many hops from root to rank, of that of the numbers of trees per root that makes the fastest
 /// schedule; the first of them among equals.
 ///
-/// * **In.** A topology whose ranks reach each other, balanced or not. **Out.** The best schedule found.
+/// * **Source.** Our own; Arya and others 2004 for the changes, Plotkin, Shmoys and Tardos 1995 for the prices.
+/// * **In.** A topology whose ranks reach each other, balanced or not; numbers of trees per root, each twice the one
+///   before; `enough`, a time per share that need not be beaten. **Out.** The best schedule found.
 /// * **Errors.** [`SynthesisError::TooShallow`] if no schedule is that flat; too many trees or hops, stopped.
-/// * **Cost.** O(trees · ranks · (switches + links between them)) per round.
+/// * **Cost.** O(trees · ranks · links between switches), some seconds at most.
 pub(super) fn shallow(
     topology: &Topology,
     roots: Roots<'_>,
     counts: &[u64],
     depth_max: u32,
+    enough: Fraction,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
     require_depth(topology, roots, depth_max, stop)?;
     // Trees of all ranks may cross a link on the way to each rank.
     let rank_count = topology.rank_count();
-    let weights = topology.ranks().map(|rank| u128::from(roots.weight(rank)));
-    let units = weights.fold(0_u128, u128::saturating_add).max(rank_count.into());
+    let weights = topology.ranks().map(|rank| (rank.number(), roots.weight(rank)));
+    let units = weights.clone().fold(0_u128, |sum, (_, weight)| sum + u128::from(weight)).max(rank_count.into());
     let most = counts.iter().copied().max().unwrap_or(0);
     let crossings = units.saturating_mul(rank_count.into()).saturating_mul(most.into());
-    let (Ok(_), Ok(units)) = (u64::try_from(crossings), u64::try_from(units)) else {
+    if u64::try_from(crossings).is_err() {
         return Err(SynthesisError::TooManyTrees { trees_per_rank: most.into(), rank_count });
-    };
-    let mut packing = Packing { topology, roots, units, depth_max, work_left: WORK_MAX, stop, progress };
-    let mut best: Option<(Fraction, u64, Vec<Grown>)> = None;
-    for &count in counts {
-        // The first number always has its trees; every other one only if there is time for a round of them.
-        if best.is_some() && packing.work_of(count) > packing.work_left {
+    }
+    let weighted = weights.filter(|&(_, weight)| weight > 0).collect();
+    let mut packing = Packing::new(topology, weighted, depth_max, enough, stop)?;
+    let mut stages = stages(counts).into_iter();
+    let (count, parts) = stages.next().expect("a number of trees is given");
+    packing.start(count, progress)?;
+    packing.divide(count, parts);
+    let (mut best, mut best_count, mut in_vain) = (packing.relieve(count)?, count, 0);
+    for (count, parts) in stages {
+        if best.time <= enough || in_vain == VAIN_MAX || !packing.divide(count, parts) {
             break;
         }
-        let (time, trees) = packing.pack(count)?;
-        if best.as_ref().is_none_or(|&(known, ..)| time < known) {
-            best = Some((time, count, trees));
+        let next = packing.relieve(count)?;
+        in_vain += 1;
+        if next.time < best.time {
+            (best, best_count, in_vain) = (next, count, 0);
         }
     }
-    let (_, count, trees) = best.expect("a number of trees is given");
-    lay(count, trees)
+    let Packed { trees, .. } = best;
+    lay(best_count, trees, &packing.into_routes())
 }
 
-struct Packing<'a> {
-    topology: &'a Topology,
-    roots: Roots<'a>,
-    /// Sum of their weights, at least one for each rank.
-    units: u64,
-    depth_max: u32,
-    work_left: u64,
-    stop: &'a dyn Stop,
-    progress: &'a dyn Progress,
-}
-
-impl Packing<'_> {
-    /// Ranks that have something to tell, with their weights.
-    fn weighted_roots(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let weighted = self.topology.ranks().map(|rank| (rank.number(), self.roots.weight(rank)));
-        weighted.filter(|&(_, weight)| weight > 0)
-    }
-
-    /// What growing all trees once takes.
-    fn work_of(&self, count: u64) -> u64 {
-        let switches = (self.topology.nodes().len() as u64).saturating_sub(self.topology.rank_count().into());
-        let trees: u64 = self.weighted_roots().map(|(_, weight)| count.saturating_mul(weight).min(PARTS_MAX)).sum();
-        trees.saturating_mul(self.topology.rank_count().into()).saturating_mul(switches + 8)
-    }
-
-    /// The best trees of some rounds, and the time they take per share.
-    fn pack(&mut self, count: u64) -> Result<(Fraction, Vec<Grown>), SynthesisError> {
-        let rank_count = self.topology.rank_count();
-        let all: Vec<(u32, u64)> =
-            self.weighted_roots().flat_map(|(root, weight)| parts(root, count * weight)).collect();
-        packing::require_room(all.len(), rank_count as usize)?;
-        let mut prices = Prices::new(self.topology, count, self.units, ROUNDS[0].steepness);
-        let mut grower = Grower::new(self.topology, self.depth_max);
-        let total = all.len() as u64;
-        let mut trees: Vec<Grown> = Vec::with_capacity(all.len());
-        for (done, &(root, weight)) in (0_u64..).zip(&all) {
-            ask(self.stop)?;
-            self.progress.report(Stage::Trees, done, total);
-            prices.expect_share(done + 1, total);
-            trees.push(grower.grow(&mut prices, root, weight, self.stop)?);
-        }
-        self.progress.report(Stage::Trees, total, total);
-        self.work_left = self.work_left.saturating_sub(self.work_of(count));
-        let mut best = (prices.time(self.topology, count), trees.clone());
-        for &HopCost { bias, steepness } in &ROUNDS[1..] {
-            (grower.bias, prices.steepness) = (bias, steepness);
-            if self.work_left < self.work_of(count) {
-                break;
-            }
-            for tree in &mut trees {
-                ask(self.stop)?;
-                prices.expect_less();
-                prices.remove(tree);
-                *tree = grower.grow(&mut prices, tree.root, tree.weight, self.stop)?;
-            }
-            self.work_left -= self.work_of(count);
-            let time = prices.time(self.topology, count);
-            if time < best.0 {
-                best = (time, trees.clone());
-            }
-        }
-        Ok(best)
+/// Numbers of trees per root, each with how many of them may differ: of a single number first one, then twice as many.
+fn stages(counts: &[u64]) -> Vec<(u64, u64)> {
+    let doubled = || (0..).map(|exponent| 1 << exponent).take_while(|&parts| parts <= PARTS_MAX);
+    match counts {
+        [count] => doubled().map(|parts| (*count, parts)).collect(),
+        _ => counts.iter().map(|&count| (count, PARTS_MAX)).collect(),
     }
 }
 
-/// So many trees of a root in parts that differ by one tree at most, none of them empty.
-fn parts(root: u32, trees: u64) -> impl Iterator<Item = (u32, u64)> {
-    let parts = trees.min(PARTS_MAX);
-    (0..parts).map(move |part| (root, trees / parts + u64::from(part < trees % parts)))
-}
-
-/// Writes trees down, equal ones once.
-fn lay(count: u64, mut trees: Vec<Grown>) -> Result<RoutedTrees, SynthesisError> {
+/// Writes trees down, equal ones once, hops in an order in which data can flow down.
+fn lay(count: u64, mut trees: Vec<Hanging>, known: &RouteInterner) -> Result<RoutedTrees, SynthesisError> {
     trees.sort_by(|a, b| (a.root, &a.hops).cmp(&(b.root, &b.hops)));
     trees.dedup_by(|next, kept| {
         let are_equal = (next.root, &next.hops) == (kept.root, &kept.hops);
@@ -202,10 +122,13 @@ fn lay(count: u64, mut trees: Vec<Grown>) -> Result<RoutedTrees, SynthesisError>
     let (mut laid, mut hops, mut carriers) = (Vec::with_capacity(trees.len()), Vec::new(), Vec::new());
     for tree in trees {
         let start = position(hops.len())?;
-        for hop in tree.hops {
+        let mut order: Vec<_> = (0_u32..).zip(&tree.hops).filter_map(|(to, hop)| Some((to, hop, hop.route?))).collect();
+        order.sort_by_key(|(_, hop, _)| hop.depth);
+        for (to, hop, route) in order {
             let first = position(carriers.len())?;
-            carriers.push((routes.intern(&hop.links), tree.weight));
-            hops.push(RoutedHop { from: hop.from, to: hop.to, carriers: first..first + 1 });
+            let links = known.get(route).expect("routes of hops are known");
+            carriers.push((routes.intern(links), tree.weight));
+            hops.push(RoutedHop { from: hop.from, to, carriers: first..first + 1 });
         }
         laid.push(RoutedTree { root: tree.root, multiplicity: tree.weight, hops: start..position(hops.len())? });
     }

@@ -1,6 +1,7 @@
 //! How many hops from rank to rank a network needs.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use canopy_optimize::Stop;
 use canopy_topology::{LinkIndex, NodeIndex, Topology};
@@ -16,22 +17,24 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// Breadth first, where only entering a rank counts. O(nodes + links).
-    pub(super) fn from(topology: &Topology, root: u32) -> Self {
+    /// Of shortest routes the cheapest. Dijkstra's algorithm, where entering a rank counts more than any cost.
+    /// O(links · log).
+    pub(super) fn from(topology: &Topology, root: u32, cost: impl Fn(LinkIndex) -> u64) -> Self {
         let mut reached: Vec<Option<(u32, LinkIndex)>> = vec![None; topology.nodes().len()];
-        let mut queue = VecDeque::from([(0, NodeIndex::new(root))]);
-        while let Some((distance, node)) = queue.pop_front() {
-            if node.number() != root && reached[node.index()].is_none_or(|(least, _)| least != distance) {
+        let mut least = vec![(u32::MAX, u64::MAX); topology.nodes().len()];
+        least[root as usize] = (0, 0);
+        let mut queue = BinaryHeap::from([Reverse((0, 0_u64, NodeIndex::new(root)))]);
+        while let Some(Reverse((distance, spent, node))) = queue.pop() {
+            if least[node.index()] != (distance, spent) {
                 continue;
             }
             for index in topology.links_from(node) {
                 let to = topology.link(index).to;
-                let is_rank = topology.rank_of(to).is_some();
-                let next = distance + u32::from(is_rank);
-                if to.number() != root && reached[to.index()].is_none_or(|(least, _)| next < least) {
-                    reached[to.index()] = Some((next, index));
-                    // What costs nothing comes first, so that the queue stays in order.
-                    if is_rank { queue.push_back((next, to)) } else { queue.push_front((next, to)) }
+                let next = (distance + u32::from(topology.rank_of(to).is_some()), spent.saturating_add(cost(index)));
+                if next < least[to.index()] {
+                    least[to.index()] = next;
+                    reached[to.index()] = Some((next.0, index));
+                    queue.push(Reverse((next.0, next.1, to)));
                 }
             }
         }
@@ -69,7 +72,7 @@ pub(super) fn require_depth(
     let mut furthest = (0, 0, 0);
     for root in topology.ranks().filter(|&rank| roots.weight(rank) > 0) {
         ask(stop)?;
-        let distances = Distances::from(topology, root.number());
+        let distances = Distances::from(topology, root.number(), |_| 0);
         for rank in 0..topology.rank_count() {
             let distance = distances.to(rank).unwrap_or(0);
             if distance > furthest.0 {

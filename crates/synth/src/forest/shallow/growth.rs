@@ -1,35 +1,20 @@
 //! One tree of limited depth, grown by the cheapest hop at a time.
 //!
-//! Prim's algorithm on hops. A hop runs over switches only, so the cheapest one is found by way of what it costs to reach
-//! each switch from the tree. Prices rise while the tree grows, since a link may be crossed by several of its hops.
+//! Prim's algorithm on hops. A hop runs over switches only, so the cheapest one is found by way of what it costs to
+//! reach each switch from the tree. Prices rise while the tree grows, since a link may be crossed by several of its
+//! hops.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use canopy_optimize::{Stop, Stopped};
+use canopy_schedule::RouteInterner;
 use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
 use super::distances::Distances;
+use super::hanging::{Hanging, Hop};
 use super::prices::Prices;
 use crate::forest::ask;
-
-/// Equal trees from one root.
-#[derive(Clone, Debug)]
-pub(super) struct Grown {
-    pub(super) root: u32,
-    /// How many of them there are.
-    pub(super) weight: u64,
-    /// Those nearer to the root first.
-    pub(super) hops: Vec<GrownHop>,
-}
-
-/// A hop of a tree.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct GrownHop {
-    pub(super) from: u32,
-    pub(super) to: u32,
-    pub(super) links: Vec<LinkIndex>,
-}
 
 /// Links on offer, cheapest first.
 type Offers = BinaryHeap<Reverse<(u128, LinkIndex)>>;
@@ -80,16 +65,16 @@ impl<'a> Grower<'a> {
 
     /// Grows a tree and puts its load on the links.
     ///
-    /// Where nothing cheap leads on because all that is near is too deep, ranks are hung on shortest ways from the root,
-    /// which are no deeper than the network needs.
+    /// Where nothing cheap leads on because all that is near is too deep, ranks are hung on shortest ways from the
+    /// root, which are no deeper than the network needs.
     pub(super) fn grow(
         &mut self,
         prices: &mut Prices,
+        routes: &mut RouteInterner,
         root: u32,
         weight: u64,
         stop: &dyn Stop,
-    ) -> Result<Grown, Stopped> {
-        prices.set_weight(weight);
+    ) -> Result<Hanging, Stopped> {
         self.clear(prices);
         self.join(prices, root, 0);
         let mut joined = 1;
@@ -111,7 +96,7 @@ impl<'a> Grower<'a> {
         if joined < self.rank_count {
             self.hang_the_rest(prices, root, weight);
         }
-        Ok(self.tree(root, weight))
+        Ok(self.tree(root, weight, routes))
     }
 
     fn clear(&mut self, prices: &Prices) {
@@ -124,7 +109,7 @@ impl<'a> Grower<'a> {
             let to_ranks =
                 self.topology.links_from(node).filter(|&link| self.topology.link(link).to.index() < self.rank_count);
             links.clear();
-            links.extend(to_ranks.map(|link| (prices.of(link), link)));
+            links.extend(to_ranks.map(|link| (u128::from(prices.of(link)), link)));
             links.sort_unstable_by(|a, b| b.cmp(a));
         }
     }
@@ -148,7 +133,7 @@ impl<'a> Grower<'a> {
 
     /// What a link costs that leaves a rank at this depth: flat trees have room for more.
     fn offer(&self, prices: &Prices, link: LinkIndex, depth: u32) -> u128 {
-        prices.of(link).saturating_mul(16 + self.bias * u128::from(depth))
+        u128::from(prices.of(link)) * (16 + self.bias * u128::from(depth))
     }
 
     /// The links of the cheapest hop to a rank outside the tree.
@@ -205,7 +190,7 @@ impl<'a> Grower<'a> {
             for &index in &self.between {
                 let link = self.topology.link(index);
                 let Some((cost, _)) = self.reach[link.from.index() - self.rank_count] else { continue };
-                let cost = cost.saturating_add(prices.of(index) * 16);
+                let cost = cost.saturating_add(u128::from(prices.of(index)) * 16);
                 let known = &mut self.reach[link.to.index() - self.rank_count];
                 if known.is_none_or(|(least, _)| cost < least) {
                     *known = Some((cost, index));
@@ -218,7 +203,7 @@ impl<'a> Grower<'a> {
     /// Hangs every rank outside the tree on its shortest way from the root, and what is on that way as well, if it is
     /// deeper than there.
     fn hang_the_rest(&mut self, prices: &mut Prices, root: u32, weight: u64) {
-        let distances = Distances::from(self.topology, root);
+        let distances = Distances::from(self.topology, root, |link| prices.of(link));
         for rank in 0..u32::try_from(self.rank_count).expect("ranks are counted in u32") {
             if self.depths[rank as usize].is_some() {
                 continue;
@@ -245,25 +230,11 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// What has grown, hops in an order in which data can flow down.
-    fn tree(&mut self, root: u32, weight: u64) -> Grown {
-        let mut below: Vec<Vec<u32>> = vec![Vec::new(); self.rank_count];
-        for (rank, parent) in (0_u32..).zip(&self.parents) {
-            if let Some((from, _)) = parent {
-                below[*from as usize].push(rank);
-            }
-        }
-        let mut order = vec![root];
-        let mut hops = Vec::with_capacity(self.rank_count);
-        let mut next = 0;
-        while let Some(&rank) = order.get(next) {
-            next += 1;
-            order.extend_from_slice(&below[rank as usize]);
-            if let Some((from, links)) = self.parents[rank as usize].take() {
-                hops.push(GrownHop { from, to: rank, links });
-            }
-        }
-        assert_eq!(order.len(), self.rank_count, "every rank hangs below the root");
-        Grown { root, weight, hops }
+    fn tree(&mut self, root: u32, weight: u64, routes: &mut RouteInterner) -> Hanging {
+        let hops = self.parents.iter_mut().map(|parent| match parent.take() {
+            Some((from, links)) => Hop { depth: 0, from, route: Some(routes.intern(&links)) },
+            None => Hop { depth: 0, from: root, route: None },
+        });
+        Hanging::new(root, weight, hops.collect())
     }
 }
