@@ -112,13 +112,28 @@ fn spread(network: &Network<'_>, direction: CutDirection, stop: &dyn Stop) -> Re
 
 /// Broadcast, and reduce as broadcast on the transposed network.
 fn rooted(network: &Network<'_>, root: Rank, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
+    let (upper, certificate) = rooted_cut(network, root, direction, stop)?;
     let graph = network.graph(direction);
-    let optimum = broadcast_optimum(&graph, &network.terminals(), root.number(), stop);
-    let (rate, cut) = optimum.map_err(|error| refusal(network, direction, Some(root), error))?;
-    let upper = rate_of(rate, 1);
     let weights: Vec<u64> = (0..graph.node_count).map(|node| u64::from(node == root.number())).collect();
     let lower = by_trees(network, &graph, &weights, (direction, Some(root)), &upper, stop)?;
-    Ok(Bound { upper, lower, certificate: certificate(direction, &cut) })
+    Ok(Bound { upper, lower, certificate })
+}
+
+/// The least capacity of a cut between a root and another rank, in the direction of the data.
+fn rooted_cut(
+    network: &Network<'_>,
+    root: Rank,
+    direction: CutDirection,
+    stop: &dyn Stop,
+) -> Result<(Rate, Certificate), BoundError> {
+    let optimum = broadcast_optimum(&network.graph(direction), &network.terminals(), root.number(), stop);
+    let (rate, cut) = optimum.map_err(|error| refusal(network, direction, Some(root), error))?;
+    Ok((rate_of(rate, 1), certificate(direction, &cut)))
+}
+
+/// The rate that no allreduce can beat, which [`bound`] states with its certificate. A fraction of its time.
+pub(crate) fn allreduce_limit(topology: &Topology, stop: &dyn Stop) -> Result<Rate, BoundError> {
+    allreduce::limit(&Network::of(topology, &Shares::Equal), stop)
 }
 
 /// The algbw at which trees can be packed for sure, which is that of the cut if all switches are balanced.

@@ -25,7 +25,7 @@ use canopy_schedule::{Bound, Certificate, CutDirection};
 use canopy_topology::{NodeIndex, Rank, Rate, Topology};
 
 use super::network::Network;
-use super::{BoundError, rate_of, refusal, rooted, spread};
+use super::{BoundError, rate_of, refusal, rooted_cut, spread};
 
 /// Upper and lower bound with the certificate of the upper one.
 pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, BoundError> {
@@ -39,28 +39,38 @@ pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, Bou
         let allgather = spread(network, CutDirection::Out, stop)?;
         lower = lower.max(in_sequence(&reduce_scatter.lower, &allgather.lower));
     }
-    let (upper, certificate) = if network.topology.has_capable_switch() {
-        least_cut(network, stop)?
-    } else {
-        let weakest = if is_two_way { reduce_and_broadcast } else { strength_of(network, stop)? };
-        let mut best = partition(network, &weakest.parts, stop)?;
-        // Which part should hold a device that only forwards is a guess.
-        let is_exact = network.topology.forwarders().next().is_none();
-        if !is_exact || !network.switches_are_balanced() {
-            for parts in [singletons(network.topology), boxes(network.topology)] {
-                if parts.len() > 1 {
-                    best = smaller(best, partition(network, &parts, stop)?);
-                }
+    let weakest = if is_two_way { Some(reduce_and_broadcast) } else { None };
+    let (upper, certificate) = upper(network, weakest, stop)?;
+    Ok(Bound { upper, lower, certificate })
+}
+
+/// The upper bound alone.
+pub(super) fn limit(network: &Network<'_>, stop: &dyn Stop) -> Result<Rate, BoundError> {
+    upper(network, None, stop).map(|(upper, _)| upper)
+}
+
+/// Upper bound with its certificate, given the strength of the network if it is known.
+fn upper(network: &Network<'_>, weakest: Option<Strength>, stop: &dyn Stop) -> Result<(Rate, Certificate), BoundError> {
+    if network.topology.has_capable_switch() {
+        return least_cut(network, stop);
+    }
+    let weakest = weakest.map_or_else(|| strength_of(network, stop), Ok)?;
+    let mut best = partition(network, &weakest.parts, stop)?;
+    // Which part should hold a device that only forwards is a guess.
+    let is_exact = network.topology.forwarders().next().is_none();
+    if !is_exact || !network.switches_are_balanced() {
+        for parts in [singletons(network.topology), boxes(network.topology)] {
+            if parts.len() > 1 {
+                best = smaller(best, partition(network, &parts, stop)?);
             }
         }
-        // Where as much enters as leaves, a cut is a partition into two.
-        if is_exact && network.topology.first_unbalanced().is_none() {
-            best
-        } else {
-            smaller(best, least_cut(network, stop)?)
-        }
-    };
-    Ok(Bound { upper, lower, certificate })
+    }
+    // Where as much enters as leaves, a cut is a partition into two.
+    if is_exact && network.topology.first_unbalanced().is_none() {
+        Ok(best)
+    } else {
+        Ok(smaller(best, least_cut(network, stop)?))
+    }
 }
 
 /// The smaller of two upper bounds, the first one if they are equal.
@@ -104,9 +114,9 @@ fn partition(network: &Network<'_>, parts: &[Vec<u32>], stop: &dyn Stop) -> Resu
 /// The least capacity that leaves a set with a rank inside and one outside. Such a set, or its complement, holds rank
 /// 0; so the bounds of broadcast from there and of reduce to there cover all.
 fn least_cut(network: &Network<'_>, stop: &dyn Stop) -> Result<(Rate, Certificate), BoundError> {
-    let broadcast = rooted(network, Rank::new(0), CutDirection::Out, stop)?;
-    let reduce = rooted(network, Rank::new(0), CutDirection::In, stop)?;
-    Ok(smaller((broadcast.upper, broadcast.certificate), (reduce.upper, reduce.certificate)))
+    let broadcast = rooted_cut(network, Rank::new(0), CutDirection::Out, stop)?;
+    let reduce = rooted_cut(network, Rank::new(0), CutDirection::In, stop)?;
+    Ok(smaller(broadcast, reduce))
 }
 
 /// Each rank alone.

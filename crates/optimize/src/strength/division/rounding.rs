@@ -5,8 +5,8 @@ use crate::flow::FlowNetwork;
 use crate::fraction::Fraction;
 use crate::lowered;
 use crate::stop::{Stop, Stopped};
-use crate::strength::division::Division;
 use crate::strength::division::program::Fractional;
+use crate::strength::division::{Division, is_large};
 use crate::sweep::sweep;
 
 /// Numbers of trees tried one by one, as long as these lose nothing: flows times arcs that this may take.
@@ -21,8 +21,9 @@ const EXCESSES: [f64; 9] = [1e-6, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0];
 /// Rates, in units of the least that enters or leaves a terminal, below which floats say nothing.
 const LEAST: f64 = 1e-6;
 
-/// Part of the rate of the program that is good enough.
+/// Part of the rate of the program that is good enough; of large networks, where many trees take long to pack.
 const ENOUGH: f64 = 0.999;
+const ENOUGH_OF_LARGE: f64 = 0.995;
 
 /// The division of fewest trees that comes close to the rate of the program, of those tried; `None` where none is found.
 pub(super) fn round(
@@ -43,6 +44,7 @@ pub(super) fn round(
             return Ok(Some(division));
         }
     }
+    let enough = if is_large(terminals) { ENOUGH_OF_LARGE } else { ENOUGH };
     let mut best: Option<(Fraction, Division)> = None;
     for tree_count in EXPONENTS.map(|exponent| 1 << exponent) {
         for excess in EXCESSES {
@@ -54,7 +56,7 @@ pub(super) fn round(
             break;
         }
         let rate = best.as_ref().map_or(0.0, |(rate, _)| rate.numerator as f64 / rate.denominator as f64);
-        if rate >= ENOUGH * all * fractional.unit as f64 {
+        if rate >= enough * all * fractional.unit as f64 {
             break;
         }
     }

@@ -8,6 +8,7 @@ use canopy_schedule::{Action, Collective, CollectiveKind, Forest, Shares};
 use canopy_topology::{Rate, Topology};
 use num_integer::Integer;
 
+use crate::bound::{BoundError, allreduce_limit};
 use crate::error::SynthesisError;
 use crate::forest::assembly::Assembly;
 use crate::forest::instance::{self, Instance};
@@ -18,17 +19,21 @@ use crate::progress::Progress;
 /// Steps between what is reached otherwise and what is possible at most.
 const STEPS: u128 = 64;
 
-/// Ranks and links up to which a linear program is solved: some tenths of a second.
-const RANKS_MAX: u32 = 64;
-const LINKS_MAX: usize = 512;
+/// Ranks and links up to which a linear program is solved: a second or two at most.
+const RANKS_MAX: u32 = 512;
+const LINKS_MAX: usize = 2560;
+
+/// Ranks from which on a program takes long enough to be spared where little can be gained, and how little that is.
+const SPARED_FROM: u32 = 65;
+const LITTLE: u32 = 200;
 
 /// Divides the links such that trees of more than `least` fit. `None` where that is not found.
 ///
 /// Where as much enters every node as leaves it, at the strength of the network, which no allreduce exceeds, if that is
-/// found. Else a linear program says how, of small networks; of large ones it is the greatest part of the strength that is
-/// found by bisection.
+/// found. Else a linear program says how; of very large networks it is the greatest part of the strength that is found
+/// by bisection.
 ///
-/// * **Errors.** Stopped. **Cost.** That of some strengths; up to a second for the program.
+/// * **Errors.** Stopped. **Cost.** That of some strengths; up to two seconds for the program.
 pub(super) fn find(topology: &Topology, least: &Rate, stop: &dyn Stop) -> Result<Option<Division>, SynthesisError> {
     let graph = graph(topology);
     let terminals: Vec<bool> = (0..graph.node_count).map(|node| node < topology.rank_count()).collect();
@@ -48,7 +53,10 @@ pub(super) fn find(topology: &Topology, least: &Rate, stop: &dyn Stop) -> Result
         Some(Err(error)) => Err(broken(error)),
     };
     let mut best = attempt(STEPS)?;
-    if best.is_none() && is_small(topology) {
+    if best.is_none() && topology.rank_count() <= RANKS_MAX && topology.links().len() <= LINKS_MAX {
+        if topology.rank_count() >= SPARED_FROM && is_near_the_bound(topology, least, stop)? {
+            return Ok(None);
+        }
         let found = divided(&graph, &terminals, stop).map_err(broken)?;
         return Ok(found.filter(|found| found.rate(&graph).is_some_and(|rate| rate_of(rate) > *least)));
     }
@@ -66,9 +74,16 @@ pub(super) fn find(topology: &Topology, least: &Rate, stop: &dyn Stop) -> Result
     Ok(best)
 }
 
-/// Whether the linear program is worth its time.
-fn is_small(topology: &Topology) -> bool {
-    topology.rank_count() <= RANKS_MAX && topology.links().len() <= LINKS_MAX
+/// Whether no allreduce is faster than this rate by more than little.
+fn is_near_the_bound(topology: &Topology, rate: &Rate, stop: &dyn Stop) -> Result<bool, SynthesisError> {
+    match allreduce_limit(topology, stop) {
+        Ok(limit) => {
+            let ((limit, of_limit), (rate, of_rate)) = (limit.parts(), rate.parts());
+            Ok(limit * of_rate * LITTLE <= rate * of_limit * (LITTLE + 1))
+        }
+        Err(BoundError::Stopped) => Err(SynthesisError::Stopped),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Whether as much enters every switch as leaves it.

@@ -6,7 +6,7 @@
 use canopy_schedule::CollectiveKind::Allreduce;
 use canopy_schedule::{Collective, Shares, certified_bound};
 use canopy_synth::{Never, bound};
-use canopy_topology::{Rate, Topology};
+use canopy_topology::{Rate, Topology, TopologyLimits, generate};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -63,6 +63,28 @@ fn other_networks_mostly_reach_the_bound() {
     check("balanced switches", families::balanced_switches(), 85, 60);
     check("unbalanced", families::unbalanced(), 80, 60);
     check("degraded", families::degraded(), 85, 75);
+}
+
+/// Beyond 64 ranks as below: roots where they are needed, and links divided between trees up and trees down.
+#[test]
+fn large_networks_come_close_to_the_bound() {
+    for (expression, least) in [
+        ("random-euler:n=128,switches=8,seed=7", 1.0),
+        ("random-euler:n=192,switches=24,seed=3", 0.95),
+        ("random-euler:n=256,switches=16,seed=5", 0.95),
+        ("genkautz:n=100,d=4,down=0>99", 0.99),
+        ("genkautz:n=200,d=4,degrade=0>199*1/2", 0.99),
+        ("debruijn:d=4,n=4,down=1>4", 0.98),
+        ("dgx-a100:boxes=16,degrade=b0g3>ib*1/2+ib>b2g5*1/4+b1g1>ib*1/2", 0.997),
+    ] {
+        let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let collective = Collective::new(Allreduce, None, topology.rank_count()).unwrap();
+        let limit = bound(&topology, collective, &Shares::Equal, &Never).unwrap().upper;
+        let algbw = plan(&topology, Allreduce).algbw;
+        assert!(algbw <= limit);
+        let reached = algbw.ratio_to(&limit).unwrap().to_f64();
+        assert!(reached >= least, "{expression}: {reached} of the bound");
+    }
 }
 
 /// Three triangles one way that share a rank: 3/5, since roots can not be moved, where parts allow 3/4.
