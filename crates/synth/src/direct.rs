@@ -12,7 +12,7 @@ use crate::error::SynthesisError;
 use crate::parts::{FlowParts, ForestParts, Leg, pairs, phase_actions, require_room, roots, weight_between};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
-use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, is_less};
+use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, RouteTrees, is_less};
 
 /// Shortest routes.
 pub(crate) static DIRECT: Synthesizer = Synthesizer {
@@ -33,6 +33,10 @@ const ROUNDS_MIXED: u64 = 4;
 /// Most pairs whose paths are chosen so often: those of 128 ranks.
 const PAIRS_MIXED: usize = 128 * 127;
 
+/// Most pairs whose routes are chosen one by one: those of 512 ranks. Of more, a tree per source is chosen, which takes a
+/// tenth of the time.
+const PAIRS_ALONE: usize = 512 * 511;
+
 /// Destinations handled between two looks at whether to stop.
 const ASK_INTERVAL: usize = 64;
 
@@ -41,7 +45,8 @@ const ASK_INTERVAL: usize = 64;
 /// Data that all ranks get follows one shortest-path tree per root, so no rank receives a chunk twice; sums follow the
 /// same on the reverse of the network. Gather, scatter and all-to-all take one shortest path per pair. Which of equally
 /// short routes is taken is chosen one after the other by what the links carry, and again some times when all are known;
-/// of paths, the round counts in which the worst link is used least.
+/// of paths, the round counts in which the worst link is used least. Paths of more pairs than those of 512 ranks are chosen
+/// as one tree per source.
 ///
 /// * **Source.** Basu 2024 §5 (`SSSP`), with the fewest links as the first measure and Σ load²/capacity as the weight.
 /// * **In.** Any topology on which data of the roots can go where it must. **Out.** k = 1.
@@ -137,6 +142,10 @@ impl Planner<'_> {
         let levels = |source: Rank| Levels::new(&network, source.node(), Passing::Anyone);
         let starts = self.starts(&network, &pairs)?;
         let mut routes = vec![LinkIndex::new(0); starts.last().copied().unwrap_or_default()];
+        if pairs.len() > PAIRS_ALONE {
+            self.choose_trees(&network, collective, &pairs, &starts, &mut routes)?;
+            return self.written(collective, &pairs, &starts, &routes);
+        }
         let pairs_total = pairs.len() as u64;
         let mut best: Option<((u64, u64), Vec<LinkIndex>)> = None;
         let (mut round, mut rounds) = (0, ROUNDS);
@@ -187,13 +196,53 @@ impl Planner<'_> {
         self.written(collective, &pairs, &starts, &routes)
     }
 
+    /// Chooses the routes of all pairs, those of one source together.
+    fn choose_trees(
+        &mut self,
+        network: &Network<'_>,
+        collective: Collective,
+        pairs: &[(Rank, Rank)],
+        starts: &[usize],
+        routes: &mut [LinkIndex],
+    ) -> Result<(), SynthesisError> {
+        let weight = |&pair: &(Rank, Rank)| weight_between(collective, self.shares, pair);
+        let weight_total = pairs.iter().map(|pair| u128::from(weight(pair))).sum();
+        let pairs_total = pairs.len() as u64;
+        let mut trees = RouteTrees::new(network);
+        for round in 0..ROUNDS {
+            let mut done = 0;
+            for pairs in pairs.chunk_by(|first, second| first.0 == second.0) {
+                ask(self.stop)?;
+                let source = pairs[0].0;
+                let ends = &starts[done..=done + pairs.len()];
+                let routed = || pairs.iter().zip(ends.windows(2)).map(|(pair, ends)| (pair, ends[0]..ends[1]));
+                if round > 0 {
+                    for (pair, range) in routed() {
+                        self.loads.weigh(weight(pair), weight_total);
+                        self.loads.remove(&routes[range]);
+                    }
+                }
+                let levels = Levels::without_links(network, source.node(), Passing::Anyone);
+                let targets = pairs.iter().map(|pair| (pair.1.node(), Loads::batch_of(weight(pair), weight_total)));
+                let seed = round * u64::from(self.topology.rank_count()) + u64::from(source.number());
+                trees.choose(network, &levels, targets, &mut self.loads, seed);
+                for (&(_, destination), range) in routed() {
+                    trees.write(network, destination.node(), &mut routes[range]);
+                }
+                done += pairs.len();
+                self.progress.report(Stage::Routes, round * pairs_total + done as u64, ROUNDS * pairs_total);
+            }
+        }
+        Ok(())
+    }
+
     /// Of the routes of all pairs: where each starts, and after the last. A pair's routes are all of one length.
     fn starts(&self, network: &Network<'_>, pairs: &[(Rank, Rank)]) -> Result<Vec<usize>, SynthesisError> {
         let mut starts = vec![0];
         let mut end = 0;
         for pairs in pairs.chunk_by(|first, second| first.0 == second.0) {
             ask(self.stop)?;
-            let levels = Levels::new(network, pairs[0].0.node(), Passing::Anyone);
+            let levels = Levels::without_links(network, pairs[0].0.node(), Passing::Anyone);
             for (_, destination) in pairs {
                 end += levels.distance(destination.node()).expect(REACHED) as usize;
                 starts.push(end);

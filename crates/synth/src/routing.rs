@@ -6,6 +6,7 @@
 
 mod choice;
 mod levels;
+mod tree;
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
 pub(crate) use choice::{Chooser, Loads, is_less};
 pub(crate) use levels::{Levels, Passing};
+pub(crate) use tree::RouteTrees;
 
 /// Which way data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,8 +24,18 @@ impl Loads {
 
     /// From here on so many chunks at a time take a route, of so many in all.
     pub(crate) fn weigh(&mut self, weight: u64, weight_total: u128) {
+        self.batch = Self::batch_of(weight, weight_total);
+    }
+
+    /// The size of a batch of such a weight, of so much in all.
+    pub(crate) fn batch_of(weight: u64, weight_total: u128) -> u64 {
         let unit = weight_total.div_ceil(WEIGHT_TOTAL_MAX).max(1);
-        self.batch = u64::try_from(u128::from(weight).div_ceil(unit)).expect("no more than the weight");
+        u64::try_from(u128::from(weight).div_ceil(unit)).expect("no more than the weight")
+    }
+
+    /// So many chunks take a link.
+    pub(super) fn add_chunks(&mut self, link: LinkIndex, chunks: u64) {
+        self.chunks[link.index()] += chunks;
     }
 
     /// A batch takes a route.
@@ -55,10 +65,10 @@ impl Loads {
         matches!(sides, (Some(average), Some(worst)) if average >= worst)
     }
 
-    /// By how much Σ load²/capacity grows with one more batch on a link, for each of its chunks, scaled by 2⁶⁴ and rounded
+    /// By how much Σ load²/capacity grows with one more batch of so many chunks on a link, for each of its chunks, scaled by 2⁶⁴ and rounded
     /// down: enough to tell any two links apart that differ by more than a rounding, and below 2¹⁰⁵, so that routes add up.
-    fn growth(&self, network: &Network<'_>, link: LinkIndex) -> u128 {
-        ((2 * u128::from(self.chunks[link.index()]) + u128::from(self.batch)) << 64) / u128::from(network.width(link))
+    pub(super) fn growth(&self, network: &Network<'_>, link: LinkIndex, batch: u64) -> u128 {
+        ((2 * u128::from(self.chunks[link.index()]) + u128::from(batch)) << 64) / u128::from(network.width(link))
     }
 }
 
@@ -164,7 +174,7 @@ impl Chooser {
                     if levels.width(tail).min(network.width(link)) < width {
                         continue;
                     }
-                    let cost = cost.saturating_add(loads.growth(network, link));
+                    let cost = cost.saturating_add(loads.growth(network, link, loads.batch));
                     let known = self.marks[tail.index()];
                     let is_known = known.search == self.search;
                     if !is_known && !starts(tail) {
@@ -194,7 +204,7 @@ impl Chooser {
 }
 
 /// The number with its bits mixed (Steele, Lea and Flood 2014, Figure 14: `mix64`): neighbours have nothing in common.
-fn mixed(number: u64) -> u64 {
+pub(super) fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)

@@ -22,6 +22,8 @@ pub(crate) struct Levels {
     distance: Vec<u32>,
     /// By node: the narrowest link of the widest shortest route; largest at the source.
     width: Vec<u64>,
+    /// Nodes within reach, nearest first: the source is the first of them.
+    order: Vec<NodeIndex>,
     /// Links on shortest routes, by their head, then by index, so that a search backwards meets no other ones.
     links: Vec<(NodeIndex, LinkIndex)>,
 }
@@ -29,24 +31,42 @@ pub(crate) struct Levels {
 impl Levels {
     const FAR: u32 = u32::MAX;
 
-    /// Breadth first from `source`.
+    /// Breadth first from `source`. O(nodes + links · log links).
+    pub(crate) fn new(network: &Network<'_>, source: NodeIndex, passing: Passing) -> Self {
+        let mut links = Vec::new();
+        let levels = Self::reached(network, source, passing, |head, link| links.push((head, link)));
+        links.sort_unstable();
+        Self { links, ..levels }
+    }
+
+    /// The same without links on shortest routes, of which [`links_into`](Self::links_into) knows none. O(nodes + links).
+    pub(crate) fn without_links(network: &Network<'_>, source: NodeIndex, passing: Passing) -> Self {
+        Self::reached(network, source, passing, |_, _| ())
+    }
+
+    /// All but links, which are handed out with their heads.
     ///
     /// All nodes of one level are taken from the queue before any of the next, so the width of a node is final when its
-    /// links are looked at: the widest route to it runs over a widest route to the node before. O(nodes + links · log links).
-    pub(crate) fn new(network: &Network<'_>, source: NodeIndex, passing: Passing) -> Self {
+    /// links are looked at: the widest route to it runs over a widest route to the node before.
+    fn reached(
+        network: &Network<'_>,
+        source: NodeIndex,
+        passing: Passing,
+        mut on_link: impl FnMut(NodeIndex, LinkIndex),
+    ) -> Self {
         let node_count = network.topology.nodes().len();
         let mut levels = Self {
             source,
             passing,
             distance: vec![Self::FAR; node_count],
             width: vec![0; node_count],
+            order: vec![source],
             links: Vec::new(),
         };
         levels.distance[source.index()] = 0;
         levels.width[source.index()] = u64::MAX;
-        let mut queue = vec![source];
         let mut next = 0;
-        while let Some(&node) = queue.get(next) {
+        while let Some(&node) = levels.order.get(next) {
             next += 1;
             if !levels.passes(network, node) {
                 continue;
@@ -56,21 +76,25 @@ impl Levels {
                 let width = levels.width[node.index()].min(network.width(link));
                 if levels.distance[head.index()] == Self::FAR {
                     levels.distance[head.index()] = level;
-                    queue.push(head);
+                    levels.order.push(head);
                 }
                 if levels.distance[head.index()] == level {
                     levels.width[head.index()] = levels.width[head.index()].max(width);
-                    levels.links.push((head, link));
+                    on_link(head, link);
                 }
             }
         }
-        levels.links.sort_unstable();
         levels
     }
 
     /// Whether data may leave this node on its way.
-    fn passes(&self, network: &Network<'_>, node: NodeIndex) -> bool {
+    pub(super) fn passes(&self, network: &Network<'_>, node: NodeIndex) -> bool {
         node == self.source || self.passing == Passing::Anyone || !network.is_rank(node)
+    }
+
+    /// Nodes within reach, nearest first: the source is the first of them.
+    pub(super) fn order(&self) -> &[NodeIndex] {
+        &self.order
     }
 
     /// Links into a node that lie on shortest routes to it, by index.

@@ -84,3 +84,37 @@ fn extreme_capacities_do_not_overflow() {
     }
     loads.remove(&[LinkIndex::new(0)]);
 }
+
+/// Trees take what single routes would: the fewest links, the widest of these, and of equal ones those used less.
+#[test]
+fn trees_share_the_load_as_single_routes_do() {
+    let up = [("a", "sx", 4), ("a", "sy", 4), ("a", "sz", 3), ("a", "d", 1)];
+    let down = [("sx", "b", 4), ("sy", "b", 4), ("sz", "b", 3), ("sx", "c", 4), ("sy", "c", 4), ("sx", "d", 9)];
+    let back = [("b", "a", 1), ("c", "a", 1), ("d", "a", 1)];
+    let topology = topology("a b c d sx sy sz", &[&up[..], &down, &back].concat());
+    let network = Network::new(&topology, Heading::Along);
+    let levels = Levels::without_links(&network, node(&topology, "a"), Passing::Anyone);
+    let targets = ["b", "c", "d"].map(|id| (node(&topology, id), 1));
+    let (mut loads, mut trees) = (Loads::none(&topology), RouteTrees::new(&network));
+    let mut passed: Vec<Vec<String>> = Vec::new();
+    for seed in 0..2 {
+        trees.choose(&network, &levels, targets.into_iter(), &mut loads, seed);
+        passed.push(Vec::new());
+        for (target, _) in targets {
+            let mut route = vec![LinkIndex::new(0); levels.distance(target).unwrap() as usize];
+            trees.write(&network, target, &mut route);
+            assert_eq!((network.tail(route[0]), network.head(*route.last().unwrap())), (node(&topology, "a"), target));
+            assert!(route.windows(2).all(|pair| network.head(pair[0]) == network.tail(pair[1])));
+            let width = route.iter().map(|&link| network.width(link)).min();
+            assert_eq!(width, Some(levels.width(target)));
+            passed.last_mut().unwrap().push(topology.node(network.head(route[0])).id.clone());
+        }
+    }
+    let [first, second] = &passed[..] else { panic!("two rounds") };
+    assert_eq!((first[2].as_str(), second[2].as_str()), ("d", "d"));
+    // What one tree sends over one switch, the next sends over the other.
+    for (first, second) in first.iter().zip(second).take(2) {
+        assert!(["sx", "sy"].contains(&first.as_str()) && ["sx", "sy"].contains(&second.as_str()));
+        assert_ne!(first, second);
+    }
+}

@@ -111,6 +111,12 @@ fn direct_all_to_all_on_switches_is_optimal() {
     check("dgx-a100:boxes=2", Algorithm::Direct, AllToAll, "50000000000");
 }
 
+/// Beyond 512 ranks a tree per source is chosen: of 528 ranks, each has 520 blocks for other boxes and one port.
+#[test]
+fn direct_all_to_all_on_many_ranks_is_optimal_on_boxes() {
+    check("dgx-a100:boxes=66", Algorithm::Direct, AllToAll, "330000000000/13");
+}
+
 /// Each of 15 shares enters a rank over one of four links: ⌈15/4⌉ over the busiest if they are spread evenly.
 #[test]
 fn direct_spreads_over_equal_routes() {
