@@ -9,7 +9,7 @@ mod places;
 mod scratch;
 mod steps;
 
-use canopy_schedule::{Action, TransferGraph};
+use canopy_schedule::{Action, CollectiveKind, Shares, TransferGraph};
 use canopy_topology::Topology;
 
 use chunks::Chunks;
@@ -140,7 +140,7 @@ pub fn lower(graph: &TransferGraph, options: &LowerOptions, stop: Stop<'_>) -> R
 }
 
 fn check_request(graph: &TransferGraph, options: &LowerOptions) -> Result<(), LowerError> {
-    if graph.shares != canopy_schedule::Shares::Equal {
+    if graph.shares != Shares::Equal && graph.collective.kind() != CollectiveKind::Allreduce {
         return Err(LowerError::Shares);
     }
     if !(2..=65535).contains(&graph.rank_count) {

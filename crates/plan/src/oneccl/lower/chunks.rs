@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use canopy_schedule::{Batch, CollectiveKind, TransferGraph};
+use canopy_schedule::{Batch, CollectiveKind, Shares, TransferGraph};
 
 use super::{LowerError, MOVES_MAX};
 use crate::batches;
@@ -18,7 +18,7 @@ pub(super) struct Chunks {
     rank_count: u32,
     /// Chunks of the graph in one of these.
     unit: u64,
-    /// Of a share, block, or message without shares.
+    /// Of a share, block, or message without shares or with shares that differ.
     share: u32,
     /// Of a whole message.
     count: u32,
@@ -34,7 +34,7 @@ impl Chunks {
         let share = graph.chunks_per_share / unit;
         let need = match kind {
             CollectiveKind::Broadcast | CollectiveKind::Reduce => share,
-            _ => share.saturating_mul(rank_count.into()),
+            _ => u64::try_from(graph.shares.weight_total(rank_count)).unwrap_or(u64::MAX).saturating_mul(share),
         };
         let over = |what, need, limit| LowerError::OverLimit { what, need, limit };
         let count = u32::try_from(need).ok().filter(|_| need <= COUNT_MAX);
@@ -46,6 +46,8 @@ impl Chunks {
         if moves > MOVES_MAX {
             return Err(over("chunks in all transfers", moves, MOVES_MAX));
         }
+        // What an allreduce promises is the whole vector, wherever its parts are added up.
+        let share = if graph.shares == Shares::Equal { share } else { need };
         let share = u32::try_from(share).map_err(|_| over("chunks", need, COUNT_MAX))?;
         let root = graph.collective.root().map_or(0, |root| root.number());
         Ok(Self { kind, root, rank_count, unit, share, count })

@@ -1,11 +1,13 @@
 //! Every collective on several networks: written, read back, proved, and run on real bytes.
 
+use std::num::NonZeroU64;
+
 use canopy_plan::oneccl::{
     EmulateOptions, LowerError, LowerOptions, Program, SCHEMA, emulate, lower, parse, prove, prove_routes,
     require_own_routes, write,
 };
-use canopy_schedule::{Collective, CollectiveKind, Shares, TransferGraph, compile};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, synthesize};
+use canopy_schedule::{AllreduceForm, Collective, CollectiveKind, Shares, TransferGraph, compile};
+use canopy_synth::{Algorithm, Never, Silent, SumOptions, SynthesisRequest, TreeLimits, synthesize};
 use canopy_topology::{Rank, Topology, TopologyLimits, generate};
 
 const NETWORKS: [&str; 4] = ["ring:8", "torus:3x3", "dgx-a100:boxes=2", "hypercube:4"];
@@ -59,6 +61,24 @@ fn every_collective_on_every_network() {
                 }
             }
             assert!(made >= 2, "{kind} on {expression}: {made} schedules");
+        }
+    }
+}
+
+/// Sums of an allreduce may be made anywhere: a file says nothing of shares, whose sizes differ then.
+#[test]
+fn sums_of_any_sizes_at_any_ranks_have_files() {
+    let sums = SumOptions { form: Some(AllreduceForm::Trees), ..SumOptions::AUTO };
+    for (expression, trees) in [("dgx-a100:boxes=2", 4), ("dgx-a100:boxes=2,nodes-down=b0g5", 64), ("torus:3x3", 1)] {
+        let topology = network(expression);
+        let collective = Collective::new(CollectiveKind::Allreduce, None, topology.rank_count()).unwrap();
+        let limits = TreeLimits { max_chunks: NonZeroU64::new(trees), ..TreeLimits::NONE };
+        let request = SynthesisRequest { sums, limits, ..SynthesisRequest::new(collective, Algorithm::Forest) };
+        let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
+        let graph = compile(&topology, &schedule).unwrap();
+        assert_ne!(graph.shares, Shares::Equal, "{expression}");
+        for in_place in [false, true] {
+            judge(&lower(&graph, &options(in_place), &|| false).unwrap(), &topology);
         }
     }
 }
