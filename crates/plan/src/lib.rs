@@ -8,6 +8,7 @@ mod elements;
 mod meaning;
 mod msccl;
 mod mscclpp;
+mod need;
 pub mod oneccl;
 mod plan_file;
 mod promise;
@@ -34,6 +35,7 @@ pub use mscclpp::{
     emulate_execution_plan, execution_alignment_bytes, execution_plan_loader, lower_execution_plan,
     parse_execution_plan, prove_execution_plan, require_followable, switch_domains, write_execution_plan,
 };
+pub use need::Certainty;
 pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};
 pub use promise::{Promise, Promises};
 pub use proof::{Stop, Stopped};

@@ -59,6 +59,9 @@ impl<P: fmt::Display> Proof<P> {
     }
 }
 
+/// Words of every problem that says no more than that a program is too large, right or wrong as it may be.
+pub(crate) const UNFOLLOWED: &str = "than the proof can follow";
+
 /// Polled regularly; true stops the work.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 

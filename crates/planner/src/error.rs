@@ -136,7 +136,7 @@ impl PlanError {
 fn of_file(output: usize, error: &TargetError) -> String {
     match error.reason {
         TargetReason::TooLargeToRun => {
-            format!("the file of outputs[{output}] cannot be checked in the emulator, so it is not released: {error}")
+            format!("the file of outputs[{output}] cannot be checked, so it is not released: {error}")
         }
         _ => error.to_string(),
     }

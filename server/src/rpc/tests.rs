@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::{Arc, Mutex};
 
-use canopy_plan::{Format, Instances, LowerError, Profile, Target};
+use canopy_plan::{Certainty, Format, Instances, LowerError, Profile, Target};
 use canopy_planner::{Group, Making, PlanError, PlanKey, Request as Order, TopologyInput};
 use canopy_proto::v1;
 use canopy_schedule::{AllreduceForm, Collective, CollectiveKind, Shares};
@@ -328,8 +328,8 @@ fn files_say_how_many_instances_they_hold() {
     let too_many = of(times(NonZeroU32::new(33).unwrap()));
     match produce(&order(expression("ring:4"), CollectiveKind::Allgather, vec![too_many]), &Witness::default()) {
         Err(failure) => match file_error(&failure) {
-            Some((0, &LowerError::OverLimit { what, limit, need, is_proven, .. })) => {
-                assert_eq!((what, limit, need, is_proven), ("channels", 32, 33, true));
+            Some((0, &LowerError::OverLimit { what, limit, need, certainty, .. })) => {
+                assert_eq!((what, limit, need, certainty), ("channels", 32, 33, Certainty::Proven));
             }
             _ => panic!("{failure:?}"),
         },

@@ -21,8 +21,10 @@
 //! | `mirror` | what steps do not use, as the other end has it |
 //! | `numbering` | numbers of blocks that a runtime can name |
 //! | `instances` | how the plan is repeated to fill channels |
+//! | `arrange` | which order, and how many channels |
 //! | `fit`, `least` | whether a program fits the runtime, and whether any could |
 
+mod arrange;
 mod blocks;
 mod channels;
 mod emit;
@@ -44,23 +46,16 @@ use std::num::NonZeroU32;
 
 use canopy_schedule::{CollectiveKind, TransferGraph};
 
-use self::blocks::{Sharing, thread_blocks};
-use self::channels::Channels;
-use self::emit::{Emission, emit};
-use self::fuse::Ends;
+use self::arrange::{Arranged, Lowering};
 pub use self::instances::Instances;
-use self::least::Least;
 use self::message::Message;
-use self::mirror::mirror;
-use self::moves::{Move, Trees};
-use self::numbering::number_awaited_first;
-use self::placement::{Placed, place};
-use super::figures::{Figure, ProgramFigures};
+use self::moves::Trees;
 use super::profile::Profile;
-use super::program::{Operation, Program, Protocol, Purpose};
+use super::program::{Program, Protocol};
 
 pub(crate) use self::ranges::Ranges;
 pub use self::transit::{forwarder_on_routes, require_own_routes};
+use crate::need::Certainty;
 use crate::proof::Stop;
 
 /// What a program is lowered for.
@@ -123,18 +118,17 @@ pub enum LowerError {
     Name { name: String },
     #[error("a largest message of {bytes_max} bytes is not supported; use 1 to 9223372036854775806")]
     BytesMax { bytes_max: u64 },
-    #[error("the {profile} profile allows {limit} {what}, but {} {need}; {remedy}", needs(*rank, *is_proven))]
+    #[error("the {profile} profile allows {limit} {what}, but {} {need}; {remedy}", certainty.needs(*rank))]
     OverLimit {
         profile: Profile,
         /// The limit, in words.
         what: &'static str,
         limit: u64,
-        /// The least need of the plan if `is_proven`, else the need of the best arrangement found.
+        /// What the plan needs, as far as the certainty says.
         need: u64,
         /// The rank with the greatest need; `None` if the whole plan is over the limit.
         rank: Option<u32>,
-        /// Whether every arrangement of the plan's transfers exceeds the limit.
-        is_proven: bool,
+        certainty: Certainty,
         remedy: &'static str,
     },
     #[error(
@@ -158,11 +152,6 @@ pub enum LowerError {
     NotSent { rank: u32, chunk: u64 },
     #[error("stopped as requested; ask again for the program")]
     Stopped,
-}
-
-fn needs(rank: Option<u32>, is_proven: bool) -> String {
-    let who = rank.map_or("the plan needs".to_owned(), |rank| format!("rank {rank} needs"));
-    if is_proven { who } else { format!("{who}, as arranged here,") }
 }
 
 /// Asks once in 256 rounds of a loop, some microseconds each.
@@ -231,207 +220,6 @@ fn check_request(graph: &TransferGraph, options: &LowerOptions) -> Result<(), Lo
     match profile.bytes_max_attribute(options.bytes_max) {
         Some(_) => Ok(()),
         None => Err(LowerError::BytesMax { bytes_max: options.bytes_max }),
-    }
-}
-
-/// One of the orders, and how blocks are shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Arrangement {
-    is_in_waves: bool,
-    sharing: Sharing,
-}
-
-/// Arrangements in the order in which they are preferred.
-fn arrangements(profile: Profile, trees: &Trees) -> [Arrangement; 2] {
-    let shared = |is_in_waves| Arrangement { is_in_waves, sharing: Sharing::Always };
-    match profile.allows(Operation::ReceiveCopySend) {
-        // Only what is more than a hop deep gains from being followed.
-        true => [shared(!trees.have_depth()), shared(trees.have_depth())],
-        false => [Arrangement { is_in_waves: true, sharing: Sharing::Never }, shared(true)],
-    }
-}
-
-/// A program that fits.
-struct Arranged {
-    program: Program,
-    figures: ProgramFigures,
-    /// Connections take turns at several channels, so there are more blocks than peers.
-    is_divided: bool,
-}
-
-impl Arranged {
-    /// Most blocks of a rank.
-    const fn blocks(&self) -> u64 {
-        self.figures.blocks.need
-    }
-}
-
-struct Lowering<'a> {
-    /// The plan alone.
-    plan: &'a Message,
-    /// All its instances.
-    message: &'a Message,
-    trees: &'a Trees,
-    /// Counted once for all numbers of instances.
-    least: &'a OnceCell<Least>,
-    options: &'a LowerOptions,
-    stop: Stop<'a>,
-}
-
-impl Lowering<'_> {
-    /// The first arrangement that fits with blocks that are resident at once, else the first that fits, else why none
-    /// does.
-    fn best(&self) -> Result<Arranged, LowerError> {
-        let (profile, instances) = (self.options.profile, self.message.instances);
-        if let Some(over) = fit::too_many(instances, profile) {
-            return Err(self.over(&over, true));
-        }
-        // What cannot fit is not even laid out: counting takes a small part of the time.
-        if let Some(over) = self.least().exceeded(instances, profile) {
-            return Err(self.over(&over, true));
-        }
-        let mut best: Option<Arranged> = None;
-        let mut missed: Option<Figure> = None;
-        for arrangement in arrangements(profile, self.trees) {
-            match self.arrange(arrangement)? {
-                Ok(arranged) => {
-                    if arranged.blocks() <= profile.limits().blocks_resident.into() {
-                        return Ok(arranged);
-                    }
-                    let is_divided = arranged.is_divided;
-                    best = best.or(Some(arranged));
-                    // Blocks that may not be resident at once are worth another try, unless there is one per peer
-                    // anyway.
-                    if !is_divided && arrangement.sharing == Sharing::Always {
-                        break;
-                    }
-                }
-                Err(over) => missed = missed.or(Some(over)),
-            }
-        }
-        match (best, missed) {
-            (Some(arranged), _) => Ok(arranged),
-            (None, missed) => Err(self.over(&missed.expect("an arrangement fits or misses a limit"), false)),
-        }
-    }
-
-    fn least(&self) -> &Least {
-        self.least.get_or_init(|| Least::of(self.trees, self.plan, self.options.profile))
-    }
-
-    /// The error for a limit that the plan exceeds in as many instances as it is asked for.
-    fn over(&self, over: &Figure, is_proven: bool) -> LowerError {
-        fit::error(self.options.profile, over, self.plan.share, self.message.instances, is_proven)
-    }
-
-    /// Most instances that some arrangement has room for, at least one.
-    fn room(&self) -> Result<u32, LowerError> {
-        let mut most = 1;
-        for arrangement in arrangements(self.options.profile, self.trees) {
-            if let Ok(Arranged { figures, .. }) = self.arrange(arrangement)? {
-                most = most.max(figures.room(1, self.message.rank_count, self.options.profile).instances_max);
-            }
-        }
-        Ok(most)
-    }
-
-    /// Arranges with more and more channels until the program fits; else the limit that is in the way.
-    fn arrange(&self, arrangement: Arrangement) -> Result<Result<Arranged, Figure>, LowerError> {
-        let chunks_max = self.options.profile.limits().chunks_per_step;
-        let moves = match arrangement.is_in_waves {
-            true => moves::in_waves(self.trees, self.plan, self.stop)?,
-            false => moves::in_trees(self.trees, self.plan, chunks_max, self.stop)?,
-        };
-        let moves = instances::copied(moves, self.plan.share, self.message.instances, self.stop)?;
-        let joined = match arrangement.is_in_waves {
-            true => Some(self.place(moves.clone(), true)?),
-            false => None,
-        };
-        let mut channels = Channels::one_each(self.message.rank_count, self.message.instances);
-        loop {
-            let program = match &joined {
-                Some(placed) => self.joined(placed, &channels, arrangement)?,
-                None => self.followed(moves.clone(), &channels, arrangement)?,
-            };
-            let figures = ProgramFigures::of(&program, self.options.profile);
-            let Some(over) = fit::overrun(&figures) else {
-                let is_divided = channels.are_divided();
-                return Ok(Ok(Arranged { program, figures, is_divided }));
-            };
-            if !fit::widen(&mut channels, &program, &figures, &over) {
-                return Ok(Err(over));
-            }
-        }
-    }
-
-    fn place(&self, moves: Vec<Move>, is_in_waves: bool) -> Result<Vec<Placed>, LowerError> {
-        let marked = moves::mark_last_uses(moves, self.message, self.stop)?;
-        let chunks_max = self.options.profile.limits().chunks_per_step;
-        place(marked, self.message, is_in_waves, chunks_max, self.stop)
-    }
-
-    /// The program of moves wave after wave.
-    fn joined(&self, placed: &[Placed], channels: &Channels, arrangement: Arrangement) -> Result<Program, LowerError> {
-        let moves = placed.iter().map(|placed| &placed.moving);
-        let peers = self.thread_blocks(moves, channels, arrangement)?;
-        self.program(placed, channels, &peers)
-    }
-
-    /// The program of moves tree by tree. What is added last at a rank is chosen once its blocks are known, so that it
-    /// can go on in the same step.
-    fn followed(
-        &self,
-        mut moves: Vec<Move>,
-        channels: &Channels,
-        arrangement: Arrangement,
-    ) -> Result<Program, LowerError> {
-        let peers = self.thread_blocks(moves.iter(), channels, arrangement)?;
-        let ends: Vec<Ends> = peers.iter().map(|peers| Ends::new(peers)).collect();
-        moves::order_contributions(&mut moves, |into, out| {
-            let ends = &ends[out.from as usize];
-            ends.block_from(into.from, channels.of(into)) == ends.block_to(out.to, channels.of(out))
-        });
-        self.program(&self.place(moves, false)?, channels, &peers)
-    }
-
-    fn thread_blocks<'m>(
-        &self,
-        moves: impl Iterator<Item = &'m Move>,
-        channels: &Channels,
-        Arrangement { is_in_waves, sharing }: Arrangement,
-    ) -> Result<Vec<Vec<blocks::Peers>>, LowerError> {
-        thread_blocks(moves, channels, sharing, is_in_waves, self.message.rank_count, self.stop)
-    }
-
-    fn program(
-        &self,
-        placed: &[Placed],
-        channels: &Channels,
-        peers: &[Vec<blocks::Peers>],
-    ) -> Result<Program, LowerError> {
-        let Self { message, options, trees, .. } = *self;
-        let (profile, trees_span) = (options.profile, trees.span);
-        let emission = Emission { message, profile, placed, channels, peers, trees_span };
-        let mut ranks = emit(emission, self.stop)?;
-        mirror(&mut ranks);
-        ranks.iter_mut().for_each(|rank| number_awaited_first(rank, profile.limits().dependency_block));
-        let used = ranks.iter().flat_map(|rank| &rank.thread_blocks).map(|block| block.channel).max();
-        let mut program = Program {
-            name: options.name.clone(),
-            protocol: protocol(profile, message.kind),
-            channel_count: used.map_or(1, |used| used + 1),
-            chunk_count: message.chunk_count(),
-            rank_count: message.rank_count,
-            purpose: Purpose::Collective(message.kind),
-            in_place: options.in_place,
-            out_of_place: Some(!options.in_place),
-            bytes_min: Some(0),
-            bytes_max: None,
-            thread_count: None,
-            ranks,
-        };
-        program.bytes_max = profile.bytes_max_attribute(fit::bytes_max(options, &program));
-        Ok(program)
     }
 }
 

@@ -15,7 +15,7 @@
 //! | `layout` | where chunks lie in the buffers, and how many there are |
 //! | `atoms` | what each rank does with each tree, and in which order |
 //! | `switches` | what switches store at several ranks at once, or add up |
-//! | `lanes`, `draft` | which block does it, with the waits and meetings of threads that the order needs |
+//! | `lanes`, `pairs`, `draft` | which block does it, with the waits and meetings of threads that the order needs |
 //! | `room` | what has no room whatever the arrangement, before anything is numbered |
 //! | `assemble` | numbers of channels, remote buffers and semaphores |
 
@@ -25,17 +25,18 @@ mod draft;
 mod lanes;
 mod layout;
 mod network;
+mod pairs;
 mod room;
 mod switches;
-
-use std::collections::BTreeMap;
 
 use canopy_schedule::TransferGraph;
 
 use self::assemble::Assembly;
-use self::atoms::{Atoms, groups, read_trees};
-use self::draft::{Draft, Room};
+use self::atoms::{Atom, Atoms, groups, read_trees};
+use self::draft::Room;
 use self::layout::Layout;
+use self::pairs::Pairs;
+use self::room::{Blocks, Needs};
 use self::switches::{SwitchTrees, through_switches};
 use super::contract;
 use super::loader::message_chunks;
@@ -43,6 +44,7 @@ use super::machine::CELLS_MAX;
 use super::profile::ExecutorProfile;
 use super::program::{ExecutionPlan, ExecutionRank};
 use super::switches::SwitchDomain;
+use crate::need::Certainty;
 use crate::proof::Stop;
 
 /// Lanes that are tried, the first that fits is taken. More move data side by side; fewer need fewer blocks.
@@ -84,16 +86,17 @@ pub enum ExecutionLowerError {
     Forwarder { profile: ExecutorProfile, id: String },
     #[error("found the boxes of {found} ranks for a graph of {expected}; give one for each rank, or none")]
     Boxes { found: usize, expected: u32 },
-    #[error("the {profile} profile allows {limit} {what}, but {} {need}; {remedy}", needs(*rank))]
+    #[error("the {profile} profile allows {limit} {what}, but {} {need}; {remedy}", certainty.needs(*rank))]
     OverLimit {
         profile: ExecutorProfile,
         /// The limit, in words.
         what: &'static str,
         limit: u64,
-        /// The need of the plan in the best arrangement found.
+        /// What the plan needs, as far as the certainty says.
         need: u64,
         /// The rank with the greatest need; `None` if the whole plan is over the limit.
         rank: Option<u32>,
+        certainty: Certainty,
         remedy: &'static str,
     },
     #[error(
@@ -116,11 +119,6 @@ pub enum ExecutionLowerError {
     NotHeld { rank: u32, chunk: u64 },
     #[error("stopped as requested; ask again for the plan")]
     Stopped,
-}
-
-fn needs(rank: Option<u32>) -> String {
-    let who = rank.map_or("the plan needs".to_owned(), |rank| format!("rank {rank} needs"));
-    format!("{who}, as arranged here,")
 }
 
 /// Asks once in 256 rounds of a loop, some microseconds each.
@@ -175,8 +173,11 @@ fn lower_trees(
 ) -> Result<Result<Vec<ExecutionRank>, Option<ExecutionLowerError>>, ExecutionLowerError> {
     let mut missed = None;
     let uncut = Atoms::new(trees, whole, stop)?;
-    let pieces_max = room::pieces_max(&uncut, |a, b| is_port(options, a, b), room(options));
-    for pieces in pieces(trees, whole, options).filter(|&pieces| pieces == 1 || pieces <= pieces_max) {
+    let needs = Needs::of(&uncut, |a, b| is_port(options, a, b), room(options), options.profile);
+    if let Some(over) = needs.too_many_blocks(options.profile) {
+        return Ok(Err(Some(over)));
+    }
+    for pieces in pieces(trees, whole, options).filter(|&pieces| pieces == 1 || pieces <= needs.pieces_max) {
         let Some(layout) = whole.in_pieces(pieces) else { continue };
         let cut = if pieces == 1 { None } else { Some(Atoms::new(trees, &layout, stop)?) };
         let atoms = cut.as_ref().unwrap_or(&uncut);
@@ -211,33 +212,60 @@ fn arrange(
     options: &ExecutionLowerOptions,
     stop: Stop<'_>,
 ) -> Result<Result<Vec<ExecutionRank>, Option<ExecutionLowerError>>, ExecutionLowerError> {
-    let is_port = |a: u32, b: u32| is_port(options, a, b);
-    let flushes = !options.profile.limits().misreads_flushing_puts;
-    let room = room(options);
+    let arranging = Arranging { atoms, layout, options, stop };
+    let mut pairs = Pairs::of(atoms);
     let mut missed = None;
     for lanes in LANES {
-        check_stop(stop, 0)?;
         let divided = lanes::divide(atoms, lanes);
-        let drafts: Vec<BTreeMap<u32, Draft>> = divided
-            .iter()
-            .enumerate()
-            .map(|lane| lanes::draft(lane.0, lane.1, atoms, is_port, room, flushes))
-            .collect();
-        let is_long = drafts.iter().flat_map(BTreeMap::values).any(|draft| draft.blocks.len() > 1);
-        if is_long && layout.pieces > 1 {
+        match arranging.lanes(&divided, &mut pairs, room(options))? {
+            Tried::Fits(ranks) => return Ok(Ok(ranks)),
             // Fewer lanes are longer still.
-            return Ok(Err(None));
-        }
-        if let Some(over) = room::too_many_blocks(&drafts, options.profile) {
-            missed = Some(over);
-            continue;
-        }
-        match Assembly::new(layout, atoms, drafts, is_port, options).plan(stop)? {
-            Ok(ranks) => return Ok(Ok(ranks)),
-            Err(over) => missed = Some(over),
+            Tried::HandsOver => return Ok(Err(None)),
+            Tried::Missed(over) => missed = Some(over),
         }
     }
     Ok(Err(missed))
+}
+
+/// Atoms that are to be divided among blocks.
+struct Arranging<'a> {
+    atoms: &'a Atoms,
+    layout: &'a Layout,
+    options: &'a ExecutionLowerOptions,
+    stop: Stop<'a>,
+}
+
+/// What came of some lanes.
+enum Tried {
+    Fits(Vec<ExecutionRank>),
+    /// There are several pieces, and some rank has not room for all in one block.
+    HandsOver,
+    Missed(ExecutionLowerError),
+}
+
+impl Arranging<'_> {
+    /// The ranks of a plan in these lanes.
+    fn lanes(&self, lanes: &[Vec<&Atom>], pairs: &mut Pairs, room: Room) -> Result<Tried, ExecutionLowerError> {
+        let Self { atoms, layout, options, stop } = *self;
+        let is_port = |a: u32, b: u32| is_port(options, a, b);
+        let flushes = !options.profile.limits().misreads_flushing_puts;
+        let mut blocks = Blocks::new(options.profile);
+        let mut drafts = Vec::with_capacity(lanes.len());
+        for (number, lane) in lanes.iter().enumerate() {
+            check_stop(stop, 0)?;
+            let drafted = lanes::draft(number, lane, (atoms, pairs), is_port, room, flushes);
+            if layout.pieces > 1 && drafted.values().any(|draft| draft.blocks.len() > 1) {
+                return Ok(Tried::HandsOver);
+            }
+            blocks.add(&drafted);
+            if let Some(over) = blocks.too_many() {
+                return Ok(Tried::Missed(over));
+            }
+            drafts.push(drafted);
+        }
+        let planned = Assembly::new(layout, atoms, drafts, is_port, options).plan(stop)?;
+        Ok(planned.map_or_else(Tried::Missed, Tried::Fits))
+    }
 }
 
 /// Whether two ranks write to each other through proxies.
@@ -288,6 +316,7 @@ fn finish(
             limit: profile.limits().offset_bytes,
             need: chunks_max * plan.alignment_bytes,
             rank: None,
+            certainty: Certainty::Found,
             remedy: "plan with fewer trees or chunks",
         });
     }

@@ -3,6 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::need::Certainty;
+use crate::proof::UNFOLLOWED;
+
 /// Why a plan cannot be written for a target, in the words of its format.
 #[derive(Debug)]
 pub struct TargetError {
@@ -33,7 +36,7 @@ pub enum TargetReason {
     },
     /// No message is of these sizes.
     Sizes,
-    /// The file was made, but is too large to be run.
+    /// The file was made, but is too large to be proved or run.
     TooLargeToRun,
     /// The file was made, but is not right: a fault of canopy's own.
     Rejected,
@@ -56,8 +59,8 @@ pub struct Limit {
     pub need: u64,
     /// The rank with the greatest need; `None` if the whole plan is over the limit.
     pub rank: Option<u32>,
-    /// Whether no equivalent file needs less; `None` if the format cannot tell.
-    pub is_proven: Option<bool>,
+    /// How the need is known; `None` if the format cannot tell.
+    pub certainty: Option<Certainty>,
     /// What a plan with fewer trees needs.
     pub with_fewer: WithFewer,
 }
@@ -89,6 +92,12 @@ impl TargetError {
         self.error.downcast_ref()
     }
 
+    /// A file that is not proven right: it is wrong, or too large for a proof to follow.
+    pub(super) fn unproved(problem: String) -> Self {
+        let reason = if problem.contains(UNFOLLOWED) { TargetReason::TooLargeToRun } else { TargetReason::Rejected };
+        Self::new(reason, problem)
+    }
+
     /// The limit that is exceeded, where plans with fewer trees need less.
     pub const fn limit_by_trees(&self) -> Option<&Limit> {
         match &self.reason {
@@ -114,8 +123,9 @@ impl Error for TargetError {
 impl Limit {
     /// The limit and the need in words.
     pub fn in_words(&self) -> String {
-        let Self { whose, what, limit, need, .. } = self;
-        format!("{whose} allows {limit} {what}, and the best plan needs {need}")
+        let Self { whose, what, limit, need, certainty, .. } = self;
+        let least = if *certainty == Some(Certainty::AtLeast) { "at least " } else { "" };
+        format!("{whose} allows {limit} {what}, and the best plan needs {least}{need}")
     }
 }
 

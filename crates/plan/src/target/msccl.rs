@@ -17,6 +17,7 @@ use crate::msccl::{
     ProfileError, Program, lower, network_load, parse_msccl_xml_until, prove, prove_until, read_msccl_xml_as_runtime,
     require_own_routes, write_msccl_xml, write_msccl_xml_slice,
 };
+use crate::need::Certainty;
 
 /// Data and interleavings a file that comes from elsewhere is run with. A sum finds contributions that are missing or
 /// counted twice, an exclusive or finds pairs that a sum of small numbers might hide, a product depends on all bits of odd
@@ -193,7 +194,7 @@ impl From<LowerError> for TargetError {
                 TargetReason::Unsupported
             }
             LowerError::Shares { .. } => TargetReason::Shares,
-            &LowerError::OverLimit { profile, what, limit, need, rank, is_proven, .. } => {
+            &LowerError::OverLimit { profile, what, limit, need, rank, certainty, .. } => {
                 TargetReason::OverLimit(Box::new(Limit {
                     profile: profile.name(),
                     whose: format!("the {profile} profile"),
@@ -201,7 +202,7 @@ impl From<LowerError> for TargetError {
                     limit,
                     need,
                     rank,
-                    is_proven: Some(is_proven),
+                    certainty: Some(certainty),
                     with_fewer: WithFewer::Less,
                 }))
             }
@@ -227,7 +228,7 @@ const fn too_long(profile: Profile, bytes: usize, limit: usize) -> LowerError {
         limit: limit as u64,
         need: bytes as u64,
         rank: None,
-        is_proven: false,
+        certainty: Certainty::Found,
         remedy: "plan for fewer ranks, or choose a format without this limit",
     }
 }
@@ -240,7 +241,7 @@ fn judged(program: &Program, profile: Profile, asked: &Asked<'_>) -> Result<Vec<
         return Err(TargetError::rejected("the MSCCL file is for another collective"));
     }
     let proof = prove_until(program, profile, asked.stop).map_err(|_| TargetError::from(LowerError::Stopped))?;
-    proof.require_right().map_err(TargetError::rejected)?;
+    proof.require_right().map_err(TargetError::unproved)?;
     for options in EmulateOptions::various(profile, asked.seed) {
         emulate_until(program, &options, asked.stop)?;
     }

@@ -95,7 +95,7 @@ impl Row for MscclppJson {
         let proof = prove_execution_plan(&plan, Some(collective), profile, asked.stop).map_err(stopped)?;
         if let Err(problem) = proof.require_right() {
             require_followable(&plan, Some(collective))?;
-            return Err(TargetError::rejected(problem));
+            return Err(TargetError::unproved(problem));
         }
         for options in ExecutionOptions::various(profile, asked.seed) {
             emulate_execution_plan(&plan, Some(collective), &options, asked.stop)?;
@@ -162,7 +162,7 @@ impl From<ExecutionLowerError> for TargetError {
             ExecutionLowerError::Forwarder { .. } | ExecutionLowerError::Measure { .. } => TargetReason::Unsupported,
             ExecutionLowerError::Shares { .. } => TargetReason::Shares,
             ExecutionLowerError::BytesMin { .. } => TargetReason::NoRoom,
-            &ExecutionLowerError::OverLimit { profile, what, limit, need, rank, .. } => {
+            &ExecutionLowerError::OverLimit { profile, what, limit, need, rank, certainty, .. } => {
                 TargetReason::OverLimit(Box::new(Limit {
                     profile: profile.name(),
                     whose: format!("the {profile} profile"),
@@ -170,7 +170,7 @@ impl From<ExecutionLowerError> for TargetError {
                     limit,
                     need,
                     rank,
-                    is_proven: Some(false),
+                    certainty: Some(certainty),
                     with_fewer: WithFewer::InProportion,
                 }))
             }

@@ -73,7 +73,7 @@ impl Row for OnecclXml {
             return Err(TargetError::rejected("the oneCCL file is for another collective"));
         }
         let proof = prove_until(&program, asked.stop).map_err(|_| TargetError::from(LowerError::Stopped))?;
-        proof.require_right().map_err(TargetError::rejected)?;
+        proof.require_right().map_err(TargetError::unproved)?;
         for options in EmulateOptions::various(&program, asked.seed) {
             emulate_until(&program, &options, asked.stop).map_err(|error| match error {
                 EmulationError::Stopped => TargetError::from(LowerError::Stopped),
@@ -156,7 +156,7 @@ impl From<LowerError> for TargetError {
                 limit,
                 need,
                 rank: None,
-                is_proven: None,
+                certainty: None,
                 with_fewer: WithFewer::Less,
             })),
             LowerError::BytesMax { .. } => TargetReason::Sizes,

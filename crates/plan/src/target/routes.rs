@@ -169,7 +169,7 @@ impl From<LowerError> for TargetError {
                 limit,
                 need,
                 rank: None,
-                is_proven: None,
+                certainty: None,
                 with_fewer: WithFewer::Same,
             })),
             LowerError::Sizes { .. } => TargetReason::Sizes,

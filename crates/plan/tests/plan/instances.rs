@@ -4,7 +4,9 @@
 
 use std::num::NonZeroU32;
 
-use canopy_plan::{Instances, LowerError, Lowered, Profile, Program, ProgramFigures, traffic, write_msccl_xml};
+use canopy_plan::{
+    Certainty, Instances, LowerError, Lowered, Profile, Program, ProgramFigures, traffic, write_msccl_xml,
+};
 use canopy_schedule::{Action, CollectiveKind, TransferGraph};
 use canopy_synth::Algorithm;
 use graphs::{graph, lowered_for, lowered_times, planned, ring_tree, sends, star_tree};
@@ -146,7 +148,7 @@ fn too_many_instances_are_refused_with_the_limit_they_break() {
         let Err(error) = lowered_times(profile, graph, false, times(instances)) else {
             panic!("{instances} instances fit {profile}");
         };
-        assert!(matches!(error, LowerError::OverLimit { is_proven: true, .. }), "{error}");
+        assert!(matches!(error, LowerError::OverLimit { certainty: Certainty::Proven, .. }), "{error}");
         error.to_string()
     };
     let fewer = "use fewer instances of the plan";

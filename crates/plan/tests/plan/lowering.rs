@@ -1,7 +1,8 @@
 //! Every collective is lowered for every runtime that can say it, in place and out of place, and is right.
 
 use canopy_plan::{
-    Instances, LowerError, LowerOptions, Lowered, Profile, ProgramFigures, lower, require_own_routes, write_msccl_xml,
+    Certainty, Instances, LowerError, LowerOptions, Lowered, Profile, ProgramFigures, lower, require_own_routes,
+    write_msccl_xml,
 };
 use canopy_schedule::{Action, CollectiveKind, TransferGraph};
 use canopy_synth::Algorithm;
@@ -183,8 +184,8 @@ fn the_largest_plan_fits_or_cannot() {
             }
             Err(error) => {
                 println!("{profile}: {error}");
-                let LowerError::OverLimit { is_proven, .. } = error else { panic!("{error}") };
-                assert!(is_proven && profile == Profile::RcclMsccl, "{error}");
+                let LowerError::OverLimit { certainty, .. } = error else { panic!("{error}") };
+                assert!(certainty == Certainty::Proven && profile == Profile::RcclMsccl, "{error}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Files that cannot be written.
 
-use canopy_plan::{OptionError, OptionField, ProfileError, TargetError, TargetReason};
+use canopy_plan::{Certainty, OptionError, OptionField, ProfileError, TargetError, TargetReason};
 
 use super::Refusal;
 
@@ -17,8 +17,8 @@ pub(super) fn file(output: usize, error: &TargetError) -> Refusal {
                 .with("limit_name", limit.what)
                 .with("limit", limit.limit)
                 .with("need", limit.need);
-            let refusal = match limit.is_proven {
-                Some(is_proven) => refusal.with("proven", is_proven),
+            let refusal = match limit.certainty {
+                Some(certainty) => refusal.with("proven", certainty == Certainty::Proven),
                 None => refusal,
             };
             match limit.rank {

@@ -2,8 +2,8 @@ mod calls;
 
 use canopy_baselines::UnknownAlgorithm;
 use canopy_plan::{
-    EmulationError, InstancesAsked, LowerError, OptionError, OptionField, Profile, TargetError, TargetReason, oneccl,
-    routes,
+    Certainty, EmulationError, InstancesAsked, LowerError, OptionError, OptionField, Profile, TargetError,
+    TargetReason, oneccl, routes,
 };
 use canopy_planner::{PlanError, RequestKey};
 use canopy_schedule::{CollectiveKind, RootError};
@@ -181,7 +181,7 @@ fn numbers_of_a_refusal_are_in_its_metadata() {
         limit: 256,
         need: 300,
         rank: Some(4),
-        is_proven: true,
+        certainty: Certainty::Proven,
         remedy: "use fewer chunks",
     };
     let failure = PlanFailure::Planning(PlanError::File { output: 0, error: error.into() });

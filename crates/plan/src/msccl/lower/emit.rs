@@ -29,7 +29,8 @@ pub(super) struct Emission<'a> {
     pub(super) channels: &'a Channels,
     /// By rank.
     pub(super) peers: &'a [Vec<Peers>],
-    /// Every batch of the graph reaches every rank; see [`Emitter::is_ordered`].
+    /// Every batch of the graph reaches every rank, and waits that follow from that are left out; see
+    /// [`Emitter::is_ordered`].
     pub(super) trees_span: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::arrange::Missed;
 use super::channels::Channels;
 use super::{LowerError, LowerOptions};
 use crate::msccl::figures::{Figure, ProgramFigures};
@@ -72,7 +73,8 @@ pub(super) fn widen(channels: &mut Channels, program: &Program, figures: &Progra
 }
 
 /// The error for a limit that a plan of so many chunks per share, in so many instances, exceeds.
-pub(super) fn error(profile: Profile, over: &Figure, share: u32, instances: u32, is_proven: bool) -> LowerError {
+pub(super) fn error(profile: Profile, missed: &Missed, share: u32, instances: u32) -> LowerError {
+    let Missed { over, certainty } = missed;
     let remedy = match over.name {
         _ if instances > 1 => FEWER_INSTANCES,
         "rounds over a chunk" => "lower the largest message",
@@ -81,5 +83,5 @@ pub(super) fn error(profile: Profile, over: &Figure, share: u32, instances: u32,
         _ => FEWER_CHUNKS,
     };
     let Figure { name: what, limit, need, rank } = *over;
-    LowerError::OverLimit { profile, what, limit, need, rank, is_proven, remedy }
+    LowerError::OverLimit { profile, what, limit, need, rank, certainty: *certainty, remedy }
 }

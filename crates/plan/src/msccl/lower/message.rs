@@ -8,6 +8,7 @@ use super::{LowerError, LowerOptions};
 use crate::batches;
 use crate::msccl::profile::Profile;
 use crate::msccl::program::Buffer;
+use crate::need::Certainty;
 use crate::promise::OwnCopy;
 
 /// Where a range of chunks lies: chunk `c` is at offset `c + shift` of the buffer.
@@ -232,7 +233,7 @@ fn check_size(rank_count: u32, longest: Option<u64>, profile: Profile, remedy: &
         limit: u64::from(limit),
         need,
         rank: None,
-        is_proven: true,
+        certainty: Certainty::Proven,
         remedy,
     };
     if rank_count > limits.children {

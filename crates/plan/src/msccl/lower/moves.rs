@@ -1,6 +1,7 @@
 //! Reads a transfer graph as moves, and puts them in the one order all thread blocks follow.
 
 mod order;
+mod touched;
 mod uses;
 
 use std::ops::Range;

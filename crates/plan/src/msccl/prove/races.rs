@@ -55,7 +55,7 @@ pub(super) fn check(model: &Model<'_>, order: &[usize], findings: &mut Findings<
         }
         work += order.len() * model.ranks[rank].blocks.len();
         if work > WORK_MAX {
-            return findings.problem(Place::FILE, "the ranks have too many steps in all for a proof of their order");
+            return findings.problem(Place::FILE, "the ranks have more steps in all than the proof can follow");
         }
         let Some(global) = Clocks::through_all_ranks(model, rank, order, findings) else { return };
         for race in find_races(model, &accesses, &global, 64, findings) {

@@ -12,6 +12,10 @@ use crate::msccl::Buffer;
 use crate::mscclpp::program::{
     ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionRank, OpName, RankChannels, RefPlace, RemoteBuffer,
 };
+use crate::need::Certainty;
+
+/// What a person can do about a block with too many peers.
+const LESS_DEGREE: &str = "use trees of lower degree";
 
 /// A block: rank, and number at the rank.
 type End = (u32, u32);
@@ -136,7 +140,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
 
     /// The channel of every notice: one for each two blocks that have something to tell each other.
     fn connect(&self) -> BTreeMap<Notice, Channel> {
-        let (mut sent, mut awaited) = (BTreeMap::new(), BTreeMap::new());
+        let (mut sent, mut awaited) = (Vec::new(), Vec::new());
         for block in &self.blocks {
             let end = (block.rank, block.number);
             for op in &block.ops {
@@ -148,8 +152,11 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
                 }
             }
         }
+        sent.sort_unstable();
+        awaited.sort_unstable();
         let channel = |(notice, from): (Notice, End)| {
-            let to: End = *awaited.get(&notice)?;
+            let at = awaited.binary_search_by_key(&notice, |&(notice, _)| notice).ok()?;
+            let &(_, to): &(Notice, End) = awaited.get(at)?;
             Some((notice, ((self.is_port)(from.0, to.0), from.min(to), from.max(to))))
         };
         sent.into_iter().filter_map(channel).collect()
@@ -160,6 +167,9 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
         &self,
         stop: Stop<'_>,
     ) -> Result<Result<Vec<ExecutionRank>, ExecutionLowerError>, ExecutionLowerError> {
+        if let Some(over) = self.too_many_channels() {
+            return Ok(Err(over));
+        }
         let (input_chunks, output_chunks) = self.layout.buffers();
         let mut ranks: Vec<ExecutionRank> = (0..self.layout.ranks)
             .zip(&self.atoms.scratch)
@@ -187,6 +197,31 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
         Ok(match self.over_limit(&ranks) {
             Some(over) => Err(over),
             None => Ok(ranks),
+        })
+    }
+
+    /// The limit on channels of one type, where a block needs more: told before anything is numbered.
+    fn too_many_channels(&self) -> Option<ExecutionLowerError> {
+        let mut channels: Vec<Channel> = self.channels.values().copied().collect();
+        channels.sort_unstable();
+        channels.dedup();
+        let mut counts: BTreeMap<(End, bool), usize> = BTreeMap::new();
+        for (is_port, low, high) in channels {
+            for end in [low, high] {
+                *counts.entry((end, is_port)).or_default() += 1;
+            }
+        }
+        let profile = self.options.profile;
+        let limit = profile.limits().channels_per_block;
+        let over = counts.into_iter().find(|&(_, need)| need > limit as usize);
+        over.map(|(((rank, _), _), need)| ExecutionLowerError::OverLimit {
+            profile,
+            what: "channels in a block",
+            limit: limit.into(),
+            need: need as u64,
+            rank: Some(rank),
+            certainty: Certainty::Found,
+            remedy: LESS_DEGREE,
         })
     }
 
@@ -284,7 +319,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
     fn over_limit(&self, ranks: &[ExecutionRank]) -> Option<ExecutionLowerError> {
         let profile = self.options.profile;
         let limits = profile.limits();
-        let (fewer, less_degree) = ("plan with fewer trees or chunks", "use trees of lower degree");
+        let (fewer, less_degree) = ("plan with fewer trees or chunks", LESS_DEGREE);
         let most = |lists: &[(ChannelType, Vec<u32>)]| lists.iter().map(|(_, ids)| ids.len()).max().unwrap_or(0);
         ranks.iter().find_map(|rank| {
             let of_rank = [
@@ -310,6 +345,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
                 limit: limit.into(),
                 need: need as u64,
                 rank: Some(rank.id),
+                certainty: Certainty::Found,
                 remedy,
             })
         })

@@ -1,9 +1,10 @@
 //! Lanes: what runs side by side. A lane is a list of groups; at each rank it is one block, or several in a row.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::atoms::{Atom, Atoms, Group, Piece};
 use super::draft::{Draft, DraftOp, Notice, Room};
+use super::pairs::{Pair, Pairs};
 
 /// Divides groups among lanes: each to the one with least to move.
 pub(super) fn divide(atoms: &Atoms, lane_count: usize) -> Vec<Vec<&Atom>> {
@@ -27,8 +28,8 @@ impl Atom {
     }
 }
 
-/// Piece after piece, so that each is sent on while the next arrives. Copies of a sum follow the sums of later pieces at a
-/// distance: by then they have come all the way up.
+/// Piece after piece, so that each is sent on while the next arrives. Copies of a sum follow the sums of later pieces
+/// at a distance: by then they have come all the way up.
 fn in_turns<'a>(groups: &[&'a Group]) -> Vec<&'a Atom> {
     let turns = groups.iter().map(|group| group.pieces.len() + group.depth).max().unwrap_or(0);
     let mut lane = Vec::new();
@@ -48,93 +49,59 @@ fn in_turns<'a>(groups: &[&'a Group]) -> Vec<&'a Atom> {
 pub(super) fn draft(
     number: usize,
     lane: &[&Atom],
-    atoms: &Atoms,
+    (atoms, pairs): (&Atoms, &mut Pairs),
     is_port: impl Fn(u32, u32) -> bool,
     room: Room,
     flushes: bool,
 ) -> BTreeMap<u32, Draft> {
-    let mut writer = Writer {
-        lane: number,
-        atoms,
-        is_port,
-        room,
-        drafts: BTreeMap::new(),
-        coming: BTreeMap::new(),
-        ported: BTreeMap::new(),
-    };
+    let mut writer = Writer { lane: number, atoms, pairs, is_port, room, drafts: BTreeMap::new() };
     writer.greet(lane);
     for atom in lane {
         writer.atom(atom);
     }
-    writer.drain();
+    let in_use = writer.pairs.in_use();
+    writer.drain(&in_use);
     if !flushes {
-        writer.acknowledge();
+        writer.acknowledge(&in_use);
     }
-    writer.drafts
+    let Writer { pairs, drafts, .. } = writer;
+    pairs.forget(&in_use);
+    drafts
 }
 
 struct Writer<'a, P> {
     lane: usize,
     atoms: &'a Atoms,
+    pairs: &'a mut Pairs,
     is_port: P,
     room: Room,
     drafts: BTreeMap<u32, Draft>,
-    /// By receiver and sender: notices that are sent and not yet waited for, in order, each with how many hops over port
-    /// channels the sender had then seen arrive from the receiver.
-    coming: BTreeMap<(u32, u32), VecDeque<(Notice, usize)>>,
-    /// By sender and receiver: hops over port channels.
-    ported: BTreeMap<(u32, u32), Ported>,
-}
-
-/// How far hops over port channels from one rank to another have come.
-#[derive(Clone, Copy, Default)]
-struct Ported {
-    /// Handed to the proxy.
-    sent: usize,
-    /// Waited for by the receiver.
-    arrived: usize,
-    /// Known by the sender to have arrived: what the receiver has told it since says so.
-    known: usize,
 }
 
 impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
     /// At its start a rank tells those who write to it before they hear from it otherwise that they may.
     fn greet(&mut self, lane: &[&Atom]) {
-        let mut heard: BTreeSet<(u32, u32)> = BTreeSet::new();
-        let mut greeted: BTreeMap<(u32, bool), Vec<u32>> = BTreeMap::new();
+        let mut greeted: BTreeMap<(u32, bool), Vec<Pair>> = BTreeMap::new();
         for atom in lane {
-            heard.extend(atom.needs.iter().map(|&hop| (atom.rank, self.atoms.hops[hop].from)));
+            for &hop in &atom.needs {
+                self.pairs.meet(self.pairs.of_hop(hop));
+            }
             for &hop in &atom.sends {
-                let to = self.atoms.hops[hop].to;
-                if heard.insert((atom.rank, to)) {
-                    greeted.entry((to, (self.is_port)(to, atom.rank))).or_default().push(atom.rank);
+                let pair = self.pairs.of_hop(hop).back();
+                if self.pairs.meet(pair) {
+                    let to = self.atoms.hops[hop].to;
+                    greeted.entry((to, (self.is_port)(to, atom.rank))).or_default().push(pair);
                 }
             }
         }
         let lane = self.lane;
-        for ((rank, is_port), peers) in greeted {
-            for &peer in &peers {
-                self.tell((rank, peer), Notice::Ready { lane, from: rank, to: peer });
+        for ((rank, is_port), pairs) in greeted {
+            let peers: Vec<u32> = pairs.iter().map(|&pair| self.pairs.ends(pair).1).collect();
+            for (&to, pair) in peers.iter().zip(pairs) {
+                self.pairs.tell(pair, Notice::Ready { lane, from: rank, to });
             }
             self.draft(rank).greet((lane, rank), &peers, is_port);
         }
-    }
-
-    /// Notes that a rank tells another something.
-    fn tell(&mut self, (from, to): (u32, u32), notice: Notice) {
-        let arrived = self.ported.get(&(to, from)).map_or(0, |ported| ported.arrived);
-        self.coming.entry((to, from)).or_default().push_back((notice, arrived));
-    }
-
-    /// Notes that a rank waits for what another has told it.
-    fn hear(&mut self, (rank, peer): (u32, u32), (notice, arrived): (Notice, usize)) -> Notice {
-        if let Some(ported) = self.ported.get_mut(&(rank, peer)) {
-            ported.known = ported.known.max(arrived);
-        }
-        if matches!(notice, Notice::Hop(_)) && (self.is_port)(peer, rank) {
-            self.ported.entry((peer, rank)).or_default().arrived += 1;
-        }
-        notice
     }
 
     fn draft(&mut self, rank: u32) -> &mut Draft {
@@ -144,20 +111,41 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
 
     fn atom(&mut self, atom: &Atom) {
         let (rank, lane) = (atom.rank, self.lane);
-        let mut awaited: BTreeMap<u32, Vec<Notice>> = BTreeMap::new();
-        let needed = atom.needs.iter().map(|&hop| (self.atoms.hops[hop].from, Notice::Hop(hop)));
-        let to: Vec<u32> = atom.sends.iter().map(|&hop| self.atoms.hops[hop].to).collect();
-        let ready = to.iter().map(|&peer| (peer, Notice::Ready { lane, from: peer, to: rank }));
-        for (peer, notice) in needed.chain(ready) {
-            // What comes from one peer is waited for in the order in which it is sent.
-            let coming = self.coming.entry((rank, peer)).or_default();
-            if let Some(position) = coming.iter().position(|&(other, _)| other == notice) {
-                let heard: Vec<(Notice, usize)> = coming.drain(..=position).collect();
-                let heard = heard.into_iter().map(|heard| self.hear((rank, peer), heard));
-                awaited.entry(peer).or_default().extend(heard);
+        let mut awaited: Vec<(u32, Vec<Notice>)> = Vec::new();
+        let needed = atom.needs.iter().map(|&hop| (hop, true));
+        for (hop, is_needed) in needed.chain(atom.sends.iter().map(|&hop| (hop, false))) {
+            let pair = self.pairs.of_hop(hop);
+            let (pair, notice) = match is_needed {
+                true => (pair, Notice::Hop(hop)),
+                false => (pair.back(), Notice::Ready { lane, from: self.atoms.hops[hop].to, to: rank }),
+            };
+            let heard = self.hear_until(pair, notice);
+            let (peer, _) = self.pairs.ends(pair);
+            match awaited.iter_mut().find(|(other, _)| *other == peer) {
+                _ if heard.is_empty() => {}
+                Some((_, notices)) => notices.extend(heard),
+                None => awaited.push((peer, heard)),
             }
         }
         self.wait(rank, awaited);
+        self.send(atom);
+    }
+
+    /// A notice, if it is still to come, after all that the same rank has told before: what comes from one peer is
+    /// waited for in the order in which it is sent.
+    fn hear_until(&mut self, pair: Pair, notice: Notice) -> Vec<Notice> {
+        let position = self.pairs.coming(pair).position(|other| other == notice);
+        (0..position.map_or(0, |position| position + 1)).filter_map(|_| self.hear(pair)).collect()
+    }
+
+    fn hear(&mut self, pair: Pair) -> Option<Notice> {
+        let (from, to) = self.pairs.ends(pair);
+        self.pairs.hear(pair, (self.is_port)(from, to))
+    }
+
+    /// What an atom does once all that it needs is there.
+    fn send(&mut self, atom: &Atom) {
+        let rank = atom.rank;
         let sends: Vec<(u32, usize)> = atom.sends.iter().map(|&hop| (self.atoms.hops[hop].to, hop)).collect();
         let (stored, plain) = sends.split_at(atom.stores.iter().map(|&(_, count)| count).sum());
         let (port, memory): (Vec<_>, Vec<_>) = plain.iter().partition(|&&(peer, _)| (self.is_port)(rank, peer));
@@ -177,24 +165,21 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
             memory.chunks(8).for_each(|sends| draft.put(sends));
         }
         port.chunks(8).for_each(|sends| draft.port_put(sends));
-        for &(peer, _) in &port {
-            self.ported.entry((rank, peer)).or_default().sent += 1;
+        for &(_, hop) in &port {
+            self.pairs.hand_over(self.pairs.of_hop(hop));
         }
-        for (peer, hop) in stored.iter().copied().chain(memory).chain(port) {
-            self.tell((rank, peer), Notice::Hop(hop));
+        for (_, hop) in stored.iter().copied().chain(memory).chain(port) {
+            self.pairs.tell(self.pairs.of_hop(hop), Notice::Hop(hop));
         }
     }
 
     /// Waits for notices: those of different peers together.
-    fn wait(&mut self, rank: u32, mut awaited: BTreeMap<u32, Vec<Notice>>) {
-        awaited.values_mut().for_each(|notices| notices.reverse());
-        loop {
-            let next: Vec<(u32, Notice)> =
-                awaited.iter_mut().filter_map(|(&peer, notices)| Some((peer, notices.pop()?))).collect();
-            if next.is_empty() {
-                return;
-            }
-            let (port, memory): (Vec<_>, Vec<_>) = next.into_iter().partition(|&(peer, _)| (self.is_port)(rank, peer));
+    fn wait(&mut self, rank: u32, mut awaited: Vec<(u32, Vec<Notice>)>) {
+        awaited.sort_unstable_by_key(|&(peer, _)| peer);
+        let rounds = awaited.iter().map(|(_, notices)| notices.len()).max().unwrap_or(0);
+        for round in 0..rounds {
+            let next = awaited.iter().filter_map(|(peer, notices)| Some((*peer, *notices.get(round)?)));
+            let (port, memory): (Vec<_>, Vec<_>) = next.partition(|&(peer, _)| (self.is_port)(rank, peer));
             let draft = self.draft(rank);
             memory.chunks(8).for_each(|notices| draft.wait(notices, false));
             port.chunks(8).for_each(|notices| draft.wait(notices, true));
@@ -202,12 +187,13 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
     }
 
     /// Waits for all that comes last and is not passed on.
-    fn drain(&mut self) {
-        let mut by_rank: BTreeMap<u32, BTreeMap<u32, Vec<Notice>>> = BTreeMap::new();
-        for ((rank, peer), notices) in std::mem::take(&mut self.coming) {
+    fn drain(&mut self, in_use: &[Pair]) {
+        let mut by_rank: BTreeMap<u32, Vec<(u32, Vec<Notice>)>> = BTreeMap::new();
+        for &pair in in_use {
+            let (from, to) = self.pairs.ends(pair);
+            let notices: Vec<Notice> = std::iter::from_fn(|| self.hear(pair)).collect();
             if !notices.is_empty() {
-                let notices = notices.into_iter().map(|heard| self.hear((rank, peer), heard)).collect();
-                by_rank.entry(rank).or_default().insert(peer, notices);
+                by_rank.entry(to).or_default().push((from, notices));
             }
         }
         for (rank, awaited) in by_rank {
@@ -215,17 +201,16 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
         }
     }
 
-    /// Lets each rank wait until its proxies are done with its memory, where no flush says so: those they have written to
-    /// tell it, unless it has heard from them since. All tell before any waits, so nobody waits in a circle.
-    fn acknowledge(&mut self) {
+    /// Lets each rank wait until its proxies are done with its memory, where no flush says so: those they have written
+    /// to tell it, unless it has heard from them since. All tell before any waits, so nobody waits in a circle.
+    fn acknowledge(&mut self, in_use: &[Pair]) {
         let lane = self.lane;
         let mut told: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        let mut awaited: BTreeMap<u32, BTreeMap<u32, Vec<Notice>>> = BTreeMap::new();
-        for (&(rank, peer), ported) in &self.ported {
-            if ported.known < ported.sent {
-                told.entry(peer).or_default().push(rank);
-                awaited.entry(rank).or_default().insert(peer, vec![Notice::Arrived { lane, from: peer, to: rank }]);
-            }
+        let mut awaited: BTreeMap<u32, Vec<(u32, Vec<Notice>)>> = BTreeMap::new();
+        for &pair in in_use.iter().filter(|&&pair| self.pairs.has_unconfirmed(pair)) {
+            let (rank, peer) = self.pairs.ends(pair);
+            told.entry(peer).or_default().push(rank);
+            awaited.entry(rank).or_default().push((peer, vec![Notice::Arrived { lane, from: peer, to: rank }]));
         }
         for (rank, peers) in told {
             self.draft(rank).acknowledge((lane, rank), &peers);

@@ -7,6 +7,7 @@ use canopy_schedule::{Collective, CollectiveKind, Shares, TransferGraph};
 use super::{ExecutionLowerError, ExecutionLowerOptions};
 use crate::batches;
 use crate::msccl::Buffer;
+use crate::need::Certainty;
 use crate::promise::OwnCopy;
 
 /// A place in a buffer of one rank: the first of a range of chunks.
@@ -87,6 +88,7 @@ impl Layout {
                 limit: CHUNKS_MAX,
                 need: total.unwrap_or(u64::MAX),
                 rank: None,
+                certainty: Certainty::Found,
                 remedy: "plan with fewer trees or chunks",
             });
         };

@@ -6,52 +6,93 @@ use super::atoms::{Atoms, Group, Hop};
 use super::draft::{Draft, Room};
 use super::{ExecutionLowerError, LANES, PIECES};
 use crate::mscclpp::profile::ExecutorProfile;
+use crate::need::Certainty;
 
 /// What one rank does at least with the trees that share some chunks.
 #[derive(Default)]
 struct Least {
+    /// Without those that wait.
     operations: usize,
+    /// All that arrives, of which one operation waits for eight at most.
+    arrivals: usize,
     peers: BTreeSet<(bool, u32)>,
 }
 
-/// Most pieces in which plans may fit, whose chunks are whole in these atoms; 1: none but whole ones.
-///
-/// Pieces follow one another within a block. So a block must have room for all that a rank does with all pieces of trees
-/// that share chunks, and for all whom it writes to; and all blocks of a rank, one for each lane, for all that it does.
-/// Waiting is not counted. O(hops log hops).
-pub(super) fn pieces_max(atoms: &Atoms, is_port: impl Fn(u32, u32) -> bool, room: Room) -> u32 {
-    let lanes = LANES.iter().copied().max().unwrap_or(1);
-    let fitting = |operations: usize, most: usize| most.checked_div(operations).unwrap_or(usize::MAX);
-    let mut pieces_max = usize::MAX;
-    let mut by_rank: BTreeMap<u32, usize> = BTreeMap::new();
-    for group in &atoms.groups {
-        // What switches do alone is not in one lane.
-        let all = group.pieces.iter().flat_map(|piece| piece.up.iter().chain(&piece.down));
-        let is_apart =
-            all.clone().all(|atom| atom.sends.len() == atom.stores.iter().map(|&(_, count)| count).sum::<usize>());
-        for (rank, least) in least_of(group, atoms, &is_port) {
-            *by_rank.entry(rank).or_default() += least.operations;
-            if is_apart {
-                continue;
-            }
-            pieces_max = pieces_max.min(fitting(least.operations, room.operations));
-            let ports = least.peers.iter().filter(|(is_port, _)| *is_port).count();
-            if ports.max(least.peers.len() - ports) > room.channels {
-                return 1;
+/// What a plan needs at least, however its trees are divided among lanes and blocks.
+pub(super) struct Needs {
+    /// Most pieces in which it may fit, whose chunks are whole in the atoms that were counted; 1: none but whole ones.
+    pub(super) pieces_max: u32,
+    /// The least number of blocks of the rank that needs most, and that rank.
+    blocks: (usize, u32),
+}
+
+impl Needs {
+    /// Pieces follow one another within a block. So a block must have room for all that a rank does with all pieces of
+    /// trees that share chunks, and for all whom it writes to; and all blocks of a rank, one for each lane, for all
+    /// that it does. Whole chunks may be passed on from block to block. O(hops log hops).
+    pub(super) fn of(atoms: &Atoms, is_port: impl Fn(u32, u32) -> bool, room: Room, profile: ExecutorProfile) -> Self {
+        let lanes = LANES.iter().copied().max().unwrap_or(1);
+        let fitting = |operations: usize, most: usize| most.checked_div(operations).unwrap_or(usize::MAX);
+        let (mut pieces_max, mut has_many_peers) = (usize::MAX, false);
+        let mut by_rank: BTreeMap<u32, Least> = BTreeMap::new();
+        for group in &atoms.groups {
+            // What switches do alone is not in one lane.
+            let all = group.pieces.iter().flat_map(|piece| piece.up.iter().chain(&piece.down));
+            let is_apart =
+                all.clone().all(|atom| atom.sends.len() == atom.stores.iter().map(|&(_, count)| count).sum::<usize>());
+            for (rank, least) in least_of(group, atoms, &is_port) {
+                let (ports, memory) = least.peers_by_type();
+                if !is_apart {
+                    pieces_max = pieces_max.min(fitting(least.operations, room.operations));
+                    has_many_peers |= ports.max(memory) > room.channels;
+                }
+                let all = by_rank.entry(rank).or_default();
+                all.operations += least.operations;
+                all.arrivals += least.arrivals;
+                all.peers.extend(least.peers);
             }
         }
+        for least in by_rank.values() {
+            pieces_max = pieces_max.min(fitting(least.operations, room.operations * lanes));
+        }
+        let most = PIECES.iter().copied().max().unwrap_or(1);
+        let pieces_max = u32::try_from(pieces_max).unwrap_or(most).clamp(1, most);
+        // The first of those that need most.
+        let blocks = by_rank.iter().rev().map(|(&rank, least)| (least.blocks(profile), rank));
+        let blocks = blocks.max_by_key(|&(blocks, _)| blocks).unwrap_or((0, 0));
+        Self { pieces_max: if has_many_peers { 1 } else { pieces_max }, blocks }
     }
-    for operations in by_rank.into_values() {
-        pieces_max = pieces_max.min(fitting(operations, room.operations * lanes));
+
+    /// The limit on blocks, where it is exceeded whatever the arrangement.
+    pub(super) fn too_many_blocks(&self, profile: ExecutorProfile) -> Option<ExecutionLowerError> {
+        too_many(self.blocks, profile, Certainty::AtLeast)
     }
-    let most = PIECES.iter().copied().max().unwrap_or(1);
-    u32::try_from(pieces_max).unwrap_or(most).clamp(1, most)
+}
+
+impl Least {
+    /// Peers over port channels, and over memory channels.
+    fn peers_by_type(&self) -> (usize, usize) {
+        let ports = self.peers.iter().filter(|(is_port, _)| *is_port).count();
+        (ports, self.peers.len() - ports)
+    }
+
+    /// Blocks that have room for the operations and a channel to every peer.
+    fn blocks(&self, profile: ExecutorProfile) -> usize {
+        let limits = profile.limits();
+        let (ports, memory) = self.peers_by_type();
+        let of_peers = ports.max(memory).div_ceil(limits.channels_per_block as usize);
+        let operations = self.operations + self.arrivals.div_ceil(8);
+        of_peers.max(operations.div_ceil(limits.operations_per_block as usize))
+    }
 }
 
 /// By rank.
 fn least_of(group: &Group, atoms: &Atoms, is_port: impl Fn(u32, u32) -> bool) -> BTreeMap<u32, Least> {
     let mut by_rank: BTreeMap<u32, Least> = BTreeMap::new();
     for atom in group.pieces.iter().flat_map(|piece| piece.up.iter().chain(&piece.down)) {
+        for hop in atom.sends.iter().filter_map(|&hop| atoms.hops.get(hop)) {
+            by_rank.entry(hop.to).or_default().arrivals += 1;
+        }
         let least = by_rank.entry(atom.rank).or_default();
         // A store is followed by a meeting of threads and a signal.
         least.operations += atom.sums.len() + 3 * atom.stores.len();
@@ -67,21 +108,45 @@ fn least_of(group: &Group, atoms: &Atoms, is_port: impl Fn(u32, u32) -> bool) ->
     by_rank
 }
 
-/// The limit on blocks, where drafts exceed it at some rank: numbering them would take longer than all that came before.
-pub(super) fn too_many_blocks(lanes: &[BTreeMap<u32, Draft>], profile: ExecutorProfile) -> Option<ExecutionLowerError> {
-    let mut by_rank: BTreeMap<u32, usize> = BTreeMap::new();
-    for (&rank, draft) in lanes.iter().flatten() {
-        *by_rank.entry(rank).or_default() += draft.blocks.len();
+/// Blocks of the lanes that were drafted, by rank: numbering more than a runtime has would take longer than all that
+/// came before.
+pub(super) struct Blocks {
+    profile: ExecutorProfile,
+    by_rank: BTreeMap<u32, usize>,
+    lanes: usize,
+}
+
+impl Blocks {
+    pub(super) const fn new(profile: ExecutorProfile) -> Self {
+        Self { profile, by_rank: BTreeMap::new(), lanes: 0 }
     }
+
+    /// Adds those of another lane.
+    pub(super) fn add(&mut self, lane: &BTreeMap<u32, Draft>) {
+        for (&rank, draft) in lane {
+            *self.by_rank.entry(rank).or_default() += draft.blocks.len();
+        }
+        self.lanes += 1;
+    }
+
+    /// The limit on blocks, where some rank already exceeds it. Several lanes may not be all there are.
+    pub(super) fn too_many(&self) -> Option<ExecutionLowerError> {
+        // The first of those that need most.
+        let (&rank, &need) = self.by_rank.iter().rev().max_by_key(|(_, blocks)| **blocks)?;
+        too_many((need, rank), self.profile, if self.lanes > 1 { Certainty::AtLeast } else { Certainty::Found })
+    }
+}
+
+/// The limit on blocks, where a rank needs more.
+fn too_many((need, rank): (usize, u32), profile: ExecutorProfile, certainty: Certainty) -> Option<ExecutionLowerError> {
     let limit = profile.limits().blocks_resident;
-    // The first of those that need most.
-    let (&rank, &need) = by_rank.iter().rev().max_by_key(|(_, blocks)| **blocks)?;
     (need > limit as usize).then_some(ExecutionLowerError::OverLimit {
         profile,
         what: "blocks at once",
         limit: limit.into(),
         need: need as u64,
         rank: Some(rank),
+        certainty,
         remedy: "plan with fewer trees or chunks",
     })
 }

@@ -4,17 +4,11 @@ use std::ops::Range;
 
 use canopy_schedule::Action;
 
+use super::touched::Record;
 use super::{Move, Tree, Trees, rotation};
 use crate::msccl::lower::message::Message;
 use crate::msccl::lower::ranges::Ranges;
 use crate::msccl::lower::{LowerError, Stop, check_stop};
-
-/// What has happened to some chunks at one rank: numbers of generations or waves, from 1; 0 for never.
-#[derive(Clone, Copy, Default)]
-struct Touched {
-    read: u32,
-    written: u32,
-}
 
 /// Moves tree by tree: all of one piece of a tree, then all of the next, so that a rank can forward what it receives
 /// in the same step.
@@ -27,12 +21,12 @@ pub(in crate::msccl::lower) fn in_trees(
     chunks_max: u32,
     stop: Stop<'_>,
 ) -> Result<Vec<Move>, LowerError> {
-    let mut touched = vec![Ranges::new(); message.rank_count as usize];
+    let mut touched = Record::new(message.rank_count, message.total);
     let mut keyed = Vec::new();
     for (index, tree) in trees.trees.iter().enumerate() {
         check_stop(stop, index)?;
-        let generation = tree.hops.iter().map(|&hop| earliest(&touched, hop, &tree.chunks)).max().unwrap_or(0);
-        tree.hops.iter().for_each(|&hop| touch(&mut touched, hop, &tree.chunks, generation + 1));
+        let generation = tree.hops.iter().map(|&hop| touched.earliest(hop, &tree.chunks)).max().unwrap_or(0);
+        tree.hops.iter().for_each(|&hop| touched.touch(hop, &tree.chunks, generation + 1));
         let share = message.share_of(tree.chunks.start);
         for chunks in cut(&tree.chunks, chunks_max) {
             let position = message.position(&tree.chunks, chunks.start);
@@ -74,15 +68,15 @@ pub(in crate::msccl::lower) fn in_waves(
     message: &Message,
     stop: Stop<'_>,
 ) -> Result<Vec<Move>, LowerError> {
-    let mut touched = vec![Ranges::new(); message.rank_count as usize];
+    let mut touched = Record::new(message.rank_count, message.total);
     let mut moves = Vec::new();
     for (index, trees) in trees.trees.chunk_by(are_of_one_send).enumerate() {
         check_stop(stop, index)?;
         for position in 0..trees[0].hops.len() {
             let hop = trees[0].hops[position];
-            let wave = trees.iter().map(|tree| earliest(&touched, hop, &tree.chunks).max(tree.step)).max().unwrap_or(0);
+            let wave = trees.iter().map(|tree| touched.earliest(hop, &tree.chunks).max(tree.step)).max().unwrap_or(0);
             for tree in trees {
-                touch(&mut touched, hop, &tree.chunks, wave + 1);
+                touched.touch(hop, &tree.chunks, wave + 1);
                 let (chunks, action, (from, to)) = (tree.chunks.clone(), tree.action, hop);
                 let moving =
                     Move { from, to, chunks, action, turn: 0, piece: None, instance: 0, wave, is_last_use: false };
@@ -92,28 +86,17 @@ pub(in crate::msccl::lower) fn in_waves(
     }
     // By distance first, so that no receiver is everybody's first; neighbours in this order can be joined.
     let distance = |moving: &Move| (moving.to + message.rank_count - moving.from) % message.rank_count;
-    moves.sort_by_key(|moving| (moving.wave, distance(moving), moving.from, moving.action, moving.chunks.start));
-    Ok(moves)
+    // Of equal numbers there is one move: what touches the same chunks of a rank goes in different waves.
+    let key = |moving: &Move| (moving.wave, distance(moving), moving.from, moving.action, moving.chunks.start);
+    let mut order: Vec<_> = (0..).zip(&moves).map(|(index, moving): (usize, &Move)| (key(moving), index)).collect();
+    order.sort_unstable();
+    Ok(order.into_iter().filter_map(|(_, index)| moves.get(index).cloned()).collect())
 }
 
 /// Whether two batches in a row are what one rank sends to another at a time: schedules in steps list a range of chunks
 /// that crosses shares as one hop per share. Nothing lies between them, so they can wait for each other's data.
 fn are_of_one_send(a: &Tree, b: &Tree) -> bool {
     a.hops.len() == 1 && a.hops == b.hops && a.action == b.action && a.step == b.step
-}
-
-/// First generation or wave in which a hop may go: after those that write what it reads or touch what it writes.
-fn earliest(touched: &[Ranges<Touched>], (from, to): (u32, u32), chunks: &Range<u32>) -> u32 {
-    let sent = touched[from as usize].over(chunks.clone()).map(|(_, touched)| touched.written).max();
-    let received =
-        touched[to as usize].over(chunks.clone()).map(|(_, touched)| touched.written.max(touched.read)).max();
-    sent.max(received).unwrap_or(0)
-}
-
-fn touch(touched: &mut [Ranges<Touched>], (from, to): (u32, u32), chunks: &Range<u32>, number: u32) {
-    let default = Touched::default();
-    touched[from as usize].update(chunks.clone(), &default, |touched| touched.read = touched.read.max(number));
-    touched[to as usize].update(chunks.clone(), &default, |touched| touched.written = number);
 }
 
 /// Cuts a range into as few pieces of at most `most` chunks as possible, as equal as possible.
