@@ -1,27 +1,44 @@
 //! Fewer trees or chunks than the optimal plan has, where a runtime has no room for all of them.
 //!
-//! Runtimes count chunks, steps and blocks in small tables, and the optimal number of trees per root knows nothing of them.
-//! Who states the number has it; else the plan is the best one found that fits, and says what that costs. Where not even one
-//! tree per root fits, an allreduce has fewer trees than ranks: sums that go up and down the same ones, with roots at some.
+//! Runtimes count chunks, steps and blocks in small tables, and the optimal number of trees per root knows nothing of
+//! them. Who states the number has it; else the plan is the best one found that fits, and says what that costs. An
+//! allreduce may have fewer trees than ranks: sums that go up and down the same ones, with roots at some.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `trees` | what a plan has many of |
+//! | `fewer` | looks for the number of them that fits |
+
+mod fewer;
+mod trees;
 
 use std::mem;
 use std::num::NonZeroU64;
 
-use canopy_plan::{Limit, Needs, WithFewer};
-use canopy_schedule::{AllreduceForm, CollectiveKind, FormReason, Shape, Shares};
-use canopy_synth::{Algorithm, HeededLimits, REPAIR, SumOptions, SynthesisError, TreeLimits};
+use canopy_plan::{Limit, Needs, TargetReason};
+use canopy_schedule::{AllreduceForm, CollectiveKind, Shares};
+use canopy_synth::{Algorithm, SumOptions, SynthesisError, TreeLimits};
 use canopy_topology::Rate;
 
+use self::fewer::{Fewer, OfAll};
+use self::trees::{Counted, Trees};
 use super::{Attempt, Case, Record, Search, Source};
 use crate::error::PlanError;
 use crate::planned::{Files, Warning};
 use crate::request::Request;
 
-/// Most plans made to find a better one, once one fits. To find that, as many as halve the number of trees to one.
-const IMPROVEMENTS_MAX: u32 = 4;
-
 /// Most chunks of a block in an all-to-all that a runtime is to run, unless the order says otherwise.
 const RUNTIME_CHUNKS_MAX: u64 = 64;
+
+/// A plan this near to a rate, as a fraction, is good enough not to look for a better one where files are large.
+const NEAR: (u32, u32) = (99, 100);
+
+/// Most transfers of a plan whose files are made without looking for a smaller one first: with more, they take half a
+/// minute and some hundred megabytes.
+const TRANSFERS_USUAL: u64 = 1 << 19;
+
+/// Transfers of the largest plan that is tried first where there are fewer trees than ranks.
+const TRANSFERS_OF_ALL: u64 = 1 << 16;
 
 /// A plan whose files all fit.
 pub(crate) struct Fitted {
@@ -31,11 +48,12 @@ pub(crate) struct Fitted {
     pub(crate) warning: Option<Warning>,
 }
 
-/// The plan that was asked for, or, where a file would exceed its runtime's limits, the best one found with fewer trees.
+/// The plan that was asked for, or, where a file would exceed its runtime's limits, the best one found with fewer
+/// trees.
 ///
-/// Limits on the number of trees are halved, or lowered by what the runtime lacks where that is more, until the files fit;
-/// then what lies between the last two is bisected, as far as [`IMPROVEMENTS_MAX`] goes. Within each limit the number of
-/// trees is the best one. A number that was stated is never changed.
+/// Limits on the number of trees are halved, or lowered by what the runtime lacks where that is more, until the files
+/// fit; then what lies between the last two is bisected, for a few plans. Within each limit the number of trees is the
+/// best one. A number that was stated is never changed.
 ///
 /// * **Errors.** Why there is no plan; where not even the fewest trees tried fit, what is missing for those.
 pub(crate) fn that_fit(search: &mut Search<'_>) -> Result<Fitted, PlanError> {
@@ -51,6 +69,20 @@ pub(super) fn first(search: &mut Search<'_>) -> Result<Attempt, PlanError> {
     search.attempt(limits_by(search.case.request, search.case.algorithm))
 }
 
+/// What is looked for.
+struct Goal {
+    limits: TreeLimits,
+    /// What the plan without a file has.
+    trees: Trees,
+    /// Its rate.
+    wanted: Rate,
+    /// The rate of a plan that is near enough.
+    enough: Rate,
+}
+
+/// A plan with its files.
+type Made = Box<(Attempt, Files)>;
+
 /// The same as [`that_fit`] where the first plan is there.
 ///
 /// # Errors
@@ -58,29 +90,114 @@ pub(super) fn first(search: &mut Search<'_>) -> Result<Attempt, PlanError> {
 pub(super) fn fitted(search: &mut Search<'_>, first: Attempt) -> Result<Fitted, PlanError> {
     let case = search.case;
     let limits = limits_by(case.request, case.algorithm);
+    let is_stated = limits.trees_per_root.is_some() || limits.chunks.is_some();
+    let trees = Trees::of(&first, &case.prepared.shares).filter(|_| !is_stated);
+    let goal = trees.map(|trees| {
+        let wanted = first.verdict.algbw.clone();
+        Goal { limits, trees, enough: near(&wanted), wanted }
+    });
+    let mut of_all = None;
+    if let (Some(goal), Some(transfers)) = (&goal, many_transfers(&case, &first)) {
+        let words = format!(
+            "files of more than {TRANSFERS_USUAL} transfers take long to check, and the best plan has {transfers}"
+        );
+        match economical(search, goal, transfers)? {
+            Economical::Found(made) => return Ok(goal.fitted(&case, made, &words)),
+            Economical::None(tried) => of_all = tried,
+        }
+    }
     let failure = match search.files(&first) {
         Ok(files) => return Ok(Fitted { attempt: first, files, warning: None }),
         Err(failure) => failure,
     };
-    let is_stated = limits.trees_per_root.is_some() || limits.chunks.is_some();
-    let asked = &case.prepared.shares;
-    let trees = Trees::of(&first, asked).filter(|_| !is_stated);
-    let (Some(trees), Some(reason)) = (trees, over_limit(&failure)) else { return Err(failure) };
-    let wanted = first.verdict.algbw.clone();
     drop(first);
-
-    let found = Fewer { search: &mut *search, limits, too_many: trees.count, failure, is_of_all: false }.best();
-    let (attempt, files) = match found {
-        Err(failure) if over_limit(&failure).is_some() && may_root_anywhere(&case, trees) => {
-            of_all(search, limits, failure)?
-        }
-        found => found?,
-    };
-    let warning = warning(&attempt, asked, trees, &wanted, &reason);
-    Ok(Fitted { attempt, files, warning })
+    let (Some(goal), Some(words)) = (goal, over_limit(&failure)) else { return Err(failure) };
+    let made = with_fewer(search, &goal, failure, of_all)?;
+    Ok(goal.fitted(&case, made, &words))
 }
 
-/// Whether an allreduce that has no room for a tree of each rank may have fewer, rooted at some.
+/// How many transfers the files of a plan are made from, if they are many.
+fn many_transfers(case: &Case<'_>, first: &Attempt) -> Option<u64> {
+    let is_run = case.request.outputs.iter().any(|output| output.needs() == Needs::Transfers);
+    let transfers = first.graph.as_ref().filter(|_| is_run)?.transfers.len() as u64;
+    (transfers > TRANSFERS_USUAL && may_search_more(case)).then_some(transfers)
+}
+
+/// What came of looking for a smaller plan.
+enum Economical {
+    /// It is near enough.
+    Found(Made),
+    /// There is none that is; what came of trees of all roots together, if they were tried.
+    None(Option<Result<Made, PlanError>>),
+}
+
+/// A plan of fewer trees whose files are made in a second or so.
+fn economical(search: &mut Search<'_>, goal: &Goal, transfers: u64) -> Result<Economical, PlanError> {
+    if may_root_anywhere(&search.case, goal.trees) {
+        return Ok(match of_all(search, goal) {
+            Ok(made) if made.0.verdict.algbw >= goal.enough => Economical::Found(made),
+            tried => Economical::None(Some(tried)),
+        });
+    }
+    let count = u128::from(goal.trees.count) * u128::from(TRANSFERS_USUAL) / u128::from(transfers.max(1));
+    let Some(count) = u64::try_from(count).ok().and_then(NonZeroU64::new) else { return Ok(Economical::None(None)) };
+    let attempt = search.attempt(TreeLimits { max_chunks: Some(count), ..goal.limits })?;
+    if attempt.verdict.algbw < goal.enough {
+        return Ok(Economical::None(None));
+    }
+    match search.files(&attempt) {
+        Ok(files) => Ok(Economical::Found(Box::new((attempt, files)))),
+        Err(failure) if over_limit(&failure).is_some() => Ok(Economical::None(None)),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The best plan found of fewer trees.
+///
+/// Where sums may go up and down the same trees, rooted at some ranks, those are tried before fewer trees of each rank:
+/// all that runtimes count grows with the trees of all ranks. Others are tried only if these are not near the rate.
+fn with_fewer(
+    search: &mut Search<'_>,
+    goal: &Goal,
+    failure: PlanError,
+    tried: Option<Result<Made, PlanError>>,
+) -> Result<Made, PlanError> {
+    let of_each = |search: &mut Search<'_>| {
+        let (limits, too_many) = (goal.limits, goal.trees.count);
+        Fewer { search, limits, too_many, failure, of_all: None }.best().map(Box::new)
+    };
+    if !may_root_anywhere(&search.case, goal.trees) {
+        return of_each(search);
+    }
+    let of_all = match tried.unwrap_or_else(|| of_all(search, goal)) {
+        Ok(made) if made.0.verdict.algbw >= goal.enough => return Ok(made),
+        Err(failure) if !is_ordinary(&failure) => return Err(failure),
+        of_all => of_all,
+    };
+    match (of_all, of_each(search)) {
+        (_, Err(failure)) if !is_ordinary(&failure) => Err(failure),
+        (Ok(of_all), Ok(of_each)) if of_each.0.verdict.algbw <= of_all.0.verdict.algbw => Ok(of_all),
+        (_, Ok(of_each)) => Ok(of_each),
+        (Ok(of_all), Err(_)) => Ok(of_all),
+        // What is missing for the fewest of all.
+        (Err(of_all), Err(_)) if over_limit(&of_all).is_some() => Err(of_all),
+        (Err(_), Err(of_each)) => Err(of_each),
+    }
+}
+
+/// Whether it says that there is no such plan, or that it does not fit.
+fn is_ordinary(failure: &PlanError) -> bool {
+    failure.fault().is_none()
+        && matches!(failure, PlanError::Synthesis(_) | PlanError::File { .. })
+        && !failure.is_cancellation()
+}
+
+/// Whether plans other than the first can be made.
+const fn may_search_more(case: &Case<'_>) -> bool {
+    matches!(case.source, Source::Kept { .. } | Source::Searched)
+}
+
+/// Whether an allreduce with a tree of each rank may have fewer, rooted at some.
 fn may_root_anywhere(case: &Case<'_>, trees: Trees) -> bool {
     let is_forest = case.algorithm.resolved(case.request.kind) == Algorithm::Forest;
     case.request.kind == CollectiveKind::Allreduce
@@ -88,14 +205,14 @@ fn may_root_anywhere(case: &Case<'_>, trees: Trees) -> bool {
         && trees.counted == Counted::PerRoot
         && case.sums == SumOptions::AUTO
         && case.prepared.shares == Shares::Equal
-        && matches!(case.source, Source::Kept { .. } | Source::Searched)
+        && may_search_more(case)
 }
 
 /// The best plan found whose sums go up and down the same trees, of which there are at most as many as ranks in all.
 ///
 /// # Errors
-/// What even the fewest of these lack, or what was wrong before where the network has none; as [`that_fit`] otherwise.
-fn of_all(search: &mut Search<'_>, limits: TreeLimits, before: PlanError) -> Result<(Attempt, Files), PlanError> {
+/// What even the fewest of these lack, or that the network has none; as [`that_fit`] otherwise.
+fn of_all(search: &mut Search<'_>, goal: &Goal) -> Result<Made, PlanError> {
     let sums = SumOptions { form: Some(AllreduceForm::Trees), ..SumOptions::AUTO };
     let mut other = Search {
         case: Case { sums, ..search.case },
@@ -105,18 +222,19 @@ fn of_all(search: &mut Search<'_>, limits: TreeLimits, before: PlanError) -> Res
         flow: None,
         record: mem::replace(&mut search.record, Record::new()),
     };
-    let too_many = u64::from(search.case.prepared.topology.rank_count()).saturating_add(1);
-    let mut fewer = Fewer { search: &mut other, limits, too_many, failure: PlanError::Stopped, is_of_all: true };
-    let found = fewer.best();
+    let ranks = u64::from(search.case.prepared.topology.rank_count());
+    let first = (TRANSFERS_OF_ALL / (2 * ranks.saturating_sub(1)).max(1)).clamp(1, ranks.max(1));
+    let of_all = Some(OfAll { first, enough: &goal.enough });
+    let failure = PlanError::Synthesis(SynthesisError::NoTrees);
+    let found =
+        Fewer { search: &mut other, limits: goal.limits, too_many: ranks.saturating_add(1), failure, of_all }.best();
     (search.record, search.bound) = (other.record, other.bound);
-    match found {
-        Err(PlanError::Synthesis(SynthesisError::NoTrees)) => Err(before),
-        found => found,
-    }
+    found.map(Box::new)
 }
 
-/// The limits that a plan is made within at first: those of the request, and for an all-to-all by flow that a runtime is to run
-/// no more chunks than it can be expected to have room for. A plan of canopy's own may have any number of them.
+/// The limits that a plan is made within at first: those of the request, and for an all-to-all by flow that a runtime
+/// is to run no more chunks than it can be expected to have room for. A plan of canopy's own may have any number of
+/// them.
 pub(crate) fn first_limits(request: &Request) -> TreeLimits {
     limits_by(request, request.algorithm)
 }
@@ -132,62 +250,18 @@ fn limits_by(request: &Request, algorithm: Algorithm) -> TreeLimits {
     TreeLimits { max_chunks, ..limits }
 }
 
-/// How many trees or chunks a plan has whose files get smaller with them.
-#[derive(Clone, Copy)]
-struct Trees {
-    count: u64,
-    counted: Counted,
+/// A rate that is near enough to another.
+fn near(wanted: &Rate) -> Rate {
+    let (numerator, denominator) = wanted.parts();
+    Rate::new(numerator * NEAR.0, denominator * NEAR.1).unwrap_or_else(|| wanted.clone())
 }
 
-/// What is counted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Counted {
-    /// Trees of each root.
-    PerRoot,
-    /// Trees of all roots together: the planner has chosen how much each rank adds up, and so how many are rooted there.
-    OfAll,
-    /// Chunks of each share, in steps, or of each block, on paths.
-    Chunks,
-}
-
-impl Trees {
-    fn of(attempt: &Attempt, asked: &Shares) -> Option<Self> {
-        let (schedule, ranks) = (&attempt.plan.schedule, attempt.plan.topology.rank_count());
-        let of_a_unit = schedule.shape.chunks_per_share();
-        let is_by_flow = schedule.algorithm == Algorithm::Flow.name();
-        match &schedule.shape {
-            Shape::Forest(_) if schedule.shares == *asked => Some(Self { count: of_a_unit, counted: Counted::PerRoot }),
-            Shape::Forest(_) => {
-                let of_all = schedule.shares.weight_total(ranks).saturating_mul(of_a_unit.into());
-                Some(Self { count: u64::try_from(of_all).ok()?, counted: Counted::OfAll })
-            }
-            // Other schedules in steps have the chunks they have.
-            Shape::Steps(_)
-                if schedule.algorithm == REPAIR
-                    || canopy_baselines::algorithm(&schedule.algorithm)
-                        .is_ok_and(|algorithm| algorithm.limits == HeededLimits::Chunks) =>
-            {
-                Some(Self { count: of_a_unit, counted: Counted::Chunks })
-            }
-            Shape::Flow(_) if schedule.collective.kind() == CollectiveKind::AllToAll && is_by_flow => {
-                Some(Self { count: of_a_unit, counted: Counted::Chunks })
-            }
-            Shape::Steps(_) | Shape::Flow(_) => None,
-        }
-    }
-
-    const fn of_what(self) -> &'static str {
-        match self.counted {
-            Counted::PerRoot => "trees per root",
-            Counted::OfAll => "trees in all",
-            Counted::Chunks => "chunks per share",
-        }
-    }
-}
-
-/// The limit that a file exceeds, in words; none where that is not what is wrong.
+/// The limit that a file exceeds, in words, where a plan of fewer trees may not; none where that is not what is wrong.
 pub(super) fn over_limit(failure: &PlanError) -> Option<String> {
-    limit(failure).map(Limit::in_words)
+    match failure {
+        PlanError::File { error, .. } if error.reason == TargetReason::TooLargeToRun => Some(error.to_string()),
+        _ => limit(failure).map(Limit::in_words),
+    }
 }
 
 fn limit(failure: &PlanError) -> Option<&Limit> {
@@ -197,106 +271,26 @@ fn limit(failure: &PlanError) -> Option<&Limit> {
     }
 }
 
-/// What the runtime allows and what is needed of it, where that grows with the number of trees.
-fn shortage(failure: &PlanError) -> Option<(u64, u64)> {
-    let limit = limit(failure).filter(|limit| limit.with_fewer == WithFewer::InProportion)?;
-    Some((limit.limit, limit.need))
-}
-
-/// A search for a number of trees.
-struct Fewer<'a, 's> {
-    search: &'a mut Search<'s>,
-    limits: TreeLimits,
-    /// The least number that was found not to fit.
-    too_many: u64,
-    /// Why it does not.
-    failure: PlanError,
-    /// Whether the trees are those of all roots together because there is no room for one of each.
-    is_of_all: bool,
-}
-
-impl Fewer<'_, '_> {
-    /// The best plan with at most so many trees, with its files if they fit.
-    fn attempt(&mut self, trees_max: u64) -> Result<(Attempt, Option<Files>), PlanError> {
-        let mut attempt = self.search.attempt(TreeLimits { max_chunks: NonZeroU64::new(trees_max), ..self.limits })?;
-        if let Some(form) = attempt.plan.form.as_mut().filter(|_| self.is_of_all) {
-            form.reason = FormReason::Limited;
-        }
-        match self.search.files(&attempt) {
-            Ok(files) => Ok((attempt, Some(files))),
-            Err(failure) if over_limit(&failure).is_some() => {
-                let trees = Trees::of(&attempt, &self.search.case.prepared.shares).map(|trees| trees.count);
-                self.too_many = trees.unwrap_or(trees_max).min(trees_max).min(self.too_many);
-                self.failure = failure;
-                Ok((attempt, None))
-            }
-            Err(failure) => Err(failure),
-        }
+impl Goal {
+    /// A plan that was made in place of the one without files.
+    fn fitted(&self, case: &Case<'_>, made: Made, reason: &str) -> Fitted {
+        let (attempt, files) = *made;
+        let warning = self.warning(&attempt, &case.prepared.shares, reason);
+        Fitted { attempt, files, warning }
     }
 
-    /// The best plan found that fits.
-    fn best(&mut self) -> Result<(Attempt, Files), PlanError> {
-        let (mut attempt, mut files, fits) = self.halve()?;
-        self.improve(&mut attempt, &mut files, fits)?;
-        Ok((attempt, files))
+    fn warning(&self, attempt: &Attempt, asked: &Shares, reason: &str) -> Option<Warning> {
+        let achieved = &attempt.verdict.algbw;
+        let (trees, ratio) = (Trees::of(attempt, asked)?, achieved.ratio_to(&self.wanted)?);
+        let other =
+            if trees.counted == self.trees.counted { "" } else { self.trees.of_what().trim_start_matches("trees") };
+        let text = format!(
+            "{reason}: planned with {} {} instead of {}{other}, at {ratio} of their rate; set {} to choose the number",
+            trees.count,
+            trees.of_what(),
+            self.trees.count,
+            if trees.counted == Counted::Chunks { "chunks" } else { "trees_per_root" },
+        );
+        Some(Warning::new("FEWER_TREES", text))
     }
-
-    /// A plan that fits, with at most half as many trees as the fewest that do not, and the limit that it was made within.
-    fn halve(&mut self) -> Result<(Attempt, Files, u64), PlanError> {
-        // Trees of all roots together begin at the limit itself: none were tried.
-        let mut next = if self.is_of_all { self.too_many - 1 } else { self.fewer() };
-        while self.too_many > 1 {
-            if let (attempt, Some(files)) = self.attempt(next)? {
-                return Ok((attempt, files, next));
-            }
-            next = self.fewer();
-        }
-        // Replaced by what no caller sees: the search ends here.
-        Err(mem::replace(&mut self.failure, PlanError::Stopped))
-    }
-
-    /// Half of what does not fit, or as much less as the runtime lacks: what is needed of it grows with the trees.
-    fn fewer(&self) -> u64 {
-        let half = self.too_many / 2;
-        let part = shortage(&self.failure).map_or(half, |(limit, need)| {
-            let fitting = u128::from(self.too_many) * u128::from(limit) / u128::from(need.max(1));
-            u64::try_from(fitting).unwrap_or(half)
-        });
-        part.clamp(half.min(1), half.max(1))
-    }
-
-    /// Replaces a plan that fits by better ones with more trees.
-    fn improve(&mut self, best: &mut Attempt, files: &mut Files, mut fits: u64) -> Result<(), PlanError> {
-        for _ in 0..IMPROVEMENTS_MAX {
-            let middle = fits.midpoint(self.too_many);
-            if middle <= fits {
-                break;
-            }
-            let (attempt, fitting) = self.attempt(middle)?;
-            match fitting {
-                Some(better) if attempt.verdict.algbw > best.verdict.algbw => {
-                    (*best, *files) = (attempt, better);
-                    fits = middle;
-                }
-                Some(_) => fits = middle,
-                None => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-fn warning(attempt: &Attempt, asked: &Shares, wanted_trees: Trees, wanted: &Rate, reason: &str) -> Option<Warning> {
-    let achieved = &attempt.verdict.algbw;
-    let (trees, ratio) = (Trees::of(attempt, asked)?, achieved.ratio_to(wanted)?);
-    let other =
-        if trees.counted == wanted_trees.counted { "" } else { wanted_trees.of_what().trim_start_matches("trees") };
-    let text = format!(
-        "{reason}: planned with {} {} instead of {}{other}, at {ratio} of their rate; set {} to choose the number",
-        trees.count,
-        trees.of_what(),
-        wanted_trees.count,
-        if trees.counted == Counted::Chunks { "chunks" } else { "trees_per_root" },
-    );
-    Some(Warning::new("FEWER_TREES", text))
 }

@@ -1,10 +1,11 @@
 //! Fewer trees where a runtime has no room, and numbers of trees that were stated.
 
-use canopy_plan::{ExecutionLowerError, ExecutorProfile, Format, Profile, Target};
+use canopy_plan::{Certainty, ExecutionLowerError, ExecutorProfile, Format, Profile, Target};
 
 use super::*;
 
-/// Three ranks whose links share no factor: a chunk for each of 10⁵ units of bandwidth, of which files have room for a third.
+/// Three ranks whose links share no factor: a chunk for each of 10⁵ units of bandwidth, of which files have room for a
+/// third.
 fn uneven() -> TopologyInput {
     let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}, {id: c}]\nlinks:\n\
                 - {from: a, to: b, bandwidth: 99991MB/s, both: true}\n\
@@ -105,7 +106,8 @@ fn where_nothing_fits_the_fewest_trees_tried_say_why() {
     assert!(matches!(file_error(&failure), Some((_, LowerError::OverLimit { limit: 64, .. }))), "{failure}");
 }
 
-/// 288 ranks of four racks: blocks have no room for a tree of each, and a tenth of these trees reaches 99 % of the bound.
+/// 288 ranks of four racks: blocks have no room for a tree of each, and a tenth of these trees reaches 99 % of the
+/// bound.
 #[test]
 fn an_allreduce_without_room_for_a_tree_of_each_rank_has_fewer_in_all() {
     let racks = expression("rail:boxes=4,gpus=72,nv=900GB/s,nic=50GB/s");
@@ -124,6 +126,33 @@ fn an_allreduce_without_room_for_a_tree_of_each_rank_has_fewer_in_all() {
             let is_over = matches!(error, Some((_, ExecutionLowerError::OverLimit { limit: 108, need: 109.., .. })));
             assert!(is_over, "{failure}");
         }
+        Ok(_) => panic!("there is room"),
+    }
+}
+
+/// 1,024 ranks: a tree of each has no room, or a file that takes long to check. A few trees in all lose less than a
+/// hundredth, in every format; the number that is stated is kept, and what it needs is counted.
+#[test]
+fn large_allreduces_have_few_trees_in_all() {
+    let network = || expression("dgx-a100:boxes=128");
+    for output in [Profile::Msccl.into(), ExecutorProfile::NEWEST.into(), Format::OnecclXml.usual()] {
+        let made = made_with(TreeLimits::NONE, network(), CollectiveKind::Allreduce, output).unwrap();
+        let fewer = made.warnings.iter().find(|warning| warning.code == "FEWER_TREES").unwrap();
+        let expected = "files of more than 524288 transfers take long to check, and the best plan has 2095104: \
+                        planned with 4 trees in all instead of 1 per root, at 127/128 of their rate; \
+                        set trees_per_root to choose the number";
+        assert_eq!(fewer.text, expected);
+        assert_eq!(crate::rpc::judge::judge_plan(&made.plan, &TopologyLimits::STANDARD), Ok(()));
+        assert!(made.plan.artifacts[0].size_bytes < 10_000_000);
+    }
+    let exactly = TreeLimits { trees_per_root: NonZeroU64::new(1), ..TreeLimits::NONE };
+    match made_with(exactly, network(), CollectiveKind::Allreduce, Profile::Msccl.into()) {
+        Err(failure) => match file_error(&failure) {
+            Some((0, error @ &LowerError::OverLimit { limit: 4095, need, certainty: Certainty::AtLeast, .. })) => {
+                assert!(need > 4095 && error.to_string().contains("needs, as arranged here, at least"), "{error}");
+            }
+            _ => panic!("{failure:?}"),
+        },
         Ok(_) => panic!("there is room"),
     }
 }
