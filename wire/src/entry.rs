@@ -92,6 +92,8 @@ struct Layout {
     joint_tasks: Vec<Task>,
     #[prost(uint64, tag = "26")]
     joint_position: u64,
+    #[prost(bool, tag = "28")]
+    states_default_size: bool,
 }
 
 /// One of several joint collectives.
@@ -121,6 +123,7 @@ pub fn encode_entry(number: u64, request: &Request, priority: Priority, arrived_
         root: request.root,
         size_bytes_min: request.size_bytes_min,
         size_bytes_max: request.size_bytes_max,
+        states_default_size: request.states_default_size,
         in_place: request.in_place,
         algorithm: request.algorithm.name().to_owned(),
         outputs: request.outputs.iter().map(|&output| target_on_the_wire(output)).collect(),
@@ -168,6 +171,7 @@ pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
         placement: entry.placement.as_ref().map(slots).transpose().ok()?,
         size_bytes_min: entry.size_bytes_min,
         size_bytes_max: entry.size_bytes_max,
+        states_default_size: entry.states_default_size,
         in_place: entry.in_place,
         algorithm: canopy_baselines::algorithm(&entry.algorithm).ok()?,
         limits: TreeLimits {

@@ -91,6 +91,7 @@ pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
         placement: placement(request.placement)?,
         size_bytes_min,
         size_bytes_max,
+        states_default_size: request.size_bytes_max == Some(SIZE_BYTES_MAX_DEFAULT),
         in_place: request.in_place.unwrap_or(kind == CollectiveKind::Allreduce),
         algorithm,
         limits,

@@ -17,7 +17,7 @@ use crate::request::{Group, JointRequest, JointTask, Making, Request};
 use crate::tenant::TenantName;
 
 /// Changes whenever a request may yield a different plan; all older plans then become unreachable.
-pub const PLANNER_CLASS: &str = "canopy-planner-13";
+pub const PLANNER_CLASS: &str = "canopy-planner-14";
 
 /// 256-bit key of a stored plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -317,6 +317,10 @@ fn slot_fields(fields: &mut Fields, slots: &[Slot]) {
 /// What both keys take from a request: everything but topology, group, collective, shares and quality policy.
 fn request_fields(fields: &mut Fields, request: &Request) {
     fields.text(request.algorithm.name()).number(request.size_bytes_max).number(u64::from(request.in_place));
+    // A default that is not stated hashes as before it could be.
+    if request.states_default_size {
+        fields.text("stated size");
+    }
     fields.number(request.outputs.len() as u64);
     for output in &request.outputs {
         let &Target { format, profile, instances, switches, layers_max } = output;

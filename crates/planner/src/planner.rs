@@ -301,7 +301,7 @@ fn planned(case: Case<'_>) -> Result<Planned, PlanError> {
         Source::Kept { .. } | Source::Searched => search::best(&mut search),
         Source::Repaired(_) | Source::Joint(_) => that_fit(&mut search),
     };
-    let Fitted { attempt: Attempt { plan, verdict, proofs, .. }, files, warning } = fitted?;
+    let Fitted { attempt: Attempt { plan, verdict, proofs, .. }, files, warning, note } = fitted?;
     case.context.watch.incumbent(&verdict.algbw);
     if proofs.choice_bound.as_ref().is_some_and(|bound| verdict.algbw > *bound) {
         let problem = format!("the plan reaches {}, more than any choice of its paths", verdict.algbw);
@@ -317,7 +317,7 @@ fn planned(case: Case<'_>) -> Result<Planned, PlanError> {
         verdict,
         optimality,
         proofs,
-        warnings: files.warnings.iter().cloned().chain(warning).collect(),
+        warnings: files.warnings.iter().cloned().chain(warning).chain(note).collect(),
         files,
         family: None,
         rank_map: prepared.rank_map.clone(),

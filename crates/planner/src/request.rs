@@ -33,6 +33,8 @@ pub struct Request {
     pub size_bytes_min: u64,
     /// Largest message in bytes, inclusive.
     pub size_bytes_max: u64,
+    /// Whether that was stated, where it is the default: then a plan is to be the fastest at it.
+    pub states_default_size: bool,
     /// Whether output and input share memory.
     pub in_place: bool,
     /// How to find the schedule.
@@ -75,6 +77,7 @@ impl Request {
             placement: None,
             size_bytes_min: 0,
             size_bytes_max: Self::SIZE_BYTES_MAX_DEFAULT,
+            states_default_size: false,
             in_place: false,
             algorithm: Algorithm::Auto,
             limits: TreeLimits::NONE,
@@ -85,6 +88,11 @@ impl Request {
             outputs: vec![Format::Json.usual()],
             tenant: None,
         }
+    }
+
+    /// Whether the plan is to be the fastest at the size of the largest message, rather than at any large one.
+    pub const fn is_size_stated(&self) -> bool {
+        self.states_default_size || self.size_bytes_max != Self::SIZE_BYTES_MAX_DEFAULT
     }
 
     /// Requests for provisional plans in place of this one, the best first: a repair of the plan for the healthy

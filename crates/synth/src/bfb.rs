@@ -42,7 +42,7 @@ use network::Direction;
 pub(crate) static BFB: Synthesizer = Synthesizer {
     limits: HeededLimits::Chunks,
     memory: Memory { has_plain_sends: true, ..Memory::USUAL },
-    rival: Some(Rival { place: 3, is_direct: true, ..Rival::MEDIUM }),
+    rival: Some(Rival { place: 3, ..Rival::LINKS }),
     ..Synthesizer::new(
         "bfb",
         "breadth-first broadcasts in steps on networks without switches (Zhao 2026, chapter 3)",

@@ -17,7 +17,7 @@ use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, RouteTre
 /// Shortest routes.
 pub(crate) static DIRECT: Synthesizer = Synthesizer {
     memory: Memory { paths: Paths::OneShortest, ..Memory::USUAL },
-    rival: Some(Rival { place: 2, ..Rival::MEDIUM }),
+    rival: Some(Rival { place: 2, ..Rival::PAIRS }),
     ..Synthesizer::new("direct", "every transfer on one shortest route", ALL_COLLECTIVES, plan)
 };
 

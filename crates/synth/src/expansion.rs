@@ -16,7 +16,7 @@ use canopy_topology::{LinkIndex, Rank, Topology};
 use num_integer::Integer;
 
 use crate::algorithm::Composition;
-use crate::algorithm::{ConstructionUse, Memory, SynthesisRequest, Synthesizer};
+use crate::algorithm::{ConstructionUse, Memory, Rival, SynthesisRequest, Synthesizer};
 use crate::error::SynthesisError;
 use crate::parts::{Sending, StepsParts, each_link, require_room};
 use crate::progress::{Progress, Stage};
@@ -28,6 +28,7 @@ use crate::error::ExpansionError;
 pub(crate) static EXPANSION: Synthesizer = Synthesizer {
     construction: ConstructionUse::StatedOrFound,
     memory: Memory { has_plain_sends: true, ..Memory::USUAL },
+    rival: Some(Rival { place: 13, ..Rival::LINKS }),
     ..Synthesizer::new(
         "expansion",
         "composed along the expression of the network (Zhao 2026, section 3.5)",

@@ -37,7 +37,7 @@ mod tolerance;
 
 pub use algorithm::{
     ALL_COLLECTIVES, Algorithm, Composition, ConstructionUse, HeededLimits, Kept, Memory, Paths, ProvenTime, Rival,
-    SPREADING, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
+    SPREADING, Scale, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
 };
 pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, PlainBounds, bound, plain_bounds};

@@ -57,7 +57,7 @@ pub(crate) static DFC2_DO: Synthesizer = family(
 
 /// Trees that grow together.
 pub(crate) static MULTITREE: Synthesizer = Synthesizer {
-    rival: Some(Rival { place: 4, is_direct: true, ..Rival::SMALL }),
+    rival: Some(Rival { place: 4, ..Rival::LINKS }),
     ..family(
         "multitree",
         "trees of all ranks, grown together, on any network without switches (Huang et al.)",

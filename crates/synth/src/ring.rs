@@ -18,7 +18,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{Action, ChunkLayout, Collective, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
 
-use crate::algorithm::{ALL_COLLECTIVES, Memory, Paths, SynthesisRequest, Synthesized, Synthesizer, Task};
+use crate::algorithm::{ALL_COLLECTIVES, Memory, Paths, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::SynthesisError;
 use crate::load::seconds_per_byte;
 use crate::parts::{FlowParts, ForestParts, pairs, phase_actions, require_room, roots, weight_between};
@@ -31,6 +31,8 @@ pub use nics::{NicRings, NicRingsError, nic_rings};
 /// A ring of all ranks.
 pub(crate) static RING: Synthesizer = Synthesizer {
     memory: Memory { paths: Paths::AroundRing, ..Memory::USUAL },
+    // The farthest is half way around.
+    rival: Some(Rival { place: 12, steps_min: |ranks| ranks / 2, ..Rival::PAIRS }),
     ..Synthesizer::new("ring", "a ring of all ranks, in both directions where links allow it", ALL_COLLECTIVES, plan)
 };
 

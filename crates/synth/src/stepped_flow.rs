@@ -14,7 +14,7 @@ use canopy_optimize::{ConcurrentProblem, EXACT_VARIABLES_MAX, SteppedOptions, st
 use canopy_schedule::{Action, ChunkLayout, CollectiveKind, Pace, RouteInterner, Shape, Steps};
 use canopy_topology::{Link, LinkIndex, NodeIndex, Rank, Topology};
 
-use crate::algorithm::{HeededLimits, Memory, Solver, SynthesisRequest, Synthesized, Synthesizer, Task};
+use crate::algorithm::{HeededLimits, Memory, Rival, Scale, Solver, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::all_pairs::{commodities, digraph};
 use crate::error::SynthesisError;
 use crate::parts::{Sending, StepsParts, require_room};
@@ -25,6 +25,7 @@ use crate::reach::{ask, require_reach};
 pub(crate) static TSMCF: Synthesizer = Synthesizer {
     limits: HeededLimits::Chunks,
     memory: Memory { solver: Solver::SteppedFlow, ..Memory::USUAL },
+    rival: Some(Rival { place: 14, work: Scale::programs, ..Rival::PAIRS }),
     ..Synthesizer::new(
         "tsmcf",
         "all-to-all in steps by a time-stepped multi-commodity flow (Basu 2024, section 3.1.3)",

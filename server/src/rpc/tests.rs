@@ -70,6 +70,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Target>) ->
         tenant: None,
         size_bytes_min: 0,
         size_bytes_max: 1 << 30,
+        states_default_size: false,
         in_place: kind == CollectiveKind::Allreduce,
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,

@@ -36,6 +36,7 @@ fn changed_requests() -> Vec<Request> {
     vec![
         Request { kind: CollectiveKind::Reduce, ..request() },
         Request { size_bytes_max: 1 << 21, ..request() },
+        Request { states_default_size: true, ..request() },
         Request { size_bytes_min: 1, ..request() },
         Request { size_bytes_min: 2, ..request() },
         Request { in_place: true, ..request() },
@@ -155,8 +156,8 @@ fn keys_stay_what_they_are() {
     assert_eq!(
         [RequestKey::of(&request()).to_string(), plan.to_string()],
         [
-            "d4a2e3375541f5690ef806adf5d9ea434235b5a11df30c0984e9684bfead3101",
-            "2d623798d7cb1c3e408b26502247a875c77abf94f26a6735f6e3e6bffa979aec"
+            "78d61cf8ee9caf0b0411cbc1955f84919b0e66b57d8260e207fd38fde0db4f44",
+            "a802166dc3eb1c4409a6ba9573eef252c090f252d8d8eb3bac212a53008790b4"
         ]
     );
 }

@@ -46,6 +46,8 @@ pub(crate) struct Fitted {
     pub(crate) files: Files,
     /// What it cost to make them fit.
     pub(crate) warning: Option<Warning>,
+    /// What it was not compared with.
+    pub(crate) note: Option<Warning>,
 }
 
 /// The plan that was asked for, or, where a file would exceed its runtime's limits, the best one found with fewer
@@ -107,7 +109,7 @@ pub(super) fn fitted(search: &mut Search<'_>, first: Attempt) -> Result<Fitted, 
         }
     }
     let failure = match search.files(&first) {
-        Ok(files) => return Ok(Fitted { attempt: first, files, warning: None }),
+        Ok(files) => return Ok(Fitted { attempt: first, files, warning: None, note: None }),
         Err(failure) => failure,
     };
     drop(first);
@@ -276,7 +278,7 @@ impl Goal {
     fn fitted(&self, case: &Case<'_>, made: Made, reason: &str) -> Fitted {
         let (attempt, files) = *made;
         let warning = self.warning(&attempt, &case.prepared.shares, reason);
-        Fitted { attempt, files, warning }
+        Fitted { attempt, files, warning, note: None }
     }
 
     fn warning(&self, attempt: &Attempt, asked: &Shares, reason: &str) -> Option<Warning> {

@@ -26,7 +26,7 @@ pub struct Synthesizer {
     pub kept: Kept,
     /// What it claims of a schedule that no file repeats and no check proves again.
     pub claim: Option<&'static str>,
-    /// When `auto` compares its plan with that of the best rate, for messages whose latencies count.
+    /// When `auto` compares its plan with that of the best rate.
     pub rival: Option<Rival>,
     /// Of `auto`: what it takes first, by collective.
     pub stands_for: Option<fn(CollectiveKind) -> Algorithm>,
@@ -169,20 +169,69 @@ pub struct Rival {
     pub place: u8,
     /// Whether only networks without switches are planned.
     pub is_direct: bool,
-    /// Most ranks.
-    pub ranks_max: u32,
-    /// Most ranks of an all-to-all.
-    pub all_to_all_ranks_max: u32,
+    /// What making a plan takes, roughly in microseconds of a processor; saturating.
+    pub work: fn(Scale) -> u64,
     /// Steps that a phase cannot do without, by ranks.
     pub steps_min: fn(u32) -> u32,
 }
 
+/// What the work of an algorithm depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// Ranks.
+    pub ranks: u64,
+    /// Directed links.
+    pub links: u64,
+    /// The collective.
+    pub kind: CollectiveKind,
+}
+
 impl Rival {
-    /// Any network of up to 128 ranks, in as little as one step for each phase.
-    pub const MEDIUM: Self =
-        Self { place: 0, is_direct: false, ranks_max: 128, all_to_all_ranks_max: 128, steps_min: |_| 1 };
-    /// The same up to 64.
-    pub const SMALL: Self = Self { ranks_max: 64, all_to_all_ranks_max: 64, ..Self::MEDIUM };
+    /// Any network, in as little as one step for each phase, with a message or a few for each pair of ranks.
+    pub const PAIRS: Self = Self { place: 0, is_direct: false, work: Scale::pairs, steps_min: |_| 1 };
     /// The same in steps in which distances double, so that what a rank has reaches twice as many in each.
-    pub const DOUBLING: Self = Self { steps_min: |ranks| ranks.next_power_of_two().ilog2(), ..Self::SMALL };
+    pub const DOUBLING: Self = Self { steps_min: |ranks| ranks.next_power_of_two().ilog2(), ..Self::PAIRS };
+    /// Networks without switches, with work for each rank and link.
+    pub const LINKS: Self = Self { is_direct: true, work: Scale::ranks_by_links, ..Self::PAIRS };
+}
+
+/// Most variables of an integer program that is solved, as in [`canopy_tacos::IlpEffort::STANDARD`].
+const INTEGER_VARIABLES_MAX: u64 = canopy_tacos::IlpEffort::STANDARD.variables_max as u64;
+
+impl Scale {
+    /// The work of what makes a message or a few for each pair of ranks.
+    pub const fn pairs(self) -> u64 {
+        self.ranks.saturating_mul(self.ranks).saturating_mul(16)
+    }
+
+    /// The work of what looks at every link for each rank.
+    pub const fn ranks_by_links(self) -> u64 {
+        self.ranks.saturating_mul(self.links).saturating_mul(4)
+    }
+
+    /// The work of what times each chunk on links between ranks. An all-to-all has a chunk for each pair.
+    pub const fn chunks_in_time(self) -> u64 {
+        let each = match self.kind {
+            CollectiveKind::AllToAll => self.ranks.saturating_mul(self.ranks),
+            _ => self.ranks.saturating_add(self.links),
+        };
+        self.ranks.saturating_mul(each).saturating_mul(4)
+    }
+
+    /// The work of integer programs with a variable for each chunk, link and unit of time: no bound is known, unless there
+    /// are so many variables that none is solved.
+    pub const fn integer_programs(self) -> u64 {
+        let chunks = match self.kind {
+            CollectiveKind::AllToAll => self.ranks.saturating_mul(self.ranks),
+            _ => self.ranks,
+        };
+        let are_solved = chunks.saturating_mul(self.links) <= INTEGER_VARIABLES_MAX;
+        if are_solved { u64::MAX } else { self.chunks_in_time() }
+    }
+
+    /// The work of a linear program with a variable for each rank and link, in several steps.
+    pub const fn programs(self) -> u64 {
+        let variables = self.ranks.saturating_mul(self.links);
+        variables.saturating_pow(4) / 2_000_000
+    }
 }

@@ -10,7 +10,7 @@ use crate::algorithm::{Rival, Synthesizer};
 
 /// Pairwise exchange.
 pub(crate) static PAIRWISE: Synthesizer = Synthesizer {
-    rival: Some(Rival { place: 6, ..Rival::SMALL }),
+    rival: Some(Rival { place: 6, ..Rival::PAIRS }),
     ..Synthesizer::new(
         "pairwise",
         "textbook exchanges of each rank with every other rank in turn (Thakur 2005)",

@@ -3,13 +3,13 @@
 use canopy_schedule::CollectiveKind;
 
 use super::{Method, plan, proven};
-use crate::algorithm::{ALL_COLLECTIVES, HeededLimits, Kept, Rival, Synthesized, Synthesizer, Task};
+use crate::algorithm::{ALL_COLLECTIVES, HeededLimits, Kept, Rival, Scale, Synthesized, Synthesizer, Task};
 use crate::error::SynthesisError;
 
 /// Our own method.
 pub(crate) static TACOS: Synthesizer = Synthesizer {
     has_seed: true,
-    rival: Some(Rival { place: 5, all_to_all_ranks_max: 64, ..Rival::MEDIUM }),
+    rival: Some(Rival { place: 5, work: Scale::chunks_in_time, ..Rival::PAIRS }),
     ..in_time("tacos", "chunk by chunk in time, where each is needed most (Won et al.)", ALL_COLLECTIVES, |task| {
         plan(task, Method::Own)
     })
@@ -18,6 +18,7 @@ pub(crate) static TACOS: Synthesizer = Synthesizer {
 /// The same with a proof.
 pub(crate) static TACOS_ILP: Synthesizer = Synthesizer {
     claim: Some("time proof"),
+    rival: Some(Rival { place: 11, work: Scale::integer_programs, ..Rival::PAIRS }),
     ..in_time(
         "tacos-ilp",
         "chunk by chunk in time, proven fastest by integer programs on small networks (Won et al., section 3)",

@@ -36,6 +36,7 @@ fn order(text: &str) -> Order {
         tenant: None,
         size_bytes_min: 0,
         size_bytes_max: 1 << 20,
+        states_default_size: false,
         in_place: false,
         algorithm: Algorithm::Auto,
         limits: TreeLimits::NONE,

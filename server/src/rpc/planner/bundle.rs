@@ -326,8 +326,9 @@ impl Session<'_> {
         // An eighth is for the folder as a whole.
         let end = clock::now() + self.left() * 7 / 8 / u32::try_from(open).unwrap_or(u32::MAX).max(1);
         for PlanRange { candidate, range } in ranges {
-            let Some(candidate) = item.candidates.get(candidate).cloned() else { continue };
-            let request = candidate.on(v1::PlanRequest {
+            let found = item.reply.candidates.get(candidate).map_or("", |described| described.algorithm.as_str());
+            let Some(candidate) = item.candidates.get(candidate).copied() else { continue };
+            let request = candidate.found_by(found).on(v1::PlanRequest {
                 outputs: vec![wanted.output.clone()],
                 size_bytes_min: range.first(),
                 size_bytes_max: Some(range.last()),

@@ -66,7 +66,6 @@ fn every_order_is_read_back() {
                 let group = (number % 4 < 2).then(|| Group { ranks: vec![5, 0, u32::MAX], transit });
                 let slot = |device| Slot { node: "a.example".to_owned(), device };
                 let placement = (number % 5 < 2).then(|| vec![slot(u32::MAX), slot(0)]);
-                let size_bytes_max = number;
                 let order = Order {
                     topology,
                     faults: Vec::new(),
@@ -85,7 +84,8 @@ fn every_order_is_read_back() {
                     in_place,
                     outputs,
                     size_bytes_min: number / 2,
-                    size_bytes_max,
+                    size_bytes_max: number,
+                    states_default_size: number % 8 > 4,
                 };
                 let record = encode_entry(number, &order, priority, 5);
                 let read = decode_entry(&record).unwrap();

@@ -67,6 +67,14 @@ pub(super) fn of_nccl(kind: CollectiveKind) -> Vec<Candidate> {
 }
 
 impl Candidate {
+    /// The candidate by the algorithm that `auto` took for large messages: for a range of sizes, it could take another.
+    pub(super) fn found_by(self, name: &str) -> Self {
+        match canopy_baselines::algorithm(name) {
+            Ok(algorithm) if self == AUTO => Self { algorithm, ..self },
+            _ => self,
+        }
+    }
+
     /// A request for it.
     pub(super) fn on(self, request: v1::PlanRequest) -> v1::PlanRequest {
         let Self { algorithm, trees_per_root, max_depth, form, .. } = self;

@@ -1,0 +1,42 @@
+//! What is said of plans that were not compared.
+
+use super::rivals::Rival;
+use crate::planned::Warning;
+use crate::search::Case;
+
+/// A plan that is not compared is named if it could be faster by one part in so many.
+const PART: u64 = 100;
+
+/// That no other plan was compared; nothing where the size of messages is not stated.
+pub(super) fn of_none(case: &Case<'_>) -> Option<Warning> {
+    let text = |ranks, size| {
+        format!(
+            "other algorithms were not compared at {ranks} ranks and {size} bytes: that takes too long; \
+             set `algorithm` to try one"
+        )
+    };
+    said(case, text)
+}
+
+/// That these were not compared, of which each takes at least so long, where the plan takes this long.
+pub(super) fn of(case: &Case<'_>, left: &[(Rival, u64)], time_ps: u64) -> Option<Warning> {
+    let worth = left.iter().filter(|(_, least_ps)| time_ps.saturating_sub(*least_ps) >= time_ps / PART);
+    let names: Vec<&str> = worth.map(|(rival, _)| rival.algorithm.name()).collect();
+    let (last, others) = names.split_last()?;
+    let (listed, were) = match others {
+        [] => ((*last).to_owned(), "was"),
+        _ => (format!("{} and {last}", others.join(", ")), "were"),
+    };
+    let text = |ranks, size| {
+        format!(
+            "{listed} {were} not compared at {ranks} ranks and {size} bytes: that takes too long; \
+             set `algorithm` to try one"
+        )
+    };
+    said(case, text)
+}
+
+fn said(case: &Case<'_>, text: impl Fn(u32, u64) -> String) -> Option<Warning> {
+    let (ranks, size) = (case.prepared.topology.rank_count(), case.request.size_bytes_max);
+    case.request.is_size_stated().then(|| Warning::new("NOT_COMPARED", text(ranks, size)))
+}
