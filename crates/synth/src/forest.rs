@@ -7,7 +7,7 @@
 //!
 //! A network of many ranks is taken apart first, where it has clusters whose boundary can be made tight without loss
 //! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`, at once if it is a `star`), and the trees
-//! are put together (`decomposition`, `glue`). Of machines of unequal boxes the trees can be written down (`boxes`). What
+//! are put together (`decomposition`, `glue`), in numbers that make few (`coarse`). Of machines of unequal boxes the trees can be written down (`boxes`). What
 //! can not be taken apart is solved as a whole, by the same stages. Either way the deepest trees are made less deep in the
 //! end (`lower`).
 //!
@@ -33,6 +33,7 @@
 mod assembly;
 mod boxes;
 mod clusters;
+mod coarse;
 mod completion;
 mod condition;
 mod decomposition;

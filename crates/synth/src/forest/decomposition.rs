@@ -7,6 +7,7 @@ use canopy_optimize::{FlowUnit, Stop};
 
 use crate::error::SynthesisError;
 use crate::forest::clusters::find_clusters;
+use crate::forest::coarse::coarsen;
 use crate::forest::condition::Condition;
 use crate::forest::glue::glue;
 use crate::forest::network::Network;
@@ -20,10 +21,16 @@ use crate::progress::{Progress, Stage};
 /// they are many, and pieces have fewer.
 const TREES_PER_RANK: usize = 4;
 
+/// Ranks from which on capacities are rounded so that trees are fewer. Smaller plans can do with more trees, and their trees
+/// are flatter.
+const COARSE_FROM: u32 = 512;
+
 /// A network taken apart.
 pub(super) struct Apart<'a, C> {
     /// Along which boundaries.
     pub(super) tight: Tight<C>,
+    /// What numbers of a piece may be divided by if all are multiples of it.
+    unit: u128,
     pieces: Vec<Piece<'a, C>>,
     homes: Vec<Home>,
     /// By rank.
@@ -60,15 +67,17 @@ pub(super) fn take_apart<'a, C: FlowUnit>(
     let trees_max = TREES_PER_RANK * network.terminal_count as usize;
     let is_few = |solution: &Solution<C>| solution.trees.iter().map(Vec::len).sum::<usize>() <= trees_max;
     if !written.as_ref().is_some_and(is_few) {
-        if let Some(tight) = tight_clusters(network, capacities, demands, stop)? {
+        if let Some(mut tight) = tight_clusters(network, capacities, demands, stop)? {
+            let is_large = network.terminal_count >= COARSE_FROM;
+            let unit = if is_large { coarsen(network, &mut tight, demands, stop)? } else { 1 };
             let (pieces, homes) = pieces(network, demands, &tight, stop)?;
-            return Ok(Apart { tight, pieces, homes, demands: of_ranks, written: None });
+            return Ok(Apart { tight, unit, pieces, homes, demands: of_ranks, written: None });
         }
         if let Some(machine) = at_last {
             written = piece.solve_boxes(machine, stop)?;
         }
     }
-    Ok(Apart { tight: whole, pieces: all, homes, demands: of_ranks, written })
+    Ok(Apart { tight: whole, unit: 1, pieces: all, homes, demands: of_ranks, written })
 }
 
 impl<C: FlowUnit> Apart<'_, C> {
@@ -93,13 +102,13 @@ impl<C: FlowUnit> Apart<'_, C> {
         stop: &dyn Stop,
         progress: &dyn Progress,
     ) -> Result<RoutedTrees, SynthesisError> {
-        let Self { pieces, homes, demands, written, .. } = self;
+        let Self { pieces, homes, demands, written, unit, .. } = self;
         let (solution_of, solutions) = match written {
             Some(written) => {
                 progress.report(Stage::Trees, 1, 1);
                 (vec![0], vec![written])
             }
-            None => solve(&pieces, choice, stop, progress)?,
+            None => solve(&pieces, unit, choice, stop, progress)?,
         };
         glue(&pieces, (&solution_of, &solutions), &homes, &demands, trees_per_root, (stop, progress))
     }

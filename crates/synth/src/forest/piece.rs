@@ -41,6 +41,7 @@ pub(super) enum Terminal {
 }
 
 /// One of the problems, in numbers of its own, and where it is in the network.
+#[derive(Clone)]
 pub(super) struct Piece<'a, C> {
     /// Terminals by their lowest node, z last if there is an outside, then switches.
     network: Network<'a>,
@@ -287,6 +288,20 @@ pub(super) struct Solution<C> {
     pub(super) exits: Vec<Vec<(u32, usize)>>,
 }
 
+impl<C: FlowUnit> Solution<C> {
+    /// Makes so many trees of each.
+    fn multiply(&mut self, times: u128) {
+        let multiplied = |amount: C| {
+            let product = amount.to_u128() * times;
+            C::try_from_u128(product).expect("no more than the numbers that were divided")
+        };
+        if times > 1 {
+            self.trees.iter_mut().flatten().for_each(|tree| tree.weight = multiplied(tree.weight));
+            self.strands.iter_mut().for_each(|strand| strand.amount = multiplied(strand.amount));
+        }
+    }
+}
+
 /// Equal trees of a piece.
 pub(super) struct PieceTree<C> {
     pub(super) weight: C,
@@ -314,6 +329,7 @@ enum Begun<'a, C> {
 /// * **In.** Pieces that meet the condition. **Errors.** Stopped; broken if one does not.
 pub(super) fn solve<C: FlowUnit>(
     pieces: &[Piece<'_, C>],
+    unit: u128,
     choice: PackingChoice,
     stop: &dyn Stop,
     progress: &dyn Progress,
@@ -330,8 +346,9 @@ pub(super) fn solve<C: FlowUnit>(
         solution_of.push(solution);
     }
     let total = different.len() as u64;
+    let different: Vec<(Piece<'_, C>, u128)> = different.into_iter().map(|piece| piece.in_units(unit)).collect();
     let mut begun = Vec::new();
-    for (done, piece) in (0..).zip(&different) {
+    for (done, (piece, _)) in (0..).zip(&different) {
         progress.report(Stage::Switches, done, total);
         if let Some(solution) = piece.solve_star(stop)? {
             begun.push(Begun::Solved(solution));
@@ -344,12 +361,14 @@ pub(super) fn solve<C: FlowUnit>(
     progress.report(Stage::Switches, total, total);
     let mut solutions = Vec::new();
     let choice = if different.len() > PACKED_AGAIN_MAX { PackingChoice::First } else { choice };
-    for ((piece, begun), done) in different.iter().zip(begun).zip(0..) {
+    for (((piece, unit), begun), done) in different.iter().zip(begun).zip(0..) {
         progress.report(Stage::Trees, done, total);
-        solutions.push(match begun {
+        let mut solution = match begun {
             Begun::Solved(solution) => solution,
             Begun::WithoutSwitches(graph) => piece.pack(graph, choice, stop)?,
-        });
+        };
+        solution.multiply(*unit);
+        solutions.push(solution);
     }
     progress.report(Stage::Trees, total, total);
     Ok((solution_of, solutions))
@@ -365,6 +384,19 @@ impl<C: FlowUnit> Piece<'_, C> {
             links: self.network.links.clone(),
             numbers: self.capacities.iter().chain(&self.demands).map(|number| number.to_u128()).collect(),
         }
+    }
+
+    /// The piece with all numbers divided by `unit`, if they are multiples of it; and by what they were divided.
+    fn in_units(&self, unit: u128) -> (Self, u128) {
+        let mut numbers = self.capacities.iter().chain(&self.demands).map(|number| number.to_u128());
+        let unit = if unit > 1 && numbers.all(|number| number.is_multiple_of(unit)) { unit } else { 1 };
+        let divided = |numbers: &[C]| {
+            let divided = |number: &C| C::try_from_u128(number.to_u128() / unit).expect("no more than the number");
+            numbers.iter().map(divided).collect()
+        };
+        let mut piece = self.clone();
+        (piece.capacities, piece.demands) = (divided(&self.capacities), divided(&self.demands));
+        (piece, unit)
     }
 
     /// Packs the trees once there are no switches left.

@@ -1,5 +1,6 @@
 //! The stages one by one. What they make together is tested from outside, in `tests/forest`.
 
+mod coarse;
 mod completion;
 mod joined;
 mod limits;
