@@ -238,8 +238,28 @@ impl<'a> Divider<'a> {
             }
         }
         self.mirror(&mut given);
+        self.fill_units(part, &mut given);
         self.capacities.iter_mut().zip(&given).for_each(|(left, &taken)| *left -= taken);
         self.parts[part].capacities = given;
+    }
+
+    /// Gives ranks of units that have NICs for less than they want more of the links inside their unit.
+    fn fill_units(&self, part: usize, given: &mut [i128]) {
+        let (network, boxes) = (self.network, self.boxes);
+        let mut missing: Vec<i128> = self.parts[part].demands.iter().map(|rooted| self.size(part) - rooted).collect();
+        for (link, &capacity) in network.links.iter().zip(&*given) {
+            missing[link.to as usize] -= capacity;
+        }
+        for (place, link) in network.links.iter().enumerate() {
+            let is_inside = link.from != link.to
+                && boxes.unit_of[link.from as usize] == boxes.unit_of[link.to as usize]
+                && link.from.max(link.to) < network.terminal_count;
+            if is_inside && missing[link.to as usize] > 0 {
+                let more = missing[link.to as usize].min(self.capacities[place] - given[place]);
+                given[place] += more;
+                missing[link.to as usize] -= more;
+            }
+        }
     }
 
     /// Lets as much leave units of boxes for each switch as comes from there, if their links carry it.
