@@ -99,6 +99,9 @@ const PIECES_FROM: u32 = 64;
 /// Depth of the trees of a single root from which on flatter ones are looked for that pass through relays.
 const RELAYS_FROM: u32 = 6;
 
+/// Trees per root up to which a network is solved as a whole if its trees are found at once.
+const FEW_TREES: u64 = 2;
+
 /// Terminals of a piece from which on parts of its demand are looked for that take it further apart. Trees of smaller ones
 /// are soon found.
 const MODES_FROM: usize = 24;
@@ -387,24 +390,32 @@ impl FlowRange {
 fn solve_in<C: FlowUnit>(
     topology: &Topology,
     instance: &Instance,
-    Effort { pieces_from, choice, trees_per_root_max }: Effort,
+    effort: Effort,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<RoutedTrees, SynthesisError> {
+    let Effort { pieces_from, choice, trees_per_root_max } = effort;
     let convert = |value: u128| C::try_from_u128(value).expect("the sum of all numbers was found to fit");
     let capacities: Vec<C> = instance.capacities.iter().map(|&capacity| convert(capacity)).collect();
     let demands: Vec<C> = instance.demands.iter().map(|&demand| convert(demand.into())).collect();
     let rank_count = topology.rank_count();
 
     let network = Network::of(topology);
+    let numbers = (capacities.as_slice(), demands.as_slice());
+    let trees_per_root = instance.trees_per_root;
     if rank_count >= pieces_from {
-        let trees_per_root = instance.trees_per_root;
         let apart = decomposition::take_apart(&network, &capacities, &demands, stop)?;
+        // What has few trees as a whole has more of them in parts.
+        if apart.is_whole()
+            && trees_per_root <= FEW_TREES
+            && let Some(trees) = solve_whole(&network, numbers, trees_per_root, effort, Search::AtOnce, stop, progress)?
+        {
+            return Ok(trees);
+        }
         let mut solved = None;
         if apart.largest() >= MODES_FROM.min(pieces_from as usize) {
             let counts = (trees_per_root, trees_per_root_max);
-            solved =
-                modes::solve_in_modes(&network, &apart, (&capacities, &demands), counts, choice, (stop, progress))?;
+            solved = modes::solve_in_modes(&network, &apart, numbers, counts, choice, (stop, progress))?;
         }
         if solved.is_none() && !apart.is_whole() {
             solved = Some(apart.solve(trees_per_root, choice, stop, progress)?);
@@ -414,12 +425,36 @@ fn solve_in<C: FlowUnit>(
             return Ok(trees);
         }
     }
-    let mut graph = LogicalGraph::new(&network, &capacities, stop)?;
-    switches::remove_switches(&network, &mut graph, &demands, Spread::All, stop, progress)?;
+    let trees = solve_whole(&network, numbers, trees_per_root, effort, Search::Fully, stop, progress)?;
+    trees.ok_or_else(|| SynthesisError::Broken { what: "no trees of a network that admits them".to_owned() })
+}
+
+/// How long trees may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Search {
+    /// They are found without a test, or not at all.
+    AtOnce,
+    Fully,
+}
+
+/// Trees of a network that is not taken apart, of symmetry if it is large; `None` if they had to be found at once, and are not.
+fn solve_whole<C: FlowUnit>(
+    network: &Network<'_>,
+    (capacities, demands): (&[C], &[C]),
+    trees_per_root: u64,
+    Effort { pieces_from, choice, .. }: Effort,
+    search: Search,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Option<RoutedTrees>, SynthesisError> {
+    let rank_count = network.terminal_count;
+    let mut graph = LogicalGraph::new(network, capacities, stop)?;
+    switches::remove_switches(network, &mut graph, demands, Spread::All, stop, progress)?;
 
     let lay = |grower: &Grower<C>, trees: Vec<PackedTree<C>>, graph: LogicalGraph<'_, C>| {
-        assembly::lay(grower, graph.into_strands(stop)?, trees, instance.trees_per_root, stop, progress)
+        assembly::lay(grower, graph.into_strands(stop)?, trees, trees_per_root, stop, progress)
     };
+    let mut trees = None;
     if rank_count >= pieces_from {
         let condition = Condition::new(graph.edges(), demands[..rank_count as usize].to_vec(), rank_count, stop)?;
         let grower = Grower::new(&condition, rank_count);
@@ -427,12 +462,21 @@ fn solve_in<C: FlowUnit>(
         // As shallow as trees can be, but many.
         if let Some(trees) = translated_trees(&grower, &left, &network.boxes, stop)? {
             packing::require_room(trees.len(), grower.rank_count())?;
-            return lay(&grower, trees, graph);
+            return lay(&grower, trees, graph).map(Some);
+        }
+        if search == Search::AtOnce {
+            let Some(found) = packing::at_once(&condition, &grower, stop, progress)? else { return Ok(None) };
+            trees = Some((packing::pack(&condition, &grower, Some(found), choice, stop, progress)?, grower));
         }
     }
-    let Packed { graph, grower, trees } =
-        packed::packed(&network, graph, &capacities, &demands, choice, stop, progress)?;
-    let mut trees = lay(&grower, trees, graph)?;
+    let mut trees = match trees {
+        Some((trees, grower)) => lay(&grower, trees, graph)?,
+        None => {
+            let Packed { graph, grower, trees } =
+                packed::packed(network, graph, capacities, demands, choice, stop, progress)?;
+            lay(&grower, trees, graph)?
+        }
+    };
     lower::lower(&mut trees, rank_count, stop)?;
-    Ok(trees)
+    Ok(Some(trees))
 }
