@@ -34,6 +34,9 @@ use parts::{Part, parts};
 /// Ways to divide a network that are tried.
 const ATTEMPTS_MAX: usize = 3;
 
+/// By how much the number of trees may be multiplied: odder numbers make more trees than a search.
+const SCALE_MAX: u64 = 1 << 10;
+
 /// Trees for all demands, found in parts that enter boxes in different ways; `None` if no box needs that, or a part does
 /// not admit its trees or falls into pieces that are not much smaller.
 ///
@@ -51,7 +54,7 @@ pub(super) fn solve_in_modes<C: FlowUnit>(
     let numbers = |values: &[C]| values.iter().map(|value| i128::try_from(value.to_u128()).ok()).collect();
     let (Some(capacities), Some(demands)) = (numbers(capacities), numbers(demands)) else { return Ok(None) };
     let (capacities, demands): (Vec<i128>, Vec<i128>) = (capacities, demands);
-    let scale_max = trees_per_root_max / trees_per_root.max(1);
+    let scale_max = SCALE_MAX.min(trees_per_root_max / trees_per_root.max(1));
     let suitable = candidates(network, &capacities).into_iter().filter_map(|candidate| {
         let from = (candidate, apart.tight.clusters.as_slice());
         ScantBoxes::of(network, (&capacities, &demands), from, scale_max)
@@ -95,7 +98,7 @@ enum PartApart<'a> {
 }
 
 impl<'a> PartApart<'a> {
-    /// `None` if its capacities do not admit the trees.
+    /// `None` if its capacities do not admit the trees, or some switch is not balanced.
     fn new(network: &Network<'a>, part: &Part, stop: &dyn Stop) -> Result<Option<Self>, SynthesisError> {
         let sum: i128 = part.capacities.iter().chain(&part.demands).sum();
         Ok(match u128::try_from(sum).ok().and_then(FlowRange::of) {
@@ -137,6 +140,10 @@ fn part_apart<'a, C: FlowUnit>(
     let convert = |&value: &i128| u128::try_from(value).ok().and_then(C::try_from_u128).expect(fits);
     let capacities: Vec<C> = part.capacities.iter().map(convert).collect();
     let demands: Vec<C> = part.demands.iter().map(convert).collect();
+    // What is rounded need not come out even.
+    if !network.switches_are_balanced(&capacities) {
+        return Ok(None);
+    }
     let edges = network.links.iter().zip(&capacities).map(|(link, &capacity)| (link.from, link.to, capacity));
     let mut condition = Condition::new(edges, demands.clone(), network.terminal_count, stop)?;
     if condition.violation()?.is_some() {

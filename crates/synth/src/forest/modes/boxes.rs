@@ -13,8 +13,8 @@ use super::ranges::{common_values, range, scaled_to_parts};
 use crate::forest::clusters::Cluster;
 use crate::forest::network::Network;
 
-/// Parts of the demand up to which it is worth to divide it.
-const PARTS_MAX: usize = 8;
+/// Parts of the demand: trees of more are many, and a search for few is about as fast.
+const PARTS_MAX: usize = 2;
 
 /// Equal parts of which some are tried before odd numbers.
 const EQUAL_PARTS_MAX: u64 = 32;
