@@ -24,6 +24,7 @@ ROWS = [
     ("mi250:boxes=64,faults=links-inside:1+seed:1", 0.83, 2),
     ("leaf-spine:leaves=32,hosts=16,spines=16,oversub=2,faults=links:8@1/2+gpus:3+seed:1", 1.17, 1),
     ("random-regular:n=1024,d=4,seed=7,faults=links:4+seed:1", 0.83, 2),
+    ("rail:boxes=58,gpus=16,nv=200GB/s,nic=50GB/s,faults=gpus:1+seed:1", 1.17, 3),
 ]
 
 
