@@ -108,6 +108,11 @@ impl RouteInterner {
         }
     }
 
+    /// The index of a route that is new, and that nobody will look up: whoever adds it keeps its index. O(links).
+    pub fn add(&mut self, links: &[LinkIndex]) -> RouteIndex {
+        self.table.push(links)
+    }
+
     /// Links of a route; `None` for an index that it did not return.
     pub fn get(&self, route: RouteIndex) -> Option<&[LinkIndex]> {
         self.table.get(route)

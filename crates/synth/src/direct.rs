@@ -3,6 +3,8 @@
 //! Most libraries do this if they do not know the network, so it is the baseline for other algorithms. Ranks on a
 //! shortest route store and forward.
 
+mod trees;
+
 use canopy_optimize::Stop;
 use canopy_schedule::{Action, Collective, Shape, Shares};
 use canopy_topology::{LinkIndex, Rank, Topology};
@@ -12,7 +14,7 @@ use crate::error::SynthesisError;
 use crate::parts::{FlowParts, ForestParts, Leg, pairs, phase_actions, require_room, roots, weight_between};
 use crate::progress::{Progress, Stage};
 use crate::reach::{ask, require_reach};
-use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, RouteTrees, is_less};
+use crate::routing::{Chooser, Heading, Levels, Loads, Network, Passing, is_less};
 
 /// Shortest routes.
 pub(crate) static DIRECT: Synthesizer = Synthesizer {
@@ -34,7 +36,7 @@ const ROUNDS_MIXED: u64 = 4;
 const PAIRS_MIXED: usize = 128 * 127;
 
 /// Most pairs whose routes are chosen one by one: those of 512 ranks. Of more, a tree per source is chosen, which takes a
-/// tenth of the time.
+/// thirtieth of the time.
 const PAIRS_ALONE: usize = 512 * 511;
 
 /// Destinations handled between two looks at whether to stop.
@@ -138,14 +140,14 @@ impl Planner<'_> {
         let weight = |pair: (Rank, Rank)| weight_between(collective, self.shares, pair);
         let weight_total = pairs.iter().map(|&pair| u128::from(weight(pair))).sum();
         let network = Network::new(self.topology, Heading::Along);
+        if pairs.len() > PAIRS_ALONE {
+            let &mut Self { topology, stop, progress, .. } = self;
+            return trees::flow(topology, &network, &pairs, |from, to| weight((from, to)), stop, progress);
+        }
         let sources = || pairs.chunk_by(|first, second| first.0 == second.0);
         let levels = |source: Rank| Levels::new(&network, source.node(), Passing::Anyone);
         let starts = self.starts(&network, &pairs)?;
         let mut routes = vec![LinkIndex::new(0); starts.last().copied().unwrap_or_default()];
-        if pairs.len() > PAIRS_ALONE {
-            self.choose_trees(&network, collective, &pairs, &starts, &mut routes)?;
-            return self.written(collective, &pairs, &starts, &routes);
-        }
         let pairs_total = pairs.len() as u64;
         let mut best: Option<((u64, u64), Vec<LinkIndex>)> = None;
         let (mut round, mut rounds) = (0, ROUNDS);
@@ -196,53 +198,13 @@ impl Planner<'_> {
         self.written(collective, &pairs, &starts, &routes)
     }
 
-    /// Chooses the routes of all pairs, those of one source together.
-    fn choose_trees(
-        &mut self,
-        network: &Network<'_>,
-        collective: Collective,
-        pairs: &[(Rank, Rank)],
-        starts: &[usize],
-        routes: &mut [LinkIndex],
-    ) -> Result<(), SynthesisError> {
-        let weight = |&pair: &(Rank, Rank)| weight_between(collective, self.shares, pair);
-        let weight_total = pairs.iter().map(|pair| u128::from(weight(pair))).sum();
-        let pairs_total = pairs.len() as u64;
-        let mut trees = RouteTrees::new(network);
-        for round in 0..ROUNDS {
-            let mut done = 0;
-            for pairs in pairs.chunk_by(|first, second| first.0 == second.0) {
-                ask(self.stop)?;
-                let source = pairs[0].0;
-                let ends = &starts[done..=done + pairs.len()];
-                let routed = || pairs.iter().zip(ends.windows(2)).map(|(pair, ends)| (pair, ends[0]..ends[1]));
-                if round > 0 {
-                    for (pair, range) in routed() {
-                        self.loads.weigh(weight(pair), weight_total);
-                        self.loads.remove(&routes[range]);
-                    }
-                }
-                let levels = Levels::without_links(network, source.node(), Passing::Anyone);
-                let targets = pairs.iter().map(|pair| (pair.1.node(), Loads::batch_of(weight(pair), weight_total)));
-                let seed = round * u64::from(self.topology.rank_count()) + u64::from(source.number());
-                trees.choose(network, &levels, targets, &mut self.loads, seed);
-                for (&(_, destination), range) in routed() {
-                    trees.write(network, destination.node(), &mut routes[range]);
-                }
-                done += pairs.len();
-                self.progress.report(Stage::Routes, round * pairs_total + done as u64, ROUNDS * pairs_total);
-            }
-        }
-        Ok(())
-    }
-
     /// Of the routes of all pairs: where each starts, and after the last. A pair's routes are all of one length.
     fn starts(&self, network: &Network<'_>, pairs: &[(Rank, Rank)]) -> Result<Vec<usize>, SynthesisError> {
         let mut starts = vec![0];
         let mut end = 0;
         for pairs in pairs.chunk_by(|first, second| first.0 == second.0) {
             ask(self.stop)?;
-            let levels = Levels::without_links(network, pairs[0].0.node(), Passing::Anyone);
+            let levels = Levels::new(network, pairs[0].0.node(), Passing::Anyone);
             for (_, destination) in pairs {
                 end += levels.distance(destination.node()).expect(REACHED) as usize;
                 starts.push(end);

@@ -124,13 +124,20 @@ pub struct FlowParts<'a> {
     topology: &'a Topology,
     flow: Flow,
     routes: RouteInterner,
+    /// By link: the route of this link alone, where there is one. Most hops are one link.
+    of_link: Vec<Option<RouteIndex>>,
 }
 
 impl<'a> FlowParts<'a> {
     /// A flow without paths.
     pub fn new(topology: &'a Topology, chunks_per_share: u64) -> Self {
         let (routes, hops, paths) = (RouteTable::default(), Vec::new(), Vec::new());
-        Self { topology, flow: Flow { chunks_per_share, routes, hops, paths }, routes: RouteInterner::default() }
+        Self {
+            topology,
+            flow: Flow { chunks_per_share, routes, hops, paths },
+            routes: RouteInterner::default(),
+            of_link: vec![None; topology.links().len()],
+        }
     }
 
     /// Adds a path over these links, which it cuts into hops at the ranks on the way. Sources, then destinations must
@@ -144,11 +151,20 @@ impl<'a> FlowParts<'a> {
     ) -> Result<(), SynthesisError> {
         let start = position(self.flow.hops.len())?;
         for hop in hops(self.topology, links) {
-            self.flow.hops.push(self.routes.intern(hop));
+            let route = self.route(hop);
+            self.flow.hops.push(route);
         }
         let hops = start..position(self.flow.hops.len())?;
         self.flow.paths.push(Path { source, destination, chunk_count, hops });
         Ok(())
+    }
+
+    /// The route over the links of a hop, new or known.
+    fn route(&mut self, hop: &[LinkIndex]) -> RouteIndex {
+        match *hop {
+            [link] => *self.of_link[link.index()].get_or_insert_with(|| self.routes.add(hop)),
+            _ => self.routes.intern(hop),
+        }
     }
 
     /// The flow.

@@ -33,11 +33,6 @@ impl Loads {
         u64::try_from(u128::from(weight).div_ceil(unit)).expect("no more than the weight")
     }
 
-    /// So many chunks take a link.
-    pub(super) fn add_chunks(&mut self, link: LinkIndex, chunks: u64) {
-        self.chunks[link.index()] += chunks;
-    }
-
     /// A batch takes a route.
     pub(crate) fn add(&mut self, route: &[LinkIndex]) {
         route.iter().for_each(|link| self.chunks[link.index()] += self.batch);
@@ -65,10 +60,10 @@ impl Loads {
         matches!(sides, (Some(average), Some(worst)) if average >= worst)
     }
 
-    /// By how much Σ load²/capacity grows with one more batch of so many chunks on a link, for each of its chunks, scaled by 2⁶⁴ and rounded
+    /// By how much Σ load²/capacity grows with one more batch on a link, for each of its chunks, scaled by 2⁶⁴ and rounded
     /// down: enough to tell any two links apart that differ by more than a rounding, and below 2¹⁰⁵, so that routes add up.
-    pub(super) fn growth(&self, network: &Network<'_>, link: LinkIndex, batch: u64) -> u128 {
-        ((2 * u128::from(self.chunks[link.index()]) + u128::from(batch)) << 64) / u128::from(network.width(link))
+    fn growth(&self, network: &Network<'_>, link: LinkIndex) -> u128 {
+        ((2 * u128::from(self.chunks[link.index()]) + u128::from(self.batch)) << 64) / u128::from(network.width(link))
     }
 }
 
@@ -174,7 +169,7 @@ impl Chooser {
                     if levels.width(tail).min(network.width(link)) < width {
                         continue;
                     }
-                    let cost = cost.saturating_add(loads.growth(network, link, loads.batch));
+                    let cost = cost.saturating_add(loads.growth(network, link));
                     let known = self.marks[tail.index()];
                     let is_known = known.search == self.search;
                     if !is_known && !starts(tail) {

@@ -93,28 +93,107 @@ fn trees_share_the_load_as_single_routes_do() {
     let back = [("b", "a", 1), ("c", "a", 1), ("d", "a", 1)];
     let topology = topology("a b c d sx sy sz", &[&up[..], &down, &back].concat());
     let network = Network::new(&topology, Heading::Along);
-    let levels = Levels::without_links(&network, node(&topology, "a"), Passing::Anyone);
+    let source = node(&topology, "a");
+    let levels = Levels::new(&network, source, Passing::Anyone);
     let targets = ["b", "c", "d"].map(|id| (node(&topology, id), 1));
-    let (mut loads, mut trees) = (Loads::none(&topology), RouteTrees::new(&network));
+    // Two sources at one place: what one tree sends over one switch, the other sends over the other.
+    let mut trees = RouteTrees::new(&network, vec![source; 2]);
     let mut passed: Vec<Vec<String>> = Vec::new();
-    for seed in 0..2 {
-        trees.choose(&network, &levels, targets.into_iter(), &mut loads, seed);
+    for number in 0..2 {
+        assert_eq!(trees.length(number, targets.into_iter()), 2 + 2 + 1);
+        trees.choose(number, targets.into_iter(), number as u64);
         passed.push(Vec::new());
         for (target, _) in targets {
-            let mut route = vec![LinkIndex::new(0); levels.distance(target).unwrap() as usize];
-            trees.write(&network, target, &mut route);
-            assert_eq!((network.tail(route[0]), network.head(*route.last().unwrap())), (node(&topology, "a"), target));
-            assert!(route.windows(2).all(|pair| network.head(pair[0]) == network.tail(pair[1])));
+            let (mut at, mut route) = (target, Vec::new());
+            while let Some(link) = trees.last_link(number, at) {
+                route.push(link);
+                at = network.tail(link);
+            }
+            assert_eq!((at, route.len()), (source, levels.distance(target).unwrap() as usize));
             let width = route.iter().map(|&link| network.width(link)).min();
             assert_eq!(width, Some(levels.width(target)));
-            passed.last_mut().unwrap().push(topology.node(network.head(route[0])).id.clone());
+            passed.last_mut().unwrap().push(topology.node(network.head(*route.last().unwrap())).id.clone());
         }
     }
-    let [first, second] = &passed[..] else { panic!("two rounds") };
+    let [first, second] = &passed[..] else { panic!("two sources") };
     assert_eq!((first[2].as_str(), second[2].as_str()), ("d", "d"));
-    // What one tree sends over one switch, the next sends over the other.
     for (first, second) in first.iter().zip(second).take(2) {
         assert!(["sx", "sy"].contains(&first.as_str()) && ["sx", "sy"].contains(&second.as_str()));
         assert_ne!(first, second);
+    }
+}
+
+/// Loads of all trees, counted route by route, and Σ load²/capacity, times a number that all capacities divide.
+fn counted(network: &Network<'_>, trees: &RouteTrees<'_>, sources: &[NodeIndex], ranks: u32) -> (Vec<u64>, u128) {
+    let mut loads = vec![0; network.topology.links().len()];
+    for (number, &source) in sources.iter().enumerate() {
+        for target in (0..ranks).map(NodeIndex::new).filter(|&target| target != source) {
+            let mut at = target;
+            while let Some(link) = trees.last_link(number, at) {
+                loads[link.index()] += weight_of(number, target);
+                at = network.tail(link);
+            }
+            assert_eq!(at, source);
+        }
+    }
+    let lcm = network.topology.links().iter().map(|link| u128::from(link.capacity.bytes_per_sec()));
+    let lcm = lcm.fold(1, |lcm: u128, capacity| num_integer::lcm(lcm, capacity));
+    let squares = loads.iter().zip(network.topology.links());
+    let squares =
+        squares.map(|(&load, link)| u128::from(load).pow(2) * (lcm / u128::from(link.capacity.bytes_per_sec())));
+    (loads.clone(), squares.sum())
+}
+
+/// Chunks of a target: more for some than for others.
+fn weight_of(source: usize, target: NodeIndex) -> u64 {
+    1 + (source as u64 + 2 * u64::from(target.number())) % 3
+}
+
+/// Every branch hangs where it adds least, once none moves: tried one by one, with all loads counted anew each time.
+#[test]
+fn branches_hang_where_they_add_least() {
+    for expression in
+        ["torus:3x4", "fat-tree:k=4", "torus:3x4,faults=links:5@1/2+seed:1", "random-regular:n=12,d=4,seed=2"]
+    {
+        let topology = canopy_topology::generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let network = Network::new(&topology, Heading::Along);
+        let ranks = topology.rank_count();
+        let sources: Vec<NodeIndex> = (0..ranks).map(NodeIndex::new).collect();
+        let targets = |number: usize| {
+            let others = (0..ranks).map(NodeIndex::new).filter(move |node| node.index() != number);
+            others.map(move |target| (target, weight_of(number, target)))
+        };
+        let mut trees = RouteTrees::new(&network, sources.clone());
+        (0..sources.len()).for_each(|number| trees.choose(number, targets(number), 7));
+        let mut before = counted(&network, &trees, &sources, ranks);
+        loop {
+            let has_moved =
+                (0..sources.len()).fold(false, |moved, number| trees.rehang(number, targets(number)) | moved);
+            let after = counted(&network, &trees, &sources, ranks);
+            let worst = after.0.iter().zip(topology.links()).map(|(&load, link)| (load, link.capacity.bytes_per_sec()));
+            let worst = worst.reduce(|worst, other| if is_less(worst, other) { other } else { worst }).unwrap();
+            assert!(!is_less(worst, trees.worst()) && !is_less(trees.worst(), worst), "{expression}");
+            assert_eq!(has_moved, after.1 < before.1, "{expression}: {} {}", before.1, after.1);
+            assert!(after.1 <= before.1);
+            before = after;
+            if !has_moved {
+                break;
+            }
+        }
+        let chosen = trees.trees();
+        for place in 0..chosen.len() {
+            let (number, node) = (place / topology.nodes().len(), place % topology.nodes().len());
+            let node = NodeIndex::new(u32::try_from(node).unwrap());
+            let levels = Levels::new(&network, sources[number], Passing::Anyone);
+            for other in levels.links_into(node) {
+                let width = levels.width(network.tail(other)).min(network.width(other));
+                if node != sources[number] && width == levels.width(node) {
+                    let mut moved = chosen.clone();
+                    moved[place] = other;
+                    trees.restore(moved);
+                    assert!(counted(&network, &trees, &sources, ranks).1 >= before.1, "{expression}");
+                }
+            }
+        }
     }
 }

@@ -117,6 +117,18 @@ fn direct_all_to_all_on_many_ranks_is_optimal_on_boxes() {
     check("dgx-a100:boxes=66", Algorithm::Direct, AllToAll, "330000000000/13");
 }
 
+/// Of an edge switch's 8 · 1,016 blocks for other ones, 1,016 take each of 8 links up, fewer than the 1,023 of a host.
+#[test]
+fn direct_all_to_all_on_many_ranks_is_optimal_on_fat_trees() {
+    check("fat-tree:k=16", Algorithm::Direct, AllToAll, "25600000000000/1023");
+}
+
+/// 7.5 links on average for each of 999 blocks over 6 links: 1,250 at least, and 1,258 over the worst.
+#[test]
+fn direct_all_to_all_on_a_large_torus_is_nearly_optimal() {
+    check("torus:10x10x10", Algorithm::Direct, AllToAll, "12500000000000/629");
+}
+
 /// Each of 15 shares enters a rank over one of four links: ⌈15/4⌉ over the busiest if they are spread evenly.
 #[test]
 fn direct_spreads_over_equal_routes() {
