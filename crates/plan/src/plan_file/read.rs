@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use canopy_schedule::{
     AllreduceForm, Blocks, Bound, Certificate, Collective, CollectiveKind, FormChoice, FormReason, InNetwork,
-    PatternsError, RootError, Schedule, Shares, UnknownCollective,
+    PathTreesError, PatternsError, RootError, Schedule, Shares, UnknownCollective,
 };
 use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, TopologyLimits, read_document};
 use serde::de::{Deserializer, Error as _, SeqAccess, Unexpected, Visitor};
@@ -53,6 +53,8 @@ pub enum PlanFileError {
     ForeignField { field: &'static str, shape: &'static str },
     #[error("schedule.{0}")]
     Patterns(PatternsError),
+    #[error("schedule.{0}")]
+    Trees(PathTreesError),
     #[error("form.{field} is `{found}`; use {known}")]
     Form { field: &'static str, found: String, known: String },
     #[error("certificate.{field} is missing, but the kind `{kind}` needs it")]
@@ -74,6 +76,7 @@ impl PlanFileError {
             Self::Rate { field, .. } => Some((*field).to_owned()),
             Self::MissingField { field, .. } | Self::ForeignField { field, .. } => Some(format!("schedule.{field}")),
             Self::Patterns(error) => Some(format!("schedule.{}", error.field())),
+            Self::Trees(error) => Some(format!("schedule.{}", error.field())),
             Self::Form { field, .. } => Some(format!("form.{field}")),
             Self::Certificate { field, .. } => Some(format!("certificate.{field}")),
             Self::Bound { field, .. } => Some(format!("bound.{field}")),
@@ -100,7 +103,7 @@ impl PlanFileError {
 /// panics, whatever the bytes.
 ///
 /// O(bytes) time; memory for the plan itself, at most a few times the bytes, of schedules in steps up to 32 times, of
-/// flows by patterns up to some gigabytes.
+/// flows by patterns or trees up to some gigabytes.
 pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, PlanFileError> {
     if bytes.len() > PLAN_BYTES_MAX {
         return Err(PlanFileError::TooLarge { found: bytes.len(), limit: PLAN_BYTES_MAX });

@@ -4,13 +4,16 @@ mod schedule;
 
 use std::io;
 
-use canopy_schedule::{Certificate, Pace, Patterns, Shape, Shares};
-use canopy_topology::TopologyDocument;
+use canopy_schedule::{Certificate, Flow, Pace, PathTrees, Patterns, Shape, Shares};
+use canopy_topology::{Topology, TopologyDocument};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use self::schedule::{ScheduleView, has_runs};
+use self::schedule::{PathsForm, ScheduleView, has_runs};
 use super::read::{AchievedDocument, BoundDocument, CertificateDocument, FormDocument, ProvenanceDocument};
 use super::{FORMAT_VERSION, PlanFile};
+
+/// Fewest paths that are written by trees.
+const TREES_PATHS_MIN: usize = 1 << 16;
 
 /// Writes a plan as one compact JSON document on one line, in a fixed order of fields.
 ///
@@ -23,20 +26,34 @@ use super::{FORMAT_VERSION, PlanFile};
 /// rank.
 pub fn write_plan(plan: &PlanFile, out: &mut dyn io::Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
-    let patterns = match &plan.schedule.shape {
-        Shape::Flow(flow) => Patterns::of(&plan.topology, flow),
-        Shape::Forest(_) | Shape::Steps(_) => None,
+    let paths = match &plan.schedule.shape {
+        Shape::Flow(flow) => paths_form(&plan.topology, flow),
+        Shape::Forest(_) | Shape::Steps(_) => PathsForm::Listed,
     };
-    serde_json::to_writer(&mut out, &Document { plan, patterns })?;
+    serde_json::to_writer(&mut out, &Document { plan, paths })?;
     io::Write::write_all(&mut out, b"\n")?;
     io::Write::flush(&mut out)
 }
 
+/// How the paths of a flow are written. Only many of them are by trees, so that older programs can read the others; and
+/// only if patterns do not say more, which they do not where each path has a route of its own.
+fn paths_form(topology: &Topology, flow: &Flow) -> PathsForm {
+    let patterns = || Patterns::of(topology, flow).map(PathsForm::Patterns);
+    let trees = || PathTrees::of(topology, flow).map(PathsForm::Trees);
+    let form = match flow.paths.len() < TREES_PATHS_MIN {
+        true => patterns(),
+        false if flow.routes.len() < flow.paths.len() => patterns().or_else(trees),
+        false => trees().or_else(patterns),
+    };
+    form.unwrap_or(PathsForm::Listed)
+}
+
 /// The first version of the format that can say what is in a plan, so that older programs read what they can.
-fn format_version(plan: &PlanFile, has_patterns: bool) -> u64 {
+fn format_version(plan: &PlanFile, paths: &PathsForm) -> u64 {
     match &plan.schedule.shape {
-        Shape::Steps(steps) if steps.pace == Pace::InTurn => FORMAT_VERSION,
-        _ if has_patterns || matches!(plan.schedule.shares, Shares::Blocks(_)) => 4,
+        Shape::Flow(_) if matches!(paths, PathsForm::Trees(_)) => FORMAT_VERSION,
+        Shape::Steps(steps) if steps.pace == Pace::InTurn => 5,
+        _ if matches!(paths, PathsForm::Patterns(_)) || matches!(plan.schedule.shares, Shares::Blocks(_)) => 4,
         Shape::Steps(steps) if has_runs(steps) => 3,
         Shape::Forest(_)
             if plan.schedule.shares == Shares::Equal
@@ -50,16 +67,16 @@ fn format_version(plan: &PlanFile, has_patterns: bool) -> u64 {
 
 struct Document<'a> {
     plan: &'a PlanFile,
-    /// What the paths of its flow are written by.
-    patterns: Option<Patterns>,
+    /// How the paths of its flow are written.
+    paths: PathsForm,
 }
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { plan, patterns } = self;
+        let Self { plan, paths } = self;
         let collective = plan.schedule.collective;
         let mut fields = serializer.serialize_struct("plan", 14)?;
-        fields.serialize_field("canopy", &format_version(plan, patterns.is_some()))?;
+        fields.serialize_field("canopy", &format_version(plan, paths))?;
         fields.serialize_field("kind", "plan")?;
         fields.serialize_field("version", &plan.provenance.version)?;
         fields.serialize_field("topology", &TopologyDocument::from(&plan.topology))?;
@@ -74,7 +91,7 @@ impl Serialize for Document<'_> {
             Shares::Blocks(blocks) => fields.serialize_field("shares", &blocks.rows().collect::<Vec<_>>())?,
         }
         fields.serialize_field("chunks_per_share", &plan.schedule.shape.chunks_per_share())?;
-        fields.serialize_field("schedule", &ScheduleView { schedule: &plan.schedule, patterns: patterns.as_ref() })?;
+        fields.serialize_field("schedule", &ScheduleView { schedule: &plan.schedule, paths })?;
         match &plan.form {
             Some(choice) => fields.serialize_field("form", &FormDocument::from(choice))?,
             None => fields.skip_field("form")?,

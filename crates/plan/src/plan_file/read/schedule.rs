@@ -1,8 +1,8 @@
 //! Reads a schedule into the flat tables of its shape as the text goes by.
 
 use canopy_schedule::{
-    Action, Carrier, Flow, Forest, Hop, Pace, Path, Pattern, Patterns, Phase, RouteIndex, RouteTable, Send, Shape,
-    Steps, Tree,
+    Action, Carrier, Flow, Forest, Hop, Pace, Path, PathTrees, PathTreesError, Pattern, Patterns, Phase, RouteIndex,
+    RouteTable, Send, Shape, Steps, Tree,
 };
 use canopy_topology::{LinkIndex, Rank, Topology};
 use serde::de::{Deserialize, Deserializer};
@@ -65,15 +65,18 @@ pub(super) struct ScheduleDocument {
     ports: Option<u32>,
     /// Chunks and places of each.
     patterns: Option<Vec<(u64, Vec<u32>)>>,
+    /// Links of the tree of each rank.
+    trees: Option<Vec<Vec<u32>>>,
 }
 
 impl ScheduleDocument {
     pub(super) fn into_shape(self, topology: &Topology, chunks_per_share: u64) -> Result<Shape, PlanFileError> {
-        let Self { shape, routes: Routes(routes), phases, pace, sends, paths, ports, patterns, .. } = self;
+        let Self { shape, routes: Routes(routes), phases, pace, sends, paths, ports, patterns, trees, .. } = self;
         let needed: &[&str] = match shape {
             ShapeName::Forest => &["phases"],
             ShapeName::Steps => &["pace", "sends"],
             ShapeName::Flow if patterns.is_some() => &["ports", "patterns"],
+            ShapeName::Flow if trees.is_some() => &["trees"],
             ShapeName::Flow => &["paths"],
         };
         let given = [
@@ -83,6 +86,7 @@ impl ScheduleDocument {
             ("paths", paths.is_some()),
             ("ports", ports.is_some()),
             ("patterns", patterns.is_some()),
+            ("trees", trees.is_some()),
         ];
         if let Some((field, _)) = given.into_iter().find(|&(field, given)| given && !needed.contains(&field)) {
             return Err(PlanFileError::ForeignField { field, shape: shape.name() });
@@ -102,6 +106,10 @@ impl ScheduleDocument {
                 Shape::Steps(Steps { chunks_per_share, pace, routes, carriers, sends })
             }
             ShapeName::Flow => {
+                if let Some(trees) = trees {
+                    let flow = by_trees(topology, chunks_per_share, &routes, &trees);
+                    return flow.map(Shape::Flow).map_err(PlanFileError::Trees);
+                }
                 let Some(patterns) = patterns else {
                     let Paths { hops, paths } = paths.ok_or_else(|| missing("paths"))?;
                     return Ok(Shape::Flow(Flow { chunks_per_share, routes, hops, paths }));
@@ -113,6 +121,19 @@ impl ScheduleDocument {
             }
         })
     }
+}
+
+/// A path between every two ranks, with all that the one has for the other, along the trees of the first.
+fn by_trees(
+    topology: &Topology,
+    chunks_per_share: u64,
+    routes: &RouteTable,
+    trees: &[Vec<u32>],
+) -> Result<Flow, PathTreesError> {
+    if !routes.is_empty() {
+        return Err(PathTreesError::Routes { found: routes.len() });
+    }
+    PathTrees::from_lists(topology, trees)?.flow(topology, chunks_per_share, |_, _| chunks_per_share, &|| false)
 }
 
 /// Position in a table; none outgrows `u32`, because a file of 2³⁰ bytes cannot list that much, and runs of sends stand

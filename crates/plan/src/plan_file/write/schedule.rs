@@ -1,8 +1,8 @@
 //! The part of a plan file that says what is done: a schedule in its natural shape.
 
 use canopy_schedule::{
-    Action, Carrier, Flow, Forest, Hop, Pace, Path, Pattern, Patterns, Phase, RouteIndex, RouteTable, Schedule, Send,
-    Shape, Steps, Tree,
+    Action, Carrier, Flow, Forest, Hop, Pace, Path, PathTrees, Pattern, Patterns, Phase, RouteIndex, RouteTable,
+    Schedule, Send, Shape, Steps, Tree,
 };
 use canopy_topology::LinkIndex;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -10,8 +10,17 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 /// The member `schedule`.
 pub(super) struct ScheduleView<'a> {
     pub(super) schedule: &'a Schedule,
-    /// Instead of the paths of a flow.
-    pub(super) patterns: Option<&'a Patterns>,
+    pub(super) paths: &'a PathsForm,
+}
+
+/// How the paths of a flow are written.
+pub(super) enum PathsForm {
+    /// One by one.
+    Listed,
+    /// Once for all ranks.
+    Patterns(Patterns),
+    /// By the links of a tree for each rank, from which routes follow, too.
+    Trees(PathTrees),
 }
 
 impl Serialize for ScheduleView<'_> {
@@ -25,7 +34,10 @@ impl Serialize for ScheduleView<'_> {
         };
         fields.serialize_field("shape", name)?;
         fields.serialize_field("algorithm", algorithm)?;
-        fields.serialize_field("routes", &RoutesView(routes))?;
+        match self.paths {
+            PathsForm::Trees(_) => fields.serialize_field("routes", &[(); 0])?,
+            PathsForm::Listed | PathsForm::Patterns(_) => fields.serialize_field("routes", &RoutesView(routes))?,
+        }
         match shape {
             Shape::Forest(forest) => {
                 fields.serialize_field("phases", &list(&forest.phases, |phase| PhaseView { forest, phase }))?;
@@ -38,14 +50,16 @@ impl Serialize for ScheduleView<'_> {
                 }
                 fields.serialize_field("sends", &SendsView(steps))?;
             }
-            Shape::Flow(flow) => {
-                if let Some(Patterns { ports, patterns }) = self.patterns {
+            Shape::Flow(flow) => match self.paths {
+                PathsForm::Patterns(Patterns { ports, patterns }) => {
                     fields.serialize_field("ports", ports)?;
                     fields.serialize_field("patterns", &list(patterns, pattern_view))?;
-                    return fields.end();
                 }
-                fields.serialize_field("paths", &list(&flow.paths, |path| PathView { flow, path }))?;
-            }
+                PathsForm::Trees(trees) => fields.serialize_field("trees", &TreesView(trees))?,
+                PathsForm::Listed => {
+                    fields.serialize_field("paths", &list(&flow.paths, |path| PathView { flow, path }))?;
+                }
+            },
         }
         fields.end()
     }
@@ -61,6 +75,15 @@ const fn word(action: Action) -> &'static str {
     match action {
         Action::Copy => "copy",
         Action::Reduce => "reduce",
+    }
+}
+
+/// `[[link, …], …]`.
+struct TreesView<'a>(&'a PathTrees);
+
+impl Serialize for TreesView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.lists().map(|links| links.map(LinkIndex::number).collect::<Vec<_>>()))
     }
 }
 

@@ -6,7 +6,9 @@ use canopy_plan::{PlanFileError, read_plan};
 use canopy_schedule::{CollectiveKind, certified_bound, check, compile};
 use canopy_topology::TopologyLimits;
 
-use crate::plan_file::samples::{blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text};
+use crate::plan_file::samples::{
+    blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
+};
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
 
@@ -35,7 +37,7 @@ fn check_damage(plan: &str, cases: &[(&str, &str, &str)]) {
 #[test]
 fn refusals_of_versions_kinds_and_networks() {
     let damage = [
-        (r#""canopy":1,"kind""#, r#""canopy":6,"kind""#, "unknown format version 6"),
+        (r#""canopy":1,"kind""#, r#""canopy":7,"kind""#, "unknown format version 7"),
         (r#""canopy":1,"kind""#, r#""canopy":0,"kind""#, "unknown format version 0"),
         (r#""kind":"plan""#, r#""kind":"graph""#, "unknown variant `graph`, expected `plan`"),
         (r#""id":"b","#, r#""id":"a","#, "topology: node id `a` is given twice"),
@@ -87,7 +89,7 @@ fn refusals_of_shapes_and_forms() {
         ),
         (r#""bound":{"#, r#""form":{"name":"trees","reason":"faster","two_phases":"x"},"bound":{"#, "form.two_phases"),
         (r#""shape":"forest""#, r#""shape":"steps""#, "schedule.phases does not belong to a schedule of shape `steps`"),
-        (r#""phases":["#, r#""trees":["#, "schedule.phases is missing, but a schedule of shape `forest` needs it"),
+        (r#""phases":["#, r#""wood":["#, "schedule.phases is missing, but a schedule of shape `forest` needs it"),
         (r#""phases":["#, r#""paths":[],"phases":["#, "schedule.paths does not belong to a schedule of shape `forest`"),
     ];
     check_damage(&text(&by_hand()), &damage);
@@ -210,6 +212,26 @@ fn refusals_of_patterns() {
         ("[1,[0,0]]", "[1]", "invalid length 1, expected a tuple of size 2"),
         ("[1,[0,0]]", "[-1,[0,0]]", "invalid value: integer `-1`, expected u64"),
         (r#""patterns":[[1,[0]]"#, &many[..many.len() - 1], "schedule.patterns expand to 20 paths of 134217"),
+    ];
+    check_damage(&plan, &damage);
+}
+
+/// Trees that stand for paths.
+#[test]
+fn refusals_of_trees_of_paths() {
+    let plan = text(&trees_by_hand());
+    let first = r#""routes":[],"trees":[[0,2,4,"#;
+    let damage = [
+        (first, r#""routes":[[0]],"trees":[[0,2,4,"#, "schedule.routes has 1 entries, but follows from trees"),
+        (first, r#""routes":[],"trees":[[0,2,"#, "schedule.trees[0] does not lead from rank 0 to rank 3"),
+        (first, r#""routes":[],"trees":[[0,2,512,"#, "schedule.trees[0] has link 512, but there are 512"),
+        (first, r#""routes":[],"trees":[[0,2,2,"#, "schedule.trees[0] has a second way to node 2"),
+        (first, r#""routes":[],"trees":[[0,1,4,"#, "schedule.trees[0] has a second way to node 0"),
+        (first, r#""routes":[],"trees":[[0,2,7,"#, "schedule.trees[0] does not lead from rank 0 to rank 3"),
+        (first, r#""routes":[],"trees":[[0,-2,4,"#, "invalid value: integer `-2`, expected u32"),
+        (first, r#""routes":[],"trees":[[],[0,2,4,"#, "schedule.trees has 258 lists of links"),
+        (first, r#""routes":[],"paths":[],"trees":[[0,2,4,"#, "schedule.paths does not belong"),
+        (r#""shape":"flow","#, r#""shape":"steps","#, "schedule.trees does not belong to a schedule of shape `steps`"),
     ];
     check_damage(&plan, &damage);
 }

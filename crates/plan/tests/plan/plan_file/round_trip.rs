@@ -11,7 +11,9 @@ use canopy_schedule::{
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, Ratio, TopologyLimits, generate};
 use proptest::prelude::*;
 
-use crate::plan_file::samples::{blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text};
+use crate::plan_file::samples::{
+    blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
+};
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
 
@@ -88,6 +90,36 @@ fn paths_alike_are_written_once() {
     let end = written[start..].find("]]]}").unwrap() + start;
     let listed = format!(r#"{}"paths":[{}]{}"#, &written[..start], paths.join(","), &written[end + 3..]);
     assert_eq!(read_plan(listed.as_bytes(), &LIMITS).unwrap(), plan);
+}
+
+/// Many paths that form trees are written by the links of these, and routes follow from them. A file that lists the paths says
+/// the same.
+#[test]
+fn many_paths_are_written_by_trees() {
+    let plan = trees_by_hand();
+    let written = text(&plan);
+    let Shape::Flow(flow) = &plan.schedule.shape else { panic!("no flow") };
+    assert!(written.starts_with(r#"{"canopy":6,"kind":"plan","#), "{}", &written[..80]);
+    // From rank 0, links lead up the line; from rank 1 one leads back to rank 0.
+    assert!(written.contains(r#""routes":[],"trees":[[0,2,4,6,"#) && written.contains("],[1,2,4,6,"));
+    assert_eq!((flow.paths.len(), flow.routes.len()), (257 * 256, 512));
+    assert!(read_plan(written.as_bytes(), &LIMITS).unwrap() == plan);
+    let path = |path: &Path| {
+        let hops: Vec<u32> = flow.hops_of(path).iter().map(|route| route.number()).collect();
+        format!("[{},{},{},{hops:?}]", path.source.number(), path.destination.number(), path.chunk_count)
+    };
+    let paths: Vec<String> = flow.paths.iter().map(path).collect();
+    let routes: Vec<String> = flow.routes.iter().map(|links| format!("[{}]", links[0].number())).collect();
+    let start = written.find(r#""routes":[],"#).unwrap();
+    let end = written[start..].find("]]}").unwrap() + start;
+    let listed = format!(
+        r#"{}"routes":[{}],"paths":[{}]{}"#,
+        &written[..start],
+        routes.join(","),
+        paths.join(","),
+        &written[end + 2..]
+    );
+    assert!(read_plan(listed.as_bytes(), &LIMITS).unwrap() == plan);
 }
 
 /// One path that goes another way than its likes, and none is written by patterns.

@@ -3,7 +3,8 @@
 use canopy_plan::{PlanFile, Provenance, write_plan};
 use canopy_schedule::{
     Action, Blocks, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Pace,
-    Path, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check, compile,
+    Path, PathTrees, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check,
+    check_flow, compile,
 };
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, Synthesized, bound, synthesize_explained};
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Rate, TopologyDraft, TopologyLimits, generate};
@@ -104,7 +105,37 @@ pub(crate) fn flow_by_hand() -> PlanFile {
     judged(PlanFile { schedule, bound: Bound { certificate, ..plan.bound }, ..plan })
 }
 
-/// The same all-to-all with blocks of different sizes: twice as much one way as the other, and something that stays.
+/// An all-to-all along a line of 257 ranks, the fewest whose paths are written by trees.
+pub(crate) fn trees_by_hand() -> PlanFile {
+    let topology = generate("mesh:1x257", &TopologyLimits::STANDARD).unwrap();
+    let mut trees = PathTrees::new(&topology);
+    for source in topology.ranks() {
+        for (link, ends) in (0..).map(LinkIndex::new).zip(topology.links()) {
+            let away = |node: NodeIndex| node.number().abs_diff(source.number());
+            if away(ends.to) > away(ends.from) {
+                trees.set(source, ends.to, link);
+            }
+        }
+    }
+    let flow = trees.flow(&topology, 3, |_, _| 3, &|| false).unwrap();
+    let schedule = Schedule {
+        collective: Collective::new(CollectiveKind::AllToAll, None, 257).unwrap(),
+        shape: Shape::Flow(flow),
+        ..by_hand().schedule
+    };
+    let lengths = vec![1; topology.links().len()];
+    let achieved = check_flow(&topology, &schedule).unwrap().algbw;
+    let upper = certified_bound(
+        &topology,
+        schedule.collective,
+        &Shares::Equal,
+        &Certificate::LpDual { lengths: lengths.clone() },
+    );
+    let bound = Bound { upper: upper.unwrap(), lower: achieved.clone(), certificate: Certificate::LpDual { lengths } };
+    PlanFile { topology, schedule, bound, achieved, ..by_hand() }
+}
+
+/// The all-to-all of two ranks with blocks of different sizes: twice as much one way as the other, and something that stays.
 pub(crate) fn blocks_by_hand() -> PlanFile {
     let plan = flow_by_hand();
     let Shape::Flow(mut flow) = plan.schedule.shape else { panic!("not a flow") };

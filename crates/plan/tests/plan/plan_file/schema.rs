@@ -4,7 +4,9 @@ use canopy_plan::PLAN_SCHEMA;
 use canopy_schedule::CollectiveKind;
 use serde_json::Value;
 
-use crate::plan_file::samples::{blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text};
+use crate::plan_file::samples::{
+    blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
+};
 
 /// Whether a value fits a schema, for the keywords that ours uses; an unknown keyword fails the test.
 fn fits(value: &Value, schema: &Value, root: &Value) -> bool {
@@ -57,6 +59,7 @@ fn plans_fit_the_schema() {
     assert!(check(&text(&steps_by_hand())));
     assert!(check(&text(&flow_by_hand())));
     assert!(check(&text(&blocks_by_hand())));
+    assert!(check(&text(&trees_by_hand())));
     assert!(check(&text(&synthesized("ring:3", CollectiveKind::Allgather))));
     assert!(check(&text(&synthesized("mesh:2x2", CollectiveKind::Allreduce))));
     assert!(check(&text(&synthesized("ring:5", CollectiveKind::AllToAll))));
@@ -86,7 +89,7 @@ fn schema_knows_every_field() {
 fn schema_refuses_what_is_no_plan() {
     let plan = text(&by_hand());
     for (from, to) in [
-        (r#""canopy":1,"kind""#, r#""canopy":6,"kind""#),
+        (r#""canopy":1,"kind""#, r#""canopy":7,"kind""#),
         (r#""kind":"plan""#, r#""kind":"topology""#),
         (r#""shares":"uniform","#, ""),
         (r#""chunks_per_share":6"#, r#""chunks_per_share":0"#),
