@@ -4,6 +4,7 @@
 
 mod all_to_all;
 mod allreduce;
+mod lengths;
 mod network;
 mod plain;
 mod symmetric;
@@ -18,6 +19,7 @@ use num_bigint::BigUint;
 
 use network::Network;
 
+pub use all_to_all::quick_bound;
 pub use plain::{PlainBounds, plain_bounds};
 
 /// Errors of computing a bound.

@@ -40,7 +40,7 @@ pub use algorithm::{
     SPREADING, Scale, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
 };
 pub use bfb::{Symmetry, breadth_first};
-pub use bound::{BoundError, PlainBounds, bound, plain_bounds};
+pub use bound::{BoundError, PlainBounds, bound, plain_bounds, quick_bound};
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use canopy_tacos::TimeProof;
 pub use concurrent::AllToAllFlow;

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use canopy_plan::PlanFile;
 use canopy_schedule::{Bound, CollectiveKind};
-use canopy_synth::bound;
+use canopy_synth::{Algorithm, bound, quick_bound};
 use canopy_topology::Rate;
 
 use super::{Case, Record, Search, Source, attempt, first_limits};
 use crate::bounded::proven;
 use crate::context::Note;
 use crate::error::PlanError;
+
+/// Most ranks of an all-to-all by `direct` whose best bound is searched for.
+const SEARCHED_RANKS_MAX: u32 = 512;
 
 /// A search that knows its bound, and the plan that is kept for the shape, if there is one.
 ///
@@ -39,6 +42,7 @@ pub(crate) fn start(case: Case<'_>) -> Result<Search<'_>, PlanError> {
     let (flow, synthesis_ms) = flow.map_or((None, 0.0), |(flow, millis)| (Some(flow), millis));
     let found = match &flow {
         Some(flow) => Ok(flow.bound(case.network)),
+        None if wants_quick_bound(&case) => quick_bound(case.network, shares, context.stop),
         None => bound(case.network, collective, shares, context.stop),
     };
     let mut found = found.map_err(PlanError::Bound)?;
@@ -50,6 +54,15 @@ pub(crate) fn start(case: Case<'_>) -> Result<Search<'_>, PlanError> {
     record.timings.bound_ms = context.since(started) - synthesis_ms;
     record.timings.synthesis_ms = synthesis_ms;
     Ok(Search { case, known: None, bound, certificate: found.certificate, flow, record })
+}
+
+/// Whether the bound is counted instead of searched for, which would take longer than the plan itself: plans by `direct`
+/// stand in for others, and are wanted at once.
+fn wants_quick_bound(case: &Case<'_>) -> bool {
+    let Case { request, prepared, algorithm, .. } = case;
+    request.kind == CollectiveKind::AllToAll
+        && *algorithm == Algorithm::Direct
+        && prepared.topology.rank_count() > SEARCHED_RANKS_MAX
 }
 
 /// The plan that is kept, and its bound in the caller's labels. One whose bound is wrong is put aside.

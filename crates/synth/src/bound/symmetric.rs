@@ -16,7 +16,7 @@ use canopy_topology::{NodeIndex, Rate, Topology};
 
 use self::master::{Master, Round};
 use super::BoundError;
-use super::all_to_all::rate_of;
+use super::lengths::rate_of;
 
 /// Ranks times links from which on symmetries are looked for: below, the whole program takes some tenths of a second.
 const SIZE_MIN: u64 = 1 << 17;

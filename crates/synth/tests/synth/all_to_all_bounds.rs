@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use canopy_schedule::{Bound, Certificate, Collective, CollectiveKind, Shares, certified_bound};
-use canopy_synth::{BoundError, Never, bound};
+use canopy_synth::{BoundError, Never, bound, quick_bound};
 use canopy_topology::{Capacity, Latency, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 use proptest::prelude::*;
 
@@ -71,7 +71,31 @@ fn ranks_apart_are_named() {
     let collective = Collective::new(CollectiveKind::AllToAll, None, 3).unwrap();
     let (from, to) = ("a".to_owned(), "c".to_owned());
     let expected = BoundError::Disconnected { from, from_rank: 0, to, to_rank: 2 };
-    assert_eq!(bound(&topology, collective, &Shares::Equal, &Never), Err(expected));
+    assert_eq!(bound(&topology, collective, &Shares::Equal, &Never), Err(expected.clone()));
+    assert_eq!(quick_bound(&topology, &Shares::Equal, &Never), Err(expected));
+}
+
+/// Quick bounds are proved, too, and never say less than the best; where links are alike or one cut decides, they say as much,
+/// and on large networks with few kinds of links.
+#[test]
+fn quick_bounds_are_proved_and_mostly_as_good() {
+    let check = |expression: &str, is_best: bool| {
+        let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        let quick = quick_bound(&topology, &Shares::Equal, &Never).unwrap();
+        let collective = Collective::new(CollectiveKind::AllToAll, None, topology.rank_count()).unwrap();
+        let certified = certified_bound(&topology, collective, &Shares::Equal, &quick.certificate);
+        assert_eq!(certified, Ok(quick.upper.clone()), "{expression}");
+        let best = proved(&topology).upper;
+        assert!(quick.upper >= best && (quick.upper == best) == is_best, "{expression}");
+    };
+    for expression in ["torus:4x4x4", "hypercube:4", "fat-tree:k=4", "dgx-a100:boxes=3", "torus:4x9x16"] {
+        check(expression, true);
+    }
+    for expression in ["torus:3x4x5", "genkautz:n=30,d=3", "torus:4x4,faults=links:3@1/2+seed:1"] {
+        check(expression, false);
+    }
+    let topology = generate("torus:3x4x5", &TopologyLimits::STANDARD).unwrap();
+    assert_eq!(quick_bound(&topology, &Shares::Equal, &|| true), Err(BoundError::Stopped));
 }
 
 proptest! {
