@@ -4,6 +4,7 @@
 //! fails alone.
 
 use std::any::Any;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
@@ -16,6 +17,7 @@ use canopy_synth::Stop;
 use canopy_topology::Rate;
 use canopy_wire::StoredPlan;
 use parking_lot::Mutex;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::clock;
 use crate::failure::PlanFailure;
@@ -79,6 +81,11 @@ impl Workers {
         }
         // A server that keeps a journal serves others, too; one inside a command has nobody to stand back for.
         let stands_back = jobs.journal.is_some();
+        if stands_back {
+            // Else threads of the pool that searches share would stand as far back as its first caller does. Another
+            // server in this process may have made it already.
+            let _is_there = ThreadPoolBuilder::new().start_handler(|_| step_back()).build_global();
+        }
         for number in 0..planner_count {
             let jobs = Arc::clone(jobs);
             let builder = thread::Builder::new().name(format!("canopy-planner-{number}")).stack_size(STACK_BYTES);
@@ -91,7 +98,10 @@ impl Workers {
         }
         let (quick, beside) = (Arc::clone(jobs), Arc::clone(jobs));
         let builder = thread::Builder::new().name("canopy-quick".to_owned()).stack_size(STACK_BYTES);
-        workers.threads.push(builder.spawn(move || quick.plan_all(Queue::next_quick))?);
+        workers.threads.push(builder.spawn(move || {
+            let _pool = own_pool();
+            quick.plan_all(Queue::next_quick);
+        })?);
         let builder = thread::Builder::new().name("canopy-beside".to_owned()).stack_size(STACK_BYTES);
         workers.threads.push(builder.spawn(move || {
             if stands_back {
@@ -114,6 +124,19 @@ impl Workers {
             let _ended = thread.join();
         }
     }
+}
+
+/// Most threads that work on one plan that is wanted at once.
+const QUICK_THREADS_MAX: usize = 4;
+
+/// Gives the calling thread a pool of its own for what it does in parallel, as long as this is kept: threads of the common
+/// pool may be busy with searches. Where there is none, it shares that one.
+fn own_pool() -> Option<ThreadPool> {
+    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(QUICK_THREADS_MAX);
+    let pool = ThreadPoolBuilder::new().num_threads(threads).use_current_thread();
+    let pool = pool.thread_name(|number| format!("canopy-quick-{number}")).build();
+    pool.inspect_err(|error| tracing::warn!(%error, "quick plans share the threads of searches, and may wait for them"))
+        .ok()
 }
 
 /// How far planning threads stand back behind all others (nice value): they take what is left of the processors, so

@@ -9,10 +9,11 @@ use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::plan_event::Event;
 use canopy_proto::v1::{
-    CacheOutcome, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, GetPlanSummaryRequest, OnMiss,
-    OutputFormat, Plan, PlanRequest, QualityPolicy, WaitOperationRequest, fetch_artifact_event,
+    CacheOutcome, Collective, CollectiveSpec, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest,
+    GetPlanSummaryRequest, OnMiss, OutputFormat, Plan, PlanRequest, QualityPolicy, WaitOperationRequest,
+    fetch_artifact_event,
 };
-use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
+use canopy_server::{Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::{Algorithm, Stop, SynthesisError};
 use canopy_topology::{Ratio, TopologyLimits};
 use tonic::{Code, Request};
@@ -205,6 +206,35 @@ async fn fetched(server: &TestServer, plan: &str) -> (Vec<u8>, String) {
         }
     }
     (bytes, successor.unwrap())
+}
+
+/// What stands in for a large all-to-all is checked, comes while the only worker and the search go on, and can be fetched.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_all_to_all_is_stood_in_for_while_every_worker_searches() {
+    let one = |options: &mut Options| options.worker_count = NonZeroUsize::new(1).unwrap();
+    let server = TestServer::start_with(one, OnlyDirect::new(None)).await;
+    let started = server.client().prefetch(request("ring:9")).await.unwrap().into_inner();
+    let mut asked = asking(OnMiss::BestSoFar, Duration::from_secs(60));
+    asked.get_mut().topology = request("torus:8x8x9").topology;
+    asked.get_mut().collective = Some(CollectiveSpec { kind: Collective::AllToAll.into(), root: None });
+    let mut events = server.bare().await.plan_stream(asked).await.unwrap().into_inner();
+    // Neither the search nor its worker ever ends: the deadline is the only other end.
+    let plan = loop {
+        match events.message().await.unwrap().unwrap().event.unwrap() {
+            Event::Candidate(reply) => break reply.plan.unwrap(),
+            Event::Final(reply) => panic!("{reply:?}"),
+            Event::Accepted(_) | Event::Progress(_) | Event::Content(_) => {}
+        }
+    };
+    assert_eq!((plan.algorithm.as_str(), plan.checked.len()), ("direct", 5));
+    assert!(optimality(&plan) > Ratio::new(9_u32, 10_u32).unwrap(), "{}", optimality(&plan));
+    let (bytes, _) = fetched(&server, &plan.id).await;
+    assert_eq!(bytes.len() as u64, plan.artifacts[0].size_bytes);
+    // Trees of 576 ranks are written link by link: paths of six and more hops would take ten times the bytes.
+    assert!(bytes.starts_with(br#"{"canopy":6,"#) && bytes.len() < 4 << 20, "{}", bytes.len());
+    assert!(!started.done);
+    server.drain.start();
+    server.stop().await;
 }
 
 /// A plan that came under a deadline stays what it was: the finished one has an id of its own, which the first one says
