@@ -1,9 +1,9 @@
 //! The plan file (format `json`): a topology, a schedule on it, and the proof of how good it is, in one document.
 //!
-//! A file is self-contained and compact: trees with multiplicities, paths with chunk counts, runs of sends alike, paths that
-//! look alike from every rank, trees of paths, routes once each, indices instead of ids. It is written and read as a stream: nothing but
-//! the plan itself is held in memory. Reading makes sure that a file is
-//! well-formed, not that its plan is right: compile and check the schedule, and re-derive the bound, to know that.
+//! A file is self-contained and compact: trees with multiplicities, paths with chunk counts, runs of sends alike, paths
+//! that look alike from every rank, trees of paths, routes once each, indices instead of ids. It is written and read as a
+//! stream: nothing but the plan itself is held in memory. Reading makes sure that a file is well-formed, not that its plan
+//! is right: compile and check the schedule, and re-derive the bound, to know that.
 
 mod read;
 mod write;
@@ -14,9 +14,9 @@ use canopy_topology::{Rate, Topology};
 pub use read::{PlanFileError, read_plan};
 pub use write::write_plan;
 
-/// Latest version of the format. The value of `canopy` in a file is the first version that can express it: 6 for
-/// flows by trees, 5 for steps in turn, 4 for flows by patterns and blocks of different sizes, 3 for steps with runs of sends alike, 2 for other steps, flows, weighted
-/// shares and `lp-dual` certificates, else 1.
+/// Latest version of the format. The value of `canopy` in a file is the first version that can express it: 6 for flows
+/// by trees and hops by routes, 5 for steps in turn, 4 for flows by patterns and blocks of different sizes, 3 for steps
+/// with runs of sends alike, 2 for other steps, flows, weighted shares and `lp-dual` certificates, else 1.
 const FORMAT_VERSION: u64 = 6;
 
 /// JSON Schema (draft 2020-12) of what [`write_plan`] writes.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher as _, RandomState};
 
-use canopy_topology::LinkIndex;
+use canopy_topology::{LinkIndex, Rank, Topology};
 
 /// Position of a route in its [`RouteTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +69,17 @@ impl RouteTable {
     /// All routes, by index.
     pub fn iter(&self) -> impl Iterator<Item = &[LinkIndex]> {
         self.starts.windows(2).map(|ends| &self.links[ends[0] as usize..ends[1] as usize])
+    }
+
+    /// The ranks where each route begins and ends, by index; `None` for a route without links, with a link that the
+    /// network does not have, or with another end than a rank. Whether links join up is not asked. O(routes).
+    pub fn ends(&self, topology: &Topology) -> Vec<Option<(Rank, Rank)>> {
+        let link = |link: LinkIndex| topology.links().get(link.index());
+        let ends = |links: &[LinkIndex]| {
+            let (first, last) = (link(*links.first()?)?, link(*links.last()?)?);
+            Some((topology.rank_of(first.from)?, topology.rank_of(last.to)?))
+        };
+        self.iter().map(ends).collect()
     }
 }
 

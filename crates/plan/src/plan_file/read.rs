@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use super::{FORMAT_VERSION, PlanFile, Provenance};
 pub(super) use certificate::CertificateDocument;
 use lists::OneOrMany;
-use schedule::ScheduleDocument;
+use schedule::{RoutesError, ScheduleDocument};
 
 /// Most bytes of a plan file: 1 GiB. What is read takes at most a few times the bytes of its text, sends up to 32 times; patterns
 /// stand for what their own limit says.
@@ -55,6 +55,8 @@ pub enum PlanFileError {
     Patterns(PatternsError),
     #[error("schedule.{0}")]
     Trees(PathTreesError),
+    #[error("schedule.{0}")]
+    Hops(RoutesError),
     #[error("form.{field} is `{found}`; use {known}")]
     Form { field: &'static str, found: String, known: String },
     #[error("certificate.{field} is missing, but the kind `{kind}` needs it")]
@@ -77,6 +79,7 @@ impl PlanFileError {
             Self::MissingField { field, .. } | Self::ForeignField { field, .. } => Some(format!("schedule.{field}")),
             Self::Patterns(error) => Some(format!("schedule.{}", error.field())),
             Self::Trees(error) => Some(format!("schedule.{}", error.field())),
+            Self::Hops(error) => Some(format!("schedule.{}", error.field())),
             Self::Form { field, .. } => Some(format!("form.{field}")),
             Self::Certificate { field, .. } => Some(format!("certificate.{field}")),
             Self::Bound { field, .. } => Some(format!("bound.{field}")),

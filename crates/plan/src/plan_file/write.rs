@@ -4,16 +4,19 @@ mod schedule;
 
 use std::io;
 
-use canopy_schedule::{Certificate, Flow, Pace, PathTrees, Patterns, Shape, Shares};
-use canopy_topology::{Topology, TopologyDocument};
+use canopy_schedule::{Carrier, Certificate, Flow, Forest, Pace, PathTrees, Patterns, Shape, Shares};
+use canopy_topology::{Rank, Topology, TopologyDocument};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use self::schedule::{PathsForm, ScheduleView, has_runs};
+use self::schedule::{Form, ScheduleView, has_runs};
 use super::read::{AchievedDocument, BoundDocument, CertificateDocument, FormDocument, ProvenanceDocument};
 use super::{FORMAT_VERSION, PlanFile};
 
 /// Fewest paths that are written by trees.
 const TREES_PATHS_MIN: usize = 1 << 16;
+
+/// Fewest hops of trees that are written by their routes alone.
+const ROUTES_HOPS_MIN: usize = 1 << 16;
 
 /// Writes a plan as one compact JSON document on one line, in a fixed order of fields.
 ///
@@ -22,38 +25,55 @@ const TREES_PATHS_MIN: usize = 1 << 16;
 /// whose tables do.
 ///
 /// # Errors
-/// Those of `out`. O(size of the schedule) time; besides the plan, memory for the topology's document and the paths of one
-/// rank.
+/// Those of `out`. O(size of the schedule) time; besides the plan, memory for the topology's document, the ends of routes and the
+/// paths of one rank.
 pub fn write_plan(plan: &PlanFile, out: &mut dyn io::Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
-    let paths = match &plan.schedule.shape {
-        Shape::Flow(flow) => paths_form(&plan.topology, flow),
-        Shape::Forest(_) | Shape::Steps(_) => PathsForm::Listed,
+    let form = match &plan.schedule.shape {
+        Shape::Flow(flow) => flow_form(&plan.topology, flow),
+        Shape::Forest(forest) => forest_form(&plan.topology, forest),
+        Shape::Steps(_) => Form::Listed,
     };
-    serde_json::to_writer(&mut out, &Document { plan, paths })?;
+    serde_json::to_writer(&mut out, &Document { plan, form })?;
     io::Write::write_all(&mut out, b"\n")?;
     io::Write::flush(&mut out)
 }
 
+/// How the hops of trees are written. Only many of them are by their routes, so that older programs can read the others;
+/// and only if all routes lead where their hops do, as those of plans that pass the check.
+fn forest_form(topology: &Topology, forest: &Forest) -> Form {
+    let by_routes = |ends: &[Option<(Rank, Rank)>]| {
+        forest.hops.iter().all(|hop| {
+            let leads = |carrier: &Carrier| ends.get(carrier.route.index()) == Some(&Some((hop.from, hop.to)));
+            let carriers = forest.carriers_of(hop);
+            !carriers.is_empty() && carriers.iter().all(leads)
+        })
+    };
+    match forest.hops.len() >= ROUTES_HOPS_MIN && by_routes(&forest.routes.ends(topology)) {
+        true => Form::Routes,
+        false => Form::Listed,
+    }
+}
+
 /// How the paths of a flow are written. Only many of them are by trees, so that older programs can read the others; and
 /// only if patterns do not say more, which they do not where each path has a route of its own.
-fn paths_form(topology: &Topology, flow: &Flow) -> PathsForm {
-    let patterns = || Patterns::of(topology, flow).map(PathsForm::Patterns);
-    let trees = || PathTrees::of(topology, flow).map(PathsForm::Trees);
+fn flow_form(topology: &Topology, flow: &Flow) -> Form {
+    let patterns = || Patterns::of(topology, flow).map(Form::Patterns);
+    let trees = || PathTrees::of(topology, flow).map(Form::Trees);
     let form = match flow.paths.len() < TREES_PATHS_MIN {
         true => patterns(),
         false if flow.routes.len() < flow.paths.len() => patterns().or_else(trees),
         false => trees().or_else(patterns),
     };
-    form.unwrap_or(PathsForm::Listed)
+    form.unwrap_or(Form::Listed)
 }
 
 /// The first version of the format that can say what is in a plan, so that older programs read what they can.
-fn format_version(plan: &PlanFile, paths: &PathsForm) -> u64 {
+fn format_version(plan: &PlanFile, form: &Form) -> u64 {
     match &plan.schedule.shape {
-        Shape::Flow(_) if matches!(paths, PathsForm::Trees(_)) => FORMAT_VERSION,
+        _ if matches!(form, Form::Trees(_) | Form::Routes) => FORMAT_VERSION,
         Shape::Steps(steps) if steps.pace == Pace::InTurn => 5,
-        _ if matches!(paths, PathsForm::Patterns(_)) || matches!(plan.schedule.shares, Shares::Blocks(_)) => 4,
+        _ if matches!(form, Form::Patterns(_)) || matches!(plan.schedule.shares, Shares::Blocks(_)) => 4,
         Shape::Steps(steps) if has_runs(steps) => 3,
         Shape::Forest(_)
             if plan.schedule.shares == Shares::Equal
@@ -67,16 +87,16 @@ fn format_version(plan: &PlanFile, paths: &PathsForm) -> u64 {
 
 struct Document<'a> {
     plan: &'a PlanFile,
-    /// How the paths of its flow are written.
-    paths: PathsForm,
+    /// How its paths or trees are written.
+    form: Form,
 }
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { plan, paths } = self;
+        let Self { plan, form } = self;
         let collective = plan.schedule.collective;
         let mut fields = serializer.serialize_struct("plan", 14)?;
-        fields.serialize_field("canopy", &format_version(plan, paths))?;
+        fields.serialize_field("canopy", &format_version(plan, form))?;
         fields.serialize_field("kind", "plan")?;
         fields.serialize_field("version", &plan.provenance.version)?;
         fields.serialize_field("topology", &TopologyDocument::from(&plan.topology))?;
@@ -91,7 +111,7 @@ impl Serialize for Document<'_> {
             Shares::Blocks(blocks) => fields.serialize_field("shares", &blocks.rows().collect::<Vec<_>>())?,
         }
         fields.serialize_field("chunks_per_share", &plan.schedule.shape.chunks_per_share())?;
-        fields.serialize_field("schedule", &ScheduleView { schedule: &plan.schedule, paths })?;
+        fields.serialize_field("schedule", &ScheduleView { schedule: &plan.schedule, form })?;
         match &plan.form {
             Some(choice) => fields.serialize_field("form", &FormDocument::from(choice))?,
             None => fields.skip_field("form")?,

@@ -1,20 +1,21 @@
 //! Reads a schedule into the flat tables of its shape as the text goes by.
 
+mod trees;
+
 use canopy_schedule::{
-    Action, Carrier, Flow, Forest, Hop, Pace, Path, PathTrees, PathTreesError, Pattern, Patterns, Phase, RouteIndex,
-    RouteTable, Send, Shape, Steps, Tree,
+    Action, Carrier, Flow, Pace, Path, PathTrees, PathTreesError, Pattern, Patterns, RouteIndex, RouteTable, Send,
+    Shape, Steps,
 };
 use canopy_topology::{LinkIndex, Rank, Topology};
 use serde::de::{Deserialize, Deserializer};
 
+pub(super) use self::trees::RoutesError;
+use self::trees::Trees;
 use super::PlanFileError;
-use super::lists::{OneOrMany, each, end, list};
+use super::lists::{OneOrMany, each, end};
 
 /// Most sends of a file, which can name many in few bytes: as many as compile.
 const SENDS_MAX: usize = 1 << 27;
-
-/// A hop in words.
-const HOP: &str = "a hop `[from, to, route]` or `[from, to, [[route, count], …]]`";
 
 /// A send in words.
 const SEND: &str =
@@ -94,8 +95,9 @@ impl ScheduleDocument {
         let missing = |field| PlanFileError::MissingField { field, shape: shape.name() };
         Ok(match shape {
             ShapeName::Forest => {
-                let Trees { carriers, hops, phases } = phases.ok_or_else(|| missing("phases"))?;
-                Shape::Forest(Forest { chunks_per_share, routes, carriers, hops, phases })
+                let trees = phases.ok_or_else(|| missing("phases"))?;
+                let forest = trees.into_forest(topology, chunks_per_share, routes);
+                Shape::Forest(forest.map_err(PlanFileError::Hops)?)
             }
             ShapeName::Steps => {
                 let Sends { carriers, sends } = sends.ok_or_else(|| missing("sends"))?;
@@ -186,97 +188,6 @@ impl Carriers {
             Self::One(route) => table.push(Carrier { route: RouteIndex::new(route), chunk_count }),
             Self::Many(carriers) => table.extend(carriers.into_iter().map(|CarrierDocument(carrier)| carrier)),
         }
-    }
-}
-
-/// `[{"action": …, "trees": [{"root": …, "multiplicity": …, "hops": […]}, …]}, …]`.
-#[derive(Default)]
-struct Trees {
-    carriers: Vec<Carrier>,
-    hops: Vec<Hop>,
-    phases: Vec<Phase>,
-}
-
-impl<'de> Deserialize<'de> for Trees {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut tables = Self::default();
-        each(deserializer, "a list", |PhaseDocument { action, trees }| {
-            let trees = trees.into_iter().map(|tree| tables.add(tree)).collect();
-            tables.phases.push(Phase { action, trees });
-            Ok(())
-        })?;
-        Ok(tables)
-    }
-}
-
-#[derive(serde::Deserialize)]
-#[serde(expecting = "a phase with `action` and `trees`")]
-struct PhaseDocument {
-    #[serde(with = "ActionName")]
-    action: Action,
-    #[serde(deserialize_with = "list")]
-    trees: Vec<TreeDocument>,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(expecting = "a tree with `root`, `multiplicity` and `hops`")]
-struct TreeDocument {
-    hops: Hops,
-    multiplicity: u64,
-    root: u32,
-}
-
-/// Stands for all chunks of the tree, as its multiplicity may follow its hops. No carrier may say that it carries
-/// nothing.
-const WHOLE: u64 = 0;
-
-/// The hops of one tree, in tables of its own.
-#[derive(Default)]
-struct Hops {
-    carriers: Vec<Carrier>,
-    hops: Vec<Hop>,
-}
-
-impl<'de> Deserialize<'de> for Hops {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut tables = Self::default();
-        each(deserializer, "a list", |HopDocument(from, to, carriers, ())| {
-            let start = position(tables.carriers.len());
-            carriers.add_to(&mut tables.carriers, WHOLE);
-            let carriers = start..position(tables.carriers.len());
-            tables.hops.push(Hop { from: Rank::new(from), to: Rank::new(to), carriers });
-            Ok(())
-        })?;
-        Ok(tables)
-    }
-}
-
-#[derive(serde::Deserialize)]
-#[serde(expecting = "a hop `[from, to, route]` or `[from, to, [[route, count], …]]`")]
-struct HopDocument(
-    u32,
-    u32,
-    #[serde(deserialize_with = "carriers")] Carriers,
-    #[serde(default, deserialize_with = "hop_end")] (),
-);
-
-fn hop_end<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    end(deserializer, 4, HOP)
-}
-
-impl Trees {
-    /// Adds the tables of a tree behind those of the trees before it.
-    fn add(&mut self, TreeDocument { hops: Hops { carriers, hops }, multiplicity, root }: TreeDocument) -> Tree {
-        let (first_carrier, first_hop) = (position(self.carriers.len()), position(self.hops.len()));
-        self.carriers.extend(carriers.into_iter().map(|carrier| match carrier.chunk_count {
-            WHOLE => Carrier { chunk_count: multiplicity, ..carrier },
-            _ => carrier,
-        }));
-        self.hops.extend(hops.into_iter().map(|Hop { from, to, carriers }| {
-            let carriers = first_carrier + carriers.start..first_carrier + carriers.end;
-            Hop { from, to, carriers }
-        }));
-        Tree { root: Rank::new(root), multiplicity, hops: first_hop..position(self.hops.len()) }
     }
 }
 

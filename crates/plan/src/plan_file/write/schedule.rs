@@ -10,17 +10,19 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 /// The member `schedule`.
 pub(super) struct ScheduleView<'a> {
     pub(super) schedule: &'a Schedule,
-    pub(super) paths: &'a PathsForm,
+    pub(super) form: &'a Form,
 }
 
-/// How the paths of a flow are written.
-pub(super) enum PathsForm {
+/// How the paths of a flow, or the hops of trees, are written.
+pub(super) enum Form {
     /// One by one.
     Listed,
-    /// Once for all ranks.
+    /// Paths once for all ranks.
     Patterns(Patterns),
-    /// By the links of a tree for each rank, from which routes follow, too.
+    /// Paths by the links of a tree for each rank, from which routes follow, too.
     Trees(PathTrees),
+    /// Hops by their routes alone.
+    Routes,
 }
 
 impl Serialize for ScheduleView<'_> {
@@ -34,13 +36,16 @@ impl Serialize for ScheduleView<'_> {
         };
         fields.serialize_field("shape", name)?;
         fields.serialize_field("algorithm", algorithm)?;
-        match self.paths {
-            PathsForm::Trees(_) => fields.serialize_field("routes", &[(); 0])?,
-            PathsForm::Listed | PathsForm::Patterns(_) => fields.serialize_field("routes", &RoutesView(routes))?,
+        match self.form {
+            Form::Trees(_) => fields.serialize_field("routes", &[(); 0])?,
+            Form::Listed | Form::Patterns(_) | Form::Routes => fields.serialize_field("routes", &RoutesView(routes))?,
         }
         match shape {
             Shape::Forest(forest) => {
-                fields.serialize_field("phases", &list(&forest.phases, |phase| PhaseView { forest, phase }))?;
+                fields.serialize_field(
+                    "phases",
+                    &list(&forest.phases, |phase| PhaseView { forest, form: self.form, phase }),
+                )?;
             }
             Shape::Steps(steps) => {
                 // Without a word there are barriers.
@@ -50,13 +55,13 @@ impl Serialize for ScheduleView<'_> {
                 }
                 fields.serialize_field("sends", &SendsView(steps))?;
             }
-            Shape::Flow(flow) => match self.paths {
-                PathsForm::Patterns(Patterns { ports, patterns }) => {
+            Shape::Flow(flow) => match self.form {
+                Form::Patterns(Patterns { ports, patterns }) => {
                     fields.serialize_field("ports", ports)?;
                     fields.serialize_field("patterns", &list(patterns, pattern_view))?;
                 }
-                PathsForm::Trees(trees) => fields.serialize_field("trees", &TreesView(trees))?,
-                PathsForm::Listed => {
+                Form::Trees(trees) => fields.serialize_field("trees", &TreesView(trees))?,
+                Form::Listed | Form::Routes => {
                     fields.serialize_field("paths", &list(&flow.paths, |path| PathView { flow, path }))?;
                 }
             },
@@ -97,6 +102,7 @@ impl Serialize for RoutesView<'_> {
 
 struct PhaseView<'a> {
     forest: &'a Forest,
+    form: &'a Form,
     phase: &'a Phase,
 }
 
@@ -104,24 +110,29 @@ impl Serialize for PhaseView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("phase", 2)?;
         fields.serialize_field("action", word(self.phase.action))?;
-        fields.serialize_field("trees", &list(&self.phase.trees, |tree| TreeView { forest: self.forest, tree }))?;
+        let Self { forest, form, phase } = self;
+        fields.serialize_field("trees", &list(&phase.trees, |tree| TreeView { forest, form, tree }))?;
         fields.end()
     }
 }
 
 struct TreeView<'a> {
     forest: &'a Forest,
+    form: &'a Form,
     tree: &'a Tree,
 }
 
 impl Serialize for TreeView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (forest, tree) = (self.forest, self.tree);
+        let Self { forest, form, tree } = self;
+        let (hops, multiplicity) = (forest.hops_of(tree), tree.multiplicity);
         let mut fields = serializer.serialize_struct("tree", 3)?;
         fields.serialize_field("root", &tree.root.number())?;
         fields.serialize_field("multiplicity", &tree.multiplicity)?;
-        let hops = list(forest.hops_of(tree), |hop| HopView { forest, hop, multiplicity: tree.multiplicity });
-        fields.serialize_field("hops", &hops)?;
+        match form {
+            Form::Routes => fields.serialize_field("routes", &list(hops, |hop| carriers(forest, hop, multiplicity)))?,
+            _ => fields.serialize_field("hops", &list(hops, |hop| HopView { forest, hop, multiplicity }))?,
+        }
         fields.end()
     }
 }
@@ -136,9 +147,13 @@ struct HopView<'a> {
 impl Serialize for HopView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (from, to) = (self.hop.from.number(), self.hop.to.number());
-        (from, to, CarriersView { carriers: self.forest.carriers_of(self.hop), chunk_count: self.multiplicity })
-            .serialize(serializer)
+        (from, to, carriers(self.forest, self.hop, self.multiplicity)).serialize(serializer)
     }
+}
+
+/// What carries a hop of a tree of `chunk_count` chunks.
+fn carriers<'a>(forest: &'a Forest, hop: &Hop, chunk_count: u64) -> CarriersView<'a> {
+    CarriersView { carriers: forest.carriers_of(hop), chunk_count }
 }
 
 /// Sends in their order, one entry for each run of sends alike.

@@ -7,7 +7,7 @@ use canopy_schedule::{CollectiveKind, certified_bound, check, compile};
 use canopy_topology::TopologyLimits;
 
 use crate::plan_file::samples::{
-    blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
+    blocks_by_hand, by_hand, flow_by_hand, hops_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
 };
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
@@ -234,6 +234,28 @@ fn refusals_of_trees_of_paths() {
         (r#""shape":"flow","#, r#""shape":"steps","#, "schedule.trees does not belong to a schedule of shape `steps`"),
     ];
     check_damage(&plan, &damage);
+}
+
+/// Hops without ranks.
+#[test]
+fn refusals_of_hops_by_routes() {
+    let first = r#""multiplicity":2,"routes":[[[0,1],[0,1]],1,2,"#;
+    let other = |hops: &'static str| r#""multiplicity":2,"routes":["#.to_owned() + hops;
+    let nowhere = "schedule.phases[0].trees[0].routes[1] does not name routes that all lead from one rank to another";
+    let damage = [
+        (first, other("[[0,1],[0,1]],256,2,"), nowhere),
+        (first, other("[[0,1],[0,1]],[],2,"), nowhere),
+        (first, other("[[0,1],[0,1]],[[1,1],[2,1]],2,"), nowhere),
+        (first, other("[[0,1],[0,0]],1,2,"), "a carrier has 0 chunks; remove it"),
+        (first, other("[[0,1],[0,1]],-1,2,"), "invalid type: integer `-1`, expected a route"),
+        (first, r#""hops":[],"#.to_owned() + first, "a tree has `hops` and `routes`; remove one of them"),
+        (r#""routes":[[0],[2],"#, r#""routes":[[],[2],"#.to_owned(), &nowhere.replace("routes[1]", "routes[0]")),
+        (r#""routes":[[0],[2],"#, r#""routes":[[0],[900],"#.to_owned(), nowhere),
+    ];
+    let damage: Vec<_> = damage.iter().map(|(from, to, found)| (*from, to.as_str(), *found)).collect();
+    check_damage(&text(&hops_by_hand()), &damage);
+    let no_hops = [(r#""multiplicity":5,"hops":"#, r#""multiplicity":5,"wood":"#, "missing field `hops`, or `routes`")];
+    check_damage(&text(&by_hand()), &no_hops);
 }
 
 #[test]

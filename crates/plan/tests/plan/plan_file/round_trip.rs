@@ -12,7 +12,7 @@ use canopy_topology::{LinkIndex, NodeIndex, Rank, Rate, Ratio, TopologyLimits, g
 use proptest::prelude::*;
 
 use crate::plan_file::samples::{
-    blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
+    blocks_by_hand, by_hand, flow_by_hand, hops_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
 };
 
 const LIMITS: TopologyLimits = TopologyLimits::STANDARD;
@@ -120,6 +120,47 @@ fn many_paths_are_written_by_trees() {
         &written[end + 2..]
     );
     assert!(read_plan(listed.as_bytes(), &LIMITS).unwrap() == plan);
+}
+
+/// Many hops are written by their routes. A file that lists the ranks says the same, and so does one whose routes come last.
+#[test]
+fn many_hops_are_written_by_routes() {
+    let plan = hops_by_hand();
+    let written = text(&plan);
+    assert!(written.starts_with(r#"{"canopy":6,"kind":"plan","#), "{}", &written[..80]);
+    assert!(written.contains(r#""multiplicity":2,"routes":[[[0,1],[0,1]],1,2,3,"#));
+    assert!(written.contains(r#""multiplicity":1,"routes":[0,1,2,3,"#));
+    assert!(read_plan(written.as_bytes(), &LIMITS).unwrap() == plan);
+    let hops = |first: &str| {
+        let others: Vec<String> = (1..256).map(|from| format!(",[{from},{},{from}]", from + 1)).collect();
+        format!(r#""hops":[[0,1,{first}]{}]"#, others.concat())
+    };
+    let routes: Vec<String> = (1..256).map(|route| format!(",{route}")).collect();
+    let routes = routes.concat();
+    let listed = written.replace(&format!(r#""routes":[[[0,1],[0,1]]{routes}]"#), &hops("[[0,1],[0,1]]")).replacen(
+        &format!(r#""routes":[0{routes}]"#),
+        &hops("0"),
+        100,
+    );
+    assert_eq!(listed.matches("hops").count(), 101);
+    assert!(read_plan(listed.as_bytes(), &LIMITS).unwrap() == plan);
+    let start = written.find(r#""routes":["#).unwrap();
+    let end = written.find(r#""phases":["#).unwrap();
+    let shape = written[end..].find("}]}]}").unwrap() + end + 4;
+    let table = written[start..end].trim_end_matches(',');
+    let late = format!("{}{},{table}{}", &written[..start], &written[end..shape], &written[shape..]);
+    assert!(read_plan(late.as_bytes(), &LIMITS).unwrap() == plan);
+}
+
+/// A hop that is not where its route leads, which no checked plan has, is written with its ranks.
+#[test]
+fn hops_that_leave_their_routes_are_listed() {
+    let mut plan = hops_by_hand();
+    let Shape::Forest(forest) = &mut plan.schedule.shape else { panic!("no forest") };
+    forest.hops[65_000].to = Rank::new(0);
+    let written = text(&plan);
+    assert!(written.starts_with(r#"{"canopy":1,"#) && !written.contains(r#""multiplicity":1,"routes""#));
+    assert!(read_plan(written.as_bytes(), &LIMITS).unwrap() == plan);
 }
 
 /// One path that goes another way than its likes, and none is written by patterns.

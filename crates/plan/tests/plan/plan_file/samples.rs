@@ -135,6 +135,40 @@ pub(crate) fn trees_by_hand() -> PlanFile {
     PlanFile { topology, schedule, bound, achieved, ..by_hand() }
 }
 
+/// A broadcast along a line of 257 ranks in 256 trees, one per chunk: the fewest hops that are written by routes. The first
+/// hop of the first tree has two chunks, on a route each that are one.
+pub(crate) fn hops_by_hand() -> PlanFile {
+    let topology = generate("mesh:1x257", &TopologyLimits::STANDARD).unwrap();
+    let mut routes = RouteTable::default();
+    let up = |from: u32| {
+        (0..).zip(topology.links()).find(|(_, link)| (link.from.number(), link.to.number()) == (from, from + 1))
+    };
+    for from in 0..256 {
+        routes.push(&[LinkIndex::new(up(from).unwrap().0)]);
+    }
+    let (mut hops, mut carriers, mut trees) = (Vec::new(), Vec::new(), Vec::new());
+    for tree in 0..256 {
+        let start = u32::try_from(hops.len()).unwrap();
+        let multiplicity = if tree == 0 { 2 } else { 1 };
+        for from in 0..256 {
+            let first = u32::try_from(carriers.len()).unwrap();
+            let parts = if (tree, from) == (0, 0) { vec![1, 1] } else { vec![multiplicity] };
+            let carrier = |chunk_count| Carrier { route: RouteIndex::new(from), chunk_count };
+            carriers.extend(parts.into_iter().map(carrier));
+            let carriers = first..u32::try_from(carriers.len()).unwrap();
+            hops.push(Hop { from: Rank::new(from), to: Rank::new(from + 1), carriers });
+        }
+        trees.push(Tree { root: Rank::new(0), multiplicity, hops: start..start + 256 });
+    }
+    let phases = vec![Phase { action: Action::Copy, trees }];
+    let schedule = Schedule {
+        collective: Collective::new(CollectiveKind::Broadcast, None, 257).unwrap(),
+        shape: Shape::Forest(Forest { chunks_per_share: 257, routes, carriers, hops, phases }),
+        ..by_hand().schedule
+    };
+    judged(PlanFile { topology, schedule, ..by_hand() })
+}
+
 /// The all-to-all of two ranks with blocks of different sizes: twice as much one way as the other, and something that stays.
 pub(crate) fn blocks_by_hand() -> PlanFile {
     let plan = flow_by_hand();

@@ -5,7 +5,7 @@ use canopy_schedule::CollectiveKind;
 use serde_json::Value;
 
 use crate::plan_file::samples::{
-    blocks_by_hand, by_hand, flow_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
+    blocks_by_hand, by_hand, flow_by_hand, hops_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
 };
 
 /// Whether a value fits a schema, for the keywords that ours uses; an unknown keyword fails the test.
@@ -60,6 +60,7 @@ fn plans_fit_the_schema() {
     assert!(check(&text(&flow_by_hand())));
     assert!(check(&text(&blocks_by_hand())));
     assert!(check(&text(&trees_by_hand())));
+    assert!(check(&text(&hops_by_hand())));
     assert!(check(&text(&synthesized("ring:3", CollectiveKind::Allgather))));
     assert!(check(&text(&synthesized("mesh:2x2", CollectiveKind::Allreduce))));
     assert!(check(&text(&synthesized("ring:5", CollectiveKind::AllToAll))));
