@@ -346,11 +346,12 @@ pub(super) fn solve<C: FlowUnit>(
         solution_of.push(solution);
     }
     let total = different.len() as u64;
+    let whole = unit;
     let different: Vec<(Piece<'_, C>, u128)> = different.into_iter().map(|piece| piece.in_units(unit)).collect();
     let mut begun = Vec::new();
-    for (done, (piece, _)) in (0..).zip(&different) {
+    for (done, (piece, divided_by)) in (0..).zip(&different) {
         progress.report(Stage::Switches, done, total);
-        if let Some(solution) = piece.solve_star(stop)? {
+        if let Some(solution) = piece.solve_star(whole / divided_by, stop)? {
             begun.push(Begun::Solved(solution));
             continue;
         }

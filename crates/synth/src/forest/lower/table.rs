@@ -7,6 +7,10 @@ use crate::forest::{RoutedHop, RoutedTrees, ask};
 /// In place of the parent of a root.
 const NONE: u32 = u32::MAX;
 
+/// Trees that are looked up together: what a rank has of them is as much as memory moves at once, and what all ranks have
+/// stays near the processor.
+const BLOCK: usize = 32;
+
 /// Parents and depths of all ranks in all trees.
 pub(super) struct Table {
     /// By rank, then by tree.
@@ -38,15 +42,29 @@ impl Table {
             return Ok(None);
         }
         let trees = routed.trees.len();
-        let mut table = Self { parents: Vec::with_capacity(ranks), depths: Vec::with_capacity(ranks), depths_max };
-        for _ in 0..ranks {
+        let mut table = Self {
+            parents: (0..ranks).map(|_| Vec::with_capacity(trees)).collect(),
+            depths: (0..ranks).map(|_| Vec::with_capacity(trees)).collect(),
+            depths_max,
+        };
+        // By rank, then by tree.
+        let (mut parents, mut depths) = (vec![NONE; ranks * BLOCK], vec![0; ranks * BLOCK]);
+        for block in (0..trees).step_by(BLOCK) {
             ask(stop)?;
-            table.parents.push(vec![NONE; trees]);
-            table.depths.push(vec![0; trees]);
-        }
-        for tree in 0..trees {
-            ask(stop)?;
-            table.fill(routed, tree);
+            let count = BLOCK.min(trees - block);
+            for (place, tree) in (block..block + count).enumerate() {
+                let root = routed.trees[tree].root as usize * BLOCK + place;
+                (parents[root], depths[root]) = (NONE, 0);
+                for hop in &routed.hops[hops(routed, tree)] {
+                    let [to, from] = [hop.to, hop.from].map(|rank| rank as usize * BLOCK + place);
+                    (parents[to], depths[to]) = (hop.from, depths[from] + 1);
+                }
+            }
+            let rows = parents.chunks_exact(BLOCK).zip(depths.chunks_exact(BLOCK));
+            for ((parents, depths), row) in table.parents.iter_mut().zip(&mut table.depths).zip(rows) {
+                parents.extend_from_slice(&row.0[..count]);
+                depths.extend_from_slice(&row.1[..count]);
+            }
         }
         Ok(Some(table))
     }

@@ -61,7 +61,7 @@ struct Side<C> {
 
 impl<C: FlowUnit> Side<C> {
     fn new(terminal_count: u32) -> Self {
-        Self { out: Spokes::new(terminal_count), into: Spokes::new(terminal_count) }
+        Self { out: Spokes::new(terminal_count, 1), into: Spokes::new(terminal_count, 1) }
     }
 
     /// What terminals can send and receive; `None` if that does not fit.

@@ -23,18 +23,19 @@ impl<C: FlowUnit> Piece<'_, C> {
 
     /// The solution of a star whose terminals root different numbers of trees, or send different amounts, once what comes from
     /// outside starts where it enters; `None` for everything else. Equal numbers are left to the general way, which finds a
-    /// tree per terminal without any search.
+    /// tree per terminal without any search, unless there is a unit.
     ///
     /// What a terminal sends to another is spread over the links of both in proportion to what they have left, so that
-    /// each rank behind one of them finds a way of its own.
+    /// each rank behind one of them finds a way of its own; in multiples of `unit`, what all trees of a rank are, as far as
+    /// that goes: what is no multiple divides trees.
     ///
     /// * **Errors.** Stopped. **Cost.** O(terminals² · links per terminal²).
-    pub(super) fn solve_star(&self, stop: &dyn Stop) -> Result<Option<Solution<C>>, SynthesisError> {
+    pub(super) fn solve_star(&self, unit: u128, stop: &dyn Stop) -> Result<Option<Solution<C>>, SynthesisError> {
         if !self.is_star() {
             return Ok(None);
         }
         let count = self.network.terminal_count;
-        let (mut out, mut into) = (Spokes::new(count), Spokes::new(count));
+        let (mut out, mut into) = (Spokes::new(count, unit), Spokes::new(count, unit));
         for ((link, way), &capacity) in self.network.links.iter().enumerate().zip(&self.capacities) {
             if capacity > C::ZERO {
                 let (spokes, terminal) = if way.from < count { (&mut out, way.from) } else { (&mut into, way.to) };
@@ -47,7 +48,8 @@ impl<C: FlowUnit> Piece<'_, C> {
         if !demands.iter().zip(into.sums()).all(is_reached) {
             return Ok(None);
         }
-        let Some(Crossing { entries, exits, demands, sends }) = self.crossing(demands, out.sums(), into.sums()) else {
+        let Some(Crossing { entries, exits, demands, sends }) = self.crossing(demands, out.sums(), into.sums(), unit)
+        else {
             return Ok(None);
         };
         let Some(found) = star_trees(&demands, &sends) else { return Ok(None) };
@@ -93,13 +95,25 @@ impl<C: FlowUnit> Piece<'_, C> {
     }
 
     /// Where trees enter and leave a star that has an outside; `None` if all terminals are alike and take the same part, or
-    /// more leaves than they send beyond a link for each of their trees.
-    fn crossing(&self, mut demands: Vec<u128>, mut sends: Vec<u128>, receives: Vec<u128>) -> Option<Crossing> {
+    /// more leaves than they send beyond a link for each of their trees. Without an outside, `None` if all demands are
+    /// equal, and there is no unit.
+    fn crossing(
+        &self,
+        mut demands: Vec<u128>,
+        mut sends: Vec<u128>,
+        receives: Vec<u128>,
+        unit: u128,
+    ) -> Option<Crossing> {
         let count = demands.len() as u128;
         let is_alike = |inside: usize| (1..inside).all(|one| (demands[one], sends[one]) == (demands[0], sends[0]));
         let Some(outside) = self.network.outside.map(|outside| outside as usize) else {
             let is_even = demands.iter().all(|&demand| demand == demands[0]);
-            return (!is_even).then_some(Crossing { entries: Vec::new(), exits: Vec::new(), demands, sends });
+            return (!is_even || unit > 1).then_some(Crossing {
+                entries: Vec::new(),
+                exits: Vec::new(),
+                demands,
+                sends,
+            });
         };
         let (entering, leaving) = (sends.get(outside).copied()?, receives.get(outside).copied()?);
         if is_alike(outside) && entering.is_multiple_of(count - 1) && leaving.is_multiple_of(count - 1) {
@@ -155,11 +169,14 @@ pub(super) struct Spokes<C> {
     /// By terminal.
     links: Vec<Vec<usize>>,
     left: Vec<Vec<C>>,
+    /// Whole numbers of this are taken while there are some.
+    unit: u128,
 }
 
 impl<C: FlowUnit> Spokes<C> {
-    pub(super) fn new(terminal_count: u32) -> Self {
-        Self { links: vec![Vec::new(); terminal_count as usize], left: vec![Vec::new(); terminal_count as usize] }
+    pub(super) fn new(terminal_count: u32, unit: u128) -> Self {
+        let (links, left) = (vec![Vec::new(); terminal_count as usize], vec![Vec::new(); terminal_count as usize]);
+        Self { links, left, unit }
     }
 
     pub(super) fn add(&mut self, terminal: u32, link: usize, capacity: C) {
@@ -174,8 +191,20 @@ impl<C: FlowUnit> Spokes<C> {
     /// Takes an amount off the links of a terminal, at most what they have left: how much of each.
     pub(super) fn take(&mut self, terminal: u32, amount: C) -> Vec<(usize, C)> {
         let left = &mut self.left[terminal as usize];
-        let parts = quotas(left, amount);
+        let less = |number: u128| C::try_from_u128(number).expect("no more than what is left");
+        let units: Vec<C> = left.iter().map(|left| less(left.to_u128() / self.unit)).collect();
+        let unit_count = units.iter().map(|units| units.to_u128()).sum::<u128>().min(amount.to_u128() / self.unit);
+        let whole = quotas(&units, less(unit_count)).into_iter().map(|units| less(units.to_u128() * self.unit));
+        let mut parts: Vec<C> = whole.collect();
         left.iter_mut().zip(&parts).for_each(|(left, &part)| *left -= part);
+        let rest = amount - less(unit_count * self.unit);
+        if rest > C::ZERO {
+            let rest = quotas(left, rest);
+            for ((left, part), rest) in left.iter_mut().zip(&mut parts).zip(rest) {
+                *left -= rest;
+                *part += rest;
+            }
+        }
         self.links[terminal as usize].iter().copied().zip(parts).filter(|&(_, part)| part > C::ZERO).collect()
     }
 }

@@ -7,9 +7,12 @@ use canopy_topology::{TopologyLimits, generate};
 use crate::forest::clusters::find_clusters;
 use crate::forest::coarse::coarsen;
 use crate::forest::condition::Condition;
+use crate::forest::decomposition::take_apart;
 use crate::forest::instance::{Instance, Roots};
 use crate::forest::network::Network;
+use crate::forest::packing::PackingChoice;
 use crate::forest::trim::trim;
+use crate::progress::Silent;
 
 /// By what pieces can be divided, the trees per root, and how many capacities are multiples of these before and after.
 fn coarsened(expression: &str) -> (u128, u64, usize, usize) {
@@ -50,4 +53,22 @@ fn nothing_is_rounded_where_all_is_needed() {
     let (unit, trees_per_root, before, after) = coarsened("mi250:boxes=16");
     assert!((unit == 1) == (before == after), "{trees_per_root}");
     assert_eq!(coarsened("torus:4x4").0, 1);
+}
+
+/// Other boxes send to the damaged one in multiples, too, so few trees are divided where they enter it.
+#[test]
+fn few_trees_are_divided_at_a_damaged_box() {
+    let topology = generate("mi250:boxes=32,down=b0g0-b0g1", &TopologyLimits::STANDARD).unwrap();
+    let network = Network::of(&topology);
+    let Instance { trees_per_root, demands, capacities } =
+        Instance::new(&topology, Roots::All(&Shares::Equal), None, &Never).unwrap();
+    let capacities: Vec<i128> = capacities.into_iter().map(|capacity| capacity.try_into().unwrap()).collect();
+    let demands: Vec<i128> = demands.into_iter().map(i128::from).collect();
+    let apart = take_apart(&network, &capacities, &demands, &Never).unwrap();
+    let routed = apart.solve(trees_per_root, PackingChoice::First, &Never, &Silent).unwrap();
+    let trees = routed.trees.len();
+    assert!(
+        trees_per_root > 16 && (512..640).contains(&trees),
+        "{trees_per_root} trees per root, {trees} different ones"
+    );
 }
