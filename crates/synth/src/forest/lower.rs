@@ -6,6 +6,8 @@
 
 mod table;
 
+use std::ops::RangeInclusive;
+
 use canopy_optimize::{Stop, Stopped};
 
 use crate::error::SynthesisError;
@@ -14,8 +16,11 @@ use crate::forest::{RoutedHop, RoutedTree, RoutedTrees, ask};
 use crate::parts::HOPS_MAX;
 use table::Table;
 
-/// Pairs of a tree and a rank looked at, at most, about a nanosecond each.
-const LOOKS_MAX: u64 = 1 << 27;
+/// Pairs of a tree and a rank looked at for each hop, at most, about a nanosecond each: not more than other stages take.
+const LOOKS_PER_HOP: u64 = 32;
+
+/// The same for all hops of small and of large forests.
+const LOOKS: RangeInclusive<u64> = 1 << 24..=1 << 27;
 
 /// Of so many trees one may be divided, so that the parts can exchange hops with trees of another multiplicity.
 const TREES_PER_DIVISION: usize = 8;
@@ -27,7 +32,7 @@ const DEPTH_MIN: u16 = 3;
 ///
 /// A branch that goes too deep is hung nearer to the root with the hop of another tree, which gets the one given up and
 /// must not go too deep by it. So the ranks below the level become fewer or less deep with every exchange, and the
-/// method ends; it also ends after [`LOOKS_MAX`] looks. Where multiplicities differ the greater one is divided.
+/// method ends; it also ends after [`LOOKS_PER_HOP`] looks for each hop. Where multiplicities differ the greater one is divided.
 ///
 /// * **In, out.** Trees that all reach `rank_count` ranks, by root, heaviest first. **Errors.** Stopped.
 /// * **Cost.** O(hops) for a table of 6 bytes per hop; per exchange O(ranks + trees · depth).
@@ -35,7 +40,8 @@ pub(super) fn lower(routed: &mut RoutedTrees, rank_count: u32, stop: &dyn Stop) 
     let Some(table) = Table::new(routed, rank_count, DEPTH_MIN, stop)? else { return Ok(()) };
     let room = HOPS_MAX.saturating_sub(routed.hops.len() as u64) / u64::from(rank_count);
     let divisions_left = (routed.trees.len() / TREES_PER_DIVISION).min(usize::try_from(room).unwrap_or(usize::MAX));
-    let mut lowering = Lowering { routed, table, divisions_left, looks_left: LOOKS_MAX, stop };
+    let looks_left = (routed.hops.len() as u64 * LOOKS_PER_HOP).clamp(*LOOKS.start(), *LOOKS.end());
+    let mut lowering = Lowering { routed, table, divisions_left, looks_left, stop };
     loop {
         let depth = lowering.table.depth_max();
         if depth <= DEPTH_MIN || !lowering.lower_to(depth - 1)? {
