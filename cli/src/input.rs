@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use canopy_client::ErrorClass;
 use canopy_planner::{PlanError, TopologyInput, Warning, read_topology};
-use canopy_topology::{DocumentFormat, Topology, TopologyLimits};
+use canopy_topology::{Topology, TopologyLimits};
 
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
@@ -59,7 +59,7 @@ pub(crate) fn unread(text: &str) -> Result<TopologyInput, Failure> {
 
 /// The content of a file, in the format that it begins like.
 fn text_of_file(bytes: Vec<u8>) -> TopologyInput {
-    TopologyInput::Document { format: DocumentFormat::sniff(&bytes), content: bytes.into() }
+    TopologyInput::Document { kind: None, content: bytes.into() }
 }
 
 /// Builds the topology T stands for, with warnings of its importer on standard error.

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
     ("crates/canonical", &["canopy-topology"]),
+    ("crates/import", &["canopy-topology"]),
     ("crates/faults", &["canopy-canonical", "canopy-topology"]),
     ("crates/families", &["canopy-canonical", "canopy-topology"]),
     ("crates/finder", &["canopy-direct", "canopy-optimize"]),
@@ -44,6 +45,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
             "canopy-direct",
             "canopy-families",
             "canopy-faults",
+            "canopy-import",
             "canopy-plan",
             "canopy-schedule",
             "canopy-simulate",
@@ -61,6 +63,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
         &[
             "canopy-baselines",
             "canopy-faults",
+            "canopy-import",
             "canopy-plan",
             "canopy-planner",
             "canopy-proto",

@@ -6,6 +6,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use bytes::Bytes;
 use canopy_faults::Loss;
+use canopy_import::FileKind;
 use canopy_plan::{Format, Target};
 use canopy_planner::{Group, Making, Request, TopologyInput};
 use canopy_proto::v1;
@@ -32,7 +33,6 @@ pub const SIZE_BYTES_MAX_LIMIT: u64 = 1 << 62;
 
 const COLLECTIVES: &str = "COLLECTIVE_ALLGATHER, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALLREDUCE, \
     COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE, COLLECTIVE_GATHER, COLLECTIVE_SCATTER or COLLECTIVE_ALL_TO_ALL";
-const DOCUMENT_FORMATS: &str = "DOCUMENT_FORMAT_YAML, DOCUMENT_FORMAT_JSON or DOCUMENT_FORMAT_NCCL_XML";
 const TRANSITS: &str = "GROUP_TRANSIT_FORWARD or GROUP_TRANSIT_UNUSED";
 const FORMS: &str = "ALLREDUCE_FORM_TWO_PHASE or ALLREDUCE_FORM_TREES";
 const ROOT_POLICIES: &str = "ROOT_POLICY_CENTRE or ROOT_POLICY_SPREAD";
@@ -243,7 +243,7 @@ pub fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInpu
     match source.ok_or(RequestError::Missing { field: "topology", remedy })? {
         Source::Expression(text) => Ok(TopologyInput::Expression(text)),
         Source::Document(document) => {
-            Ok(TopologyInput::Document { format: document_format(document.format)?, content: document.content })
+            Ok(TopologyInput::Document { kind: file_kind(document.format)?, content: document.content })
         }
         Source::Inline(topology) => Ok(TopologyInput::Inline(draft(topology)?)),
         Source::Punctured(_) => Err(RequestError::PuncturedHere),
@@ -257,30 +257,31 @@ pub fn topology_on_the_wire(input: &TopologyInput) -> v1::TopologySource {
     use v1::topology_source::Source;
     let source = match input {
         TopologyInput::Expression(text) => Source::Expression(text.clone()),
-        TopologyInput::Document { format, content } => Source::Document(v1::TopologyDocument {
-            format: match format {
-                DocumentFormat::Yaml => v1::DocumentFormat::Yaml.into(),
-                DocumentFormat::Json => v1::DocumentFormat::Json.into(),
-                DocumentFormat::NcclXml => v1::DocumentFormat::NcclXml.into(),
-            },
-            content: content.clone(),
-        }),
+        TopologyInput::Document { kind, content } => {
+            let numbered = kind.and_then(|kind| DOCUMENT_FORMATS.iter().find(|(_, known)| *known == kind));
+            let format = numbered.map_or(v1::DocumentFormat::Unspecified, |(format, _)| *format).into();
+            Source::Document(v1::TopologyDocument { format, content: content.clone() })
+        }
         TopologyInput::Inline(topology) => Source::Inline(draft_on_the_wire(topology)),
     };
     v1::TopologySource { source: Some(source) }
 }
 
-fn document_format(number: i32) -> Result<DocumentFormat, RequestError> {
-    let field = "topology.document.format";
-    match v1::DocumentFormat::try_from(number) {
-        Ok(v1::DocumentFormat::Yaml) => Ok(DocumentFormat::Yaml),
-        Ok(v1::DocumentFormat::Json) => Ok(DocumentFormat::Json),
-        Ok(v1::DocumentFormat::NcclXml) => Ok(DocumentFormat::NcclXml),
-        Ok(v1::DocumentFormat::Unspecified) => {
-            Err(RequestError::Missing { field, remedy: "use DOCUMENT_FORMAT_YAML, _JSON or _NCCL_XML" })
-        }
-        Err(_) => Err(RequestError::UnknownValue { field: field.to_owned(), number, known: DOCUMENT_FORMATS }),
-    }
+/// Kinds of files that a request can insist on.
+const DOCUMENT_FORMATS: [(v1::DocumentFormat, FileKind); 3] = [
+    (v1::DocumentFormat::Yaml, FileKind::Own(DocumentFormat::Yaml)),
+    (v1::DocumentFormat::Json, FileKind::Own(DocumentFormat::Json)),
+    (v1::DocumentFormat::NcclXml, FileKind::NcclXml),
+];
+
+fn file_kind(number: i32) -> Result<Option<FileKind>, RequestError> {
+    let unknown = |_| RequestError::UnknownValue {
+        field: "topology.document.format".to_owned(),
+        number,
+        known: "DOCUMENT_FORMAT_UNSPECIFIED, _YAML, _JSON or _NCCL_XML",
+    };
+    let format = v1::DocumentFormat::try_from(number).map_err(unknown)?;
+    Ok(DOCUMENT_FORMATS.iter().find(|(known, _)| *known == format).map(|&(_, kind)| kind))
 }
 
 fn collective_kind(number: i32) -> Result<CollectiveKind, RequestError> {

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_benches::{Cluster, cluster, print_table, processor_time, timed_on_processors};
+use canopy_import::FileKind;
 use canopy_planner::{Context, PlanError, Planner, Request, SchedulesInMemory, TopologyInput};
 use canopy_schedule::CollectiveKind;
 use canopy_topology::{DocumentFormat, TopologyLimits, to_json};
@@ -91,7 +92,7 @@ fn planned(text: String, limit: Duration) -> Result<String, PlanError> {
     let started = processor_time();
     let stop = || processor_time().saturating_sub(started) > limit;
     let schedules = SchedulesInMemory::new(SCHEDULES_BYTES);
-    let topology = TopologyInput::Document { format: DocumentFormat::Json, content: text.into() };
+    let topology = TopologyInput::Document { kind: Some(FileKind::Own(DocumentFormat::Json)), content: text.into() };
     let request = Request::of(topology, CollectiveKind::Allgather);
     let context = Context { stop: &stop, ..Context::new(&schedules) };
     let plan = Planner::new(TopologyLimits::STANDARD).plan(&request, context)?;

@@ -3,10 +3,11 @@
 mod parts;
 
 use canopy_faults::ResolveError;
+use canopy_import::ImportError;
 use canopy_plan::{TargetError, TargetReason, chain};
 use canopy_schedule::{RootError, SharesError};
 use canopy_synth::{BoundError, SynthesisError};
-use canopy_topology::{ExpressionError, FaultError, GroupError, PlacementError, ReadError, Topology, TopologyError};
+use canopy_topology::{ExpressionError, FaultError, GroupError, PlacementError, Topology, TopologyError};
 
 pub use self::parts::Parts;
 
@@ -17,7 +18,7 @@ pub enum PlanError {
     #[error(transparent)]
     Expression(ExpressionError),
     #[error(transparent)]
-    Document(ReadError),
+    Document(ImportError),
     #[error(transparent)]
     Inline(TopologyError),
     #[error(transparent)]

@@ -4,10 +4,11 @@ mod joint;
 
 use bytes::Bytes;
 use canopy_faults::Loss;
+use canopy_import::FileKind;
 use canopy_plan::{Format, Target};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Kept, SumOptions, TreeLimits};
-use canopy_topology::{DocumentFormat, NodeKind, Slot, TopologyDraft, Transit};
+use canopy_topology::{NodeKind, Slot, TopologyDraft, Transit};
 
 pub use self::joint::{JointRequest, JointTask};
 use crate::tenant::TenantName;
@@ -167,8 +168,8 @@ pub enum TopologyInput {
     Expression(String),
     /// The text of a file.
     Document {
-        /// How to read it.
-        format: DocumentFormat,
+        /// What wrote it; `None` recognises it by its content.
+        kind: Option<FileKind>,
         /// The text.
         content: Bytes,
     },
@@ -184,8 +185,8 @@ impl TopologyInput {
                 sink(b"expression");
                 sink(text.as_bytes());
             }
-            Self::Document { format, content } => {
-                sink(format.name().as_bytes());
+            Self::Document { kind, content } => {
+                sink(kind.map_or("any file", FileKind::name).as_bytes());
                 sink(content);
             }
             Self::Inline(draft) => {

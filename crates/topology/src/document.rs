@@ -1,18 +1,59 @@
-//! Topology documents: reading what users send, and canopy's own YAML/JSON schema.
+//! Topology documents: canopy's own schema, as YAML and as JSON.
 //!
-//! [`read_document`] is the one entry for bytes from outside: it refuses oversized and non-UTF-8 input, decides
-//! between the formats, and hands on. [`TopologyDocument`] is the schema of version 1, the same for YAML and JSON.
+//! [`read_document`] refuses oversized and non-UTF-8 input and decides between the two. [`TopologyDocument`] is the schema
+//! of version 1, the same for both.
 
+mod error;
+mod observations;
 mod schema;
 mod text;
 mod write;
 
+pub use error::ReadError;
+pub use observations::observations;
 pub use schema::{Defaults, KindName, LinkDocument, NodeDocument, TopologyDocument};
 pub use write::{to_json, to_yaml};
 
-use crate::imported::{self, DocumentFormat, Imported, ReadError, observations};
 use crate::limits::TopologyLimits;
-use crate::nccl;
+use crate::model::Topology;
+
+/// How a document is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DocumentFormat {
+    /// YAML.
+    Yaml,
+    /// JSON.
+    Json,
+}
+
+impl DocumentFormat {
+    /// Name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Yaml => "YAML",
+            Self::Json => "JSON",
+        }
+    }
+
+    /// Decides by the first character that is not blank: `{` is JSON, anything else YAML.
+    pub fn sniff(bytes: &[u8]) -> Self {
+        // What is no text is refused, whatever it is taken for.
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        match text.strip_prefix('\u{feff}').unwrap_or(text).trim_start().starts_with('{') {
+            true => Self::Json,
+            false => Self::Yaml,
+        }
+    }
+}
+
+/// A topology that was read, with what a person should know about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadTopology {
+    /// What was read.
+    pub topology: Topology,
+    /// What is unusual about it, one sentence each.
+    pub warnings: Vec<String>,
+}
 
 /// Reads a topology from bytes; `None` decides on the format by the first character.
 ///
@@ -24,7 +65,7 @@ pub fn read_document(
     bytes: &[u8],
     format: Option<DocumentFormat>,
     limits: &TopologyLimits,
-) -> Result<Imported, ReadError> {
+) -> Result<ReadTopology, ReadError> {
     read_document_until(bytes, format, limits, &|| false)
 }
 
@@ -37,29 +78,22 @@ pub fn read_document_until(
     format: Option<DocumentFormat>,
     limits: &TopologyLimits,
     stop: &dyn Fn() -> bool,
-) -> Result<Imported, ReadError> {
+) -> Result<ReadTopology, ReadError> {
     if bytes.len() > limits.bytes_max {
         return Err(ReadError::TooManyBytes { found: bytes.len(), limit: limits.bytes_max });
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| match imported::binary_kind(bytes) {
-        Some(what) => ReadError::Binary { what },
-        None => ReadError::NotUtf8 { offset: error.valid_up_to() },
-    })?;
+    let text = std::str::from_utf8(bytes).map_err(|error| ReadError::NotUtf8 { offset: error.valid_up_to() })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if let Some(file) = imported::foreign_file(text) {
-        return Err(ReadError::Foreign(file));
-    }
     let document = match format.unwrap_or_else(|| DocumentFormat::sniff(bytes)) {
         DocumentFormat::Yaml => text::parse_yaml(text, limits, stop)?,
         DocumentFormat::Json => text::parse_json(text, limits, stop)?,
-        DocumentFormat::NcclXml => return nccl::import(text, limits),
     };
     let draft = document.into_draft()?;
     ask(stop)?;
     let topology = draft.build_until(limits, stop)?.ok_or(ReadError::Stopped)?;
     ask(stop)?;
     let warnings = observations(&topology);
-    Ok(Imported { topology, warnings })
+    Ok(ReadTopology { topology, warnings })
 }
 
 fn ask(stop: &dyn Fn() -> bool) -> Result<(), ReadError> {

@@ -125,10 +125,10 @@ pub fn renumbering(members: &[Rank]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::DocumentFormat;
     use crate::document::{read_document, to_json, to_yaml};
     use crate::generate::generate;
     use crate::hash::{content_hash, identity_hash};
-    use crate::imported::DocumentFormat;
 
     fn network(expression: &str) -> Topology {
         generate(expression, &TopologyLimits::STANDARD).unwrap()

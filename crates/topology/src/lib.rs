@@ -1,4 +1,4 @@
-//! The network between accelerators: model, units, importers, generators and hash.
+//! The network between accelerators: model, units, documents, generators and hash.
 //!
 //! Pure: text and numbers in, a validated [`Topology`] out. It knows nothing of collectives or schedules.
 
@@ -12,11 +12,9 @@ mod generate;
 mod group;
 mod hash;
 mod hostlist;
-mod imported;
 mod index;
 mod limits;
 mod model;
-mod nccl;
 mod placement;
 mod plain;
 mod port_graph;
@@ -27,8 +25,8 @@ mod spelling;
 mod units;
 
 pub use document::{
-    Defaults, KindName, LinkDocument, NodeDocument, TopologyDocument, read_document, read_document_until, to_json,
-    to_yaml,
+    Defaults, DocumentFormat, KindName, LinkDocument, NodeDocument, ReadError, ReadTopology, TopologyDocument,
+    observations, read_document, read_document_until, to_json, to_yaml,
 };
 pub use element::Element;
 pub use error::TopologyError;
@@ -38,7 +36,6 @@ pub use generate::{COMMON_KEYS, DrawError, ExpressionError, FamilyUsage, constru
 pub use group::{GroupError, Transit, renumbering};
 pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use hostlist::{HOST_FILE_BYTES_MAX, HostsError, expand_hosts, host_items, read_host_lines};
-pub use imported::{DocumentFormat, ForeignFile, Imported, NcclError, ReadError};
 pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
 pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
@@ -47,5 +44,6 @@ pub use placement::{
 };
 pub use port_graph::Ports;
 pub use quantity::{Quantity, QuantityError};
+pub use shorten::{shorten, shorten_to};
 pub use spelling::{closest, did_you_mean, same_word};
 pub use units::{Capacity, FractionError, Latency, Rate, Ratio};

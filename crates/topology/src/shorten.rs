@@ -6,12 +6,12 @@
 const SHOWN_MAX: usize = 80;
 
 /// The text, or its beginning and `…`.
-pub(crate) fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     shorten_to(text, SHOWN_MAX)
 }
 
 /// The text, or its first `chars_max` characters and `…`.
-pub(crate) fn shorten_to(text: &str, chars_max: usize) -> String {
+pub fn shorten_to(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

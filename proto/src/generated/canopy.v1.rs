@@ -151,7 +151,7 @@ pub struct Ratio {
 /// Text of a topology file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TopologyDocument {
-    /// How to read `content`. Must be given.
+    /// How to read `content`. Unset: as what it is recognised as, canopy's own schema or the file of another program.
     #[prost(enumeration = "DocumentFormat", tag = "1")]
     pub format: i32,
     /// The text, UTF-8, at most 64 MiB by default.
@@ -267,7 +267,7 @@ impl FaultPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum DocumentFormat {
-    /// Refused: the kind must be given.
+    /// Recognised by its content.
     Unspecified = 0,
     /// canopy's schema as YAML.
     Yaml = 1,

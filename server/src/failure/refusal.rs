@@ -7,6 +7,7 @@ mod files;
 
 use std::time::Duration;
 
+use canopy_import::ImportError;
 use canopy_planner::{PlanError, chain};
 use canopy_synth::{BoundError, LimitsError, SumOptionsError, SynthesisError};
 use canopy_topology::{ExpressionError, FaultError, PlacementError, ReadError, TopologyError};
@@ -260,13 +261,15 @@ fn expression(error: &ExpressionError) -> Refusal {
     }
 }
 
-fn document(error: &ReadError) -> Refusal {
+fn document(error: &ImportError) -> Refusal {
     let field = nested("topology.document", error.field());
     if error.is_over_limit() {
         return Refusal::limit("TOPOLOGY_TOO_LARGE", field);
     }
     match error {
-        ReadError::Topology(error) => Refusal::input(topology_reason(error), field),
+        ImportError::Topology(error) | ImportError::Document(ReadError::Topology(error)) => {
+            Refusal::input(topology_reason(error), field)
+        }
         _ => Refusal::input("TOPOLOGY_MALFORMED", field),
     }
 }

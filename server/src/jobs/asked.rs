@@ -3,6 +3,7 @@
 //! Only short ones are kept. A long topology is kept by its key alone, for whoever has put it in the topology store.
 
 use bytes::Bytes;
+use canopy_import::FileKind;
 use canopy_planner::{Making, PlanKey, Request as Order, TopologyInput};
 use canopy_topology::DocumentFormat;
 use prost::Message as _;
@@ -71,7 +72,10 @@ pub(crate) fn decode(asked: &[u8], topologies: &TopologyStore) -> Option<Order> 
     }
     let key = PlanKey::from_bytes(topology.try_into().ok()?);
     let content: Bytes = topologies.get(&id_of(&key)).ok()??.document;
-    Some(Order { topology: TopologyInput::Document { format: DocumentFormat::Json, content }, ..order })
+    Some(Order {
+        topology: TopologyInput::Document { kind: Some(FileKind::Own(DocumentFormat::Json)), content },
+        ..order
+    })
 }
 
 #[cfg(test)]
@@ -113,7 +117,7 @@ mod tests {
         let topology = generate("torus:8x8", &LIMITS).unwrap();
         let content: Bytes = to_json(&topology).into();
         assert!(content.len() > BYTES_MAX);
-        let source = TopologyInput::Document { format: DocumentFormat::Json, content };
+        let source = TopologyInput::Document { kind: Some(FileKind::Own(DocumentFormat::Json)), content };
         let long = order(source.clone(), Vec::new());
         let asked = kept(&long);
         assert!(!asked.is_empty() && asked.len() < 1000, "{} bytes", asked.len());

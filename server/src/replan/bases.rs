@@ -177,7 +177,7 @@ impl Bases {
         }
         let Some(kept) = self.topologies.get(&id_of(key))? else { return Ok(None) };
         let read = read_document(&kept.document, Some(DocumentFormat::Json), &self.limits);
-        let read = read.map_err(|error| CallFailure::Plan(PlanError::Document(error).into()))?;
+        let read = read.map_err(|error| CallFailure::Plan(PlanError::Document(error.into()).into()))?;
         Ok(Some(self.keep(*key, read.topology)))
     }
 

@@ -3,6 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::{Arc, Mutex};
 
+use canopy_import::FileKind;
 use canopy_plan::{Certainty, Format, Instances, LowerError, Profile, Target};
 use canopy_planner::{Group, Making, PlanError, PlanKey, Request as Order, TopologyInput};
 use canopy_proto::v1;
@@ -133,8 +134,10 @@ fn the_same_order_gives_the_same_bytes() {
 #[test]
 fn a_document_and_an_inline_topology_give_the_plan_of_the_same_network() {
     let yaml = "canopy: 1\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 10GB/s, both: true}]\n";
-    let document =
-        TopologyInput::Document { format: DocumentFormat::Yaml, content: bytes::Bytes::from_static(yaml.as_bytes()) };
+    let document = TopologyInput::Document {
+        kind: Some(FileKind::Own(DocumentFormat::Yaml)),
+        content: bytes::Bytes::from_static(yaml.as_bytes()),
+    };
     let node = |id: &str| v1::Node { id: id.to_owned(), kind: v1::NodeKind::Compute.into(), ..v1::Node::default() };
     let link = |from: &str, to: &str| v1::Link {
         from: from.to_owned(),
@@ -267,7 +270,7 @@ fn a_stop_ends_the_reading_of_a_document_at_its_next_line() {
     for _ in 0..1000 {
         text += "- {from: a, to: b, bandwidth: 10GB/s, both: true}\n";
     }
-    let topology = TopologyInput::Document { format: DocumentFormat::Yaml, content: text.into() };
+    let topology = TopologyInput::Document { kind: Some(FileKind::Own(DocumentFormat::Yaml)), content: text.into() };
     let order = order(topology, CollectiveKind::Allgather, vec![Format::Json.usual()]);
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let soon = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 100;

@@ -299,7 +299,7 @@ fn get(
 /// for one that was stored under greater limits.
 fn yaml(json: &[u8], limits: &TopologyLimits) -> Result<Bytes, CallFailure> {
     let read = read_document(json, Some(canopy_topology::DocumentFormat::Json), limits);
-    let read = read.map_err(|error| CallFailure::Plan(PlanError::Document(error).into()))?;
+    let read = read.map_err(|error| CallFailure::Plan(PlanError::Document(error.into()).into()))?;
     Ok(to_yaml(&read.topology).into_bytes().into())
 }
 

@@ -117,14 +117,12 @@ mod tests {
         }
     }
 
-    /// NCCL's files say one host's addresses.
+    /// As NCCL's files are imported: they say one host's addresses.
     #[test]
     fn devices_of_nccl_files_are_known_by_their_addresses() {
-        let xml = r#"<system version="1"><cpu numaid="0">
-            <pci busid="0000:3b:00.0" class="0x030200"><gpu dev="0" sm="80" rank="0"><nvlink target="0000:f0:00.0" count="12" tclass="0x068000"/></gpu></pci>
-            <pci busid="0000:3c:00.0" class="0x030200"><gpu dev="1" sm="80" rank="1"><nvlink target="0000:f0:00.0" count="12" tclass="0x068000"/></gpu></pci>
-            </cpu></system>"#;
-        let topology = read_document(xml.as_bytes(), None, &TopologyLimits::STANDARD).unwrap().topology;
+        let yaml = "canopy: 1\nnodes: [{id: gpu0, label: \"0000:3b:00.0\"}, {id: gpu1, label: \"0000:3c:00.0\"}]\n\
+            links: [{from: gpu0, to: gpu1, bandwidth: 1GB/s, both: true}]\n";
+        let topology = read_document(yaml.as_bytes(), None, &TopologyLimits::STANDARD).unwrap().topology;
         let aliases = Aliases::default().with_labels(&topology);
         assert_eq!(aliases.device("any", "0000:3c:00").map(ToString::to_string).as_deref(), Some("gpu:gpu1"));
     }

@@ -1,9 +1,10 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
+use canopy_import::FileKind;
 use canopy_plan::{ExecutorProfile, Format, Instances, Profile, SwitchUse, Target};
 use canopy_schedule::{AllreduceForm, CollectiveKind};
 use canopy_synth::{Algorithm, Tolerance, TreeLimits};
-use canopy_topology::{Rank, TopologyDraft, TopologyLimits, generate};
+use canopy_topology::{DocumentFormat, Rank, TopologyDraft, TopologyLimits, generate};
 
 use super::*;
 use crate::request::TopologyInput;
@@ -119,7 +120,7 @@ fn a_plan_key_does_not_see_how_the_topology_was_written() {
 fn a_request_key_changes_with_every_field() {
     let topology = |topology| Request { topology, ..request() };
     let group = |ranks: &[u32], transit| Request { group: Some(Group { ranks: ranks.to_vec(), transit }), ..request() };
-    let document = |format| TopologyInput::Document { format, content: bytes::Bytes::from_static(b"ring:8") };
+    let document = |kind| TopologyInput::Document { kind, content: bytes::Bytes::from_static(b"ring:8") };
     let mut orders = changed_requests();
     orders.extend([
         request(),
@@ -137,8 +138,9 @@ fn a_request_key_changes_with_every_field() {
         Request { tenant: Some("red".parse().unwrap()), ..request() },
         Request { tenant: Some("blue".parse().unwrap()), ..request() },
         topology(TopologyInput::Expression("ring:9".to_owned())),
-        topology(document(canopy_topology::DocumentFormat::Yaml)),
-        topology(document(canopy_topology::DocumentFormat::Json)),
+        topology(document(None)),
+        topology(document(Some(FileKind::Own(DocumentFormat::Yaml)))),
+        topology(document(Some(FileKind::Own(DocumentFormat::Json)))),
         topology(TopologyInput::Inline(TopologyDraft::default())),
     ]);
     let mut keys: Vec<RequestKey> = orders.iter().map(RequestKey::of).collect();

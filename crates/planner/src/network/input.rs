@@ -1,7 +1,8 @@
 //! Reads the topology of a request.
 
+use canopy_import::{ImportError, read_until};
 use canopy_synth::Stop;
-use canopy_topology::{ReadError, Topology, TopologyDraft, TopologyLimits, generate, read_document_until};
+use canopy_topology::{ReadError, Topology, TopologyDraft, TopologyLimits, generate};
 
 use crate::error::PlanError;
 use crate::planned::Warning;
@@ -21,14 +22,14 @@ pub fn read_topology(
             let topology = generate(text, limits).map_err(PlanError::Expression)?;
             Ok((topology, Vec::new()))
         }
-        TopologyInput::Document { format, content } => {
-            let imported = read_document_until(content, Some(*format), limits, &|| stop.is_requested());
+        TopologyInput::Document { kind, content } => {
+            let imported = read_until(content, *kind, limits, &|| stop.is_requested());
             let imported = imported.map_err(|error| match error {
-                ReadError::Stopped => PlanError::Stopped,
+                ImportError::Document(ReadError::Stopped) => PlanError::Stopped,
                 error => PlanError::Document(error),
             })?;
-            let warning = |text| Warning::new("TOPOLOGY_ASSUMED", text);
-            Ok((imported.topology, imported.warnings.into_iter().map(warning).collect()))
+            let warning = |text: &String| Warning::new("TOPOLOGY_ASSUMED", text.clone());
+            Ok((imported.topology, imported.report.warnings().map(warning).collect()))
         }
         TopologyInput::Inline(draft) => Ok((built(draft, limits, stop)?, Vec::new())),
     }

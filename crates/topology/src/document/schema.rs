@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-use crate::imported::ReadError;
+use crate::document::ReadError;
 use crate::limits::TopologyLimits;
 use crate::model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
 use crate::quantity::{Quantity, QuantityError};

@@ -10,8 +10,8 @@ use serde_path_to_error::{Path, Segment, Track};
 use serde_saphyr::{MessageFormatter as _, UserMessageFormatter};
 
 use crate::document::schema::{DocumentSeed, Refusal, TopologyDocument};
+use crate::document::{DocumentFormat, ReadError};
 use crate::error::TopologyError;
-use crate::imported::{DocumentFormat, ReadError};
 use crate::limits::TopologyLimits;
 use crate::shorten::{shorten, shorten_to};
 

@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::{env, fs};
 
-use canopy_topology::{
-    FaultKind, TopologyLimits, content_hash, generate, identity_hash, read_document, to_json, to_yaml,
-};
+use canopy_topology::{FaultKind, TopologyLimits, content_hash, generate, identity_hash, to_json, to_yaml};
 
 /// Compares with `tests/approved/<name>`. `CANOPY_APPROVE=1` writes it instead; review the diff as code.
 #[track_caller]
@@ -49,15 +47,6 @@ fn generated_networks_as_text() {
     }
     let topology = generate("dgx-a100:boxes=2,gpus=2", &TopologyLimits::STANDARD).unwrap();
     check_approved("dgx-a100.json", &to_json(&topology));
-}
-
-/// What importing leaves out is said, and what it keeps is an ordinary document.
-#[test]
-fn an_imported_host_as_text() {
-    let bytes = include_bytes!("../data/h100-host.xml");
-    let imported = read_document(bytes, None, &TopologyLimits::STANDARD).unwrap();
-    let warnings: String = imported.warnings.iter().map(|warning| format!("# {warning}\n")).collect();
-    check_approved("h100-host.yaml", &(warnings + &to_yaml(&imported.topology)));
 }
 
 /// The table of kinds in the guide is that of the code. `CANOPY_APPROVE=1` writes it anew.

@@ -2,6 +2,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use canopy_import::FileKind;
 use canopy_plan::{Format, Instances, Profile, Target};
 use canopy_planner::{
     Group, JointRequest as JointOrder, JointTask, Making, Request as Order, RequestKey, TopologyInput,

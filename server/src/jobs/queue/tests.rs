@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use canopy_import::FileKind;
 use canopy_plan::{Format, Profile, Target};
 use canopy_planner::{Making, TopologyInput};
 use canopy_schedule::CollectiveKind;
@@ -24,7 +25,10 @@ const SAME_PAIR: &str =
 fn order(text: &str) -> Order {
     Order {
         topology: match text.starts_with('{') {
-            true => TopologyInput::Document { format: DocumentFormat::Yaml, content: text.to_owned().into() },
+            true => TopologyInput::Document {
+                kind: Some(FileKind::Own(DocumentFormat::Yaml)),
+                content: text.to_owned().into(),
+            },
             false => TopologyInput::Expression(text.to_owned()),
         },
         faults: Vec::new(),

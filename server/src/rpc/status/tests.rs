@@ -78,7 +78,7 @@ fn bad_input_is_an_invalid_argument_with_its_field() {
     let kind = InlineError::KindUnknown { position: 2, number: 9 };
     check(PlanFailure::Request(RequestError::Inline(kind)), "TOPOLOGY_MALFORMED", "topology.inline.nodes[2].kind");
     check(
-        PlanFailure::Planning(PlanError::Document(ReadError::Version { found: 2 })),
+        PlanFailure::Planning(PlanError::Document(ReadError::Version { found: 2 }.into())),
         "TOPOLOGY_MALFORMED",
         "topology.document.canopy",
     );
@@ -101,7 +101,7 @@ fn what_is_too_large_is_exhausted_for_good() {
     let too_large = || TopologyError::TooLarge { what: "nodes", found: "20000".to_owned(), limit: 10_000 };
     check(PlanFailure::Planning(PlanError::Expression(ExpressionError::Topology(too_large()))), "topology.expression");
     check(
-        PlanFailure::Planning(PlanError::Document(ReadError::TooManyBytes { found: 9, limit: 8 })),
+        PlanFailure::Planning(PlanError::Document(ReadError::TooManyBytes { found: 9, limit: 8 }.into())),
         "topology.document",
     );
     let field =

@@ -11,7 +11,10 @@ fn uneven() -> TopologyInput {
                 - {from: a, to: b, bandwidth: 99991MB/s, both: true}\n\
                 - {from: b, to: c, bandwidth: 60013MB/s, both: true}\n\
                 - {from: a, to: c, bandwidth: 40009MB/s, both: true}\n";
-    TopologyInput::Document { format: DocumentFormat::Yaml, content: bytes::Bytes::from_static(yaml.as_bytes()) }
+    TopologyInput::Document {
+        kind: Some(FileKind::Own(DocumentFormat::Yaml)),
+        content: bytes::Bytes::from_static(yaml.as_bytes()),
+    }
 }
 
 fn made_with(

@@ -1,5 +1,6 @@
 //! What was found for one network serves all of its shape, and is what they would have been given without it.
 
+use canopy_import::FileKind;
 use canopy_plan::{Format, PlanFile, Profile, Target, read_plan, write_plan};
 use canopy_planner::ScheduleKey;
 use canopy_schedule::{Certificate, Shape};
@@ -31,7 +32,7 @@ fn turned(expression: &str, step: u32) -> TopologyInput {
     }
     let turned = draft.build(&TopologyLimits::STANDARD).unwrap();
     let content = serde_json::to_vec(&TopologyDocument::from(&turned)).unwrap();
-    TopologyInput::Document { format: DocumentFormat::Json, content: content.into() }
+    TopologyInput::Document { kind: Some(FileKind::Own(DocumentFormat::Json)), content: content.into() }
 }
 
 fn made(pipeline: &Pipeline, order: &Order) -> Produced {

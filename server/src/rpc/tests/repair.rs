@@ -97,7 +97,7 @@ fn a_root_is_found_again_in_the_larger_network() {
     let whole = canopy_topology::generate("mesh:3x4", &TopologyLimits::STANDARD).unwrap();
     let left = whole.punctured(&[canopy_topology::Fault::Node { id: "00".to_owned() }]).unwrap();
     let document = TopologyInput::Document {
-        format: DocumentFormat::Json,
+        kind: Some(FileKind::Own(DocumentFormat::Json)),
         content: canopy_topology::to_json(&left).into_bytes().into(),
     };
     let rooted = |topology, root| Order {

@@ -1,5 +1,6 @@
 //! Which plan `auto` takes for messages of which size.
 
+use canopy_import::FileKind;
 use canopy_plan::{Format, Profile, Target, read_plan};
 use canopy_schedule::compile;
 use canopy_simulate::{SimulateOptions, simulate};
@@ -74,7 +75,7 @@ fn shuffled(text: &str, turn: u32) -> TopologyInput {
         let (from, to, rate) = (name(link.from.number()), name(link.to.number()), link.capacity.bytes_per_sec());
         yaml += &format!("- {{from: {from}, to: {to}, bandwidth: {rate}B/s}}\n");
     }
-    TopologyInput::Document { format: DocumentFormat::Yaml, content: yaml.into() }
+    TopologyInput::Document { kind: Some(FileKind::Own(DocumentFormat::Yaml)), content: yaml.into() }
 }
 
 /// Messages combined in as few steps as the network is wide where latencies count, trees of the best rate where they do not.

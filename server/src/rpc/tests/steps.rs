@@ -5,7 +5,10 @@ use canopy_plan::{Format, Profile, Target};
 use super::*;
 
 fn document(yaml: &str) -> TopologyInput {
-    TopologyInput::Document { format: DocumentFormat::Yaml, content: bytes::Bytes::from(yaml.to_owned()) }
+    TopologyInput::Document {
+        kind: Some(FileKind::Own(DocumentFormat::Yaml)),
+        content: bytes::Bytes::from(yaml.to_owned()),
+    }
 }
 
 /// Four ranks around, whose links have these rates in MB/s and latencies one way and the other.

@@ -27,18 +27,18 @@ fn limits(number: u64) -> TreeLimits {
 
 #[test]
 fn every_order_is_read_back() {
-    let node = |id: &str| DraftNode {
-        id: id.to_owned(),
-        kind: NodeKind::Compute,
-        rank: None,
-        attributes: Attributes::default(),
+    let node = |id: &str| {
+        let (id, kind) = (id.to_owned(), NodeKind::Compute);
+        DraftNode { id, kind, rank: None, attributes: Attributes::default() }
     };
-    let document = |format| TopologyInput::Document { format, content: Bytes::from_static(b"canopy: 1") };
+    let document = |kind| TopologyInput::Document { kind, content: Bytes::from_static(b"canopy: 1") };
+    let [yaml, json] = [DocumentFormat::Yaml, DocumentFormat::Json].map(|format| document(Some(FileKind::Own(format))));
     let topologies = [
         TopologyInput::Expression("ring:8".to_owned()),
-        document(DocumentFormat::Yaml),
-        document(DocumentFormat::Json),
-        document(DocumentFormat::NcclXml),
+        yaml,
+        json,
+        document(Some(FileKind::NcclXml)),
+        document(None),
         TopologyInput::Inline(TopologyDraft { name: None, nodes: vec![node("a"), node("b")], links: Vec::new() }),
     ];
     let mut number = 0;

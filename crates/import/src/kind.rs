@@ -1,0 +1,71 @@
+//! The kinds of files that are read.
+
+use canopy_topology::DocumentFormat;
+
+/// What wrote a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// canopy itself.
+    Own(DocumentFormat),
+    /// NCCL or RCCL: the topology of one machine.
+    NcclXml,
+    /// NVIDIA: the table of `nvidia-smi topo -m`.
+    NvidiaSmi,
+    /// AMD: the tables of `rocm-smi --showtopo`.
+    RocmSmi,
+    /// hwloc: XML of `lstopo`.
+    Hwloc,
+    /// Slurm: `topology.conf`.
+    SlurmConf,
+    /// Slurm: `topology.yaml`.
+    SlurmYaml,
+    /// `ibnetdiscover`: an InfiniBand subnet.
+    IbNetDiscover,
+    /// `iblinkinfo`: an InfiniBand subnet.
+    IbLinkInfo,
+    /// lldpd: the switches that ports of machines see.
+    Lldp,
+    /// Topograph: a model of switches and blocks of nodes.
+    Topograph,
+    /// Kubernetes: nodes with labels, and levels of Kueue.
+    KubernetesLabels,
+}
+
+/// What each kind but canopy's own is called, and what writes it.
+const NAMES: &[(FileKind, &str, &str)] = &[
+    (FileKind::NcclXml, "NCCL XML", "NCCL_TOPO_DUMP_FILE"),
+    (FileKind::NvidiaSmi, "nvidia-smi table", "nvidia-smi topo -m"),
+    (FileKind::RocmSmi, "rocm-smi tables", "rocm-smi --showtopo"),
+    (FileKind::Hwloc, "hwloc XML", "lstopo --of xml"),
+    (FileKind::SlurmConf, "topology.conf", "the syntax of Slurm"),
+    (FileKind::SlurmYaml, "topology.yaml", "the syntax of Slurm"),
+    (FileKind::IbNetDiscover, "ibnetdiscover", "ibnetdiscover"),
+    (FileKind::IbLinkInfo, "iblinkinfo", "iblinkinfo"),
+    (FileKind::Lldp, "LLDP neighbours", "lldpcli show neighbors -f json"),
+    (FileKind::Topograph, "Topograph model", "the syntax of Topograph"),
+    (FileKind::KubernetesLabels, "Kubernetes nodes", "kubectl get nodes -o yaml"),
+];
+
+impl FileKind {
+    /// Name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own(format) => format.name(),
+            _ => self.named().map_or("file", |&(_, name, _)| name),
+        }
+    }
+
+    /// What writes such files.
+    pub fn made_with(self) -> &'static str {
+        self.named().map_or("canopy", |&(_, _, made_with)| made_with)
+    }
+
+    /// All kinds of other programs.
+    pub fn foreign() -> impl Iterator<Item = Self> {
+        NAMES.iter().map(|&(kind, ..)| kind)
+    }
+
+    fn named(self) -> Option<&'static (Self, &'static str, &'static str)> {
+        NAMES.iter().find(|(kind, ..)| *kind == self)
+    }
+}

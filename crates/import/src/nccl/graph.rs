@@ -1,0 +1,430 @@
+//! The graph of one host: a vertex per GPU, PCI switch, CPU and NIC, and one for all NVSwitches together.
+//!
+//! Built in the order NCCL does: the PCI tree first, then NVLink and its kin, then links between PCI switches and
+//! between CPUs. Nothing is left out here.
+
+use std::collections::BTreeMap;
+
+use canopy_topology::{
+    Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, TopologyDraft, TopologyLimits, shorten,
+};
+
+use super::rates;
+use crate::error::ImportError;
+use crate::error::NcclError;
+use crate::machine::{Machine, Port};
+use crate::report::Report;
+use crate::xml::Element;
+
+/// What a vertex is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VertexKind {
+    Gpu,
+    Cpu,
+    /// Anything else that forwards: PCI switch, NVSwitch, NIC.
+    Switch,
+}
+
+/// A device, or the NVSwitches together.
+#[derive(Debug)]
+pub(super) struct Vertex {
+    pub(super) kind: VertexKind,
+    pub(super) id: String,
+    /// What the machine calls it, where that is not its id.
+    label: Option<String>,
+    /// Rank the file gives a GPU.
+    rank: Option<u64>,
+}
+
+/// A directed link between two vertices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HostLink {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) bytes_per_sec: u64,
+}
+
+/// Devices of one host and the links between them.
+#[derive(Debug, Default)]
+pub(super) struct HostGraph {
+    pub(super) vertices: Vec<Vertex>,
+    pub(super) links: Vec<HostLink>,
+    /// Ports of NICs, with the vertex of the NIC.
+    ports: Vec<(usize, Port)>,
+    pub(super) report: Report,
+}
+
+/// Whether a PCI class is that of a GPU: display controllers (0x03) and processing accelerators (0x12).
+pub(super) fn is_gpu_class(class: &str) -> bool {
+    class_starts(class, "03") || class_starts(class, "12")
+}
+
+fn class_starts(class: &str, prefix: &str) -> bool {
+    let digits = class.strip_prefix("0x").or_else(|| class.strip_prefix("0X")).unwrap_or(class);
+    digits.starts_with(prefix)
+}
+
+/// `0000:c1:00.0` as files and people write it, in lower case with a domain of at least four digits.
+fn normal_busid(element: &Element, attribute: &'static str) -> Result<String, NcclError> {
+    let given = element.required(attribute)?;
+    let lower = given.to_ascii_lowercase();
+    let usable = lower.len() <= 32 && lower.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'));
+    if !usable {
+        return Err(element.unusable(attribute, given, "a PCI bus id such as 0000:c1:00.0").into());
+    }
+    let (domain, device) = match lower.matches(':').count() {
+        0 | 1 => ("", lower.as_str()),
+        _ => lower.split_once(':').unwrap_or(("", &lower)),
+    };
+    Ok(format!("{:0>4}:{device}", domain.trim_start_matches('0')))
+}
+
+impl HostGraph {
+    /// Reads a `system` element.
+    pub(super) fn read(system: &Element, limits: &TopologyLimits) -> Result<Self, ImportError> {
+        let version = system.required("version")?;
+        let rccl = match version {
+            "1" => false,
+            "2" => true,
+            _ => return Err(system.unusable("version", version, "1 (NCCL) or 2 (RCCL)").into()),
+        };
+        refuse_several_hosts(system)?;
+        let mut reader = Reader::default();
+        for cpu in system.children_named("cpu") {
+            reader.add_cpu(cpu)?;
+        }
+        if reader.gpus.is_empty() {
+            return Err(NcclError::NoGpu.into());
+        }
+        let cpu_pairs = reader.cpus.len().saturating_mul(reader.cpus.len());
+        limits.check(reader.graph.vertices.len(), reader.graph.links.len().saturating_add(cpu_pairs))?;
+        reader.add_gpu_links()?;
+        reader.add_pci_links()?;
+        reader.add_cpu_links(rccl)?;
+        reader.warn();
+        let mut graph = reader.graph;
+        graph.assign_ranks();
+        Ok(graph)
+    }
+
+    fn add_both(&mut self, a: usize, b: usize, bytes_per_sec: u64) {
+        self.add_link(a, b, bytes_per_sec);
+        self.add_link(b, a, bytes_per_sec);
+    }
+
+    /// A link that carries nothing is none.
+    fn add_link(&mut self, from: usize, to: usize, bytes_per_sec: u64) {
+        if bytes_per_sec > 0 {
+            self.links.push(HostLink { from, to, bytes_per_sec });
+        }
+    }
+
+    /// Keeps the file's ranks if they are 0 to N−1, else numbers GPUs in the order of the file; names GPUs by rank.
+    fn assign_ranks(&mut self) {
+        let gpus = || self.vertices.iter().filter(|vertex| vertex.kind == VertexKind::Gpu);
+        let mut stated: Vec<u64> = gpus().filter_map(|gpu| gpu.rank).collect();
+        stated.sort_unstable();
+        let complete = stated.len() == gpus().count() && (0..).zip(&stated).all(|(wanted, rank)| wanted == *rank);
+        if !complete {
+            let found = if stated.is_empty() { "has no ranks" } else { "does not give every GPU its rank from 0" };
+            self.report.assumed.push(format!("the file {found}; GPUs are ranked in its order"));
+        }
+        let gpus = self.vertices.iter_mut().filter(|vertex| vertex.kind == VertexKind::Gpu);
+        for (position, gpu) in (0_u64..).zip(gpus) {
+            let rank = gpu.rank.filter(|_| complete).unwrap_or(position);
+            gpu.rank = Some(rank);
+            gpu.id = format!("gpu{rank}");
+        }
+    }
+}
+
+/// Elements that hosts of one machine share have one `host_hash`.
+fn refuse_several_hosts(system: &Element) -> Result<(), NcclError> {
+    let mut hosts: Vec<&str> = system.children_named("cpu").filter_map(|cpu| cpu.attribute("host_hash")).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    if hosts.len() > 1 { Err(NcclError::SeveralHosts { hosts: hosts.len() }) } else { Ok(()) }
+}
+
+/// A GPU on its way to its links.
+struct Gpu<'a> {
+    vertex: usize,
+    cpu: usize,
+    /// Its `gpu` element; static files of clouds have none.
+    element: Option<&'a Element>,
+}
+
+/// The graph, and what later passes need to look up.
+#[derive(Default)]
+struct Reader<'a> {
+    graph: HostGraph,
+    cpus: Vec<(usize, &'a Element)>,
+    gpus: Vec<Gpu<'a>>,
+    /// How often each name of a vertex was asked for.
+    names: BTreeMap<String, u32>,
+    /// GPUs by bus id.
+    gpu_at: BTreeMap<String, usize>,
+    /// Other PCI devices and switches by bus id: the first, where real files give one id to several.
+    device_at: BTreeMap<String, usize>,
+    pci_links: Vec<(usize, &'a Element)>,
+    nvswitch: Option<usize>,
+    /// Names of elements that are not read, with their numbers.
+    skipped: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Reader<'a> {
+    /// Adds a vertex; an id that is taken gets a number behind it. GPUs get their ids with their ranks.
+    fn add_vertex(&mut self, kind: VertexKind, name: String, label: Option<String>) -> usize {
+        let id = match self.names.get_mut(&name) {
+            Some(uses) if kind != VertexKind::Gpu => {
+                *uses += 1;
+                // No name holds `#`, so the numbered id is free.
+                format!("{name}#{uses}")
+            }
+            _ => name.clone(),
+        };
+        self.names.entry(name).or_insert(1);
+        self.graph.vertices.push(Vertex { kind, id, label, rank: None });
+        self.graph.vertices.len() - 1
+    }
+
+    fn add_cpu(&mut self, element: &'a Element) -> Result<(), NcclError> {
+        let numaid = element.required("numaid")?;
+        if !numaid.bytes().all(|byte| byte.is_ascii_digit()) || numaid.len() > 9 {
+            return Err(element.unusable("numaid", numaid, "a whole number").into());
+        }
+        let id = format!("cpu{numaid}");
+        if self.names.contains_key(&id) {
+            return Err(NcclError::DuplicateCpu { line: element.line, numaid: numaid.to_owned() });
+        }
+        let cpu = self.add_vertex(VertexKind::Cpu, id, None);
+        self.cpus.push((cpu, element));
+        for child in &element.children {
+            match child.name.as_str() {
+                "pci" => self.add_pci(child, cpu, cpu)?,
+                "nic" => self.add_virtual_nic(child.children_named("net"), cpu, numaid)?,
+                "net" => self.add_virtual_nic(std::iter::once(child), cpu, numaid)?,
+                name => *self.skipped.entry(name).or_insert(0) += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// A NIC behind no PCI device the file knows: at the CPU, without a bottleneck.
+    fn add_virtual_nic(
+        &mut self,
+        ports: impl Iterator<Item = &'a Element>,
+        cpu: usize,
+        numaid: &str,
+    ) -> Result<(), NcclError> {
+        let nic = self.add_vertex(VertexKind::Switch, format!("nic-cpu{numaid}"), None);
+        self.graph.add_both(cpu, nic, rates::LOCAL);
+        self.add_ports(ports, nic)
+    }
+
+    fn add_ports(&mut self, ports: impl Iterator<Item = &'a Element>, nic: usize) -> Result<(), NcclError> {
+        for port in ports {
+            let device = port.attribute("name").map(str::to_owned);
+            if let Some(device) = &device {
+                self.name_device(nic, device);
+            }
+            let guid = port.attribute("guid").and_then(guid).filter(|&guid| guid > 0);
+            let rate = Capacity::from_bytes_per_sec(rates::net(port)?);
+            self.graph.ports.push((nic, Port { node: String::new(), device, guid, rate }));
+        }
+        Ok(())
+    }
+
+    /// Adds the name of a port to what the machine calls its NIC.
+    fn name_device(&mut self, nic: usize, device: &str) {
+        let label = &mut self.graph.vertices[nic].label;
+        let known = label.take().filter(|known| !known.split(' ').any(|word| word == device));
+        *label = Some(known.map_or_else(|| device.to_owned(), |known| format!("{known} {device}")));
+    }
+
+    /// A device or PCI switch and everything below it. Depth is bounded by the XML reader.
+    fn add_pci(&mut self, element: &'a Element, parent: usize, cpu: usize) -> Result<(), NcclError> {
+        let busid = normal_busid(element, "busid")?;
+        let class = element.attribute("class").unwrap_or_default();
+        let dotted = busid.replace(':', ".");
+        let holds = |name| element.children_named(name).next().is_some();
+        let label = Some(busid.clone());
+        let mut gpu_elements = element.children_named("gpu");
+        let vertex = match gpu_elements.next() {
+            Some(gpu) => {
+                if gpu_elements.next().is_some() {
+                    return Err(NcclError::SeveralGpus { line: element.line, busid });
+                }
+                self.add_gpu(Some(gpu), label, cpu)?
+            }
+            None if is_gpu_class(class) => self.add_gpu(None, label, cpu)?,
+            None if holds("nic") || holds("net") || class_starts(class, "02") => {
+                self.add_vertex(VertexKind::Switch, format!("nic-{dotted}"), label)
+            }
+            None if holds("pci") || class_starts(class, "0604") => {
+                self.add_vertex(VertexKind::Switch, format!("pci-{dotted}"), label)
+            }
+            None => {
+                *self.skipped.entry("pci").or_insert(0) += 1;
+                return Ok(());
+            }
+        };
+        if self.graph.vertices[vertex].kind == VertexKind::Gpu {
+            if self.gpu_at.insert(busid.clone(), vertex).is_some() {
+                return Err(NcclError::DuplicateBusId { line: element.line, busid });
+            }
+        } else {
+            self.device_at.entry(busid).or_insert(vertex);
+        }
+        self.graph.add_both(vertex, parent, rates::pci(element)?);
+        for child in &element.children {
+            match child.name.as_str() {
+                "pci" => self.add_pci(child, vertex, cpu)?,
+                "nic" => self.add_ports(child.children_named("net"), vertex)?,
+                "net" => self.add_ports(std::iter::once(child), vertex)?,
+                "pcilink" => self.pci_links.push((vertex, child)),
+                "gpu" => {}
+                name => *self.skipped.entry(name).or_insert(0) += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn add_gpu(&mut self, element: Option<&'a Element>, label: Option<String>, cpu: usize) -> Result<usize, NcclError> {
+        let vertex = self.add_vertex(VertexKind::Gpu, String::new(), label);
+        self.graph.vertices[vertex].rank = element.map(|gpu| gpu.number("rank")).transpose()?.flatten();
+        self.gpus.push(Gpu { vertex, cpu, element });
+        Ok(vertex)
+    }
+
+    fn add_gpu_links(&mut self) -> Result<(), NcclError> {
+        for index in 0..self.gpus.len() {
+            let Gpu { vertex, cpu, element } = self.gpus[index];
+            let Some(gpu) = element else { continue };
+            let (sm, gcn) = (gpu.number("sm")?, gpu.attribute("gcn").unwrap_or_default());
+            for link in &gpu.children {
+                match link.name.as_str() {
+                    "nvlink" => self.add_gpu_link(vertex, cpu, link, rates::nvlink(link, sm)?)?,
+                    "xgmi" => self.add_gpu_link(vertex, cpu, link, rates::xgmi(link, gcn)?)?,
+                    "c2c" => self.graph.add_both(vertex, cpu, rates::c2c(link)?),
+                    name => *self.skipped.entry(name).or_insert(0) += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// NVLink or xGMI: the class of the far end decides what it leads to.
+    fn add_gpu_link(&mut self, gpu: usize, cpu: usize, link: &Element, rate: u64) -> Result<(), NcclError> {
+        let class = link.attribute("tclass").unwrap_or_default();
+        if class_starts(class, "068001") {
+            self.graph.add_both(gpu, cpu, rate);
+            return Ok(());
+        }
+        if !is_gpu_class(class) && link.name == "nvlink" {
+            let nvswitch = match self.nvswitch {
+                Some(vertex) => vertex,
+                None => self.add_vertex(VertexKind::Switch, "nvs".to_owned(), Some("all NVSwitches".to_owned())),
+            };
+            self.nvswitch = Some(nvswitch);
+            self.graph.add_both(gpu, nvswitch, rate);
+            return Ok(());
+        }
+        // The peer states the opposite direction itself.
+        let target = normal_busid(link, "target")?;
+        let (line, name) = (link.line, &link.name);
+        match self.gpu_at.get(&target) {
+            Some(&peer) if peer == gpu => {
+                self.graph
+                    .report
+                    .left_out
+                    .push(format!("line {line}: <{name}> leads from {target} to itself; left out"));
+            }
+            Some(&peer) => self.graph.add_link(gpu, peer, rate),
+            None => self
+                .graph
+                .report
+                .left_out
+                .push(format!("line {line}: <{name}> leads to {target}, which is not a GPU of the file; left out")),
+        }
+        Ok(())
+    }
+
+    fn add_pci_links(&mut self) -> Result<(), NcclError> {
+        for (vertex, link) in std::mem::take(&mut self.pci_links) {
+            let target = normal_busid(link, "target")?;
+            match self.device_at.get(&target) {
+                Some(&peer) if peer != vertex => self.graph.add_link(vertex, peer, rates::LOCAL),
+                _ => {
+                    let line = link.line;
+                    self.graph.report.left_out.push(format!("line {line}: <pcilink> leads to {target}; left out"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every CPU with every other.
+    fn add_cpu_links(&mut self, rccl: bool) -> Result<(), NcclError> {
+        let mut unknown = false;
+        for &(from, element) in &self.cpus {
+            let rate = rates::between_cpus(element, rccl)?;
+            unknown |= rate.is_none();
+            for &(to, _) in self.cpus.iter().filter(|(to, _)| *to != from) {
+                self.graph.add_link(from, to, rate.unwrap_or(rates::UNKNOWN_CPUS));
+            }
+        }
+        if unknown && self.cpus.len() > 1 {
+            self.graph.report.assumed.push("unknown CPU model; assuming 6 GB/s to other CPUs".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Says what the file lacks or what was not read.
+    fn warn(&mut self) {
+        let silent = self.gpus.iter().filter(|gpu| gpu.element.is_none()).count();
+        if silent > 0 {
+            let text =
+                format!("NVLink unknown: {silent} GPUs have no <gpu> element, so only their PCI links are known");
+            self.graph.report.assumed.push(text);
+        }
+        for (name, count) in &self.skipped {
+            self.graph
+                .report
+                .left_out
+                .push(format!("{count} <{}> elements are of an unknown kind; left out", shorten(name)));
+        }
+    }
+}
+
+/// `0x1a2b` as a number.
+fn guid(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+impl From<HostGraph> for Machine {
+    fn from(graph: HostGraph) -> Self {
+        let HostGraph { vertices, links, ports, report } = graph;
+        let id = |vertex: usize| vertices[vertex].id.clone();
+        let links = links.iter().map(|link| DraftLink {
+            from: id(link.from),
+            to: id(link.to),
+            capacity: Capacity::from_bytes_per_sec(link.bytes_per_sec).expect("links that carry nothing are not added"),
+            latency: Latency::default(),
+            count: 1,
+        });
+        let links = links.collect();
+        let ports = ports.into_iter().map(|(nic, port)| Port { node: id(nic), ..port }).collect();
+        let cpus = vertices.iter().filter(|vertex| vertex.kind == VertexKind::Cpu);
+        let cpus = cpus.map(|cpu| cpu.id.clone()).collect();
+        let nodes = vertices.into_iter().map(|vertex| DraftNode {
+            id: vertex.id,
+            kind: if vertex.kind == VertexKind::Gpu { NodeKind::Compute } else { NodeKind::PLAIN_SWITCH },
+            rank: vertex.rank.and_then(|rank| u32::try_from(rank).ok()),
+            attributes: Attributes { label: vertex.label, ..Attributes::default() },
+        });
+        let draft = TopologyDraft { name: None, nodes: nodes.collect(), links };
+        Self { draft, ports, cpus, report }
+    }
+}
