@@ -39,7 +39,7 @@ use crate::messages::{VerbosityArgs, write};
     arg_required_else_help = true,
     propagate_version = true,
     after_help = "\
-T is a generator expression (`ring:8`, `dgx-h100:boxes=2`) or a file (canopy YAML or JSON, NCCL XML); an existing file wins.
+T is a generator expression (`ring:8`, `dgx-h100:boxes=2`) or a file (canopy YAML or JSON, NCCL XML and others); an existing file wins.
 
 Examples:
   canopy bound dgx-a100:boxes=2 --collective allgather

@@ -1,6 +1,7 @@
-//! `canopy topology show | generate | convert | hash | same | cost`, which need no server, and `put | list | get | check | delete`, which ask
-//! one.
+//! `canopy topology show | generate | convert | compose | replicate | hash | same | cost`, which need no server, and
+//! `put | list | get | check | delete`, which ask one.
 
+mod cluster;
 mod cost;
 mod direct;
 mod families;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use canopy_topology::{NodeKind, Topology, generate, to_json, to_yaml};
+use cluster::ReportSummary;
 use direct::Direct;
 use serde::Serialize;
 use symmetry::Symmetry;
@@ -39,6 +41,8 @@ Examples:
   canopy topology generate torus:4x4,bw=50GB/s -o torus.yaml
   canopy topology same torus:4x4 hypercube:4
   canopy topology convert topo.xml --to yaml -o topo.yaml
+  canopy topology compose --host topo.xml --fabric topology.conf --nodes 'gpu[001-016]' -o job.yaml
+  canopy topology replicate topo.xml --boxes 4 --fabric rail -o cluster.yaml
   canopy topology cost dfc2:32x32,terminals=16
   canopy topology put topo.yaml --server 127.0.0.1:7423
   canopy plan topologies/0123abcd… --collective allgather --server 127.0.0.1:7423 -o plan.json")]
@@ -92,12 +96,16 @@ pub(crate) enum OfflineCommand {
     },
     /// Read a topology file and write it in canopy's own format
     Convert {
-        /// canopy YAML or JSON, or NCCL XML
+        /// canopy YAML or JSON, or a file of another program, such as NCCL XML
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
         target: Target,
     },
+    /// Join machines by a fabric: the network of the machines that take part
+    Compose(cluster::ComposeArgs),
+    /// Make several of one machine and join them by a layout
+    Replicate(cluster::ReplicateArgs),
     /// List the families of networks that expressions name, with an example and the keys of each
     Families {
         /// Print one JSON object
@@ -158,26 +166,35 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
                     failure
                 }
             })?;
-            write("topology generate", &topology, target)
+            write("topology generate", &topology, None, target)
         }
         OfflineCommand::Convert { file, target } => {
             let bytes = input::bytes(file, input::limits()?.bytes_max)?;
             let topology = input::document(&file.display().to_string(), bytes, Deadline::after(None))?;
-            write("topology convert", &topology, target)
+            write("topology convert", &topology, None, target)
         }
+        OfflineCommand::Compose(args) => cluster::run_compose(args),
+        OfflineCommand::Replicate(args) => cluster::run_replicate(args),
         OfflineCommand::Families { json } => families::run(*json),
         OfflineCommand::Cost(args) => cost::run(args),
     }
 }
 
-/// JSON object of `generate` and `convert`.
+/// JSON object of `generate`, `convert`, `compose` and `replicate`.
 #[derive(Serialize)]
 struct Written {
     topology: TopologySummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<ReportSummary>,
     files: Vec<FileSummary>,
 }
 
-fn write(command: &'static str, topology: &Topology, target: &Target) -> Result<(), Failure> {
+fn write(
+    command: &'static str,
+    topology: &Topology,
+    report: Option<ReportSummary>,
+    target: &Target,
+) -> Result<(), Failure> {
     let output = destination::beside_json(target.output.as_ref(), target.json, "the topology")?;
     let format = Format::chosen(target.to, output);
     let text = match format {
@@ -190,7 +207,7 @@ fn write(command: &'static str, topology: &Topology, target: &Target) -> Result<
     let file = FileSummary::written(name_of(&format), path, text.as_bytes())?;
     if target.json {
         let topology = TopologySummary::of(topology);
-        print_json(command, &Written { topology, files: vec![file] })?;
+        print_json(command, &Written { topology, report, files: vec![file] })?;
     }
     Ok(())
 }

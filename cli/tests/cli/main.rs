@@ -8,6 +8,7 @@ mod algorithms;
 #[cfg(feature = "embedded")]
 mod blocks;
 mod bound;
+mod cluster;
 mod convert;
 mod cost;
 mod doctor;

@@ -13,7 +13,7 @@ fn files(workspace: &Workspace) {
     workspace.write("cut.json", &plan[..plan.len() / 2]);
     workspace.write("topology.conf", "SwitchName=leaf1 Nodes=gpu[001-016]\nSwitchName=spine Switches=leaf[1-2]\n");
     workspace.write("nccl.log", "gpu001:4711:4711 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n");
-    workspace.write("matrix.txt", "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\t0-63\nGPU1\tNV12\t X \t0-63\n");
+    workspace.write("matrix.txt", "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\t0-63\nGPU1\tNVX\t X \t0-63\n");
     workspace.write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: trainer\n");
     workspace.write("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
     workspace.write("empty.yaml", "");
