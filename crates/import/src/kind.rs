@@ -27,6 +27,8 @@ pub enum FileKind {
     Lldp,
     /// Topograph: a model of switches and blocks of nodes.
     Topograph,
+    /// A list of links, row by row.
+    Csv,
     /// Kubernetes: nodes with labels, and levels of Kueue.
     KubernetesLabels,
 }
@@ -44,6 +46,7 @@ const NAMES: &[(FileKind, &str, &str)] = &[
     (FileKind::Lldp, "LLDP neighbours", "lldpcli show neighbors -f json"),
     (FileKind::Topograph, "Topograph model", "the syntax of Topograph"),
     (FileKind::KubernetesLabels, "Kubernetes nodes", "kubectl get nodes -o yaml"),
+    (FileKind::Csv, "CSV", "a header src,dst,bandwidth_GBps,latency_ns"),
 ];
 
 impl FileKind {

@@ -10,6 +10,7 @@ mod content;
 mod error;
 mod fabric;
 mod foreign;
+mod graph;
 mod host;
 mod infiniband;
 mod kind;

@@ -4,7 +4,7 @@ use crate::content::Content;
 use crate::error::ImportError;
 use crate::kind::FileKind;
 use crate::source::Source;
-use crate::{host, infiniband, kubernetes, lldp, nccl, slurm};
+use crate::{graph, host, infiniband, kubernetes, lldp, nccl, slurm};
 
 /// A reader of one kind of file.
 pub(crate) struct Reader {
@@ -35,6 +35,7 @@ pub(crate) const READERS: &[Reader] = &[
     reader(FileKind::Lldp, lldp::begins, lldp::read),
     reader(FileKind::Topograph, kubernetes::begins_topograph, kubernetes::read_topograph),
     reader(FileKind::KubernetesLabels, kubernetes::begins_labels, kubernetes::read_labels),
+    reader(FileKind::Csv, graph::begins_csv, graph::read_csv),
 ];
 
 impl Reader {
