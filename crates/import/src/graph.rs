@@ -1,7 +1,9 @@
 //! Whole networks as lists of links.
 
+mod astra;
 mod csv;
 
+pub(crate) use astra::{begins as begins_astra, read as read_astra};
 pub(crate) use csv::{begins as begins_csv, read as read_csv};
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub enum FileKind {
     Lldp,
     /// Topograph: a model of switches and blocks of nodes.
     Topograph,
+    /// ASTRA-sim: a network of its analytical back end.
+    AstraNetwork,
     /// A list of links, row by row.
     Csv,
     /// Kubernetes: nodes with labels, and levels of Kueue.
@@ -46,6 +48,7 @@ const NAMES: &[(FileKind, &str, &str)] = &[
     (FileKind::Lldp, "LLDP neighbours", "lldpcli show neighbors -f json"),
     (FileKind::Topograph, "Topograph model", "the syntax of Topograph"),
     (FileKind::KubernetesLabels, "Kubernetes nodes", "kubectl get nodes -o yaml"),
+    (FileKind::AstraNetwork, "ASTRA-sim network", "the syntax of ASTRA-sim"),
     (FileKind::Csv, "CSV", "a header src,dst,bandwidth_GBps,latency_ns"),
 ];
 

@@ -35,6 +35,7 @@ pub(crate) const READERS: &[Reader] = &[
     reader(FileKind::Lldp, lldp::begins, lldp::read),
     reader(FileKind::Topograph, kubernetes::begins_topograph, kubernetes::read_topograph),
     reader(FileKind::KubernetesLabels, kubernetes::begins_labels, kubernetes::read_labels),
+    reader(FileKind::AstraNetwork, graph::begins_astra, graph::read_astra),
     reader(FileKind::Csv, graph::begins_csv, graph::read_csv),
 ];
 

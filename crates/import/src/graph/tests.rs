@@ -38,3 +38,34 @@ fn refusals_name_the_line_and_the_remedy() {
         assert!(error.contains(words), "{to}: {error}");
     }
 }
+
+/// Three ranks in a ring, twice, and a switch for each pair. By hand: 50 x 2^30 and 25 x 2^30 bytes per second.
+#[test]
+fn grids_of_astra_count_the_first_dimension_fastest() {
+    let text = include_str!("../../tests/data/astra.yml");
+    let Imported { topology, report, .. } = read(text.as_bytes(), None, &LIMITS).unwrap();
+    assert_eq!((topology.rank_count(), topology.nodes().len(), topology.links().len()), (6, 9, 12 + 12));
+    let id = |node| topology.node(node).id.as_str();
+    let has = |from: &str, to: &str, bytes: u64, nanos: u64| {
+        topology.links().iter().any(|link| {
+            (id(link.from), id(link.to), link.capacity.bytes_per_sec(), link.latency.nanos())
+                == (from, to, bytes, nanos)
+        })
+    };
+    assert!(
+        has("0", "1", 53_687_091_200, 500) && has("5", "3", 53_687_091_200, 500) && !has("2", "3", 53_687_091_200, 500)
+    );
+    assert!(has("1", "switch1.1", 26_843_545_600, 936) && has("switch1.1", "4", 26_843_545_600, 936));
+    assert_eq!(report.assumed, ["latency[1] of 936.25 ns is rounded down to 936 ns"]);
+    for (from, to, words) in [
+        ("Ring", "Torus", "topology[0] is `Torus`; use Ring"),
+        ("[ 3, 2 ]", "[ 3 ]", "one entry for each"),
+        ("[ 3, 2 ]", "[ 3, 0 ]", "npus_count[1] is 0"),
+        ("[ 3, 2 ]", "[ 100000, 100000 ]", "limit"),
+        ("50.0", "-1", "bandwidth[0] is `-1`"),
+        ("500.0", "soon", "latency[0] is `soon`"),
+    ] {
+        let error = read(text.replacen(from, to, 1).as_bytes(), None, &LIMITS).unwrap_err().to_string();
+        assert!(error.contains(words), "{to}: {error}");
+    }
+}

@@ -8,6 +8,7 @@ const LIMITS: TopologyLimits = TopologyLimits { nodes_max: 300, links_max: 5_000
 
 /// A small file of every kind, as its program writes it.
 const SMALL: &[(FileKind, &str)] = &[
+    (FileKind::AstraNetwork, include_str!("../data/astra.yml")),
     (FileKind::Csv, include_str!("../data/links.csv")),
     (FileKind::NcclXml, include_str!("../data/h100-host.xml")),
     (FileKind::NvidiaSmi, include_str!("../data/nvidia-smi-topo.txt")),

@@ -3,4 +3,5 @@
 mod fabrics;
 mod hostile;
 mod nccl;
+mod networks;
 mod written;
