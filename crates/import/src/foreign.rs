@@ -11,10 +11,11 @@ pub struct ForeignFile {
 
 const NETWORK: &str = "describe the network in canopy's YAML, as `canopy topology generate leaf-spine:leaves=2,hosts=4 -o x.yaml` writes it";
 const DUMP: &str = "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file";
+const SIMULATED: &str = "give the network of the analytical back end, with `topology`, `npus_count` and `bandwidth`";
 const PLAN: &str = "give a network; `canopy verify`, `explain` and `convert` read plan files";
 
 /// Files by a text that only they have: an element, a key, a heading. Texts are compared without regard to case.
-const KINDS: [(&str, ForeignFile); 16] = [
+const KINDS: [(&str, ForeignFile); 22] = [
     ("\nnodename=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
     ("\nclustername=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
     ("nccl info", ForeignFile { what: "a log of NCCL", instead: DUMP }),
@@ -29,6 +30,18 @@ const KINDS: [(&str, ForeignFile); 16] = [
     ("<svg", ForeignFile { what: "an SVG picture", instead: NETWORK }),
     ("graph {", ForeignFile { what: "a Graphviz graph", instead: NETWORK }),
     ("\"cells\":", ForeignFile { what: "a Jupyter notebook", instead: NETWORK }),
+    ("\"nnodes\":", ForeignFile { what: "a sketch of TACCL, which says how to search", instead: NETWORK }),
+    (
+        "\"gpus_per_node\":",
+        ForeignFile { what: "a profile of TACCL, whose links stand in its program", instead: NETWORK },
+    ),
+    (
+        "\"topologyparams\":",
+        ForeignFile { what: "an input of TE-CCL, whose links stand in its program", instead: NETWORK },
+    ),
+    ("\"1-epoch_duration\":", ForeignFile { what: "a schedule of TE-CCL", instead: NETWORK }),
+    ("\"scheduling-policy\":", ForeignFile { what: "a system description of ASTRA-sim", instead: SIMULATED }),
+    ("\"logical-dims\":", ForeignFile { what: "logical dimensions of ASTRA-sim", instead: SIMULATED }),
     ("\"collective\":", ForeignFile { what: "a plan file", instead: PLAN }),
     ("\n#!/", ForeignFile { what: "a script", instead: NETWORK }),
 ];
