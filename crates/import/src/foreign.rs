@@ -12,10 +12,11 @@ pub struct ForeignFile {
 const NETWORK: &str = "describe the network in canopy's YAML, as `canopy topology generate leaf-spine:leaves=2,hosts=4 -o x.yaml` writes it";
 const DUMP: &str = "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file";
 const SIMULATED: &str = "give the network of the analytical back end, with `topology`, `npus_count` and `bandwidth`";
+const LINKS: &str = "list its links as CSV: src,dst,bandwidth_GBps,latency_ns, with `switch:` before switches";
 const PLAN: &str = "give a network; `canopy verify`, `explain` and `convert` read plan files";
 
 /// Files by a text that only they have: an element, a key, a heading. Texts are compared without regard to case.
-const KINDS: [(&str, ForeignFile); 22] = [
+const KINDS: [(&str, ForeignFile); 24] = [
     ("\nnodename=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
     ("\nclustername=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
     ("nccl info", ForeignFile { what: "a log of NCCL", instead: DUMP }),
@@ -26,6 +27,8 @@ const KINDS: [(&str, ForeignFile); 22] = [
     ("<algo ", ForeignFile { what: "an MSCCL plan", instead: PLAN }),
     ("<routeplan", ForeignFile { what: "a route file", instead: PLAN }),
     ("<onecclplan", ForeignFile { what: "a oneCCL plan", instead: PLAN }),
+    ("<platform", ForeignFile { what: "a platform of SimGrid, which canopy does not read yet", instead: LINKS }),
+    ("<graphml", ForeignFile { what: "a GraphML graph, which canopy does not read yet", instead: LINKS }),
     ("<html", ForeignFile { what: "an HTML page", instead: "download the file itself" }),
     ("<svg", ForeignFile { what: "an SVG picture", instead: NETWORK }),
     ("graph {", ForeignFile { what: "a Graphviz graph", instead: NETWORK }),
@@ -33,7 +36,10 @@ const KINDS: [(&str, ForeignFile); 22] = [
     ("\"nnodes\":", ForeignFile { what: "a sketch of TACCL, which says how to search", instead: NETWORK }),
     (
         "\"gpus_per_node\":",
-        ForeignFile { what: "a profile of TACCL, whose links stand in its program", instead: NETWORK },
+        ForeignFile {
+            what: "a profile of TACCL, whose costs belong to a size that it does not state",
+            instead: NETWORK,
+        },
     ),
     (
         "\"topologyparams\":",

@@ -142,13 +142,17 @@ fn dimensions(document: &Document, report: &mut Report) -> Result<Vec<Dimension>
             error("bandwidth", format!("bandwidth[{number}] is `{}`; write a positive number of GB/s", shorten(text)))
         })?;
         let text = &latency[number];
-        let whole = text.split_once('.').filter(|(_, part)| part.bytes().any(|byte| byte != b'0'));
-        let nanos = whole.map_or(text.as_str(), |(nanos, _)| nanos);
-        if whole.is_some() {
+        // Only digits may be cut off: of an exponent or a unit, the rest would be another number.
+        let decimal = text.split_once('.').filter(|(_, part)| part.bytes().all(|byte| byte.is_ascii_digit()));
+        let nanos = decimal.map_or(text.as_str(), |(nanos, _)| nanos);
+        if decimal.is_some_and(|(_, part)| part.bytes().any(|byte| byte != b'0')) {
             report.assumed.push(format!("latency[{number}] of {} ns is rounded down to {nanos} ns", shorten(text)));
         }
         let latency = format!("{nanos}ns").parse().map_err(|_| {
-            error("latency", format!("latency[{number}] is `{}`; write a number of nanoseconds", shorten(text)))
+            error(
+                "latency",
+                format!("latency[{number}] is `{}`; write a number of nanoseconds such as 936.25", shorten(text)),
+            )
         })?;
         dimensions.push(Dimension { block, extent, capacity, latency });
     }

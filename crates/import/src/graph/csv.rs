@@ -1,12 +1,13 @@
 //! Rows of `src,dst,bandwidth_GBps,latency_ns`: directed links between ranks and switches.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use canopy_topology::{Capacity, Latency, TopologyDraft, shorten};
 
 use crate::content::Content;
 use crate::error::{FileError, ImportError};
 use crate::kind::FileKind;
+use crate::names::id_of;
 use crate::report::Report;
 use crate::source::Source;
 
@@ -31,7 +32,7 @@ fn columns(line: &str) -> Option<([usize; 3], Option<usize>)> {
 
 /// Reads the links; nodes are ranked in the order in which they come first.
 pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
-    let mut rows = Rows { draft: TopologyDraft::default(), known: HashSet::new(), source };
+    let mut rows = Rows { draft: TopologyDraft::default(), known: HashMap::new(), source };
     let mut header = None;
     for line in source.lines() {
         let (number, line) = line?;
@@ -56,7 +57,8 @@ pub(crate) fn read(source: Source<'_>) -> Result<Content, ImportError> {
 
 struct Rows<'a> {
     draft: TopologyDraft,
-    known: HashSet<String>,
+    /// Nodes, and whether each is a switch.
+    known: HashMap<String, bool>,
     source: Source<'a>,
 }
 
@@ -93,20 +95,33 @@ impl Rows<'_> {
                 .map_err(|_| unreadable("latency_ns", text, "a whole number of nanoseconds"))?,
         };
         self.source.require(self.draft.nodes.len() + 2, self.draft.links.len() + 1)?;
-        let (from, to) = (self.node(from), self.node(to));
+        let (from, to) = (self.node(number, from)?, self.node(number, to)?);
         self.draft.add_link(from, to, capacity, latency);
         Ok(())
     }
 
-    /// The id of a node, which is added when it comes first.
-    fn node(&mut self, text: &str) -> String {
+    /// The id of a node, which is added when it comes first. What is a switch once may be named without the prefix later.
+    fn node(&mut self, number: usize, text: &str) -> Result<String, ImportError> {
         let (id, is_switch) = text.strip_prefix(SWITCH).map_or((text, false), |id| (id, true));
-        if self.known.insert(id.to_owned()) {
-            match is_switch {
-                true => self.draft.add_switch(id),
-                false => self.draft.add_compute(id),
-            }
+        if id.is_empty() || id.len() > 255 || id_of(id) != id {
+            let problem = format!("`{}` is no name of a node; use no white space and none of `: > = ,`", shorten(text));
+            return Err(FileError::at(KIND, number, problem).into());
         }
-        id.to_owned()
+        match self.known.get(id) {
+            None => {
+                self.known.insert(id.to_owned(), is_switch);
+                match is_switch {
+                    true => self.draft.add_switch(id),
+                    false => self.draft.add_compute(id),
+                }
+            }
+            Some(false) if is_switch => {
+                let id = shorten(id);
+                let problem = format!("`{id}` is a rank in a row before; write `{SWITCH}{id}` where it comes first");
+                return Err(FileError::at(KIND, number, problem).into());
+            }
+            Some(_) => {}
+        }
+        Ok(id.to_owned())
     }
 }

@@ -32,7 +32,10 @@ fn refusals_name_the_line_and_the_remedy() {
         ("12.5,700\nswitch", "0,700\nswitch", "line 3: bandwidth_GBps is `0`"),
         ("12.5,700\nswitch", "12.5,x\nswitch", "line 3: latency_ns is `x`"),
         ("b,a,1\n", "b,a\n", "line 8: the row has no bandwidth_GBps"),
-        ("b,a,1\n", "b,b,1\n", "leads from `b` to itself"),
+        ("b,a,1\n", "b,b,1\n", "line 8: the link leads from `b` to itself"),
+        ("b,a,1\n", "switch:b,a,1\n", "line 8: `b` is a rank in a row before; write `switch:b`"),
+        ("b,a,1\n", "b c,a,1\n", "line 8: `b c` is no name of a node"),
+        ("b,a,1\n", "switch:,a,1\n", "line 8: `switch:` is no name of a node"),
     ] {
         let error = read(CSV.replacen(from, to, 1).as_bytes(), None, &LIMITS).unwrap_err().to_string();
         assert!(error.contains(words), "{to}: {error}");
@@ -64,6 +67,8 @@ fn grids_of_astra_count_the_first_dimension_fastest() {
         ("[ 3, 2 ]", "[ 100000, 100000 ]", "limit"),
         ("50.0", "-1", "bandwidth[0] is `-1`"),
         ("500.0", "soon", "latency[0] is `soon`"),
+        ("936.25", "9.3625e2", "latency[1] is `9.3625e2`; write a number of nanoseconds such as 936.25"),
+        ("936.25", "1.5us", "latency[1] is `1.5us`"),
     ] {
         let error = read(text.replacen(from, to, 1).as_bytes(), None, &LIMITS).unwrap_err().to_string();
         assert!(error.contains(words), "{to}: {error}");

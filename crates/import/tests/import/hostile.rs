@@ -41,6 +41,8 @@ fn files_are_told_apart() {
     let refusal = |bytes: &[u8]| read(bytes, None, &LIMITS).unwrap_err();
     assert!(matches!(refusal(b"<graphs/>"), ImportError::NotNetwork(_)));
     assert!(matches!(refusal(b"\x89PNG\xff"), ImportError::Binary { .. }));
+    assert!(matches!(refusal(b"<!DOCTYPE platform SYSTEM \"s.dtd\">\n<platform/>"), ImportError::NotNetwork(_)));
+    assert!(matches!(refusal(b"<graphml/>"), ImportError::NotNetwork(_)));
     assert!(matches!(refusal(b"<other/>"), ImportError::Nccl(_)));
     assert!(matches!(refusal(b"<"), ImportError::Xml(_)));
     assert!(matches!(refusal(b"{"), ImportError::Document(_)));
