@@ -1,4 +1,4 @@
-//! Boxes of GPUs joined by a fabric: which DGX, MI250 and rail-optimised clusters would have such counts.
+//! Boxes of GPUs joined by a fabric: which DGX, MI and rail-optimised clusters would have such counts.
 
 use canopy_topology::Capacity;
 
@@ -15,6 +15,38 @@ pub(crate) fn dgx_a100(summary: &Summary<'_>) -> Vec<String> {
 /// `dgx-h100:boxes=2,gpus=8`.
 pub(crate) fn dgx_h100(summary: &Summary<'_>) -> Vec<String> {
     dgx(summary, 450 * GB, 50 * GB)
+}
+
+/// `dgx-b200:boxes=2,gpus=8`, and racks of 72.
+pub(crate) fn dgx_b200(summary: &Summary<'_>) -> Vec<String> {
+    dgx(summary, 900 * GB, 50 * GB)
+}
+
+/// `dgx-b300:boxes=2,gpus=8`, and racks of 72.
+pub(crate) fn dgx_b300(summary: &Summary<'_>) -> Vec<String> {
+    dgx(summary, 900 * GB, 100 * GB)
+}
+
+/// `mi300x:boxes=2,gpus=8`.
+pub(crate) fn mi300x(summary: &Summary<'_>) -> Vec<String> {
+    meshes(summary, 64 * GB, 50 * GB)
+}
+
+/// `mi355x:boxes=2,gpus=8`.
+pub(crate) fn mi355x(summary: &Summary<'_>) -> Vec<String> {
+    meshes(summary, 76_800_000_000, 50 * GB)
+}
+
+/// Boxes of GPUs each joined with every other; one box alone is a complete graph.
+fn meshes(summary: &Summary<'_>, inside: u64, outside: u64) -> Vec<String> {
+    let among: usize = summary.among_ranks.values().sum();
+    let gpus = 1 + among / summary.ranks.max(1);
+    let fits = summary.switches == 1
+        && summary.ranks.is_multiple_of(gpus)
+        && summary.among_switches.is_empty()
+        && has_each(&summary.among_ranks, &[inside], summary.ranks * (gpus - 1))
+        && has_each(&summary.to_switches, &[outside], summary.ranks);
+    if fits { vec![format!("boxes={},gpus={gpus}", summary.ranks / gpus)] } else { Vec::new() }
 }
 
 /// One switch is a box by itself; of several, one is the fabric.

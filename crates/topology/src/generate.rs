@@ -19,6 +19,7 @@ mod fabrics;
 mod families;
 mod grammar;
 mod hosts;
+mod machines;
 mod network;
 mod random;
 mod random_faults;

@@ -30,7 +30,8 @@ pub(crate) fn expression(family: &str, number: usize) -> String {
             }
         }
         "bipartite" => format!("{}x{},bw={rate}", 2 + small, 3 + other),
-        "dgx-a100" | "dgx-h100" => format!("boxes={},gpus={}", 1 + small, 2 + other),
+        "dgx-a100" | "dgx-h100" | "dgx-b200" => format!("boxes={},gpus={}", 1 + small, 2 + other),
+        "dgx-b300" | "mi300x" | "mi355x" => format!("boxes={},gpus={}", 2 + small, 2 + other),
         "mi250" => format!("boxes={},gpus={}", 1 + number / 2, if number.is_multiple_of(2) { 8 } else { 16 }),
         "rail" => {
             let spine = if number.is_multiple_of(3) { ",spine=77GB/s" } else { "" };

@@ -25,6 +25,17 @@ const UNRECOGNISED: &[(&str, &str)] = &[
     ("dfc2", NOT_LOOKED_FOR),
     ("dragonfly", NOT_LOOKED_FOR),
     ("dims", NOT_LOOKED_FOR),
+    ("dgx-h200", "its members are those of `dgx-h100`"),
+    (
+        "hgx",
+        "its members with as many NICs as GPUs are those of `dgx-h100` or `rail`, and NICs that GPUs share say little",
+    ),
+    ("gb200-nvl72", "its members are those of `dgx-b200`"),
+    ("gb300-nvl72", "its members are those of `dgx-b300`"),
+    ("tpu-v4", "its members are those of `torus`, `mesh` or `twisted-torus`"),
+    ("tpu-v5p", "its members are those of `torus`, `mesh` or `twisted-torus`"),
+    ("trn2", NOT_LOOKED_FOR),
+    ("pod", "nothing tells its leaves from those of other fabrics"),
     ("random-regular", "a seed cannot be told from the network that was drawn with it"),
     ("random-euler", "a seed cannot be told from the network that was drawn with it"),
 ];

@@ -123,6 +123,16 @@ impl<'a> Arguments<'a> {
         argument.value.split('x').map(|extent| count(argument, extent).map(wide)).collect()
     }
 
+    /// The argument of a key, if its value is `true`.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<&Argument<'a>>, ExpressionError> {
+        let Some(argument) = self.find(key) else { return Ok(None) };
+        match argument.value {
+            "true" => Ok(Some(argument)),
+            "false" => Ok(None),
+            _ => Err(value_error(argument, "`true` or `false`")),
+        }
+    }
+
     /// The latency of every link, if it is given.
     pub(super) fn latency(&self) -> Result<Option<Latency>, ExpressionError> {
         let Some(argument) = self.find(LATENCY_KEY) else { return Ok(None) };

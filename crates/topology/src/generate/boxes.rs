@@ -1,4 +1,4 @@
-//! Boxes of GPUs joined by a fabric: DGX A100 and H100, MI250, and rail-optimised clusters.
+//! Boxes of GPUs joined by a fabric: MI250 and rail-optimised clusters, and what other families of boxes share.
 //!
 //! GPU g of box b is `b{b}g{g}`, ranked box by box; the switch inside box b is `b{b}nv`. A single box has no fabric:
 //! it would lead nowhere.
@@ -12,36 +12,8 @@ use crate::units::{Capacity, Latency};
 
 /// 10⁹ bytes per second.
 const GB: u64 = 1_000_000_000;
-/// The one switch of the InfiniBand fabric.
-const IB: &str = "ib";
-
-/// `dgx-a100:boxes=2`: each GPU with 300 GB/s to its box switch and 25 GB/s to InfiniBand.
-pub(super) fn dgx_a100(arguments: &Arguments<'_>, limits: &TopologyLimits) -> Result<TopologyDraft, ExpressionError> {
-    dgx(arguments, limits, 300 * GB, 25 * GB)
-}
-
-/// `dgx-h100:boxes=2`: each GPU with 450 GB/s to its box switch and 50 GB/s to InfiniBand.
-pub(super) fn dgx_h100(arguments: &Arguments<'_>, limits: &TopologyLimits) -> Result<TopologyDraft, ExpressionError> {
-    dgx(arguments, limits, 450 * GB, 50 * GB)
-}
-
-fn dgx(
-    arguments: &Arguments<'_>,
-    limits: &TopologyLimits,
-    inside: u64,
-    outside: u64,
-) -> Result<TopologyDraft, ExpressionError> {
-    let (boxes, gpus) = (arguments.count("boxes", Some(1))?, arguments.count("gpus", Some(8))?);
-    let ranks = product(&[boxes, gpus]);
-    let fabric = u128::from(boxes > 1);
-    let links = product(&[2, boxes, gpus]).saturating_mul(1 + fabric);
-    Size { ranks, switches: sum(&[boxes as u128, fabric]), links }.check(limits)?;
-    let mut draft = TopologyDraft::default();
-    add_gpus(&mut draft, boxes, gpus);
-    add_box_switches(&mut draft, boxes, gpus, rate(inside));
-    add_infiniband(&mut draft, boxes, gpus, rate(outside));
-    Ok(draft)
-}
+/// The one switch of the fabric.
+pub(super) const FABRIC: &str = "ib";
 
 /// Infinity Fabric of an MI250 box: GPU, GPU, number of 50 GB/s links.
 const MI250_FABRIC: &[(usize, usize, u64)] = &[
@@ -93,7 +65,7 @@ pub(super) fn mi250(arguments: &Arguments<'_>, limits: &TopologyLimits) -> Resul
             draft.add_both(&gpu(in_box, *a), &gpu(in_box, *b), rate(50 * GB * count), Latency::default());
         }
     }
-    add_infiniband(&mut draft, boxes, gpus, rate(16 * GB));
+    add_fabric(&mut draft, (boxes, gpus), (NodeKind::PLAIN_SWITCH, rate(16 * GB)));
     Ok(draft)
 }
 
@@ -111,7 +83,7 @@ pub(super) fn rail(arguments: &Arguments<'_>, limits: &TopologyLimits) -> Result
     Size { ranks, switches, links: pairs.saturating_mul(2) }.check(limits)?;
     let mut draft = TopologyDraft::default();
     add_gpus(&mut draft, boxes, gpus);
-    add_box_switches(&mut draft, boxes, gpus, nv);
+    add_box_switches(&mut draft, (boxes, gpus), (NodeKind::PLAIN_SWITCH, nv));
     for on_rail in 0..rails {
         let id = format!("rail{on_rail}");
         let attributes = Attributes { rail: Some(id.clone()), ..Attributes::default() };
@@ -136,35 +108,40 @@ fn rate(bytes_per_sec: u64) -> Capacity {
     Capacity::from_bytes_per_sec(bytes_per_sec).expect("rates of hardware are positive")
 }
 
-fn gpu(in_box: usize, index: usize) -> String {
+pub(super) fn gpu(in_box: usize, index: usize) -> String {
     format!("b{in_box}g{index}")
 }
 
-fn in_box(name: usize) -> Attributes {
+pub(super) fn in_box(name: usize) -> Attributes {
     Attributes { box_name: Some(format!("b{name}")), ..Attributes::default() }
 }
 
-fn add_gpus(draft: &mut TopologyDraft, boxes: usize, gpus: usize) {
+pub(super) fn add_gpus(draft: &mut TopologyDraft, boxes: usize, gpus: usize) {
     for of_box in 0..boxes {
         (0..gpus).for_each(|index| draft.add_node(gpu(of_box, index), NodeKind::Compute, in_box(of_box)));
     }
 }
 
-fn add_box_switches(draft: &mut TopologyDraft, boxes: usize, gpus: usize, rate: Capacity) {
+/// A switch in each box with a link of this rate to each of its GPUs.
+pub(super) fn add_box_switches(
+    draft: &mut TopologyDraft,
+    (boxes, gpus): (usize, usize),
+    (kind, rate): (NodeKind, Capacity),
+) {
     for of_box in 0..boxes {
         let switch = format!("b{of_box}nv");
-        draft.add_node(switch.as_str(), NodeKind::PLAIN_SWITCH, in_box(of_box));
+        draft.add_node(switch.as_str(), kind, in_box(of_box));
         (0..gpus).for_each(|index| draft.add_both(&gpu(of_box, index), &switch, rate, Latency::default()));
     }
 }
 
 /// Every GPU to one switch, if there is more than one box.
-fn add_infiniband(draft: &mut TopologyDraft, boxes: usize, gpus: usize, rate: Capacity) {
+pub(super) fn add_fabric(draft: &mut TopologyDraft, (boxes, gpus): (usize, usize), (kind, rate): (NodeKind, Capacity)) {
     if boxes < 2 {
         return;
     }
-    draft.add_switch(IB);
+    draft.add_node(FABRIC, kind, Attributes::default());
     for of_box in 0..boxes {
-        (0..gpus).for_each(|index| draft.add_both(&gpu(of_box, index), IB, rate, Latency::default()));
+        (0..gpus).for_each(|index| draft.add_both(&gpu(of_box, index), FABRIC, rate, Latency::default()));
     }
 }

@@ -11,6 +11,9 @@ use crate::limits::TopologyLimits;
 /// Longest id of a node, in bytes.
 pub(super) const ID_BYTES_MAX: usize = 255;
 
+/// Chips along the side of a cube of TPUs, which optical switches join with others.
+const CUBE_SIDE: u64 = 4;
+
 type Member = Result<Family, ExpressionError>;
 
 /// `ring:8`, `ring:8,dir=uni`.
@@ -65,6 +68,30 @@ pub(super) fn distreg(arguments: &Arguments<'_>) -> Member {
 pub(super) fn two_sizes(arguments: &Arguments<'_>) -> Result<[u64; 2], ExpressionError> {
     let sizes = arguments.extents()?;
     <[u64; 2]>::try_from(sizes).or_else(|_| Err(value_error(arguments.bare()?, "two sizes such as `4x4`")))
+}
+
+/// `tpu-v4:4x4x8`, `tpu-v5p:4x4x8,twist=true`: chips in a grid of three dimensions. Slices of whole cubes of 4 × 4 × 4
+/// chips are tori, since their ends meet in optical switches; smaller ones are meshes.
+///
+/// Source: Jouppi et al., "TPU v4: an optically reconfigurable supercomputer for machine learning", ISCA 2023, §2.
+pub(super) fn tpu(arguments: &Arguments<'_>) -> Member {
+    let sizes = arguments.extents()?;
+    let Ok(sizes) = <[u64; 3]>::try_from(sizes) else {
+        return Err(value_error(arguments.bare()?, "three sizes such as `4x4x8`"));
+    };
+    let extents = sizes.to_vec();
+    let is_whole = sizes.iter().all(|size| size.is_multiple_of(CUBE_SIDE));
+    match arguments.flag("twist")? {
+        Some(argument) => {
+            let [first, second, third] = sizes;
+            if !is_whole || first != second || first.checked_mul(2) != Some(third) {
+                return Err(value_error(argument, "`false`, or sizes a×a×2a that are multiples of 4, such as `4x4x8`"));
+            }
+            Ok(Family::TwistedTorus { extents })
+        }
+        None if is_whole => Ok(Family::Torus { extents }),
+        None => Ok(Family::Mesh { extents }),
+    }
 }
 
 /// How large a graph may become.

@@ -16,9 +16,6 @@ use crate::generate::network::{Network, Wire};
 use crate::limits::TopologyLimits;
 use crate::model::TopologyDraft;
 
-/// Rate of a link where nothing is said: a 200 Gbps port.
-const DEFAULT_RATE: u64 = 25_000_000_000;
-
 /// An operator and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
@@ -92,7 +89,7 @@ fn least_size_at(expression: &Expression<'_>, limits: &TopologyLimits, place: Pl
         Expression::Family(call) => {
             let (family, arguments) = family(call, place)?;
             match family.build {
-                Build::Member(member) => member(&arguments)?.size().map_err(|error| refusal(error, &arguments))?,
+                Build::Member(member, _) => member(&arguments)?.size().map_err(|error| refusal(error, &arguments))?,
                 Build::Draft(_) => Size { order: 2, edges: 0 },
             }
         }
@@ -140,9 +137,9 @@ pub(super) fn family_network(
     limits: &TopologyLimits,
 ) -> Result<Built, ExpressionError> {
     match family.build {
-        Build::Member(member) => {
+        Build::Member(member, default) => {
             let member = member(arguments)?;
-            let rate = arguments.rate("bw", DEFAULT_RATE)?;
+            let rate = arguments.rate("bw", default)?;
             let wire = Wire { rate, latency: arguments.latency()?.unwrap_or_default() };
             let graph = member.graph(catalogue::limit(limits)).map_err(|error| refusal(error, arguments))?;
             let ids = catalogue::ids(&member, &graph, arguments)?;
@@ -190,8 +187,7 @@ fn composed<'a>(
     place: Place,
 ) -> Result<(Network, Arguments<'a>), ExpressionError> {
     let (operator, arguments) = operator(composition, place)?;
-    let (rate, latency) =
-        (arguments.find("bw").map(|_| arguments.rate("bw", DEFAULT_RATE)).transpose()?, arguments.latency()?);
+    let (rate, latency) = (arguments.find("bw").map(|_| arguments.rate("bw", 1)).transpose()?, arguments.latency()?);
     let (mut operands, mut size) = (Vec::new(), Size { order: 1, edges: 0 });
     for operand in &composition.operands {
         let operand = network(operand, limits)?;

@@ -31,7 +31,7 @@ fn of(expression: &Expression<'_>, place: Place) -> Result<Option<Construction>,
             let (family, arguments): (_, Arguments<'_>) = compose::family(call, place)?;
             return match family.build {
                 _ if hosts::are_stated(&arguments) => Ok(None),
-                Build::Member(member) => Ok(Some(Construction::Base(member(&arguments)?))),
+                Build::Member(member, _) => Ok(Some(Construction::Base(member(&arguments)?))),
                 Build::Draft(_) => Ok(None),
             };
         }

@@ -131,7 +131,7 @@ pub(super) fn dragonfly_router(
 }
 
 /// `rate · factor / divisor`, which must be whole.
-fn divided(
+pub(super) fn divided(
     rate: Capacity,
     factor: u128,
     divisor: u128,

@@ -5,6 +5,7 @@ use canopy_direct::Family as Member;
 use crate::generate::arguments::{Arguments, Takes};
 use crate::generate::catalogue::two_sizes;
 use crate::generate::error::ExpressionError;
+use crate::generate::machines::{self, MESH_KEYS, POD_KEYS, RACK_KEYS, SWITCHED_KEYS};
 use crate::generate::{boxes, catalogue, dimensions, dragonfly, fabrics, random};
 use crate::limits::TopologyLimits;
 use crate::model::TopologyDraft;
@@ -27,8 +28,8 @@ pub(super) struct Family {
 /// What builds a family. Sizes are checked first, latencies set afterwards.
 #[derive(Clone, Copy)]
 pub(super) enum Build {
-    /// It is a graph of ranks alone whose links have one rate, `bw`.
-    Member(fn(&Arguments<'_>) -> Result<Member, ExpressionError>),
+    /// It is a graph of ranks alone whose links have one rate, `bw`, and this many bytes per second where nothing is said.
+    Member(fn(&Arguments<'_>) -> Result<Member, ExpressionError>, u64),
     /// Anything else.
     Draft(fn(&Arguments<'_>, &TopologyLimits) -> Result<TopologyDraft, ExpressionError>),
 }
@@ -41,7 +42,7 @@ const fn member(
     keys: &'static [&'static str],
     build: fn(&Arguments<'_>) -> Result<Member, ExpressionError>,
 ) -> Family {
-    Family { takes: Takes { name, example, bare, keys }, build: Build::Member(build) }
+    Family { takes: Takes { name, example, bare, keys }, build: Build::Member(build, DEFAULT_RATE) }
 }
 
 /// A family with rates of its own.
@@ -60,6 +61,10 @@ const ND: &[&str] = &["n", "d", "bw"];
 const RANKS: Option<&str> = Some("a number of ranks");
 const EXTENTS: Option<&str> = Some("extents");
 const SIZES: Option<&str> = Some("two sizes");
+const CHIPS: Option<&str> = Some("three sizes");
+const TPU_KEYS: &[&str] = &["bw", "twist"];
+/// Rate of a link where nothing is said: a 200 Gbps port.
+const DEFAULT_RATE: u64 = 25_000_000_000;
 
 /// All families there are.
 pub(super) const FAMILIES: &[Family] = &[
@@ -113,8 +118,45 @@ pub(super) const FAMILIES: &[Family] = &[
         &["bw", "unwind"],
         dimensions::dims,
     ),
-    draft("dgx-a100", "dgx-a100:boxes=2", None, &["boxes", "gpus"], boxes::dgx_a100),
-    draft("dgx-h100", "dgx-h100:boxes=2", None, &["boxes", "gpus"], boxes::dgx_h100),
+    draft("dgx-a100", "dgx-a100:boxes=2", None, SWITCHED_KEYS, |given, limits| {
+        machines::boxes(given, limits, machines::DGX_A100)
+    }),
+    draft("dgx-h100", "dgx-h100:boxes=2", None, SWITCHED_KEYS, |given, limits| {
+        machines::boxes(given, limits, machines::DGX_H100)
+    }),
+    draft("dgx-h200", "dgx-h200:boxes=2", None, SWITCHED_KEYS, |given, limits| {
+        machines::boxes(given, limits, machines::DGX_H100)
+    }),
+    draft("dgx-b200", "dgx-b200:boxes=2", None, SWITCHED_KEYS, |given, limits| {
+        machines::boxes(given, limits, machines::DGX_B200)
+    }),
+    draft("dgx-b300", "dgx-b300:boxes=2", None, SWITCHED_KEYS, |given, limits| {
+        machines::boxes(given, limits, machines::DGX_B300)
+    }),
+    draft("hgx", "hgx:boxes=2,gpus=8,nics=4,nv=450GB/s,nic=50GB/s", None, SWITCHED_KEYS, |given, limits| {
+        machines::boxes(given, limits, machines::DGX_H100)
+    }),
+    draft("gb200-nvl72", "gb200-nvl72:racks=2", None, RACK_KEYS, |given, limits| {
+        machines::racks(given, limits, machines::GB200_NVL72)
+    }),
+    draft("gb300-nvl72", "gb300-nvl72:racks=2", None, RACK_KEYS, |given, limits| {
+        machines::racks(given, limits, machines::GB300_NVL72)
+    }),
+    draft("mi300x", "mi300x:boxes=2", None, MESH_KEYS, |given, limits| {
+        machines::boxes(given, limits, machines::MI300X)
+    }),
+    draft("mi355x", "mi355x:boxes=2", None, MESH_KEYS, |given, limits| {
+        machines::boxes(given, limits, machines::MI355X)
+    }),
+    Family {
+        takes: Takes { name: "tpu-v4", example: "tpu-v4:4x4x8", bare: CHIPS, keys: TPU_KEYS },
+        build: Build::Member(catalogue::tpu, 50_000_000_000),
+    },
+    Family {
+        takes: Takes { name: "tpu-v5p", example: "tpu-v5p:4x4x8,twist=true", bare: CHIPS, keys: TPU_KEYS },
+        build: Build::Member(catalogue::tpu, 100_000_000_000),
+    },
+    draft("trn2", "trn2:boxes=2,hosts=4", None, &["boxes", "hosts", "link", "host-link", "nic"], machines::trn2),
     draft("mi250", "mi250:boxes=2", None, &["boxes", "gpus"], boxes::mi250),
     draft(
         "rail",
@@ -123,6 +165,7 @@ pub(super) const FAMILIES: &[Family] = &[
         &["boxes", "gpus", "nv", "nic", "spine"],
         boxes::rail,
     ),
+    draft("pod", "pod:boxes=64,su=16,rails=8,oversub=2", None, POD_KEYS, machines::pod),
     draft("fat-tree", "fat-tree:k=4,oversub=1", None, &["k", "oversub", "host-bw"], fabrics::fat_tree),
     draft(
         "leaf-spine",

@@ -5,7 +5,7 @@
 //! and nothing else has to know of them.
 
 use crate::error::TopologyError;
-use crate::generate::arguments::{Arguments, value_error};
+use crate::generate::arguments::Arguments;
 use crate::generate::error::ExpressionError;
 use crate::limits::TopologyLimits;
 use crate::model::{Attributes, DraftLink, DraftNode, NodeKind, Topology, TopologyDraft};
@@ -91,9 +91,5 @@ fn transit(arguments: &Arguments<'_>) -> Result<Transit, ExpressionError> {
         let (key, position) = (FORWARDING_KEY, argument.position);
         return Err(ExpressionError::KeyAlone { key, position, needed: HOST_KEY });
     }
-    match argument.value {
-        "true" => Ok(Transit::Card),
-        "false" => Ok(Transit::Host),
-        _ => Err(value_error(argument, "`true` or `false`")),
-    }
+    Ok(if arguments.flag(FORWARDING_KEY)?.is_some() { Transit::Card } else { Transit::Host })
 }

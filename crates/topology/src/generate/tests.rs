@@ -3,6 +3,7 @@
 mod catalogue;
 mod composed;
 mod hosts;
+mod machines;
 
 use super::*;
 use crate::fault::FaultError;
@@ -367,7 +368,7 @@ fn mistakes_are_told_with_their_position() {
         ),
         (
             "dgx-a100:boxes=2,bw=1GB/s",
-            "position 18: `dgx-a100` has no key `bw`; use boxes, gpus, lat, down, nodes-down, degrade, faults, host, nicforward",
+            "position 18: `dgx-a100` has no key `bw`; use boxes, gpus, nv, nics, nic, nvls, sharp, lat, down, nodes-down, degrade, faults, host, nicforward",
         ),
         ("ring:8,bw=1GB/s,bw=1GB/s", "position 17: `bw` is given twice; give it once"),
         (
