@@ -329,19 +329,28 @@ pub(crate) struct InNetworkSummary {
     saved: String,
     /// Bytes per second with it.
     algbw: String,
+    /// The part of the bound that is; not there of plans of earlier programs.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    optimality: String,
 }
 
 impl InNetworkSummary {
     pub(crate) fn new(weighed: &InNetwork) -> Self {
-        let InNetwork { traffic_without, traffic, saved, algbw } = weighed.clone();
-        Self { traffic_without, traffic, saved, algbw }
+        let InNetwork { traffic_without, traffic, saved, algbw, optimality } = weighed.clone();
+        Self { traffic_without, traffic, saved, algbw, optimality }
     }
 
     /// The same in words.
     pub(crate) fn words(&self) -> String {
-        let Self { traffic_without, traffic, saved, algbw } = self;
+        let Self { traffic_without, traffic, saved, algbw, optimality } = self;
+        let part = match optimality.as_str() {
+            "" => String::new(),
+            "1/1" => ", proven optimal".to_owned(),
+            part => format!(", {} of the proven bound", percent_in_words(part)),
+        };
         format!(
-            "switches can save {saved} of the traffic ({traffic} of {traffic_without} bytes over links per byte), algbw {}",
+            "with switches that replicate and add: {}{part}; saves {saved} of the traffic ({traffic} of {traffic_without} \
+             bytes over links per byte)",
             stated_rate(algbw)
         )
     }

@@ -113,8 +113,9 @@ fn in_common(joint: &JointSummary) -> Option<v1::JointPlan> {
     })
 }
 
-/// The best rate that any plan for a request can reach, with its proof.
-pub fn bounded(prepared: &Prepared, found: &Bound) -> v1::BoundReply {
+/// The best rate that any plan for a request can reach, with its proof; and what it would be if switches only forwarded,
+/// where some do more.
+pub fn bounded(prepared: &Prepared, found: &Bound, without: Option<&Bound>) -> v1::BoundReply {
     let Prepared { topology, topology_key, shares, .. } = prepared;
     v1::BoundReply {
         bound: found.upper.to_string(),
@@ -124,6 +125,7 @@ pub fn bounded(prepared: &Prepared, found: &Bound) -> v1::BoundReply {
         topology: Some(topology_summary(topology, topology_key)),
         puncture: prepared.puncture.as_deref().map(puncture),
         warnings: warnings(&prepared.warnings),
+        without_in_network: without.map(|without| without.upper.to_string()).unwrap_or_default(),
     }
 }
 
@@ -238,17 +240,18 @@ fn quality(plan: &PlanFile, optimality: &Ratio) -> v1::Quality {
         achieved_gigabytes_per_sec: achieved.gigabytes_per_sec(),
         optimality_float: optimality.to_f64(),
         certificate: Some(certificate(&plan.topology, &plan.schedule.shares, &bound.certificate)),
-        in_network: plan.in_network.as_ref().map(in_network),
+        in_network: plan.in_network.as_ref().map(|weighed| in_network(weighed, bound)),
     }
 }
 
-fn in_network(weighed: &InNetwork) -> v1::InNetwork {
+fn in_network(weighed: &InNetwork, bound: &Bound) -> v1::InNetwork {
     let InNetwork { traffic_without, traffic, algbw } = weighed;
     v1::InNetwork {
         traffic_without: traffic_without.to_string(),
         traffic: traffic.to_string(),
         saved: weighed.saved().to_string(),
         algbw: algbw.to_string(),
+        optimality: algbw.ratio_to(&bound.upper).map(|ratio| ratio.to_string()).unwrap_or_default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_client::ErrorClass;
-use canopy_planner::{PlanError, proven_bound};
+use canopy_planner::{PlanError, bound_without_switches, proven_bound};
 use canopy_schedule::{Bound, Collective, CollectiveKind, Shares};
 use canopy_synth::{BoundError, PlainBounds, plain_bounds};
 use canopy_topology::{Rate, Topology};
@@ -76,6 +76,9 @@ struct Bounded {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faults: Vec<String>,
     bound: BoundSummary,
+    /// If switches only forwarded, where some do more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_in_network: Option<AlgbwSummary>,
     certificate: CertificateSummary,
     /// Of an all-to-all of equal blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,8 +188,10 @@ fn run_here(args: &BoundArgs) -> Result<(), Failure> {
     let shares = args.part.shares(&args.collective, &topology)?;
     let stop = || deadline.is_past();
     let found = proven_bound(&topology, collective, &shares, &stop).map_err(|error| no_bound(&error))?;
+    let without = bound_without_switches(&topology, collective, &shares, &stop).map_err(|error| no_bound(&error))?;
     let is_equal = shares == Shares::Equal;
     let mut object = object(&topology, collective, shares, &found);
+    object.without_in_network = without.map(|without| AlgbwSummary::of(&without.upper));
     if collective.kind() == CollectiveKind::AllToAll && is_equal {
         let ports = topology.ports(&input::limits()?);
         let plain = plain_bounds(&topology, ports.as_ref(), &stop).map_err(|error| failure(&error))?;
@@ -237,6 +242,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
         shares: (shares != Shares::Equal).then(|| shares.weights().to_vec()),
         faults: Vec::new(),
         bound: BoundSummary::new(&found.upper, &found.lower),
+        without_in_network: None,
         certificate: CertificateSummary::of(topology, &shares, &found.certificate),
         plain_bounds: None,
         family: None,
@@ -254,7 +260,13 @@ fn readable(args: &BoundArgs, object: &Bounded, explained: Vec<String>) -> Strin
         object.shares.as_deref().map(|weights| format!("shares     {}", shares_in_words(weights, *ranks as usize))),
     );
     let AlgbwSummary { gigabytes, .. } = &object.bound.rate;
-    lines.push(format!("bound      {gigabytes} GB/s"));
+    match &object.without_in_network {
+        None => lines.push(format!("bound      {gigabytes} GB/s")),
+        Some(AlgbwSummary { gigabytes: without, .. }) => {
+            lines.push(format!("bound      {gigabytes} GB/s with switches that replicate and add"));
+            lines.push(format!("without    {without} GB/s if they only forward"));
+        }
+    }
     lines.push(object.bound.tightness());
     lines.push(object.certificate.readable());
     lines.extend(object.plain_bounds.iter().flat_map(PlainBoundsSummary::lines));

@@ -235,16 +235,17 @@ fn what_switches_can_save_is_on_the_plan() {
     for collective in ["allgather", "reduce-scatter"] {
         let reply = workspace.json(&format!("plan capable.yaml --collective {collective} -o plan.json --json"));
         let saved = &reply["in_network"];
-        check_members(saved, &["traffic_without", "traffic", "saved", "algbw"]);
+        check_members(saved, &["traffic_without", "traffic", "saved", "algbw", "optimality"]);
         assert_eq!((&saved["traffic_without"], &saved["traffic"]), (&"6/1".into(), &"4/1".into()), "{collective}");
         // Ranks still take in, or hand out, three shares: the rate is that of the plain network, and optimal.
         assert_eq!((&saved["saved"], &saved["algbw"]), (&"1/3".into(), &"40000000000/3".into()), "{collective}");
         assert_eq!((&reply["algbw"], &reply["optimality"]), (&saved["algbw"], &"1/1".into()), "{collective}");
+        assert_eq!(saved["optimality"], "1/1");
         assert_eq!(workspace.run("verify plan.json").status, Some(0));
         let shown = workspace.json(&format!("plans show {} --explain --json", reply["plan"].as_str().unwrap()));
         assert_eq!(&shown["in_network"], saved);
         let told = workspace.run(&format!("plan capable.yaml --collective {collective} -o plan.json")).stderr;
-        assert!(told.contains("switches can save 1/3 of the traffic"), "{told}");
+        assert!(told.contains("saves 1/3 of the traffic"), "{told}");
         // A file that promises more is found out; one of an earlier program says nothing.
         let file = String::from_utf8(workspace.read("plan.json")).unwrap();
         let written = r#","in_network":{"traffic_without":"6/1","traffic":"4/1","algbw":"40000000000/3"}"#;

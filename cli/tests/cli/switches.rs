@@ -98,3 +98,21 @@ fn bundles_and_explanations_take_such_networks() {
     let explained = workspace.run(&format!("explain {topology} -c allreduce"));
     assert_eq!(explained.status, Some(0), "{}", explained.stderr);
 }
+
+/// An allreduce in a box whose switch adds up moves each byte once: all of the bound, half as much again as without.
+#[test]
+fn bounds_count_on_switches_that_reduce() {
+    let workspace = Workspace::new();
+    let bound = workspace.json("bound dgx-h100:gpus=4,nvls=true --collective allreduce --json");
+    assert_eq!((&bound["bound"]["algbw_GBps"], &bound["bound"]["tight"]), (&450.0.into(), &true.into()));
+    assert_eq!(bound["without_in_network"]["algbw_GBps"], 300.0);
+    let told = workspace.run("bound dgx-h100:gpus=4,nvls=true --collective allreduce").stdout;
+    assert!(told.contains("450 GB/s with switches that replicate and add"), "{told}");
+    assert!(told.contains("without    300 GB/s if they only forward"), "{told}");
+    let plain = workspace.json("bound dgx-h100:gpus=4 --collective allreduce --json");
+    assert!(plain.get("without_in_network").is_none(), "{plain}");
+    let arguments = "--collective allreduce --format mscclpp-json -o plan.json --json";
+    let plan = workspace.json(&format!("plan dgx-h100:gpus=4,nvls=true {arguments}"));
+    assert_eq!((&plan["optimality"], &plan["in_network"]["optimality"]), (&"2/3".into(), &"1/1".into()));
+    assert_eq!(workspace.run("verify plan.json").status, Some(0));
+}

@@ -18,6 +18,20 @@ pub fn bounded(prepared: &Prepared, stop: &dyn Stop) -> Result<Bound, PlanError>
     proven_bound(topology, *collective, shares, stop).map_err(|failure| failure.with_parts(topology))
 }
 
+/// The bound where switches only forward, of a network with switches that multicast or aggregate; `None` of others.
+///
+/// # Errors
+/// As [`bounded`].
+pub fn bound_without_switches(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    stop: &dyn Stop,
+) -> Result<Option<Bound>, PlanError> {
+    let plain = topology.with_plain_switches();
+    plain.map(|plain| proven_bound(&plain, collective, shares, stop)).transpose()
+}
+
 /// The best rate that any plan of a collective can reach on a network that has been read, with its proof.
 ///
 /// # Errors

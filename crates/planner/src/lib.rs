@@ -38,7 +38,7 @@ mod search;
 mod shapes;
 mod tenant;
 
-pub use bounded::{bounded, proven_bound};
+pub use bounded::{bound_without_switches, bounded, proven_bound};
 pub use canopy_plan::chain;
 pub use context::{Clock, Context, Note, Watch};
 pub use error::{Parts, PlanError};

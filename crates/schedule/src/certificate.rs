@@ -6,7 +6,7 @@
 
 mod lp_dual;
 
-use canopy_topology::{Node, NodeIndex, NodeKind, Rank, Rate, Topology};
+use canopy_topology::{NodeIndex, Rank, Rate, Topology};
 use num_bigint::BigUint;
 
 use crate::bound::{Certificate, CutDirection};
@@ -44,10 +44,8 @@ pub enum CertificateError {
     Overlap { node: u32, first: usize, second: usize },
     #[error("rank {rank} is in no set; put every rank into a set")]
     RankMissing { rank: u32 },
-    #[error("node `{id}` can store and reduce what it forwards, but is in no set; put it into a set")]
-    ForwarderMissing { id: String },
-    #[error("a partition proves nothing here, since switch `{id}` can multicast or aggregate and so save link traffic")]
-    CapableSwitch { id: String },
+    #[error("node `{id}` can replicate or add up what passes it, but is in no set; put it into a set")]
+    CapableMissing { id: String },
     #[error("the cut holds no rank with a share, so no data has to pass it")]
     NoShareInside,
     #[error("the cut holds every rank with a share, so no data has to pass it")]
@@ -88,8 +86,8 @@ fn accepted(collective: CollectiveKind) -> &'static str {
 /// set as one unit. Until some unit knows the sum, `p − 1` of them must have sent what they know; after that, the
 /// `p − 1` others must be told, and what a plain switch delivers to one unit left another one for it alone. So
 /// `2(p−1)·M ≤ T·Σ B⁺(S_i)`, hence `algbw ≤ Σ B⁺(S_i) / (2(p−1))`. A switch that multicasts or aggregates saves such
-/// messages, so topologies with one are refused; compute devices that only forward could do so too, so each of them must
-/// be in a set, as part of that unit.
+/// messages, and compute devices that only forward could do so too, so each of them must be in a set, as part of that
+/// unit: what it replicates or adds up then stays inside, or leaves a unit as any message does.
 ///
 /// All-to-all has an `lp-dual`, a length `ℓ ≥ 0` for each link: the block from `s` to `t`, of `M/N` bytes, takes a path
 /// of length `dist_ℓ(s, t)` or more, so `Σ over pairs of M/N · dist_ℓ(s, t)` bytes × length must pass links that offer
@@ -193,9 +191,6 @@ fn partition_bound(
     if kind != CollectiveKind::Allreduce {
         return Err(CertificateError::NotApplicable { kind: "partition", collective: kind });
     }
-    if let Some(id) = capable_switch(topology) {
-        return Err(CertificateError::CapableSwitch { id });
-    }
     if sets.len() < 2 {
         return Err(CertificateError::TooFewSets { found: sets.len() });
     }
@@ -209,8 +204,8 @@ fn partition_bound(
     if let Some(rank) = topology.ranks().find(|rank| set_of[rank.index()].is_none()) {
         return Err(CertificateError::RankMissing { rank: rank.number() });
     }
-    if let Some(node) = topology.forwarders().find(|node| set_of[node.index()].is_none()) {
-        return Err(CertificateError::ForwarderMissing { id: topology.node(node).id.clone() });
+    if let Some(node) = topology.capable_nodes().find(|node| set_of[node.index()].is_none()) {
+        return Err(CertificateError::CapableMissing { id: topology.node(node).id.clone() });
     }
     let leaving: u128 = topology
         .links()
@@ -252,13 +247,6 @@ fn require_root(topology: &Topology, root: Rank) -> Result<(), CertificateError>
         true => Ok(()),
         false => Err(CertificateError::UnknownRoot { root: root.number(), rank_count }),
     }
-}
-
-/// Id of the first switch that does more than forward.
-fn capable_switch(topology: &Topology) -> Option<String> {
-    let capable =
-        |node: &&Node| matches!(node.kind, NodeKind::Switch { multicast, aggregate } if multicast || aggregate);
-    topology.nodes().iter().find(capable).map(|node| node.id.clone())
 }
 
 /// `capacity · factor / divisor`; the divisor is a positive count.

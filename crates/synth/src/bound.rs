@@ -71,7 +71,7 @@ impl From<Stopped> for BoundError {
 ///
 /// * **Source.** Zhao 2026 §4.4, inequality (⋆), §4.6 and appendix B; for allreduce see the module of that name.
 /// * **In.** Any directed capacities, Eulerian or not; weights may be 0. Multicasting and aggregating
-///   switches change no bound but that of allreduce, which then is a cut's.
+///   switches change no bound but that of allreduce.
 /// * **Errors.** [`BoundError`]: a rank that data must come from or go to can not be reached; shares that do not fit the
 ///   collective, or need not go anywhere; stopped.
 /// * **Cost.** About one local max-flow per rank: milliseconds to a second for 1,000 ranks; for all-to-all that of

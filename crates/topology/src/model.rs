@@ -190,6 +190,22 @@ impl Topology {
             .any(|node| matches!(node.kind, NodeKind::Switch { multicast, aggregate } if multicast || aggregate))
     }
 
+    /// The same network with switches that only forward; `None` where all do. O(nodes + links).
+    pub fn with_plain_switches(&self) -> Option<Self> {
+        let mut plain = self.has_capable_switch().then(|| self.clone())?;
+        let switches = plain.nodes.iter_mut().filter(|node| matches!(node.kind, NodeKind::Switch { .. }));
+        switches.for_each(|node| node.kind = NodeKind::PLAIN_SWITCH);
+        Some(plain)
+    }
+
+    /// Nodes without a rank that can replicate or add up what passes them, by index: compute devices that only forward,
+    /// and switches that multicast or aggregate. O(nodes).
+    pub fn capable_nodes(&self) -> impl Iterator<Item = NodeIndex> + Clone + '_ {
+        let first = self.rank_count as usize;
+        let others = (self.rank_count..).zip(&self.nodes[first..]);
+        others.filter(|(_, node)| node.kind != NodeKind::PLAIN_SWITCH).map(|(index, _)| NodeIndex::new(index))
+    }
+
     /// Compute devices that only forward, by index. O(nodes).
     pub fn forwarders(&self) -> impl Iterator<Item = NodeIndex> + Clone + '_ {
         let first = self.rank_count as usize;

@@ -706,6 +706,9 @@ pub struct InNetwork {
     /// Algbw with multicast and aggregation, in bytes per second; at least `achieved`.
     #[prost(string, tag = "4")]
     pub algbw: ::prost::alloc::string::String,
+    /// `algbw` ÷ bound, `num/den`: what the plan reaches where its files use the switches.
+    #[prost(string, tag = "5")]
+    pub optimality: ::prost::alloc::string::String,
 }
 /// Proof of an upper bound on algbw, which anyone can check by adding up capacities.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1182,6 +1185,10 @@ pub struct BoundReply {
     /// Warnings.
     #[prost(message, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
+    /// Upper bound if switches only forwarded, in bytes per second, `num/den`. Set if and only if some multicast or
+    /// aggregate, which `bound` counts on.
+    #[prost(string, tag = "8")]
+    pub without_in_network: ::prost::alloc::string::String,
 }
 /// The healthy network and the faults behind a plan's network.
 #[derive(Clone, PartialEq, ::prost::Message)]

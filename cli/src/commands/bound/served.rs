@@ -9,7 +9,7 @@ use crate::connection::{ServerArgs, ask};
 use crate::exit::Failure;
 use crate::fault_messages;
 use crate::known_faults;
-use crate::output::{TopologySummary, print_json};
+use crate::output::{AlgbwSummary, TopologySummary, print_json};
 use crate::request;
 use crate::stdout::print;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
 }
 
 fn object(collective: &'static str, root: Option<u32>, shares: Vec<u64>, reply: BoundReply) -> Option<Bounded> {
-    let BoundReply { bound, lower, certificate, topology, puncture, .. } = reply;
+    let BoundReply { bound, lower, certificate, topology, puncture, without_in_network, .. } = reply;
     let (upper, lower): (Rate, Rate) = (bound.parse().ok()?, lower.parse().ok()?);
     Some(Bounded {
         topology: TopologySummary::of_server(&topology?)?,
@@ -45,6 +45,7 @@ fn object(collective: &'static str, root: Option<u32>, shares: Vec<u64>, reply: 
         shares: Some(shares).filter(|shares| !shares.is_empty()),
         faults: puncture.unwrap_or_default().faults.iter().filter_map(fault_messages::text).collect(),
         bound: BoundSummary::new(&upper, &lower),
+        without_in_network: without_in_network.parse::<Rate>().ok().map(|rate| AlgbwSummary::of(&rate)),
         certificate: CertificateSummary::of_server(certificate?)?,
         plain_bounds: None,
         family: None,

@@ -160,9 +160,9 @@ fn malformed_partitions_are_refused() {
     }
 }
 
-/// A switch that can multicast or reduce may beat a partition, never a cut.
+/// A switch that can multicast or reduce may beat a partition that does not hold it, never a cut.
 #[test]
-fn capable_switches_refuse_partitions_only() {
+fn capable_switches_are_in_partitions() {
     for (multicast, aggregate) in [(true, false), (false, true)] {
         let mut draft = TopologyDraft::default();
         draft.add_compute("a");
@@ -173,7 +173,9 @@ fn capable_switches_refuse_partitions_only() {
         draft.add_both("b", "nv", capacity, canopy_topology::Latency::default());
         let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
         let refused = bound(&topology, CollectiveKind::Allreduce, &partition(&[&[0], &[1]]));
-        assert_eq!(refused, Err(CertificateError::CapableSwitch { id: "nv".to_owned() }));
+        assert_eq!(refused, Err(CertificateError::CapableMissing { id: "nv".to_owned() }));
+        let accepted = bound(&topology, CollectiveKind::Allreduce, &partition(&[&[0, 2], &[1]]));
+        assert_eq!(accepted, Ok(Rate::new(CAPACITY, 1_u32).unwrap()));
         let accepted = bound(&topology, CollectiveKind::Allreduce, &cut(CutDirection::In, &[0]));
         assert_eq!(accepted, Ok(Rate::new(CAPACITY, 1_u32).unwrap()));
     }

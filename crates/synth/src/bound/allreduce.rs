@@ -8,15 +8,16 @@
 //!   balanced: then `Σ B⁺(S_i) = Σ B⁻(S_i)`, so a link counts like half of it in either direction. Where a switch is
 //!   not balanced, the partition of the strength, all singletons and all boxes are tried. A single cut also binds:
 //!   what one side adds to the other's result must cross it, in both directions. The thinner one counts, which
-//!   matters where a rank is not balanced. It is the only bound where switches multicast or aggregate, since those
-//!   save messages that the partition counts. Compute devices that only forward could save some as well, unless a part
-//!   holds them; which part they are best in is not searched for, so with them the bound need not be the least.
+//!   matters where a rank is not balanced. Switches that multicast or aggregate save messages that the partition counts,
+//!   unless a part holds them; so could compute devices that only forward. Which part they are best in is not searched
+//!   for, so with them the bound need not be the least.
 //! * **Lower bound.** Reduce-scatter then allgather, `1/(1/rs + 1/ag)`, so `N·x*/2` in an Eulerian network; and the
 //!   strength of the sub-network with links alike in both directions. The latter is reached, because that network
 //!   packs trees of this weight without switches (Tutte, Nash-Williams: reduce up a tree and broadcast down the
 //!   same links), and with them (some orientation has `in(S) + roots(S) ≥ L` for every set with a rank, by Gale and
 //!   the truncation theorem, and out-trees pack into that by Bang-Jensen, Frank and Jackson). A path of three ranks
-//!   shows the difference: 1 against 3/4.
+//!   shows the difference: 1 against 3/4. Trees may also be packed that hold switches that multicast and aggregate as if
+//!   those were ranks: a star of n ranks with such a switch reaches 1 in place of n/(2(n−1)), as NVLink SHARP does.
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,9 @@ pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, Bou
     let is_two_way = two_way.is_same_as(network);
     let reduce_and_broadcast = strength_of(&two_way, stop)?;
     let mut lower = rate(&reduce_and_broadcast);
+    if network.topology.has_capable_switch() {
+        lower = lower.max(rate(&strength_of_able(&two_way, stop)?));
+    }
     // No two phases are faster than the strength where all links run both ways; they tell which ranks are apart.
     if !is_two_way || lower.is_zero() {
         let reduce_scatter = spread(network, CutDirection::In, stop)?;
@@ -51,19 +55,19 @@ pub(super) fn limit(network: &Network<'_>, stop: &dyn Stop) -> Result<Rate, Boun
 
 /// Upper bound with its certificate, given the strength of the network if it is known.
 fn upper(network: &Network<'_>, weakest: Option<Strength>, stop: &dyn Stop) -> Result<(Rate, Certificate), BoundError> {
-    if network.topology.has_capable_switch() {
-        return least_cut(network, stop);
-    }
     let weakest = weakest.map_or_else(|| strength_of(network, stop), Ok)?;
     let mut best = partition(network, &weakest.parts, stop)?;
-    // Which part should hold a device that only forwards is a guess.
-    let is_exact = network.topology.forwarders().next().is_none();
+    // Which part should hold a node that replicates or adds up is a guess.
+    let is_exact = network.topology.capable_nodes().next().is_none();
+    let mut guesses = Vec::new();
     if !is_exact || !network.switches_are_balanced() {
-        for parts in [singletons(network.topology), boxes(network.topology)] {
-            if parts.len() > 1 {
-                best = smaller(best, partition(network, &parts, stop)?);
-            }
-        }
+        guesses.extend([singletons(network.topology), boxes(network.topology)]);
+    }
+    if network.topology.has_capable_switch() {
+        guesses.push(ranks_of(&strength_of_able(network, stop)?.parts, network.topology));
+    }
+    for parts in guesses.iter().filter(|parts| parts.len() > 1) {
+        best = smaller(best, partition(network, parts, stop)?);
     }
     // Where as much enters as leaves, a cut is a partition into two.
     if is_exact && network.topology.first_unbalanced().is_none() {
@@ -90,14 +94,26 @@ fn strength_of(network: &Network<'_>, stop: &dyn Stop) -> Result<Strength, Bound
     answer.map_err(|error| refusal(network, CutDirection::Out, None, error))
 }
 
+/// The strength with switches that multicast and aggregate as if they were ranks.
+fn strength_of_able(network: &Network<'_>, stop: &dyn Stop) -> Result<Strength, BoundError> {
+    let answer = strength(&network.graph(CutDirection::Out), &network.able(), stop);
+    answer.map_err(|error| refusal(network, CutDirection::Out, None, error))
+}
+
+/// The ranks of parts that have any.
+fn ranks_of(parts: &[Vec<u32>], topology: &Topology) -> Vec<Vec<u32>> {
+    let ranks = |part: &Vec<u32>| part.iter().copied().filter(|&node| node < topology.rank_count()).collect();
+    parts.iter().map(ranks).filter(|part: &Vec<u32>| !part.is_empty()).collect()
+}
+
 fn rate(strength: &Strength) -> Rate {
     rate_of(strength.rate.numerator, strength.rate.denominator)
 }
 
-/// The bound that a partition of the ranks implies, each part together with the compute devices that only forward next
-/// to it, and with the switches that are best on its side.
+/// The bound that a partition of the ranks implies, each part together with the nodes next to it that replicate or add
+/// up, and with the switches that are best on its side.
 fn partition(network: &Network<'_>, parts: &[Vec<u32>], stop: &dyn Stop) -> Result<(Rate, Certificate), BoundError> {
-    let parts = network.with_forwarders(parts);
+    let parts = network.with_capable(parts);
     let cuts = isolating_cuts(&network.graph(CutDirection::Out), &parts, stop);
     let cuts = cuts.map_err(|error: OptimumError| refusal(network, CutDirection::Out, None, error))?;
     // Disjoint already if switches are balanced; else the first set keeps a node that several want.

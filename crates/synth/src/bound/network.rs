@@ -2,7 +2,7 @@
 
 use canopy_optimize::{Arc, Digraph, Fraction};
 use canopy_schedule::{CutDirection, Shares};
-use canopy_topology::{Rate, Topology};
+use canopy_topology::{NodeKind, Rate, Topology};
 
 use super::rate_of_time;
 
@@ -90,11 +90,19 @@ impl<'a> Network<'a> {
         rate_of_time(self.shares.weight_total(self.topology.rank_count()), inverse_rate)
     }
 
-    /// Parts of the ranks, each with those compute devices that only forward and have the fewest links to it. Of equally
-    /// near parts the first. O(links).
-    pub(super) fn with_forwarders(&self, parts: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    /// Which nodes are ranks, or switches that both multicast and aggregate.
+    pub(super) fn able(&self) -> Vec<bool> {
+        let nodes = self.topology.nodes().iter();
+        nodes
+            .map(|node| matches!(node.kind, NodeKind::Compute | NodeKind::Switch { multicast: true, aggregate: true }))
+            .collect()
+    }
+
+    /// Parts of the ranks, each with those nodes that replicate or add up what passes them and have the fewest links to it.
+    /// Of equally near parts the first. O(links).
+    pub(super) fn with_capable(&self, parts: &[Vec<u32>]) -> Vec<Vec<u32>> {
         let mut parts = parts.to_vec();
-        if self.topology.forwarders().next().is_none() {
+        if self.topology.capable_nodes().next().is_none() {
             return parts;
         }
         let node_count = self.topology.nodes().len();
@@ -119,7 +127,7 @@ impl<'a> Network<'a> {
                 }
             }
         }
-        for node in self.topology.forwarders() {
+        for node in self.topology.capable_nodes() {
             // One without links harms no part.
             let part = part_of[node.index()].unwrap_or(0);
             parts.get_mut(part).into_iter().for_each(|nodes| nodes.push(node.number()));

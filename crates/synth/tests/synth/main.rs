@@ -7,6 +7,7 @@ mod blocks;
 mod bounds;
 mod breadth_first;
 mod forest;
+mod in_switch;
 mod multiport;
 mod named;
 mod oracle;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use canopy_planner::bounded;
+use canopy_planner::{bound_without_switches, bounded};
 use canopy_proto::v1::{BoundReply, PlanRequest};
 use canopy_wire as wire;
 use canopy_wire::RequestError;
@@ -28,7 +28,8 @@ pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest
         }
         let prepared = jobs.planner.prepare(&order, &gone)?;
         let found = bounded(&prepared, &gone).map_err(PlanFailure::from)?;
-        Ok(wire::bounded(&prepared, &found))
+        let without = bound_without_switches(&prepared.topology, prepared.collective, &prepared.shares, &gone);
+        Ok(wire::bounded(&prepared, &found, without.map_err(PlanFailure::from)?.as_ref()))
     });
     match (found.await, applied) {
         (Ok(mut reply), Some(applied)) => {
