@@ -16,7 +16,7 @@ const LINKS: &str = "list its links as CSV: src,dst,bandwidth_GBps,latency_ns, w
 const PLAN: &str = "give a network; `canopy verify`, `explain` and `convert` read plan files";
 
 /// Files by a text that only they have: an element, a key, a heading. Texts are compared without regard to case.
-const KINDS: [(&str, ForeignFile); 24] = [
+const KINDS: [(&str, ForeignFile); 23] = [
     ("\nnodename=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
     ("\nclustername=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
     ("nccl info", ForeignFile { what: "a log of NCCL", instead: DUMP }),
@@ -28,7 +28,6 @@ const KINDS: [(&str, ForeignFile); 24] = [
     ("<routeplan", ForeignFile { what: "a route file", instead: PLAN }),
     ("<onecclplan", ForeignFile { what: "a oneCCL plan", instead: PLAN }),
     ("<platform", ForeignFile { what: "a platform of SimGrid, which canopy does not read yet", instead: LINKS }),
-    ("<graphml", ForeignFile { what: "a GraphML graph, which canopy does not read yet", instead: LINKS }),
     ("<html", ForeignFile { what: "an HTML page", instead: "download the file itself" }),
     ("<svg", ForeignFile { what: "an SVG picture", instead: NETWORK }),
     ("graph {", ForeignFile { what: "a Graphviz graph", instead: NETWORK }),

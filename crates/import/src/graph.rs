@@ -2,9 +2,11 @@
 
 mod astra;
 mod csv;
+mod graphml;
 
 pub(crate) use astra::{begins as begins_astra, read as read_astra};
 pub(crate) use csv::{begins as begins_csv, read as read_csv};
+pub(crate) use graphml::{begins as begins_graphml, read as read_graphml};
 
 #[cfg(test)]
 mod tests;

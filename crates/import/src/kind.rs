@@ -29,6 +29,8 @@ pub enum FileKind {
     Topograph,
     /// ASTRA-sim: a network of its analytical back end.
     AstraNetwork,
+    /// GraphML: a graph with attributes.
+    GraphMl,
     /// A list of links, row by row.
     Csv,
     /// Kubernetes: nodes with labels, and levels of Kueue.
@@ -49,6 +51,7 @@ const NAMES: &[(FileKind, &str, &str)] = &[
     (FileKind::Topograph, "Topograph model", "the syntax of Topograph"),
     (FileKind::KubernetesLabels, "Kubernetes nodes", "kubectl get nodes -o yaml"),
     (FileKind::AstraNetwork, "ASTRA-sim network", "the syntax of ASTRA-sim"),
+    (FileKind::GraphMl, "GraphML", "the syntax of GraphML"),
     (FileKind::Csv, "CSV", "a header src,dst,bandwidth_GBps,latency_ns"),
 ];
 

@@ -36,6 +36,7 @@ pub(crate) const READERS: &[Reader] = &[
     reader(FileKind::Topograph, kubernetes::begins_topograph, kubernetes::read_topograph),
     reader(FileKind::KubernetesLabels, kubernetes::begins_labels, kubernetes::read_labels),
     reader(FileKind::AstraNetwork, graph::begins_astra, graph::read_astra),
+    reader(FileKind::GraphMl, graph::begins_graphml, graph::read_graphml),
     reader(FileKind::Csv, graph::begins_csv, graph::read_csv),
 ];
 

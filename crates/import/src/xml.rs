@@ -4,7 +4,8 @@
 //! kind of file has one: nothing is fetched, and there are no entities but the five of XML itself. It knows nothing of
 //! what the elements mean.
 
-use quick_xml::events::{BytesStart, Event};
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
 use canopy_topology::{shorten, shorten_to};
@@ -17,7 +18,7 @@ use crate::source::Source;
 const ELEMENTS_BETWEEN_STOPS: usize = 4096;
 /// Deepest nesting: PCI switches nest a few levels.
 const DEPTH_MAX: usize = 64;
-/// Most elements: the largest hosts have some thousand.
+/// Most elements: the largest hosts have some thousand, and a torus of 10,000 nodes some 100,000.
 const ELEMENTS_MAX: usize = 200_000;
 /// Most attributes of an element: the largest has about twenty.
 const ATTRIBUTES_MAX: usize = 64;
@@ -98,7 +99,9 @@ pub(crate) fn parse(kind: FileKind, source: Source<'_>) -> Result<Element, Impor
             Event::DocType(_) if kind == FileKind::NcclXml => {
                 return Err(XmlError::DocType { line: parser.lines.at(at) }.into());
             }
-            Event::Text(text) if kind == FileKind::Hwloc => parser.text(&text),
+            Event::Text(text) if says_in_text(kind) => parser.text(&text),
+            Event::CData(text) if says_in_text(kind) => parser.text(&text),
+            Event::GeneralRef(reference) if says_in_text(kind) => parser.reference(&reference, at)?,
             Event::Eof => break,
             Event::Text(_)
             | Event::CData(_)
@@ -113,6 +116,11 @@ pub(crate) fn parse(kind: FileKind, source: Source<'_>) -> Result<Element, Impor
         Some(root) if parser.open.is_empty() => Ok(root),
         _ => Err(syntax(text, text.len(), "the document ends before its root element does").into()),
     }
+}
+
+/// Whether files of a kind say something in the text between tags.
+fn says_in_text(kind: FileKind) -> bool {
+    matches!(kind, FileKind::Hwloc | FileKind::GraphMl)
 }
 
 struct Parser<'a> {
@@ -156,11 +164,28 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// White space alone says nothing.
+    /// White space alone says nothing, but behind other text it parts what follows from it.
     fn text(&mut self, text: &str) {
-        if let Some(element) = self.open.last_mut().filter(|_| !text.trim().is_empty()) {
+        let says = |element: &&mut Element| !element.text.is_empty() || !text.trim().is_empty();
+        if let Some(element) = self.open.last_mut().filter(says) {
             element.text.push_str(text);
         }
+    }
+
+    /// A character that is written as `&lt;` or `&#60;`.
+    fn reference(&mut self, reference: &BytesRef<'_>, at: usize) -> Result<(), XmlError> {
+        let (kind, text) = (self.kind, self.lines.text);
+        let named = || resolve_xml_entity(reference).and_then(|found| found.chars().next());
+        let resolved = reference.resolve_char_ref().map_err(|error| syntax(kind, text, at, &error.to_string()))?;
+        let unknown = || {
+            let name = shorten(reference);
+            syntax(kind, text, at, &format!("the entity `&{name};` is not known; write what it stands for"))
+        };
+        let character = resolved.or_else(named).ok_or_else(unknown)?;
+        if let Some(element) = self.open.last_mut() {
+            element.text.push(character);
+        }
+        Ok(())
     }
 
     fn end(&mut self) {

@@ -10,7 +10,9 @@ pub enum XmlError {
     Syntax { kind: FileKind, line: usize, column: usize, problem: String },
     #[error("line {line}: document type declarations are not supported; remove the `<!DOCTYPE …>`")]
     DocType { line: usize },
-    #[error("line {line}: the XML document has more than {limit} {what}; send a smaller one, such as that of one host")]
+    #[error(
+        "line {line}: the XML document has more than {limit} {what}; send a smaller one: one host, or links as CSV"
+    )]
     TooLarge { line: usize, what: &'static str, limit: usize },
     #[error("line {line}: <{element}> has no attribute `{attribute}`; write the file with {}", kind.made_with())]
     MissingAttribute { kind: FileKind, line: usize, element: String, attribute: &'static str },
