@@ -12,11 +12,10 @@ pub struct ForeignFile {
 const NETWORK: &str = "describe the network in canopy's YAML, as `canopy topology generate leaf-spine:leaves=2,hosts=4 -o x.yaml` writes it";
 const DUMP: &str = "set NCCL_TOPO_DUMP_FILE=topo.xml for one run and use that file";
 const SIMULATED: &str = "give the network of the analytical back end, with `topology`, `npus_count` and `bandwidth`";
-const LINKS: &str = "list its links as CSV: src,dst,bandwidth_GBps,latency_ns, with `switch:` before switches";
 const PLAN: &str = "give a network; `canopy verify`, `explain` and `convert` read plan files";
 
 /// Files by a text that only they have: an element, a key, a heading. Texts are compared without regard to case.
-const KINDS: [(&str, ForeignFile); 23] = [
+const KINDS: [(&str, ForeignFile); 22] = [
     ("\nnodename=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
     ("\nclustername=", ForeignFile { what: "a Slurm configuration file", instead: NETWORK }),
     ("nccl info", ForeignFile { what: "a log of NCCL", instead: DUMP }),
@@ -27,7 +26,6 @@ const KINDS: [(&str, ForeignFile); 23] = [
     ("<algo ", ForeignFile { what: "an MSCCL plan", instead: PLAN }),
     ("<routeplan", ForeignFile { what: "a route file", instead: PLAN }),
     ("<onecclplan", ForeignFile { what: "a oneCCL plan", instead: PLAN }),
-    ("<platform", ForeignFile { what: "a platform of SimGrid, which canopy does not read yet", instead: LINKS }),
     ("<html", ForeignFile { what: "an HTML page", instead: "download the file itself" }),
     ("<svg", ForeignFile { what: "an SVG picture", instead: NETWORK }),
     ("graph {", ForeignFile { what: "a Graphviz graph", instead: NETWORK }),

@@ -31,6 +31,8 @@ pub enum FileKind {
     AstraNetwork,
     /// GraphML: a graph with attributes.
     GraphMl,
+    /// SimGrid: a platform.
+    SimGrid,
     /// A list of links, row by row.
     Csv,
     /// Kubernetes: nodes with labels, and levels of Kueue.
@@ -52,6 +54,7 @@ const NAMES: &[(FileKind, &str, &str)] = &[
     (FileKind::KubernetesLabels, "Kubernetes nodes", "kubectl get nodes -o yaml"),
     (FileKind::AstraNetwork, "ASTRA-sim network", "the syntax of ASTRA-sim"),
     (FileKind::GraphMl, "GraphML", "the syntax of GraphML"),
+    (FileKind::SimGrid, "SimGrid platform", "the syntax of SimGrid 3.13 or later"),
     (FileKind::Csv, "CSV", "a header src,dst,bandwidth_GBps,latency_ns"),
 ];
 

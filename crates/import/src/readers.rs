@@ -37,6 +37,7 @@ pub(crate) const READERS: &[Reader] = &[
     reader(FileKind::KubernetesLabels, kubernetes::begins_labels, kubernetes::read_labels),
     reader(FileKind::AstraNetwork, graph::begins_astra, graph::read_astra),
     reader(FileKind::GraphMl, graph::begins_graphml, graph::read_graphml),
+    reader(FileKind::SimGrid, graph::begins_simgrid, graph::read_simgrid),
     reader(FileKind::Csv, graph::begins_csv, graph::read_csv),
 ];
 

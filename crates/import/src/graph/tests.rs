@@ -106,9 +106,8 @@ fn graphs_have_links_each_way_unless_they_are_directed() {
 
 /// Two ranks and an edge, with the keys and data given.
 fn graph(keys: &str, edge: &str) -> String {
-    format!(
-        "<graphml>\n{keys}\n<graph edgedefault=\"undirected\">\n<node id=\"a\"/>\n<node id=\"b\"/>\n{edge}\n</graph></graphml>"
-    )
+    let nodes = "<node id=\"a\"/>\n<node id=\"b\"/>";
+    format!("<graphml>\n{keys}\n<graph edgedefault=\"undirected\">\n{nodes}\n{edge}\n</graph></graphml>")
 }
 
 #[test]
