@@ -47,7 +47,7 @@ pub(super) fn add(network: &mut Network<'_>, element: &Element, gateways: &HashS
         "TORUS" => cluster.add_torus(network),
         "FAT_TREE" => cluster.add_tree(network),
         "DRAGONFLY" => {
-            let problem = "DRAGONFLY is not read; list its links as CSV, or use the expression `dragonfly`";
+            let problem = "DRAGONFLY is not read; list its links as CSV, or use the expression `dragonfly-router`";
             Err(routes::at(element, "topology", problem).into())
         }
         other => Err(element.unusable("topology", other, "FLAT, TORUS or FAT_TREE").into()),
