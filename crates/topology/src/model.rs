@@ -208,9 +208,7 @@ impl Topology {
 
     /// Compute devices that only forward, by index. O(nodes).
     pub fn forwarders(&self) -> impl Iterator<Item = NodeIndex> + Clone + '_ {
-        let first = self.rank_count as usize;
-        let others = (self.rank_count..).zip(&self.nodes[first..]);
-        others.filter(|(_, node)| node.kind == NodeKind::Forwarder).map(|(index, _)| NodeIndex::new(index))
+        self.capable_nodes().filter(|&node| self.node(node).kind == NodeKind::Forwarder)
     }
 
     /// Two ranks `(from, to)` such that no path leads from the first to the second; `None` when every rank reaches
