@@ -81,6 +81,14 @@ calls! {
     check_topology = topologies.check_topology(CheckTopologyRequest) -> CheckTopologyReply;
     /// Deletes a stored topology.
     delete_topology = topologies.delete_topology(DeleteTopologyRequest) -> DeleteTopologyReply;
+    /// Stores a cluster, or replaces the one of its name.
+    put_cluster = clusters.put_cluster(PutClusterRequest) -> PutClusterReply;
+    /// Describes a stored cluster and names its machines.
+    get_cluster = clusters.get_cluster(GetClusterRequest) -> GetClusterReply;
+    /// Lists a page of stored clusters.
+    list_clusters = clusters.list_clusters(ListClustersRequest) -> ListClustersReply;
+    /// Deletes a stored cluster.
+    delete_cluster = clusters.delete_cluster(DeleteClusterRequest) -> DeleteClusterReply;
     /// Finds the best networks for collectives with a given number of nodes and ports.
     find = topologies.find(FindRequest) -> FindReply;
     /// Reports faults of elements.

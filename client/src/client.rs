@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use canopy_proto::v1::clusters_client::ClustersClient;
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::operations_client::OperationsClient;
@@ -61,6 +62,7 @@ pub struct Client {
     pub(crate) plan_admin: PlanAdminClient<Channel>,
     pub(crate) server_admin: ServerAdminClient<Channel>,
     pub(crate) topologies: TopologiesClient<Channel>,
+    pub(crate) clusters: ClustersClient<Channel>,
     pub(crate) faults: FaultsClient<Channel>,
     pub(crate) leases: LeasesClient<Channel>,
     pub(crate) tenant: Option<Tenant>,
@@ -88,6 +90,7 @@ impl Client {
             plan_admin: PlanAdminClient::new(channel.clone()),
             server_admin: ServerAdminClient::new(channel.clone()),
             topologies: TopologiesClient::new(channel.clone()),
+            clusters: ClustersClient::new(channel.clone()),
             faults: FaultsClient::new(channel.clone()),
             leases: LeasesClient::new(channel),
             tenant: None,

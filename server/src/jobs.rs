@@ -9,7 +9,6 @@ pub(crate) mod planner;
 pub(crate) mod queue;
 #[cfg(test)]
 pub(crate) mod random;
-pub(crate) mod reading;
 pub(crate) mod refusals;
 pub(crate) mod stand_in;
 pub(crate) mod workers;

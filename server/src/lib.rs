@@ -21,6 +21,7 @@ mod metrics;
 mod ops;
 mod peer;
 mod process;
+mod reading;
 mod replan;
 mod rpc;
 mod server;

@@ -27,12 +27,12 @@ pub enum MaintenanceCommand {
         #[arg(long)]
         repair: bool,
     },
-    /// Write all plans with their pins and uses, topologies, faults and leases into one file.
+    /// Write all plans with their pins and uses, topologies, clusters, faults and leases into one file.
     Backup {
         /// The file; it is replaced once it is complete.
         file: PathBuf,
     },
-    /// Restore a backup: its plans and topologies replace those of equal keys; its faults and leases replace all stored
+    /// Restore a backup: its plans, topologies and clusters replace those of equal keys; its faults and leases replace all stored
     /// ones.
     Restore {
         /// The file; a damaged file is refused as a whole.
@@ -293,8 +293,8 @@ fn empty(store: &Arc<dyn Store>) -> Result<(), StoreError> {
 }
 
 fn in_words(counts: ArchiveCounts) -> String {
-    let ArchiveCounts { plans, topologies, leases, faults, .. } = counts;
-    format!("{plans} plans, {topologies} topologies, {leases} leases and {faults} faults")
+    let ArchiveCounts { plans, topologies, clusters, leases, faults, .. } = counts;
+    format!("{plans} plans, {topologies} topologies, {clusters} clusters, {leases} leases and {faults} faults")
 }
 
 /// A store that had to be started anew is not all that was to be worked on.

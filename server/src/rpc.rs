@@ -6,6 +6,7 @@ pub(crate) mod answered;
 mod archives;
 mod cached;
 mod call_pool;
+mod clusters;
 pub(crate) mod connection_threads;
 pub(crate) mod deadline;
 mod decode;
@@ -32,6 +33,7 @@ pub(crate) mod record;
 mod request_log;
 mod routes;
 mod server_admin;
+mod sources;
 pub(crate) mod status;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 
 mod archive;
 mod check;
+pub(crate) mod clusters;
 mod directory;
 mod doubled;
 mod engine;
@@ -16,6 +17,7 @@ mod gated;
 mod ledger;
 mod memory;
 mod migrate;
+pub(crate) mod networks;
 mod pages;
 pub(crate) mod receipts;
 mod recent;

@@ -3,6 +3,7 @@
 //!
 //! Code that stores or sends messages uses this crate, and otherwise only the planner's types.
 
+mod cluster;
 mod digest;
 mod entry;
 mod formats;
@@ -14,6 +15,7 @@ mod refused;
 mod request;
 mod stored_plan;
 
+pub use cluster::{ClusterError, cluster_model};
 pub use digest::sha256_hex;
 pub use entry::{Entry, decode_entry, encode_entry};
 pub use formats::{OUTPUT_FORMATS, format_of_wire, format_on_the_wire, target, target_on_the_wire};

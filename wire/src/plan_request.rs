@@ -238,7 +238,7 @@ pub fn sourced(source: Option<v1::TopologySource>) -> Result<Sourced, RequestErr
 /// The first field that is wrong.
 pub fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInput, RequestError> {
     use v1::topology_source::Source;
-    let remedy = "set an expression, a document, an inline topology or the id of a stored one";
+    let remedy = "set an expression, a document, an inline topology, the id of a stored one or a part of a cluster";
     let source = source.and_then(|source| source.source);
     match source.ok_or(RequestError::Missing { field: "topology", remedy })? {
         Source::Expression(text) => Ok(TopologyInput::Expression(text)),
@@ -248,7 +248,7 @@ pub fn topology_input(source: Option<v1::TopologySource>) -> Result<TopologyInpu
         Source::Inline(topology) => Ok(TopologyInput::Inline(draft(topology)?)),
         Source::Punctured(_) => Err(RequestError::PuncturedHere),
         // The text has taken its place before a request comes here.
-        Source::Id(_) => Err(RequestError::Missing { field: "topology", remedy }),
+        Source::Id(_) | Source::Cluster(_) => Err(RequestError::Missing { field: "topology", remedy }),
     }
 }
 

@@ -20,6 +20,7 @@ pub fn draft(topology: v1::Topology) -> Result<TopologyDraft, InlineError> {
     });
     Ok(TopologyDraft {
         name: Some(topology.name).filter(|name| !name.is_empty()),
+        cluster: None,
         nodes: nodes.collect::<Result<_, _>>()?,
         links: links.collect::<Result<_, _>>()?,
     })

@@ -3,12 +3,15 @@
 mod attach;
 mod layout;
 mod levels;
+mod model;
+mod part;
 mod rates;
 
 use std::collections::HashMap;
 
 use canopy_topology::{
-    Attributes, DraftLink, DraftNode, HostsError, Latency, NodeKind, Topology, TopologyDraft, TopologyLimits,
+    Attributes, DraftLink, DraftNode, FaultError, GroupError, HostsError, Latency, NodeKind, Topology, TopologyDraft,
+    TopologyLimits,
 };
 
 use crate::error::ImportError;
@@ -17,8 +20,10 @@ use crate::machine::{Machine, Port, listed};
 use crate::read::build;
 use crate::report::Report;
 use attach::{Joined, joined};
-pub use layout::Layout;
+pub use layout::{Layout, numbered};
 use levels::Uplinks;
+pub use model::{ClusterCounts, ClusterModel};
+pub use part::{machines_of, part_of};
 pub use rates::{Rates, RatesError};
 
 /// Errors of composing.
@@ -27,7 +32,7 @@ pub use rates::{Rates, RatesError};
 pub enum ComposeError {
     #[error("the list of nodes is empty; name the machines of the job")]
     NoNodes,
-    #[error("node `{node}` is not in the fabric, which has {known}")]
+    #[error("node `{node}` is not in the cluster, which has {known}")]
     UnknownNode { node: String, known: String },
     #[error("node `{node}` is of two kinds of machines; name it once")]
     TwoKinds { node: String },
@@ -41,6 +46,12 @@ pub enum ComposeError {
     NoRate { node: String, port: String },
     #[error("layout `{found}`: {problem}")]
     Layout { found: String, problem: String },
+    #[error("rank {rank} (`{node}`) is on no machine; state its `host` or `box`")]
+    NoMachine { rank: u32, node: String },
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    #[error(transparent)]
+    Puncture(#[from] FaultError),
     #[error(transparent)]
     Hosts(#[from] HostsError),
     #[error(transparent)]
@@ -56,20 +67,62 @@ pub struct MachineOf {
     pub hosts: Option<Vec<String>>,
 }
 
-/// A part of a cluster.
+/// Machines and what joins them.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// Kinds of machines, at least one.
     pub machines: Vec<MachineOf>,
     /// What joins them.
     pub fabric: Fabric,
-    /// The machines that take part, in the order of their ranks.
-    pub nodes: Vec<String>,
     /// Rates that files do not state.
     pub rates: Rates,
 }
 
-/// Builds the network of the machines that take part, and nothing else.
+impl Cluster {
+    /// Names of all machines, in the order of the fabric.
+    pub fn nodes(&self) -> Vec<String> {
+        self.fabric.nodes()
+    }
+
+    /// Whether every machine of the fabric that is of some kind can be joined, and how many GPUs they have together.
+    ///
+    /// # Errors
+    /// As [`compose`] for one of them. No limit counts: a cluster may be larger than a network that is planned.
+    ///
+    /// O(fabric + machines · ports).
+    pub fn check(&self) -> Result<(usize, Report), ComposeError> {
+        let kinds = Kinds::of(&self.machines)?;
+        let known = self.fabric.hosts.iter().filter(|host| kinds.machine(&host.name).is_some());
+        let parts = known.map(|host| kinds.part(&host.name, host, &self.rates)).collect::<Result<Vec<_>, _>>()?;
+        if parts.is_empty() {
+            return Err(ComposeError::NoNodes);
+        }
+        let mut report = self.report();
+        tell(&parts, &self.fabric, &mut report);
+        let uplinks = Uplinks::of(&self.fabric, &self.rates, |host| {
+            let machine = kinds.machine(&host.name)?;
+            Some(joined(&host.name, machine, host, &self.rates).ok()?.cables)
+        });
+        report.assumed.extend(uplinks.assumed(0..self.fabric.links.len()));
+        let unknown = self.fabric.hosts.iter().filter(|host| kinds.machine(&host.name).is_none());
+        let unknown: Vec<&str> = unknown.map(|host| host.name.as_str()).collect();
+        if !unknown.is_empty() {
+            let names = listed(unknown.iter().copied());
+            report.left_out.push(format!("{} machines of no kind: {names}", unknown.len()));
+        }
+        Ok((parts.iter().map(|part| part.machine.gpu_count()).sum(), report.shortened()))
+    }
+
+    /// How the files were read.
+    fn report(&self) -> Report {
+        let mut report = self.fabric.report.clone();
+        let machines = self.machines.iter().filter_map(|kind| kind.machine.as_ref());
+        machines.for_each(|machine| report.append(machine.report.clone()));
+        report
+    }
+}
+
+/// Builds the network of the machines that take part, `nodes` in the order of their ranks, and nothing else.
 ///
 /// Ranks are numbered machine by machine in the order of `nodes`, inside one by the ranks of its GPUs. Devices are named
 /// `HOST.DEVICE`, such as `gpu001.gpu0` and `gpu001.nic-0000.18.00.0`; switches of the fabric keep their names.
@@ -78,19 +131,18 @@ pub struct Cluster {
 /// * **Cost.** O(fabric + devices of the machines) and that of building the topology.
 pub fn compose(
     cluster: &Cluster,
+    nodes: &[String],
     limits: &TopologyLimits,
     stop: &dyn Fn() -> bool,
 ) -> Result<(Topology, Report), ComposeError> {
-    let Cluster { machines, fabric, nodes, rates } = cluster;
+    let Cluster { machines, fabric, rates } = cluster;
     if nodes.is_empty() {
         return Err(ComposeError::NoNodes);
     }
     let kinds = Kinds::of(machines)?;
     let hosts = located(fabric, nodes)?;
-    let mut report = fabric.report.clone();
-    machines.iter().filter_map(|kind| kind.machine.as_ref()).for_each(|machine| report.append(machine.report.clone()));
-    let parts =
-        nodes.iter().zip(&hosts).map(|(node, host)| kinds.part(node, host, rates)).collect::<Result<Vec<_>, _>>()?;
+    let mut report = cluster.report();
+    let parts = hosts.into_iter().map(|host| kinds.part(&host.name, host, rates)).collect::<Result<Vec<_>, _>>()?;
     let devices: usize = parts.iter().map(|part| part.machine.draft.nodes.len()).sum();
     let links: usize = parts.iter().map(|part| part.machine.draft.links.len() + 2 * part.joined.cables.len()).sum();
     limits.check(devices, links).map_err(ImportError::from)?;
@@ -102,7 +154,7 @@ pub fn compose(
     for (node, part) in nodes.iter().zip(&parts) {
         part.add_cables(node, fabric, &mut draft);
     }
-    tell(&parts, nodes, fabric, &mut report);
+    tell(&parts, fabric, &mut report);
     Ok(build(draft, report, limits, stop)?)
 }
 
@@ -142,7 +194,7 @@ impl Kinds {
     /// A machine with its cables.
     fn part<'a>(&'a self, node: &str, host: &'a FabricHost, rates: &Rates) -> Result<Part<'a>, ComposeError> {
         let machine = self.machine(node).ok_or_else(|| ComposeError::NoKind { node: node.to_owned() })?;
-        Ok(Part { machine, joined: joined(node, machine, host, rates)? })
+        Ok(Part { node: host.name.as_str(), machine, joined: joined(node, machine, host, rates)? })
     }
 }
 
@@ -168,6 +220,7 @@ fn located<'a>(fabric: &'a Fabric, nodes: &[String]) -> Result<Vec<&'a FabricHos
 
 /// A machine that takes part.
 struct Part<'a> {
+    node: &'a str,
     machine: &'a Machine,
     joined: Joined,
 }
@@ -260,15 +313,16 @@ fn kept(fabric: &Fabric, is_joined: &[bool]) -> Vec<bool> {
 }
 
 /// Says what was composed, and what was not used.
-fn tell(parts: &[Part<'_>], nodes: &[String], fabric: &Fabric, report: &mut Report) {
+fn tell(parts: &[Part<'_>], fabric: &Fabric, report: &mut Report) {
     let gpus: usize = parts.iter().map(|part| part.machine.gpu_count()).sum();
     let ports: usize = parts.iter().map(|part| part.joined.cables.len()).sum();
     report.understood.push(format!(
         "{} of {} machines of the fabric, {gpus} ranks, {ports} ports joined to switches",
-        nodes.len(),
+        parts.len(),
         fabric.hosts.len()
     ));
-    let unused = nodes.iter().zip(parts).flat_map(|(node, part)| {
+    let unused = parts.iter().flat_map(|part| {
+        let node = part.node;
         part.joined.unused.iter().map(move |&port| {
             let Port { node: device, device: name, .. } = &part.machine.ports[port];
             format!("{node}.{}", name.as_ref().unwrap_or(device))

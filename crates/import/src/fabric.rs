@@ -73,6 +73,11 @@ pub enum PortName {
 }
 
 impl Fabric {
+    /// Names of its machines, in their order.
+    pub fn nodes(&self) -> Vec<String> {
+        self.hosts.iter().map(|host| host.name.clone()).collect()
+    }
+
     /// The network of its machines, each a rank, with the rates of the file; a sentence if it does not say all of them.
     pub(crate) fn alone(self) -> Result<(TopologyDraft, Report), String> {
         let unknown = |what: &str| {

@@ -27,7 +27,10 @@ mod source;
 mod xml;
 mod yaml;
 
-pub use cluster::{Cluster, ComposeError, Layout, MachineOf, Rates, RatesError, compose};
+pub use cluster::{
+    Cluster, ClusterCounts, ClusterModel, ComposeError, Layout, MachineOf, Rates, RatesError, compose, machines_of,
+    numbered, part_of,
+};
 pub use content::Content;
 pub use error::{FileError, ImportError, NcclError, XmlError};
 pub use fabric::{Attachment, Fabric, FabricHost, FabricLink, FabricSwitch, PortName};

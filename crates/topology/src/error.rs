@@ -10,6 +10,8 @@ pub enum TopologyError {
     TooFewRanks { found: usize },
     #[error("nodes[{position}].id `{id}` is not usable; use 1 to 255 bytes of text without white space and `: > = ,`")]
     BadId { position: usize, id: String },
+    #[error("`{name}` cannot name a cluster; use 1 to 63 letters, digits and `- _ .`, a letter or digit first")]
+    BadCluster { name: String },
     #[error("node id `{id}` is given twice; give each node its own")]
     DuplicateId { id: String },
     #[error("node `{id}` is a switch and has a rank; leave out the rank, which only compute nodes have")]
@@ -49,6 +51,7 @@ impl TopologyError {
             Self::SelfLink { position, .. } => format!("links[{position}].to"),
             Self::ZeroCount { position } => format!("links[{position}].count"),
             Self::CapacityOverflow { .. } => "links.bandwidth".to_owned(),
+            Self::BadCluster { .. } => "cluster".to_owned(),
         })
     }
 

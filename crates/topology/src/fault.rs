@@ -138,7 +138,7 @@ impl Topology {
         if survivors.len() < 2 {
             return Err(FaultError::TooFewRanks { left: survivors.len() });
         }
-        let mut draft = TopologyDraft { name: self.name().map(str::to_owned), ..TopologyDraft::default() };
+        let mut draft = TopologyDraft::like(self);
         for (node, kind) in self.nodes().iter().zip(&damage.kinds) {
             if let Some(kind) = *kind {
                 draft.nodes.push(DraftNode {

@@ -59,7 +59,7 @@ impl Topology {
             (Some(_), Transit::Forward) => Some(NodeKind::Forwarder),
             (Some(_), Transit::Unused) => None,
         };
-        let mut draft = TopologyDraft { name: self.name().map(str::to_owned), ..TopologyDraft::default() };
+        let mut draft = TopologyDraft::like(self);
         for (node, index) in self.nodes().iter().zip(0_u32..) {
             if let Some(kind) = kind_of(NodeIndex::new(index)) {
                 let rank = new_ranks.get(index as usize).copied().flatten();

@@ -51,7 +51,7 @@ pub fn content_hash(topology: &Topology) -> TopologyHash {
     encoder.finish()
 }
 
-/// Fingerprint of everything a person can see: the content, the display name, ids and attributes. O(nodes + links).
+/// Fingerprint of everything a person can see: the content, the display name, the cluster, ids and attributes. O(nodes + links).
 pub fn identity_hash(topology: &Topology) -> TopologyHash {
     let mut encoder = Encoder::new(IDENTITY_CONTEXT);
     encoder.content(topology);
@@ -67,6 +67,11 @@ pub fn identity_hash(topology: &Topology) -> TopologyHash {
     for (index, rate) in loops {
         encoder.number(index as u64);
         encoder.number(rate.bytes_per_sec());
+    }
+    if let Some(cluster) = topology.cluster() {
+        // No index of a node is as large.
+        encoder.number(u64::MAX);
+        encoder.text(cluster);
     }
     encoder.finish()
 }

@@ -38,7 +38,7 @@ pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use hostlist::{HOST_FILE_BYTES_MAX, HostsError, expand_hosts, host_items, read_host_lines};
 pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
-pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
+pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft, is_cluster_name};
 pub use placement::{
     Participants, PlacementError, Slot, devices, hosts_named, names_hosts, own_slots, participants, same_host,
 };

@@ -80,6 +80,7 @@ pub struct Link {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     name: Option<String>,
+    cluster: Option<String>,
     nodes: Vec<Node>,
     links: Vec<Link>,
     rank_count: u32,
@@ -93,11 +94,29 @@ impl Topology {
         self.name.as_deref()
     }
 
+    /// Name of the cluster that it is a part of, if it says so. Faults of switches and of links between machines are
+    /// those of the cluster then, for every part that has them.
+    pub fn cluster(&self) -> Option<&str> {
+        self.cluster.as_deref()
+    }
+
     /// The same topology under another display name.
     #[must_use]
     pub fn with_name(mut self, name: Option<String>) -> Self {
         self.name = name;
         self
+    }
+
+    /// The same topology as a part of a cluster, under its name.
+    ///
+    /// # Errors
+    /// The text cannot name a cluster, see [`is_cluster_name`].
+    pub fn in_cluster(mut self, name: &str) -> Result<Self, TopologyError> {
+        if !is_cluster_name(name) {
+            return Err(TopologyError::BadCluster { name: shorten(name) });
+        }
+        (self.name, self.cluster) = (Some(name.to_owned()), Some(name.to_owned()));
+        Ok(self)
     }
 
     /// Number of compute nodes (N).
@@ -249,7 +268,7 @@ impl Topology {
     #[must_use]
     pub fn transposed(&self) -> Self {
         let links = self.links.iter().map(|link| Link { from: link.to, to: link.from, ..*link }).collect();
-        Self::assemble(self.name.clone(), self.nodes.clone(), links, self.rank_count)
+        Self::assemble(self.names(), self.nodes.clone(), links, self.rank_count)
     }
 
     /// Nodes reached from an existing rank, along links or against them.
@@ -272,8 +291,13 @@ impl Topology {
         seen
     }
 
+    /// What it is called.
+    pub(crate) fn names(&self) -> Names {
+        Names { name: self.name.clone(), cluster: self.cluster.clone() }
+    }
+
     /// Sorts links, merges nothing: callers hand in links that differ in (from, to, latency).
-    pub(crate) fn assemble(name: Option<String>, nodes: Vec<Node>, mut links: Vec<Link>, rank_count: u32) -> Self {
+    pub(crate) fn assemble(names: Names, nodes: Vec<Node>, mut links: Vec<Link>, rank_count: u32) -> Self {
         links.sort_unstable_by_key(|link| (link.from, link.to, link.latency));
         let mut out_start = vec![0_u32; nodes.len() + 1];
         for link in &links {
@@ -282,8 +306,16 @@ impl Topology {
         for index in 1..out_start.len() {
             out_start[index] += out_start[index - 1];
         }
-        Self { name, nodes, links, rank_count, out_start }
+        let Names { name, cluster } = names;
+        Self { name, cluster, nodes, links, rank_count, out_start }
     }
+}
+
+/// What a topology is called, and of what it is a part.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) name: Option<String>,
+    pub(crate) cluster: Option<String>,
 }
 
 /// A node as an importer or generator states it.
@@ -319,6 +351,8 @@ pub struct DraftLink {
 pub struct TopologyDraft {
     /// Name for display.
     pub name: Option<String>,
+    /// Name of the cluster that it is a part of.
+    pub cluster: Option<String>,
     /// Nodes in the order of the source.
     pub nodes: Vec<DraftNode>,
     /// Links in the order of the source.
@@ -326,6 +360,12 @@ pub struct TopologyDraft {
 }
 
 impl TopologyDraft {
+    /// Nothing yet, under the names of another topology.
+    pub(crate) fn like(topology: &Topology) -> Self {
+        let Names { name, cluster } = topology.names();
+        Self { name, cluster, ..Self::default() }
+    }
+
     /// Adds a compute node without attributes, ranked by order of appearance.
     pub fn add_compute(&mut self, id: impl Into<String>) {
         self.add_node(id, NodeKind::Compute, Attributes::default());
@@ -374,6 +414,9 @@ impl TopologyDraft {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Topology>, TopologyError> {
         limits.check(self.nodes.len(), self.links.len())?;
+        if let Some(name) = self.cluster.as_ref().filter(|name| !is_cluster_name(name)) {
+            return Err(TopologyError::BadCluster { name: shorten(name) });
+        }
         let nodes = ordered_nodes(self.nodes)?;
         let rank_count = nodes.iter().filter(|node| node.kind == NodeKind::Compute).count();
         if rank_count < 2 {
@@ -406,8 +449,19 @@ impl TopologyDraft {
         }
         let links = merged(links).map_err(|(from, to)| overflow(&nodes, from, to))?;
         let rank_count = u32::try_from(rank_count).expect("limits keep node counts within u32");
-        Ok(Some(Topology::assemble(self.name, nodes, links, rank_count)))
+        Ok(Some(Topology::assemble(Names { name: self.name, cluster: self.cluster }, nodes, links, rank_count)))
     }
+}
+
+/// Longest name of a cluster, in bytes.
+const CLUSTER_BYTES_MAX: usize = 63;
+
+/// Whether a text can name a cluster: 1 to 63 of the ASCII letters, digits and `- _ .`, the first a letter or a digit.
+pub fn is_cluster_name(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.len() <= CLUSTER_BYTES_MAX
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(is_inner)
 }
 
 /// Links that are looked at between two questions whether to stop: less than a millisecond's worth.

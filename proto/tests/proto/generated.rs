@@ -9,8 +9,9 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "canopy/v1/admin.proto",
+    "canopy/v1/clusters.proto",
     "canopy/v1/faults.proto",
     "canopy/v1/find.proto",
     "canopy/v1/leases.proto",

@@ -9,6 +9,7 @@ use canopy_planner::chain;
 use canopy_topology::Slot;
 
 use super::PlanFailure;
+use crate::store::clusters::ClusterFailure;
 use crate::store::receipts::{NotAnId, ReceiptError};
 use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
@@ -55,6 +56,8 @@ pub(crate) enum CallFailure {
     TopologyUnknown { name: String },
     #[error(transparent)]
     TopologyStore(#[from] TopologyStoreError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterFailure),
     #[error(transparent)]
     Find(#[from] FindError),
     #[error("{field}: rank {rank} is not in the topology; use a rank below {count}")]

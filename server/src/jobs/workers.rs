@@ -26,8 +26,8 @@ use crate::jobs::job::{Cache, Delivery, Goal, Job, NOT_STORED, Outcome, Read, Ti
 use crate::jobs::journal::Journal;
 use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::jobs::queue::Queue;
-use crate::jobs::reading::STACK_BYTES;
 use crate::jobs::refusals::Refusals;
+use crate::reading::STACK_BYTES;
 use crate::store::{Durability, Lookup, Records, Request};
 
 /// Threads that read topologies and look into the store. Some wait for the disk, where a job is written down: the

@@ -52,11 +52,11 @@ fn a_backup_brings_back_what_was_lost() {
     let name = file.to_str().unwrap();
     let (text, result) = run(directory.path(), &["backup", name]);
     result.unwrap();
-    assert!(text.starts_with("2 plans, 0 topologies, 0 leases and 0 faults written"), "{text}");
+    assert!(text.starts_with("2 plans, 0 topologies, 0 clusters, 0 leases and 0 faults written"), "{text}");
     let fresh = elsewhere.path().join("data");
     let (text, result) = run(&fresh, &["restore", name, "--store-engine", "redb"]);
     result.unwrap();
-    assert!(text.starts_with("2 plans, 0 topologies, 0 leases and 0 faults restored"), "{text}");
+    assert!(text.starts_with("2 plans, 0 topologies, 0 clusters, 0 leases and 0 faults restored"), "{text}");
     let records = Records::new(open_store(&fresh, StoreEngine::Redb).unwrap().into_space(Space::Plans));
     assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(plan(&key(1)).into()));
     assert!(records.summary(&key(2)).unwrap().unwrap().pinned);
@@ -87,6 +87,7 @@ fn a_damaged_backup_is_refused_whole() {
 0 faults of 0 bytes intact, 0 damaged, 0 in quarantine
 0 leases of 0 bytes intact, 0 damaged, 0 in quarantine
 0 replans of 0 bytes intact, 0 damaged, 0 in quarantine
+0 clusters of 0 bytes intact, 0 damaged, 0 in quarantine
 "
     );
 }

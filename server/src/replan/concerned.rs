@@ -75,13 +75,13 @@ impl Shared {
     /// Topologies whose leases are to be looked at where other things count in some scopes than before.
     pub(super) fn bases_of(&self, scopes: &[Scope]) -> Vec<PlanKey> {
         let mut found: BTreeSet<PlanKey> = scopes.iter().filter_map(Scope::base).copied().collect();
-        let hosts = Suspects::of(scopes.iter().filter(|scope| matches!(scope, Scope::Host(_))));
-        if !hosts.machines.is_empty() {
+        let elsewhere = Suspects::of(scopes.iter().filter(|scope| scope.base().is_none()));
+        if !elsewhere.machines.is_empty() || !elsewhere.clusters.is_empty() {
             for key in self.leases.bases() {
                 // What cannot be read is told of where it is looked at.
                 let Ok(Some(base)) = self.bases.get(&key) else { continue };
                 let held = self.leases.held_on(&key);
-                if held.iter().any(|held| hosts.may_concern(&key, &base, held.placed.as_deref())) {
+                if held.iter().any(|held| elsewhere.may_concern(&key, &base, held.placed.as_deref())) {
                     found.insert(key);
                 }
             }

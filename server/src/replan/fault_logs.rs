@@ -198,11 +198,11 @@ impl FaultLogs {
         (changed, next)
     }
 
-    /// Topologies that anything is known of, but for what is known by machines.
+    /// Topologies that anything is known of, but for what is known by machines and clusters.
     pub(crate) fn bases(&self) -> BTreeSet<PlanKey> {
         let base = |scope: &Scope| match scope {
             Scope::Topology(base) | Scope::Placement { base, .. } => Some(*base),
-            Scope::Host(_) => None,
+            Scope::Cluster(_) | Scope::Host(_) => None,
         };
         self.shared.fault_logs.lock().keys().filter_map(base).collect()
     }
@@ -330,7 +330,9 @@ fn require_room(fault_logs: &BTreeMap<Scope, Kind>, scope: &Scope) -> Result<(),
     let hosts = fault_logs.range(Scope::Host(String::new())..).count();
     let (count, limit, what) = match scope {
         Scope::Host(_) => (hosts, HOSTS_MAX, "machines"),
-        Scope::Topology(_) | Scope::Placement { .. } => (fault_logs.len() - hosts, BOOKS_MAX, "topologies"),
+        Scope::Topology(_) | Scope::Placement { .. } | Scope::Cluster(_) => {
+            (fault_logs.len() - hosts, BOOKS_MAX, "topologies")
+        }
     };
     if count < limit { Ok(()) } else { Err(ReportError::TooManyBooks { count, what }) }
 }

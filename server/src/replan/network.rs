@@ -41,9 +41,10 @@ impl Network {
 
     /// Where elements have their names that are no machine's.
     pub(crate) fn own_scope(&self) -> Scope {
-        match &self.placed {
-            None => Scope::Topology(self.key),
-            Some(placed) => {
+        match (self.base.topology().cluster(), &self.placed) {
+            (Some(cluster), _) => Scope::Cluster(cluster.to_owned()),
+            (None, None) => Scope::Topology(self.key),
+            (None, Some(placed)) => {
                 Scope::Placement { base: self.key, placement: *placed.digest(), machines: placed.machines_shown() }
             }
         }
@@ -58,7 +59,7 @@ impl Network {
     pub(crate) fn has(&self, scope: &Scope) -> bool {
         match scope {
             Scope::Host(name) => self.machines().any(|machine| same_host(machine, name)),
-            Scope::Topology(_) | Scope::Placement { .. } => *scope == self.own_scope(),
+            Scope::Topology(_) | Scope::Placement { .. } | Scope::Cluster(_) => *scope == self.own_scope(),
         }
     }
 
@@ -70,13 +71,19 @@ impl Network {
             let left = losses.entry(target).or_insert(remaining);
             *left = remaining.min(*left);
         };
-        if let Some(count) = fault_logs.count(&self.own_scope()) {
+        let directory = OnceCell::new();
+        let directory = || directory.get_or_init(|| Directory::new(self.base.topology()));
+        let own_scope = self.own_scope();
+        if let Some(count) = fault_logs.count(&own_scope) {
             since_ms = count.since_ms;
-            count.losses.iter().cloned().for_each(&mut add);
+            // Not all that a cluster has is in each of its parts.
+            let is_here = |loss: &&Loss| match own_scope {
+                Scope::Cluster(_) => directory().canonical_loss(loss).is_ok(),
+                Scope::Topology(_) | Scope::Placement { .. } | Scope::Host(_) => true,
+            };
+            count.losses.iter().filter(is_here).cloned().for_each(&mut add);
         }
         if let Some(devices) = self.devices.as_ref().filter(|_| fault_logs.has_hosts()) {
-            let directory = OnceCell::new();
-            let directory = || directory.get_or_init(|| Directory::new(self.base.topology()));
             for (machine, nodes) in &devices.machines {
                 for count in fault_logs.of_host(machine) {
                     since_ms = since_ms.max(count.since_ms);

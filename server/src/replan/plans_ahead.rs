@@ -27,7 +27,7 @@ use crate::drain::DrainHandle;
 use crate::jobs::asked;
 use crate::jobs::job::{Goal, Terms, Worker};
 use crate::jobs::planner::Prepared;
-use crate::jobs::reading::read_deeply;
+use crate::reading::read_deeply;
 use crate::store::Lookup;
 
 /// How long nothing else must have been there to do before anything is planned ahead.

@@ -1,7 +1,8 @@
 //! Whose element a fault is of: a machine's, a placed network's or a topology's.
 //!
 //! Devices are machines' own: a fault of one concerns whatever runs there, whichever topology says so. What lies between machines has names
-//! in a topology alone; where its ranks are placed on machines that it does not name, the names hold for that placement, and for no other.
+//! in the cluster that a topology is a part of, else in that topology alone; where its ranks are placed on machines that it does not name,
+//! the names hold for that placement, and for no other.
 
 use canopy_faults::{Device, Target};
 use canopy_planner::PlanKey;
@@ -21,6 +22,8 @@ pub(crate) enum Scope {
         /// Its machines in short, for people.
         machines: String,
     },
+    /// In a cluster, for all of its parts.
+    Cluster(String),
     /// On a machine. Must come last: machines are looked up by the names that begin alike.
     Host(String),
 }
@@ -34,14 +37,16 @@ pub(super) struct KeptScope {
     machines: String,
     #[prost(string, tag = "3")]
     host: String,
+    #[prost(string, tag = "4")]
+    cluster: String,
 }
 
 impl Scope {
-    /// The topology whose names it has; none of a machine.
+    /// The topology whose names it has; none of a machine or a cluster.
     pub(crate) const fn base(&self) -> Option<&PlanKey> {
         match self {
             Self::Topology(base) | Self::Placement { base, .. } => Some(base),
-            Self::Host(_) => None,
+            Self::Cluster(_) | Self::Host(_) => None,
         }
     }
 
@@ -50,12 +55,15 @@ impl Scope {
         let mut hasher = match self {
             Self::Topology(_) => blake3::Hasher::new_derive_key("canopy fault 1"),
             Self::Placement { .. } => blake3::Hasher::new_derive_key("canopy fault of a placement 1"),
+            Self::Cluster(_) => blake3::Hasher::new_derive_key("canopy fault of a cluster 1"),
             Self::Host(_) => blake3::Hasher::new_derive_key("canopy fault of a host 1"),
         };
         match self {
             Self::Topology(base) => hasher.update(base.as_bytes()),
             Self::Placement { base, placement, .. } => hasher.update(base.as_bytes()).update(placement.as_bytes()),
-            Self::Host(name) => hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()),
+            Self::Cluster(name) | Self::Host(name) => {
+                hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes())
+            }
         };
         PlanKey::from_bytes(*hasher.update(element.as_bytes()).finalize().as_bytes())
     }
@@ -79,8 +87,9 @@ impl Scope {
             Self::Topology(base) => (base.as_bytes().to_vec(), None),
             Self::Placement { base, placement, machines } => {
                 let (placement, machines) = (placement.as_bytes().to_vec(), machines.clone());
-                (base.as_bytes().to_vec(), Some(KeptScope { placement, machines, host: String::new() }))
+                (base.as_bytes().to_vec(), Some(KeptScope { placement, machines, ..KeptScope::default() }))
             }
+            Self::Cluster(name) => (Vec::new(), Some(KeptScope { cluster: name.clone(), ..KeptScope::default() })),
             Self::Host(name) => (Vec::new(), Some(KeptScope { host: name.clone(), ..KeptScope::default() })),
         }
     }
@@ -91,6 +100,7 @@ impl Scope {
         match beside {
             None => key(base).map(Self::Topology),
             Some(KeptScope { host, .. }) if !host.is_empty() => Some(Self::Host(host)),
+            Some(KeptScope { cluster, .. }) if !cluster.is_empty() => Some(Self::Cluster(cluster)),
             Some(KeptScope { placement, machines, .. }) => {
                 Some(Self::Placement { base: key(base)?, placement: key(&placement)?, machines })
             }

@@ -8,12 +8,13 @@ use super::bases::Base;
 use super::placed::Placed;
 use super::scope::Scope;
 
-/// Whose faults may matter: machines by the first part of their names, topologies and placements.
+/// Whose faults may matter: machines by the first part of their names, clusters, topologies and placements.
 #[derive(Debug, Default)]
 pub(super) struct Suspects {
     pub(super) machines: HashSet<String>,
     placements: HashSet<PlanKey>,
     topologies: HashSet<PlanKey>,
+    pub(super) clusters: HashSet<String>,
 }
 
 impl Suspects {
@@ -28,6 +29,9 @@ impl Suspects {
                 Scope::Placement { placement, .. } => {
                     suspects.placements.insert(*placement);
                 }
+                Scope::Cluster(name) => {
+                    suspects.clusters.insert(name.clone());
+                }
                 Scope::Host(name) => {
                     suspects.machines.insert(short(name).to_owned());
                 }
@@ -40,6 +44,7 @@ impl Suspects {
     pub(super) fn may_concern(&self, key: &PlanKey, base: &Base, placed: Option<&Placed>) -> bool {
         let is_suspect = |name: &str| self.machines.contains(short(name));
         self.topologies.contains(key)
+            || base.topology().cluster().is_some_and(|name| self.clusters.contains(name))
             || base.devices().is_some_and(|devices| devices.machines().any(is_suspect))
             || placed
                 .is_some_and(|placed| self.placements.contains(placed.digest()) || placed.machines().any(is_suspect))

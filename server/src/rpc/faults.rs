@@ -36,6 +36,7 @@ use crate::peer::{Host, Peer, Shares};
 use crate::replan::{Entered, Event as LeaseEvent, Expired, Replanner, ReportError, Scope};
 use crate::rpc::status::{call_status, to_status};
 use crate::store::Records;
+use crate::store::clusters::FOLDER as CLUSTERS;
 use crate::store::receipts::Open;
 use crate::tasks;
 use crate::tenant::Viewer;
@@ -282,6 +283,7 @@ const fn scope_of(scope: &Scope) -> FaultScope {
     match scope {
         Scope::Topology(_) => FaultScope::Topology,
         Scope::Placement { .. } => FaultScope::Placement,
+        Scope::Cluster(_) => FaultScope::Cluster,
         Scope::Host(_) => FaultScope::Host,
     }
 }
@@ -369,7 +371,11 @@ fn clear(
         return Err(CallFailure::TooManyEvents { found: request.faults.len(), limit: FAULTS_MAX });
     }
     let topology = Some(request.topology.clone()).filter(|topology| !topology.is_empty());
-    let topology = topology.map(|id| TopologySource { source: Some(Source::Id(id)) });
+    let source = |name: String| match name.starts_with(CLUSTERS) {
+        true => Source::Cluster(v1::ClusterNodes { cluster: name, nodes: Vec::new() }),
+        false => Source::Id(name),
+    };
+    let topology = topology.map(|name| TopologySource { source: Some(source(name)) });
     let subject = Subject::of(replanner, viewer, (topology, &request.job), limits)?;
     let names = subject.entries();
     let mut wanted: Vec<(Scope, Option<Target>)> = Vec::new();

@@ -13,7 +13,7 @@ use canopy_wire::RequestError;
 use prost::Message as _;
 use tonic::{Code, Status};
 
-use super::topologies::{see_base, text_hash};
+use super::sources::{see_base, text_hash};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::replan::{Base, Network, Placed, Replanner};
 
@@ -95,8 +95,8 @@ pub(super) fn apply(
 const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 const AT_ONCE_FAULTS_MAX: usize = 256;
 
-/// [`apply`] where that takes neither the disk nor time: the network was read before, all of its ranks take part, and no machine's
-/// faults have to be looked at. None: the request is as it was, and somebody else is to see to it.
+/// [`apply`] where that takes neither the disk nor time: the network was read before, all of its ranks take part, and no faults of
+/// a machine or a cluster have to be looked at. None: the request is as it was, and somebody else is to see to it.
 pub(super) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) -> Option<Option<AppliedFaults>> {
     let source = request.topology.as_ref()?;
     let is_plain = matches!(source.source, Some(Source::Expression(_) | Source::Document(_)));
@@ -112,7 +112,8 @@ pub(super) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) ->
     }
     let (key, base) = replanner.bases().seen(&text_hash(source))?;
     let network = Network::new(key, base, None);
-    if network.machines().next().is_some() && replanner.fault_logs().has_hosts() {
+    let of_cluster = network.base.topology().cluster().and_then(|_| replanner.fault_logs().count(&network.own_scope()));
+    if of_cluster.is_some() || network.machines().next().is_some() && replanner.fault_logs().has_hosts() {
         return None;
     }
     let losses = network.count(replanner.fault_logs()).losses;

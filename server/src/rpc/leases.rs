@@ -26,14 +26,15 @@ use super::call_pool::{CallPool, shown};
 use super::decode::{Decoded, Method, decode};
 use super::fields::{Field, Kind, unix_ms};
 use super::listing::{ListRequest, Listing};
-use super::topologies::{read_base, resolve};
+use super::sources::{read_base, resolve};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
 use crate::replan::{Base, Item, Lease, LeaseState, LeaseTerms, Network, Placed, Replanner, ValidPlan, number_of};
 use crate::store::Records;
+use crate::store::networks::StoredNetworks;
 use crate::store::receipts::Open;
-use crate::store::topologies::{TopologyStore, id_of};
+use crate::store::topologies::id_of;
 use crate::tenant::{IsolatedTenant, Viewer};
 
 /// Most plans of one lease.
@@ -66,7 +67,7 @@ pub(crate) struct LeasesService {
     replanner: Replanner,
     queue: Queue,
     planner: Arc<dyn Planner>,
-    topologies: TopologyStore,
+    networks: StoredNetworks,
     isolated: Arc<[IsolatedTenant]>,
     limits: TopologyLimits,
 }
@@ -75,11 +76,11 @@ impl LeasesService {
     pub(crate) fn new(
         pool: CallPool,
         replanner: Replanner,
-        (queue, planner, topologies): (Queue, Arc<dyn Planner>, TopologyStore),
+        (queue, planner, networks): (Queue, Arc<dyn Planner>, StoredNetworks),
         isolated: &[IsolatedTenant],
         limits: TopologyLimits,
     ) -> Self {
-        Self { pool, replanner, queue, planner, topologies, isolated: isolated.into(), limits }
+        Self { pool, replanner, queue, planner, networks, isolated: isolated.into(), limits }
     }
 
     /// The lease that this very request has acquired already, its answer having been lost; else a new one. Runs where it may block.
@@ -150,7 +151,7 @@ impl LeasesService {
             // What does not change the plan is not kept.
             request.quality = None;
             (request.priority, request.detached, request.request_id) = (0, false, String::new());
-            let source = resolve(&self.topologies, request.topology.clone())?;
+            let source = resolve(&self.networks, request.topology.clone(), &self.limits, &|| false)?;
             let asked = PlanRequest { topology: source, ..request.clone() };
             let within = |error: RequestError| {
                 let (field, error) = (format!("requests[{position}].{}", error.field()), Box::new(error));

@@ -31,7 +31,7 @@ use super::events::EventStream;
 use super::known_faults::AppliedFaults;
 use super::parts::{self, Parts};
 use super::request_log::RequestLog;
-use super::topologies::resolve;
+use super::sources::{Presence, resolve, resolve_parts};
 use super::{cached, known_faults, rank_map};
 use crate::clock;
 use crate::failure::CallFailure;
@@ -42,8 +42,8 @@ use crate::jobs::workers::Jobs;
 use crate::replan::Replanner;
 use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::status::{call_status, to_status};
+use crate::store::networks::StoredNetworks;
 use crate::store::receipts::{Claim, Open, Repeatable};
-use crate::store::topologies::TopologyStore;
 use crate::tasks;
 use crate::tenant::{IsolatedTenant, Viewer};
 
@@ -60,7 +60,7 @@ pub(crate) struct PlannerService {
     pool: CallPool,
     /// Where bundles are computed.
     bundles: CallPool,
-    topologies: TopologyStore,
+    networks: StoredNetworks,
     answers: Answers,
     deadlines: DeadlinePolicy,
     /// What a topology may be like.
@@ -77,24 +77,13 @@ impl PlannerService {
     pub(crate) fn new(
         jobs: Arc<Jobs>,
         pool: CallPool,
-        topologies: TopologyStore,
+        networks: StoredNetworks,
         answers: Answers,
         deadlines: DeadlinePolicy,
     ) -> Self {
         let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, pool.apart(BUNDLES_AT_ONCE));
         let progress_interval = Duration::from_millis(100);
-        Self {
-            jobs,
-            pool,
-            bundles,
-            topologies,
-            answers,
-            deadlines,
-            limits,
-            isolated,
-            progress_interval,
-            replanner: None,
-        }
+        Self { jobs, pool, bundles, networks, answers, deadlines, limits, isolated, progress_interval, replanner: None }
     }
 
     /// The same for requests that ask for the faults that were reported.
@@ -117,7 +106,9 @@ impl PlannerService {
     async fn resolve(&self, mut request: Request<PlanRequest>, method: Method) -> Result<Request<PlanRequest>, Status> {
         let source = request.get_ref().topology.as_ref().and_then(|topology| topology.source.as_ref());
         match self.replanner.as_ref().filter(|replanner| replanner.fault_logs().any_counts()) {
-            None if !matches!(source, Some(Source::Id(_) | Source::Punctured(_))) => return Ok(request),
+            None if !matches!(source, Some(Source::Id(_) | Source::Cluster(_) | Source::Punctured(_))) => {
+                return Ok(request);
+            }
             None => {}
             Some(replanner) => {
                 if let Some(applied) = known_faults::apply_at_once(replanner, request.get_mut()) {
@@ -130,10 +121,13 @@ impl PlannerService {
         }
         let arrived = clock::now();
         let (headers, mut extensions, mut request) = request.into_parts();
-        let (topologies, replanner, limits) = (self.topologies.clone(), self.replanner.clone(), self.limits);
+        let (networks, replanner, limits) = (self.networks.clone(), self.replanner.clone(), self.limits);
+        let caller = Presence::default();
+        let gone = caller.ended();
         let resolved = self.pool.work(&headers, move |_| {
+            request.topology = resolve_parts(&networks, request.topology.take(), &limits, &gone)?;
             let applied = known_faults::apply(replanner.as_ref(), &mut request, &limits)?;
-            request.topology = resolve(&topologies, request.topology.take())?;
+            request.topology = resolve(&networks, request.topology.take(), &limits, &gone)?;
             Ok((request, applied))
         });
         let (request, applied) = resolved.await.map_err(|failure| {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use canopy_proto::FILE_DESCRIPTOR_SET;
+use canopy_proto::v1::clusters_server::ClustersServer;
 use canopy_proto::v1::faults_server::FaultsServer;
 use canopy_proto::v1::leases_server::LeasesServer;
 use canopy_proto::v1::operations_server::OperationsServer;
@@ -15,6 +16,7 @@ use tonic::service::Routes;
 
 use super::archives::{Archives, PlanSpace};
 use super::call_pool::CallPool;
+use super::clusters::ClustersService;
 use super::faults::FaultsService;
 use super::gate::Gate;
 use super::leases::LeasesService;
@@ -35,19 +37,20 @@ use crate::replan::Replanner;
 use crate::rpc::answered::Answered;
 use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::finds::Finds;
+use crate::store::networks::StoredNetworks;
 use crate::store::receipts::Receipts;
-use crate::store::topologies::TopologyStore;
 
 /// Longest message to an operators' service.
 const OPERATORS_BYTES_MAX: usize = 1 << 20;
 
 /// Services that begin something, by name: a drain refuses their calls, waits for those inside, and health says so.
-pub(crate) const GATED: [&str; 5] = [
+pub(crate) const GATED: [&str; 6] = [
     PlannerServer::<PlannerService>::NAME,
     FaultsServer::<FaultsService>::NAME,
     LeasesServer::<LeasesService>::NAME,
     PlanAdminServer::<PlanAdminService>::NAME,
     TopologiesServer::<TopologiesService>::NAME,
+    ClustersServer::<ClustersService>::NAME,
 ];
 
 /// Services that only watch and end, by name: those who follow the drain of a server need them.
@@ -71,7 +74,7 @@ pub(crate) struct Shared {
     pub(crate) drain: DrainHandle,
     /// Plans as they are kept.
     pub(crate) plans: PlanSpace,
-    pub(crate) topologies: TopologyStore,
+    pub(crate) networks: StoredNetworks,
     pub(crate) finds: Finds,
     pub(crate) receipts: Receipts,
     pub(crate) replanner: Replanner,
@@ -96,8 +99,8 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, tonic_
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
     let pool = CallPool::new(shared.jobs.records.clone(), shared.receipts.clone(), deadlines);
     let answers = Answers::new(shared.jobs.records.clone());
-    let (jobs, topologies) = (Arc::clone(&shared.jobs), shared.topologies.clone());
-    let planner = PlannerService::new(jobs, pool.clone(), topologies, answers, deadlines)
+    let (jobs, networks) = (Arc::clone(&shared.jobs), shared.networks.clone());
+    let planner = PlannerService::new(jobs, pool.clone(), networks, answers, deadlines)
         .reporting(shared.replanner.clone())
         .reading(options.limits)
         .isolating(&options.isolated_tenants);
@@ -111,26 +114,28 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, tonic_
 
 /// Adds the operators' services.
 fn operators(routes: Routes, options: &Options, shared: Shared, pool: CallPool, message_bytes_max: usize) -> Routes {
-    let Shared { jobs, drain, plans, topologies, finds, replanner, .. } = shared;
+    let Shared { jobs, drain, plans, networks, finds, replanner, .. } = shared;
     let deadlines = deadlines(options);
     let urgent = pool.apart(URGENT_AT_ONCE);
     let operations = OperationsService::new(jobs.queue.clone(), urgent.clone(), deadlines);
     let faults = FaultsService::new(pool.apart(FAULTS_AT_ONCE), replanner.clone(), drain.clone(), options.limits);
-    let parts = (jobs.queue.clone(), Arc::clone(&jobs.planner), topologies.clone());
+    let parts = (jobs.queue.clone(), Arc::clone(&jobs.planner), networks.clone());
     let leases =
         LeasesService::new(pool.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);
     let topologies_pool = pool.apart(TOPOLOGIES_AT_ONCE);
     let plans = PlanAdminService::new(
         pool.clone(),
-        Archives::new(pool, topologies.clone(), plans, (&jobs.planner, options)),
+        Archives::new(pool, networks.topologies.clone(), plans, (&jobs.planner, options)),
         &jobs,
     );
-    let server = ServerAdminService::new(jobs, urgent, topologies.clone(), drain.clone(), options);
-    let topologies = TopologiesService::new(topologies_pool, topologies, finds, options.limits);
+    let server = ServerAdminService::new(jobs, urgent, networks.topologies.clone(), drain.clone(), options);
+    let clusters = ClustersService::new(topologies_pool.clone(), networks.clusters.clone(), options.limits);
+    let topologies = TopologiesService::new(topologies_pool, networks, finds, options.limits);
     let limit = Answered(oversize(OPERATORS_BYTES_MAX));
     let operations = OperationsServer::new(operations).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let plans = PlanAdminServer::new(plans).max_decoding_message_size(OPERATORS_BYTES_MAX);
     let server = ServerAdminServer::new(server).max_decoding_message_size(OPERATORS_BYTES_MAX);
+    let clusters = ClustersServer::new(clusters).max_decoding_message_size(message_bytes_max);
     let topologies = TopologiesServer::new(topologies).max_decoding_message_size(message_bytes_max);
     let faults = FaultsServer::new(faults).max_decoding_message_size(message_bytes_max);
     let leases = LeasesServer::new(leases).max_decoding_message_size(message_bytes_max);
@@ -142,6 +147,7 @@ fn operators(routes: Routes, options: &Options, shared: Shared, pool: CallPool, 
         .add_service(around(limit.clone(), operations))
         .add_service(around(limit.clone(), server))
         .add_service(around(gate.clone(), around(limit, plans)))
+        .add_service(around(gate.clone(), around(large.clone(), clusters)))
         .add_service(around(gate, around(large, topologies)))
 }
 

@@ -1,38 +1,30 @@
 //! `canopy.v1.Topologies`: stored topologies, and checks of topologies.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use bytes::Bytes;
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::{Recognition, recognise};
-use canopy_faults::Directory;
 use canopy_finder::{Links, Query};
 use canopy_planner::{PlanError, PlanKey, TopologyKey};
 use canopy_proto::v1;
 use canopy_proto::v1::topologies_server::Topologies;
-use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     CheckTopologyReply, CheckTopologyRequest, DeleteTopologyReply, DeleteTopologyRequest, DocumentFormat, FindReply,
-    FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, Punctured,
-    PutTopologyReply, PutTopologyRequest, StoredTopology, TopologySource, TopologySummary, UnbalancedNode,
-    UnreachablePair,
+    FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, PutTopologyReply,
+    PutTopologyRequest, StoredTopology, TopologySource, TopologySummary, UnbalancedNode, UnreachablePair,
 };
-use canopy_topology::{Fault, Topology, TopologyLimits, identity_hash, read_document, to_yaml};
-use canopy_wire as wire;
-use canopy_wire::{RequestError, Sourced, sha256_hex, sourced, timestamp, topology_input, topology_summary};
-use prost::Message as _;
+use canopy_topology::{TopologyLimits, identity_hash, read_document, to_yaml};
+use canopy_wire::{RequestError, sha256_hex, timestamp, topology_summary};
 use tonic::{Request, Response, Status};
 
-use super::call_pool::{CallPool, shown};
+use super::call_pool::CallPool;
 use super::fields::{Field, Kind};
 use super::listing::{ListRequest, Listing};
+use super::sources::{Gone, Presence, read, unknown};
 use crate::failure::{CallFailure, PlanFailure};
-use crate::jobs::reading::read_deeply;
-use crate::replan::{Base, Bases};
 use crate::rpc::finds::Finds;
 use crate::rpc::status::to_topology_problem;
 use crate::store::Records;
+use crate::store::networks::StoredNetworks;
 use crate::store::topologies::{Kept, TopologyEntry, TopologyFacts, TopologyStore, id_of};
 
 /// Most bytes of a document in one answer.
@@ -53,32 +45,14 @@ const FIELDS: &[Field<TopologyEntry>] = &[
 #[derive(Clone)]
 pub(crate) struct TopologiesService {
     pool: CallPool,
-    topologies: TopologyStore,
+    networks: StoredNetworks,
     finds: Finds,
     limits: TopologyLimits,
 }
 
 impl TopologiesService {
-    pub(crate) const fn new(pool: CallPool, topologies: TopologyStore, finds: Finds, limits: TopologyLimits) -> Self {
-        Self { pool, topologies, finds, limits }
-    }
-}
-
-/// A caller that waits. Dropping it, as a cancelled or late call does, ends the reading of its topology.
-#[derive(Debug, Default)]
-pub(super) struct Presence(Arc<AtomicBool>);
-
-impl Presence {
-    /// Whether nobody waits any more.
-    pub(super) fn ended(&self) -> impl Fn() -> bool + Send + Sync + 'static {
-        let gone = Arc::clone(&self.0);
-        move || gone.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+    pub(crate) const fn new(pool: CallPool, networks: StoredNetworks, finds: Finds, limits: TopologyLimits) -> Self {
+        Self { pool, networks, finds, limits }
     }
 }
 
@@ -86,12 +60,12 @@ impl Drop for Presence {
 impl Topologies for TopologiesService {
     async fn put_topology(&self, request: Request<PutTopologyRequest>) -> Result<Response<PutTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (topologies, limits, source) = (self.topologies.clone(), self.limits, request.topology.clone());
+        let (networks, limits, source) = (self.networks.clone(), self.limits, request.topology.clone());
         let caller = Presence::default();
         let gone = caller.ended();
         let put = move |_: &Records| {
-            let (topology, warnings) = read(&topologies, source, &limits, &gone)?;
-            let (entry, created) = topologies.put(&topology)?;
+            let (topology, warnings) = read(&networks, source, &limits, &gone)?;
+            let (entry, created) = networks.topologies.put(&topology)?;
             Ok(PutTopologyReply { topology: Some(on_the_wire(entry)), created, warnings })
         };
         let call = (&headers, &*request.request_id, &request);
@@ -100,7 +74,7 @@ impl Topologies for TopologiesService {
 
     async fn get_topology(&self, request: Request<GetTopologyRequest>) -> Result<Response<GetTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (topologies, limits) = (self.topologies.clone(), self.limits);
+        let (topologies, limits) = (self.networks.topologies.clone(), self.limits);
         let got = self.pool.run("GetTopology", &headers, move |_| get(&topologies, &request, &limits));
         got.await.map(Response::new)
     }
@@ -110,7 +84,7 @@ impl Topologies for TopologiesService {
         request: Request<ListTopologiesRequest>,
     ) -> Result<Response<ListTopologiesReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let topologies = self.topologies.clone();
+        let topologies = self.networks.topologies.clone();
         let listed = self.pool.run("ListTopologies", &headers, move |_| list(&topologies, &request));
         listed.await.map(Response::new)
     }
@@ -120,11 +94,11 @@ impl Topologies for TopologiesService {
         request: Request<CheckTopologyRequest>,
     ) -> Result<Response<CheckTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (topologies, limits) = (self.topologies.clone(), self.limits);
+        let (networks, limits) = (self.networks.clone(), self.limits);
         let caller = Presence::default();
         let gone = caller.ended();
         let checked =
-            self.pool.run("CheckTopology", &headers, move |_| check(&topologies, request.topology, &limits, &gone));
+            self.pool.run("CheckTopology", &headers, move |_| check(&networks, request.topology, &limits, &gone));
         checked.await.map(Response::new)
     }
 
@@ -133,7 +107,7 @@ impl Topologies for TopologiesService {
         request: Request<DeleteTopologyRequest>,
     ) -> Result<Response<DeleteTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (topologies, name) = (self.topologies.clone(), request.name.clone());
+        let (topologies, name) = (self.networks.topologies.clone(), request.name.clone());
         let delete = move |_: &Records| {
             let freed_bytes = topologies.remove(&name)?.ok_or_else(|| unknown(&name))?;
             Ok(DeleteTopologyReply { freed_bytes })
@@ -151,119 +125,6 @@ impl Topologies for TopologiesService {
         let found = self.pool.run("Find", &headers, move |_| Ok(finds.find(query, &gone)?));
         found.await.map(Response::new)
     }
-}
-
-/// The same source with the text of the topology in place of its id, also where it is a base; any other source as it is.
-pub(crate) fn resolve(
-    topologies: &TopologyStore,
-    source: Option<TopologySource>,
-) -> Result<Option<TopologySource>, CallFailure> {
-    let id = match source {
-        Some(TopologySource { source: Some(Source::Id(id)) }) => id,
-        Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => {
-            let Punctured { base, faults, include_reported } = *punctured;
-            let base = resolve_sound(topologies, base.map(|base| *base))?.map(Box::new);
-            let punctured = Box::new(Punctured { base, faults, include_reported });
-            return Ok(Some(TopologySource { source: Some(Source::Punctured(punctured)) }));
-        }
-        source => return Ok(source),
-    };
-    let Kept { document, .. } = topologies.get(&id)?.ok_or_else(|| unknown(&id))?;
-    let document = v1::TopologyDocument { format: DocumentFormat::Json.into(), content: document };
-    Ok(Some(TopologySource { source: Some(Source::Document(document)) }))
-}
-
-/// The same for a source that names a sound network; how deep they are nested does not matter, as none but the first is read.
-fn resolve_sound(
-    topologies: &TopologyStore,
-    source: Option<TopologySource>,
-) -> Result<Option<TopologySource>, CallFailure> {
-    match source {
-        Some(TopologySource { source: Some(Source::Id(_)) }) => resolve(topologies, source),
-        source => Ok(source),
-    }
-}
-
-fn unknown(name: &str) -> CallFailure {
-    CallFailure::TopologyUnknown { name: shown(name) }
-}
-
-/// Reads the sound network of leases or faults, and has it stored: at hand, where it has been read before.
-pub(super) fn read_base(
-    bases: &Bases,
-    source: Option<TopologySource>,
-    limits: &TopologyLimits,
-) -> Result<(PlanKey, Arc<Base>), CallFailure> {
-    if let Some(id) = id_in(source.as_ref()) {
-        return bases.named(id)?.ok_or_else(|| unknown(id));
-    }
-    let key = source.as_ref().map(text_hash);
-    if let Some(known) = key.and_then(|key| bases.known(&key)) {
-        return Ok(known);
-    }
-    let input = topology_input(source).map_err(PlanFailure::Request)?;
-    let (topology, _) = read_deeply(&input, limits, &|| false)?;
-    let found = bases.put(topology)?;
-    key.iter().for_each(|key| bases.learn(*key, found.0));
-    Ok(found)
-}
-
-/// Reads the healthy network of a request, and stores nothing: in memory, where it has been read before.
-pub(super) fn see_base(
-    bases: &Bases,
-    source: Option<&TopologySource>,
-    limits: &TopologyLimits,
-) -> Result<(PlanKey, Arc<Base>), CallFailure> {
-    if let Some(id) = id_in(source) {
-        return bases.named(id)?.ok_or_else(|| unknown(id));
-    }
-    let text = source.map(text_hash);
-    if let Some(known) = text.and_then(|text| bases.seen(&text)) {
-        return Ok(known);
-    }
-    let input = topology_input(source.cloned()).map_err(PlanFailure::Request)?;
-    let (topology, _) = read_deeply(&input, limits, &|| false)?;
-    let found = bases.see(topology);
-    text.iter().for_each(|text| bases.learn(*text, found.0));
-    Ok(found)
-}
-
-/// The id that a source is.
-fn id_in(source: Option<&TopologySource>) -> Option<&str> {
-    match source?.source.as_ref()? {
-        Source::Id(id) => Some(id),
-        Source::Expression(_) | Source::Document(_) | Source::Inline(_) | Source::Punctured(_) => None,
-    }
-}
-
-/// Tells the text of one source from another.
-pub(super) fn text_hash(source: &TopologySource) -> [u8; 32] {
-    *blake3::hash(&source.encode_to_vec()).as_bytes()
-}
-
-/// Reads a topology, wherever it comes from.
-pub(super) fn read(
-    topologies: &TopologyStore,
-    source: Option<TopologySource>,
-    limits: &TopologyLimits,
-    gone: &(dyn Fn() -> bool + Sync),
-) -> Result<(Topology, Vec<v1::Warning>), CallFailure> {
-    let input = topology_input(resolve(topologies, source)?).map_err(PlanFailure::Request)?;
-    let (topology, warnings) = read_deeply(&input, limits, gone)?;
-    Ok((topology, wire::warnings(&warnings)))
-}
-
-/// Reads the healthy network of a source whose ids are resolved, and what its faults mean there.
-pub(super) fn read_punctured(
-    source: Option<TopologySource>,
-    limits: &TopologyLimits,
-    gone: &(dyn Fn() -> bool + Sync),
-) -> Result<(Topology, Vec<Fault>), CallFailure> {
-    let Sourced { topology, faults } = sourced(source).map_err(PlanFailure::Request)?;
-    let (topology, _) = read_deeply(&topology, limits, gone)?;
-    let faults =
-        Directory::new(&topology).resolve(&faults).map_err(PlanError::FaultMeaning).map_err(PlanFailure::from)?;
-    Ok((topology, faults))
 }
 
 fn get(
@@ -319,12 +180,12 @@ fn list(topologies: &TopologyStore, request: &ListTopologiesRequest) -> Result<L
 }
 
 fn check(
-    topologies: &TopologyStore,
+    networks: &StoredNetworks,
     source: Option<TopologySource>,
     limits: &TopologyLimits,
-    gone: &(dyn Fn() -> bool + Sync),
+    gone: Gone<'_>,
 ) -> Result<CheckTopologyReply, CallFailure> {
-    let (topology, warnings) = match read(topologies, source, limits, gone) {
+    let (topology, warnings) = match read(networks, source, limits, gone) {
         Ok(read) => read,
         Err(CallFailure::Plan(failure)) => {
             let problem = to_topology_problem(&failure).ok_or(CallFailure::Plan(failure))?;

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | 8 | magic `CNPYARC2`, or `CNPYARC3` where it holds more than plans and topologies |
 //! | 4 | schema version of the records, little-endian |
-//! | per record | 1 for a plan, 2 for a topology, 3 for what became of leases, 4 for a fault or 5 for a lease, key (32), length of the record (8, little-endian), record, length of the summary (8), summary |
+//! | per record | 1 for a plan, 2 for a topology, 3 for what became of leases, 4 for a fault, 5 for a lease or 6 for a cluster, key (32), length of the record (8, little-endian), record, length of the summary (8), summary |
 //! | 9 | 0, number of records (8, little-endian) |
 //! | 32 | BLAKE3 of all that precedes |
 //!
@@ -30,8 +30,14 @@ const MAGIC_2: [u8; 8] = *b"CNPYARC2";
 const MAGIC_3: [u8; 8] = *b"CNPYARC3";
 const END: u8 = 0;
 /// What each kind of record is, in the order in which they are written.
-const KINDS: [(u8, Space); 5] =
-    [(1, Space::Plans), (2, Space::Topologies), (3, Space::Replans), (4, Space::Faults), (5, Space::Leases)];
+const KINDS: [(u8, Space); 6] = [
+    (1, Space::Plans),
+    (2, Space::Topologies),
+    (3, Space::Replans),
+    (4, Space::Faults),
+    (5, Space::Leases),
+    (6, Space::Clusters),
+];
 
 /// Why an archive could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -64,11 +70,13 @@ pub struct ArchiveCounts {
     pub faults: u64,
     /// Leases.
     pub leases: u64,
+    /// Clusters.
+    pub clusters: u64,
 }
 
 impl ArchiveCounts {
     fn total(self) -> u64 {
-        self.plans + self.topologies + self.replans + self.faults + self.leases
+        self.plans + self.topologies + self.replans + self.faults + self.leases + self.clusters
     }
 
     fn count(&mut self, space: Space) {
@@ -78,12 +86,13 @@ impl ArchiveCounts {
             Space::Replans => self.replans += 1,
             Space::Faults => self.faults += 1,
             Space::Leases => self.leases += 1,
+            Space::Clusters => self.clusters += 1,
             Space::Jobs | Space::Requests | Space::Schedules | Space::Finds => {}
         }
     }
 }
 
-/// Writes every intact plan, topology, fault and lease of a data directory, and what became of leases; damaged ones are left out. Memory
+/// Writes every intact plan, topology, cluster, fault and lease of a data directory, and what became of leases; damaged ones are left out. Memory
 /// for one record at a time.
 ///
 /// # Errors

@@ -17,7 +17,7 @@ pub enum Space {
     Requests,
     /// Schedules in canonical labels, which plans are made of.
     Schedules,
-    /// Networks that were found for numbers of nodes and ports.
+    /// StoredNetworks that were found for numbers of nodes and ports.
     Finds,
     /// What is known of elements that are broken or slow.
     Faults,
@@ -25,11 +25,13 @@ pub enum Space {
     Leases,
     /// What became of leases.
     Replans,
+    /// Clusters, parts of which requests name.
+    Clusters,
 }
 
 impl Space {
     /// Every space, in the order in which they are checked and migrated.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Plans,
         Self::Topologies,
         Self::Jobs,
@@ -39,6 +41,7 @@ impl Space {
         Self::Faults,
         Self::Leases,
         Self::Replans,
+        Self::Clusters,
     ];
 
     /// What one of its records is called, in the plural.
@@ -53,13 +56,14 @@ impl Space {
             Self::Faults => "faults",
             Self::Leases => "leases",
             Self::Replans => "replans",
+            Self::Clusters => "clusters",
         }
     }
 
     /// Whether its records are files of their own. They may be large, are overwritten, and must not be lost with others;
     /// all others are many and small.
     pub(super) const fn is_filed(self) -> bool {
-        matches!(self, Self::Plans | Self::Topologies | Self::Schedules | Self::Leases)
+        matches!(self, Self::Plans | Self::Topologies | Self::Schedules | Self::Leases | Self::Clusters)
     }
 
     /// Whether all of it is kept in two files: it is small, and must not be lost with an engine.
@@ -79,6 +83,7 @@ impl Space {
             Self::Faults => ["faults.records", "faults.summaries", "faults.quarantine"],
             Self::Leases => ["leases.records", "leases.summaries", "leases.quarantine"],
             Self::Replans => ["replans.records", "replans.summaries", "replans.quarantine"],
+            Self::Clusters => ["clusters.records", "clusters.summaries", "clusters.quarantine"],
         }
     }
 }

@@ -7,6 +7,7 @@ mod archives;
 mod bare;
 mod cached;
 mod candidates;
+mod clusters;
 mod devices;
 mod fallbacks;
 mod find;

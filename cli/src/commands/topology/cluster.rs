@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use canopy_import::{
     Cluster, ComposeError, Content, Fabric, FileKind, ImportError, Layout, Machine, MachineOf, Rates, Report, compose,
-    read_content,
+    numbered, read_content,
 };
-use canopy_topology::{HOST_FILE_BYTES_MAX, Topology, expand_hosts, read_host_lines};
+use canopy_topology::{HOST_FILE_BYTES_MAX, expand_hosts, read_host_lines};
 use serde::Serialize;
 
 use super::{Target, write};
@@ -91,27 +91,27 @@ pub(super) fn run_compose(args: &ComposeArgs) -> Result<(), Failure> {
             let text = input::text(file, HOST_FILE_BYTES_MAX)?;
             read_host_lines(&text).map_err(|error| Failure::input(format!("{}: {error}", file.display())))?
         }
-        (None, None) => fabric.hosts.iter().map(|host| host.name.clone()).collect(),
+        (None, None) => fabric.nodes(),
     };
     let machines = match args.host.as_slice() {
         [] => vec![MachineOf { machine: None, hosts: None }],
         hosts => hosts.iter().map(|text| machine_of(text)).collect::<Result<_, _>>()?,
     };
-    let cluster = Cluster { machines, fabric, nodes, rates: args.rates.rates.clone() };
-    finish("topology compose", &cluster, &args.target)
+    let cluster = Cluster { machines, fabric, rates: args.rates.rates.clone() };
+    finish("topology compose", (&cluster, &nodes), &args.target)
 }
 
 pub(super) fn run_replicate(args: &ReplicateArgs) -> Result<(), Failure> {
     let machine = machine(&args.file)?;
-    let fabric = args.fabric.fabric(&machine, args.boxes).map_err(refused)?;
-    let nodes = fabric.hosts.iter().map(|host| host.name.clone()).collect();
+    let nodes = numbered(args.boxes).map_err(refused)?;
+    let fabric = args.fabric.fabric(machine.ports.len(), nodes.clone()).map_err(refused)?;
     let machines = vec![MachineOf { machine: Some(machine), hosts: None }];
-    let cluster = Cluster { machines, fabric, nodes, rates: args.rates.rates.clone() };
-    finish("topology replicate", &cluster, &args.target)
+    let cluster = Cluster { machines, fabric, rates: args.rates.rates.clone() };
+    finish("topology replicate", (&cluster, &nodes), &args.target)
 }
 
-fn finish(command: &'static str, cluster: &Cluster, target: &Target) -> Result<(), Failure> {
-    let (topology, report): (Topology, Report) = compose(cluster, &input::limits()?, &|| false).map_err(refused)?;
+fn finish(command: &'static str, (cluster, nodes): (&Cluster, &[String]), target: &Target) -> Result<(), Failure> {
+    let (topology, report) = compose(cluster, nodes, &input::limits()?, &|| false).map_err(refused)?;
     tell(&report);
     write(command, &topology, Some(report.into()), target)
 }

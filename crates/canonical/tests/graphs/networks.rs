@@ -54,7 +54,7 @@ fn draft(topology: &Topology) -> TopologyDraft {
         latency: link.latency,
         count: 1,
     });
-    TopologyDraft { name: None, nodes: nodes.collect(), links: links.collect() }
+    TopologyDraft { nodes: nodes.collect(), links: links.collect(), ..TopologyDraft::default() }
 }
 
 /// Other ranks, other ids, another order of nodes and links.
@@ -74,7 +74,7 @@ fn disguised(topology: &Topology, seed: u64) -> Topology {
     let link = |link: &DraftLink| DraftLink { from: name(&link.from), to: name(&link.to), ..link.clone() };
     let nodes = shuffled(before.nodes.len(), seed ^ 1).into_iter().map(|place| node(&before.nodes[place as usize]));
     let links = shuffled(before.links.len(), seed ^ 2).into_iter().map(|place| link(&before.links[place as usize]));
-    let draft = TopologyDraft { name: None, nodes: nodes.collect(), links: links.collect() };
+    let draft = TopologyDraft { nodes: nodes.collect(), links: links.collect(), ..TopologyDraft::default() };
     draft.build(&TopologyLimits::STANDARD).unwrap()
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn draft(topology: &Topology) -> TopologyDraft {
         latency: link.latency,
         count: 1,
     });
-    TopologyDraft { name: None, nodes: nodes.collect(), links: links.collect() }
+    TopologyDraft { nodes: nodes.collect(), links: links.collect(), ..TopologyDraft::default() }
 }
 
 pub(crate) fn built(draft: TopologyDraft) -> Topology {

@@ -4,7 +4,6 @@ use canopy_topology::{Latency, shorten};
 
 use super::ComposeError;
 use crate::fabric::{Attachment, Fabric, FabricHost, FabricLink, FabricSwitch, PortName};
-use crate::machine::Machine;
 
 /// Most machines that are replicated.
 const BOXES_MAX: usize = 65_536;
@@ -61,20 +60,18 @@ impl std::str::FromStr for Layout {
 }
 
 impl Layout {
-    /// The fabric for so many machines, called `node1`, `node2` and so on, like this one.
+    /// The fabric for these machines, each with so many ports, in their order along the leaves.
     ///
     /// # Errors
     /// No machine or more than 65,536 of them.
-    pub fn fabric(self, machine: &Machine, boxes: usize) -> Result<Fabric, ComposeError> {
-        if !(1..=BOXES_MAX).contains(&boxes) {
-            let (found, problem) = (format!("{boxes} machines"), format!("expected 1 to {BOXES_MAX}"));
-            return Err(ComposeError::Layout { found, problem });
-        }
+    pub fn fabric(self, ports: usize, machines: Vec<String>) -> Result<Fabric, ComposeError> {
+        let boxes = machines.len();
+        require_count(boxes)?;
         let mut fabric = Fabric::default();
         let mut add = |id: String| fabric.switches.push(FabricSwitch { id, ..FabricSwitch::default() });
         let (rails, leaves, spines) = match self {
             Self::Star => (0, 0, 1),
-            Self::Rail { has_spine } => (machine.ports.len(), 0, usize::from(has_spine)),
+            Self::Rail { has_spine } => (ports, 0, usize::from(has_spine)),
             Self::LeafSpine { hosts, spines } => (0, boxes.div_ceil(hosts), spines),
         };
         (0..rails).for_each(|rail| add(format!("rail{rail}")));
@@ -87,14 +84,31 @@ impl Layout {
             fabric.links.extend(pairs.map(link));
         }
         let attachment = |switch, port| Attachment { switch, port, rate: None };
-        for host in 0..boxes {
+        for (host, name) in machines.into_iter().enumerate() {
             let attachments = match self {
                 Self::Star => vec![attachment(0, PortName::Others)],
                 Self::Rail { .. } => (0..rails).map(|rail| attachment(rail, PortName::Place(rail))).collect(),
                 Self::LeafSpine { hosts, .. } => vec![attachment(host / hosts, PortName::Others)],
             };
-            fabric.hosts.push(FabricHost { name: format!("node{}", host + 1), attachments });
+            fabric.hosts.push(FabricHost { name, attachments });
         }
         Ok(fabric)
     }
+}
+
+/// Names for so many machines that have none: `node1`, `node2` and so on.
+///
+/// # Errors
+/// No machine or more than 65,536 of them.
+pub fn numbered(machines: usize) -> Result<Vec<String>, ComposeError> {
+    require_count(machines)?;
+    Ok((1..=machines).map(|number| format!("node{number}")).collect())
+}
+
+fn require_count(machines: usize) -> Result<(), ComposeError> {
+    if (1..=BOXES_MAX).contains(&machines) {
+        return Ok(());
+    }
+    let (found, problem) = (format!("{machines} machines"), format!("expected 1 to {BOXES_MAX}"));
+    Err(ComposeError::Layout { found, problem })
 }

@@ -28,17 +28,17 @@ fn fabric(text: &str) -> Fabric {
     }
 }
 
-fn cluster(nodes: &[&str], rates: &str) -> Cluster {
-    Cluster {
+fn cluster(nodes: &[&str], rates: &str) -> (Cluster, Vec<String>) {
+    let cluster = Cluster {
         machines: vec![MachineOf { machine: Some(machine()), hosts: None }],
         fabric: fabric(CONF),
-        nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
         rates: rates.parse().unwrap(),
-    }
+    };
+    (cluster, nodes.iter().map(|node| (*node).to_owned()).collect())
 }
 
-fn composed(cluster: &Cluster) -> (Topology, Report) {
-    compose(cluster, &LIMITS, &|| false).unwrap()
+fn composed((cluster, nodes): &(Cluster, Vec<String>)) -> (Topology, Report) {
+    compose(cluster, nodes, &LIMITS, &|| false).unwrap()
 }
 
 /// GB/s from one node to another, in tenths; 0 without a link.
@@ -97,8 +97,8 @@ fn only_what_joins_the_machines_is_there() {
 #[test]
 fn machines_may_be_of_several_kinds_or_of_none_known() {
     let mut mixed = cluster(&["gpu01", "gpu05"], "nic=400Gb/s");
-    mixed.machines[0].hosts = Some(vec!["gpu01".to_owned()]);
-    mixed.machines.push(MachineOf { machine: None, hosts: None });
+    mixed.0.machines[0].hosts = Some(vec!["gpu01".to_owned()]);
+    mixed.0.machines.push(MachineOf { machine: None, hosts: None });
     let (topology, _) = composed(&mixed);
     assert_eq!((topology.rank_count(), topology.nodes()[4].id.as_str()), (5, "gpu05"));
     assert_eq!(rate(&topology, "gpu05", "leaf2"), 500);
@@ -124,7 +124,7 @@ fn named_ports_go_to_their_switches() {
     }
     let nodes = vec!["a".to_owned(), "b".to_owned()];
     let machines = vec![MachineOf { machine: Some(machine()), hosts: None }];
-    let (topology, report) = composed(&Cluster { machines, fabric: rails, nodes, rates: Rates::default() });
+    let (topology, report) = composed(&(Cluster { machines, fabric: rails, rates: Rates::default() }, nodes));
     assert_eq!(rate(&topology, "a.nic-0000.23.00.0", "rail1"), 500);
     assert_eq!(rate(&topology, "b.nic-0000.13.00.0", "rail0"), 250);
     assert!(report.left_out.iter().any(|line| line.starts_with("2 cables") && line.contains("a.mlx5_9")), "{report:?}");
@@ -142,18 +142,18 @@ fn unknown_machines_have_the_ports_that_the_fabric_names() {
     }
     let machines = vec![MachineOf { machine: None, hosts: None }];
     let nodes = vec!["n1".to_owned(), "n2".to_owned()];
-    let (topology, _) = composed(&Cluster { machines, fabric: rails, nodes, rates: Rates::default() });
+    let (topology, _) = composed(&(Cluster { machines, fabric: rails, rates: Rates::default() }, nodes));
     assert_eq!((topology.rank_count(), topology.links().len()), (2, 8));
 }
 
 #[test]
 fn layouts_stand_for_fabrics() {
-    let replicated = |layout: &str, boxes| {
+    let replicated = |layout: &str, boxes: usize| {
+        let nodes = numbered(boxes).unwrap();
         let machine = machine();
-        let fabric = layout.parse::<Layout>().unwrap().fabric(&machine, boxes).unwrap();
-        let nodes = fabric.hosts.iter().map(|host| host.name.clone()).collect();
+        let fabric = layout.parse::<Layout>().unwrap().fabric(machine.ports.len(), nodes.clone()).unwrap();
         let machines = vec![MachineOf { machine: Some(machine), hosts: None }];
-        composed(&Cluster { machines, fabric, nodes, rates: Rates::default() }).0
+        composed(&(Cluster { machines, fabric, rates: Rates::default() }, nodes)).0
     };
     let star = replicated("star", 3);
     assert_eq!((star.rank_count(), rate(&star, "node3.nic-0000.13.00.0", "spine")), (12, 500));
@@ -168,20 +168,31 @@ fn layouts_stand_for_fabrics() {
 
 #[test]
 fn refusals_name_the_machine_and_the_remedy() {
-    let refusal = |cluster: Cluster| compose(&cluster, &LIMITS, &|| false).unwrap_err().to_string();
+    let refusal = |(cluster, nodes): (Cluster, Vec<String>)| {
+        compose(&cluster, &nodes, &LIMITS, &|| false).unwrap_err().to_string()
+    };
     assert!(refusal(cluster(&[], "")).contains("the list of nodes is empty"));
-    assert!(refusal(cluster(&["gpu99"], "")).contains("node `gpu99` is not in the fabric, which has gpu01 gpu02"));
+    assert!(refusal(cluster(&["gpu99"], "")).contains("node `gpu99` is not in the cluster, which has gpu01 gpu02"));
     assert!(refusal(cluster(&["gpu01", "gpu01"], "")).contains("twice"));
     let mut none = cluster(&["gpu01", "gpu02"], "");
-    none.machines[0].hosts = Some(vec!["gpu01".to_owned()]);
+    none.0.machines[0].hosts = Some(vec!["gpu01".to_owned()]);
     assert!(refusal(none.clone()).contains("node `gpu02` is of no kind of machine"));
-    none.machines.push(MachineOf { machine: None, hosts: Some(vec!["gpu01".to_owned()]) });
+    none.0.machines.push(MachineOf { machine: None, hosts: Some(vec!["gpu01".to_owned()]) });
     assert!(refusal(none).contains("node `gpu01` is of two kinds"));
     let mut bare = cluster(&["gpu01", "gpu02"], "");
-    bare.machines[0].machine = None;
+    bare.0.machines[0].machine = None;
     assert!(refusal(bare).contains("the rate of port rank of node `gpu01` is unknown; state it with `nic=400Gb/s`"));
+    let mut unfit = cluster(&["gpu01"], "").0;
+    assert_eq!(unfit.check().unwrap().0, 32);
+    unfit.machines.insert(0, MachineOf { machine: None, hosts: Some(vec!["gpu08".to_owned()]) });
+    assert!(unfit.check().unwrap_err().to_string().contains("node `gpu08` is unknown"));
+    unfit.machines.remove(1);
+    unfit.rates.nic = "50GB/s".parse().ok();
+    let (ranks, report) = unfit.check().unwrap();
+    assert!(ranks == 1 && report.left_out[0].starts_with("7 machines of no kind: gpu01 gpu02"), "{report:?}");
     let small = TopologyLimits { nodes_max: 20, ..LIMITS };
-    let error = compose(&cluster(&["gpu01", "gpu02", "gpu03"], ""), &small, &|| false).unwrap_err().to_string();
+    let (three, nodes) = cluster(&["gpu01", "gpu02", "gpu03"], "");
+    let error = compose(&three, &nodes, &small, &|| false).unwrap_err().to_string();
     assert!(error.contains("limit of 20"), "{error}");
     for (text, words) in [
         ("nic", "`nic` has no `=`"),
@@ -196,5 +207,5 @@ fn refusals_name_the_machine_and_the_remedy() {
     for layout in ["", "rail:x", "leaf-spine", "leaf-spine:hosts=0", "mesh"] {
         assert!(layout.parse::<Layout>().is_err(), "{layout}");
     }
-    assert!(Layout::Star.fabric(&machine(), 70_000).is_err());
+    assert!(numbered(70_000).is_err() && numbered(0).is_err() && Layout::Star.fabric(1, Vec::new()).is_err());
 }

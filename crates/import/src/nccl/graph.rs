@@ -424,7 +424,7 @@ impl From<HostGraph> for Machine {
             rank: vertex.rank.and_then(|rank| u32::try_from(rank).ok()),
             attributes: Attributes { label: vertex.label, ..Attributes::default() },
         });
-        let draft = TopologyDraft { name: None, nodes: nodes.collect(), links };
+        let draft = TopologyDraft { nodes: nodes.collect(), links, ..TopologyDraft::default() };
         Self { draft, ports, cpus, report }
     }
 }

@@ -23,6 +23,9 @@ pub struct TopologyDocument {
     /// Name for display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Name of the cluster that the network is a part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// Values for links that do not state their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defaults: Option<Defaults>,
@@ -164,7 +167,7 @@ impl TopologyDocument {
         // Opposite directions come last: `links[i]` of an error is then entry i of the document, because whatever is
         // wrong with an entry is found in its forward link first.
         links.append(&mut backward);
-        Ok(TopologyDraft { name: self.name, nodes, links })
+        Ok(TopologyDraft { name: self.name, cluster: self.cluster, nodes, links })
     }
 }
 
@@ -223,7 +226,8 @@ impl From<&Topology> for TopologyDocument {
             })
         });
         let links = links.collect();
-        Self { canopy: VERSION, name: topology.name().map(str::to_owned), defaults: None, nodes, links }
+        let (name, cluster) = (topology.name().map(str::to_owned), topology.cluster().map(str::to_owned));
+        Self { canopy: VERSION, name, cluster, defaults: None, nodes, links }
     }
 }
 
@@ -272,7 +276,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-const FIELDS: &[&str] = &["canopy", "name", "defaults", "nodes", "links"];
+const FIELDS: &[&str] = &["canopy", "name", "cluster", "defaults", "nodes", "links"];
 
 impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
     type Value = TopologyDocument;
@@ -290,11 +294,13 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TopologyDocument, A::Error> {
-        let (mut canopy, mut name, mut defaults, mut nodes, mut links) = (None, None, None, None, None);
+        let (mut canopy, mut name, mut cluster) = (None, None, None);
+        let (mut defaults, mut nodes, mut links) = (None, None, None);
         while let Some(field) = map.next_key::<Field>()? {
             let repeated = match field {
                 Field::Canopy => canopy.replace(self.version(map.next_value()?)?).is_some(),
                 Field::Name => name.replace(map.next_value()?).is_some(),
+                Field::Cluster => cluster.replace(map.next_value()?).is_some(),
                 Field::Defaults => defaults.replace(map.next_value()?).is_some(),
                 Field::Nodes => {
                     nodes.replace(map.next_value_seed(self.list("nodes", self.limits.nodes_max))?).is_some()
@@ -310,6 +316,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
         Ok(TopologyDocument {
             canopy: canopy.ok_or_else(|| A::Error::missing_field("canopy"))?,
             name: name.flatten(),
+            cluster: cluster.flatten(),
             defaults: defaults.flatten(),
             nodes: nodes.ok_or_else(|| A::Error::missing_field("nodes"))?,
             links: links.ok_or_else(|| A::Error::missing_field("links"))?,
@@ -323,6 +330,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
 enum Field {
     Canopy,
     Name,
+    Cluster,
     Defaults,
     Nodes,
     Links,

@@ -101,6 +101,24 @@ links:
 }
 
 #[test]
+fn a_part_of_a_cluster_says_so() {
+    let text =
+        "canopy: 1\nname: job\ncluster: prod\nnodes: [{id: a}, {id: b}]\nlinks: [{from: a, to: b, bandwidth: 1GB/s}]\n";
+    let whole = read_document(text.as_bytes(), None, &LIMITS).unwrap().topology;
+    assert_eq!(whole.cluster(), Some("prod"));
+    assert_eq!(whole.transposed().cluster(), Some("prod"));
+    let alone = read_document(text.replace("cluster: prod\n", "").as_bytes(), None, &LIMITS).unwrap().topology;
+    assert_ne!(identity_hash(&whole), identity_hash(&alone));
+    for written in [to_yaml(&whole), to_json(&whole)] {
+        assert_eq!(read_document(written.as_bytes(), None, &LIMITS).unwrap().topology, whole);
+    }
+    for name in ["", "-a", "a b", "é", "a/b", &"a".repeat(64)] {
+        let error = read_document(text.replace("prod", &format!("'{name}'")).as_bytes(), None, &LIMITS).unwrap_err();
+        assert!(error.to_string().contains("cannot name a cluster"), "{error}");
+    }
+}
+
+#[test]
 fn odd_names_survive_writing() {
     let mut draft = crate::model::TopologyDraft {
         name: Some("a: b # \"c\" \\ \u{1}\u{85}\u{2028}\n\té😀".to_owned()),

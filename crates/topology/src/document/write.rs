@@ -10,10 +10,13 @@ use crate::quantity::Quantity;
 pub fn to_yaml(topology: &Topology) -> String {
     let document = TopologyDocument::from(topology);
     let mut out = format!("canopy: {}\n", document.canopy);
-    if let Some(name) = &document.name {
-        out.push_str("name: ");
-        push_scalar(&mut out, name);
-        out.push('\n');
+    for (key, value) in [("name", &document.name), ("cluster", &document.cluster)] {
+        if let Some(value) = value {
+            out.push_str(key);
+            out.push_str(": ");
+            push_scalar(&mut out, value);
+            out.push('\n');
+        }
     }
     push_list(&mut out, "nodes", &document.nodes, node_fields);
     push_list(&mut out, "links", &document.links, link_fields);
@@ -22,12 +25,14 @@ pub fn to_yaml(topology: &Topology) -> String {
 
 /// The topology as JSON that [`read_document`](crate::read_document) reads back to an equal topology. O(nodes + links).
 pub fn to_json(topology: &Topology) -> String {
-    let TopologyDocument { canopy, name, defaults: _, nodes, links } = TopologyDocument::from(topology);
+    let TopologyDocument { canopy, name, cluster, defaults: _, nodes, links } = TopologyDocument::from(topology);
     let mut out = format!("{{\"canopy\": {canopy},\n");
-    if let Some(name) = &name {
-        out.push_str("\"name\": ");
-        push_json(&mut out, name);
-        out.push_str(",\n");
+    for (key, value) in [("name", &name), ("cluster", &cluster)] {
+        if let Some(value) = value {
+            let _ = write!(out, "\"{key}\": ");
+            push_json(&mut out, value);
+            out.push_str(",\n");
+        }
     }
     for (key, entries) in [("nodes", json_lines(&nodes)), ("links", json_lines(&links))] {
         out.push_str(if key == "nodes" { "" } else { ",\n" });

@@ -50,7 +50,7 @@ pub(super) fn insert(
     let ranks = topology.rank_count() as usize;
     let inner_links = if transit == Transit::Card { 3 } else { 2 };
     limits.check(topology.nodes().len() + 2 * ranks, topology.links().len() + inner_links * ranks)?;
-    let mut draft = TopologyDraft { name: topology.name().map(str::to_owned), ..TopologyDraft::default() };
+    let mut draft = TopologyDraft::like(&topology);
     let entry = |id: &str| format!("{id}.in");
     let exit = |id: &str| format!("{id}.out");
     let degrees = topology.degrees();

@@ -38,7 +38,8 @@ fn ids(count: usize) -> impl Strategy<Value = Vec<String>> {
 /// Valid drafts of 2 to 8 nodes with parallel links, latencies and any attributes, ranks stated in any order.
 fn drafts() -> impl Strategy<Value = TopologyDraft> {
     let nodes = prop::collection::vec((kinds(), attributes()), 0..6);
-    (texts(), nodes, attributes()).prop_flat_map(|(name, mut kinds, of_last)| {
+    let cluster = prop::option::of("[A-Za-z0-9][A-Za-z0-9._-]{0,62}");
+    (texts(), cluster, nodes, attributes()).prop_flat_map(|(name, cluster, mut kinds, of_last)| {
         kinds.push((NodeKind::Compute, Attributes::default()));
         kinds.push((NodeKind::Compute, of_last));
         let count = kinds.len();
@@ -47,24 +48,26 @@ fn drafts() -> impl Strategy<Value = TopologyDraft> {
         let link = (0..count, 1..count, 1_u64..=50_000_000_000, 0_u64..3, 1_u64..4);
         let links = prop::collection::vec(link, 0..20);
         let ranks = prop::option::of(Just(order).prop_shuffle());
-        (Just((name, kinds)), ids(count), ranks, links).prop_map(|((name, kinds), ids, ranks, links)| {
-            let mut ranks = ranks.into_iter().flatten();
-            let node = |((kind, attributes), id): ((NodeKind, Attributes), &String)| DraftNode {
-                id: id.clone(),
-                kind,
-                rank: if kind == NodeKind::Compute { ranks.next() } else { None },
-                attributes,
-            };
-            let nodes = kinds.into_iter().zip(&ids).map(node).collect();
-            let link = |(from, step, rate, latency, count): (usize, usize, u64, u64, u64)| DraftLink {
-                from: ids[from].clone(),
-                to: ids[(from + step) % ids.len()].clone(),
-                capacity: Capacity::from_bytes_per_sec(rate).expect("rates start at 1"),
-                latency: Latency::from_nanos(latency * 500),
-                count,
-            };
-            TopologyDraft { name, links: links.into_iter().map(link).collect(), nodes }
-        })
+        (Just((name, cluster, kinds)), ids(count), ranks, links).prop_map(
+            |((name, cluster, kinds), ids, ranks, links)| {
+                let mut ranks = ranks.into_iter().flatten();
+                let node = |((kind, attributes), id): ((NodeKind, Attributes), &String)| DraftNode {
+                    id: id.clone(),
+                    kind,
+                    rank: if kind == NodeKind::Compute { ranks.next() } else { None },
+                    attributes,
+                };
+                let nodes = kinds.into_iter().zip(&ids).map(node).collect();
+                let link = |(from, step, rate, latency, count): (usize, usize, u64, u64, u64)| DraftLink {
+                    from: ids[from].clone(),
+                    to: ids[(from + step) % ids.len()].clone(),
+                    capacity: Capacity::from_bytes_per_sec(rate).expect("rates start at 1"),
+                    latency: Latency::from_nanos(latency * 500),
+                    count,
+                };
+                TopologyDraft { name, cluster, links: links.into_iter().map(link).collect(), nodes }
+            },
+        )
     })
 }
 

@@ -7,6 +7,7 @@ use tonic::Code;
 
 use super::{Detail, RETRY_BUSY, Refusal, refusal};
 use crate::failure::{CallFailure, LeaseError};
+use crate::store::clusters::ClusterFailure;
 use crate::store::receipts::ReceiptError;
 use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, StoreError};
@@ -16,6 +17,7 @@ const PLAN: &str = "canopy.v1.Plan";
 const ARTIFACT: &str = "canopy.v1.Artifact";
 const OPERATION: &str = "canopy.v1.Operation";
 const TOPOLOGY: &str = "canopy.v1.Topology";
+const CLUSTER: &str = "canopy.v1.Cluster";
 const LEASE: &str = "canopy.v1.Lease";
 const JOB: &str = "canopy.v1.Lease.job";
 const REQUEST_ID: &str = "canopy.v1.RequestId";
@@ -38,6 +40,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         }
         CallFailure::TopologyUnknown { name } => missing("TOPOLOGY_UNKNOWN", TOPOLOGY, name),
         CallFailure::TopologyStore(error) => topologies(error),
+        CallFailure::Cluster(error) => cluster(error),
         CallFailure::Find(error) => find(error),
         CallFailure::PathsRank { field, count, .. } => {
             Refusal::input("PATHS_RANK_UNKNOWN", *field).with("rank_count", count)
@@ -98,6 +101,23 @@ fn rank_map(rank: usize, has: Option<&Slot>, wanted: Option<&Slot>) -> Refusal {
         Some(slot) => refusal.with(name, slot),
         None => refusal,
     })
+}
+
+fn cluster(error: &ClusterFailure) -> Refusal {
+    match error {
+        ClusterFailure::Unknown { name } => missing("CLUSTER_UNKNOWN", CLUSTER, name),
+        ClusterFailure::Name { .. } => Refusal::input("CLUSTER_NAME_INVALID", "cluster"),
+        ClusterFailure::Description(error) => Refusal::input("CLUSTER_INVALID", error.field.clone()),
+        ClusterFailure::Machines(_) => Refusal::input("CLUSTER_INVALID", "description"),
+        ClusterFailure::Part(_) | ClusterFailure::Hosts(_) => {
+            Refusal::input("CLUSTER_NODES_INVALID", "topology.cluster.nodes")
+        }
+        ClusterFailure::TooMany | ClusterFailure::TooLarge { .. } => Refusal::limit("CLUSTERS_FULL", "clusters"),
+        ClusterFailure::Damaged { name, .. } => {
+            Refusal::new(Code::DataLoss, "STORED_CLUSTER_CORRUPT", Detail::Resource(CLUSTER, name.clone()))
+        }
+        ClusterFailure::Store(error) => store(error),
+    }
 }
 
 fn store(error: &StoreError) -> Refusal {

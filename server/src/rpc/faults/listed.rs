@@ -12,10 +12,11 @@ use crate::failure::CallFailure;
 use crate::replan::{Replanner, Scope};
 use crate::rpc::fields::{Field, Kind, unix_ms};
 use crate::rpc::listing::{ListRequest, Listing};
+use crate::store::clusters::FOLDER as CLUSTERS;
 use crate::store::topologies::id_of;
 
 const STATES: &[&str] = &["active", "clearing", "held"];
-const SCOPES: &[&str] = &["topology", "placement", "host"];
+const SCOPES: &[&str] = &["topology", "placement", "host", "cluster"];
 const SEVERITIES: &[&str] = &["fatal", "degraded"];
 
 /// What faults are listed by.
@@ -64,11 +65,15 @@ fn known_fault(replanner: &Replanner, scope: &Scope, record: &Record) -> KnownFa
         None => v1::Severity::Unspecified,
     };
     let machines = match scope {
-        Scope::Topology(_) => String::new(),
+        Scope::Topology(_) | Scope::Cluster(_) => String::new(),
         Scope::Placement { machines: name, .. } | Scope::Host(name) => name.clone(),
     };
+    let topology = match scope {
+        Scope::Cluster(name) => format!("{CLUSTERS}{name}"),
+        _ => scope.base().map(id_of).unwrap_or_default(),
+    };
     KnownFault {
-        topology: scope.base().map(id_of).unwrap_or_default(),
+        topology,
         scope: scope_of(scope).into(),
         machines,
         fault: Some(wire::loss_on_the_wire(&loss)),
@@ -95,6 +100,7 @@ fn scope_name(fault: &KnownFault) -> &'static str {
     match fault.scope() {
         FaultScope::Placement => "placement",
         FaultScope::Host => "host",
+        FaultScope::Cluster => "cluster",
         FaultScope::Topology | FaultScope::Unspecified => "topology",
     }
 }

@@ -8,13 +8,13 @@ use canopy_proto::v1::TopologySource;
 use canopy_topology::TopologyLimits;
 
 use super::super::call_pool::shown;
-use super::super::topologies::read_base;
+use super::super::sources::read_base;
 use crate::failure::CallFailure;
 use crate::replan::{FaultLogs, Lease, Network, Replanner, Scope, entry_by_host};
 use crate::store::topologies::id_of;
 use crate::tenant::Viewer;
 
-/// Networks or machines that elements are named of.
+/// StoredNetworks or machines that elements are named of.
 pub(super) enum Subject {
     /// A topology by itself.
     Topology(Network),
@@ -107,7 +107,7 @@ impl Subject {
             let scopes: BTreeSet<&Scope> = named.iter().collect();
             let hosts = scopes.into_iter().filter_map(|scope| match scope {
                 Scope::Host(name) => Some(name),
-                Scope::Topology(_) | Scope::Placement { .. } => None,
+                Scope::Topology(_) | Scope::Placement { .. } | Scope::Cluster(_) => None,
             });
             return hosts.flat_map(|name| fault_logs.of_host(name)).map(|count| count.losses.len()).sum();
         }

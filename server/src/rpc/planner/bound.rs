@@ -11,7 +11,7 @@ use tonic::{Request, Status};
 use super::PlannerService;
 use crate::failure::PlanFailure;
 use crate::rpc::known_faults::AppliedFaults;
-use crate::rpc::topologies::Presence;
+use crate::rpc::sources::Presence;
 use crate::rpc::{Decoded, Method, decode};
 
 /// Answers the call.

@@ -47,7 +47,7 @@ use crate::rpc::decode::Method;
 use crate::rpc::deliver::Answer;
 use crate::rpc::known_faults::{self, AppliedFaults};
 use crate::rpc::status::call_status;
-use crate::rpc::{call_pool, topologies};
+use crate::rpc::{call_pool, sources};
 
 /// The name of the method.
 const METHOD: &str = "PlanBundle";
@@ -120,9 +120,11 @@ impl Session<'_> {
         let (source, parties, applied) = self
             .compute(self.left(), move |stop| {
                 let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
-                let applied = known_faults::apply(service.replanner.as_ref(), &mut all, &service.limits)?;
-                let source = topologies::resolve(&service.topologies, all.topology)?;
-                let (topology, faults) = topologies::read_punctured(source.clone(), &service.limits, stop)?;
+                let PlannerService { networks, limits, .. } = &service;
+                all.topology = sources::resolve_parts(networks, all.topology, limits, stop)?;
+                let applied = known_faults::apply(service.replanner.as_ref(), &mut all, limits)?;
+                let source = sources::resolve(networks, all.topology, limits, stop)?;
+                let (topology, faults) = sources::read_punctured(source.clone(), &service.limits, stop)?;
                 Ok((source, parties(&topology, &faults, &members, stop)?, applied))
             })
             .await?;

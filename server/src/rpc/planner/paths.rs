@@ -9,17 +9,17 @@ use tonic::{Request, Status};
 
 use super::PlannerService;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::rpc::topologies::{self, Presence};
+use crate::rpc::sources::{self, Presence};
 
 /// Answers the call.
 pub(super) async fn paths(service: &PlannerService, request: Request<PathsRequest>) -> Result<PathsReply, Status> {
     let (headers, _, request) = request.into_parts();
-    let (topologies, limits) = (service.topologies.clone(), service.limits);
+    let (networks, limits) = (service.networks.clone(), service.limits);
     let caller = Presence::default();
     let gone = caller.ended();
     let found = service.bundles.run("Paths", &headers, move |_| {
         let forwarding = forwarding(request.forwarding)?;
-        let (topology, warnings) = topologies::read(&topologies, request.topology.clone(), &limits, &gone)?;
+        let (topology, warnings) = sources::read(&networks, request.topology.clone(), &limits, &gone)?;
         find(&topology, &request, forwarding, warnings, &gone)
     });
     found.await

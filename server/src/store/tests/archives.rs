@@ -31,6 +31,7 @@ fn fill(source: &Opened) -> Records {
     source.space(Space::Replans).put_all(&[(key(1), sealed(b"an event")), (key(2), sealed(b"the head"))]).unwrap();
     source.space(Space::Faults).put_all(&[(key(1), sealed(b"a fault"))]).unwrap();
     source.space(Space::Leases).put(&key(1), &sealed(b"a lease"), &sealed(b"how it stands")).unwrap();
+    source.space(Space::Clusters).put(&key(1), &sealed(b"a cluster"), &sealed(b"its size")).unwrap();
     plans
 }
 
@@ -39,14 +40,14 @@ fn an_archive_moves_plans_pins_uses_topologies_faults_and_leases_between_engines
     on_every_engine(|engine, source| {
         let plans = fill(source);
         let mut archive = Vec::new();
-        let counts = ArchiveCounts { plans: 3, topologies: 2, replans: 2, faults: 1, leases: 1 };
+        let counts = ArchiveCounts { plans: 3, topologies: 2, replans: 2, faults: 1, leases: 1, clusters: 1 };
         assert_eq!(write_archive(source, &mut archive).unwrap(), counts);
         on_every_engine(|other, target| {
             assert_eq!(restore(&archive, target).unwrap(), counts);
             let restored = records(target.space(Space::Plans));
             assert_eq!(restored.list(None, 9).unwrap(), plans.list(None, 9).unwrap(), "{engine} to {other}");
             assert_eq!(restored.peek(&key(1)).unwrap(), plans.peek(&key(1)).unwrap(), "{engine} to {other}");
-            for space in [Space::Topologies, Space::Replans, Space::Faults, Space::Leases] {
+            for space in [Space::Topologies, Space::Replans, Space::Faults, Space::Leases, Space::Clusters] {
                 for key in source.space(space).keys(None, 9).unwrap() {
                     let of = |opened: &Opened| (opened.space(space).get(&key), opened.space(space).summary(&key));
                     let ((record, summary), (found, found_summary)) = (of(source), of(target));
@@ -101,7 +102,10 @@ fn an_archive_is_received_from_a_stream_within_a_limit() {
     let counts = receive_archive(&mut archive.as_slice(), staging, 0, |record| {
         target.space(record.space).put(record.key, record.record, record.summary)
     });
-    assert_eq!(counts.unwrap(), ArchiveCounts { plans: 4, topologies: 2, replans: 2, faults: 1, leases: 1 });
+    assert_eq!(
+        counts.unwrap(),
+        ArchiveCounts { plans: 4, topologies: 2, replans: 2, faults: 1, leases: 1, clusters: 1 }
+    );
     assert_eq!(
         records(target.space(Space::Plans)).list(None, 9).unwrap(),
         records(source.space(Space::Plans)).list(None, 9).unwrap()
@@ -132,6 +136,7 @@ fn archives_of_the_first_form_are_read() {
         source.space(Space::Replans),
         source.space(Space::Faults),
         source.space(Space::Leases),
+        source.space(Space::Clusters),
     ] {
         space.remove(&space.keys(None, 9).unwrap()).unwrap();
     }

@@ -39,7 +39,7 @@ fn every_order_is_read_back() {
         json,
         document(Some(FileKind::NcclXml)),
         document(None),
-        TopologyInput::Inline(TopologyDraft { name: None, nodes: vec![node("a"), node("b")], links: Vec::new() }),
+        TopologyInput::Inline(TopologyDraft { nodes: vec![node("a"), node("b")], ..TopologyDraft::default() }),
     ];
     let mut number = 0;
     for topology in topologies {

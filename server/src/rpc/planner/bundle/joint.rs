@@ -19,7 +19,7 @@ use super::{SEARCH_MIN, Session};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::rpc::decode::{self, Method};
 use crate::rpc::deliver::Answer;
-use crate::rpc::{known_faults, topologies};
+use crate::rpc::{known_faults, sources};
 
 /// A request whose form is right.
 #[derive(Clone, Debug)]
@@ -92,9 +92,10 @@ pub(super) async fn answer(
     let mut first = wanted.request(0, wanted.topology.clone());
     let service = session.service.clone();
     // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
-    let resolve = move |_: &(dyn Fn() -> bool + Sync)| {
+    let resolve = move |gone: &(dyn Fn() -> bool + Sync)| {
+        first.topology = sources::resolve_parts(&service.networks, first.topology, &service.limits, gone)?;
         known_faults::apply(service.replanner.as_ref(), &mut first, &service.limits)?;
-        topologies::resolve(&service.topologies, first.topology)
+        sources::resolve(&service.networks, first.topology, &service.limits, gone)
     };
     let source = session.compute(session.left(), resolve).await?;
     let (mut items, mut contents, mut assumed) = (Vec::new(), Vec::new(), None);

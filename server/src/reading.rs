@@ -16,13 +16,17 @@ pub(crate) fn read_deeply(
     limits: &TopologyLimits,
     gone: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Topology, Vec<Warning>), PlanFailure> {
-    let read = thread::scope(|scope| {
+    Ok(on_a_deep_stack(|| read_topology(input, limits, &gone))?)
+}
+
+/// Reads on a thread whose stack the deepest document cannot exhaust.
+pub(crate) fn on_a_deep_stack<T: Send>(read: impl Fn() -> T + Sync) -> T {
+    thread::scope(|scope| {
         let builder = thread::Builder::new().name("canopy-topology".to_owned()).stack_size(STACK_BYTES);
-        match builder.spawn_scoped(scope, || read_topology(input, limits, &gone)) {
+        match builder.spawn_scoped(scope, &read) {
             Ok(reader) => reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             // Better with less stack than not at all.
-            Err(_) => read_topology(input, limits, &gone),
+            Err(_) => read(),
         }
-    });
-    Ok(read?)
+    })
 }

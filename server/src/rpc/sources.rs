@@ -1,0 +1,188 @@
+//! Where the networks of calls come from: expressions, texts, stored topologies and parts of clusters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use canopy_faults::Directory;
+use canopy_planner::{PlanError, PlanKey};
+use canopy_proto::v1;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{DocumentFormat, Punctured, TopologySource};
+use canopy_topology::{Fault, Topology, TopologyLimits};
+use canopy_wire as wire;
+use canopy_wire::{Sourced, sourced, topology_input};
+use prost::Message as _;
+
+use super::call_pool::shown;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::reading::read_deeply;
+use crate::replan::{Base, Bases};
+use crate::store::networks::StoredNetworks;
+use crate::store::topologies::Kept;
+
+/// Whether nobody waits any more.
+pub(super) type Gone<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// A caller that waits. Dropping it, as a cancelled or late call does, ends the reading of its topology.
+#[derive(Debug, Default)]
+pub(super) struct Presence(Arc<AtomicBool>);
+
+impl Presence {
+    /// Whether nobody waits any more.
+    pub(super) fn ended(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let gone = Arc::clone(&self.0);
+        move || gone.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The same source with the text of the topology in place of its id, and of the part of a cluster in place of its machines,
+/// also where it is a base; any other source as it is.
+pub(crate) fn resolve(
+    networks: &StoredNetworks,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: Gone<'_>,
+) -> Result<Option<TopologySource>, CallFailure> {
+    let text = |networks: &StoredNetworks, source: &Source| match source {
+        Source::Id(id) => {
+            let Kept { document, .. } = networks.topologies.get(id)?.ok_or_else(|| unknown(id))?;
+            Ok(Some(document))
+        }
+        Source::Cluster(part) => Ok(Some(networks.clusters.part(part, limits, gone)?)),
+        Source::Expression(_) | Source::Document(_) | Source::Inline(_) | Source::Punctured(_) => Ok(None),
+    };
+    replaced(networks, source, &text)
+}
+
+/// The same for parts of clusters alone.
+pub(super) fn resolve_parts(
+    networks: &StoredNetworks,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: Gone<'_>,
+) -> Result<Option<TopologySource>, CallFailure> {
+    let text = |networks: &StoredNetworks, source: &Source| match source {
+        Source::Cluster(part) => Ok(Some(networks.clusters.part(part, limits, gone)?)),
+        _ => Ok(None),
+    };
+    replaced(networks, source, &text)
+}
+
+/// Gives the text that takes the place of a source; `None` if nothing does.
+type TextOf<'a> = dyn Fn(&StoredNetworks, &Source) -> Result<Option<Bytes>, CallFailure> + 'a;
+
+/// The source with a text in its place, or in that of its base. How deep they are nested does not matter, as none but the
+/// first base is read.
+fn replaced(
+    networks: &StoredNetworks,
+    source: Option<TopologySource>,
+    text: &TextOf<'_>,
+) -> Result<Option<TopologySource>, CallFailure> {
+    let shallow = |source: Option<TopologySource>| {
+        let found = source.as_ref().and_then(|source| source.source.as_ref());
+        let Some(content) = found.map(|found| text(networks, found)).transpose()?.flatten() else { return Ok(source) };
+        let document = v1::TopologyDocument { format: DocumentFormat::Json.into(), content };
+        Ok::<_, CallFailure>(Some(TopologySource { source: Some(Source::Document(document)) }))
+    };
+    match source {
+        Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => {
+            let Punctured { base, faults, include_reported } = *punctured;
+            let base = shallow(base.map(|base| *base))?.map(Box::new);
+            let punctured = Box::new(Punctured { base, faults, include_reported });
+            Ok(Some(TopologySource { source: Some(Source::Punctured(punctured)) }))
+        }
+        source => shallow(source),
+    }
+}
+
+/// Reads the sound network of leases or faults, and has it stored: at hand, where it has been read before.
+pub(super) fn read_base(
+    bases: &Bases,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+) -> Result<(PlanKey, Arc<Base>), CallFailure> {
+    if let Some(id) = id_in(source.as_ref()) {
+        return bases.named(id)?.ok_or_else(|| unknown(id));
+    }
+    let source = resolve_parts(bases.networks(), source, limits, &|| false)?;
+    let key = source.as_ref().map(text_hash);
+    if let Some(known) = key.and_then(|key| bases.known(&key)) {
+        return Ok(known);
+    }
+    let input = topology_input(source).map_err(PlanFailure::Request)?;
+    let (topology, _) = read_deeply(&input, limits, &|| false)?;
+    let found = bases.put(topology)?;
+    key.iter().for_each(|key| bases.learn(*key, found.0));
+    Ok(found)
+}
+
+/// Reads the healthy network of a request, and stores nothing: in memory, where it has been read before.
+pub(super) fn see_base(
+    bases: &Bases,
+    source: Option<&TopologySource>,
+    limits: &TopologyLimits,
+) -> Result<(PlanKey, Arc<Base>), CallFailure> {
+    if let Some(id) = id_in(source) {
+        return bases.named(id)?.ok_or_else(|| unknown(id));
+    }
+    let text = source.map(text_hash);
+    if let Some(known) = text.and_then(|text| bases.seen(&text)) {
+        return Ok(known);
+    }
+    let input = topology_input(source.cloned()).map_err(PlanFailure::Request)?;
+    let (topology, _) = read_deeply(&input, limits, &|| false)?;
+    let found = bases.see(topology);
+    text.iter().for_each(|text| bases.learn(*text, found.0));
+    Ok(found)
+}
+
+/// The id that a source is.
+fn id_in(source: Option<&TopologySource>) -> Option<&str> {
+    match source?.source.as_ref()? {
+        Source::Id(id) => Some(id),
+        Source::Expression(_) | Source::Document(_) | Source::Inline(_) | Source::Punctured(_) | Source::Cluster(_) => {
+            None
+        }
+    }
+}
+
+/// Tells the text of one source from another.
+pub(super) fn text_hash(source: &TopologySource) -> [u8; 32] {
+    *blake3::hash(&source.encode_to_vec()).as_bytes()
+}
+
+/// Reads a topology, wherever it comes from.
+pub(super) fn read(
+    networks: &StoredNetworks,
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: Gone<'_>,
+) -> Result<(Topology, Vec<v1::Warning>), CallFailure> {
+    let input = topology_input(resolve(networks, source, limits, gone)?).map_err(PlanFailure::Request)?;
+    let (topology, warnings) = read_deeply(&input, limits, gone)?;
+    Ok((topology, wire::warnings(&warnings)))
+}
+
+/// Reads the healthy network of a source whose ids are resolved, and what its faults mean there.
+pub(super) fn read_punctured(
+    source: Option<TopologySource>,
+    limits: &TopologyLimits,
+    gone: Gone<'_>,
+) -> Result<(Topology, Vec<Fault>), CallFailure> {
+    let Sourced { topology, faults } = sourced(source).map_err(PlanFailure::Request)?;
+    let (topology, _) = read_deeply(&topology, limits, gone)?;
+    let faults =
+        Directory::new(&topology).resolve(&faults).map_err(PlanError::FaultMeaning).map_err(PlanFailure::from)?;
+    Ok((topology, faults))
+}
+
+pub(super) fn unknown(name: &str) -> CallFailure {
+    CallFailure::TopologyUnknown { name: shown(name) }
+}
