@@ -3,6 +3,7 @@
 mod about;
 mod bench;
 mod bound;
+mod cluster;
 mod convert;
 mod doctor;
 mod draw;
@@ -81,6 +82,8 @@ enum Command {
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
     #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
+    #[command(subcommand)]
     Plans(operate::plans::PlansCommand),
     #[command(subcommand)]
     Jobs(operate::jobs::JobsCommand),
@@ -105,7 +108,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Plans",
         &["plan", "bound", "explain", "simulate", "verify", "convert", "draw", "export", "run", "doctor", "algorithms"],
     ),
-    ("Networks", &["topology", "find", "path"]),
+    ("Networks", &["topology", "cluster", "find", "path"]),
     ("Faults and running jobs", &["faults", "resynth", "leases"]),
     ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
     ("Server", &["serve", "plans", "jobs", "stats", "drain", "bench"]),
@@ -158,6 +161,7 @@ impl Cli {
             // Ends with the command that started it.
             Command::RunRank(args) => run::rank::run(&args),
             Command::Topology(command) => interruptible(topology::run(command)),
+            Command::Cluster(command) => interruptible(cluster::run(command)),
             Command::Plans(command) => interruptible(operate::plans::run(command)),
             Command::Jobs(command) => interruptible(operate::jobs::run(command)),
             Command::Stats(args) => interruptible(operate::stats::run(args)),
@@ -194,6 +198,7 @@ pub(crate) fn hint_for(word: &str) -> Option<&'static str> {
         "check" | "validate" => Some("use `canopy verify FILE`"),
         "synth" | "synthesize" | "generate" => Some("use `canopy plan T -c allgather -o plan.json`"),
         "topo" | "network" => Some("use `canopy topology`"),
+        "clusters" => Some("use `canopy cluster list`"),
         "families" => Some("use `canopy topology families`"),
         _ => None,
     }

@@ -26,6 +26,24 @@ pub(crate) enum Source {
     Here(TopologyInput),
     /// No such file exists, and it is the id of a topology that a server keeps.
     Stored,
+    /// No such file exists, and it is a part of a cluster that a server keeps.
+    Cluster(Part),
+}
+
+/// Some machines of a cluster that a server keeps, as `clusters/NAME:HOSTLIST` names them; without a list all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) cluster: String,
+    pub(crate) nodes: Vec<String>,
+}
+
+/// The part of a cluster that T is, if it is one.
+pub(crate) fn part_of(text: &str) -> Option<Part> {
+    text.starts_with("clusters/").then(|| {
+        let (cluster, nodes) = text.split_once(':').unwrap_or((text, ""));
+        let nodes = Some(nodes.to_owned()).filter(|nodes| !nodes.is_empty());
+        Part { cluster: cluster.to_owned(), nodes: nodes.into_iter().collect() }
+    })
 }
 
 /// Reads T if it is a file. An existing file wins over an expression of the same spelling.
@@ -33,15 +51,16 @@ pub(crate) enum Source {
 /// # Errors
 /// A file that cannot be read or is too large, and a name that can only be meant as a path but leads nowhere.
 pub(crate) fn source(text: &str) -> Result<Source, Failure> {
-    match read_file(Path::new(text), limits()?.bytes_max) {
-        Ok(bytes) => Ok(Source::Here(text_of_file(bytes))),
-        Err(ReadFailure::Missing) if text.starts_with("topologies/") => Ok(Source::Stored),
-        Err(ReadFailure::Missing) if looks_like_path(text) => {
+    match (read_file(Path::new(text), limits()?.bytes_max), part_of(text)) {
+        (Ok(bytes), _) => Ok(Source::Here(text_of_file(bytes))),
+        (Err(ReadFailure::Missing), Some(part)) => Ok(Source::Cluster(part)),
+        (Err(ReadFailure::Missing), None) if text.starts_with("topologies/") => Ok(Source::Stored),
+        (Err(ReadFailure::Missing), None) if looks_like_path(text) => {
             Err(Failure::input(format!("`{text}` is neither an existing file nor a generator expression"))
                 .help("check the path, or write an expression such as `ring:8` or `dgx-h100:boxes=2`"))
         }
-        Err(ReadFailure::Missing) => Ok(Source::Here(TopologyInput::Expression(text.to_owned()))),
-        Err(ReadFailure::Other(failure)) => Err(failure),
+        (Err(ReadFailure::Missing), None) => Ok(Source::Here(TopologyInput::Expression(text.to_owned()))),
+        (Err(ReadFailure::Other(failure)), _) => Err(failure),
     }
 }
 
@@ -52,8 +71,10 @@ pub(crate) fn source(text: &str) -> Result<Source, Failure> {
 pub(crate) fn unread(text: &str) -> Result<TopologyInput, Failure> {
     match source(text)? {
         Source::Here(input) => Ok(input),
-        Source::Stored => Err(Failure::input(format!("`{}` is kept by a server, and is needed here", shortened(text)))
-            .help(format!("write it into a file: `canopy topology get {} -o FILE`", shortened(text)))),
+        Source::Stored | Source::Cluster(_) => {
+            Err(Failure::input(format!("`{}` is kept by a server, and is needed here", shortened(text)))
+                .help(format!("write it into a file: `canopy topology get {} -o FILE`", shortened(text))))
+        }
     }
 }
 

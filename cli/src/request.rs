@@ -6,7 +6,7 @@ use canopy_schedule::CollectiveKind;
 use canopy_wire::{collective_of_wire, collective_on_the_wire, topology_on_the_wire};
 
 use crate::exit::Failure;
-use crate::input::{self, Source};
+use crate::input::{self, Part, Source};
 
 /// The topology argument T on the wire: a file's text, or an expression that the server reads.
 pub(crate) fn topology(text: &str) -> Result<v1::TopologySource, Failure> {
@@ -17,8 +17,14 @@ pub(crate) fn topology(text: &str) -> Result<v1::TopologySource, Failure> {
 pub(crate) fn on_the_wire(text: &str, source: &Source) -> v1::TopologySource {
     match source {
         Source::Stored => v1::TopologySource { source: Some(v1::topology_source::Source::Id(text.to_owned())) },
+        Source::Cluster(part) => v1::TopologySource { source: Some(v1::topology_source::Source::Cluster(nodes(part))) },
         Source::Here(input) => topology_on_the_wire(input),
     }
+}
+
+/// A part of a cluster on the wire.
+pub(crate) fn nodes(part: &Part) -> v1::ClusterNodes {
+    v1::ClusterNodes { cluster: part.cluster.clone(), nodes: part.nodes.clone() }
 }
 
 /// A collective on the wire.
@@ -56,6 +62,8 @@ pub(crate) fn in_users_words(error: ClientError, topology: &str) -> ClientError 
     let names = [
         ("topology.expression", topology),
         ("topology.document", topology),
+        ("topology.cluster.nodes", topology),
+        ("cluster", topology),
         ("collective.kind", "--collective"),
         ("collective.root", "--root"),
         ("size_bytes_max", "--size"),

@@ -1,6 +1,7 @@
 //! Why a request ends without a plan, and a call without an answer.
 
 mod call;
+mod cluster;
 mod refusal;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use canopy_topology::Ratio;
 use canopy_wire::RequestError;
 
 pub(crate) use self::call::{CallFailure, LeaseError};
+pub(crate) use self::cluster::ClusterFailure;
 pub(crate) use self::refusal::{Detail, KeptRefusal, Refusal, call_refusal, follows_from_request, in_short, refusal};
 
 /// Why a request has no plan. The text of the original error is kept.

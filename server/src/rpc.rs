@@ -6,6 +6,7 @@ pub(crate) mod answered;
 mod archives;
 mod cached;
 mod call_pool;
+mod cluster_parts;
 mod clusters;
 pub(crate) mod connection_threads;
 pub(crate) mod deadline;
@@ -41,6 +42,8 @@ pub(crate) mod timeout;
 mod topologies;
 
 pub(crate) use archives::PlanSpace;
+pub(crate) use cluster_parts::ClusterParts;
 pub(crate) use decode::{Decoded, Method, decode};
 pub(crate) use events::EventStream;
 pub(crate) use routes::{GATED, OPEN, Shared, deadlines, methods, routes};
+pub(crate) use sources::StoredNetworks;

@@ -39,10 +39,9 @@ use crate::rpc::finds::Finds;
 use crate::rpc::malformed::decodable;
 use crate::rpc::record::{Record, UploadBudget};
 use crate::rpc::timeout::Timeout;
-use crate::rpc::{GATED, OPEN, PlanSpace, Shared, deadlines, methods, routes};
+use crate::rpc::{ClusterParts, GATED, OPEN, PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
 use crate::socket::{self, SocketPath};
 use crate::store::clusters::ClusterStore;
-use crate::store::networks::StoredNetworks;
 use crate::store::receipts::{ReceiptOptions, Receipts};
 use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
 use crate::store::{RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
@@ -164,7 +163,7 @@ impl Server {
         let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
         let store: Arc<dyn Store> = Arc::new(ObservedStore { inner: space(Space::Plans), metrics: metrics.clone() });
         let topologies = TopologyStore::new(space(Space::Topologies), TopologyStoreOptions::STANDARD);
-        let clusters = ClusterStore::new(space(Space::Clusters), clock::unix_ms);
+        let clusters = ClusterParts::new(ClusterStore::new(space(Space::Clusters), clock::unix_ms));
         let networks = StoredNetworks { topologies: topologies.clone(), clusters };
         let plans = PlanSpace(Arc::clone(&store));
         let spaces =
@@ -183,7 +182,7 @@ impl Server {
             large_recalls: Mutex::new(()),
         });
         let replanner = {
-            let bases = Bases::new(networks.clone(), options.limits);
+            let bases = Bases::new(topologies.clone(), options.limits);
             let (queue, records) = (jobs.queue.clone(), jobs.records.clone());
             let parts = (queue, Arc::clone(&jobs.planner), records, topologies.clone(), bases);
             let (replans, of_replans) = (options.replans, metrics.clone());
@@ -269,13 +268,8 @@ impl Server {
         for name in GATED.into_iter().chain(OPEN) {
             health_reporter.set_service_status(name, ServingStatus::Serving).await;
         }
-        let keeper = keep_up(
-            upkeep,
-            shared.networks.topologies.clone(),
-            metrics.clone(),
-            health_reporter.clone(),
-            drain.clone(),
-        );
+        let topologies = shared.networks.topologies.clone();
+        let keeper = keep_up(upkeep, topologies, metrics.clone(), health_reporter.clone(), drain.clone());
         let keeper = tasks::spawn("store-upkeep", keeper);
         // One inside a command has nobody who watches.
         let replanner = shared.replanner.clone();

@@ -17,7 +17,6 @@ mod gated;
 mod ledger;
 mod memory;
 mod migrate;
-pub(crate) mod networks;
 mod pages;
 pub(crate) mod receipts;
 mod recent;

@@ -1,6 +1,6 @@
 //! Networks of machines and fabrics.
 
-use crate::support::Workspace;
+use crate::support::{Workspace, check_members};
 
 /// Four GPUs, two NICs.
 const DUMP: &str = include_str!("../../../crates/import/tests/data/four-gpus.xml");
@@ -53,7 +53,7 @@ fn refusals_say_what_to_give() {
             "host.xml: this is NCCL XML (a machine), not what joins machines",
         ),
         ("topology compose --host topology.conf --fabric topology.conf", "(what joins machines), not a machine"),
-        ("topology compose --host host.xml --fabric topology.conf --nodes gpu9", "node `gpu9` is not in the fabric"),
+        ("topology compose --host host.xml --fabric topology.conf --nodes gpu9", "node `gpu9` is not in the cluster"),
         ("topology compose --fabric topology.conf --nodes gpu01,gpu02", "state it with `nic=400Gb/s`"),
         ("topology compose --fabric topology.conf --rates nik=1GB/s", "did you mean `nic`?"),
         ("topology replicate host.xml --boxes 2 --fabric mesh", "use star, rail, rail:spine or leaf-spine"),
@@ -62,4 +62,82 @@ fn refusals_say_what_to_give() {
     ] {
         workspace.refused(arguments, 2, &[words]);
     }
+}
+
+#[test]
+fn a_stored_cluster_is_planned_by_the_names_of_machines() {
+    let workspace = workspace();
+    let put = workspace.json("cluster put prod --host host.xml --fabric topology.conf --json");
+    check_members(
+        &put,
+        &[
+            "canopy",
+            "command",
+            "created",
+            "changed",
+            "name",
+            "nodes",
+            "ranks",
+            "switches",
+            "bytes",
+            "created_at",
+            "updated_at",
+            "understood",
+            "assumed",
+            "left_out",
+        ],
+    );
+    assert_eq!((&put["created"], &put["ranks"], &put["name"]), (&true.into(), &32.into(), &"clusters/prod".into()));
+    assert!(
+        workspace.run("cluster put prod --host host.xml --fabric topology.conf").stdout.contains("was there already")
+    );
+    let near = workspace.json("plan clusters/prod:gpu[01-02] --collective allgather -o near.json --json");
+    assert_eq!((&near["cache"], &near["optimality"]), (&"miss".into(), &"1/1".into()), "{near}");
+    assert_eq!(workspace.json("plan clusters/prod:gpu[01-02] -c allgather -o near.json --json")["cache"], "hit");
+    // What is planned is what `compose` writes, but that it is a part of the cluster.
+    workspace.json("topology compose --host host.xml --fabric topology.conf --nodes gpu[03-06] -o job.yaml --json");
+    workspace.json("topology get clusters/prod:gpu[03-06] -o part.yaml --json");
+    let hash = |file: &str| workspace.json(&format!("topology hash {file} --json"))["content"].clone();
+    assert_eq!(hash("part.yaml"), hash("job.yaml"));
+    assert!(workspace.run("topology get clusters/prod:gpu[03-06]").stdout.contains("\ncluster: prod\n"));
+    assert_eq!(workspace.json("topology check clusters/prod --json")["found"]["topology"]["ranks"], 32);
+
+    let told = workspace.json("faults report clusters/prod link:leaf1=spine*1/2 --json");
+    assert_eq!(told["topology"].as_str().map(|id| id.starts_with("topologies/")), Some(true), "{told}");
+    let listed = workspace.json("faults list --json");
+    assert_eq!(
+        (&listed["faults"][0]["topology"], &listed["faults"][0]["scope"]),
+        (&"clusters/prod".into(), &"cluster".into())
+    );
+    let around = workspace.run("plan clusters/prod:gpu03,gpu07 --collective allgather -o around.json");
+    assert!(around.stderr.contains("planned around 1 known fault: link:leaf1=spine*1/2"), "{}", around.stderr);
+    workspace.json("faults clear clusters/prod --all --json");
+
+    let shown = workspace.run("cluster show prod").stdout;
+    assert!(shown.starts_with("clusters/prod\nranks      32\n") && shown.ends_with("\n  gpu08\n"), "{shown}");
+    assert_eq!(workspace.json("cluster list --json")["clusters"][0]["nodes"], 8);
+    workspace.refused(
+        "plan clusters/prod:gpu[01-09] -c allgather -o x.json",
+        2,
+        &["node `gpu09` is not in the cluster"],
+    );
+    workspace.refused("bound clusters/prod -c allgather", 2, &["kept by a server", "canopy topology get"]);
+    workspace.json("cluster delete prod --json");
+    workspace.refused("plan clusters/prod:gpu[01-02] -c allgather -o x.json", 2, &["clusters/prod", "cluster put"]);
+}
+
+#[test]
+fn clusters_of_layouts_and_whole_networks_are_stored() {
+    let workspace = workspace();
+    workspace.json("cluster put lab --host host.xml --fabric rail --nodes lab[1-4] --json");
+    let two = workspace.json("plan clusters/lab:lab4,lab2 --collective allgather -o two.json --json");
+    assert_eq!(two["topology"]["ranks"], 8);
+    workspace.json("cluster put dgx --network dgx-a100:boxes=4 --json");
+    let one = workspace.json("plan clusters/dgx:b3 --collective allgather -o one.json --json");
+    assert_eq!(one["topology"]["ranks"], 8);
+    workspace.refused("cluster put lab --fabric rail", 2, &["layout `rail` does not name machines", "--nodes"]);
+    workspace.refused("cluster put lab --fabric mesh --nodes a[1-2]", 2, &["layout `mesh`", "taken for a layout"]);
+    workspace.refused("cluster put lab --fabric topology.conf --nodes a[1-2]", 2, &["names its machines"]);
+    workspace.refused("cluster put a/b --network ring:4", 2, &["does not name a cluster"]);
+    workspace.refused("cluster put ring --network ring:4", 2, &["is on no machine"]);
 }

@@ -36,8 +36,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::draft::TopologyDraft;
     use crate::limits::TopologyLimits;
-    use crate::model::TopologyDraft;
     use crate::units::{Capacity, Latency};
 
     /// Ranks `0..ranks`, then switches, with links between any of them.

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn hosts_are_machines_as_boxes_are() {
-        let mut draft = crate::model::TopologyDraft::default();
+        let mut draft = crate::draft::TopologyDraft::default();
         let rate = crate::units::Capacity::from_bytes_per_sec(1).unwrap();
         for (id, host) in [("a", "gpu1"), ("b", "gpu1.cluster"), ("c", "gpu2")] {
             let attributes = crate::model::Attributes { host: Some(host.to_owned()), ..Default::default() };

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use num_bigint::BigUint;
 
+use crate::draft::{DraftLink, DraftNode, TopologyDraft};
 use crate::error::TopologyError;
 use crate::index::{NodeIndex, Rank};
 use crate::limits::TopologyLimits;
-use crate::model::{DraftLink, DraftNode, NodeKind, Topology, TopologyDraft};
+use crate::model::{NodeKind, Topology};
 use crate::shorten::shorten;
 use crate::units::Capacity;
 

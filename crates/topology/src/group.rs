@@ -3,10 +3,11 @@
 //! The caller chooses whether data may pass the other compute nodes. The result is an ordinary topology: bounds, plans
 //! and checks do not depend on where it comes from.
 
+use crate::draft::{DraftLink, DraftNode, TopologyDraft};
 use crate::error::TopologyError;
 use crate::index::{NodeIndex, Rank};
 use crate::limits::TopologyLimits;
-use crate::model::{DraftLink, DraftNode, NodeKind, Topology, TopologyDraft};
+use crate::model::{NodeKind, Topology};
 
 /// The role of compute nodes outside the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,6 +4,7 @@
 
 mod components;
 mod document;
+mod draft;
 mod element;
 mod error;
 mod fault;
@@ -28,6 +29,7 @@ pub use document::{
     Defaults, DocumentFormat, KindName, LinkDocument, NodeDocument, ReadError, ReadTopology, TopologyDocument,
     observations, read_document, read_document_until, to_json, to_yaml,
 };
+pub use draft::{DraftLink, DraftNode, TopologyDraft};
 pub use element::Element;
 pub use error::TopologyError;
 pub use fault::{Fault, FaultError, Puncture};
@@ -38,7 +40,7 @@ pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use hostlist::{HOST_FILE_BYTES_MAX, HostsError, expand_hosts, host_items, read_host_lines};
 pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
-pub use model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft, is_cluster_name};
+pub use model::{Attributes, Link, Node, NodeKind, Topology, is_cluster_name};
 pub use placement::{
     Participants, PlacementError, Slot, devices, hosts_named, names_hosts, own_slots, participants, same_host,
 };

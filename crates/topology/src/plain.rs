@@ -37,9 +37,9 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
+    use crate::draft::TopologyDraft;
     use crate::generate::generate;
     use crate::limits::TopologyLimits;
-    use crate::model::TopologyDraft;
     use crate::units::{Capacity, Latency};
 
     #[test]

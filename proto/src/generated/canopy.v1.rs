@@ -8143,7 +8143,7 @@ pub struct PutTopologyReply {
 /// Names a topology and a part of its document.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetTopologyRequest {
-    /// `topologies/…`.
+    /// `topologies/…`; empty with `cluster`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// `DOCUMENT_FORMAT_YAML` or `DOCUMENT_FORMAT_JSON`: the format of the document. Unset: no document.
@@ -8152,6 +8152,9 @@ pub struct GetTopologyRequest {
     /// Offset in the document, in bytes; at most its size. Only with a format.
     #[prost(uint64, tag = "3")]
     pub offset: u64,
+    /// A part of a stored cluster, as requests name it. It is described as if it were stored, with the time of the call.
+    #[prost(message, optional, tag = "4")]
+    pub cluster: ::core::option::Option<ClusterNodes>,
 }
 /// A topology and a part of its document.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -8,8 +8,7 @@ use canopy_plan::NoSuchRank;
 use canopy_planner::chain;
 use canopy_topology::Slot;
 
-use super::PlanFailure;
-use crate::store::clusters::ClusterFailure;
+use super::{ClusterFailure, PlanFailure};
 use crate::store::receipts::{NotAnId, ReceiptError};
 use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};

@@ -9,8 +9,7 @@ use parking_lot::Mutex;
 
 use super::placed::Devices;
 use crate::failure::CallFailure;
-use crate::store::networks::StoredNetworks;
-use crate::store::topologies::{Purpose, id_of};
+use crate::store::topologies::{Purpose, TopologyStore, id_of};
 
 /// Most links of the networks that are kept at hand, all together; the one that was read first goes first.
 const LINKS_MAX: usize = 4_000_000;
@@ -54,7 +53,7 @@ impl Base {
 /// Networks by the keys under which they are stored. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Bases {
-    networks: StoredNetworks,
+    topologies: TopologyStore,
     limits: TopologyLimits,
     at_hand: Arc<Mutex<AtHand>>,
 }
@@ -97,13 +96,8 @@ impl Networks {
 }
 
 impl Bases {
-    pub(crate) fn new(networks: StoredNetworks, limits: TopologyLimits) -> Self {
-        Self { networks, limits, at_hand: Arc::default() }
-    }
-
-    /// Stored topologies and clusters, which sources name.
-    pub(crate) const fn networks(&self) -> &StoredNetworks {
-        &self.networks
+    pub(crate) fn new(topologies: TopologyStore, limits: TopologyLimits) -> Self {
+        Self { topologies, limits, at_hand: Arc::default() }
     }
 
     /// What a network may be like.
@@ -113,7 +107,7 @@ impl Bases {
 
     /// Stores a network for good, and has it at hand.
     pub(crate) fn put(&self, topology: Topology) -> Result<(PlanKey, Arc<Base>), CallFailure> {
-        let key = self.networks.topologies.put_for(&topology, Purpose::Held)?.0.key();
+        let key = self.topologies.put_for(&topology, Purpose::Held)?.0.key();
         let known = self.at_hand.lock().stored.get(&key);
         Ok((key, known.unwrap_or_else(|| self.keep(key, topology))))
     }
@@ -143,9 +137,9 @@ impl Bases {
             .map(|(key, base)| (*key, Arc::clone(base)));
         if let Some((key, base)) = known {
             // It may have left the disk, which what is on it would not survive.
-            return Ok(self.networks.topologies.touch(&key)?.then_some((key, base)));
+            return Ok(self.topologies.touch(&key)?.then_some((key, base)));
         }
-        let Some(kept) = self.networks.topologies.get(id)? else { return Ok(None) };
+        let Some(kept) = self.topologies.get(id)? else { return Ok(None) };
         let key = kept.entry.key();
         Ok(self.get(&key)?.map(|base| (key, base)))
     }
@@ -157,7 +151,7 @@ impl Bases {
         let known = at_hand.stored.get(key).map(|base| (*key, base));
         drop(at_hand);
         // One that has left the disk is put there again by whoever reads the text.
-        known.filter(|(key, _)| self.networks.topologies.touch(key).unwrap_or(false))
+        known.filter(|(key, _)| self.topologies.touch(key).unwrap_or(false))
     }
 
     /// The network of a text with this hash, stored or not, if it is in memory.
@@ -181,7 +175,7 @@ impl Bases {
         if let Some(known) = self.at_hand.lock().stored.get(key) {
             return Ok(Some(known));
         }
-        let Some(kept) = self.networks.topologies.get(&id_of(key))? else { return Ok(None) };
+        let Some(kept) = self.topologies.get(&id_of(key))? else { return Ok(None) };
         let read = read_document(&kept.document, Some(DocumentFormat::Json), &self.limits);
         let read = read.map_err(|error| CallFailure::Plan(PlanError::Document(error.into()).into()))?;
         Ok(Some(self.keep(*key, read.topology)))

@@ -13,12 +13,13 @@ use prost::Message as _;
 use tonic::{Request, Response, Status};
 
 use super::call_pool::CallPool;
+use super::cluster_parts::ClusterParts;
 use super::fields::{Field, Kind};
 use super::listing::{ListRequest, Listing};
 use super::sources::Presence;
-use crate::failure::CallFailure;
+use crate::failure::{CallFailure, ClusterFailure};
 use crate::store::Records;
-use crate::store::clusters::{ClusterFailure, ClusterStore, KeptCluster, PutCluster};
+use crate::store::clusters::{KeptCluster, PutCluster};
 
 /// Most bytes of a description in an answer.
 const DESCRIPTION_BYTES_MAX: usize = 2 << 20;
@@ -37,12 +38,12 @@ const FIELDS: &[Field<KeptCluster>] = &[
 #[derive(Clone)]
 pub(crate) struct ClustersService {
     pool: CallPool,
-    clusters: ClusterStore,
+    clusters: ClusterParts,
     limits: TopologyLimits,
 }
 
 impl ClustersService {
-    pub(crate) const fn new(pool: CallPool, clusters: ClusterStore, limits: TopologyLimits) -> Self {
+    pub(crate) const fn new(pool: CallPool, clusters: ClusterParts, limits: TopologyLimits) -> Self {
         Self { pool, clusters, limits }
     }
 }
@@ -61,7 +62,8 @@ impl Clusters for ClustersService {
                 ClusterFailure::Description(ClusterError { field, problem })
             };
             let description = description.ok_or_else(missing)?;
-            let PutCluster { cluster, created, changed, report } = clusters.put(&name, &description, &limits, &gone)?;
+            let (put, report) = clusters.put(&name, &description, &limits, &gone)?;
+            let PutCluster { cluster, created, changed } = put;
             let Report { understood, assumed, left_out } = report;
             Ok(PutClusterReply { cluster: Some(on_the_wire(cluster)), created, changed, understood, assumed, left_out })
         };
@@ -73,8 +75,7 @@ impl Clusters for ClustersService {
         let (headers, _, GetClusterRequest { name }) = request.into_parts();
         let (clusters, limits) = (self.clusters.clone(), self.limits);
         let got = self.pool.run("GetCluster", &headers, move |_| {
-            let (cluster, description) = clusters.get(&name)?;
-            let nodes = clusters.nodes(&name, &limits)?;
+            let (cluster, description, nodes) = clusters.get(&name, &limits)?;
             let description = Some(description).filter(|found| found.encoded_len() <= DESCRIPTION_BYTES_MAX);
             Ok(GetClusterReply { cluster: Some(on_the_wire(cluster)), description, nodes })
         });
@@ -103,13 +104,14 @@ impl Clusters for ClustersService {
     }
 }
 
-fn list(clusters: &ClusterStore, request: &ListClustersRequest) -> Result<ListClustersReply, CallFailure> {
+fn list(clusters: &ClusterParts, request: &ListClustersRequest) -> Result<ListClustersReply, CallFailure> {
     let ListClustersRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
-    clusters.for_each(|cluster| {
+    let kept = clusters.store().for_each(|cluster| {
         let id = cluster.name.clone().into_bytes();
         listing.show(cluster, id);
-    })?;
+    });
+    kept.map_err(ClusterFailure::from)?;
     let page = listing.finish();
     Ok(ListClustersReply {
         clusters: page.items.into_iter().map(on_the_wire).collect(),

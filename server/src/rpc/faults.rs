@@ -34,6 +34,7 @@ use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::peer::{Host, Peer, Shares};
 use crate::replan::{Entered, Event as LeaseEvent, Expired, Replanner, ReportError, Scope};
+use crate::rpc::sources::{StoredNetworks, resolve_parts};
 use crate::rpc::status::{call_status, to_status};
 use crate::store::Records;
 use crate::store::clusters::FOLDER as CLUSTERS;
@@ -59,6 +60,7 @@ pub(crate) struct FaultsService {
     pool: CallPool,
     replanner: Replanner,
     drain: DrainHandle,
+    networks: StoredNetworks,
     limits: TopologyLimits,
     watches: Watches,
 }
@@ -86,8 +88,13 @@ impl Watches {
 }
 
 impl FaultsService {
-    pub(crate) fn new(pool: CallPool, replanner: Replanner, drain: DrainHandle, limits: TopologyLimits) -> Self {
-        Self { pool, replanner, drain, limits, watches: Watches::default() }
+    pub(crate) fn new(
+        pool: CallPool,
+        (replanner, networks): (Replanner, StoredNetworks),
+        drain: DrainHandle,
+        limits: TopologyLimits,
+    ) -> Self {
+        Self { pool, replanner, drain, networks, limits, watches: Watches::default() }
     }
 }
 
@@ -97,9 +104,13 @@ impl Faults for FaultsService {
         &self,
         request: Request<ReportFaultsRequest>,
     ) -> Result<Response<ReportFaultsReply>, Status> {
-        let (headers, _, request) = request.into_parts();
+        let (headers, _, mut request) = request.into_parts();
         let (replanner, limits, viewer) = (self.replanner.clone(), self.limits, Viewer::of(&headers));
-        let reported = self.pool.run("ReportFaults", &headers, move |_| report(&replanner, &viewer?, request, &limits));
+        let networks = self.networks.clone();
+        let reported = self.pool.run("ReportFaults", &headers, move |_| {
+            request.topology = resolve_parts(&networks, request.topology, &limits, &|| false)?;
+            report(&replanner, &viewer?, request, &limits)
+        });
         reported.await.map(Response::new)
     }
 
@@ -112,8 +123,11 @@ impl Faults for FaultsService {
     async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Result<Response<ClearFaultsReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let (replanner, wanted, limits) = (self.replanner.clone(), request.clone(), self.limits);
-        let viewer = Viewer::of(&headers);
-        let clear = move |_: &Records, open: Option<&Open>| clear(&replanner, &viewer?, (&wanted, open), &limits);
+        let (viewer, networks) = (Viewer::of(&headers), self.networks.clone());
+        let clear = move |_: &Records, open: Option<&Open>| {
+            let topology = resolve_parts(&networks, named(&wanted.topology), &limits, &|| false)?;
+            clear(&replanner, &viewer?, (&wanted, topology, open), &limits)
+        };
         let call = (&headers, &*request.request_id, &request);
         self.pool.once_marked("ClearFaults", call, clear, || {}).await.map(Response::new)
     }
@@ -361,21 +375,24 @@ const fn report_reason(error: &ReportError) -> &'static str {
     }
 }
 
+/// The topology or cluster of this name; none if it is empty.
+fn named(name: &str) -> Option<TopologySource> {
+    let source = match name.starts_with(CLUSTERS) {
+        true => Source::Cluster(v1::ClusterNodes { cluster: name.to_owned(), nodes: Vec::new() }),
+        false => Source::Id(name.to_owned()),
+    };
+    (!name.is_empty()).then_some(TopologySource { source: Some(source) })
+}
+
 fn clear(
     replanner: &Replanner,
     viewer: &Viewer,
-    (request, open): (&ClearFaultsRequest, Option<&Open>),
+    (request, topology, open): (&ClearFaultsRequest, Option<TopologySource>, Option<&Open>),
     limits: &TopologyLimits,
 ) -> Result<ClearFaultsReply, CallFailure> {
     if request.faults.len() > FAULTS_MAX {
         return Err(CallFailure::TooManyEvents { found: request.faults.len(), limit: FAULTS_MAX });
     }
-    let topology = Some(request.topology.clone()).filter(|topology| !topology.is_empty());
-    let source = |name: String| match name.starts_with(CLUSTERS) {
-        true => Source::Cluster(v1::ClusterNodes { cluster: name, nodes: Vec::new() }),
-        false => Source::Id(name),
-    };
-    let topology = topology.map(|name| TopologySource { source: Some(source(name)) });
     let subject = Subject::of(replanner, viewer, (topology, &request.job), limits)?;
     let names = subject.entries();
     let mut wanted: Vec<(Scope, Option<Target>)> = Vec::new();

@@ -26,13 +26,13 @@ use super::call_pool::{CallPool, shown};
 use super::decode::{Decoded, Method, decode};
 use super::fields::{Field, Kind, unix_ms};
 use super::listing::{ListRequest, Listing};
-use super::sources::{read_base, resolve};
+use super::sources::{read_base, resolve, resolve_parts};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
 use crate::replan::{Base, Item, Lease, LeaseState, LeaseTerms, Network, Placed, Replanner, ValidPlan, number_of};
+use crate::rpc::sources::StoredNetworks;
 use crate::store::Records;
-use crate::store::networks::StoredNetworks;
 use crate::store::receipts::Open;
 use crate::store::topologies::id_of;
 use crate::tenant::{IsolatedTenant, Viewer};
@@ -135,7 +135,9 @@ impl LeasesService {
         let (mut items, mut valid) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
         let mut tenant = String::new();
         for (position, mut request) in requests.into_iter().enumerate() {
-            let (key, base) = read_base(self.replanner.bases(), request.topology.clone(), &self.limits)?;
+            let source = resolve_parts(&self.networks, request.topology.take(), &self.limits, &|| false)?;
+            request.topology.clone_from(&source);
+            let (key, base) = read_base(self.replanner.bases(), source, &self.limits)?;
             if network.get_or_insert_with(|| (key, Arc::clone(&base))).0 != key {
                 let field = format!("requests[{position}].topology");
                 return Err(bad(&field, "a lease covers one topology; acquire one lease per topology".to_owned()));

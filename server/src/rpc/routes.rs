@@ -37,7 +37,7 @@ use crate::replan::Replanner;
 use crate::rpc::answered::Answered;
 use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::finds::Finds;
-use crate::store::networks::StoredNetworks;
+use crate::rpc::sources::StoredNetworks;
 use crate::store::receipts::Receipts;
 
 /// Longest message to an operators' service.
@@ -118,7 +118,12 @@ fn operators(routes: Routes, options: &Options, shared: Shared, pool: CallPool, 
     let deadlines = deadlines(options);
     let urgent = pool.apart(URGENT_AT_ONCE);
     let operations = OperationsService::new(jobs.queue.clone(), urgent.clone(), deadlines);
-    let faults = FaultsService::new(pool.apart(FAULTS_AT_ONCE), replanner.clone(), drain.clone(), options.limits);
+    let faults = FaultsService::new(
+        pool.apart(FAULTS_AT_ONCE),
+        (replanner.clone(), networks.clone()),
+        drain.clone(),
+        options.limits,
+    );
     let parts = (jobs.queue.clone(), Arc::clone(&jobs.planner), networks.clone());
     let leases =
         LeasesService::new(pool.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);

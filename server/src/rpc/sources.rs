@@ -18,8 +18,15 @@ use super::call_pool::shown;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::reading::read_deeply;
 use crate::replan::{Base, Bases};
-use crate::store::networks::StoredNetworks;
-use crate::store::topologies::Kept;
+use crate::rpc::cluster_parts::ClusterParts;
+use crate::store::topologies::{Kept, TopologyStore};
+
+/// Stored topologies and clusters, which sources name. Clones share them.
+#[derive(Clone)]
+pub(crate) struct StoredNetworks {
+    pub(crate) topologies: TopologyStore,
+    pub(crate) clusters: ClusterParts,
+}
 
 /// Whether nobody waits any more.
 pub(super) type Gone<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -102,7 +109,7 @@ fn replaced(
     }
 }
 
-/// Reads the sound network of leases or faults, and has it stored: at hand, where it has been read before.
+/// Reads the sound network of leases or faults, whose parts of clusters are resolved, and has it stored: at hand, where it has been read before.
 pub(super) fn read_base(
     bases: &Bases,
     source: Option<TopologySource>,
@@ -111,7 +118,6 @@ pub(super) fn read_base(
     if let Some(id) = id_in(source.as_ref()) {
         return bases.named(id)?.ok_or_else(|| unknown(id));
     }
-    let source = resolve_parts(bases.networks(), source, limits, &|| false)?;
     let key = source.as_ref().map(text_hash);
     if let Some(known) = key.and_then(|key| bases.known(&key)) {
         return Ok(known);

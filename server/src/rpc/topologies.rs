@@ -12,7 +12,7 @@ use canopy_proto::v1::{
     FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, PutTopologyReply,
     PutTopologyRequest, StoredTopology, TopologySource, TopologySummary, UnbalancedNode, UnreachablePair,
 };
-use canopy_topology::{TopologyLimits, identity_hash, read_document, to_yaml};
+use canopy_topology::{Topology, TopologyLimits, identity_hash, read_document, to_yaml};
 use canopy_wire::{RequestError, sha256_hex, timestamp, topology_summary};
 use tonic::{Request, Response, Status};
 
@@ -22,9 +22,9 @@ use super::listing::{ListRequest, Listing};
 use super::sources::{Gone, Presence, read, unknown};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::rpc::finds::Finds;
+use crate::rpc::sources::StoredNetworks;
 use crate::rpc::status::to_topology_problem;
 use crate::store::Records;
-use crate::store::networks::StoredNetworks;
 use crate::store::topologies::{Kept, TopologyEntry, TopologyFacts, TopologyStore, id_of};
 
 /// Most bytes of a document in one answer.
@@ -74,8 +74,10 @@ impl Topologies for TopologiesService {
 
     async fn get_topology(&self, request: Request<GetTopologyRequest>) -> Result<Response<GetTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (topologies, limits) = (self.networks.topologies.clone(), self.limits);
-        let got = self.pool.run("GetTopology", &headers, move |_| get(&topologies, &request, &limits));
+        let (networks, limits) = (self.networks.clone(), self.limits);
+        let caller = Presence::default();
+        let gone = caller.ended();
+        let got = self.pool.run("GetTopology", &headers, move |_| get(&networks, &request, &limits, &gone));
         got.await.map(Response::new)
     }
 
@@ -128,11 +130,23 @@ impl Topologies for TopologiesService {
 }
 
 fn get(
-    topologies: &TopologyStore,
+    networks: &StoredNetworks,
     request: &GetTopologyRequest,
     limits: &TopologyLimits,
+    gone: Gone<'_>,
 ) -> Result<GetTopologyReply, CallFailure> {
-    let Kept { entry, document } = topologies.get(&request.name)?.ok_or_else(|| unknown(&request.name))?;
+    let Kept { entry, document } = match &request.cluster {
+        None => networks.topologies.get(&request.name)?.ok_or_else(|| unknown(&request.name))?,
+        Some(_) if !request.name.is_empty() => {
+            let (field, method) = ("name", "a request for a part of a cluster");
+            return Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
+        }
+        Some(part) => {
+            let document = networks.clusters.part(part, limits, gone)?;
+            let entry = TopologyEntry::unstored(&read_json(&document, limits)?, document.len());
+            Kept { entry, document }
+        }
+    };
     let refused = |number| {
         let (field, known) = ("format".to_owned(), "DOCUMENT_FORMAT_YAML or DOCUMENT_FORMAT_JSON");
         CallFailure::Plan(PlanFailure::Request(RequestError::UnknownValue { field, number, known }))
@@ -159,9 +173,12 @@ fn get(
 /// The same topology as YAML. It was written by this server's kind, so that a text that cannot be read is a fault, but
 /// for one that was stored under greater limits.
 fn yaml(json: &[u8], limits: &TopologyLimits) -> Result<Bytes, CallFailure> {
+    Ok(to_yaml(&read_json(json, limits)?).into_bytes().into())
+}
+
+fn read_json(json: &[u8], limits: &TopologyLimits) -> Result<Topology, CallFailure> {
     let read = read_document(json, Some(canopy_topology::DocumentFormat::Json), limits);
-    let read = read.map_err(|error| CallFailure::Plan(PlanError::Document(error.into()).into()))?;
-    Ok(to_yaml(&read.topology).into_bytes().into())
+    Ok(read.map_err(|error| CallFailure::Plan(PlanError::Document(error.into()).into()))?.topology)
 }
 
 fn list(topologies: &TopologyStore, request: &ListTopologiesRequest) -> Result<ListTopologiesReply, CallFailure> {

@@ -55,7 +55,8 @@ async fn a_stored_topology_is_found_again_in_either_form_also_by_a_successor() {
     let pipeline = Pipeline::new(TopologyLimits::STANDARD);
     let server = TestServer::start_in(directory, |_| {}, std::sync::Arc::new(pipeline)).await;
     for format in [DocumentFormat::Json, DocumentFormat::Yaml] {
-        let request = GetTopologyRequest { name: stored.id.clone(), format: format.into(), offset: 0 };
+        let request =
+            GetTopologyRequest { name: stored.id.clone(), format: format.into(), ..GetTopologyRequest::default() };
         let reply = client(&server).get_topology(request).await.unwrap().into_inner();
         assert_eq!(reply.topology.as_ref(), Some(&stored));
         let document = reply.document.unwrap();
@@ -154,7 +155,7 @@ async fn bad_requests_are_refused() {
     let bad = PutTopologyRequest { topology: yaml("canopy: 2"), request_id: String::new() };
     refused(client(&server).put_topology(bad).await.unwrap_err(), Code::InvalidArgument, "TOPOLOGY_MALFORMED");
     let id = put(&server, yaml(YAML)).await.topology.unwrap().id;
-    let get = |format: i32, offset| GetTopologyRequest { name: id.clone(), format, offset };
+    let get = |format: i32, offset| GetTopologyRequest { name: id.clone(), format, offset, cluster: None };
     for (format, offset, reason) in
         [(3, 0, "ENUM_VALUE_UNKNOWN"), (0, 1, "ENUM_VALUE_UNKNOWN"), (1, 1 << 40, "OFFSET_INVALID")]
     {

@@ -26,7 +26,7 @@ impl Network {
     pub(super) async fn read(text: &str, common: &CommonArgs) -> Result<Self, Failure> {
         let found = input::source(text)?;
         let topology = match &found {
-            Source::Stored => {
+            Source::Stored | Source::Cluster(_) => {
                 let (_, document) = download(&common.server, common.deadline, text, DocumentFormat::Json).await?;
                 input::document(text, document, Deadline::after(Some(common.deadline)))?
             }
@@ -35,11 +35,14 @@ impl Network {
         Ok(Self { source: request::on_the_wire(text, &found), topology })
     }
 
-    /// The id under which the server keeps it; it does from now on if it did not.
+    /// The id under which the server keeps it, or the cluster that it is a part of; it is kept from now on if it was not.
     pub(super) async fn id(&self, common: &CommonArgs) -> Result<String, Failure> {
         use canopy_proto::v1::topology_source::Source as Wire;
         if let Some(Wire::Id(id)) = &self.source.source {
             return Ok(id.clone());
+        }
+        if let Some(Wire::Cluster(part)) = &self.source.source {
+            return Ok(part.cluster.clone());
         }
         let request =
             PutTopologyRequest { topology: Some(self.source.clone()), request_id: RequestId::random().to_string() };

@@ -17,6 +17,7 @@ use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name
 use crate::connection::{self, ServerArgs};
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
+use crate::input;
 use crate::messages::warn;
 use crate::output::{FileSummary, TopologySummary, print_json};
 use crate::request;
@@ -52,7 +53,7 @@ pub(crate) struct TopologyArgs {
 /// Arguments of `get`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GetArgs {
-    /// Topology, such as topologies/0123abcd…
+    /// Topology, such as topologies/0123abcd…, or a part of a cluster, such as clusters/prod:gpu[001-016]
     #[arg(value_name = "ID")]
     id: String,
     /// yaml or json; if not given, as the name of the output file says, else yaml
@@ -228,14 +229,14 @@ pub(in crate::commands) async fn download(
     id: &str,
     format: DocumentFormat,
 ) -> Result<(StoredTopology, Vec<u8>), Failure> {
+    let wanted = match input::part_of(id) {
+        Some(part) => GetTopologyRequest { cluster: Some(request::nodes(&part)), ..GetTopologyRequest::default() },
+        None => GetTopologyRequest { name: full_name("topologies/", id), ..GetTopologyRequest::default() },
+    };
     connection::ask(server, Some(deadline), async |connection, left| {
         let mut document: Vec<u8> = Vec::new();
         loop {
-            let request = GetTopologyRequest {
-                name: full_name("topologies/", id),
-                format: format.into(),
-                offset: document.len() as u64,
-            };
+            let request = GetTopologyRequest { format: format.into(), offset: document.len() as u64, ..wanted.clone() };
             let reply = connection.shared().get_topology(request, left).await?;
             let part = reply.document.map(|document| document.content).unwrap_or_default();
             document.extend_from_slice(&part);

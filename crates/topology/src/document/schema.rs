@@ -6,8 +6,9 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::document::ReadError;
+use crate::draft::{DraftLink, DraftNode, TopologyDraft};
 use crate::limits::TopologyLimits;
-use crate::model::{Attributes, DraftLink, DraftNode, Link, Node, NodeKind, Topology, TopologyDraft};
+use crate::model::{Attributes, Link, Node, NodeKind, Topology};
 use crate::quantity::{Quantity, QuantityError};
 use crate::shorten::shorten;
 use crate::units::Latency;

@@ -120,7 +120,7 @@ fn a_part_of_a_cluster_says_so() {
 
 #[test]
 fn odd_names_survive_writing() {
-    let mut draft = crate::model::TopologyDraft {
+    let mut draft = crate::draft::TopologyDraft {
         name: Some("a: b # \"c\" \\ \u{1}\u{85}\u{2028}\n\té😀".to_owned()),
         ..Default::default()
     };

@@ -3,11 +3,12 @@
 //! GPU g of box b is `b{b}g{g}`, ranked box by box; the switch inside box b is `b{b}nv`. A single box has no fabric:
 //! it would lead nowhere.
 
+use crate::draft::TopologyDraft;
 use crate::generate::arguments::{Arguments, value_error};
 use crate::generate::error::ExpressionError;
 use crate::generate::size::{Size, product, sum};
 use crate::limits::TopologyLimits;
-use crate::model::{Attributes, NodeKind, TopologyDraft};
+use crate::model::{Attributes, NodeKind};
 use crate::units::{Capacity, Latency};
 
 /// 10⁹ bytes per second.

@@ -7,6 +7,7 @@ mod operators;
 
 use canopy_direct::Size;
 
+use crate::draft::TopologyDraft;
 use crate::generate::arguments::{Arguments, Place, Takes};
 use crate::generate::catalogue::{self, refusal, too_large};
 use crate::generate::error::ExpressionError;
@@ -14,7 +15,6 @@ use crate::generate::families::{Build, Family};
 use crate::generate::grammar::{Call, Composition, Expression};
 use crate::generate::network::{Network, Wire};
 use crate::limits::TopologyLimits;
-use crate::model::TopologyDraft;
 
 /// An operator and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

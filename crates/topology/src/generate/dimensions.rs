@@ -2,13 +2,13 @@
 
 use std::num::NonZeroU64;
 
+use crate::draft::TopologyDraft;
 use crate::generate::arguments::{Arguments, count, quantity_error, value_error};
 use crate::generate::catalogue::{ID_BYTES_MAX, coordinate_ids};
 use crate::generate::error::ExpressionError;
 use crate::generate::grammar::Argument;
 use crate::generate::size::Size;
 use crate::limits::TopologyLimits;
-use crate::model::TopologyDraft;
 use crate::units::{Capacity, Latency};
 
 /// Rate of a link where nothing is said: a 200 Gbps port.

@@ -1,11 +1,11 @@
 //! Dragonflies of ranks alone: groups that are complete, and one link between every two groups.
 
+use crate::draft::TopologyDraft;
 use crate::generate::arguments::{Arguments, value_error};
 use crate::generate::catalogue::two_sizes;
 use crate::generate::error::ExpressionError;
 use crate::generate::size::Size;
 use crate::limits::TopologyLimits;
-use crate::model::TopologyDraft;
 use crate::units::Latency;
 
 /// Rate of a link within a group where nothing is said.

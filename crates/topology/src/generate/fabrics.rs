@@ -1,10 +1,10 @@
 //! Switched fabrics with one rank per host: three-level fat trees and leaf-spine networks.
 
+use crate::draft::TopologyDraft;
 use crate::generate::arguments::{Arguments, value_error};
 use crate::generate::error::ExpressionError;
 use crate::generate::size::{Size, product, sum};
 use crate::limits::TopologyLimits;
-use crate::model::TopologyDraft;
 use crate::units::{Capacity, Latency};
 
 /// Rate between a host and its switch where nothing is said: a 200 Gbps port.

@@ -2,13 +2,13 @@
 
 use canopy_direct::Family as Member;
 
+use crate::draft::TopologyDraft;
 use crate::generate::arguments::{Arguments, Takes};
 use crate::generate::catalogue::two_sizes;
 use crate::generate::error::ExpressionError;
 use crate::generate::machines::{self, MESH_KEYS, POD_KEYS, RACK_KEYS, SWITCHED_KEYS};
 use crate::generate::{boxes, catalogue, dimensions, dragonfly, fabrics, random};
 use crate::limits::TopologyLimits;
-use crate::model::TopologyDraft;
 use crate::shorten::shorten;
 use crate::spelling::{did_you_mean, same_word};
 

@@ -4,11 +4,12 @@
 //! two switches, one that links enter and one that they leave, so that a network with hosts is a topology like any other
 //! and nothing else has to know of them.
 
+use crate::draft::{DraftLink, DraftNode, TopologyDraft};
 use crate::error::TopologyError;
 use crate::generate::arguments::Arguments;
 use crate::generate::error::ExpressionError;
 use crate::limits::TopologyLimits;
-use crate::model::{Attributes, DraftLink, DraftNode, NodeKind, Topology, TopologyDraft};
+use crate::model::{Attributes, NodeKind, Topology};
 use crate::units::{Capacity, Latency};
 
 const HOST_KEY: &str = "host";

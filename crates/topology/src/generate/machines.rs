@@ -3,13 +3,14 @@
 //! A row of constants says what a machine is made of: what joins the GPUs of a box, and a NIC. Every rate is that of one
 //! direction, as vendors state it for a link; keys replace each for sites that have others.
 
+use crate::draft::TopologyDraft;
 use crate::generate::arguments::{Arguments, value_error};
 use crate::generate::boxes::{FABRIC, add_box_switches, add_fabric, add_gpus, gpu, in_box};
 use crate::generate::error::ExpressionError;
 use crate::generate::fabrics::divided;
 use crate::generate::size::{Size, product, sum};
 use crate::limits::TopologyLimits;
-use crate::model::{Attributes, NodeKind, TopologyDraft};
+use crate::model::{Attributes, NodeKind};
 use crate::units::{Capacity, Latency};
 
 /// 10⁹ bytes per second.

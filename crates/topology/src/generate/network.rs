@@ -7,8 +7,9 @@ use std::collections::HashMap;
 
 use canopy_direct::Digraph;
 
+use crate::draft::TopologyDraft;
 use crate::error::TopologyError;
-use crate::model::{Attributes, NodeKind, TopologyDraft};
+use crate::model::{Attributes, NodeKind};
 use crate::units::{Capacity, Latency};
 
 /// What an edge carries.

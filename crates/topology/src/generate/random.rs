@@ -1,10 +1,10 @@
 //! Random networks from a seed, the same on every machine.
 
+use crate::draft::TopologyDraft;
 use crate::generate::arguments::Arguments;
 use crate::generate::error::ExpressionError;
 use crate::generate::size::{Size, product, sum};
 use crate::limits::TopologyLimits;
-use crate::model::TopologyDraft;
 use crate::units::{Capacity, Latency};
 
 /// Longest cycle drawn besides the first one.

@@ -1,10 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::draft::TopologyDraft;
 use crate::generate::generate;
 use crate::group::Transit;
 use crate::limits::TopologyLimits;
-use crate::model::{NodeKind, TopologyDraft};
+use crate::model::NodeKind;
 use crate::units::{Capacity, Latency};
 
 fn slots(text: &str) -> Vec<Slot> {

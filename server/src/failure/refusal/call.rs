@@ -6,8 +6,8 @@ use canopy_topology::Slot;
 use tonic::Code;
 
 use super::{Detail, RETRY_BUSY, Refusal, refusal};
-use crate::failure::{CallFailure, LeaseError};
-use crate::store::clusters::ClusterFailure;
+use crate::failure::{CallFailure, ClusterFailure, LeaseError};
+use crate::store::clusters::ClusterStoreError;
 use crate::store::receipts::ReceiptError;
 use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, StoreError};
@@ -112,11 +112,13 @@ fn cluster(error: &ClusterFailure) -> Refusal {
         ClusterFailure::Part(_) | ClusterFailure::Hosts(_) => {
             Refusal::input("CLUSTER_NODES_INVALID", "topology.cluster.nodes")
         }
-        ClusterFailure::TooMany | ClusterFailure::TooLarge { .. } => Refusal::limit("CLUSTERS_FULL", "clusters"),
-        ClusterFailure::Damaged { name, .. } => {
+        ClusterFailure::Store(ClusterStoreError::TooMany | ClusterStoreError::TooLarge { .. }) => {
+            Refusal::limit("CLUSTERS_FULL", "clusters")
+        }
+        ClusterFailure::Store(ClusterStoreError::Damaged { name, .. }) => {
             Refusal::new(Code::DataLoss, "STORED_CLUSTER_CORRUPT", Detail::Resource(CLUSTER, name.clone()))
         }
-        ClusterFailure::Store(error) => store(error),
+        ClusterFailure::Store(ClusterStoreError::Store(error)) => store(error),
     }
 }
 

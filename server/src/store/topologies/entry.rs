@@ -7,6 +7,7 @@ use canopy_wire::topology_summary;
 use prost::Message as _;
 
 use super::{Kept, id_of};
+use crate::clock;
 use crate::store::{DamagedRecord, Stored, Summarised, decode_message, decode_record, encode_message};
 
 /// What is known of a kept topology: its summary, and its record together with the text. Fields are only ever added.
@@ -76,6 +77,12 @@ impl TopologyEntry {
             created_ms: now_ms,
             ..Self::default()
         }
+    }
+
+    /// What is known of a topology that is not stored, whose text has so many bytes.
+    pub(crate) fn unstored(topology: &Topology, bytes: usize) -> Self {
+        let key = PlanKey::from_bytes(*identity_hash(topology).as_bytes());
+        Self { size_bytes: bytes as u64, ..Self::of(key, topology, clock::unix_ms()) }
     }
 
     /// Where it is kept: the hash of all it says.
