@@ -13,7 +13,7 @@ pub(in crate::commands) use self::stored::download;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use canopy_topology::{NodeKind, Topology, generate, to_json, to_yaml};
+use canopy_topology::{NodeKind, SCHEMA, Topology, generate, to_json, to_yaml};
 use cluster::ReportSummary;
 use direct::Direct;
 use serde::Serialize;
@@ -43,6 +43,7 @@ Examples:
   canopy topology convert topo.xml --to yaml -o topo.yaml
   canopy topology compose --host topo.xml --fabric topology.conf --nodes 'gpu[001-016]' -o job.yaml
   canopy topology replicate topo.xml --boxes 4 --fabric rail -o cluster.yaml
+  canopy topology schema -o topology.schema.json
   canopy topology cost dfc2:32x32,terminals=16
   canopy topology put topo.yaml --server 127.0.0.1:7423
   canopy plan topologies/0123abcd… --collective allgather --server 127.0.0.1:7423 -o plan.json")]
@@ -112,6 +113,12 @@ pub(crate) enum OfflineCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Print the JSON Schema of topology files, by which editors complete and check them
+    Schema {
+        /// File to write, or `-` for standard output, where it goes without it
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<Destination>,
+    },
     /// Count the cables and switches of networks and say what they cost, in all and for each endpoint
     Cost(cost::CostArgs),
 }
@@ -176,6 +183,10 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
         OfflineCommand::Compose(args) => cluster::run_compose(args),
         OfflineCommand::Replicate(args) => cluster::run_replicate(args),
         OfflineCommand::Families { json } => families::run(*json),
+        OfflineCommand::Schema { output } => match destination::file(output.as_ref()) {
+            None => write_stdout(SCHEMA.as_bytes()),
+            Some(path) => FileSummary::written("json-schema", path, SCHEMA.as_bytes()).map(|_| ()),
+        },
         OfflineCommand::Cost(args) => cost::run(args),
     }
 }

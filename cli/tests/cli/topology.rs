@@ -347,3 +347,46 @@ fn a_reader_that_leaves_is_no_error() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
     assert_eq!(output.status.code(), Some(0));
 }
+
+/// Bytes per second by hand: N ranks times what leaves the tightest set, over the ranks in it.
+#[test]
+fn the_machines_in_the_examples_have_the_bounds_of_their_wiring() {
+    const GB: u64 = 1_000_000_000;
+    let workspace = Workspace::new();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    for (file, ranks, leaves, inside) in [
+        // Each GPU is the tightest: all it sends, for the share of one in N.
+        ("dgx-h100", 8, 18 * 25 * GB, 7),
+        ("dgx-h100-rails", 16, (450 + 50) * GB, 15),
+        // All NICs of a box, for the shares of eight.
+        ("dgx-b200-pair", 16, 8 * 50 * GB, 8),
+        // The card at half its rate beside NVLink without one switch.
+        ("dgx-a100-degraded", 16, 262_500_000_000, 15),
+        ("gb200-trays", 8, (900 + 50) * GB, 7),
+        ("mi300x", 8, 7 * 64 * GB, 7),
+        // A package: two single links to each side, for the shares of the six others.
+        ("mi250-four", 8, 4 * 50 * GB, 6),
+        ("trn2", 16, 4 * 128 * GB, 15),
+        // Two double and two single links.
+        ("dgx-1", 8, 6 * 25 * GB, 7),
+        ("pcie-box", 4, 24 * GB, 3),
+        ("ethernet-leaf-spine", 8, 12_500_000_000, 7),
+        ("two-boxes", 8, 4 * 25 * GB, 4),
+    ] {
+        let bound = workspace.json(&format!("bound {examples}/{file}.yaml --collective allgather --json"));
+        let algbw: u64 = ranks * leaves;
+        let divisor = (1..=inside).rev().find(|d| algbw.is_multiple_of(*d) && inside % d == 0).unwrap();
+        let (numerator, denominator) = (algbw / divisor, inside / divisor);
+        let expected = if denominator == 1 { numerator.to_string() } else { format!("{numerator}/{denominator}") };
+        assert_eq!((&bound["bound"]["algbw"], &bound["bound"]["tight"]), (&expected.into(), &true.into()), "{file}");
+    }
+}
+
+#[test]
+fn the_schema_of_topology_files_is_printed_and_written() {
+    let workspace = Workspace::new();
+    let schema = include_str!("../../../crates/topology/schema/topology.schema.json");
+    assert_eq!(workspace.run("topology schema").stdout, schema);
+    assert_eq!(workspace.run("topology schema -o schema.json").status, Some(0));
+    assert_eq!(std::fs::read_to_string(workspace.path("schema.json")).unwrap(), schema);
+}

@@ -17,6 +17,9 @@ pub use write::{to_json, to_yaml};
 use crate::limits::TopologyLimits;
 use crate::model::Topology;
 
+/// The JSON Schema (draft 7) of documents, by which editors complete and check them.
+pub const SCHEMA: &str = include_str!("../schema/topology.schema.json");
+
 /// How a document is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DocumentFormat {

@@ -26,7 +26,7 @@ mod spelling;
 mod units;
 
 pub use document::{
-    Defaults, DocumentFormat, KindName, LinkDocument, NodeDocument, ReadError, ReadTopology, TopologyDocument,
+    Defaults, DocumentFormat, KindName, LinkDocument, NodeDocument, ReadError, ReadTopology, SCHEMA, TopologyDocument,
     observations, read_document, read_document_until, to_json, to_yaml,
 };
 pub use draft::{DraftLink, DraftNode, TopologyDraft};
