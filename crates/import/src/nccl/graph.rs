@@ -276,6 +276,10 @@ impl<'a> Reader<'a> {
         } else {
             self.device_at.entry(busid).or_insert(vertex);
         }
+        if class_starts(class, "02") && !holds("nic") && !holds("net") {
+            // Files that clouds hand out name the device alone: it has a port of a rate that others must state.
+            self.graph.ports.push((vertex, Port { node: String::new(), device: None, guid: None, rate: None }));
+        }
         self.graph.add_both(vertex, parent, rates::pci(element)?);
         for child in &element.children {
             match child.name.as_str() {

@@ -1,5 +1,6 @@
 //! Files of other programs: samples and approved texts, and what holds for all of them.
 
+mod capacities;
 mod fabrics;
 mod hostile;
 mod nccl;
