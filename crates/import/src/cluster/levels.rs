@@ -65,7 +65,9 @@ impl Uplinks {
 
     /// What was taken for what is not stated of these links, a sentence for each level.
     pub(super) fn assumed(&self, links: impl Iterator<Item = usize>) -> Vec<String> {
-        let levels: BTreeSet<usize> = links.filter_map(|link| self.assumed.get(link).copied().flatten()).collect();
+        let levels = links.filter_map(|link| self.assumed.get(link).copied().flatten());
+        // Links that no machine reaches carry nothing.
+        let levels: BTreeSet<usize> = levels.filter(|&level| level < usize::MAX).collect();
         let (numerator, denominator) = self.oversubscription;
         let ratio = if denominator == 1 { numerator.to_string() } else { format!("{numerator}/{denominator}") };
         let sentence = |level: usize| {

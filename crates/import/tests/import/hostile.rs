@@ -1,6 +1,6 @@
 //! Whatever bytes come, an answer does, and soon.
 
-use canopy_import::{FileKind, ImportError, read, read_content};
+use canopy_import::{Cluster, Content, FileKind, ImportError, Layout, MachineOf, Rates, compose, read, read_content};
 use canopy_topology::TopologyLimits;
 use proptest::prelude::*;
 
@@ -98,5 +98,120 @@ proptest! {
             prop_assert!(imported.topology.nodes().len() <= 300 && imported.topology.links().len() <= 5_000);
         }
         let _ = read_content(&bytes, &LIMITS, &|| false);
+    }
+}
+
+/// Numbers that mean trouble.
+const NUMBERS: &[&str] = &[
+    "0",
+    "-1",
+    "1e999",
+    "18446744073709551615",
+    "18446744073709551616",
+    "99999999999999999999999",
+    "0.0000001",
+    "NaN",
+];
+
+/// Changes a text as a person, a program or an attacker might: bytes, marks, numbers, lines, nesting.
+fn change(bytes: &mut Vec<u8>, other: &[u8], next: &mut impl FnMut() -> usize) {
+    let place = next() % (bytes.len() + 1);
+    match next() % 11 {
+        0 if place < bytes.len() => bytes[place] = u8::try_from(next() % 256).unwrap_or_default(),
+        1 if place < bytes.len() => drop(bytes.remove(place)),
+        2 => bytes.insert(place, MARKS[next() % MARKS.len()]),
+        3 => bytes.truncate(place.max(bytes.len() / 2)),
+        4 => {
+            let end = (place + next() % 400).min(bytes.len());
+            let copy = bytes[place..end].repeat(1 + next() % 8);
+            bytes.splice(place..place, copy);
+        }
+        5 => {
+            let end = (place + next() % 60).min(bytes.len());
+            drop(bytes.drain(place..end));
+        }
+        6 | 7 => {
+            let Some(start) = (place..bytes.len()).find(|&at| bytes[at].is_ascii_digit()) else { return };
+            let end = (start..bytes.len()).find(|&at| !bytes[at].is_ascii_digit()).unwrap_or(bytes.len());
+            bytes.splice(start..end, NUMBERS[next() % NUMBERS.len()].bytes());
+        }
+        8 => {
+            let (open, close) = [("[", "]"), ("{\"a\":", "}"), ("<a>", "</a>"), ("- ", "")][next() % 4];
+            let depth = next() % 300;
+            bytes.splice(place..place, format!("{}{}", open.repeat(depth), close.repeat(depth)).into_bytes());
+        }
+        9 => {
+            let mut lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
+            let (a, b) = (next() % lines.len().max(1), next() % lines.len().max(1));
+            if a < lines.len() && b < lines.len() {
+                lines.swap(a, b);
+            }
+            *bytes = lines.concat();
+        }
+        _ => {
+            let start = next() % (other.len() + 1);
+            let end = (start + next() % 300).min(other.len());
+            bytes.splice(place..place, other[start..end].iter().copied());
+        }
+    }
+}
+
+/// All that may be made of a file: a network, parts of a cluster, and the cluster.
+fn use_up(kind: FileKind, bytes: &[u8]) {
+    let whole = read(bytes, Some(kind), &LIMITS);
+    if let Ok(imported) = whole {
+        assert!(imported.topology.nodes().len() <= 300 && imported.topology.links().len() <= 5_000);
+    }
+    let rates: Rates = "nic=1GB/s".parse().expect("a rate");
+    let (machines, fabric) = match read_content(bytes, &LIMITS, &|| false) {
+        Ok((_, Content::Machine(machine))) => {
+            let names: Vec<String> = vec!["a".to_owned(), "b".to_owned()];
+            let Ok(fabric) = Layout::Star.fabric(machine.ports.len(), names) else { return };
+            (vec![MachineOf { machine: Some(machine), hosts: None }], fabric)
+        }
+        Ok((_, Content::Fabric(fabric))) => (vec![MachineOf { machine: None, hosts: None }], fabric),
+        _ => return,
+    };
+    let cluster = Cluster { machines, fabric, rates };
+    let _ = cluster.check();
+    let nodes = cluster.nodes();
+    let _ = compose(&cluster, &nodes[..nodes.len().min(40)], &LIMITS, &|| false);
+}
+
+/// Changed files of every kind: some hundred, or for as many seconds of each kind as `CANOPY_FUZZ_SECONDS` says. A file that
+/// takes a second is a finding then.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it runs is for whoever runs it to say")]
+fn changed_files_of_every_kind_get_an_answer() {
+    let seconds = std::env::var("CANOPY_FUZZ_SECONDS").ok().and_then(|text| text.parse::<u64>().ok());
+    let begun =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
+    for (kind, text) in SMALL {
+        let mut state = if seconds.is_some() { u64::from(begun) } else { 7 };
+        let mut next = || {
+            // SplitMix64.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            usize::try_from((mixed ^ (mixed >> 31)) >> 1).unwrap_or_default()
+        };
+        let (started, mut count) = (std::time::Instant::now(), 0_u64);
+        let goes_on = |count| match seconds {
+            None => count < 300,
+            Some(seconds) => started.elapsed().as_secs() < seconds,
+        };
+        while goes_on(count) {
+            let mut bytes = text.as_bytes().to_vec();
+            let other = SMALL[next() % SMALL.len()].1.as_bytes();
+            for _ in 0..1 + next() % 8 {
+                change(&mut bytes, other, &mut next);
+            }
+            let began = std::time::Instant::now();
+            let used = std::panic::catch_unwind(|| use_up(*kind, &bytes));
+            let is_slow = seconds.is_some() && began.elapsed().as_millis() > 1_000;
+            assert!(used.is_ok() && !is_slow, "{}: {}", kind.name(), bytes.escape_ascii());
+            count += 1;
+        }
+        println!("{}: {count} files", kind.name());
     }
 }
