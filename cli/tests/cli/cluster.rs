@@ -20,7 +20,7 @@ fn a_dump_and_slurm_make_the_network_of_a_job() {
     let composed =
         workspace.json("topology compose --host host.xml --fabric topology.conf --nodes gpu[03-06] -o job.yaml --json");
     assert_eq!(composed["topology"]["ranks"], 16);
-    assert!(composed["report"]["understood"][1].as_str().unwrap().starts_with("4 of 8 machines"), "{composed}");
+    assert!(composed["report"]["understood"][2].as_str().unwrap().starts_with("4 of 8 machines"), "{composed}");
     let shown = workspace.json("topology show job.yaml --json");
     assert_eq!((&shown["eulerian"], &shown["connected"]), (&true.into(), &true.into()));
     let bound = workspace.json("bound job.yaml --collective allgather --json");
@@ -140,4 +140,23 @@ fn clusters_of_layouts_and_whole_networks_are_stored() {
     workspace.refused("cluster put lab --fabric topology.conf --nodes a[1-2]", 2, &["names its machines"]);
     workspace.refused("cluster put a/b --network ring:4", 2, &["does not name a cluster"]);
     workspace.refused("cluster put ring --network ring:4", 2, &["is on no machine"]);
+}
+
+#[test]
+fn a_check_says_how_files_of_others_were_read() {
+    let workspace = workspace();
+    let machine = workspace.json("topology check host.xml --json");
+    assert_eq!((&machine["kind"], &machine["ok"]), (&"NCCL XML".into(), &true.into()));
+    assert_eq!(machine["report"]["understood"][0], "4 GPUs, 1 CPUs and 2 ports of NICs");
+    let text = workspace.run("topology check host.xml").stdout;
+    assert!(text.contains("read as    NCCL XML\nunderstood:\n  4 GPUs") && text.contains("\nleft out:\n"), "{text}");
+    // What only joins machines is understood, and is no network by itself.
+    let fabric = workspace.run("topology check topology.conf --json");
+    let told = fabric.object();
+    assert_eq!((fabric.status, &told["ok"], &told["kind"]), (Some(2), &false.into(), &"topology.conf".into()));
+    assert!(told["report"]["understood"][0].as_str().unwrap().starts_with("8 nodes and 3 switches"), "{told}");
+    assert!(
+        fabric.stderr.contains("does not say how fast") && fabric.stderr.contains("topology compose"),
+        "{fabric:?}"
+    );
 }

@@ -155,7 +155,8 @@ fn a_check_says_what_the_server_makes_of_a_topology() {
     workspace.write("typo.yaml", PAIR.replace("1GB/s", "much"));
     workspace.write("disconnected.yaml", DISCONNECTED);
     let good = workspace.json("topology check pair.yaml --json");
-    check_members(&good, &["canopy", "command", "ok", "found", "warnings"]);
+    check_members(&good, &["canopy", "command", "ok", "found", "kind", "report", "warnings"]);
+    assert_eq!(good["kind"], "canopy YAML");
     let members = ["id", "name", "topology", "family", "eulerian", "unbalanced", "connected", "unreachable"];
     check_members(&good["found"], &members);
     assert_eq!(good["ok"], true);

@@ -8212,7 +8212,7 @@ pub struct CheckTopologyRequest {
 /// A description of a topology, or of its problem.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CheckTopologyReply {
-    /// Its problem. Unset if the topology can be read; then everything else here is set.
+    /// Its problem. Unset if the topology can be read; then everything up to `family` is set.
     #[prost(message, optional, tag = "1")]
     pub problem: ::core::option::Option<TopologyProblem>,
     /// The id that it has, or would have, in the store.
@@ -8236,6 +8236,19 @@ pub struct CheckTopologyReply {
     /// Generator expression of the family member that it is isomorphic to. Empty if none was found within the work limit.
     #[prost(string, tag = "8")]
     pub family: ::prost::alloc::string::String,
+    /// What the document was read as, such as `NCCL XML` or `topology.conf`; empty without a document. This and what
+    /// follows may be set beside a problem: a file that only says what joins machines is understood, but is not a network.
+    #[prost(string, tag = "9")]
+    pub kind: ::prost::alloc::string::String,
+    /// What the document says, a sentence each.
+    #[prost(string, repeated, tag = "10")]
+    pub understood: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What it does not say, and what was assumed instead; also in `warnings`.
+    #[prost(string, repeated, tag = "11")]
+    pub assumed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What it says and the network does not have; also in `warnings`.
+    #[prost(string, repeated, tag = "12")]
+    pub left_out: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A problem with a topology.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

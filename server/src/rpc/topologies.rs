@@ -4,23 +4,25 @@ use bytes::Bytes;
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::{Recognition, recognise};
 use canopy_finder::{Links, Query};
-use canopy_planner::{PlanError, PlanKey, TopologyKey};
+use canopy_import::{Content, Fabric, FileKind, Report, read_content};
+use canopy_planner::{PlanError, PlanKey, TopologyInput, TopologyKey, read_reported};
 use canopy_proto::v1;
 use canopy_proto::v1::topologies_server::Topologies;
 use canopy_proto::v1::{
     CheckTopologyReply, CheckTopologyRequest, DeleteTopologyReply, DeleteTopologyRequest, DocumentFormat, FindReply,
     FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, PutTopologyReply,
-    PutTopologyRequest, StoredTopology, TopologySource, TopologySummary, UnbalancedNode, UnreachablePair,
+    PutTopologyRequest, StoredTopology, TopologySource, TopologySummary, UnbalancedNode, UnreachablePair, Warning,
 };
 use canopy_topology::{Topology, TopologyLimits, identity_hash, read_document, to_yaml};
-use canopy_wire::{RequestError, sha256_hex, timestamp, topology_summary};
+use canopy_wire::{RequestError, sha256_hex, timestamp, topology_input, topology_summary};
 use tonic::{Request, Response, Status};
 
 use super::call_pool::CallPool;
 use super::fields::{Field, Kind};
 use super::listing::{ListRequest, Listing};
-use super::sources::{Gone, Presence, read, unknown};
+use super::sources::{Gone, Presence, read, resolve, unknown};
 use crate::failure::{CallFailure, PlanFailure};
+use crate::reading::on_a_deep_stack;
 use crate::rpc::finds::Finds;
 use crate::rpc::sources::StoredNetworks;
 use crate::rpc::status::to_topology_problem;
@@ -202,14 +204,20 @@ fn check(
     limits: &TopologyLimits,
     gone: Gone<'_>,
 ) -> Result<CheckTopologyReply, CallFailure> {
-    let (topology, warnings) = match read(networks, source, limits, gone) {
-        Ok(read) => read,
-        Err(CallFailure::Plan(failure)) => {
-            let problem = to_topology_problem(&failure).ok_or(CallFailure::Plan(failure))?;
-            return Ok(CheckTopologyReply { problem: Some(problem), ..CheckTopologyReply::default() });
-        }
-        Err(failure) => return Err(failure),
+    let refused = |failure: PlanFailure, beside: CheckTopologyReply| {
+        let problem = to_topology_problem(&failure).ok_or(CallFailure::Plan(failure))?;
+        Ok(CheckTopologyReply { problem: Some(problem), ..beside })
     };
+    let input = match topology_input(resolve(networks, source, limits, gone)?) {
+        Ok(input) => input,
+        Err(error) => return refused(PlanFailure::Request(error), CheckTopologyReply::default()),
+    };
+    let (topology, kind, report) = match on_a_deep_stack(|| read_reported(&input, limits, &gone)) {
+        Ok(read) => read,
+        Err(error) => return refused(error.into(), understood(&input, limits, gone)),
+    };
+    let warnings = report.warnings().map(|text| Warning { code: "TOPOLOGY_ASSUMED".to_owned(), text: text.clone() });
+    let warnings = warnings.collect();
     let found = recognise(&topology, Budget { work_max: WORK_STANDARD, stop: &|| gone() });
     let family = match found.map_err(|_| PlanFailure::Stopped)? {
         Recognition::Member(found) => found.expression,
@@ -238,7 +246,31 @@ fn check(
         }),
         warnings,
         family,
+        ..reported(kind, report)
     })
+}
+
+/// What is understood of a file that is no network: of one that says what joins machines, without their rates.
+fn understood(input: &TopologyInput, limits: &TopologyLimits, gone: Gone<'_>) -> CheckTopologyReply {
+    let TopologyInput::Document { content, .. } = input else { return CheckTopologyReply::default() };
+    match on_a_deep_stack(|| read_content(content, limits, &|| gone())) {
+        Ok((kind, Content::Fabric(Fabric { switches, hosts, mut report, .. }))) => {
+            if report.understood.is_empty() {
+                report.understood.push(format!("{} machines and {} switches", hosts.len(), switches.len()));
+            }
+            reported(Some(kind), report.shortened())
+        }
+        _ => CheckTopologyReply::default(),
+    }
+}
+
+fn reported(kind: Option<FileKind>, report: Report) -> CheckTopologyReply {
+    let kind = match kind {
+        Some(FileKind::Own(format)) => format!("canopy {}", format.name()),
+        kind => kind.map_or_else(String::new, |kind| kind.name().to_owned()),
+    };
+    let Report { understood, assumed, left_out } = report;
+    CheckTopologyReply { kind, understood, assumed, left_out, ..CheckTopologyReply::default() }
 }
 
 fn on_the_wire(entry: TopologyEntry) -> StoredTopology {

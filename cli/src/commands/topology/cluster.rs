@@ -72,9 +72,9 @@ struct RateArgs {
 /// How files were read, as a part of JSON objects.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ReportSummary {
-    understood: Vec<String>,
-    assumed: Vec<String>,
-    left_out: Vec<String>,
+    pub(super) understood: Vec<String>,
+    pub(super) assumed: Vec<String>,
+    pub(super) left_out: Vec<String>,
 }
 
 impl From<Report> for ReportSummary {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use canopy_client::{ClientError, RequestId};
+use canopy_import::Report;
 use canopy_proto::v1::{
     self, CheckTopologyReply, CheckTopologyRequest, DeleteTopologyRequest, DocumentFormat, GetTopologyRequest,
     ListTopologiesRequest, PutTopologyRequest, StoredTopology, TopologySource,
@@ -10,7 +11,7 @@ use canopy_proto::v1::{
 use canopy_wire::sha256_hex;
 use serde::Serialize;
 
-use super::{End, Format, Unbalanced, Unreachable, Wiring};
+use super::{End, Format, ReportSummary, Unbalanced, Unreachable, Wiring};
 use crate::args::name_of;
 use crate::commands::on_a_thread;
 use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list};
@@ -108,6 +109,10 @@ struct Checked {
     problem: Option<Problem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<Found>,
+    /// What the file was read as.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    kind: String,
+    report: ReportSummary,
     warnings: Vec<String>,
 }
 
@@ -271,9 +276,12 @@ async fn check(args: &TopologyArgs) -> Result<(), Failure> {
     let checked = checked(reply);
     if args.common.json {
         print_json("topology check", &checked)?;
-    } else if let Some(found) = &checked.found {
-        checked.warnings.iter().for_each(|warning| warn(format_args!("{}: {warning}", args.topology)));
-        print(&readable(found))?;
+    } else {
+        let lines: Vec<String> =
+            checked.found.as_ref().map(readable).into_iter().chain(checked.report_lines()).collect();
+        if !lines.is_empty() {
+            print(&lines.join("\n"))?;
+        }
     }
     match checked.problem {
         None => Ok(()),
@@ -290,10 +298,12 @@ async fn check(args: &TopologyArgs) -> Result<(), Failure> {
 
 fn checked(reply: CheckTopologyReply) -> Checked {
     let warnings = reply.warnings.into_iter().map(|warning| warning.text).collect();
+    let report = Report { understood: reply.understood, assumed: reply.assumed, left_out: reply.left_out };
+    let (kind, report) = (reply.kind, ReportSummary::from(report));
     if let Some(problem) = reply.problem {
         let v1::TopologyProblem { reason, field, message } = problem;
         let problem = Some(Problem { reason, field, message });
-        return Checked { ok: false, problem, found: None, warnings };
+        return Checked { ok: false, problem, found: None, kind, report, warnings };
     }
     let unbalanced =
         reply.unbalanced.map(|v1::UnbalancedNode { node, entering, leaving }| Unbalanced { node, entering, leaving });
@@ -308,7 +318,25 @@ fn checked(reply: CheckTopologyReply) -> Checked {
         family: Some(reply.family).filter(|family| !family.is_empty()),
         wiring: Wiring::new(unbalanced, unreachable),
     };
-    Checked { ok: true, problem: None, found: Some(found), warnings }
+    Checked { ok: true, problem: None, found: Some(found), kind, report, warnings }
+}
+
+impl Checked {
+    /// How a file was read, where it is one: its kind, then a list for each part that has something.
+    fn report_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.kind.is_empty() {
+            lines.push(format!("read as    {}", self.kind));
+        }
+        let ReportSummary { understood, assumed, left_out } = &self.report;
+        for (heading, part) in [("understood", understood), ("assumed", assumed), ("left out", left_out)] {
+            if !part.is_empty() {
+                lines.push(format!("{heading}:"));
+                lines.extend(part.iter().map(|line| format!("  {line}")));
+            }
+        }
+        lines
+    }
 }
 
 fn readable(found: &Found) -> String {

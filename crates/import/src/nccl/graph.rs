@@ -409,7 +409,10 @@ fn guid(text: &str) -> Option<u64> {
 
 impl From<HostGraph> for Machine {
     fn from(graph: HostGraph) -> Self {
-        let HostGraph { vertices, links, ports, report } = graph;
+        let HostGraph { vertices, links, ports, mut report } = graph;
+        let count = |kind| vertices.iter().filter(|vertex| vertex.kind == kind).count();
+        let (gpus, cpus) = (count(VertexKind::Gpu), count(VertexKind::Cpu));
+        report.understood.push(format!("{gpus} GPUs, {cpus} CPUs and {} ports of NICs", ports.len()));
         let id = |vertex: usize| vertices[vertex].id.clone();
         let links = links.iter().map(|link| DraftLink {
             from: id(link.from),

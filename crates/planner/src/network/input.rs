@@ -1,6 +1,6 @@
 //! Reads the topology of a request.
 
-use canopy_import::{ImportError, read_until};
+use canopy_import::{FileKind, ImportError, Imported, Report, read_until};
 use canopy_synth::Stop;
 use canopy_topology::{ReadError, Topology, TopologyDraft, TopologyLimits, generate};
 
@@ -17,21 +17,34 @@ pub fn read_topology(
     limits: &TopologyLimits,
     stop: &dyn Stop,
 ) -> Result<(Topology, Vec<Warning>), PlanError> {
+    let (topology, _, report) = read_reported(input, limits, stop)?;
+    let warning = |text: &String| Warning::new("TOPOLOGY_ASSUMED", text.clone());
+    Ok((topology, report.warnings().map(warning).collect()))
+}
+
+/// The topology, what a document was read as, and what was understood, assumed and left out of it.
+///
+/// # Errors
+/// As [`read_topology`].
+pub fn read_reported(
+    input: &TopologyInput,
+    limits: &TopologyLimits,
+    stop: &dyn Stop,
+) -> Result<(Topology, Option<FileKind>, Report), PlanError> {
     match input {
         TopologyInput::Expression(text) => {
             let topology = generate(text, limits).map_err(PlanError::Expression)?;
-            Ok((topology, Vec::new()))
+            Ok((topology, None, Report::default()))
         }
         TopologyInput::Document { kind, content } => {
             let imported = read_until(content, *kind, limits, &|| stop.is_requested());
-            let imported = imported.map_err(|error| match error {
+            let Imported { topology, kind, report } = imported.map_err(|error| match error {
                 ImportError::Document(ReadError::Stopped) => PlanError::Stopped,
                 error => PlanError::Document(error),
             })?;
-            let warning = |text: &String| Warning::new("TOPOLOGY_ASSUMED", text.clone());
-            Ok((imported.topology, imported.report.warnings().map(warning).collect()))
+            Ok((topology, Some(kind), report))
         }
-        TopologyInput::Inline(draft) => Ok((built(draft, limits, stop)?, Vec::new())),
+        TopologyInput::Inline(draft) => Ok((built(draft, limits, stop)?, None, Report::default())),
     }
 }
 
