@@ -36,7 +36,8 @@ fn parse(text: &str) -> Result<v1::Placement, String> {
         let shown: String = item.chars().take(80).collect();
         let error = || format!("`{shown}` places no rank; write nodes and devices such as gpu[001-002]:0-7 or a:0+2");
         let (nodes, devices) = item.rsplit_once(':').ok_or_else(error)?;
-        let devices = numbers(devices).ok_or_else(error)?;
+        let devices =
+            numbers(devices).ok_or_else(|| named(devices).map_or_else(error, |what| format!("`{shown}` {what}")))?;
         for node in expand_hosts(nodes).map_err(|error| error.to_string())? {
             if slots.len() + devices.len() > RANKS_MAX {
                 return Err(format!("more than {RANKS_MAX} ranks are placed"));
@@ -45,6 +46,21 @@ fn parse(text: &str) -> Result<v1::Placement, String> {
         }
     }
     Ok(v1::Placement { slots })
+}
+
+/// What is to be said of a device that is named by something else than its index: the part behind the last colon.
+fn named(device: &str) -> Option<&'static str> {
+    let device = device.to_ascii_lowercase();
+    if device.starts_with("mig-") {
+        return Some("is a MIG instance, and plans are for whole GPUs; turn MIG off, or leave the GPU out");
+    }
+    if device.starts_with("gpu-") {
+        return Some("names a GPU by its UUID; write its index on the machine, which `nvidia-smi -L` lists beside it");
+    }
+    let is_pci = device.split_once('.').is_some_and(|(slot, function)| {
+        slot.len() == 2 && slot.bytes().all(|byte| byte.is_ascii_hexdigit()) && function.parse::<u8>().is_ok()
+    });
+    is_pci.then_some("names a GPU by its PCI address; write its index on the machine, in the order of the addresses")
 }
 
 /// Reads `0-3+7`; none: it is no list of numbers, or one of too many.
@@ -211,6 +227,20 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "# by rank\n\nn[1-2]:0-1,\nn3:7 # the last\n").unwrap();
         assert_eq!(in_words(&read(&format!("@{}", file.path().display())).unwrap()), "n1:0-1,n2:0-1,n3:7");
+    }
+
+    #[test]
+    fn devices_by_other_names_are_refused_with_what_to_write() {
+        for (text, words) in [
+            ("gpu-1:MIG-41b35e2d-1", "is a MIG instance"),
+            ("gpu-1:GPU-8f2d1c3a", "`nvidia-smi -L`"),
+            ("gpu-1:0000:1b:00.0", "by its PCI address"),
+            ("gpu-1:x", "places no rank"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+        reads("gpu-1:0-1", "gpu-1:0-1");
     }
 
     #[test]

@@ -160,3 +160,26 @@ fn a_check_says_how_files_of_others_were_read() {
         "{fabric:?}"
     );
 }
+
+/// The hooks of a scheduler name the cluster and the nodes of the job, in the words of the scheduler.
+#[test]
+fn hooks_plan_for_the_nodes_of_a_job_in_a_cluster() {
+    let workspace = workspace();
+    workspace.json("cluster put prod --host host.xml --fabric topology.conf --json");
+    workspace.write("hosts", "gpu05 slots=4\ngpu02:4\n");
+    let fetch = |arguments: &str, folder: &str| {
+        let fetched = "fetch clusters/prod --collective allgather --job 17 --deadline 20s";
+        let run = workspace.run(&format!("{fetched} {arguments} --out {folder}"));
+        assert!(run.stderr.contains("1 of 1 plans for job 17"), "{run:?}");
+        let manifest = std::fs::read(workspace.path(&format!("{folder}/manifest.json"))).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&manifest).unwrap()
+    };
+    let by_list = fetch("--nodes gpu02/0*4+gpu05/0*4", "a");
+    let by_file = fetch("--nodes-file hosts", "b");
+    assert_eq!((&by_list["nodes"][0], &by_list["files"][0]["ranks"]), (&"gpu02".into(), &8.into()));
+    assert_eq!((&by_file["nodes"][0], &by_file["files"][0]["optimality"]), (&"gpu05".into(), &"1/1".into()));
+    let plans = [&by_list, &by_file].map(|manifest| manifest["files"][0]["plan"].clone());
+    assert_ne!(plans[0], plans[1], "ranks are in the order of the list");
+    let twice = workspace.run("fetch clusters/prod:gpu01 --collective allgather --job 17 --nodes gpu02 --out c");
+    assert!(twice.stderr.contains("names machines, and --nodes does, too"), "{twice:?}");
+}

@@ -24,6 +24,12 @@ pub enum HostsError {
     Malformed { item: String, what: &'static str },
     #[error("the list of nodes names {name} twice; name it once")]
     Twice { name: String },
+    #[error("the list of nodes mixes forms; write gpu[001-016], or names with blanks or `+` between them")]
+    Mixed,
+    #[error(
+        "the JSON has no list of nodes at `execution.nodelist`; give the resource set of Flux (`flux job info ID R`), or a line for each node"
+    )]
+    NoNodeList,
     #[error("the list of nodes expands to more than {HOSTS_MAX} hosts; use a shorter one")]
     TooMany,
 }
@@ -54,13 +60,13 @@ pub fn expand_hosts(text: &str) -> Result<Vec<String>, HostsError> {
 /// Reads a file with one host per line, such as `PBS_NODEFILE` or a host file of MPI.
 ///
 /// A host that stands there once per slot counts once, where it stands first; what follows the name on a line, such as
-/// `slots=8`, and comments after `#` do not count.
+/// `slots=8` or `:8`, and comments after `#` do not count.
 ///
 /// # Errors
 /// Names that can be none, no hosts at all, or more than 65,536.
 pub fn read_host_lines(text: &str) -> Result<Vec<String>, HostsError> {
     let mut seen = HashSet::new();
-    let names = text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
+    let names = text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next()?.split(':').next());
     let distinct: Vec<String> = names.filter(|name| seen.insert(*name)).map(str::to_owned).collect();
     if distinct.len() > HOSTS_MAX {
         return Err(HostsError::TooMany);

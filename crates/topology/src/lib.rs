@@ -16,6 +16,7 @@ mod hostlist;
 mod index;
 mod limits;
 mod model;
+mod nodelist;
 mod placement;
 mod plain;
 mod port_graph;
@@ -41,6 +42,7 @@ pub use hostlist::{HOST_FILE_BYTES_MAX, HostsError, expand_hosts, host_items, re
 pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
 pub use model::{Attributes, Link, Node, NodeKind, Topology, is_cluster_name};
+pub use nodelist::{read_nodes, read_nodes_file};
 pub use placement::{
     Participants, PlacementError, Slot, devices, hosts_named, names_hosts, own_slots, participants, same_host,
 };

@@ -6,7 +6,7 @@ use canopy_bundle::{Rules, Runtime, UnknownRuntime};
 use canopy_plan::Format;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
-use canopy_topology::{HOST_FILE_BYTES_MAX, expand_hosts, read_host_lines};
+use canopy_topology::{HOST_FILE_BYTES_MAX, read_nodes, read_nodes_file};
 use canopy_wire::format_on_the_wire;
 
 use crate::args::{self, LimitArgs, MemoryArgs};
@@ -26,10 +26,10 @@ pub(super) struct WantedArgs {
     /// Id of the job
     #[arg(long, value_name = "J", value_parser = super::job_id)]
     pub(super) job: String,
-    /// Nodes of the job as Slurm and Flux write them, such as gpu[001-016,020]; must fit T
+    /// Nodes of the job as Slurm, Flux, PBS or LSF write them, such as gpu[001-016,020]; must fit T, or be machines of cluster T
     #[arg(long, value_name = "HOSTLIST", conflicts_with = "nodes_file")]
     nodes: Option<String>,
-    /// File with the nodes of the job, one per line, such as $PBS_NODEFILE; must fit T
+    /// File with the nodes of the job, one per line, such as $PBS_NODEFILE, or Flux's R; must fit T
     #[arg(long, value_name = "FILE")]
     nodes_file: Option<PathBuf>,
     /// Collectives to plan, separated by commas; at most the number of files that the runtime reads (msccl: 4)
@@ -59,7 +59,7 @@ pub(super) struct WantedArgs {
 /// The nodes in the file of `--nodes-file`.
 fn listed_nodes(path: &Path) -> Result<Vec<String>, Failure> {
     let text = input::text(path, HOST_FILE_BYTES_MAX)?;
-    read_host_lines(&text).map_err(|error| Failure::input(format!("{}: {error}", path.display())))
+    read_nodes_file(&text).map_err(|error| Failure::input(format!("{}: {error}", path.display())))
 }
 
 /// What the arguments come to.
@@ -91,19 +91,27 @@ impl WantedArgs {
         let (runtime, rules, format) = self.runtime()?;
         self.check_collectives(runtime, &rules)?;
         let nodes = match (&self.nodes, &self.nodes_file) {
-            (Some(list), _) => Some(expand_hosts(list).map_err(|error| Failure::input(error.to_string()))?),
+            (Some(list), _) => Some(read_nodes(list).map_err(|error| Failure::input(error.to_string()))?),
             (None, Some(path)) => Some(listed_nodes(path)?),
             (None, None) => None,
         };
-        let (placement, rank_count) = match &nodes {
-            None => (None, None),
-            Some(nodes) => {
+        let mut source = request::topology(topology)?;
+        let (placement, rank_count) = match (&nodes, &mut source.source) {
+            (None, _) => (None, None),
+            (Some(nodes), Some(v1::topology_source::Source::Cluster(part))) => {
+                if !part.nodes.is_empty() {
+                    let problem = format!("`{topology}` names machines, and --nodes does, too");
+                    return Err(Failure::input(problem).help("name the cluster alone, such as clusters/prod"));
+                }
+                part.nodes.clone_from(nodes);
+                (None, None)
+            }
+            (Some(nodes), _) => {
                 let network = input::topology(topology)?;
                 placement::check(&network, nodes).map_err(|error| Failure::input(error.to_string()))?;
                 (Some(placement::on_nodes(&network, nodes)), Some(network.rank_count()))
             }
         };
-        let source = request::topology(topology)?;
         let (format_on_the_wire, profile) = (format_on_the_wire(format).into(), runtime.name().to_owned());
         let output = v1::OutputSpec { format: format_on_the_wire, profile, ..v1::OutputSpec::default() };
         let request = |&kind: &CollectiveKind| {

@@ -6,7 +6,7 @@ use canopy_import::{
     Cluster, ComposeError, Content, Fabric, FileKind, ImportError, Layout, Machine, MachineOf, Rates, Report, compose,
     numbered, read_content,
 };
-use canopy_topology::{HOST_FILE_BYTES_MAX, expand_hosts, read_host_lines};
+use canopy_topology::{HOST_FILE_BYTES_MAX, expand_hosts, read_nodes, read_nodes_file};
 use serde::Serialize;
 
 use super::{Target, write};
@@ -86,10 +86,10 @@ impl From<Report> for ReportSummary {
 pub(super) fn run_compose(args: &ComposeArgs) -> Result<(), Failure> {
     let fabric = fabric(&args.fabric)?;
     let nodes = match (&args.nodes, &args.nodes_file) {
-        (Some(list), _) => expand_hosts(list).map_err(|error| Failure::input(error.to_string()))?,
+        (Some(list), _) => read_nodes(list).map_err(|error| Failure::input(error.to_string()))?,
         (None, Some(file)) => {
             let text = input::text(file, HOST_FILE_BYTES_MAX)?;
-            read_host_lines(&text).map_err(|error| Failure::input(format!("{}: {error}", file.display())))?
+            read_nodes_file(&text).map_err(|error| Failure::input(format!("{}: {error}", file.display())))?
         }
         (None, None) => fabric.nodes(),
     };
