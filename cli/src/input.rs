@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use canopy_client::ErrorClass;
 use canopy_planner::{PlanError, TopologyInput, Warning, read_topology};
-use canopy_topology::{Topology, TopologyLimits};
+use canopy_topology::{SITE_BYTES_MAX, SiteRates, SiteRatesError, Topology, TopologyLimits};
 
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
@@ -59,9 +59,25 @@ pub(crate) fn source(text: &str) -> Result<Source, Failure> {
             Err(Failure::input(format!("`{text}` is neither an existing file nor a generator expression"))
                 .help("check the path, or write an expression such as `ring:8` or `dgx-h100:boxes=2`"))
         }
-        (Err(ReadFailure::Missing), None) => Ok(Source::Here(TopologyInput::Expression(text.to_owned()))),
+        (Err(ReadFailure::Missing), None) => Ok(Source::Here(TopologyInput::Expression(completed(text)?))),
         (Err(ReadFailure::Other(failure)), _) => Err(failure),
     }
+}
+
+/// Names the file of what the site states of families.
+const SITE_VARIABLE: &str = "CANOPY_FAMILY_RATES";
+
+/// An expression with the rates that the site states of its family.
+///
+/// # Errors
+/// The file of the site cannot be read.
+pub(crate) fn completed(expression: &str) -> Result<String, Failure> {
+    let Some(path) = std::env::var_os(SITE_VARIABLE).filter(|path| !path.is_empty()) else {
+        return Ok(expression.to_owned());
+    };
+    let refused = |error: SiteRatesError| Failure::input(format!("{}: {}", Path::new(&path).display(), words(&error)));
+    let rates = SiteRates::read(&text(Path::new(&path), SITE_BYTES_MAX)?).map_err(refused)?;
+    Ok(rates.apply(expression).unwrap_or_else(|| expression.to_owned()))
 }
 
 /// T where it must be here.

@@ -42,7 +42,6 @@ pub(crate) mod timeout;
 mod topologies;
 
 pub(crate) use archives::PlanSpace;
-pub(crate) use cluster_parts::ClusterParts;
 pub(crate) use decode::{Decoded, Method, decode};
 pub(crate) use events::EventStream;
 pub(crate) use routes::{GATED, OPEN, Shared, deadlines, methods, routes};

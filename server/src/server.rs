@@ -39,9 +39,8 @@ use crate::rpc::finds::Finds;
 use crate::rpc::malformed::decodable;
 use crate::rpc::record::{Record, UploadBudget};
 use crate::rpc::timeout::Timeout;
-use crate::rpc::{ClusterParts, GATED, OPEN, PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
+use crate::rpc::{GATED, OPEN, PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
 use crate::socket::{self, SocketPath};
-use crate::store::clusters::ClusterStore;
 use crate::store::receipts::{ReceiptOptions, Receipts};
 use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
 use crate::store::{RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
@@ -163,8 +162,7 @@ impl Server {
         let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
         let store: Arc<dyn Store> = Arc::new(ObservedStore { inner: space(Space::Plans), metrics: metrics.clone() });
         let topologies = TopologyStore::new(space(Space::Topologies), TopologyStoreOptions::STANDARD);
-        let clusters = ClusterParts::new(ClusterStore::new(space(Space::Clusters), clock::unix_ms));
-        let networks = StoredNetworks { topologies: topologies.clone(), clusters };
+        let networks = StoredNetworks::new(&topologies, space(Space::Clusters), &options.family_rates);
         let plans = PlanSpace(Arc::clone(&store));
         let spaces =
             ReplanSpaces { faults: space(Space::Faults), leases: space(Space::Leases), replans: space(Space::Replans) };

@@ -165,7 +165,7 @@ fn run_offline(command: &OfflineCommand) -> Result<(), Failure> {
         OfflineCommand::Hash { topology, json } => shape::hash(topology, *json),
         OfflineCommand::Same { a, b, json } => shape::same([a, b], *json),
         OfflineCommand::Generate { expression, target } => {
-            let topology = generate(expression, &input::limits()?).map_err(|error| {
+            let topology = generate(&input::completed(expression)?, &input::limits()?).map_err(|error| {
                 let failure = Failure::input(format!("`{expression}`: {}", words(&error)));
                 if Path::new(expression).exists() {
                     failure.help(format!("`{expression}` is a file; use `canopy topology convert {expression}`"))

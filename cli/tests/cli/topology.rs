@@ -390,3 +390,27 @@ fn the_schema_of_topology_files_is_printed_and_written() {
     assert_eq!(workspace.run("topology schema -o schema.json").status, Some(0));
     assert_eq!(std::fs::read_to_string(workspace.path("schema.json")).unwrap(), schema);
 }
+
+#[test]
+fn a_site_states_rates_of_families() {
+    let workspace = Workspace::new();
+    workspace.write("rates.yaml", "dgx-h100: {nic: 45GB/s}\n");
+    workspace.write("wrong.yaml", "dgx-h100: {nik: 45GB/s}\n");
+    let with = |file: &str, arguments: &str| {
+        Run::of(workspace.command(arguments).env("CANOPY_FAMILY_RATES", workspace.path(file)).output().unwrap())
+    };
+    let bound = with("rates.yaml", "bound dgx-h100:boxes=2 -c allgather");
+    assert!(bound.stdout.contains("\nbound      528 GB/s\n"), "{bound:?}");
+    let plan = with("rates.yaml", "plan dgx-h100:boxes=2 -c allgather -o plan.json --json").object();
+    // What a GPU sends, 450 + 45 GB/s, for the share of one in sixteen.
+    assert_eq!((&plan["bound"], &plan["optimality"]), (&"528000000000".into(), &"1/1".into()));
+    assert!(with("rates.yaml", "topology generate dgx-h100:boxes=2,nic=50GB/s").stdout.contains("bandwidth: 50GB/s"));
+    let wrong = with("wrong.yaml", "bound dgx-h100:boxes=2 -c allgather");
+    assert_eq!(wrong.status, Some(2));
+    assert!(wrong.stderr.contains("wrong.yaml: dgx-h100: "), "{wrong:?}");
+    // Other networks are as they were, whatever the file says.
+    assert_eq!(
+        with("rates.yaml", "bound ring:4 -c allgather").stdout,
+        workspace.run("bound ring:4 -c allgather").stdout
+    );
+}

@@ -23,10 +23,12 @@ mod machines;
 mod network;
 mod random;
 mod random_faults;
+mod site;
 mod size;
 
 pub use construction::construction;
 pub use error::{DrawError, ExpressionError};
+pub use site::{SITE_BYTES_MAX, SiteRates, SiteRatesError};
 
 use crate::generate::arguments::{Place, Takes};
 use crate::generate::compose::Built;

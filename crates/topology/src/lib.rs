@@ -35,7 +35,10 @@ pub use element::Element;
 pub use error::TopologyError;
 pub use fault::{Fault, FaultError, Puncture};
 pub use fault_kind::FaultKind;
-pub use generate::{COMMON_KEYS, DrawError, ExpressionError, FamilyUsage, construction, families, generate};
+pub use generate::{
+    COMMON_KEYS, DrawError, ExpressionError, FamilyUsage, SITE_BYTES_MAX, SiteRates, SiteRatesError, construction,
+    families, generate,
+};
 pub use group::{GroupError, Transit, renumbering};
 pub use hash::{TopologyHash, content_hash, identity_hash};
 pub use hostlist::{HOST_FILE_BYTES_MAX, HostsError, expand_hosts, host_items, read_host_lines};

@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use canopy_topology::TopologyLimits;
+use canopy_topology::{SiteRates, TopologyLimits};
 
 use crate::jobs::refusals::RefusalOptions;
 use crate::ops::telemetry::TelemetryError;
@@ -48,6 +48,8 @@ pub struct Options {
     pub job_memory_bytes_max: u64,
     /// Largest topology. The limit in bytes also applies to a whole request.
     pub limits: TopologyLimits,
+    /// What the site states of network families in place of their own rates.
+    pub family_rates: SiteRates,
     /// Tenants whose plans are not shared.
     pub isolated_tenants: Vec<IsolatedTenant>,
     /// How many refusals are remembered, and for how long.
@@ -159,6 +161,8 @@ pub enum ConfigError {
     Deadlines { default: Duration, max: Duration },
     #[error("`queue_bytes` {budget} is less than `max_request_bytes` {limit}; change one of them")]
     Budget { budget: usize, limit: usize },
+    #[error("{path}, the file of `family_rates`: {problem}")]
+    FamilyRates { path: String, problem: String },
     #[error("no home directory found for the data directory; set CANOPY_DATA_DIR")]
     NoHome,
     #[error("cannot read the configuration file {path}: {kind}; name another one with `--config`")]

@@ -104,6 +104,7 @@ impl PlannerService {
     /// Puts the text of a stored topology in place of its id, and the faults that are known of it beside it, so that from here on a request
     /// says all it means, whatever becomes of the topology and the faults. Where no fault is known and no id is named, it is left as it is.
     async fn resolve(&self, mut request: Request<PlanRequest>, method: Method) -> Result<Request<PlanRequest>, Status> {
+        self.networks.complete(&mut request.get_mut().topology);
         let source = request.get_ref().topology.as_ref().and_then(|topology| topology.source.as_ref());
         match self.replanner.as_ref().filter(|replanner| replanner.fault_logs().any_counts()) {
             None if !matches!(source, Some(Source::Id(_) | Source::Cluster(_) | Source::Punctured(_))) => {

@@ -9,16 +9,19 @@ use canopy_planner::{PlanError, PlanKey};
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{DocumentFormat, Punctured, TopologySource};
-use canopy_topology::{Fault, Topology, TopologyLimits};
+use canopy_topology::{Fault, SiteRates, Topology, TopologyLimits};
 use canopy_wire as wire;
 use canopy_wire::{Sourced, sourced, topology_input};
 use prost::Message as _;
 
 use super::call_pool::shown;
+use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::reading::read_deeply;
 use crate::replan::{Base, Bases};
 use crate::rpc::cluster_parts::ClusterParts;
+use crate::store::Store;
+use crate::store::clusters::ClusterStore;
 use crate::store::topologies::{Kept, TopologyStore};
 
 /// Stored topologies and clusters, which sources name. Clones share them.
@@ -26,6 +29,35 @@ use crate::store::topologies::{Kept, TopologyStore};
 pub(crate) struct StoredNetworks {
     pub(crate) topologies: TopologyStore,
     pub(crate) clusters: ClusterParts,
+    /// What the site states of network families.
+    pub(crate) rates: Arc<SiteRates>,
+}
+
+impl StoredNetworks {
+    /// Those topologies, the clusters of a space of the store, and what the site states.
+    pub(crate) fn new(topologies: &TopologyStore, clusters: Arc<dyn Store>, rates: &SiteRates) -> Self {
+        let clusters = ClusterParts::new(ClusterStore::new(clusters, clock::unix_ms));
+        Self { topologies: topologies.clone(), clusters, rates: Arc::new(rates.clone()) }
+    }
+
+    /// Completes the expression of a source with what the site states of its family.
+    pub(super) fn complete(&self, source: &mut Option<TopologySource>) {
+        match source.as_mut().and_then(|source| source.source.as_mut()) {
+            Some(Source::Expression(text)) => {
+                if let Some(completed) = self.rates.apply(text) {
+                    *text = completed;
+                }
+            }
+            Some(Source::Punctured(punctured)) => {
+                if let Some(Source::Expression(text)) = punctured.base.as_mut().and_then(|base| base.source.as_mut())
+                    && let Some(completed) = self.rates.apply(text)
+                {
+                    *text = completed;
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Whether nobody waits any more.
@@ -89,9 +121,10 @@ type TextOf<'a> = dyn Fn(&StoredNetworks, &Source) -> Result<Option<Bytes>, Call
 /// first base is read.
 fn replaced(
     networks: &StoredNetworks,
-    source: Option<TopologySource>,
+    mut source: Option<TopologySource>,
     text: &TextOf<'_>,
 ) -> Result<Option<TopologySource>, CallFailure> {
+    networks.complete(&mut source);
     let shallow = |source: Option<TopologySource>| {
         let found = source.as_ref().and_then(|source| source.source.as_ref());
         let Some(content) = found.map(|found| text(networks, found)).transpose()?.flatten() else { return Ok(source) };

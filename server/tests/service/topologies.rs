@@ -165,3 +165,24 @@ async fn bad_requests_are_refused() {
     let list = ListTopologiesRequest { filter: "colour=red".to_owned(), ..ListTopologiesRequest::default() };
     refused(client(&server).list_topologies(list).await.unwrap_err(), Code::InvalidArgument, "FILTER_SYNTAX");
 }
+
+/// Plans, checks and faults are all of the network that the site states.
+#[tokio::test(flavor = "multi_thread")]
+async fn expressions_have_the_rates_of_the_site() {
+    let rates = canopy_topology::SiteRates::read("dgx-a100: {nic: 20GB/s}").unwrap();
+    let planner = std::sync::Arc::new(Pipeline::new(TopologyLimits::STANDARD));
+    let server = TestServer::start_with(|options| options.family_rates = rates, planner).await;
+    let plan = |expression: &str| {
+        let (mut client, asked) = (server.client(), request(expression));
+        async move { client.plan(asked).await.unwrap().into_inner().plan.unwrap() }
+    };
+    let short = plan("dgx-a100:boxes=2").await;
+    assert_eq!(short.quality.unwrap().bound, "320000000000", "8 × 20 GB/s for half of the shares");
+    assert_eq!(plan("dgx-a100:boxes=2,nic=20GB/s").await.id, short.id);
+    assert_eq!(plan("dgx-a100:boxes=2,nic=25GB/s").await.quality.unwrap().bound, "1040000000000/3");
+    let fault = crate::replans::event("1", crate::replans::gpu("b0g3"), false);
+    let told = crate::replans::report(&server, "dgx-a100:boxes=2,nic=20GB/s", vec![fault]).await;
+    assert_eq!(told.active, 1);
+    let around = server.client().plan(request("dgx-a100:boxes=2")).await.unwrap().into_inner();
+    assert_eq!(around.puncture.map_or(0, |puncture| puncture.faults.len()), 1);
+}

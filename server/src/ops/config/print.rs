@@ -6,12 +6,13 @@ use toml::{Table, Value};
 use super::{ConfigError, Settings};
 
 /// Values shown for keys that are off or whose default depends on the machine; their lines are comments.
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: [(&str, &str); 6] = [
     ("admin_listen", "\"127.0.0.1:7424\""),
     ("data_dir", "\"/var/lib/canopy\""),
     ("workers", "8"),
     ("log", "\"info\""),
     ("otlp_endpoint", "\"http://127.0.0.1:4317\""),
+    ("family_rates", "\"/etc/canopy/family-rates.yaml\""),
 ];
 
 const HEAD: &str = "\

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
 
-use canopy_topology::TopologyLimits;
+use canopy_topology::{SiteRates, TopologyLimits};
 use clap::builder::BoolishValueParser;
 use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,9 @@ pub struct Settings {
     /// Most bytes of a request [default: 67108864].
     #[arg(long, env = "CANOPY_MAX_REQUEST_BYTES", value_name = "BYTES")]
     pub max_request_bytes: Option<usize>,
+    /// File of rates that replace those of network families, such as `dgx-h100: {nic: 45GB/s}` [default: none].
+    #[arg(long, env = "CANOPY_FAMILY_RATES", value_name = "FILE")]
+    pub family_rates: Option<PathBuf>,
     /// Tenants (header `x-canopy-tenant`) whose plans are not shared; `*` for every named tenant [default: []].
     #[arg(long, env = "CANOPY_ISOLATE_TENANTS", value_name = "TENANT,...", value_delimiter = ',')]
     pub isolate_tenants: Option<Vec<IsolatedTenant>>,
@@ -214,6 +217,7 @@ impl Settings {
             max_nodes: Some(limits.nodes_max),
             max_links: Some(limits.links_max),
             max_request_bytes: Some(limits.bytes_max),
+            family_rates: None,
             isolate_tenants: Some(Vec::new()),
             negative_ttl: Some(Time(RefusalOptions::STANDARD.lifetime)),
             negative_entries: Some(RefusalOptions::STANDARD.count_max),
@@ -255,7 +259,7 @@ impl Settings {
     /// The options of the server.
     ///
     /// # Errors
-    /// No data directory is given and no home directory is known.
+    /// No data directory is given and no home directory is known; the file of rates cannot be read.
     pub fn into_options(self) -> Result<Options, ConfigError> {
         const GIVEN: &str = "every setting without a value has a default";
         let all = self.filled()?;
@@ -278,6 +282,7 @@ impl Settings {
                 links_max: all.max_links.expect(GIVEN),
                 bytes_max: all.max_request_bytes.expect(GIVEN),
             },
+            family_rates: all.family_rates.as_deref().map(family_rates).transpose()?.unwrap_or_default(),
             isolated_tenants: all.isolate_tenants.expect(GIVEN),
             refusals: RefusalOptions {
                 count_max: all.negative_entries.expect(GIVEN),
@@ -325,6 +330,13 @@ impl Settings {
             _ => unreachable!("a struct is an object"),
         }
     }
+}
+
+/// What a site states of families.
+fn family_rates(path: &Path) -> Result<SiteRates, ConfigError> {
+    let refused = |problem: String| ConfigError::FamilyRates { path: path.display().to_string(), problem };
+    let text = fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    SiteRates::read(&text).map_err(|error| refused(error.to_string()))
 }
 
 #[cfg(test)]
