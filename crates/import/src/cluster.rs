@@ -7,13 +7,14 @@ mod model;
 mod part;
 mod rates;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use canopy_topology::{
     Attributes, DraftLink, DraftNode, FaultError, GroupError, HostsError, Latency, NodeKind, Topology, TopologyDraft,
     TopologyLimits,
 };
 
+use crate::dead_ends::dead_ends;
 use crate::error::ImportError;
 use crate::fabric::{Fabric, FabricHost};
 use crate::machine::{Machine, Port, listed};
@@ -92,22 +93,17 @@ impl Cluster {
     /// O(fabric + machines · ports).
     pub fn check(&self) -> Result<(usize, Report), ComposeError> {
         let kinds = Kinds::of(&self.machines)?;
-        let known = self.fabric.hosts.iter().filter(|host| kinds.machine(&host.name).is_some());
-        let parts = known.map(|host| kinds.part(&host.name, host, &self.rates)).collect::<Result<Vec<_>, _>>()?;
+        let (known, unknown): (Vec<&FabricHost>, Vec<&FabricHost>) =
+            self.fabric.hosts.iter().partition(|host| kinds.machine(&host.name).is_some());
+        let parts = known.into_iter().map(|host| kinds.part(host, &self.rates)).collect::<Result<Vec<_>, _>>()?;
         if parts.is_empty() {
             return Err(ComposeError::NoNodes);
         }
         let mut report = self.report();
         tell(&parts, &self.fabric, &mut report);
-        let uplinks = Uplinks::of(&self.fabric, &self.rates, |host| {
-            let machine = kinds.machine(&host.name)?;
-            Some(joined(&host.name, machine, host, &self.rates).ok()?.cables)
-        });
-        report.assumed.extend(uplinks.assumed(0..self.fabric.links.len()));
-        let unknown = self.fabric.hosts.iter().filter(|host| kinds.machine(&host.name).is_none());
-        let unknown: Vec<&str> = unknown.map(|host| host.name.as_str()).collect();
+        report.assumed.extend(kinds.uplinks(&self.fabric, &self.rates).assumed(0..self.fabric.links.len()));
         if !unknown.is_empty() {
-            let names = listed(unknown.iter().copied());
+            let names = listed(unknown.iter().map(|host| host.name.as_str()));
             report.left_out.push(format!("{} machines of no kind: {names}", unknown.len()));
         }
         Ok((parts.iter().map(|part| part.machine.gpu_count()).sum(), report.shortened()))
@@ -142,18 +138,14 @@ pub fn compose(
     let kinds = Kinds::of(machines)?;
     let hosts = located(fabric, nodes)?;
     let mut report = cluster.report();
-    let parts = hosts.into_iter().map(|host| kinds.part(&host.name, host, rates)).collect::<Result<Vec<_>, _>>()?;
+    let parts = hosts.into_iter().map(|host| kinds.part(host, rates)).collect::<Result<Vec<_>, _>>()?;
     let devices: usize = parts.iter().map(|part| part.machine.draft.nodes.len()).sum();
     let links: usize = parts.iter().map(|part| part.machine.draft.links.len() + 2 * part.joined.cables.len()).sum();
     limits.check(devices, links).map_err(ImportError::from)?;
     let mut draft = TopologyDraft::default();
-    for (node, part) in nodes.iter().zip(&parts) {
-        part.add_devices(node, &mut draft);
-    }
+    parts.iter().for_each(|part| part.add_devices(&mut draft));
     add_fabric(fabric, &parts, rates, (&mut draft, &mut report), &kinds)?;
-    for (node, part) in nodes.iter().zip(&parts) {
-        part.add_cables(node, fabric, &mut draft);
-    }
+    parts.iter().for_each(|part| part.add_cables(fabric, &mut draft));
     tell(&parts, fabric, &mut report);
     Ok(build(draft, report, limits, stop)?)
 }
@@ -191,10 +183,19 @@ impl Kinds {
         self.machines.get(number)
     }
 
+    /// The links of a fabric between the machines of all kinds, whether they take part or not.
+    fn uplinks(&self, fabric: &Fabric, rates: &Rates) -> Uplinks {
+        Uplinks::of(fabric, rates, |host| {
+            let machine = self.machine(&host.name)?;
+            Some(joined(&host.name, machine, host, rates).ok()?.cables)
+        })
+    }
+
     /// A machine with its cables.
-    fn part<'a>(&'a self, node: &str, host: &'a FabricHost, rates: &Rates) -> Result<Part<'a>, ComposeError> {
+    fn part<'a>(&'a self, host: &'a FabricHost, rates: &Rates) -> Result<Part<'a>, ComposeError> {
+        let node = host.name.as_str();
         let machine = self.machine(node).ok_or_else(|| ComposeError::NoKind { node: node.to_owned() })?;
-        Ok(Part { node: host.name.as_str(), machine, joined: joined(node, machine, host, rates)? })
+        Ok(Part { node, machine, joined: joined(node, machine, host, rates)? })
     }
 }
 
@@ -227,27 +228,28 @@ struct Part<'a> {
 
 impl Part<'_> {
     /// What a device is called in the cluster.
-    fn name(&self, node: &str, device: &str) -> String {
+    fn name(&self, device: &str) -> String {
+        let node = self.node;
         if self.machine.draft.nodes.len() == 1 { node.to_owned() } else { format!("{node}.{device}") }
     }
 
-    fn add_devices(&self, node: &str, draft: &mut TopologyDraft) {
+    fn add_devices(&self, draft: &mut TopologyDraft) {
         let mut devices: Vec<&DraftNode> = self.machine.draft.nodes.iter().collect();
         devices.sort_by_key(|device| (device.kind != NodeKind::Compute, device.rank));
         for DraftNode { id, kind, attributes, .. } in devices {
-            let (host, box_name) = (Some(node.to_owned()), Some(node.to_owned()));
-            draft.add_node(self.name(node, id), *kind, Attributes { host, box_name, ..attributes.clone() });
+            let (host, box_name) = (Some(self.node.to_owned()), Some(self.node.to_owned()));
+            draft.add_node(self.name(id), *kind, Attributes { host, box_name, ..attributes.clone() });
         }
         draft.links.extend(self.machine.draft.links.iter().map(|link| DraftLink {
-            from: self.name(node, &link.from),
-            to: self.name(node, &link.to),
+            from: self.name(&link.from),
+            to: self.name(&link.to),
             ..link.clone()
         }));
     }
 
-    fn add_cables(&self, node: &str, fabric: &Fabric, draft: &mut TopologyDraft) {
+    fn add_cables(&self, fabric: &Fabric, draft: &mut TopologyDraft) {
         for cable in &self.joined.cables {
-            let device = self.name(node, &self.machine.ports[cable.port].node);
+            let device = self.name(&self.machine.ports[cable.port].node);
             draft.add_both(&device, &fabric.switches[cable.switch].id, cable.rate, Latency::default());
         }
     }
@@ -263,10 +265,7 @@ fn add_fabric(
 ) -> Result<(), ComposeError> {
     let mut is_joined = vec![false; fabric.switches.len()];
     parts.iter().flat_map(|part| &part.joined.cables).for_each(|cable| is_joined[cable.switch] = true);
-    let uplinks = Uplinks::of(fabric, rates, |host| {
-        let machine = kinds.machine(&host.name)?;
-        Some(joined(&host.name, machine, host, rates).ok()?.cables)
-    });
+    let uplinks = kinds.uplinks(fabric, rates);
     let kept = kept(fabric, &is_joined);
     let is_used = |number: &usize| kept[fabric.links[*number].ends.0] && kept[fabric.links[*number].ends.1];
     report.assumed.extend(uplinks.assumed((0..fabric.links.len()).filter(is_used)));
@@ -289,26 +288,14 @@ fn add_fabric(
 
 /// Switches that are left once those go that join nothing: without a machine and with fewer than two neighbours.
 fn kept(fabric: &Fabric, is_joined: &[bool]) -> Vec<bool> {
-    let mut neighbours = vec![std::collections::BTreeSet::new(); fabric.switches.len()];
+    let mut neighbours = vec![BTreeSet::new(); fabric.switches.len()];
     for link in &fabric.links {
         neighbours[link.ends.0].insert(link.ends.1);
         neighbours[link.ends.1].insert(link.ends.0);
     }
+    let others: Vec<usize> = is_joined.iter().map(|&is_joined| 2 * usize::from(is_joined)).collect();
     let mut kept = vec![true; fabric.switches.len()];
-    let is_dead =
-        |switch: usize, neighbours: &std::collections::BTreeSet<usize>| neighbours.len() < 2 && !is_joined[switch];
-    let mut open: Vec<usize> = (0..kept.len()).filter(|&switch| is_dead(switch, &neighbours[switch])).collect();
-    while let Some(switch) = open.pop() {
-        if !std::mem::replace(&mut kept[switch], false) {
-            continue;
-        }
-        for other in std::mem::take(&mut neighbours[switch]) {
-            neighbours[other].remove(&switch);
-            if is_dead(other, &neighbours[other]) {
-                open.push(other);
-            }
-        }
-    }
+    dead_ends(neighbours, &others).into_iter().for_each(|switch| kept[switch] = false);
     kept
 }
 

@@ -7,6 +7,7 @@
 
 mod cluster;
 mod content;
+mod dead_ends;
 mod error;
 mod fabric;
 mod foreign;

@@ -60,7 +60,7 @@ impl std::str::FromStr for Layout {
 }
 
 impl Layout {
-    /// The fabric for these machines, each with so many ports, in their order along the leaves.
+    /// The fabric that joins `machines`, in their order along the leaves; `ports` is the number of ports of each.
     ///
     /// # Errors
     /// No machine or more than 65,536 of them.
@@ -96,7 +96,7 @@ impl Layout {
     }
 }
 
-/// Names for so many machines that have none: `node1`, `node2` and so on.
+/// The names `node1`, `node2` and so on.
 ///
 /// # Errors
 /// No machine or more than 65,536 of them.

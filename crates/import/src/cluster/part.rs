@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use canopy_topology::{Fault, NodeIndex, Rank, Topology, Transit};
+use canopy_topology::{Fault, Rank, Topology, Transit};
 
 use super::ComposeError;
+use crate::dead_ends::dead_ends;
 use crate::machine::listed;
 
 /// The machines of a network by the host of each rank, or else its box, in the order of their first ranks.
@@ -50,26 +51,13 @@ pub fn part_of(topology: &Topology, nodes: &[String]) -> Result<Topology, Compos
 fn dead_switches(topology: &Topology) -> Vec<Fault> {
     let mut neighbours = vec![BTreeSet::new(); topology.nodes().len()];
     for link in topology.links() {
-        neighbours[link.from.index()].insert(link.to);
-        neighbours[link.to.index()].insert(link.from);
+        neighbours[link.from.index()].insert(link.to.index());
+        neighbours[link.to.index()].insert(link.from.index());
     }
-    let is_dead =
-        |node: NodeIndex, neighbours: &BTreeSet<NodeIndex>| topology.rank_of(node).is_none() && neighbours.len() < 2;
-    let all = (0_u32..).map(NodeIndex::new).take(neighbours.len());
-    let mut open: Vec<NodeIndex> = all.filter(|&node| is_dead(node, &neighbours[node.index()])).collect();
-    let mut dead = Vec::new();
-    while let Some(node) = open.pop() {
-        for other in std::mem::take(&mut neighbours[node.index()]) {
-            // One that was dead before is in the list already.
-            let was_dead = is_dead(other, &neighbours[other.index()]);
-            neighbours[other.index()].remove(&node);
-            if !was_dead && is_dead(other, &neighbours[other.index()]) {
-                open.push(other);
-            }
-        }
-        dead.push(Fault::Node { id: topology.node(node).id.clone() });
-    }
-    dead
+    let mut others = vec![0; neighbours.len()];
+    topology.ranks().for_each(|rank| others[rank.index()] = 2);
+    let fault = |node: usize| Fault::Node { id: topology.nodes()[node].id.clone() };
+    dead_ends(neighbours, &others).into_iter().map(fault).collect()
 }
 
 fn ranks_of(topology: &Topology) -> Result<BTreeMap<&str, Vec<Rank>>, ComposeError> {

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use canopy_topology::NodeKind;
 
 use super::{Machine, listed};
+use crate::dead_ends::dead_ends;
 
 impl Machine {
     /// Removes nodes and their links, and says so in the report. O(nodes log nodes + links log links).
@@ -109,23 +110,12 @@ impl Graph {
     /// more.
     fn dead_ends(&self, gone: &[bool]) -> Vec<usize> {
         let around = |node: usize| self.neighbours[node].iter().chain(&self.sources[node]).copied();
-        let mut neighbours: Vec<BTreeSet<usize>> =
+        let neighbours: Vec<BTreeSet<usize>> =
             (0..gone.len()).map(|node| around(node).filter(|&other| !gone[node] && !gone[other]).collect()).collect();
-        let count = |neighbours: &BTreeSet<usize>, node: usize| neighbours.len() + usize::from(self.is_joined[node]);
-        let candidates = (0..gone.len()).filter(|&node| !gone[node] && !self.is_gpu[node]);
-        let mut open: Vec<usize> = candidates.filter(|&node| count(&neighbours[node], node) < 2).collect();
-        let mut dead = BTreeSet::new();
-        while let Some(node) = open.pop() {
-            if !dead.insert(node) {
-                continue;
-            }
-            for neighbour in std::mem::take(&mut neighbours[node]) {
-                neighbours[neighbour].remove(&node);
-                if !self.is_gpu[neighbour] && count(&neighbours[neighbour], neighbour) < 2 {
-                    open.push(neighbour);
-                }
-            }
-        }
-        dead.into_iter().collect()
+        let others = (0..gone.len()).map(|node| match self.is_gpu[node] || gone[node] {
+            true => 2,
+            false => usize::from(self.is_joined[node]),
+        });
+        dead_ends(neighbours, &others.collect::<Vec<_>>())
     }
 }
