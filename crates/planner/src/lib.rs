@@ -44,7 +44,7 @@ pub use context::{Clock, Context, Note, Watch};
 pub use error::{Parts, PlanError};
 pub use files::layered;
 pub use key::{HashKind, PLANNER_CLASS, PlanKey, RequestKey, ScheduleKey, TopologyKey};
-pub use network::{read_reported, read_topology, seen_by};
+pub use network::{assumptions, read_reported, read_topology, seen_by};
 pub use planned::{File, Files, JointSummary, Planned, Proofs, Puncture, Rejection, Timings, Warning};
 pub use planner::{Planner, Recalled};
 pub use prepared::{Prepared, PreparedJoint};

@@ -7,7 +7,7 @@ mod relatives;
 mod seats;
 
 pub(crate) use self::composition::{found as composition_found, stated as composition_stated};
-pub use self::input::{read_reported, read_topology};
+pub use self::input::{assumptions, read_reported, read_topology};
 pub use self::puncture::seen_by;
 pub(crate) use self::puncture::{Part, faults};
 pub(crate) use self::relatives::{Relative, Relatives};

@@ -17,7 +17,7 @@ use prost::Message as _;
 
 use crate::failure::ClusterFailure;
 use crate::reading::on_a_deep_stack;
-use crate::store::clusters::{ClusterName, ClusterStore, KeptCluster, PutCluster};
+use crate::store::clusters::{ClusterName, ClusterStore, FOLDER, KeptCluster, PutCluster};
 
 /// Most clusters that are at hand as they were read, and most bytes of the text of parts.
 const MODELS_MAX: usize = 16;
@@ -44,7 +44,7 @@ struct AtHand {
 struct Model {
     key: PlanKey,
     /// Of its description.
-    digest: [u8; 32],
+    digest: Bytes,
     cluster: Arc<ClusterModel>,
 }
 
@@ -79,17 +79,17 @@ impl ClusterParts {
         name: &str,
         limits: &TopologyLimits,
     ) -> Result<(KeptCluster, v1::ClusterDescription, Vec<String>), ClusterFailure> {
-        let cluster = self.known(&read_name(name)?)?;
+        let read = read_name(name)?;
+        let cluster = self.store.get(&read)?.ok_or_else(|| unknown(name))?;
         let description = described(&cluster)?;
-        let nodes = self.model(&cluster, limits, &|| false)?.cluster.nodes().map_err(ClusterFailure::Machines)?;
+        let nodes = self.model(&read, limits, &|| false)?.cluster.nodes().map_err(ClusterFailure::Machines)?;
         Ok((cluster, description, nodes))
     }
 
     /// Removes the cluster of this name; returns the bytes of its record.
     pub(super) fn remove(&self, name: &str) -> Result<u64, ClusterFailure> {
         let read = read_name(name)?;
-        let unknown = || ClusterFailure::Unknown { name: shorten(name) };
-        let freed = self.store.remove(&read)?.ok_or_else(unknown)?;
+        let freed = self.store.remove(&read)?.ok_or_else(|| unknown(name))?;
         self.at_hand.lock().models.retain(|model| model.key != *read.key());
         Ok(freed)
     }
@@ -102,7 +102,7 @@ impl ClusterParts {
         gone: &(dyn Fn() -> bool + Sync),
     ) -> Result<Bytes, ClusterFailure> {
         let name = read_name(&wanted.cluster)?;
-        let Model { digest, cluster, .. } = self.model(&self.known(&name)?, limits, gone)?;
+        let Model { digest, cluster, .. } = self.model(&name, limits, gone)?;
         let mut hasher = blake3::Hasher::new_derive_key("canopy part of a cluster 1");
         let part = *hasher.update(&digest).update(&wanted.encode_to_vec()).finalize().as_bytes();
         if let Some(text) = self.at_hand.lock().parts.get(&part) {
@@ -119,27 +119,23 @@ impl ClusterParts {
         Ok(text)
     }
 
-    fn known(&self, name: &ClusterName) -> Result<KeptCluster, ClusterFailure> {
-        let found = self.store.get(name)?;
-        found.ok_or_else(|| ClusterFailure::Unknown { name: format!("clusters/{}", name.inner()) })
-    }
-
     /// The cluster as it was read, at hand or read again.
     fn model(
         &self,
-        kept: &KeptCluster,
+        name: &ClusterName,
         limits: &TopologyLimits,
         gone: &(dyn Fn() -> bool + Sync),
     ) -> Result<Model, ClusterFailure> {
-        let key = *read_name(&kept.name)?.key();
-        let digest = *blake3::hash(&kept.description).as_bytes();
-        let is_it = |model: &&Model| model.key == key && model.digest == digest;
+        let missing = || unknown(&format!("{FOLDER}{}", name.inner()));
+        let known = self.store.summary(name)?.ok_or_else(missing)?;
+        let is_it = |model: &&Model| model.key == *name.key() && model.digest == known.digest;
         if let Some(model) = self.at_hand.lock().models.iter().find(is_it) {
             return Ok(model.clone());
         }
-        let description = described(kept)?;
+        let kept = self.store.get(name)?.ok_or_else(missing)?;
+        let description = described(&kept)?;
         let cluster = Arc::new(on_a_deep_stack(|| cluster_model(&description, limits, gone))?);
-        let model = Model { key, digest, cluster };
+        let model = Model { key: *name.key(), digest: kept.digest, cluster };
         self.at_hand.lock().learn(model.clone());
         Ok(model)
     }
@@ -168,6 +164,10 @@ impl AtHand {
 
 fn read_name(name: &str) -> Result<ClusterName, ClusterFailure> {
     ClusterName::read(name).ok_or_else(|| ClusterFailure::Name { name: shorten(name) })
+}
+
+fn unknown(name: &str) -> ClusterFailure {
+    ClusterFailure::Unknown { name: shorten(name) }
 }
 
 fn described(kept: &KeptCluster) -> Result<v1::ClusterDescription, ClusterFailure> {

@@ -1,4 +1,4 @@
-//! StoredNetworks found for a number of nodes and ports: cached, so that no search runs twice.
+//! Networks found for a number of nodes and ports: cached, so that no search runs twice.
 //!
 //! A record is the encoded answer. It is a cache of what can be found again: one that cannot be read costs a search, and
 //! nothing else.

@@ -26,7 +26,7 @@ use super::call_pool::{CallPool, shown};
 use super::decode::{Decoded, Method, decode};
 use super::fields::{Field, Kind, unix_ms};
 use super::listing::{ListRequest, Listing};
-use super::sources::{read_base, resolve, resolve_parts};
+use super::sources::{read_base, resolve_id, resolve_parts};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
@@ -135,9 +135,8 @@ impl LeasesService {
         let (mut items, mut valid) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
         let mut tenant = String::new();
         for (position, mut request) in requests.into_iter().enumerate() {
-            let source = resolve_parts(&self.networks, request.topology.take(), &self.limits, &|| false)?;
-            request.topology.clone_from(&source);
-            let (key, base) = read_base(self.replanner.bases(), source, &self.limits)?;
+            request.topology = resolve_parts(&self.networks, request.topology.take(), &self.limits, &|| false)?;
+            let (key, base) = read_base(self.replanner.bases(), request.topology.clone(), &self.limits)?;
             if network.get_or_insert_with(|| (key, Arc::clone(&base))).0 != key {
                 let field = format!("requests[{position}].topology");
                 return Err(bad(&field, "a lease covers one topology; acquire one lease per topology".to_owned()));
@@ -153,7 +152,7 @@ impl LeasesService {
             // What does not change the plan is not kept.
             request.quality = None;
             (request.priority, request.detached, request.request_id) = (0, false, String::new());
-            let source = resolve(&self.networks, request.topology.clone(), &self.limits, &|| false)?;
+            let source = resolve_id(&self.networks, request.topology.clone())?;
             let asked = PlanRequest { topology: source, ..request.clone() };
             let within = |error: RequestError| {
                 let (field, error) = (format!("requests[{position}].{}", error.field()), Box::new(error));

@@ -31,7 +31,7 @@ use super::events::EventStream;
 use super::known_faults::AppliedFaults;
 use super::parts::{self, Parts};
 use super::request_log::RequestLog;
-use super::sources::{Presence, resolve, resolve_parts};
+use super::sources::{Presence, resolve_id, resolve_parts};
 use super::{cached, known_faults, rank_map};
 use crate::clock;
 use crate::failure::CallFailure;
@@ -128,7 +128,7 @@ impl PlannerService {
         let resolved = self.pool.work(&headers, move |_| {
             request.topology = resolve_parts(&networks, request.topology.take(), &limits, &gone)?;
             let applied = known_faults::apply(replanner.as_ref(), &mut request, &limits)?;
-            request.topology = resolve(&networks, request.topology.take(), &limits, &gone)?;
+            request.topology = resolve_id(&networks, request.topology.take())?;
             Ok((request, applied))
         });
         let (request, applied) = resolved.await.map_err(|failure| {

@@ -8,7 +8,7 @@ use canopy_faults::Directory;
 use canopy_planner::{PlanError, PlanKey};
 use canopy_proto::v1;
 use canopy_proto::v1::topology_source::Source;
-use canopy_proto::v1::{DocumentFormat, Punctured, TopologySource};
+use canopy_proto::v1::{DocumentFormat, TopologySource};
 use canopy_topology::{Fault, SiteRates, Topology, TopologyLimits};
 use canopy_wire as wire;
 use canopy_wire::{Sourced, sourced, topology_input};
@@ -22,7 +22,7 @@ use crate::replan::{Base, Bases};
 use crate::rpc::cluster_parts::ClusterParts;
 use crate::store::Store;
 use crate::store::clusters::ClusterStore;
-use crate::store::topologies::{Kept, TopologyStore};
+use crate::store::topologies::TopologyStore;
 
 /// Stored topologies and clusters, which sources name. Clones share them.
 #[derive(Clone)]
@@ -42,21 +42,20 @@ impl StoredNetworks {
 
     /// Completes the expression of a source with what the site states of its family.
     pub(super) fn complete(&self, source: &mut Option<TopologySource>) {
-        match source.as_mut().and_then(|source| source.source.as_mut()) {
-            Some(Source::Expression(text)) => {
-                if let Some(completed) = self.rates.apply(text) {
-                    *text = completed;
-                }
-            }
-            Some(Source::Punctured(punctured)) => {
-                if let Some(Source::Expression(text)) = punctured.base.as_mut().and_then(|base| base.source.as_mut())
-                    && let Some(completed) = self.rates.apply(text)
-                {
-                    *text = completed;
-                }
-            }
-            _ => {}
+        if let Some(Source::Expression(text)) = healthy(source)
+            && let Some(completed) = self.rates.apply(text)
+        {
+            *text = completed;
         }
+    }
+}
+
+/// The healthy network of a source: its base, where it is punctured. How deep they are nested does not matter, as none but
+/// the first base is read.
+fn healthy(source: &mut Option<TopologySource>) -> Option<&mut Source> {
+    match source.as_mut()?.source.as_mut()? {
+        Source::Punctured(punctured) => punctured.base.as_mut()?.source.as_mut(),
+        source => Some(source),
     }
 }
 
@@ -81,65 +80,49 @@ impl Drop for Presence {
     }
 }
 
-/// The same source with the text of the topology in place of its id, and of the part of a cluster in place of its machines,
-/// also where it is a base; any other source as it is.
-pub(crate) fn resolve(
+/// A source that says all it means, whatever becomes of what is stored: [`resolve_parts`], then [`resolve_id`].
+pub(super) fn resolve(
     networks: &StoredNetworks,
     source: Option<TopologySource>,
     limits: &TopologyLimits,
     gone: Gone<'_>,
 ) -> Result<Option<TopologySource>, CallFailure> {
-    let text = |networks: &StoredNetworks, source: &Source| match source {
-        Source::Id(id) => {
-            let Kept { document, .. } = networks.topologies.get(id)?.ok_or_else(|| unknown(id))?;
-            Ok(Some(document))
-        }
-        Source::Cluster(part) => Ok(Some(networks.clusters.part(part, limits, gone)?)),
-        Source::Expression(_) | Source::Document(_) | Source::Inline(_) | Source::Punctured(_) => Ok(None),
-    };
-    replaced(networks, source, &text)
+    resolve_id(networks, resolve_parts(networks, source, limits, gone)?)
 }
 
-/// The same for parts of clusters alone.
+/// The same source with the text of a part of a cluster in place of its machines, and with the rates of the site in its
+/// expression; also where it is a base. Faults that are known of its network can be looked up then.
 pub(super) fn resolve_parts(
     networks: &StoredNetworks,
-    source: Option<TopologySource>,
+    mut source: Option<TopologySource>,
     limits: &TopologyLimits,
     gone: Gone<'_>,
 ) -> Result<Option<TopologySource>, CallFailure> {
-    let text = |networks: &StoredNetworks, source: &Source| match source {
-        Source::Cluster(part) => Ok(Some(networks.clusters.part(part, limits, gone)?)),
-        _ => Ok(None),
-    };
-    replaced(networks, source, &text)
+    networks.complete(&mut source);
+    if let Some(found) = healthy(&mut source)
+        && let Source::Cluster(part) = found
+    {
+        *found = document(networks.clusters.part(part, limits, gone)?);
+    }
+    Ok(source)
 }
 
-/// Gives the text that takes the place of a source; `None` if nothing does.
-type TextOf<'a> = dyn Fn(&StoredNetworks, &Source) -> Result<Option<Bytes>, CallFailure> + 'a;
-
-/// The source with a text in its place, or in that of its base. How deep they are nested does not matter, as none but the
-/// first base is read.
-fn replaced(
+/// The same source with the text of a stored topology in place of its id, also where it is a base.
+pub(super) fn resolve_id(
     networks: &StoredNetworks,
     mut source: Option<TopologySource>,
-    text: &TextOf<'_>,
 ) -> Result<Option<TopologySource>, CallFailure> {
-    networks.complete(&mut source);
-    let shallow = |source: Option<TopologySource>| {
-        let found = source.as_ref().and_then(|source| source.source.as_ref());
-        let Some(content) = found.map(|found| text(networks, found)).transpose()?.flatten() else { return Ok(source) };
-        let document = v1::TopologyDocument { format: DocumentFormat::Json.into(), content };
-        Ok::<_, CallFailure>(Some(TopologySource { source: Some(Source::Document(document)) }))
-    };
-    match source {
-        Some(TopologySource { source: Some(Source::Punctured(punctured)) }) => {
-            let Punctured { base, faults, include_reported } = *punctured;
-            let base = shallow(base.map(|base| *base))?.map(Box::new);
-            let punctured = Box::new(Punctured { base, faults, include_reported });
-            Ok(Some(TopologySource { source: Some(Source::Punctured(punctured)) }))
-        }
-        source => shallow(source),
+    if let Some(found) = healthy(&mut source)
+        && let Source::Id(id) = found
+    {
+        *found = document(networks.topologies.get(id)?.ok_or_else(|| unknown(id))?.document);
     }
+    Ok(source)
+}
+
+/// Canopy's own JSON as a source.
+fn document(content: Bytes) -> Source {
+    Source::Document(v1::TopologyDocument { format: DocumentFormat::Json.into(), content })
 }
 
 /// Reads the sound network of leases or faults, whose parts of clusters are resolved, and has it stored: at hand, where it has been read before.

@@ -5,13 +5,13 @@ use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::{Recognition, recognise};
 use canopy_finder::{Links, Query};
 use canopy_import::{Content, Fabric, FileKind, Report, read_content};
-use canopy_planner::{PlanError, PlanKey, TopologyInput, TopologyKey, read_reported};
+use canopy_planner::{PlanError, PlanKey, TopologyInput, TopologyKey, assumptions, read_reported};
 use canopy_proto::v1;
 use canopy_proto::v1::topologies_server::Topologies;
 use canopy_proto::v1::{
     CheckTopologyReply, CheckTopologyRequest, DeleteTopologyReply, DeleteTopologyRequest, DocumentFormat, FindReply,
     FindRequest, GetTopologyReply, GetTopologyRequest, ListTopologiesReply, ListTopologiesRequest, PutTopologyReply,
-    PutTopologyRequest, StoredTopology, TopologySource, TopologySummary, UnbalancedNode, UnreachablePair, Warning,
+    PutTopologyRequest, StoredTopology, TopologySource, TopologySummary, UnbalancedNode, UnreachablePair,
 };
 use canopy_topology::{Topology, TopologyLimits, identity_hash, read_document, to_yaml};
 use canopy_wire::{RequestError, sha256_hex, timestamp, topology_input, topology_summary};
@@ -216,8 +216,6 @@ fn check(
         Ok(read) => read,
         Err(error) => return refused(error.into(), understood(&input, limits, gone)),
     };
-    let warnings = report.warnings().map(|text| Warning { code: "TOPOLOGY_ASSUMED".to_owned(), text: text.clone() });
-    let warnings = warnings.collect();
     let found = recognise(&topology, Budget { work_max: WORK_STANDARD, stop: &|| gone() });
     let family = match found.map_err(|_| PlanFailure::Stopped)? {
         Recognition::Member(found) => found.expression,
@@ -244,7 +242,7 @@ fn check(
             entering: entering.to_string(),
             leaving: leaving.to_string(),
         }),
-        warnings,
+        warnings: canopy_wire::warnings(&assumptions(&report)),
         family,
         ..reported(kind, report)
     })

@@ -52,6 +52,9 @@ pub(crate) struct KeptCluster {
     /// The description as it was sent. In records only.
     #[prost(bytes = "bytes", tag = "8")]
     pub(crate) description: Bytes,
+    /// BLAKE3 of the description.
+    #[prost(bytes = "bytes", tag = "9")]
+    pub(crate) digest: Bytes,
 }
 
 /// Why a cluster was not kept or not found. Names are shortened by whoever tells of it.
@@ -137,6 +140,15 @@ impl ClusterStore {
         self.read(&name.key, &name.name)
     }
 
+    /// The same without its description, from the summary: no record is read where there is one.
+    pub(crate) fn summary(&self, name: &ClusterName) -> Result<Option<KeptCluster>, ClusterStoreError> {
+        let summary = self.space.summary(&name.key)?;
+        match summary.and_then(|summary| KeptCluster::decode_summary(&name.key, &summary).ok()) {
+            Some(cluster) => Ok(Some(cluster)),
+            None => self.get(name),
+        }
+    }
+
     /// Removes the cluster of this name; returns the bytes of its record.
     pub(crate) fn remove(&self, name: &ClusterName) -> Result<Option<u64>, ClusterStoreError> {
         let _alone = self.changing.lock();
@@ -194,7 +206,8 @@ impl KeptCluster {
     ) -> (Vec<u8>, Self) {
         let (nodes, ranks, switches) = (nodes as u64, ranks as u64, switches as u64);
         let name = name.name.clone();
-        let whole = Self { name, nodes, ranks, switches, created_ms, updated_ms, size_bytes: 0, description };
+        let digest = Bytes::copy_from_slice(blake3::hash(&description).as_bytes());
+        let whole = Self { name, nodes, ranks, switches, created_ms, updated_ms, size_bytes: 0, description, digest };
         let record = encode_message(&whole);
         let size_bytes = record.len() as u64;
         (record, Self { size_bytes, description: Bytes::new(), ..whole })

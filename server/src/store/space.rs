@@ -17,7 +17,7 @@ pub enum Space {
     Requests,
     /// Schedules in canonical labels, which plans are made of.
     Schedules,
-    /// StoredNetworks that were found for numbers of nodes and ports.
+    /// Networks that were found for numbers of nodes and ports.
     Finds,
     /// What is known of elements that are broken or slow.
     Faults,

@@ -18,8 +18,12 @@ pub fn read_topology(
     stop: &dyn Stop,
 ) -> Result<(Topology, Vec<Warning>), PlanError> {
     let (topology, _, report) = read_reported(input, limits, stop)?;
-    let warning = |text: &String| Warning::new("TOPOLOGY_ASSUMED", text.clone());
-    Ok((topology, report.warnings().map(warning).collect()))
+    Ok((topology, assumptions(&report)))
+}
+
+/// What of a report people are warned of.
+pub fn assumptions(report: &Report) -> Vec<Warning> {
+    report.warnings().map(|text| Warning::new("TOPOLOGY_ASSUMED", text.clone())).collect()
 }
 
 /// The topology, what a document was read as, and what was understood, assumed and left out of it.

@@ -14,7 +14,7 @@ use crate::replan::{FaultLogs, Lease, Network, Replanner, Scope, entry_by_host};
 use crate::store::topologies::id_of;
 use crate::tenant::Viewer;
 
-/// StoredNetworks or machines that elements are named of.
+/// Networks or machines that elements are named of.
 pub(super) enum Subject {
     /// A topology by itself.
     Topology(Network),

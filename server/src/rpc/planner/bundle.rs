@@ -123,7 +123,7 @@ impl Session<'_> {
                 let PlannerService { networks, limits, .. } = &service;
                 all.topology = sources::resolve_parts(networks, all.topology, limits, stop)?;
                 let applied = known_faults::apply(service.replanner.as_ref(), &mut all, limits)?;
-                let source = sources::resolve(networks, all.topology, limits, stop)?;
+                let source = sources::resolve_id(networks, all.topology)?;
                 let (topology, faults) = sources::read_punctured(source.clone(), &service.limits, stop)?;
                 Ok((source, parties(&topology, &faults, &members, stop)?, applied))
             })

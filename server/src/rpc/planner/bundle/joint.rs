@@ -95,7 +95,7 @@ pub(super) async fn answer(
     let resolve = move |gone: &(dyn Fn() -> bool + Sync)| {
         first.topology = sources::resolve_parts(&service.networks, first.topology, &service.limits, gone)?;
         known_faults::apply(service.replanner.as_ref(), &mut first, &service.limits)?;
-        sources::resolve(&service.networks, first.topology, &service.limits, gone)
+        sources::resolve_id(&service.networks, first.topology)
     };
     let source = session.compute(session.left(), resolve).await?;
     let (mut items, mut contents, mut assumed) = (Vec::new(), Vec::new(), None);
