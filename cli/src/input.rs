@@ -10,7 +10,10 @@ use std::sync::OnceLock;
 
 use canopy_client::ErrorClass;
 use canopy_planner::{PlanError, TopologyInput, Warning, read_topology};
-use canopy_topology::{SITE_BYTES_MAX, SiteRates, SiteRatesError, Topology, TopologyLimits};
+use canopy_topology::{
+    HOST_FILE_BYTES_MAX, SITE_BYTES_MAX, SiteRates, SiteRatesError, Topology, TopologyLimits, read_nodes,
+    read_nodes_file,
+};
 
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
@@ -37,9 +40,12 @@ pub(crate) struct Part {
     pub(crate) nodes: Vec<String>,
 }
 
+/// What the names of clusters begin with at a server.
+pub(crate) const CLUSTERS: &str = "clusters/";
+
 /// The part of a cluster that T is, if it is one.
 pub(crate) fn part_of(text: &str) -> Option<Part> {
-    text.starts_with("clusters/").then(|| {
+    text.starts_with(CLUSTERS).then(|| {
         let (cluster, nodes) = text.split_once(':').unwrap_or((text, ""));
         let nodes = Some(nodes.to_owned()).filter(|nodes| !nodes.is_empty());
         Part { cluster: cluster.to_owned(), nodes: nodes.into_iter().collect() }
@@ -61,6 +67,18 @@ pub(crate) fn source(text: &str) -> Result<Source, Failure> {
         }
         (Err(ReadFailure::Missing), None) => Ok(Source::Here(TopologyInput::Expression(completed(text)?))),
         (Err(ReadFailure::Other(failure)), _) => Err(failure),
+    }
+}
+
+/// The nodes of a job, as a list or a file of them; none if neither is given.
+pub(crate) fn nodes(list: Option<&str>, file: Option<&Path>) -> Result<Option<Vec<String>>, Failure> {
+    match (list, file) {
+        (Some(list), _) => read_nodes(list).map(Some).map_err(|error| Failure::input(error.to_string())),
+        (None, Some(file)) => {
+            let refused = |error| Failure::input(format!("{}: {error}", file.display()));
+            read_nodes_file(&text(file, HOST_FILE_BYTES_MAX)?).map(Some).map_err(refused)
+        }
+        (None, None) => Ok(None),
     }
 }
 

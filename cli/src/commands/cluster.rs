@@ -1,6 +1,6 @@
 //! `canopy cluster`: clusters that a server keeps, whose machines requests name.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use canopy_client::RequestId;
 use canopy_import::{Layout, Rates};
@@ -14,15 +14,12 @@ use serde::Serialize;
 
 use crate::commands::on_a_thread;
 use crate::commands::operate::{CommonArgs, Entry, ListArgs, Page, ask, full_name, list};
-use crate::exit::Failure;
-use crate::input;
-use crate::messages::{say, warn};
+use crate::commands::topology::{ReportSummary, file_and_hosts};
+use crate::exit::{Failure, words};
+use crate::input::{self, CLUSTERS};
 use crate::output::print_json;
 use crate::request;
 use crate::stdout::print;
-
-/// What the names of clusters begin with at a server.
-const FOLDER: &str = "clusters/";
 
 /// Clusters that a server keeps: store, list, show, delete
 #[derive(Debug, Subcommand)]
@@ -91,9 +88,8 @@ struct Put {
     changed: bool,
     #[serde(flatten)]
     cluster: Row,
-    understood: Vec<String>,
-    assumed: Vec<String>,
-    left_out: Vec<String>,
+    #[serde(flatten)]
+    report: ReportSummary,
 }
 
 /// JSON object of `show`.
@@ -158,17 +154,15 @@ async fn put(args: PutArgs) -> Result<(), Failure> {
         Ok((args, description))
     })
     .await?;
-    let (name, request_id) = (full_name(FOLDER, &args.name), RequestId::random().to_string());
+    let (name, request_id) = (full_name(CLUSTERS, &args.name), RequestId::random().to_string());
     let request = PutClusterRequest { name, description: Some(description), request_id };
     let reply = ask(&args.common, async |client, left| client.put_cluster(request.clone(), left).await).await?;
     let v1::PutClusterReply { cluster, created, changed, understood, assumed, left_out } = reply;
-    let cluster = Row::of(cluster.unwrap_or_default());
+    let (cluster, report) = (Row::of(cluster.unwrap_or_default()), ReportSummary { understood, assumed, left_out });
     if args.common.json {
-        return print_json("cluster put", &Put { created, changed, cluster, understood, assumed, left_out });
+        return print_json("cluster put", &Put { created, changed, cluster, report });
     }
-    understood.iter().for_each(|line| say(line));
-    assumed.iter().for_each(|line| warn(format_args!("assumed: {line}")));
-    left_out.iter().for_each(|line| warn(format_args!("left out: {line}")));
+    report.tell();
     let outcome = match (created, changed) {
         (true, _) => "",
         (false, true) => " is replaced",
@@ -183,17 +177,17 @@ fn described(args: &PutArgs) -> Result<ClusterDescription, Failure> {
         let network = Some(Fabric::Network(request::topology(text)?));
         return Ok(ClusterDescription { fabric: network, ..ClusterDescription::default() });
     }
-    args.rates.parse::<Rates>().map_err(|error| Failure::input(format!("--rates: {}", crate::exit::words(&error))))?;
+    args.rates.parse::<Rates>().map_err(|error| Failure::input(format!("--rates: {}", words(&error))))?;
     let fabric = args.fabric.as_deref().unwrap_or_default();
     let fabric = match (Path::new(fabric).exists(), &args.nodes) {
-        (true, None) => Fabric::File(file(&PathBuf::from(fabric))?),
+        (true, None) => Fabric::File(file(Path::new(fabric))?),
         (true, Some(_)) => {
             let problem = format!("`{fabric}` is a file, which names its machines; leave out --nodes");
             return Err(Failure::input(problem));
         }
         (false, nodes) => {
             let refused = |error| {
-                let failure = Failure::input(format!("--fabric: {}", crate::exit::words(&error)));
+                let failure = Failure::input(format!("--fabric: {}", words(&error)));
                 failure.help("no file of this name exists, so it is taken for a layout")
             };
             fabric.parse::<Layout>().map_err(refused)?;
@@ -209,13 +203,9 @@ fn described(args: &PutArgs) -> Result<ClusterDescription, Failure> {
     Ok(ClusterDescription { fabric: Some(fabric), hosts, rates: args.rates.clone() })
 }
 
-/// `FILE` or `FILE=HOSTLIST`; a file whose name has a `=` is one.
 fn host(text: &str) -> Result<HostKind, Failure> {
-    let (path, nodes) = match text.rsplit_once('=').filter(|_| !Path::new(text).exists()) {
-        Some((path, nodes)) => (path, nodes),
-        None => (text, ""),
-    };
-    Ok(HostKind { file: Some(file(Path::new(path))?), nodes: nodes.to_owned() })
+    let (path, nodes) = file_and_hosts(text);
+    Ok(HostKind { file: Some(file(path)?), nodes: nodes.unwrap_or_default().to_owned() })
 }
 
 fn file(path: &Path) -> Result<TopologyDocument, Failure> {
@@ -233,7 +223,7 @@ async fn list_clusters(args: &ListArgs) -> Result<(), Failure> {
 }
 
 async fn show(args: &NameArgs) -> Result<(), Failure> {
-    let request = GetClusterRequest { name: full_name(FOLDER, &args.name) };
+    let request = GetClusterRequest { name: full_name(CLUSTERS, &args.name) };
     let reply = ask(&args.common, async |client, left| client.get_cluster(request.clone(), left).await).await?;
     let cluster = Row::of(reply.cluster.unwrap_or_default());
     let rates = reply.description.map(|description| description.rates).filter(|rates| !rates.is_empty());
@@ -252,7 +242,7 @@ async fn show(args: &NameArgs) -> Result<(), Failure> {
 }
 
 async fn delete(args: &NameArgs) -> Result<(), Failure> {
-    let name = full_name(FOLDER, &args.name);
+    let name = full_name(CLUSTERS, &args.name);
     let request = DeleteClusterRequest { name: name.clone(), request_id: RequestId::random().to_string() };
     let reply = ask(&args.common, async |client, left| client.delete_cluster(request.clone(), left).await).await?;
     let freed_bytes = reply.freed_bytes;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use canopy_topology::{NodeKind, SCHEMA, Topology, generate, to_json, to_yaml};
-use cluster::ReportSummary;
+pub(in crate::commands) use cluster::{ReportSummary, file_and_hosts};
 use direct::Direct;
 use serde::Serialize;
 use symmetry::Symmetry;

@@ -1,12 +1,11 @@
 //! Which plans a job wants, and on which nodes: the arguments that `prefetch` and `fetch` share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use canopy_bundle::{Rules, Runtime, UnknownRuntime};
 use canopy_plan::Format;
 use canopy_proto::v1::{self, PlanRequest};
 use canopy_schedule::CollectiveKind;
-use canopy_topology::{HOST_FILE_BYTES_MAX, read_nodes, read_nodes_file};
 use canopy_wire::format_on_the_wire;
 
 use crate::args::{self, LimitArgs, MemoryArgs};
@@ -56,12 +55,6 @@ pub(super) struct WantedArgs {
     pub(super) faults: FaultArgs,
 }
 
-/// The nodes in the file of `--nodes-file`.
-fn listed_nodes(path: &Path) -> Result<Vec<String>, Failure> {
-    let text = input::text(path, HOST_FILE_BYTES_MAX)?;
-    read_nodes_file(&text).map_err(|error| Failure::input(format!("{}: {error}", path.display())))
-}
-
 /// What the arguments come to.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
@@ -90,11 +83,7 @@ impl WantedArgs {
         };
         let (runtime, rules, format) = self.runtime()?;
         self.check_collectives(runtime, &rules)?;
-        let nodes = match (&self.nodes, &self.nodes_file) {
-            (Some(list), _) => Some(read_nodes(list).map_err(|error| Failure::input(error.to_string()))?),
-            (None, Some(path)) => Some(listed_nodes(path)?),
-            (None, None) => None,
-        };
+        let nodes = input::nodes(self.nodes.as_deref(), self.nodes_file.as_deref())?;
         let mut source = request::topology(topology)?;
         let (placement, rank_count) = match (&nodes, &mut source.source) {
             (None, _) => (None, None),

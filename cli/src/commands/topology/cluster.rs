@@ -6,7 +6,7 @@ use canopy_import::{
     Cluster, ComposeError, Content, Fabric, FileKind, ImportError, Layout, Machine, MachineOf, Rates, Report, compose,
     numbered, read_content,
 };
-use canopy_topology::{HOST_FILE_BYTES_MAX, expand_hosts, read_nodes, read_nodes_file};
+use canopy_topology::expand_hosts;
 use serde::Serialize;
 
 use super::{Target, write};
@@ -71,10 +71,19 @@ struct RateArgs {
 
 /// How files were read, as a part of JSON objects.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct ReportSummary {
-    pub(super) understood: Vec<String>,
-    pub(super) assumed: Vec<String>,
-    pub(super) left_out: Vec<String>,
+pub(in crate::commands) struct ReportSummary {
+    pub(in crate::commands) understood: Vec<String>,
+    pub(in crate::commands) assumed: Vec<String>,
+    pub(in crate::commands) left_out: Vec<String>,
+}
+
+impl ReportSummary {
+    /// Says how files were read: what is not as they say as warnings.
+    pub(in crate::commands) fn tell(&self) {
+        self.understood.iter().for_each(|line| say(line));
+        self.assumed.iter().for_each(|line| warn(format_args!("assumed: {line}")));
+        self.left_out.iter().for_each(|line| warn(format_args!("left out: {line}")));
+    }
 }
 
 impl From<Report> for ReportSummary {
@@ -85,14 +94,8 @@ impl From<Report> for ReportSummary {
 
 pub(super) fn run_compose(args: &ComposeArgs) -> Result<(), Failure> {
     let fabric = fabric(&args.fabric)?;
-    let nodes = match (&args.nodes, &args.nodes_file) {
-        (Some(list), _) => read_nodes(list).map_err(|error| Failure::input(error.to_string()))?,
-        (None, Some(file)) => {
-            let text = input::text(file, HOST_FILE_BYTES_MAX)?;
-            read_nodes_file(&text).map_err(|error| Failure::input(format!("{}: {error}", file.display())))?
-        }
-        (None, None) => fabric.nodes(),
-    };
+    let nodes = input::nodes(args.nodes.as_deref(), args.nodes_file.as_deref())?;
+    let nodes = nodes.unwrap_or_else(|| fabric.nodes());
     let machines = match args.host.as_slice() {
         [] => vec![MachineOf { machine: None, hosts: None }],
         hosts => hosts.iter().map(|text| machine_of(text)).collect::<Result<_, _>>()?,
@@ -112,15 +115,9 @@ pub(super) fn run_replicate(args: &ReplicateArgs) -> Result<(), Failure> {
 
 fn finish(command: &'static str, (cluster, nodes): (&Cluster, &[String]), target: &Target) -> Result<(), Failure> {
     let (topology, report) = compose(cluster, nodes, &input::limits()?, &|| false).map_err(refused)?;
-    tell(&report);
-    write(command, &topology, Some(report.into()), target)
-}
-
-/// Says how files were read: what is not as they say as warnings.
-fn tell(report: &Report) {
-    report.understood.iter().for_each(|line| say(line));
-    report.assumed.iter().for_each(|line| warn(format_args!("assumed: {line}")));
-    report.left_out.iter().for_each(|line| warn(format_args!("left out: {line}")));
+    let report = ReportSummary::from(report);
+    report.tell();
+    write(command, &topology, Some(report), target)
 }
 
 fn refused(error: ComposeError) -> Failure {
@@ -128,17 +125,18 @@ fn refused(error: ComposeError) -> Failure {
 }
 
 /// `FILE` or `FILE=HOSTLIST`; a file whose name has a `=` is one.
+pub(in crate::commands) fn file_and_hosts(text: &str) -> (&Path, Option<&str>) {
+    match text.rsplit_once('=').filter(|_| !Path::new(text).exists()) {
+        Some((file, list)) => (Path::new(file), Some(list)),
+        None => (Path::new(text), None),
+    }
+}
+
 fn machine_of(text: &str) -> Result<MachineOf, Failure> {
-    if Path::new(text).exists() {
-        return Ok(MachineOf { machine: Some(machine(Path::new(text))?), hosts: None });
-    }
-    match text.rsplit_once('=') {
-        None => Ok(MachineOf { machine: Some(machine(Path::new(text))?), hosts: None }),
-        Some((file, list)) => {
-            let hosts = expand_hosts(list).map_err(|error| Failure::input(format!("--host {text}: {error}")))?;
-            Ok(MachineOf { machine: Some(machine(Path::new(file))?), hosts: Some(hosts) })
-        }
-    }
+    let (file, list) = file_and_hosts(text);
+    let refused = |error| Failure::input(format!("--host {text}: {error}"));
+    let hosts = list.map(expand_hosts).transpose().map_err(refused)?;
+    Ok(MachineOf { machine: Some(machine(file)?), hosts })
 }
 
 fn machine(path: &Path) -> Result<Machine, Failure> {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use canopy_client::{ClientError, RequestId};
-use canopy_import::Report;
 use canopy_proto::v1::{
     self, CheckTopologyReply, CheckTopologyRequest, DeleteTopologyRequest, DocumentFormat, GetTopologyRequest,
     ListTopologiesRequest, PutTopologyRequest, StoredTopology, TopologySource,
@@ -298,8 +297,8 @@ async fn check(args: &TopologyArgs) -> Result<(), Failure> {
 
 fn checked(reply: CheckTopologyReply) -> Checked {
     let warnings = reply.warnings.into_iter().map(|warning| warning.text).collect();
-    let report = Report { understood: reply.understood, assumed: reply.assumed, left_out: reply.left_out };
-    let (kind, report) = (reply.kind, ReportSummary::from(report));
+    let report = ReportSummary { understood: reply.understood, assumed: reply.assumed, left_out: reply.left_out };
+    let kind = reply.kind;
     if let Some(problem) = reply.problem {
         let v1::TopologyProblem { reason, field, message } = problem;
         let problem = Some(Problem { reason, field, message });

@@ -154,7 +154,7 @@ fn eight_a100_by_their_pcie_and_by_four_cards() {
         rows.extend([(pair[0], switch, lanes), (pair[1], switch, lanes), (switch, cpu, lanes)]);
     }
     check("nccl-topo/aws-p4d-24xl-topo.xml", rows);
-    // The rate of the cards is stated by whoever joins machines: 100 Gb/s are 12.5 GB/s, behind lanes of 12.
+    // `nic=` states the rate of the cards: 100 Gb/s are 12.5 GB/s, behind lanes of 12.
     let Some(file) = samples("nccl-topo/aws-p4d-24xl-topo.xml") else { return };
     let Content::Machine(machine) = read_content(&std::fs::read(file).unwrap(), &LIMITS, &|| false).unwrap().1 else {
         panic!("it is a machine");

@@ -181,7 +181,7 @@ fn use_up(kind: FileKind, bytes: &[u8]) {
 /// Changed files of every kind: some hundred, or for as many seconds of each kind as `CANOPY_FUZZ_SECONDS` says. A file that
 /// takes a second is a finding then.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "how long it runs is for whoever runs it to say")]
+#[expect(clippy::disallowed_methods, reason = "CANOPY_FUZZ_SECONDS states the duration")]
 fn changed_files_of_every_kind_get_an_answer() {
     let seconds = std::env::var("CANOPY_FUZZ_SECONDS").ok().and_then(|text| text.parse::<u64>().ok());
     let begun =
