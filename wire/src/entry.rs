@@ -181,7 +181,7 @@ pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
             max_depth: NonZeroU32::new(entry.max_depth),
             tolerance: entry.tolerance.map(|stated| tolerance(stated).ok_or(())).transpose().ok()?,
         },
-        sums: SumOptions { form: form(entry.form)?, roots: roots(entry.root_policy)? },
+        sums: SumOptions { form: form(entry.form)?, roots: roots(entry.root_policy)?, ..SumOptions::AUTO },
         seed: entry.seed,
         making: Making::Searched,
         joint: match entry.joint_tasks.as_slice() {

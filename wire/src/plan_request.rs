@@ -151,6 +151,7 @@ fn sums(form: i32, root_policy: i32) -> Result<SumOptions, RequestError> {
     Ok(SumOptions {
         form: self::form(form).ok_or_else(|| unknown("form", form, FORMS))?,
         roots: roots(root_policy).ok_or_else(|| unknown("root_policy", root_policy, ROOT_POLICIES))?,
+        ..SumOptions::AUTO
     })
 }
 

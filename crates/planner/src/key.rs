@@ -170,6 +170,13 @@ impl PlanKey {
         Self(fields.finish())
     }
 
+    /// The key of the plan if its trees may go through switches that replicate and add up.
+    pub(crate) fn through_switches(self) -> Self {
+        let mut fields = Fields::new("canopy in-network plan key 1");
+        fields.bytes(&self.0);
+        Self(fields.finish())
+    }
+
     /// The key of the plan made by repairing the schedule of this plan of the healthy network.
     pub fn repaired_from(self, sound: &Self) -> Self {
         let mut fields = Fields::new("canopy repaired plan key 2");
@@ -366,12 +373,15 @@ fn search_fields(fields: &mut Fields, limits: TreeLimits, sums: SumOptions) {
         fields.text("tolerance").number(numerator.into()).number(denominator.into());
     }
     // So can these.
-    let SumOptions { form, roots } = sums;
+    let SumOptions { form, roots, in_network } = sums;
     if let Some(form) = form {
         fields.text("form").text(form.name());
     }
     if roots != RootPolicy::Centre {
         fields.text("root_policy").text(roots.name());
+    }
+    if in_network {
+        fields.text("in_network");
     }
 }
 

@@ -118,7 +118,7 @@ impl Planner {
         }
         let labels = Labels::of(&self.shapes, request, prepared, context.stop)?;
         let Some(labels) = labels else { return Ok(Recalled::Unknown(None)) };
-        let key = labels.key(request, request.sums, first_limits(request));
+        let key = labels.key(request, request.sums_on(&prepared.topology), first_limits(request));
         if !context.schedules.has(&key) {
             return Ok(Recalled::Unknown(Some(key)));
         }
@@ -197,6 +197,7 @@ impl Planner {
         let key = PlanKey::new(&topology_key, collective, &shares, request);
         let composition = composition_stated(request, &self.limits)?;
         let key = composition.as_ref().map_or(key, |composition| key.composed(&composition.construction));
+        let key = if request.sums_on(&topology).in_network { key.through_switches() } else { key };
         let key = rank_map.as_ref().map_or(key, |slots| key.placed(slots));
         let key = request.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant));
         let key = sound.as_ref().map_or(key, |sound| key.repaired_from(&sound.key));
@@ -206,7 +207,7 @@ impl Planner {
         let mut memory_bytes = estimate(Form::Phases);
         if memory_bytes > FORM_MATTERS_BYTES && has_choice_of_form(request) {
             // What cannot be decided here is found out again, and told, where the plan is made.
-            let form = allreduce_form(&topology, &shares, request.sums, stop);
+            let form = allreduce_form(&topology, &shares, request.sums_on(&topology), stop);
             ask(stop)?;
             if form == Ok(AllreduceForm::Trees) {
                 let is_rooted = request.sums.roots == RootPolicy::Spread || shares != Shares::Equal;
@@ -283,7 +284,7 @@ impl Planner {
                     schedules.put(&key, &plan);
                 }
             };
-            let (algorithm, sums, limits) = (request.algorithm, request.sums, &self.limits);
+            let (algorithm, sums, limits) = (request.algorithm, request.sums_on(network), &self.limits);
             planned(Case { request, prepared, context, limits, source, algorithm, sums, network, keep: &keep })
         })?;
         planned.family = boxed.as_ref().and_then(|boxed| boxed.expression.clone());

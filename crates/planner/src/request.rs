@@ -8,7 +8,7 @@ use canopy_import::FileKind;
 use canopy_plan::{Format, Target};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, Kept, SumOptions, TreeLimits};
-use canopy_topology::{NodeKind, Slot, TopologyDraft, Transit};
+use canopy_topology::{NodeKind, Slot, Topology, TopologyDraft, Transit};
 
 pub use self::joint::{JointRequest, JointTask};
 use crate::tenant::TenantName;
@@ -115,6 +115,15 @@ impl Request {
         // Of others nothing is kept that could be repaired.
         let repaired = (self.algorithm.kept != Kept::No).then(repaired);
         repaired.into_iter().chain([direct]).collect()
+    }
+
+    /// Options for the reductions on a network: trees may go through its switches where these replicate and add up and no
+    /// file is asked for, as no runtime's file says of a switch of some ranks that it adds up.
+    pub(crate) fn sums_on(&self, topology: &Topology) -> SumOptions {
+        let in_network = self.kind == CollectiveKind::Allreduce
+            && topology.has_capable_switch()
+            && self.outputs.iter().all(|target| target.format == Format::Json);
+        SumOptions { in_network, ..self.sums }
     }
 
     /// The same request on the healthy network.

@@ -40,11 +40,14 @@ pub struct SumOptions {
     pub form: Option<AllreduceForm>,
     /// Policy for roots. Shares of different sizes fix the roots, and two phases have roots at all ranks.
     pub roots: RootPolicy,
+    /// Whether trees may go through switches that replicate and add up as if these were ranks, where that is faster:
+    /// for plans that a runtime carries out with such switches.
+    pub in_network: bool,
 }
 
 impl SumOptions {
     /// The planner's choice.
-    pub const AUTO: Self = Self { form: None, roots: RootPolicy::Centre };
+    pub const AUTO: Self = Self { form: None, roots: RootPolicy::Centre, in_network: false };
 }
 
 /// Errors of options of sums.

@@ -39,7 +39,7 @@ impl Repair {
         let Some(sound) = &prepared.sound else { return Ok(None) };
         let request = request.sound();
         let labels = Labels::of(shapes, &request, sound, context.stop)?.ok_or(PlanError::NotKnown)?;
-        let known = labels.known(context.schedules, &request, request.sums, first_limits(&request));
+        let known = labels.known(context.schedules, &request, request.sums_on(&sound.topology), first_limits(&request));
         let schedule = labels.schedule(&known.ok_or(PlanError::NotKnown)?.schedule)?;
         Ok(Some(Self { request, labels, sound: sound.topology.clone(), schedule }))
     }
@@ -55,7 +55,8 @@ impl Repair {
         let is_within = |most: NonZeroU64| self.schedule.shape.chunks_per_share() <= most.get();
         let fewer = match chunks_max {
             Some(most) if !is_within(most) => {
-                let known = self.labels.known(context.schedules, &self.request, self.request.sums, limits);
+                let known =
+                    self.labels.known(context.schedules, &self.request, self.request.sums_on(&self.sound), limits);
                 Some(self.labels.schedule(&known.ok_or(PlanError::NotKnown)?.schedule)?)
             }
             _ => None,

@@ -8,7 +8,7 @@ use super::*;
 fn options_are_for_trees_of_an_allreduce() {
     use AllreduceForm::{Trees, TwoPhases};
     let flat = TreeLimits { max_depth: NonZeroU32::new(3), ..TreeLimits::NONE };
-    let asked = |form, roots| SumOptions { form, roots };
+    let asked = |form, roots| SumOptions { form, roots, ..SumOptions::AUTO };
     let check = |options: SumOptions, algorithm, kind, limits| {
         options.require_applicable(algorithm, kind, limits).map_err(|error| error.option())
     };

@@ -17,6 +17,7 @@
 //! Sources: Tutte 1961 and Nash-Williams 1961 for the packing without switches; Bang-Jensen, Frank and Jackson 1995 with
 //! them. Zhao 2026 §6 plans allreduce as two phases; that is kept where it is as fast, since its trees are lower.
 
+mod contracted;
 mod divided;
 mod flat;
 mod glue;
@@ -31,7 +32,7 @@ mod star;
 #[cfg(test)]
 mod tests;
 
-use canopy_optimize::{Fraction, OptimumError, Stop};
+use canopy_optimize::{Fraction, OptimumError, Stop, Strength};
 use canopy_schedule::{AllreduceForm, Collective, CollectiveKind, Forest, FormChoice, FormReason, Shares};
 use canopy_topology::{Rate, Topology};
 use num_bigint::BigUint;
@@ -92,13 +93,20 @@ pub(crate) fn plan_allreduce(
     let lanes = Lanes::of(topology);
     let strength = lanes.strength(stop)?;
     let two_phases = rate_in_phases(topology, shares, stop)?;
-    let of_strength = Rate::new(strength.rate.numerator, strength.rate.denominator).expect("a fraction is one");
+    let of_strength = rate_of(&strength);
     let of_phases = two_phases.clone().unwrap_or_else(Rate::zero);
     let in_trees = |(forest, shares): (Forest, Shares)| {
         let reason = if asks_for_trees { FormReason::Asked } else { FormReason::Faster };
         let form = FormChoice { form: AllreduceForm::Trees, reason, two_phases: two_phases.clone() };
         PlannedAllreduce { forest, shares, form }
     };
+    if options.in_network && !is_limited {
+        let least = of_strength.clone().max(of_phases.clone());
+        let planned = plan_through_switches(topology, (strength.rate, &least), weights.as_deref(), stop, progress)?;
+        if let Some(planned) = planned {
+            return Ok(in_trees(planned));
+        }
+    }
     if !lanes.are_all && !is_limited && weights.is_none() {
         let least = of_strength.clone().max(of_phases.clone());
         if let Some(division) = divided::find(topology, &least, stop)? {
@@ -168,8 +176,13 @@ pub(crate) fn form(
     if let Some(form) = options.form {
         return Ok(form);
     }
-    let Fraction { numerator, denominator } = Lanes::of(topology).strength(stop)?.rate;
-    let best = Rate::new(numerator, denominator).expect("a fraction is one");
+    let mut strength = Lanes::of(topology).strength(stop)?;
+    if options.in_network
+        && let Some((_, found)) = Lanes::through_switches(topology, strength.rate, stop)?
+    {
+        strength = found;
+    }
+    let best = rate_of(&strength);
     let in_phases = if best.is_zero() { None } else { rate_in_phases(topology, shares, stop)? };
     let is_faster = !best.is_zero() && in_phases.is_none_or(|rate| rate < best);
     Ok(if is_faster { AllreduceForm::Trees } else { AllreduceForm::TwoPhases })
@@ -189,6 +202,28 @@ fn plan_at(
     let solved = pieces::solve(&pieces, (rate, None), lanes.rank_count, stop, progress)?;
     let trees = glue::glue(lanes, &pieces, &solved, stop)?;
     rooting::write(lanes, trees, weights, stop)
+}
+
+/// Trees that span switches which replicate and add up; `None` where these are no faster than others, of this strength
+/// and at this rate, or too many.
+fn plan_through_switches(
+    topology: &Topology,
+    (strength, least): (Fraction, &Rate),
+    weights: Option<&[u64]>,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Option<(Forest, Shares)>, SynthesisError> {
+    let found = Lanes::through_switches(topology, strength, stop)?;
+    let Some((lanes, strength)) = found.filter(|(_, strength)| rate_of(strength) > *least) else { return Ok(None) };
+    match plan_at(&lanes, strength.rate, &strength.parts, weights, stop, progress) {
+        Err(error) if is_too_large(&error) => Ok(None),
+        planned => planned.map(Some),
+    }
+}
+
+/// Rate of trees of the strength of a network.
+fn rate_of(strength: &Strength) -> Rate {
+    Rate::new(strength.rate.numerator, strength.rate.denominator).expect("a fraction is one")
 }
 
 /// Rate of a forest with equal shares.

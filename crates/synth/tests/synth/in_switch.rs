@@ -1,9 +1,9 @@
-//! Bounds of allreduce where switches replicate and add up, against all trees that there are.
+//! Bounds and plans of allreduce where switches replicate and add up, against all trees that there are.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use canopy_schedule::{Collective, CollectiveKind, Shares, certified_bound};
-use canopy_synth::{Never, bound};
+use canopy_schedule::{Collective, CollectiveKind, Shares, certified_bound, check, compile};
+use canopy_synth::{Algorithm, Never, Silent, SumOptions, SynthesisRequest, bound, synthesize};
 use canopy_topology::{
     Attributes, Capacity, Latency, NodeKind, Rate, Topology, TopologyDraft, TopologyLimits, generate,
 };
@@ -20,6 +20,27 @@ fn allreduce(topology: &Topology) -> (Rate, Rate) {
     assert_eq!(proven, found.upper);
     assert!(found.lower <= found.upper);
     (found.lower, found.upper)
+}
+
+/// The rate of a plan with what switches do, once the plan is checked.
+fn planned(topology: &Topology) -> Rate {
+    let collective = Collective::new(CollectiveKind::Allreduce, None, topology.rank_count()).unwrap();
+    let sums = SumOptions { in_network: true, ..SumOptions::AUTO };
+    let request = SynthesisRequest { sums, ..SynthesisRequest::new(collective, Algorithm::Auto) };
+    let schedule = synthesize(topology, &request, &Never, &Silent).unwrap();
+    let verdict = check(topology, &compile(topology, &schedule).unwrap()).unwrap();
+    verdict.in_network.map_or(verdict.algbw, |with| with.algbw)
+}
+
+#[test]
+fn plans_go_through_switches_that_reduce() {
+    let generated = |expression: &str| generate(expression, &TopologyLimits::STANDARD).unwrap();
+    assert_eq!(planned(&generated("dgx-h100:gpus=4,nvls=true")), gigabytes(450, 1));
+    for expression in ["dgx-h100:boxes=2,nvls=true", "dgx-h100:boxes=3,nvls=true,sharp=true"] {
+        assert_eq!(planned(&generated(expression)), gigabytes(400, 1), "{expression}");
+    }
+    // Two phases are as fast where NICs hold up everything.
+    assert_eq!(planned(&generated("dgx-h100:boxes=8,nvls=true")), of("dgx-h100:boxes=8,nvls=true").1);
 }
 
 fn of(expression: &str) -> (Rate, Rate) {
@@ -173,5 +194,16 @@ proptest! {
         let slack = 1e-6 * optimum;
         let [lower, upper] = [lower, upper].map(|rate| rate.gigabytes_per_sec() * 1e9);
         prop_assert!(lower <= optimum + slack && optimum <= upper + slack, "{lower} {optimum} {upper}");
+    }
+
+    /// A plan is checked, reaches what the bound says is reachable, and beats no tree-packing.
+    #[test]
+    fn plans_reach_what_trees_through_switches_do(small in small()) {
+        let topology = small.topology();
+        let (lower, _) = allreduce(&topology);
+        let reached = planned(&topology);
+        let optimum = small.optimum();
+        prop_assert!(lower <= reached, "{lower} {reached}");
+        prop_assert!(reached.gigabytes_per_sec() * 1e9 <= optimum * (1.0 + 1e-6), "{reached} {optimum}");
     }
 }

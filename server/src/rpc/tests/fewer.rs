@@ -62,7 +62,7 @@ fn an_allreduce_too_large_for_its_runtime_gets_fewer_trees() {
 #[test]
 fn trees_that_were_asked_for_are_never_made_two_phases() {
     let asked = |form, roots| {
-        let sums = SumOptions { form, roots };
+        let sums = SumOptions { form, roots, ..SumOptions::AUTO };
         let msccl = vec![Target::from(Profile::Msccl)];
         let order = Order { sums, ..order(uneven(), CollectiveKind::Allreduce, msccl) };
         produce(&order, &Witness::default()).map(|produced| produced.plan)

@@ -14,7 +14,7 @@ use crate::forest::{RoutedHop, RoutedTrees, ask, packing};
 /// Equal trees that have no root yet.
 pub(super) struct FreeTree {
     pub(super) weight: u64,
-    /// N−1 of them, in any order and direction.
+    /// One less than terminals, in any order and direction.
     pub(super) hops: Vec<FreeHop>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct FreeHop {
 pub(super) struct FreeTrees {
     pub(super) tree_count: u64,
     pub(super) trees: Vec<FreeTree>,
-    /// Routes from one rank to another, with the way back over the same lanes.
+    /// Routes from one terminal to another, with the way back over the same lanes.
     pub(super) routes: Vec<[Vec<LinkIndex>; 2]>,
 }
 
@@ -73,14 +73,14 @@ pub(super) fn glue(
             Strip { trees, first_route: routes.len(), scale: tree_count / trees.trees_per_root, tree: 0, start: 0 };
         routes.extend(network_routes(lanes, piece, trees));
         strip.add_cuts(&routes, lanes, &mut cuts);
-        packing::require_room(cuts.len(), lanes.rank_count as usize)?;
+        packing::require_room(cuts.len(), lanes.terminal_count as usize)?;
         strips.push(strip);
     }
     let mut trees = Vec::with_capacity(cuts.len());
     let mut start = 0;
     for end in cuts {
         ask(stop)?;
-        let mut hops = Vec::with_capacity(lanes.rank_count as usize - 1);
+        let mut hops = Vec::with_capacity(lanes.terminal_count as usize - 1);
         for strip in &mut strips {
             strip.add_hops(start..end, &routes, lanes, &mut hops);
         }

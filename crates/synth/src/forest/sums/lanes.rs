@@ -1,7 +1,7 @@
 //! The part of a network that runs both ways: links in pairs, each with one back.
 
 use canopy_optimize::{Arc, Digraph, Fraction, Stop, Strength, strength};
-use canopy_topology::{LinkIndex, Topology};
+use canopy_topology::{LinkIndex, NodeKind, Topology};
 
 use crate::error::SynthesisError;
 use crate::forest::sums::refusal;
@@ -10,7 +10,7 @@ use crate::symmetry::boxes;
 /// A link and one that leads back, as far as both have the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane {
-    /// The lower end.
+    /// The lower end, in the numbers of [`Lanes`].
     pub(super) low: u32,
     pub(super) high: u32,
     /// From `low` to `high`, and back.
@@ -21,22 +21,32 @@ pub(super) struct Lane {
     pub(super) latency_ns: u64,
 }
 
-/// All lanes of a topology.
+/// All lanes of a topology. Nodes are numbered anew: ranks, the switches that trees span as if they were ranks, all others.
 pub(super) struct Lanes<'a> {
     pub(super) rank_count: u32,
+    /// Ranks, and switches that trees span.
+    pub(super) terminal_count: u32,
     pub(super) node_count: u32,
     /// By both ends.
     pub(super) list: Vec<Lane>,
     /// Whether no link has more than its lanes take.
     pub(super) are_all: bool,
-    /// The box of each rank.
+    /// The box of each terminal; that of a switch, if it joins the ranks of one box.
     pub(super) boxes: Vec<Option<u32>>,
+    /// By node of the topology: its number here, and the reverse.
+    numbers: Vec<u32>,
+    nodes: Vec<u32>,
     topology: &'a Topology,
 }
 
 impl<'a> Lanes<'a> {
     /// Pairs links off with those back, in the order of latency: whatever has no counterpart stays out. O(links).
     pub(super) fn of(topology: &'a Topology) -> Self {
+        Self::spanning(topology, &[])
+    }
+
+    /// The same where trees also span these switches, which rise.
+    fn spanning(topology: &'a Topology, switches: &[u32]) -> Self {
         let mut list = Vec::new();
         let links = topology.links();
         let ends = |position: usize| (links[position].from, links[position].to);
@@ -53,36 +63,110 @@ impl<'a> Lanes<'a> {
         }
         let total: u128 = links.iter().map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
         let taken: u128 = list.iter().map(|lane: &Lane| 2 * u128::from(lane.capacity)).sum();
-        Self {
-            rank_count: topology.rank_count(),
-            node_count: u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32"),
+        let rank_count = topology.rank_count();
+        let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
+        let others = (rank_count..node_count).filter(|node| switches.binary_search(node).is_err());
+        let nodes: Vec<u32> = (0..rank_count).chain(switches.iter().copied()).chain(others).collect();
+        let mut numbers = vec![0; nodes.len()];
+        nodes.iter().zip(0..).for_each(|(&node, number)| numbers[node as usize] = number);
+        let mut lanes = Self {
+            rank_count,
+            terminal_count: rank_count + u32::try_from(switches.len()).expect("no more than nodes"),
+            node_count,
             list,
             are_all: taken == total,
             boxes: boxes(topology),
+            numbers,
+            nodes,
             topology,
+        };
+        if !switches.is_empty() {
+            lanes.renumber();
         }
+        lanes
+    }
+
+    /// Gives lanes between nodes of the topology the numbers here, and switches that are spanned their boxes.
+    fn renumber(&mut self) {
+        for lane in &mut self.list {
+            let [low, high] = [lane.low, lane.high].map(|node| self.numbers[node as usize]);
+            (lane.low, lane.high) = (low, high);
+            if low > high {
+                (lane.low, lane.high) = (high, low);
+                lane.links.reverse();
+            }
+        }
+        self.list.sort_by_key(|lane| (lane.low, lane.high));
+        // The boxes around a switch: none, one, or too many.
+        let mut around = vec![(None, true); (self.terminal_count - self.rank_count) as usize];
+        for lane in self.list.iter().filter(|lane| lane.low < self.rank_count && lane.high < self.terminal_count) {
+            let Some(position) = lane.high.checked_sub(self.rank_count) else { continue };
+            let (known, is_one) = &mut around[position as usize];
+            let found = self.boxes[lane.low as usize];
+            *is_one &= found.is_some() && (known.is_none() || *known == found);
+            *known = found;
+        }
+        self.boxes.extend(around.into_iter().map(|(known, is_one)| known.filter(|_| is_one)));
+    }
+
+    /// Lanes for trees that span switches which replicate and add up, and the strength of these; `None` where no such
+    /// switch lets trees weigh more than `least`.
+    ///
+    /// At first all of these switches are spanned. Where parts of the weakest partition have no rank, their switches are
+    /// not worth a hop of each tree, and forward from then on. This need not be the best choice: trees may span
+    /// a switch in part, and which switches to span is as hard as Steiner's problem.
+    ///
+    /// * **Errors.** Stopped. **Cost.** A strength for each round, of which there are no more than switches.
+    pub(super) fn through_switches(
+        topology: &'a Topology,
+        least: Fraction,
+        stop: &dyn Stop,
+    ) -> Result<Option<(Self, Strength)>, SynthesisError> {
+        let is_able = |&node: &u32| {
+            matches!(topology.nodes()[node as usize].kind, NodeKind::Switch { multicast: true, aggregate: true })
+        };
+        let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
+        let mut switches: Vec<u32> = (topology.rank_count()..node_count).filter(is_able).collect();
+        let mut best: Option<(Self, Strength)> = None;
+        while !switches.is_empty() {
+            let lanes = Self::spanning(topology, &switches);
+            let found = lanes.strength(stop)?;
+            let has_rank = |part: &&Vec<u32>| part.iter().any(|&number| number < lanes.rank_count);
+            let spare: Vec<u32> = found.parts.iter().filter(|part| !has_rank(part)).flatten().copied().collect();
+            let spare: Vec<u32> = spare.into_iter().map(|number| lanes.nodes[number as usize]).collect();
+            if found.rate > best.as_ref().map_or(least, |(_, best)| best.rate) {
+                best = Some((lanes, found));
+            }
+            let before = switches.len();
+            switches.retain(|switch| !spare.contains(switch));
+            if switches.len() == before {
+                break;
+            }
+        }
+        Ok(best)
     }
 
     /// The same network with other lanes.
     pub(super) fn with(&self, list: Vec<Lane>) -> Self {
-        Self { list, boxes: self.boxes.clone(), ..*self }
+        let Self { boxes, numbers, nodes, .. } = self;
+        Self { list, boxes: boxes.clone(), numbers: numbers.clone(), nodes: nodes.clone(), ..*self }
     }
 
     /// Name of a switch.
     pub(super) fn switch_name(&self, switch: u32) -> &'a str {
-        &self.topology.nodes()[switch as usize].id
+        &self.topology.nodes()[self.nodes[switch as usize] as usize].id
     }
 
-    /// The ranks between which links lead that start and end there.
+    /// The terminals between which links lead that start and end there.
     pub(super) fn ends_of(&self, first: LinkIndex, last: LinkIndex) -> [u32; 2] {
-        [self.topology.link(first).from.number(), self.topology.link(last).to.number()]
+        [self.topology.link(first).from, self.topology.link(last).to].map(|node| self.numbers[node.index()])
     }
 
     /// The greatest rate of trees on these lanes, with a partition that proves it.
     pub(super) fn strength(&self, stop: &dyn Stop) -> Result<Strength, SynthesisError> {
         let arcs = self.list.iter().map(|lane| Arc { from: lane.low, to: lane.high, capacity: lane.capacity });
         let graph = Digraph { node_count: self.node_count, arcs: arcs.collect() };
-        let terminals: Vec<bool> = (0..self.node_count).map(|node| node < self.rank_count).collect();
+        let terminals: Vec<bool> = (0..self.node_count).map(|node| node < self.terminal_count).collect();
         let found = strength(&graph, &terminals, stop).map_err(|error| refusal(error, self.rank_count))?;
         // There an arc counts half in either direction, here it stands for one each way.
         let rate = Fraction::new(2 * found.rate.numerator, found.rate.denominator).expect("a fraction is one");

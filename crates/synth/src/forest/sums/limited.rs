@@ -38,13 +38,13 @@ pub(super) fn find<'l>(
 ) -> Result<Option<Limited<'l>>, SynthesisError> {
     let arcs = lanes.list.iter().map(|lane| Arc { from: lane.low, to: lane.high, capacity: lane.capacity });
     let graph = Digraph { node_count: lanes.node_count, arcs: arcs.collect() };
-    let terminals: Vec<bool> = (0..lanes.node_count).map(|node| node < lanes.rank_count).collect();
+    let terminals: Vec<bool> = (0..lanes.node_count).map(|node| node < lanes.terminal_count).collect();
     let broken = |error| refusal(error, lanes.rank_count);
     let sums = match WholeSums::new(&graph, &terminals, stop) {
         Err(OptimumError::TooLarge { .. }) => return Ok(None),
         sums => sums.map_err(broken)?,
     };
-    let work = u64::from(lanes.rank_count).saturating_mul(lanes.list.len() as u64);
+    let work = u64::from(lanes.terminal_count).saturating_mul(lanes.list.len() as u64);
     let last = limits.max_chunks.map_or(0, NonZeroU64::get);
     let up_to = numbers_tried(last, numbers_worth_trying(work)).filter_map(NonZeroU64::new);
     let mut best: Option<(Fraction, NonZeroU64, WholeTrees)> = None;

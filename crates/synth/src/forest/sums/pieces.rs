@@ -158,9 +158,9 @@ impl<'a> Decomposition<'_, 'a> {
     fn try_all_around_switches(&mut self) -> Result<(), SynthesisError> {
         loop {
             let before = self.pieces.len();
-            for switch in self.lanes.rank_count..self.lanes.node_count {
+            for switch in self.lanes.terminal_count..self.lanes.node_count {
                 let around = &self.neighbours[switch as usize];
-                if around.len() > 1 && around.iter().all(|&node| node < self.lanes.rank_count) {
+                if around.len() > 1 && around.iter().all(|&node| node < self.lanes.terminal_count) {
                     let around = around.clone();
                     self.try_cluster(&around)?;
                 }
@@ -178,7 +178,7 @@ impl<'a> Decomposition<'_, 'a> {
         members.sort_unstable();
         members.dedup();
         let terminal_count = members.len();
-        let is_all = || (0..self.lanes.rank_count).filter(|&rank| self.home[rank as usize] == rank).count();
+        let is_all = || (0..self.lanes.terminal_count).filter(|&rank| self.home[rank as usize] == rank).count();
         if terminal_count < 2 || terminal_count == is_all() {
             return Ok(());
         }
@@ -212,7 +212,7 @@ impl<'a> Decomposition<'_, 'a> {
         while let Some(&node) = members.get(next) {
             next += 1;
             for &other in &self.neighbours[node as usize] {
-                if other >= self.lanes.rank_count && !is_in[other as usize] {
+                if other >= self.lanes.terminal_count && !is_in[other as usize] {
                     is_in[other as usize] = true;
                     members.push(other);
                 }
@@ -223,7 +223,7 @@ impl<'a> Decomposition<'_, 'a> {
             let around = &self.neighbours[switch as usize];
             if is_in[switch as usize] && around.iter().any(|&node| !is_in[node as usize]) {
                 is_in[switch as usize] = false;
-                suspects.extend(around.iter().filter(|&&node| node >= self.lanes.rank_count));
+                suspects.extend(around.iter().filter(|&&node| node >= self.lanes.terminal_count));
             }
         }
         members.retain(|&node| is_in[node as usize]);
@@ -236,7 +236,7 @@ impl<'a> Decomposition<'_, 'a> {
         for (&node, position) in members.iter().zip(0_u32..) {
             number[node as usize] = position;
         }
-        let terminal_count = members.partition_point(|&node| node < self.lanes.rank_count);
+        let terminal_count = members.partition_point(|&node| node < self.lanes.terminal_count);
         let mut found: Vec<(PieceLane, (usize, bool))> = Vec::new();
         for (position, lane) in self.lanes.list.iter().enumerate() {
             let end = |node: u32| number[self.home[node as usize] as usize];

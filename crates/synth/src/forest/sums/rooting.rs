@@ -1,5 +1,7 @@
 //! Every tree hung up at its centre or where its root is to be, and written as a schedule.
 
+use std::collections::HashMap;
+
 use canopy_optimize::Stop;
 use canopy_schedule::{
     Action, Carrier, Collective, CollectiveKind, Forest, Hop, Phase, RouteIndex, RouteTable, Shares, Tree,
@@ -9,6 +11,7 @@ use canopy_topology::Rank;
 use crate::error::SynthesisError;
 use crate::forest::ask;
 use crate::forest::assembly::position;
+use crate::forest::sums::contracted::{Down, contracted};
 use crate::forest::sums::glue::{FreeTree, FreeTrees};
 use crate::forest::sums::lanes::Lanes;
 use crate::forest::sums::lowering::lowered;
@@ -19,27 +22,32 @@ const LOWERINGS_MAX: usize = 2;
 
 /// Writes two phases of the same trees: up to the roots and down from them. The share of a rank is what its trees carry.
 ///
+/// Where trees span switches, these add up for the rank that the tree reaches them from, and the ranks do that in equal
+/// parts unless weights say otherwise.
+///
 /// * **In.** Weights of roots by rank; none: each tree at its own centre.
-/// * **Out.** Trees by root. **Errors.** Stopped; for weights as [`allot`]. **Cost.** O(hops).
+/// * **Out.** Trees of ranks by root. **Errors.** Stopped; for weights as [`allot`]. **Cost.** O(hops).
 pub(super) fn write(
     lanes: &Lanes<'_>,
     free: FreeTrees,
     weights: Option<&[u64]>,
     stop: &dyn Stop,
 ) -> Result<(Forest, Shares), SynthesisError> {
+    let (rank_count, terminal_count) = (lanes.rank_count, lanes.terminal_count);
+    let equal = vec![1; rank_count as usize];
+    let weights = weights.or_else(|| (terminal_count > rank_count).then_some(&equal[..]));
     let (free, roots) = match weights {
-        Some(weights) => allot(free, weights, stop)?,
+        Some(weights) => allot(free, weights, terminal_count, stop)?,
         None => (free, Vec::new()),
     };
     let FreeTrees { tree_count, trees, routes } = free;
-    let rank_count = lanes.rank_count;
-    let mut rooted = hang_up(trees, &roots, rank_count, stop)?;
+    let mut rooted = hang_up(trees, &roots, lanes, stop)?;
     let mut depth = depth_max(&rooted);
     for _ in 0..LOWERINGS_MAX {
-        let (trees, roots) = lowered(rooted, rank_count, stop)?;
+        let (trees, roots) = lowered(rooted, terminal_count, stop)?;
         // Trees that exchanged hops may have another centre now, and then hang lower still.
         let roots = if weights.is_some() { roots } else { Vec::new() };
-        rooted = hang_up(trees, &roots, rank_count, stop)?;
+        rooted = hang_up(trees, &roots, lanes, stop)?;
         if depth_max(&rooted) >= depth || weights.is_some() {
             break;
         }
@@ -58,22 +66,14 @@ pub(super) fn write(
     let chunks_per_share = weight / shares.weight(rank).max(1);
     debug_assert_eq!(u128::from(chunks_per_share) * shares.weight_total(rank_count), u128::from(tree_count));
 
-    let mut writer = Writer {
-        forest: Forest {
-            chunks_per_share,
-            routes: RouteTable::default(),
-            carriers: Vec::new(),
-            hops: Vec::new(),
-            phases: Vec::new(),
-        },
-        known: vec![[None; 2]; routes.len()],
-        routes,
-    };
+    let (carriers, hops, phases) = Default::default();
+    let forest = Forest { chunks_per_share, routes: RouteTable::default(), carriers, hops, phases };
+    let mut writer = Writer { forest, known: HashMap::new(), routes };
     for action in [Action::Reduce, Action::Copy] {
         let mut phase = Phase { action, trees: Vec::with_capacity(rooted.len()) };
         for (hung, tree) in &rooted {
             ask(stop)?;
-            phase.trees.push(writer.tree(action, hung, tree)?);
+            phase.trees.push(writer.tree(action, hung.root, contracted(hung, tree, rank_count), tree.weight)?);
         }
         writer.forest.phases.push(phase);
     }
@@ -89,15 +89,15 @@ fn depth_max(rooted: &[(Hung, FreeTree)]) -> u32 {
 fn hang_up(
     trees: Vec<FreeTree>,
     roots: &[u32],
-    rank_count: u32,
+    lanes: &Lanes<'_>,
     stop: &dyn Stop,
 ) -> Result<Vec<(Hung, FreeTree)>, SynthesisError> {
     let mut hung = Vec::with_capacity(trees.len());
     for (position, tree) in trees.into_iter().enumerate() {
         ask(stop)?;
         let at_root = match roots.get(position) {
-            Some(&root) => Hung::at(&tree, rank_count, root),
-            None => Hung::at_centre(&tree, rank_count),
+            Some(&root) => Hung::at(&tree, lanes.terminal_count, root),
+            None => Hung::at_centre(&tree, (lanes.terminal_count, lanes.rank_count)),
         };
         let broken = || SynthesisError::Broken { what: "the trees of pieces do not make one tree".to_owned() };
         hung.push((at_root.ok_or_else(broken)?, tree));
@@ -114,9 +114,10 @@ pub(super) struct Hung {
 }
 
 impl Hung {
-    /// Hangs a tree up where it is least deep, at the lower one of two such ranks; `None` if it is no spanning tree.
-    pub(super) fn at_centre(tree: &FreeTree, rank_count: u32) -> Option<Self> {
-        let around = hops_around(tree, rank_count)?;
+    /// Hangs a tree up where it is least deep, at the lower one of two such ranks, or at a rank next to there; `None` if it is
+    /// no spanning tree.
+    pub(super) fn at_centre(tree: &FreeTree, (terminal_count, rank_count): (u32, u32)) -> Option<Self> {
+        let around = hops_around(tree, terminal_count)?;
         let (_, some_end, _) = walk(&around, 0)?;
         let (_, other_end, parents) = walk(&around, some_end)?;
         let mut path = vec![other_end];
@@ -124,7 +125,13 @@ impl Hung {
             path.push(parent);
         }
         let root = path[(path.len() - 1) / 2].min(path[path.len() / 2]);
-        let (order, ..) = walk(&around, root)?;
+        let (mut order, ..) = walk(&around, root)?;
+        if root < rank_count {
+            return Some(Self { root, order });
+        }
+        let end = |&(hop, is_back): &(usize, bool)| tree.hops[hop].ends[usize::from(!is_back)];
+        let root = order.iter().map(end).find(|&terminal| terminal < rank_count)?;
+        (order, ..) = walk(&around, root)?;
         Some(Self { root, order })
     }
 
@@ -145,18 +152,18 @@ impl Hung {
     }
 
     /// Hangs a tree up at a rank; `None` if it is no spanning tree.
-    pub(super) fn at(tree: &FreeTree, rank_count: u32, root: u32) -> Option<Self> {
-        let (order, ..) = walk(&hops_around(tree, rank_count)?, root)?;
+    pub(super) fn at(tree: &FreeTree, terminal_count: u32, root: u32) -> Option<Self> {
+        let (order, ..) = walk(&hops_around(tree, terminal_count)?, root)?;
         Some(Self { root, order })
     }
 
-    /// How deep a tree is when it hangs from a rank, for each of them; `None` if it is no spanning tree. The farthest
-    /// rank is an end of a longest path.
-    pub(super) fn heights(tree: &FreeTree, rank_count: u32) -> Option<Vec<u32>> {
-        let around = hops_around(tree, rank_count)?;
+    /// How deep a tree is when it hangs from a terminal, for each of them; `None` if it is no spanning tree. The farthest
+    /// terminal is an end of a longest path.
+    pub(super) fn heights(tree: &FreeTree, terminal_count: u32) -> Option<Vec<u32>> {
+        let around = hops_around(tree, terminal_count)?;
         let (_, some_end, _) = walk(&around, 0)?;
         let (_, other_end, _) = walk(&around, some_end)?;
-        let mut heights = vec![0; rank_count as usize];
+        let mut heights = vec![0; terminal_count as usize];
         for end in [some_end, other_end] {
             let (order, ..) = walk(&around, end)?;
             let depths = Self { root: end, order }.depths(tree);
@@ -166,22 +173,22 @@ impl Hung {
     }
 }
 
-/// By rank: hops there, with the rank at the other end, and whether they are passed from their second end. `None` if
-/// they are too few or too many for a tree.
-fn hops_around(tree: &FreeTree, rank_count: u32) -> Option<Vec<Vec<(usize, u32, bool)>>> {
-    let mut around = vec![Vec::new(); rank_count as usize];
+/// By terminal: hops there, with the terminal at the other end, and whether they are passed from their second end. `None`
+/// if they are too few or too many for a tree.
+fn hops_around(tree: &FreeTree, terminal_count: u32) -> Option<Vec<Vec<(usize, u32, bool)>>> {
+    let mut around = vec![Vec::new(); terminal_count as usize];
     for (position, hop) in tree.hops.iter().enumerate() {
         let [first, second] = hop.ends;
         around.get_mut(first as usize)?.push((position, second, false));
         around.get_mut(second as usize)?.push((position, first, true));
     }
-    (tree.hops.len() + 1 == rank_count as usize).then_some(around)
+    (tree.hops.len() + 1 == terminal_count as usize).then_some(around)
 }
 
-/// A tree as seen from a rank: its hops outwards, a rank that is farthest, and who comes before whom.
+/// A tree as seen from a terminal: its hops outwards, a terminal that is farthest, and who comes before whom.
 type Walk = (Vec<(usize, bool)>, u32, Vec<Option<u32>>);
 
-/// Breadth first; `None` if not all ranks are reached.
+/// Breadth first; `None` if not all terminals are reached.
 fn walk(around: &[Vec<(usize, u32, bool)>], from: u32) -> Option<Walk> {
     let mut parents = vec![None; around.len()];
     let mut hop_into = vec![None; around.len()];
@@ -207,41 +214,38 @@ fn walk(around: &[Vec<(usize, u32, bool)>], from: u32) -> Option<Walk> {
 struct Writer {
     forest: Forest,
     routes: Vec<[Vec<canopy_topology::LinkIndex>; 2]>,
-    /// Routes there and back that are in the table.
-    known: Vec<[Option<RouteIndex>; 2]>,
+    /// Routes that are in the table, by what they are put together of and in which direction.
+    known: HashMap<Vec<(usize, bool)>, RouteIndex>,
 }
 
 impl Writer {
-    fn tree(&mut self, action: Action, hung: &Hung, tree: &FreeTree) -> Result<Tree, SynthesisError> {
+    /// Writes a tree whose hops lead away from the root.
+    fn tree(&mut self, action: Action, root: u32, hops: Vec<Down>, weight: u64) -> Result<Tree, SynthesisError> {
         let start = position(self.forest.hops.len())?;
         match action {
-            Action::Copy => {
-                for &(hop, is_back) in &hung.order {
-                    self.hop(tree, hop, is_back)?;
-                }
-            }
-            Action::Reduce => {
-                for &(hop, is_back) in hung.order.iter().rev() {
-                    self.hop(tree, hop, !is_back)?;
-                }
-            }
+            Action::Copy => hops.into_iter().try_for_each(|down| self.hop(down))?,
+            Action::Reduce => hops.into_iter().rev().try_for_each(|down| self.hop(down.reversed()))?,
         }
         let hops = start..position(self.forest.hops.len())?;
-        Ok(Tree { root: Rank::new(hung.root), multiplicity: tree.weight, hops })
+        Ok(Tree { root: Rank::new(root), multiplicity: weight, hops })
     }
 
-    fn hop(&mut self, tree: &FreeTree, hop: usize, is_back: bool) -> Result<(), SynthesisError> {
-        let hop = &tree.hops[hop];
+    fn hop(&mut self, Down { from, to, ways }: Down) -> Result<(), SynthesisError> {
         let start = position(self.forest.carriers.len())?;
-        for &(route, chunk_count) in &hop.carriers {
-            let way = usize::from(is_back);
-            let Self { forest, routes, known } = self;
-            let route = *known[route][way].get_or_insert_with(|| forest.routes.push(&routes[route][way]));
-            forest.carriers.push(Carrier { route, chunk_count });
+        for (way, chunk_count) in ways {
+            let route = match self.known.get(&way) {
+                Some(&route) => route,
+                None => {
+                    let links = way.iter().flat_map(|&(route, is_back)| &self.routes[route][usize::from(is_back)]);
+                    let links: Vec<canopy_topology::LinkIndex> = links.copied().collect();
+                    let route = self.forest.routes.push(&links);
+                    self.known.insert(way, route);
+                    route
+                }
+            };
+            self.forest.carriers.push(Carrier { route, chunk_count });
         }
         let carriers = start..position(self.forest.carriers.len())?;
-        let [first, second] = hop.ends;
-        let (from, to) = if is_back { (second, first) } else { (first, second) };
         self.forest.hops.push(Hop { from: Rank::new(from), to: Rank::new(to), carriers });
         Ok(())
     }

@@ -21,6 +21,7 @@ use crate::forest::{ask, packing};
 pub(super) fn allot(
     free: FreeTrees,
     weights: &[u64],
+    terminal_count: u32,
     stop: &dyn Stop,
 ) -> Result<(FreeTrees, Vec<u32>), SynthesisError> {
     let rank_count = u32::try_from(weights.len()).expect("ranks are counted in u32");
@@ -33,12 +34,12 @@ pub(super) fn allot(
     let quota = |&weight: &u64| u64::try_from(u128::from(weight) * u128::from(all) / sum).expect("a part of all trees");
     let mut wanted: Vec<u64> = weights.iter().map(quota).collect();
     let roots_max = weights.iter().filter(|&&weight| weight > 0).count();
-    packing::require_room(trees.len() + roots_max, weights.len())?;
+    packing::require_room(trees.len() + roots_max, terminal_count as usize)?;
 
     let (mut parts, mut roots) = (Vec::new(), Vec::new());
     for tree in &trees {
         ask(stop)?;
-        let heights = Hung::heights(tree, rank_count)
+        let heights = Hung::heights(tree, terminal_count)
             .ok_or_else(|| SynthesisError::Broken { what: "the trees of pieces do not make one tree".to_owned() })?;
         let mut by_height: Vec<u32> = (0..rank_count).filter(|&rank| wanted[rank as usize] > 0).collect();
         by_height.sort_by_key(|&rank| heights[rank as usize]);

@@ -102,13 +102,13 @@ fn trees_are_hung_up_at_their_centres() {
         FreeTree { weight: 1, hops }
     };
     let path = tree(&[[1, 0], [1, 2], [3, 2], [3, 4]]);
-    let hung = Hung::at_centre(&path, 5).unwrap();
+    let hung = Hung::at_centre(&path, (5, 5)).unwrap();
     assert_eq!((hung.root, hung.order), (2, vec![(1, true), (2, true), (0, false), (3, false)]));
-    assert_eq!(Hung::at_centre(&tree(&[[3, 1], [1, 0], [2, 3]]), 4).unwrap().root, 1, "the lower one of two");
+    assert_eq!(Hung::at_centre(&tree(&[[3, 1], [1, 0], [2, 3]]), (4, 4)).unwrap().root, 1, "the lower one of two");
     for wrong in
         [&[[0, 1], [1, 0], [2, 3]][..], &[[0, 1], [1, 2], [2, 0]], &[[0, 1], [1, 2]], &[[0, 1], [1, 2], [2, 4]]]
     {
-        assert!(Hung::at_centre(&tree(wrong), 4).is_none(), "{wrong:?}");
+        assert!(Hung::at_centre(&tree(wrong), (4, 4)).is_none(), "{wrong:?}");
     }
 }
 
@@ -129,7 +129,7 @@ fn deep_trees_exchange_hops_with_others() {
     };
     let deep = tree(1, &[[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8]]);
     let flat = tree(1, &[[4, 0], [4, 1], [4, 2], [4, 3], [4, 5], [4, 6], [4, 7], [4, 8]]);
-    let hung = [deep, flat].map(|tree| (Hung::at_centre(&tree, 9).unwrap(), tree)).into_iter().collect();
+    let hung = [deep, flat].map(|tree| (Hung::at_centre(&tree, (9, 9)).unwrap(), tree)).into_iter().collect();
     let (trees, roots) = lowered(hung, 9, &Never).unwrap();
     assert_eq!(roots, [4, 4]);
     let mut used = Vec::new();

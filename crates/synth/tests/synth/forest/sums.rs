@@ -34,9 +34,9 @@ fn rate(text: &str) -> Rate {
     text.parse().unwrap()
 }
 
-const SPREAD: SumOptions = SumOptions { form: None, roots: RootPolicy::Spread };
-const TREES: SumOptions = SumOptions { form: Some(AllreduceForm::Trees), roots: RootPolicy::Centre };
-const TWO_PHASES: SumOptions = SumOptions { form: Some(AllreduceForm::TwoPhases), roots: RootPolicy::Centre };
+const SPREAD: SumOptions = SumOptions { roots: RootPolicy::Spread, ..SumOptions::AUTO };
+const TREES: SumOptions = SumOptions { form: Some(AllreduceForm::Trees), ..SumOptions::AUTO };
+const TWO_PHASES: SumOptions = SumOptions { form: Some(AllreduceForm::TwoPhases), ..SumOptions::AUTO };
 
 #[test]
 fn the_faster_form_is_taken_and_the_reason_told() {

@@ -60,7 +60,7 @@ fn every_order_is_read_back() {
                 let limits = limits(number);
                 let forms = [None, Some(AllreduceForm::TwoPhases), Some(AllreduceForm::Trees)];
                 let form = forms[usize::try_from(number % 3).unwrap()];
-                let sums = SumOptions { form, roots: RootPolicy::ALL[usize::from(in_place)] };
+                let sums = SumOptions { form, roots: RootPolicy::ALL[usize::from(in_place)], ..SumOptions::AUTO };
                 let shares = if number % 3 == 0 { vec![0, u64::MAX, number] } else { Vec::new() };
                 let transit = if in_place { Transit::Forward } else { Transit::Unused };
                 let group = (number % 4 < 2).then(|| Group { ranks: vec![5, 0, u32::MAX], transit });
