@@ -24,6 +24,7 @@ mod glue;
 mod lanes;
 mod limited;
 mod lowering;
+mod mixture;
 mod packing;
 mod pieces;
 mod rooting;
@@ -46,6 +47,8 @@ use crate::progress::{Progress, Stage};
 use crate::reach::disconnected;
 use crate::sum_options::{RootPolicy, SumOptions};
 use lanes::Lanes;
+use mixture::Mixture;
+use rooting::Rooted;
 
 /// An allreduce as trees.
 pub(crate) struct PlannedAllreduce {
@@ -93,7 +96,7 @@ pub(crate) fn plan_allreduce(
     let lanes = Lanes::of(topology);
     let strength = lanes.strength(stop)?;
     let two_phases = rate_in_phases(topology, shares, stop)?;
-    let of_strength = rate_of(&strength);
+    let of_strength = rate_of(strength.rate);
     let of_phases = two_phases.clone().unwrap_or_else(Rate::zero);
     let in_trees = |(forest, shares): (Forest, Shares)| {
         let reason = if asks_for_trees { FormReason::Asked } else { FormReason::Faster };
@@ -176,13 +179,11 @@ pub(crate) fn form(
     if let Some(form) = options.form {
         return Ok(form);
     }
-    let mut strength = Lanes::of(topology).strength(stop)?;
-    if options.in_network
-        && let Some((_, found)) = Lanes::through_switches(topology, strength.rate, stop)?
-    {
-        strength = found;
+    let mut strength = Lanes::of(topology).strength(stop)?.rate;
+    if options.in_network {
+        strength = strength_through_switches(topology, strength, stop)?;
     }
-    let best = rate_of(&strength);
+    let best = rate_of(strength);
     let in_phases = if best.is_zero() { None } else { rate_in_phases(topology, shares, stop)? };
     let is_faster = !best.is_zero() && in_phases.is_none_or(|rate| rate < best);
     Ok(if is_faster { AllreduceForm::Trees } else { AllreduceForm::TwoPhases })
@@ -198,10 +199,7 @@ fn plan_at(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<(Forest, Shares), SynthesisError> {
-    let pieces = pieces::take_apart(lanes, rate, parts, stop)?;
-    let solved = pieces::solve(&pieces, (rate, None), lanes.rank_count, stop, progress)?;
-    let trees = glue::glue(lanes, &pieces, &solved, stop)?;
-    rooting::write(lanes, trees, weights, stop)
+    rooting::write(lanes.rank_count, rooted_at(lanes, (rate, parts), weights, stop, progress)?, stop)
 }
 
 /// Trees that span switches which replicate and add up; `None` where these are no faster than others, of this strength
@@ -213,17 +211,51 @@ fn plan_through_switches(
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Option<(Forest, Shares)>, SynthesisError> {
-    let found = Lanes::through_switches(topology, strength, stop)?;
-    let Some((lanes, strength)) = found.filter(|(_, strength)| rate_of(strength) > *least) else { return Ok(None) };
-    match plan_at(&lanes, strength.rate, &strength.parts, weights, stop, progress) {
+    let Some((lanes, strength)) = Lanes::through_switches(topology, strength, stop)? else { return Ok(None) };
+    let mixture = Mixture::find(topology, strength.rate, stop)?;
+    if rate_of(mixture.as_ref().map_or(strength.rate, |mixture| mixture.rate)) <= *least {
+        return Ok(None);
+    }
+    let planned = match mixture {
+        Some(mixture) => mixture.plan(topology.rank_count(), weights, stop, progress),
+        None => {
+            // A root adds up for the switches next to it, so all ranks are to have as much to do.
+            let equal = vec![1; topology.rank_count() as usize];
+            plan_at(&lanes, strength.rate, &strength.parts, Some(weights.unwrap_or(&equal)), stop, progress)
+        }
+    };
+    match planned {
         Err(error) if is_too_large(&error) => Ok(None),
         planned => planned.map(Some),
     }
 }
 
+/// The total weight of trees that may span switches which replicate and add up, at least that of trees which do not.
+pub(crate) fn strength_through_switches(
+    topology: &Topology,
+    least: Fraction,
+    stop: &dyn Stop,
+) -> Result<Fraction, SynthesisError> {
+    let Some((_, Strength { rate, .. })) = Lanes::through_switches(topology, least, stop)? else { return Ok(least) };
+    Ok(Mixture::find(topology, rate, stop)?.map_or(rate, |mixture| mixture.rate))
+}
+
+/// The same trees, not yet written.
+fn rooted_at(
+    lanes: &Lanes<'_>,
+    (rate, parts): (Fraction, &[Vec<u32>]),
+    weights: Option<&[u64]>,
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Rooted, SynthesisError> {
+    let pieces = pieces::take_apart(lanes, rate, parts, stop)?;
+    let solved = pieces::solve(&pieces, (rate, None), lanes.rank_count, stop, progress)?;
+    rooting::root(lanes, glue::glue(lanes, &pieces, &solved, stop)?, weights, stop)
+}
+
 /// Rate of trees of the strength of a network.
-fn rate_of(strength: &Strength) -> Rate {
-    Rate::new(strength.rate.numerator, strength.rate.denominator).expect("a fraction is one")
+fn rate_of(strength: Fraction) -> Rate {
+    Rate::new(strength.numerator, strength.denominator).expect("a fraction is one")
 }
 
 /// Rate of a forest with equal shares.

@@ -46,7 +46,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// The same where trees also span these switches, which rise.
-    fn spanning(topology: &'a Topology, switches: &[u32]) -> Self {
+    pub(super) fn spanning(topology: &'a Topology, switches: &[u32]) -> Self {
         let mut list = Vec::new();
         let links = topology.links();
         let ends = |position: usize| (links[position].from, links[position].to);
@@ -122,11 +122,7 @@ impl<'a> Lanes<'a> {
         least: Fraction,
         stop: &dyn Stop,
     ) -> Result<Option<(Self, Strength)>, SynthesisError> {
-        let is_able = |&node: &u32| {
-            matches!(topology.nodes()[node as usize].kind, NodeKind::Switch { multicast: true, aggregate: true })
-        };
-        let node_count = u32::try_from(topology.nodes().len()).expect("limits keep node counts within u32");
-        let mut switches: Vec<u32> = (topology.rank_count()..node_count).filter(is_able).collect();
+        let mut switches = able(topology);
         let mut best: Option<(Self, Strength)> = None;
         while !switches.is_empty() {
             let lanes = Self::spanning(topology, &switches);
@@ -152,6 +148,11 @@ impl<'a> Lanes<'a> {
         Self { list, boxes: boxes.clone(), numbers: numbers.clone(), nodes: nodes.clone(), ..*self }
     }
 
+    /// The node of the topology that has a number here.
+    pub(super) fn node(&self, number: u32) -> u32 {
+        self.nodes[number as usize]
+    }
+
     /// Name of a switch.
     pub(super) fn switch_name(&self, switch: u32) -> &'a str {
         &self.topology.nodes()[self.nodes[switch as usize] as usize].id
@@ -172,6 +173,13 @@ impl<'a> Lanes<'a> {
         let rate = Fraction::new(2 * found.rate.numerator, found.rate.denominator).expect("a fraction is one");
         Ok(Strength { rate, ..found })
     }
+}
+
+/// The switches that replicate and add up, rising.
+pub(super) fn able(topology: &Topology) -> Vec<u32> {
+    let nodes = (0..).zip(topology.nodes());
+    let able = nodes.filter(|(_, node)| matches!(node.kind, NodeKind::Switch { multicast: true, aggregate: true }));
+    able.map(|(number, _)| number).collect()
 }
 
 /// Lanes between two nodes.

@@ -93,6 +93,7 @@ impl Limited<'_> {
             return Ok(None);
         }
         trees.scale(count / trees.tree_count);
-        rooting::write(&self.lanes, trees, None, stop).map(Some)
+        let rooted = rooting::root(&self.lanes, trees, None, stop)?;
+        rooting::write(self.lanes.rank_count, rooted, stop).map(Some)
     }
 }

@@ -6,7 +6,7 @@ use canopy_optimize::Stop;
 use canopy_schedule::{
     Action, Carrier, Collective, CollectiveKind, Forest, Hop, Phase, RouteIndex, RouteTable, Shares, Tree,
 };
-use canopy_topology::Rank;
+use canopy_topology::{LinkIndex, Rank};
 
 use crate::error::SynthesisError;
 use crate::forest::ask;
@@ -20,22 +20,25 @@ use crate::forest::sums::roots::allot;
 /// Times that trees are made less deep, at most.
 const LOWERINGS_MAX: usize = 2;
 
-/// Writes two phases of the same trees: up to the roots and down from them. The share of a rank is what its trees carry.
-///
-/// Where trees span switches, these add up for the rank that the tree reaches them from, and the ranks do that in equal
-/// parts unless weights say otherwise.
+/// Trees with their roots.
+pub(super) struct Rooted {
+    pub(super) tree_count: u64,
+    pub(super) trees: Vec<(Hung, FreeTree)>,
+    /// As those of [`FreeTrees`].
+    pub(super) routes: Vec<[Vec<LinkIndex>; 2]>,
+}
+
+/// Gives all trees roots.
 ///
 /// * **In.** Weights of roots by rank; none: each tree at its own centre.
-/// * **Out.** Trees of ranks by root. **Errors.** Stopped; for weights as [`allot`]. **Cost.** O(hops).
-pub(super) fn write(
+/// * **Errors.** Stopped; for weights as [`allot`]. **Cost.** O(hops).
+pub(super) fn root(
     lanes: &Lanes<'_>,
     free: FreeTrees,
     weights: Option<&[u64]>,
     stop: &dyn Stop,
-) -> Result<(Forest, Shares), SynthesisError> {
-    let (rank_count, terminal_count) = (lanes.rank_count, lanes.terminal_count);
-    let equal = vec![1; rank_count as usize];
-    let weights = weights.or_else(|| (terminal_count > rank_count).then_some(&equal[..]));
+) -> Result<Rooted, SynthesisError> {
+    let terminal_count = lanes.terminal_count;
     let (free, roots) = match weights {
         Some(weights) => allot(free, weights, terminal_count, stop)?,
         None => (free, Vec::new()),
@@ -53,8 +56,15 @@ pub(super) fn write(
         }
         depth = depth_max(&rooted);
     }
-    rooted.sort_by_key(|(hung, _)| hung.root);
+    Ok(Rooted { tree_count, trees: rooted, routes })
+}
 
+/// Writes two phases of the same trees: up to the roots and down from them. The share of a rank is what its trees carry.
+///
+/// * **Out.** Trees of ranks by root. **Errors.** Stopped. **Cost.** O(hops).
+pub(super) fn write(rank_count: u32, rooted: Rooted, stop: &dyn Stop) -> Result<(Forest, Shares), SynthesisError> {
+    let Rooted { tree_count, trees: mut rooted, routes } = rooted;
+    rooted.sort_by_key(|(hung, _)| hung.root);
     let mut weights = vec![0_u64; rank_count as usize];
     rooted.iter().for_each(|(hung, tree)| weights[hung.root as usize] += tree.weight);
     let weight = weights.iter().copied().find(|&weight| weight > 0).unwrap_or(1);
@@ -213,7 +223,7 @@ fn walk(around: &[Vec<(usize, u32, bool)>], from: u32) -> Option<Walk> {
 
 struct Writer {
     forest: Forest,
-    routes: Vec<[Vec<canopy_topology::LinkIndex>; 2]>,
+    routes: Vec<[Vec<LinkIndex>; 2]>,
     /// Routes that are in the table, by what they are put together of and in which direction.
     known: HashMap<Vec<(usize, bool)>, RouteIndex>,
 }
@@ -237,7 +247,7 @@ impl Writer {
                 Some(&route) => route,
                 None => {
                     let links = way.iter().flat_map(|&(route, is_back)| &self.routes[route][usize::from(is_back)]);
-                    let links: Vec<canopy_topology::LinkIndex> = links.copied().collect();
+                    let links: Vec<LinkIndex> = links.copied().collect();
                     let route = self.forest.routes.push(&links);
                     self.known.insert(way, route);
                     route
