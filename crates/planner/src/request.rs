@@ -117,11 +117,12 @@ impl Request {
         repaired.into_iter().chain([direct]).collect()
     }
 
-    /// Options for the reductions on a network: trees may go through its switches where these replicate and add up and no
-    /// file is asked for, as no runtime's file says of a switch of some ranks that it adds up.
+    /// Options for the reductions on a network: trees may go through its switches where these replicate and add up and
+    /// canopy's own file alone is asked for, as no runtime's file says of a switch of some ranks that it adds up.
     pub(crate) fn sums_on(&self, topology: &Topology) -> SumOptions {
         let in_network = self.kind == CollectiveKind::Allreduce
             && topology.has_capable_switch()
+            && !self.outputs.is_empty()
             && self.outputs.iter().all(|target| target.format == Format::Json);
         SumOptions { in_network, ..self.sums }
     }
