@@ -116,3 +116,20 @@ fn bounds_count_on_switches_that_reduce() {
     assert_eq!((&plan["optimality"], &plan["in_network"]["optimality"]), (&"2/3".into(), &"1/1".into()));
     assert_eq!(workspace.run("verify plan.json").status, Some(0));
 }
+
+/// Across boxes, trees go through such switches where the plan is canopy's own; files have what is best without.
+#[test]
+fn own_plans_go_through_switches_and_files_do_not() {
+    let workspace = Workspace::new();
+    let network = "dgx-h100:boxes=2,nvls=true";
+    let plan = workspace.json(&format!("plan {network} -c allreduce -o plan.json --json"));
+    assert_eq!((&plan["optimality"], &plan["in_network"]["optimality"]), (&"9/14".into(), &"1/1".into()));
+    assert_eq!(workspace.run("verify plan.json").status, Some(0));
+    let converted = workspace.run("convert plan.json --to msccl -o plan.xml").stdout;
+    let lost = "warning    the plan reaches 400.000 GB/s where switches replicate and add, and 257.143 GB/s where they";
+    assert!(converted.contains(lost), "{converted}");
+    let file = workspace.json(&format!("plan {network} -c allreduce --format mscclpp-json -o plan.json --json"));
+    assert_eq!(file["optimality"], "2/3");
+    let racks = workspace.json("plan gb200-nvl72:racks=4,nvls=true -c allreduce -o racks.json --json");
+    assert_eq!(racks["in_network"]["optimality"], "1/1");
+}

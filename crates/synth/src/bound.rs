@@ -49,34 +49,8 @@ impl From<Stopped> for BoundError {
     }
 }
 
-/// Best algbw any schedule can have, as exact bounds from above and below with a certificate.
-///
-/// | collective | upper bound: the least of | reached from below |
-/// |---|---|---|
-/// | allgather, reduce-scatter | `N·B⁺(S)/s`, `N·B⁻(S)/s` over all cuts | if no switch multiplies data |
-/// | broadcast, reduce | `B⁺(S)`, `B⁻(S)` over the cuts that hold the root | if no switch multiplies data |
-/// | scatter, gather | `N·B⁺(S)/(N−s)`, `N·B⁻(S)/(N−s)`, same | always: they are flows |
-/// | allreduce | `Σ B⁺(S_i)/(2(p−1))` over partitions | if links are alike in both directions, and more |
-/// | all-to-all | `N·Σ c·ℓ / Σ dist_ℓ` over lengths ℓ of links | a flow in whole chunks |
-///
-/// With weighted shares `s` is the weight inside and `N` the total weight; with weighted blocks the bound of all-to-all is
-/// `(W/N)·Σ c·ℓ / Σ w·dist_ℓ`, as [`certified_bound`](canopy_schedule::certified_bound) derives it. What an allreduce promises does not depend on
-/// shares, so neither does its bound.
-///
-/// Trees that reach all ranks can be packed at the rate of the cut where as much capacity enters every switch as leaves
-/// it (Edmonds where there are no switches; Bang-Jensen, Frank and Jackson, who ask for balance only at nodes that are no
-/// terminals), and where more enters than leaves; in the direction of the data, so the other way round for reduce and
-/// reduce-scatter. Elsewhere the lower bound is the optimum of a part of the network that is balanced, which
-/// [`balanced_optimum`] finds; zero if it finds none.
-///
-/// * **Source.** Zhao 2026 §4.4, inequality (⋆), §4.6 and appendix B; for allreduce see the module of that name.
-/// * **In.** Any directed capacities, Eulerian or not; weights may be 0. Multicasting and aggregating
-///   switches change no bound but that of allreduce.
-/// * **Errors.** [`BoundError`]: a rank that data must come from or go to can not be reached; shares that do not fit the
-///   collective, or need not go anywhere; stopped.
-/// * **Cost.** About one local max-flow per rank: milliseconds to a second for 1,000 ranks; for all-to-all that of
-///   [`AllToAllFlow::of`](crate::AllToAllFlow::of), or of a search for symmetries on large networks with few kinds of links.
-pub fn bound(
+/// The bound that [`reachable::bound`](crate::bound) describes, with what theorems say is reachable.
+pub(crate) fn bound(
     topology: &Topology,
     collective: Collective,
     shares: &Shares,

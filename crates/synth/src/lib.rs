@@ -24,6 +24,7 @@ mod parts;
 mod peel;
 mod progress;
 mod reach;
+mod reachable;
 mod repair;
 mod ring;
 mod routing;
@@ -40,7 +41,7 @@ pub use algorithm::{
     SPREADING, Scale, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
 };
 pub use bfb::{Symmetry, breadth_first};
-pub use bound::{BoundError, PlainBounds, bound, plain_bounds, quick_bound};
+pub use bound::{BoundError, PlainBounds, plain_bounds, quick_bound};
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use canopy_tacos::TimeProof;
 pub use concurrent::AllToAllFlow;
@@ -50,6 +51,7 @@ pub use layers::{LayeredFlow, LayersError, layered_flow};
 pub use limits::{LimitsError, TreeLimits};
 pub use multiport::family_algorithms;
 pub use progress::{Progress, Silent, Stage};
+pub use reachable::bound;
 pub use repair::{REPAIR, RepairError, RepairOptions, is_remainder, repaired};
 pub use ring::{NicRings, NicRingsError, nic_rings};
 pub use stepped::{binomial, bruck, double_tree, pairwise, recursive_doubling, with_shares};

@@ -2,11 +2,13 @@
 
 use canopy_bundle::{Divisor, PlanFileFacts, Runtime};
 use canopy_client::ErrorClass;
-use canopy_plan::{Asked, Instances, Needs, OptionField, Target, TargetError, TargetOptions, TargetReason};
+use canopy_plan::{
+    Asked, Format, Instances, Needs, OptionField, Target, TargetError, TargetOptions, TargetReason, switch_domains,
+};
 use canopy_planner::layered;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::Never;
-use canopy_topology::{Topology, TopologyLimits, participants};
+use canopy_topology::{Rate, Topology, TopologyLimits, participants};
 use canopy_wire::{sha256_hex, slots_on_the_wire};
 
 use super::{Made, Making, PLAN};
@@ -50,9 +52,27 @@ pub(super) fn convert(making: &Making, file: &str, bytes: &[u8], to: Target) -> 
     let to = Target { instances: making.instances.unwrap_or(to.instances), ..to };
     let content = to.draft(asked).map_err(|error| no_file(&error))?;
     let text = String::from_utf8(content).map_err(|_| Failure::fault("the file that was made is no text"))?;
-    let verdict = verify::judge_file(text.as_bytes(), Some(to), Some(collective))?;
+    let mut verdict = verify::judge_file(text.as_bytes(), Some(to), Some(collective))?;
+    verdict.warnings.extend(lost_without_switches(&plan, to));
     let messages = messages(to, &text)?;
     Ok(Made { from: PLAN, text, changes: vec![messages], verdict, ranks_per_node: ranks_per_node(&plan.topology) })
+}
+
+/// What a file cannot have of a plan that counts on switches which replicate and add up: only where one joins all
+/// ranks does a file let it add.
+fn lost_without_switches(plan: &Material, to: Target) -> Option<String> {
+    let with = &plan.verdict.in_network.as_ref()?.algbw;
+    let domains = switch_domains(&plan.topology, &[]);
+    let is_whole = domains.iter().any(|domain| domain.ranks.len() == plan.topology.rank_count() as usize);
+    if *with <= plan.verdict.algbw || (to.format == Format::MscclppJson && is_whole) {
+        return None;
+    }
+    let [with, without] = [with, &plan.verdict.algbw].map(Rate::gigabytes_per_sec);
+    Some(format!(
+        "the plan reaches {with:.3} GB/s where switches replicate and add, and {without:.3} GB/s where they only forward, as \
+         they do for {to}; `canopy plan` with `--format {}` finds the best plan for that",
+        to.format
+    ))
 }
 
 /// Why a file has no instances.

@@ -31,7 +31,7 @@ mod switches;
 
 use canopy_schedule::TransferGraph;
 
-use self::assemble::Assembly;
+use self::assemble::{Assembly, LESS_DEGREE};
 use self::atoms::{Atom, Atoms, groups, read_trees};
 use self::draft::Room;
 use self::layout::Layout;
@@ -134,7 +134,7 @@ fn check_stop(stop: Stop<'_>, round: usize) -> Result<(), ExecutionLowerError> {
 ///
 /// * **Errors.** A limit of the runtime is exceeded in every arrangement, which is named with what is needed; shares of
 ///   different sizes; a graph that [`check`](canopy_schedule::check) refuses. `stop` returned true.
-/// * **Cost.** O(transfers log transfers) per number of lanes tried, of which there are six.
+/// * **Cost.** O(transfers log transfers) per number of lanes tried, of which there are six, thrice at most.
 pub fn lower_execution_plan(
     graph: &TransferGraph,
     options: &ExecutionLowerOptions,
@@ -204,7 +204,7 @@ fn pieces(trees: &SwitchTrees, layout: &Layout, options: &ExecutionLowerOptions)
     PIECES.into_iter().filter(move |&pieces| pieces == 1 || u64::from(pieces) <= most)
 }
 
-/// The ranks of a plan with the most lanes that fit. Several pieces must fit one block each; one is given as many as it
+/// The ranks of a plan with the most lanes, and the most peers in each block, that fit. Several pieces must fit one block each; one is given as many as it
 /// takes. Else the limit that is exceeded, if that is what is wrong.
 fn arrange(
     atoms: &Atoms,
@@ -215,13 +215,22 @@ fn arrange(
     let arranging = Arranging { atoms, layout, options, stop };
     let mut pairs = Pairs::of(atoms);
     let mut missed = None;
-    for lanes in LANES {
-        let divided = lanes::divide(atoms, lanes);
-        match arranging.lanes(&divided, &mut pairs, room(options))? {
-            Tried::Fits(ranks) => return Ok(Ok(ranks)),
-            // Fewer lanes are longer still.
-            Tried::HandsOver => return Ok(Err(None)),
-            Tried::Missed(over) => missed = Some(over),
+    let room = room(options);
+    // Peers that divide their sides of a channel among more blocks than were left room for need blocks of fewer peers.
+    for channels in [room.channels, room.channels * 2 / 3, room.channels / 3] {
+        for lanes in LANES {
+            let divided = lanes::divide(atoms, lanes);
+            match arranging.lanes(&divided, &mut pairs, Room { channels, ..room })? {
+                Tried::Fits(ranks) => return Ok(Ok(ranks)),
+                // Fewer lanes are longer still.
+                Tried::HandsOver => return Ok(Err(None)),
+                Tried::Missed(over) => missed = Some(over),
+            }
+        }
+        let has_too_many_channels =
+            |over: &ExecutionLowerError| matches!(over, ExecutionLowerError::OverLimit { remedy: LESS_DEGREE, .. });
+        if !missed.as_ref().is_some_and(has_too_many_channels) {
+            break;
         }
     }
     Ok(Err(missed))

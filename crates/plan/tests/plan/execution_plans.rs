@@ -9,7 +9,7 @@ use canopy_plan::{
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_synth::Algorithm;
 use canopy_topology::Rank;
-use execution::{graph, lowered, topology, try_lowered};
+use execution::{graph, lowered, topology};
 
 use crate::support::execution;
 
@@ -54,18 +54,15 @@ fn any_rank_may_be_the_root() {
     }
 }
 
-/// A star of 24 has more children than a block has channels: blocks hand over by semaphores. Sums would need as many
-/// greetings at once, and are refused with the limit.
+/// A star of 24 has more children than a block has channels: blocks hand over by semaphores. Sums have as many
+/// greetings, in several blocks.
 #[test]
-fn what_one_block_cannot_do_is_divided_or_refused() {
+fn what_one_block_cannot_do_is_divided() {
     let topology = topology("leaf-spine:leaves=1,hosts=24,spines=1");
-    let broadcast = graph(&topology, CollectiveKind::Broadcast, None, Algorithm::Direct);
-    let plan = lowered(&topology, &broadcast, ExecutorProfile::V10, false);
-    assert!(plan.ranks[0].semaphores.len() > 1, "{:?}", plan.ranks[0].semaphores);
-    judge(&plan, broadcast.collective, ExecutorProfile::V10);
-    let reduce = graph(&topology, CollectiveKind::Reduce, None, Algorithm::Direct);
-    let refused = try_lowered(&topology, &reduce, ExecutorProfile::V10, false).unwrap_err().to_string();
-    let words = "the mscclpp-0.10 profile allows 16 channels in a block, but rank 0 needs, as arranged here, 23; use trees of \
-         lower";
-    assert!(refused.starts_with(words), "{refused}");
+    for kind in [CollectiveKind::Broadcast, CollectiveKind::Reduce] {
+        let graph = graph(&topology, kind, None, Algorithm::Direct);
+        let plan = lowered(&topology, &graph, ExecutorProfile::V10, false);
+        assert!(plan.ranks[0].semaphores.len() > 1, "{:?}", plan.ranks[0].semaphores);
+        judge(&plan, graph.collective, ExecutorProfile::V10);
+    }
 }

@@ -27,8 +27,6 @@ use canopy_topology::{NodeIndex, Rank, Rate, Topology};
 
 use super::network::Network;
 use super::{BoundError, rate_of, refusal, rooted_cut, spread};
-use crate::error::SynthesisError;
-use crate::forest;
 
 /// Upper and lower bound with the certificate of the upper one.
 pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, BoundError> {
@@ -37,7 +35,7 @@ pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, Bou
     let reduce_and_broadcast = strength_of(&two_way, stop)?;
     let mut lower = rate(&reduce_and_broadcast);
     if network.topology.has_capable_switch() {
-        lower = lower.max(through_switches(network.topology, &reduce_and_broadcast, stop)?);
+        lower = lower.max(rate(&strength_of_able(&two_way, stop)?));
     }
     // No two phases are faster than the strength where all links run both ways; they tell which ranks are apart.
     if !is_two_way || lower.is_zero() {
@@ -100,16 +98,6 @@ fn strength_of(network: &Network<'_>, stop: &dyn Stop) -> Result<Strength, Bound
 fn strength_of_able(network: &Network<'_>, stop: &dyn Stop) -> Result<Strength, BoundError> {
     let answer = strength(&network.graph(CutDirection::Out), &network.able(), stop);
     answer.map_err(|error| refusal(network, CutDirection::Out, None, error))
-}
-
-/// What trees reach that may go through switches which replicate and add up.
-fn through_switches(topology: &Topology, without: &Strength, stop: &dyn Stop) -> Result<Rate, BoundError> {
-    match forest::strength_through_switches(topology, without.rate, stop) {
-        Ok(rate) => Ok(rate_of(rate.numerator, rate.denominator)),
-        Err(SynthesisError::Stopped) => Err(BoundError::Stopped),
-        // What is not found is not reached.
-        Err(_) => Ok(rate(without)),
-    }
 }
 
 /// The ranks of parts that have any.

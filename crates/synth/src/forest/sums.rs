@@ -103,20 +103,11 @@ pub(crate) fn plan_allreduce(
         let form = FormChoice { form: AllreduceForm::Trees, reason, two_phases: two_phases.clone() };
         PlannedAllreduce { forest, shares, form }
     };
-    if options.in_network && !is_limited {
+    if !is_limited {
         let least = of_strength.clone().max(of_phases.clone());
-        let planned = plan_through_switches(topology, (strength.rate, &least), weights.as_deref(), stop, progress)?;
-        if let Some(planned) = planned {
+        let weights = weights.as_deref();
+        if let Some(planned) = plan_beyond((&lanes, strength.rate), &least, (options, weights), stop, progress)? {
             return Ok(in_trees(planned));
-        }
-    }
-    if !lanes.are_all && !is_limited && weights.is_none() {
-        let least = of_strength.clone().max(of_phases.clone());
-        if let Some(division) = divided::find(topology, &least, stop)? {
-            match divided::plan(topology, &division, stop, progress) {
-                Err(error) if is_too_large(&error) => {}
-                planned => return planned.map(in_trees),
-            }
         }
     }
     if strength.rate == Fraction::ZERO {
@@ -200,6 +191,31 @@ fn plan_at(
     progress: &dyn Progress,
 ) -> Result<(Forest, Shares), SynthesisError> {
     rooting::write(lanes.rank_count, rooted_at(lanes, (rate, parts), weights, stop, progress)?, stop)
+}
+
+/// Trees faster than the plainest ones and than two phases: through switches that replicate and add up, where that is
+/// allowed, or up and down over different links; `None` where there are none, or too many.
+fn plan_beyond(
+    (lanes, strength): (&Lanes<'_>, Fraction),
+    least: &Rate,
+    (options, weights): (SumOptions, Option<&[u64]>),
+    stop: &dyn Stop,
+    progress: &dyn Progress,
+) -> Result<Option<(Forest, Shares)>, SynthesisError> {
+    let topology = lanes.topology;
+    if options.in_network
+        && let Some(planned) = plan_through_switches(topology, (strength, least), weights, stop, progress)?
+    {
+        return Ok(Some(planned));
+    }
+    if lanes.are_all || weights.is_some() {
+        return Ok(None);
+    }
+    let Some(division) = divided::find(topology, least, stop)? else { return Ok(None) };
+    match divided::plan(topology, &division, stop, progress) {
+        Err(error) if is_too_large(&error) => Ok(None),
+        planned => planned.map(Some),
+    }
 }
 
 /// Trees that span switches which replicate and add up; `None` where these are no faster than others, of this strength

@@ -15,7 +15,7 @@ use crate::mscclpp::program::{
 use crate::need::Certainty;
 
 /// What a person can do about a block with too many peers.
-const LESS_DEGREE: &str = "use trees of lower degree";
+pub(super) const LESS_DEGREE: &str = "use trees of lower degree";
 
 /// A block: rank, and number at the rank.
 type End = (u32, u32);

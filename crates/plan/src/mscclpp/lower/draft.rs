@@ -109,8 +109,8 @@ impl Draft {
     /// Tells peers that they may write.
     pub(super) fn greet(&mut self, (lane, own): (usize, u32), peers: &[u32], is_port: bool) {
         for peers in peers.chunks(8) {
+            self.need(1, is_port, peers);
             let notices = peers.iter().map(|&to| Notice::Ready { lane, from: own, to }).collect();
-            self.peers.extend(peers.iter().map(|&peer| (is_port, peer)));
             self.since.signalled.extend(peers);
             self.push(DraftOp::Signal { notices, is_port, is_relaxed: !is_port });
         }

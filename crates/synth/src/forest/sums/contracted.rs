@@ -87,8 +87,7 @@ mod tests {
         let tree = FreeTree { weight: 5, hops };
         let hung = Hung::at(&tree, 5, 0).unwrap();
         let hops = contracted(&hung, &tree, 3);
-        let all: Vec<(u32, u32, Vec<(Way, u64)>)> =
-            hops.into_iter().map(|Down { from, to, ways }| (from, to, ways)).collect();
+        let all: Vec<_> = hops.into_iter().map(|Down { from, to, ways }| (from, to, ways)).collect();
         let way = |first, last| vec![(first, true), (2, false), (last, false)];
         let through = vec![(way(0, 3), 1), (way(0, 4), 2), (way(1, 4), 2)];
         assert_eq!(all, [(0, 1, through), (1, 2, vec![(vec![(5, true)], 5)])]);

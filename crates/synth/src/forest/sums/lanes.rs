@@ -36,7 +36,7 @@ pub(super) struct Lanes<'a> {
     /// By node of the topology: its number here, and the reverse.
     numbers: Vec<u32>,
     nodes: Vec<u32>,
-    topology: &'a Topology,
+    pub(super) topology: &'a Topology,
 }
 
 impl<'a> Lanes<'a> {
