@@ -19,7 +19,7 @@ pub enum NcclError {
     #[error("line {line}: the device {busid} has several <gpu> elements; describe whole GPUs, not partitions")]
     SeveralGpus { line: usize, busid: String },
     #[error(
-        "the file describes {hosts} hosts; keep the <cpu> elements of one host_hash, or run NCCL on one host, and join \
+        "the file describes {hosts} hosts that no NVSwitch joins; keep the <cpu> elements of one host_hash, or run NCCL on one host, and join \
          machines with `canopy topology replicate` or `compose`"
     )]
     SeveralHosts { hosts: usize },

@@ -1,9 +1,12 @@
-//! The graph of one host: a vertex per GPU, PCI switch, CPU and NIC, and one for all NVSwitches together.
+//! The graph of a file: a vertex per GPU, PCI switch, CPU and NIC, and one for all NVSwitches together.
+//!
+//! A file may describe several hosts that NVSwitches join: CPUs say by `host_hash` which is theirs. Bus ids and links
+//! between CPUs are those of a host.
 //!
 //! Built in the order NCCL does: the PCI tree first, then NVLink and its kin, then links between PCI switches and
 //! between CPUs. Nothing is left out here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use canopy_topology::{
     Attributes, Capacity, DraftLink, DraftNode, Latency, NodeKind, TopologyDraft, TopologyLimits, shorten,
@@ -44,7 +47,7 @@ pub(super) struct HostLink {
     pub(super) bytes_per_sec: u64,
 }
 
-/// Devices of one host and the links between them.
+/// Devices of one host, or of several that NVSwitches join, and the links between them.
 #[derive(Debug, Default)]
 pub(super) struct HostGraph {
     pub(super) vertices: Vec<Vertex>,
@@ -88,9 +91,9 @@ impl HostGraph {
             "2" => true,
             _ => return Err(system.unusable("version", version, "1 (NCCL) or 2 (RCCL)").into()),
         };
-        refuse_several_hosts(system)?;
-        let mut reader = Reader::default();
+        let mut reader = Reader { hosts: hosts(system), ..Reader::default() };
         for cpu in system.children_named("cpu") {
+            reader.host = reader.host_of(cpu)?;
             reader.add_cpu(cpu)?;
         }
         if reader.gpus.is_empty() {
@@ -99,6 +102,9 @@ impl HostGraph {
         let cpu_pairs = reader.cpus.len().saturating_mul(reader.cpus.len());
         limits.check(reader.graph.vertices.len(), reader.graph.links.len().saturating_add(cpu_pairs))?;
         reader.add_gpu_links()?;
+        if reader.hosts.len() > 1 && reader.nvswitch.is_none() {
+            return Err(NcclError::SeveralHosts { hosts: reader.hosts.len() }.into());
+        }
         reader.add_pci_links()?;
         reader.add_cpu_links(rccl)?;
         reader.warn();
@@ -138,17 +144,17 @@ impl HostGraph {
     }
 }
 
-/// Elements that hosts of one machine share have one `host_hash`.
-fn refuse_several_hosts(system: &Element) -> Result<(), NcclError> {
-    let mut hosts: Vec<&str> = system.children_named("cpu").filter_map(|cpu| cpu.attribute("host_hash")).collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    if hosts.len() > 1 { Err(NcclError::SeveralHosts { hosts: hosts.len() }) } else { Ok(()) }
+/// The hosts that CPUs are in, in the order of the file.
+fn hosts(system: &Element) -> Vec<&str> {
+    let mut known = BTreeSet::new();
+    let all = system.children_named("cpu").filter_map(|cpu| cpu.attribute("host_hash"));
+    all.filter(|host| known.insert(*host)).collect()
 }
 
 /// A GPU on its way to its links.
 struct Gpu<'a> {
     vertex: usize,
+    host: usize,
     cpu: usize,
     /// Its `gpu` element; static files of clouds have none.
     element: Option<&'a Element>,
@@ -158,15 +164,19 @@ struct Gpu<'a> {
 #[derive(Default)]
 struct Reader<'a> {
     graph: HostGraph,
-    cpus: Vec<(usize, &'a Element)>,
+    hosts: Vec<&'a str>,
+    /// Number of the host that is being read.
+    host: usize,
+    /// Vertices of CPUs with their hosts.
+    cpus: Vec<(usize, usize, &'a Element)>,
     gpus: Vec<Gpu<'a>>,
     /// How often each name of a vertex was asked for.
     names: BTreeMap<String, u32>,
-    /// GPUs by bus id.
-    gpu_at: BTreeMap<String, usize>,
-    /// Other PCI devices and switches by bus id: the first, where real files give one id to several.
-    device_at: BTreeMap<String, usize>,
-    pci_links: Vec<(usize, &'a Element)>,
+    /// GPUs by host and bus id.
+    gpu_at: BTreeMap<(usize, String), usize>,
+    /// Other PCI devices and switches by host and bus id: the first, where real files give one id to several.
+    device_at: BTreeMap<(usize, String), usize>,
+    pci_links: Vec<(usize, usize, &'a Element)>,
     nvswitch: Option<usize>,
     /// Names of elements that are not read, with their numbers.
     skipped: BTreeMap<&'a str, usize>,
@@ -188,17 +198,31 @@ impl<'a> Reader<'a> {
         self.graph.vertices.len() - 1
     }
 
+    /// The number of a CPU's host: 0 where the file has one.
+    fn host_of(&self, cpu: &Element) -> Result<usize, NcclError> {
+        if self.hosts.len() < 2 {
+            return Ok(0);
+        }
+        let host = cpu.required("host_hash")?;
+        Ok(self.hosts.iter().position(|other| *other == host).unwrap_or_default())
+    }
+
+    /// A name with that of its host, where there are several.
+    fn named(&self, name: String) -> String {
+        if self.hosts.len() < 2 { name } else { format!("host{}-{name}", self.host) }
+    }
+
     fn add_cpu(&mut self, element: &'a Element) -> Result<(), NcclError> {
         let numaid = element.required("numaid")?;
         if !numaid.bytes().all(|byte| byte.is_ascii_digit()) || numaid.len() > 9 {
             return Err(element.unusable("numaid", numaid, "a whole number").into());
         }
-        let id = format!("cpu{numaid}");
+        let id = self.named(format!("cpu{numaid}"));
         if self.names.contains_key(&id) {
             return Err(NcclError::DuplicateCpu { line: element.line, numaid: numaid.to_owned() });
         }
         let cpu = self.add_vertex(VertexKind::Cpu, id, None);
-        self.cpus.push((cpu, element));
+        self.cpus.push((cpu, self.host, element));
         for child in &element.children {
             match child.name.as_str() {
                 "pci" => self.add_pci(child, cpu, cpu)?,
@@ -217,7 +241,7 @@ impl<'a> Reader<'a> {
         cpu: usize,
         numaid: &str,
     ) -> Result<(), NcclError> {
-        let nic = self.add_vertex(VertexKind::Switch, format!("nic-cpu{numaid}"), None);
+        let nic = self.add_vertex(VertexKind::Switch, self.named(format!("nic-cpu{numaid}")), None);
         self.graph.add_both(cpu, nic, rates::LOCAL);
         self.add_ports(ports, nic)
     }
@@ -259,10 +283,10 @@ impl<'a> Reader<'a> {
             }
             None if is_gpu_class(class) => self.add_gpu(None, label, cpu)?,
             None if holds("nic") || holds("net") || class_starts(class, "02") => {
-                self.add_vertex(VertexKind::Switch, format!("nic-{dotted}"), label)
+                self.add_vertex(VertexKind::Switch, self.named(format!("nic-{dotted}")), label)
             }
             None if holds("pci") || class_starts(class, "0604") => {
-                self.add_vertex(VertexKind::Switch, format!("pci-{dotted}"), label)
+                self.add_vertex(VertexKind::Switch, self.named(format!("pci-{dotted}")), label)
             }
             None => {
                 *self.skipped.entry("pci").or_insert(0) += 1;
@@ -270,11 +294,11 @@ impl<'a> Reader<'a> {
             }
         };
         if self.graph.vertices[vertex].kind == VertexKind::Gpu {
-            if self.gpu_at.insert(busid.clone(), vertex).is_some() {
+            if self.gpu_at.insert((self.host, busid.clone()), vertex).is_some() {
                 return Err(NcclError::DuplicateBusId { line: element.line, busid });
             }
         } else {
-            self.device_at.entry(busid).or_insert(vertex);
+            self.device_at.entry((self.host, busid)).or_insert(vertex);
         }
         if class_starts(class, "02") && !holds("nic") && !holds("net") {
             // Files that clouds hand out name the device alone: it has a port of a rate that others must state.
@@ -286,7 +310,7 @@ impl<'a> Reader<'a> {
                 "pci" => self.add_pci(child, vertex, cpu)?,
                 "nic" => self.add_ports(child.children_named("net"), vertex)?,
                 "net" => self.add_ports(std::iter::once(child), vertex)?,
-                "pcilink" => self.pci_links.push((vertex, child)),
+                "pcilink" => self.pci_links.push((vertex, self.host, child)),
                 "gpu" => {}
                 name => *self.skipped.entry(name).or_insert(0) += 1,
             }
@@ -297,13 +321,14 @@ impl<'a> Reader<'a> {
     fn add_gpu(&mut self, element: Option<&'a Element>, label: Option<String>, cpu: usize) -> Result<usize, NcclError> {
         let vertex = self.add_vertex(VertexKind::Gpu, String::new(), label);
         self.graph.vertices[vertex].rank = element.map(|gpu| gpu.number("rank")).transpose()?.flatten();
-        self.gpus.push(Gpu { vertex, cpu, element });
+        self.gpus.push(Gpu { vertex, host: self.host, cpu, element });
         Ok(vertex)
     }
 
     fn add_gpu_links(&mut self) -> Result<(), NcclError> {
         for index in 0..self.gpus.len() {
-            let Gpu { vertex, cpu, element } = self.gpus[index];
+            let Gpu { vertex, host, cpu, element } = self.gpus[index];
+            self.host = host;
             let Some(gpu) = element else { continue };
             let (sm, gcn) = (gpu.number("sm")?, gpu.attribute("gcn").unwrap_or_default());
             for link in &gpu.children {
@@ -337,7 +362,7 @@ impl<'a> Reader<'a> {
         // The peer states the opposite direction itself.
         let target = normal_busid(link, "target")?;
         let (line, name) = (link.line, &link.name);
-        match self.gpu_at.get(&target) {
+        match self.gpu_at.get(&(self.host, target.clone())) {
             Some(&peer) if peer == gpu => {
                 self.graph
                     .report
@@ -355,9 +380,9 @@ impl<'a> Reader<'a> {
     }
 
     fn add_pci_links(&mut self) -> Result<(), NcclError> {
-        for (vertex, link) in std::mem::take(&mut self.pci_links) {
+        for (vertex, host, link) in std::mem::take(&mut self.pci_links) {
             let target = normal_busid(link, "target")?;
-            match self.device_at.get(&target) {
+            match self.device_at.get(&(host, target.clone())) {
                 Some(&peer) if peer != vertex => self.graph.add_link(vertex, peer, rates::LOCAL),
                 _ => {
                     let line = link.line;
@@ -368,13 +393,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Every CPU with every other.
+    /// Every CPU with every other of its host.
     fn add_cpu_links(&mut self, rccl: bool) -> Result<(), NcclError> {
         let mut unknown = false;
-        for &(from, element) in &self.cpus {
+        for &(from, host, element) in &self.cpus {
             let rate = rates::between_cpus(element, rccl)?;
             unknown |= rate.is_none();
-            for &(to, _) in self.cpus.iter().filter(|(to, _)| *to != from) {
+            for &(to, ..) in self.cpus.iter().filter(|&&(to, other, _)| to != from && other == host) {
                 self.graph.add_link(from, to, rate.unwrap_or(rates::UNKNOWN_CPUS));
             }
         }
@@ -390,6 +415,10 @@ impl<'a> Reader<'a> {
         if silent > 0 {
             let text =
                 format!("NVLink unknown: {silent} GPUs have no <gpu> element, so only their PCI links are known");
+            self.graph.report.assumed.push(text);
+        }
+        if self.hosts.len() > 1 {
+            let text = format!("the NVSwitches of all {} hosts are one NVLink domain", self.hosts.len());
             self.graph.report.assumed.push(text);
         }
         for (name, count) in &self.skipped {

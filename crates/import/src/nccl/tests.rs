@@ -380,9 +380,9 @@ fn refusals_name_line_element_and_remedy() {
         ("</gpu>", "</gpu><gpu/>", "pci", "several <gpu>"),
         (
             "<cpu ",
-            r#"<cpu numaid="1" host_hash="1"/><cpu host_hash="2" "#,
+            r#"<cpu numaid="1" host_hash="1"/><cpu numaid="1" host_hash="2"/><cpu "#,
             "cpu@host_hash",
-            "keep the <cpu> elements of one",
+            "no attribute",
         ),
         ("<cpu ", r#"<cpu numaid="0"/><cpu "#, "cpu@numaid", "two <cpu> elements"),
     ] {
@@ -412,6 +412,38 @@ fn hostile_xml_is_refused_at_once() {
     let text = format!("<system version='1'>{cpus}<cpu numaid='5000'><pci busid='1:0' class='0x03'/></cpu></system>");
     let error = read(&text).unwrap_err();
     assert!(error.is_over_limit(), "{error}");
+}
+
+/// Two hosts of one NVLink domain, with the same bus ids: each with a GPU and a NIC behind its CPU.
+const TWO_HOSTS: &str = r#"<system version="1">
+  <cpu numaid="0" host_hash="0xa" arch="arm64"><pci busid="0008:01:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+    <gpu dev="0" sm="100" rank="0"><nvlink target="0000:f0:00.0" count="18" tclass="0x068000"/></gpu></pci>
+    <pci busid="0008:03:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic>
+      <net name="mlx5_0" dev="0" speed="400000" port="1" guid="0xa1"/></nic></pci></cpu>
+  <cpu numaid="0" host_hash="0xb" arch="arm64"><pci busid="0008:01:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+    <gpu dev="0" sm="100" rank="1"><nvlink target="0000:f0:00.0" count="18" tclass="0x068000"/></gpu></pci>
+    <pci busid="0008:03:00.0" class="0x020700" link_speed="32.0 GT/s PCIe" link_width="16"><nic>
+      <net name="mlx5_0" dev="0" speed="400000" port="1" guid="0xb1"/></nic></pci></cpu>
+</system>"#;
+
+#[test]
+fn hosts_of_one_nvlink_domain_are_one_machine() {
+    let (topology, warnings) = whole(TWO_HOSTS);
+    let nics = ["host0-nic-0008.03.00.0", "host1-nic-0008.03.00.0"];
+    assert_eq!(ids(&topology), ["gpu0", "gpu1", "host0-cpu0", nics[0], "host1-cpu0", nics[1], "nvs"]);
+    // 18 links of 40.1 GB/s; PCIe 5 with 16 lanes. CPUs of different hosts have no link.
+    let to_cpu = [("gpu0", "host0-cpu0", 480), ("gpu1", "host1-cpu0", 480)];
+    let to_nic = [("host0-cpu0", nics[0], 480), ("host1-cpu0", nics[1], 480)];
+    let nvlinks = [("gpu0", "nvs", 7218), ("gpu1", "nvs", 7218)];
+    let mut expected = [to_cpu, to_nic, nvlinks].concat();
+    expected.sort_unstable();
+    assert_eq!(links(&topology), expected);
+    assert!(warnings.iter().any(|text| text == "the NVSwitches of all 2 hosts are one NVLink domain"), "{warnings:?}");
+    let Machine { ports, .. } = machine(TWO_HOSTS);
+    let at: Vec<_> = ports.iter().map(|port| (port.node.as_str(), port.guid)).collect();
+    assert_eq!(at, [(nics[0], Some(0xa1)), (nics[1], Some(0xb1))]);
+    let apart = TWO_HOSTS.replace("0x068000", "0x068001");
+    assert_eq!(refusal(&apart), NcclError::SeveralHosts { hosts: 2 });
 }
 
 #[test]
