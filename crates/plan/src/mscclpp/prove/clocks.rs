@@ -5,6 +5,7 @@
 //! has *happened*, and whose *writes are seen*; a relaxed signal carries only the former.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::mscclpp::machine::{Event, Machine, Role};
 
@@ -95,10 +96,16 @@ impl Threads {
             seat.push((group, ranks[group].len()));
             ranks[group].push(machine.blocks.get(thread).map(|block| block.rank));
         }
-        // Each thread keeps two clocks of two numbers for each thread of its group, and each signal that is not taken one.
-        let signals = |event: &Event| match event.role {
-            Role::Signal { .. } | Role::Port { .. } => event.lines.len() as u64,
-            _ => 0,
+        // Each thread keeps two clocks of two numbers for each thread of its group, and signals that are not taken one:
+        // those of one operation the same, but for those of proxies.
+        let signals = |event: &Event| {
+            let of_proxies = event.lines.iter().filter(|&&line| proxies[line].is_some()).count();
+            match event.role {
+                Role::Signal { .. } | Role::Port { .. } => {
+                    (of_proxies + usize::from(of_proxies < event.lines.len())) as u64
+                }
+                _ => 0,
+            }
         };
         let sent = |thread: usize| machine.blocks.get(thread).map_or(0, |block| block.events.iter().map(signals).sum());
         let numbers = (0..count).map(|thread| (4 + sent(thread)) * ranks[seat[thread].0].len() as u64);
@@ -131,8 +138,8 @@ impl Groups {
 
 /// What a thread knows.
 pub(super) struct Knowledge {
-    /// Since its threads last met, or of a proxy: since its last operation.
-    pub(super) known: Clock,
+    /// Since its threads last met, or of a proxy: since its last operation. Signals sent since then share it.
+    pub(super) known: Rc<Clock>,
     /// What it has learnt since.
     learnt: Clock,
     /// Its operations so far. The first is that it has begun.
@@ -144,7 +151,7 @@ impl Knowledge {
     pub(super) fn new(position: usize, width: usize) -> Self {
         let mut known = Clock::zero(width);
         known.tick(position, 1);
-        Self { learnt: known.clone(), known, time: 1, position }
+        Self { learnt: known.clone(), known: Rc::new(known), time: 1, position }
     }
 
     /// Begins an operation; returns its time, which others know of once their clock has reached the next.
@@ -161,6 +168,6 @@ impl Knowledge {
     /// All threads meet: what was done and learnt is known.
     pub(super) fn meet(&mut self) {
         self.learnt.tick(self.position, self.time);
-        self.known.join(&self.learnt, false);
+        Rc::make_mut(&mut self.known).join(&self.learnt, false);
     }
 }

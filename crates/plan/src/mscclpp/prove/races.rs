@@ -121,8 +121,8 @@ struct Watch<'a> {
     threads: &'a Threads,
     knowledge: Vec<Knowledge>,
     /// By line: what its signals that are not taken yet tell.
-    told: Vec<VecDeque<(Clock, bool)>>,
-    released: Vec<VecDeque<Clock>>,
+    told: Vec<VecDeque<(Rc<Clock>, bool)>>,
+    released: Vec<VecDeque<Rc<Clock>>>,
     /// By semaphore: how often it was taken from.
     acquired: Vec<u32>,
     /// By barrier: blocks that have come.
@@ -163,7 +163,7 @@ impl<'a> Watch<'a> {
                 for &line in &event.lines {
                     let clock = match self.threads.proxy(line) {
                         Some(proxy) => self.push(proxy, block).1,
-                        None => self.knowledge[block].known.clone(),
+                        None => Rc::clone(&self.knowledge[block].known),
                     };
                     self.told[line].push_back((clock, is_relaxed));
                 }
@@ -177,7 +177,7 @@ impl<'a> Watch<'a> {
             }
             Role::Release => {
                 let known = &self.knowledge[block].known;
-                event.semaphores.iter().for_each(|&semaphore| self.released[semaphore].push_back(known.clone()));
+                event.semaphores.iter().for_each(|&semaphore| self.released[semaphore].push_back(Rc::clone(known)));
             }
             Role::Acquire => {
                 for &semaphore in &event.semaphores {
@@ -190,7 +190,7 @@ impl<'a> Watch<'a> {
                 }
             }
             Role::Data => {
-                let clock = Rc::new(self.packets_read(block, event));
+                let clock = self.packets_read(block, event);
                 for (part, effect) in event.effects.iter().enumerate() {
                     let access = Access { part, ..access };
                     let causes = self.causes(effect);
@@ -209,7 +209,7 @@ impl<'a> Watch<'a> {
             return;
         }
         let met = std::mem::take(&mut self.met[barrier]);
-        let Some(mut all) = met.first().map(|&first| self.knowledge[first].known.clone()) else { return };
+        let Some(mut all) = met.first().map(|&first| Clock::clone(&self.knowledge[first].known)) else { return };
         met.iter().for_each(|&member| all.join(&self.knowledge[member].known, false));
         for member in met {
             self.knowledge[member].learn(&all, false);
@@ -218,27 +218,27 @@ impl<'a> Watch<'a> {
     }
 
     /// Hands something to a proxy: it does it after all it was handed before. Returns its time and what it then knows.
-    fn push(&mut self, proxy: usize, block: usize) -> (u32, Clock) {
-        let known = self.knowledge[block].known.clone();
+    fn push(&mut self, proxy: usize, block: usize) -> (u32, Rc<Clock>) {
+        let known = Rc::clone(&self.knowledge[block].known);
         let own = &mut self.knowledge[proxy];
         own.learn(&known, false);
         own.meet();
-        (own.begin(), own.known.clone())
+        (own.begin(), Rc::clone(&own.known))
     }
 
     fn port(&mut self, event: &Event, by: Access, also: PortUse, findings: &mut Findings<'_>) {
         // The block waits for the packets that are forwarded before it hands them over.
-        let read = Rc::new(self.packets_read(by.block, event));
+        let read = self.packets_read(by.block, event);
         for (&line, effect) in event.lines.iter().zip(&event.effects) {
             let Some(proxy) = self.threads.proxy(line) else { continue };
             let (time, mut clock) = self.push(proxy, by.block);
-            clock.join(&read, true);
+            Rc::make_mut(&mut clock).join(&read, true);
             let access = Access { thread: proxy, time, ..by };
             let causes = self.causes(effect);
             self.move_data(effect, access, Before { clock: &clock, causes: &causes }, findings);
-            self.raise_flags(effect, access, &Rc::new(clock), &causes);
+            self.raise_flags(effect, access, &clock, &causes);
             self.knowledge[proxy].meet();
-            let after = self.knowledge[proxy].known.clone();
+            let after = Rc::clone(&self.knowledge[proxy].known);
             if also.flushes {
                 self.knowledge[by.block].learn(&after, false);
             }
@@ -249,12 +249,12 @@ impl<'a> Watch<'a> {
     }
 
     /// What a block knows that has read packets: who wrote them had come that far.
-    fn packets_read(&self, block: usize, event: &Event) -> Clock {
-        let mut clock = self.knowledge[block].known.clone();
+    fn packets_read(&self, block: usize, event: &Event) -> Rc<Clock> {
+        let mut clock = Rc::clone(&self.knowledge[block].known);
         for span in event.effects.iter().flat_map(|effect| &effect.sources).filter(|span| span.is_packet) {
             for cell in span.first..span.first + span.count {
                 if let Some(flag) = self.flags.get(&(span.rank, cell)) {
-                    clock.join(&flag.clock, true);
+                    Rc::make_mut(&mut clock).join(&flag.clock, true);
                 }
             }
         }
@@ -360,7 +360,7 @@ impl<'a> Watch<'a> {
         for (thread, block) in self.machine.blocks.iter().enumerate() {
             let (group, _) = self.threads.seat[thread];
             let known = &self.knowledge[thread].known;
-            by_rank.entry((block.rank, group)).or_insert_with(|| known.clone()).join(known, false);
+            by_rank.entry((block.rank, group)).or_insert_with(|| Clock::clone(known)).join(known, false);
         }
         for (&(owner, thread, is_write), access) in &self.foreign {
             let (group, position) = self.threads.seat[thread];
