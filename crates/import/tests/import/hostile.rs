@@ -179,14 +179,19 @@ fn use_up(kind: FileKind, bytes: &[u8]) {
 }
 
 /// Changed files of every kind: some hundred, or for as many seconds of each kind as `CANOPY_FUZZ_SECONDS` says. A file that
-/// takes a second is a finding then.
+/// takes a second thrice is a finding then. `CANOPY_FUZZ_KINDS` names the kinds, separated by commas; all without it.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "CANOPY_FUZZ_SECONDS states the duration")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "CANOPY_FUZZ_SECONDS states the duration, CANOPY_FUZZ_KINDS what is read"
+)]
 fn changed_files_of_every_kind_get_an_answer() {
     let seconds = std::env::var("CANOPY_FUZZ_SECONDS").ok().and_then(|text| text.parse::<u64>().ok());
     let begun =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
-    for (kind, text) in SMALL {
+    let kinds = std::env::var("CANOPY_FUZZ_KINDS").ok();
+    let is_wanted = |name: &str| kinds.as_ref().is_none_or(|kinds| kinds.split(',').any(|kind| kind == name));
+    for (kind, text) in SMALL.iter().filter(|(kind, _)| is_wanted(kind.name())) {
         let mut state = if seconds.is_some() { u64::from(begun) } else { 7 };
         let mut next = || {
             // SplitMix64.
@@ -206,10 +211,14 @@ fn changed_files_of_every_kind_get_an_answer() {
             for _ in 0..1 + next() % 8 {
                 change(&mut bytes, other, &mut next);
             }
-            let began = std::time::Instant::now();
-            let used = std::panic::catch_unwind(|| use_up(*kind, &bytes));
-            let is_slow = seconds.is_some() && began.elapsed().as_millis() > 1_000;
-            assert!(used.is_ok() && !is_slow, "{}: {}", kind.name(), bytes.escape_ascii());
+            // A busy machine may take a second once.
+            let is_quick = (0..3).any(|_| {
+                let began = std::time::Instant::now();
+                let used = std::panic::catch_unwind(|| use_up(*kind, &bytes));
+                assert!(used.is_ok(), "{}: {}", kind.name(), bytes.escape_ascii());
+                seconds.is_none() || began.elapsed().as_millis() <= 1_000
+            });
+            assert!(is_quick, "{}: {}", kind.name(), bytes.escape_ascii());
             count += 1;
         }
         println!("{}: {count} files", kind.name());
