@@ -91,6 +91,11 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
             }
         }
         assembly.channels = assembly.connect();
+        if !options.profile.limits().misreads_flushing_puts {
+            // One block may write to several blocks of a peer, each over a channel of its own.
+            let channel_of = |hop| assembly.channels.get(&Notice::Hop(hop)).copied();
+            assembly.blocks.iter_mut().for_each(|block| flush_last(&mut block.ops, channel_of));
+        }
         assembly
     }
 
@@ -123,10 +128,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
 
     fn number(&mut self, rank: u32, number: &mut u32, draft: Draft) {
         let count = draft.blocks.len();
-        for (position, mut ops) in draft.blocks.into_iter().enumerate() {
-            if !self.options.profile.limits().misreads_flushing_puts {
-                flush_last(&mut ops, self.atoms);
-            }
+        for (position, ops) in draft.blocks.into_iter().enumerate() {
             let semaphores = &mut self.semaphores[rank as usize];
             let acquires = (position > 0).then(|| *semaphores - 1);
             let releases = (position + 1 < count).then(|| {

@@ -223,12 +223,12 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
 
 /// The last put of a block over each channel also waits until the source may change: nobody else does before the launch
 /// ends.
-pub(super) fn flush_last(block: &mut [DraftOp], atoms: &Atoms) {
-    let mut is_flushed: BTreeSet<u32> = BTreeSet::new();
+pub(super) fn flush_last<C: Ord>(block: &mut [DraftOp], channel_of: impl Fn(usize) -> C) {
+    let mut is_flushed: BTreeSet<C> = BTreeSet::new();
     for op in block.iter_mut().rev() {
         if let DraftOp::PortPut { hops, flushes } = op {
             for &hop in &*hops {
-                *flushes |= is_flushed.insert(atoms.hops[hop].to);
+                *flushes |= is_flushed.insert(channel_of(hop));
             }
         }
     }
