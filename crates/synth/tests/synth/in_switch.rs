@@ -78,7 +78,7 @@ fn a_box_whose_switch_reduces_takes_each_byte_once() {
     assert_eq!((lower, upper), (gigabytes(525_600, 574), gigabytes(525_600, 574)));
 }
 
-/// Ranks first, then switches that replicate and add up; links both ways. Ranks are in boxes of so many; none: in no box.
+/// Ranks, then switches that replicate and add up; links both ways. `box_size` ranks make a box, if it is stated.
 #[derive(Clone, Debug)]
 struct Small {
     ranks: usize,

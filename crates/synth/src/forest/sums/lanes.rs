@@ -148,6 +148,11 @@ impl<'a> Lanes<'a> {
         Self { list, boxes: boxes.clone(), numbers: numbers.clone(), nodes: nodes.clone(), ..*self }
     }
 
+    /// Which nodes are terminals.
+    pub(super) fn terminals(&self) -> Vec<bool> {
+        (0..self.node_count).map(|node| node < self.terminal_count).collect()
+    }
+
     /// The node of the topology that has a number here.
     pub(super) fn node(&self, number: u32) -> u32 {
         self.nodes[number as usize]
@@ -167,8 +172,7 @@ impl<'a> Lanes<'a> {
     pub(super) fn strength(&self, stop: &dyn Stop) -> Result<Strength, SynthesisError> {
         let arcs = self.list.iter().map(|lane| Arc { from: lane.low, to: lane.high, capacity: lane.capacity });
         let graph = Digraph { node_count: self.node_count, arcs: arcs.collect() };
-        let terminals: Vec<bool> = (0..self.node_count).map(|node| node < self.terminal_count).collect();
-        let found = strength(&graph, &terminals, stop).map_err(|error| refusal(error, self.rank_count))?;
+        let found = strength(&graph, &self.terminals(), stop).map_err(|error| refusal(error, self.rank_count))?;
         // There an arc counts half in either direction, here it stands for one each way.
         let rate = Fraction::new(2 * found.rate.numerator, found.rate.denominator).expect("a fraction is one");
         Ok(Strength { rate, ..found })

@@ -38,7 +38,7 @@ pub(super) fn find<'l>(
 ) -> Result<Option<Limited<'l>>, SynthesisError> {
     let arcs = lanes.list.iter().map(|lane| Arc { from: lane.low, to: lane.high, capacity: lane.capacity });
     let graph = Digraph { node_count: lanes.node_count, arcs: arcs.collect() };
-    let terminals: Vec<bool> = (0..lanes.node_count).map(|node| node < lanes.terminal_count).collect();
+    let terminals = lanes.terminals();
     let broken = |error| refusal(error, lanes.rank_count);
     let sums = match WholeSums::new(&graph, &terminals, stop) {
         Err(OptimumError::TooLarge { .. }) => return Ok(None),

@@ -23,7 +23,7 @@ use crate::forest::sums::lanes::{self, Lanes};
 use crate::forest::sums::rooted_at;
 use crate::forest::sums::rooting::{self, Rooted};
 use crate::progress::Progress;
-use boxes::{Around, Boxes};
+use boxes::Boxes;
 use num_integer::Integer;
 
 /// Most boxes whose switches some trees may leave out.
@@ -75,9 +75,8 @@ impl<'a> Mixture<'a> {
             if share == Fraction::ZERO {
                 continue;
             }
-            let Around { rate, parts, .. } = &around;
-            let Some((lanes, rate)) = boxes.lanes_for(&around, *rate) else { return Ok(None) };
-            kinds.push(Kind { share, lanes, rate, parts: parts.clone() });
+            let Some((lanes, rate)) = boxes.lanes_for(&around) else { return Ok(None) };
+            kinds.push(Kind { share, lanes, rate, parts: around.parts });
         }
         Ok(Some(Self { rate: shares.rate, kinds }))
     }

@@ -135,7 +135,7 @@ impl<'a> Boxes<'a> {
     pub(super) fn around(&self, left_out: Option<usize>, stop: &dyn Stop) -> Result<Option<Around>, SynthesisError> {
         let lanes = self.spanning(left_out);
         let one = Fraction { numerator: 1, denominator: 1 };
-        let terminals: Vec<bool> = (0..lanes.node_count).map(|node| node < lanes.terminal_count).collect();
+        let terminals = lanes.terminals();
         let broken = |error| refusal(error, lanes.rank_count);
         let weigh = |others: Fraction| {
             let Some(graph) = self.graph(&lanes, left_out, others) else { return Ok(None) };
@@ -222,9 +222,10 @@ impl<'a> Boxes<'a> {
         Fraction::new(wanted, part.checked_mul(rate.denominator)?)
     }
 
-    /// Lanes in proportion to what trees take that weigh `rate` outside, and the rate in their units. Each box has of its own
-    /// what its trees need for just this rate.
-    pub(super) fn lanes_for(&self, around: &Around, rate: Fraction) -> Option<(Lanes<'a>, Fraction)> {
+    /// Lanes in proportion to what trees take that weigh as much as they can outside, and their rate in units of these
+    /// lanes. Each box has of its own what its trees need for just this rate.
+    pub(super) fn lanes_for(&self, around: &Around) -> Option<(Lanes<'a>, Fraction)> {
+        let rate = around.rate;
         let lanes = self.spanning(around.left_out);
         let mut capacities = Vec::with_capacity(lanes.list.len());
         for lane in &lanes.list {
