@@ -1,4 +1,5 @@
-//! Topology files of NCCL (`NCCL_TOPO_DUMP_FILE`, system version 1) and RCCL (version 2): one host, or several that NVSwitches join.
+//! Topology files of NCCL (`NCCL_TOPO_DUMP_FILE`, system version 1) and RCCL (version 2): one host, or several that
+//! NVSwitches join.
 //!
 //! The file lists devices as a PCI tree and says which GPUs NVLink or xGMI joins. [`graph`] turns it into vertices and
 //! links with the bandwidths NCCL itself assigns ([`rates`]).

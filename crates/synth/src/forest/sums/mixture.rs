@@ -23,8 +23,7 @@ use crate::forest::sums::lanes::{self, Lanes};
 use crate::forest::sums::rooted_at;
 use crate::forest::sums::rooting::{self, Rooted};
 use crate::progress::Progress;
-use boxes::Boxes;
-use num_integer::Integer;
+use boxes::{Boxes, common_denominator};
 
 /// Most boxes whose switches some trees may leave out.
 const BOXES_MAX: usize = 64;
@@ -105,9 +104,7 @@ impl<'a> Mixture<'a> {
 fn together(kinds: Vec<(Fraction, Rooted)>) -> Option<Rooted> {
     let each = |(share, rooted): &(Fraction, Rooted)| share.checked_mul(Fraction::new(1, rooted.tree_count.into())?);
     let each: Vec<Fraction> = kinds.iter().map(each).collect::<Option<_>>()?;
-    let tree_count = each
-        .iter()
-        .try_fold(1_u128, |common, part| common.checked_mul(part.denominator / part.denominator.gcd(&common)))?;
+    let tree_count = common_denominator(&each)?;
     let mut all = Rooted { tree_count: u64::try_from(tree_count).ok()?, trees: Vec::new(), routes: Vec::new() };
     for ((_, rooted), part) in kinds.into_iter().zip(each) {
         let factor = u64::try_from((tree_count / part.denominator).checked_mul(part.numerator)?).ok()?;

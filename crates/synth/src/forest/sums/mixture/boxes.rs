@@ -237,9 +237,7 @@ impl<'a> Boxes<'a> {
                 None => whole.checked_mul(around.others)?,
             });
         }
-        let common = capacities.iter().try_fold(1_u128, |common, capacity| {
-            common.checked_mul(capacity.denominator / capacity.denominator.gcd(&common))
-        })?;
+        let common = common_denominator(&capacities)?;
         let whole: Vec<u128> = capacities
             .iter()
             .map(|capacity| (common / capacity.denominator).checked_mul(capacity.numerator))
@@ -251,6 +249,12 @@ impl<'a> Boxes<'a> {
         let rate = rate.checked_mul(Fraction::new(common, divisor)?)?;
         Some((lanes.with(list), rate))
     }
+}
+
+/// The least number that makes all fractions whole; `None` where it does not fit 128 bits.
+pub(super) fn common_denominator(fractions: &[Fraction]) -> Option<u128> {
+    let mut denominators = fractions.iter().map(|fraction| fraction.denominator);
+    denominators.try_fold(1_u128, |common, next| common.checked_mul(next / next.gcd(&common)))
 }
 
 /// The kernel lets a link count half in either direction, a lane stands for one each way.
