@@ -27,7 +27,7 @@ pub use program::{
     ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, Pipeline, RankChannels,
     RefPlace, RemoteBuffer, SwitchGroup,
 };
-pub use prove::{prove_execution_plan, require_followable};
+pub use prove::prove_execution_plan;
 pub use python::execution_plan_loader;
 pub use switches::{SwitchDomain, switch_domains};
 pub use write::write_execution_plan;

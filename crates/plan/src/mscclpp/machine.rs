@@ -128,8 +128,9 @@ impl Machine {
         let memories: Vec<Memory> = plan.ranks.iter().map(memory).collect();
         let cells = memories.iter().fold(0_u64, |sum, memory| sum.saturating_add(memory.cells()));
         if cells > CELLS_MAX {
-            let message =
-                format!("the buffers have {cells} parts of chunks, over the limit of {CELLS_MAX} for a proof");
+            let message = format!(
+                "the buffers have {cells} parts of chunks, more than the proof can follow; plan for fewer chunks"
+            );
             findings.problem(Place::FILE, message);
             return None;
         }

@@ -22,13 +22,11 @@ mod races;
 
 use canopy_schedule::Collective;
 
-use self::clocks::{NUMBERS_MAX, Threads};
 use super::contract::Contract;
 use super::loader;
-use super::machine::{CELLS_MAX, Machine, Role, Scale, scales};
+use super::machine::{Machine, Role, Scale, scales};
 use super::profile::ExecutorProfile;
-use super::program::{ExecutionPlan, ExecutionRank};
-use crate::msccl::emulate::EmulationError;
+use super::program::ExecutionPlan;
 use crate::msccl::{Findings, Place, Proof, Report};
 use crate::proof::{Stop, Stopped};
 
@@ -142,32 +140,6 @@ trait UntilProblem: Iterator + Sized {
 }
 
 impl<I: Iterator> UntilProblem for I {}
-
-/// Whether a plan is small enough for the proof to follow it, however right or wrong it is.
-///
-/// # Errors
-/// [`EmulationError::TooLarge`] with the memory that it would take. O(operations + chunks of packets).
-pub fn require_followable(plan: &ExecutionPlan, asked: Option<Collective>) -> Result<(), EmulationError> {
-    const CELL_BYTES: u64 = 100;
-    let chunks = |rank: &ExecutionRank| {
-        u64::from(rank.input_chunks) + u64::from(rank.output_chunks) + u64::from(rank.scratch_chunks)
-    };
-    let cells = plan.ranks.iter().map(chunks).fold(0, u64::saturating_add);
-    let too_large = |need: u64, limit: u64, each| EmulationError::TooLarge {
-        bytes: need.saturating_mul(each),
-        limit: limit * each,
-    };
-    if cells > CELLS_MAX {
-        return Err(too_large(cells, CELLS_MAX, CELL_BYTES));
-    }
-    let Ok(contract) = Contract::new(plan, asked) else { return Ok(()) };
-    let mut found = Vec::new();
-    Report::new(&|| false).run("operations", |findings| found = machines(plan, &contract, findings));
-    match found.iter().find_map(|machine| Threads::new(machine).err()) {
-        Some(numbers) => Err(too_large(numbers, NUMBERS_MAX, 4)),
-        None => Ok(()),
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ use crate::msccl::forwarder_on_routes;
 use crate::mscclpp::{
     ExecutionLowerError, ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile,
     UnknownExecutorProfile, emulate_execution_plan, execution_alignment_bytes, lower_execution_plan,
-    parse_execution_plan, prove_execution_plan, read_word, require_followable, write_execution_plan,
+    parse_execution_plan, prove_execution_plan, read_word, write_execution_plan,
 };
 
 /// Data and interleavings a plan that comes from elsewhere is run with.
@@ -94,7 +94,6 @@ impl Row for MscclppJson {
         let stopped = |_| TargetError::from(ExecutionLowerError::Stopped);
         let proof = prove_execution_plan(&plan, Some(collective), profile, asked.stop).map_err(stopped)?;
         if let Err(problem) = proof.require_right() {
-            require_followable(&plan, Some(collective))?;
             return Err(TargetError::unproved(problem));
         }
         for options in ExecutionOptions::various(profile, asked.seed) {

@@ -1,116 +1,190 @@
-//! Vector clocks over blocks and proxies that can hear of each other.
+//! Vector clocks over blocks and proxies, with entries for those that were heard of.
 //!
 //! A block's operations since its threads last met are not ordered among themselves. So a block knows of its own
 //! operations only up to the last meeting, and what it learns counts from the next one on. Each clock is kept twice: what
 //! has *happened*, and whose *writes are seen*; a relaxed signal carries only the former.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 
-use crate::mscclpp::machine::{Event, Machine, Role};
+use crate::mscclpp::machine::Machine;
 
-/// Most numbers in all clocks together that are kept for later: 1 GiB.
-pub(super) const NUMBERS_MAX: u64 = 1 << 28;
+/// Most entries in all clocks together that are kept at a time: 1 GiB.
+const ENTRIES_MAX: usize = (1 << 30) / size_of::<Entry>();
 
-/// What an event knows of others: by position in the group of its thread, how many operations have happened, and whose
-/// writes are seen.
-#[derive(Clone, Debug)]
+/// What is known of a thread: how many of its operations have happened, and of how many the writes are seen.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    thread: u32,
+    happened: u32,
+    seen: u32,
+}
+
+/// What an event knows of others.
+#[derive(Debug)]
 pub(super) struct Clock {
-    pub(super) happened: Box<[u32]>,
-    pub(super) seen: Box<[u32]>,
+    /// By thread, rising.
+    entries: Vec<Entry>,
+    kept: Kept,
+}
+
+/// Entries in all clocks of a proof.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept(Rc<Cell<usize>>);
+
+impl Kept {
+    /// Whether the clocks take more memory than a proof may.
+    pub(super) fn is_too_much(&self) -> bool {
+        self.0.get() > ENTRIES_MAX
+    }
+
+    fn add(&self, entries: usize) {
+        self.0.set(self.0.get() + entries);
+    }
+}
+
+impl Clone for Clock {
+    fn clone(&self) -> Self {
+        self.kept.add(self.entries.len());
+        Self { entries: self.entries.clone(), kept: self.kept.clone() }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        self.kept.0.set(self.kept.0.get() - self.entries.len());
+    }
 }
 
 impl Clock {
-    fn zero(width: usize) -> Self {
-        Self { happened: vec![0; width].into(), seen: vec![0; width].into() }
+    fn new(kept: &Kept) -> Self {
+        Self { entries: Vec::new(), kept: kept.clone() }
     }
 
+    /// How many operations of a thread have happened.
+    pub(super) fn happened(&self, thread: usize) -> u32 {
+        self.find(thread).map_or(0, |entry| entry.happened)
+    }
+
+    /// Of how many operations of a thread the writes are seen.
+    pub(super) fn seen(&self, thread: usize) -> u32 {
+        self.find(thread).map_or(0, |entry| entry.seen)
+    }
+
+    fn find(&self, thread: usize) -> Option<&Entry> {
+        self.entries.get(self.position(thread)).filter(|entry| entry.thread as usize == thread)
+    }
+
+    /// Position of the first entry that is not before a thread.
+    fn position(&self, thread: usize) -> usize {
+        self.entries.partition_point(|entry| (entry.thread as usize) < thread)
+    }
+
+    /// Whether it knows of any of these threads that it has begun.
+    pub(super) fn knows_any(&self, threads: &Range<usize>) -> bool {
+        self.entries.get(self.position(threads.start)).is_some_and(|entry| (entry.thread as usize) < threads.end)
+    }
+
+    /// Learns what another knows. O(entries of both), less if it knows nearly all already.
     pub(super) fn join(&mut self, other: &Self, is_relaxed: bool) {
-        raise(&mut self.happened, &other.happened);
-        if !is_relaxed {
-            raise(&mut self.seen, &other.seen);
+        let (mut at, mut missing) = (0, 0);
+        for new in &other.entries {
+            // Clocks that know the same threads are gone through side by side.
+            if self.entries.get(at).is_some_and(|own| own.thread < new.thread) {
+                at += self.entries[at..].partition_point(|own| own.thread < new.thread);
+            }
+            match self.entries.get_mut(at).filter(|own| own.thread == new.thread) {
+                Some(own) => {
+                    own.raise(new, is_relaxed);
+                    at += 1;
+                }
+                None => missing += 1,
+            }
+        }
+        if missing > 0 {
+            self.insert(other, missing, is_relaxed);
+        }
+    }
+
+    /// Inserts the entries of another that are missing, from the last to the first.
+    fn insert(&mut self, other: &Self, missing: usize, is_relaxed: bool) {
+        let mut own = self.entries.len();
+        let mut to = own + missing;
+        self.kept.add(missing);
+        self.entries.resize(to, Entry { thread: 0, happened: 0, seen: 0 });
+        for &new in other.entries.iter().rev() {
+            while own > 0 && self.entries[own - 1].thread > new.thread {
+                own -= 1;
+                to -= 1;
+                self.entries[to] = self.entries[own];
+            }
+            if own == to {
+                // All that are missing have their places.
+                return;
+            }
+            if own == 0 || self.entries[own - 1].thread != new.thread {
+                to -= 1;
+                self.entries[to] = Entry { seen: if is_relaxed { 0 } else { new.seen }, ..new };
+            }
         }
     }
 
     fn tick(&mut self, thread: usize, time: u32) {
-        self.happened[thread] = self.happened[thread].max(time);
-        self.seen[thread] = self.seen[thread].max(time);
+        let own = Entry { thread: u32::try_from(thread).unwrap_or(u32::MAX), happened: time, seen: time };
+        let at = self.position(thread);
+        match self.entries.get_mut(at).filter(|entry| entry.thread == own.thread) {
+            Some(entry) => entry.raise(&own, false),
+            None => {
+                self.entries.insert(at, own);
+                self.kept.add(1);
+            }
+        }
     }
 }
 
-fn raise(own: &mut [u32], other: &[u32]) {
-    own.iter_mut().zip(other).for_each(|(own, other)| *own = (*own).max(*other));
+impl Entry {
+    fn raise(&mut self, other: &Self, is_relaxed: bool) {
+        self.happened = self.happened.max(other.happened);
+        if !is_relaxed {
+            self.seen = self.seen.max(other.seen);
+        }
+    }
 }
 
-/// Threads: blocks first, then the proxies of lines over ports. Each is in a group with all it may hear of.
+/// Threads: blocks first, rank by rank, then the proxies of lines over ports.
 pub(super) struct Threads {
-    /// By thread: group, and position in it.
-    pub(super) seat: Vec<(usize, usize)>,
-    /// By group: the rank whose block each position is; none for proxies.
-    pub(super) ranks: Vec<Vec<Option<u32>>>,
+    /// By rank: its blocks.
+    blocks: Vec<Range<usize>>,
     /// By line: the thread of its proxy.
     proxies: Vec<Option<usize>>,
+    count: usize,
 }
 
 impl Threads {
-    /// Groups the threads of a machine.
-    ///
-    /// # Errors
-    /// The numbers that their clocks would have together, if they are too many.
-    pub(super) fn new(machine: &Machine) -> Result<Self, u64> {
-        let blocks = machine.blocks.len();
-        let mut proxies = vec![None; machine.lines.len()];
-        let mut count = blocks;
-        for (line, proxy) in machine.lines.iter().zip(&mut proxies) {
-            if line.is_port {
-                *proxy = Some(count);
+    pub(super) fn new(machine: &Machine) -> Self {
+        let blocks = (0_u32..).zip(&machine.memories).map(|(rank, _)| {
+            let first = machine.blocks.partition_point(|block| block.rank < rank);
+            first..machine.blocks.partition_point(|block| block.rank <= rank)
+        });
+        let mut count = machine.blocks.len();
+        let proxies = machine.lines.iter().map(|line| {
+            line.is_port.then(|| {
                 count += 1;
-            }
-        }
-        let mut groups = Groups((0..count).collect());
-        let mut users: BTreeMap<(u8, u64, u64), usize> = BTreeMap::new();
-        for (number, block) in machine.blocks.iter().enumerate() {
-            for event in &block.events {
-                let mut meet = |key| groups.join(number, *users.entry(key).or_insert(number));
-                event.lines.iter().for_each(|&line| meet((0, line as u64, 0)));
-                event.semaphores.iter().for_each(|&semaphore| meet((1, semaphore as u64, 0)));
-                if let Role::Barrier(barrier) = event.role {
-                    meet((2, barrier as u64, 0));
-                }
-                let spans = event.effects.iter().flat_map(|effect| effect.sources.iter().chain(&effect.targets));
-                for span in spans.filter(|span| span.is_packet) {
-                    (span.first..span.first + span.count).for_each(|cell| meet((3, span.rank.into(), cell)));
-                }
-                event.lines.iter().filter_map(|&line| proxies[line]).for_each(|proxy| groups.join(number, proxy));
-            }
-        }
-        let mut names: BTreeMap<usize, usize> = BTreeMap::new();
-        let mut ranks: Vec<Vec<Option<u32>>> = Vec::new();
-        let mut seat = Vec::with_capacity(count);
-        for thread in 0..count {
-            let name = groups.name(thread);
-            let group = *names.entry(name).or_insert_with(|| {
-                ranks.push(Vec::new());
-                ranks.len() - 1
-            });
-            seat.push((group, ranks[group].len()));
-            ranks[group].push(machine.blocks.get(thread).map(|block| block.rank));
-        }
-        // Each thread keeps two clocks of two numbers for each thread of its group, and signals that are not taken one:
-        // those of one operation the same, but for those of proxies.
-        let signals = |event: &Event| {
-            let of_proxies = event.lines.iter().filter(|&&line| proxies[line].is_some()).count();
-            match event.role {
-                Role::Signal { .. } | Role::Port { .. } => {
-                    (of_proxies + usize::from(of_proxies < event.lines.len())) as u64
-                }
-                _ => 0,
-            }
-        };
-        let sent = |thread: usize| machine.blocks.get(thread).map_or(0, |block| block.events.iter().map(signals).sum());
-        let numbers = (0..count).map(|thread| (4 + sent(thread)) * ranks[seat[thread].0].len() as u64);
-        let need = numbers.sum();
-        if need > NUMBERS_MAX { Err(need) } else { Ok(Self { seat, ranks, proxies }) }
+                count - 1
+            })
+        });
+        let proxies = proxies.collect();
+        Self { blocks: blocks.collect(), proxies, count }
+    }
+
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Blocks of a rank.
+    pub(super) fn of_rank(&self, rank: u32) -> Range<usize> {
+        self.blocks.get(rank as usize).cloned().unwrap_or_default()
     }
 
     pub(super) fn proxy(&self, line: usize) -> Option<usize> {
@@ -118,40 +192,23 @@ impl Threads {
     }
 }
 
-/// Sets that grow together.
-struct Groups(Vec<usize>);
-
-impl Groups {
-    fn name(&mut self, mut member: usize) -> usize {
-        while self.0[member] != member {
-            self.0[member] = self.0[self.0[member]];
-            member = self.0[member];
-        }
-        member
-    }
-
-    fn join(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.name(a), self.name(b));
-        self.0[a.max(b)] = a.min(b);
-    }
-}
-
 /// What a thread knows.
 pub(super) struct Knowledge {
     /// Since its threads last met, or of a proxy: since its last operation. Signals sent since then share it.
     pub(super) known: Rc<Clock>,
-    /// What it has learnt since.
-    learnt: Clock,
+    /// The same with what it has learnt since.
+    learnt: Rc<Clock>,
     /// Its operations so far. The first is that it has begun.
     time: u32,
-    position: usize,
+    thread: usize,
 }
 
 impl Knowledge {
-    pub(super) fn new(position: usize, width: usize) -> Self {
-        let mut known = Clock::zero(width);
-        known.tick(position, 1);
-        Self { learnt: known.clone(), known: Rc::new(known), time: 1, position }
+    pub(super) fn new(thread: usize, kept: &Kept) -> Self {
+        let mut known = Clock::new(kept);
+        known.tick(thread, 1);
+        let known = Rc::new(known);
+        Self { learnt: Rc::clone(&known), known, time: 1, thread }
     }
 
     /// Begins an operation; returns its time, which others know of once their clock has reached the next.
@@ -162,12 +219,14 @@ impl Knowledge {
     }
 
     pub(super) fn learn(&mut self, other: &Clock, is_relaxed: bool) {
-        self.learnt.join(other, is_relaxed);
+        Rc::make_mut(&mut self.learnt).join(other, is_relaxed);
     }
 
     /// All threads meet: what was done and learnt is known.
     pub(super) fn meet(&mut self) {
-        self.learnt.tick(self.position, self.time);
-        Rc::make_mut(&mut self.known).join(&self.learnt, false);
+        if self.learnt.happened(self.thread) < self.time {
+            Rc::make_mut(&mut self.learnt).tick(self.thread, self.time);
+        }
+        self.known = Rc::clone(&self.learnt);
     }
 }

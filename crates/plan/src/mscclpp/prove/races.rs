@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use super::clocks::{Clock, Knowledge, Threads};
+use super::clocks::{Clock, Kept, Knowledge, Threads};
 use crate::msccl::{Findings, Place};
 use crate::mscclpp::machine::{Effect, Event, Machine, Role, Span};
 
@@ -55,12 +55,6 @@ impl Access {
     fn is_one_sum(&self, other: &Self) -> bool {
         self.token() == other.token()
     }
-
-    /// Whether a thread whose clock has these times knows of the access.
-    fn is_known(&self, threads: &Threads, by: usize, times: &[u32]) -> bool {
-        let (own, position) = threads.seat[self.thread];
-        own == threads.seat[by].0 && times.get(position).is_some_and(|&time| time > self.time)
-    }
 }
 
 /// What has happened to a cell.
@@ -76,22 +70,16 @@ struct History {
 
 impl History {
     /// An earlier access that conflicts with one, without being sure to have happened before it.
-    fn unordered(
-        &self,
-        threads: &Threads,
-        by: Access,
-        before: Before<'_>,
-        is_write: bool,
-        is_packet: bool,
-    ) -> Option<Access> {
+    fn unordered(&self, by: Access, before: Before<'_>, is_write: bool, is_packet: bool) -> Option<Access> {
         let Before { clock, causes } = before;
         let causes = usize::try_from(by.offset).ok().and_then(|at| causes.get(at));
         let is_cause = |earlier: &Access| causes.is_some_and(|causes| causes.contains(&earlier.token()));
-        let is_known = |earlier: &Access, times: &[u32]| earlier.is_known(threads, by.thread, times);
         // The flag of a packet orders its reader behind its writer.
         let is_ordered_by_flag = is_packet && !is_write;
-        let follows = |written: &Access| is_ordered_by_flag || is_known(written, &clock.seen) || is_cause(written);
-        let is_ordered = |read: &&Access| is_known(read, &clock.happened) || read.is_one_sum(&by) || is_cause(read);
+        let follows =
+            |written: &Access| is_ordered_by_flag || clock.seen(written.thread) > written.time || is_cause(written);
+        let is_ordered =
+            |read: &&Access| clock.happened(read.thread) > read.time || read.is_one_sum(&by) || is_cause(read);
         self.written
             .filter(|written| !follows(written))
             .or_else(|| self.read.iter().filter(|_| is_write).find(|read| !is_ordered(read)).copied())
@@ -100,11 +88,8 @@ impl History {
 
 /// Follows the order and compares clocks.
 pub(super) fn check(machine: &Machine, order: &[(usize, usize)], findings: &mut Findings<'_>) {
-    let Ok(threads) = Threads::new(machine) else {
-        findings.problem(Place::FILE, "more blocks signal each other than the proof can follow; plan for fewer ranks");
-        return;
-    };
-    let mut watch = Watch::new(machine, &threads);
+    let (threads, kept) = (Threads::new(machine), Kept::default());
+    let mut watch = Watch::new(machine, &threads, &kept);
     for &(block, step) in order {
         let Some(event) = machine.blocks.get(block).and_then(|block| block.events.get(step)) else { return };
         let work: u64 = event.effects.iter().flat_map(|effect| &effect.targets).map(|span| span.count).sum();
@@ -112,6 +97,11 @@ pub(super) fn check(machine: &Machine, order: &[(usize, usize)], findings: &mut 
             return;
         }
         watch.follow(block, step, event, findings);
+        if kept.is_too_much() {
+            let message = "more blocks hear of each other than the proof can follow; plan for fewer ranks";
+            findings.problem(Place::FILE, message);
+            return;
+        }
     }
     watch.finish(findings);
 }
@@ -136,13 +126,12 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(machine: &'a Machine, threads: &'a Threads) -> Self {
-        let knowledge = |&(group, position): &(usize, usize)| Knowledge::new(position, threads.ranks[group].len());
+    fn new(machine: &'a Machine, threads: &'a Threads, kept: &Kept) -> Self {
         let cells = |cells: u64| vec![History::default(); usize::try_from(cells).unwrap_or(0)];
         Self {
             machine,
             threads,
-            knowledge: threads.seat.iter().map(knowledge).collect(),
+            knowledge: (0..threads.count()).map(|thread| Knowledge::new(thread, kept)).collect(),
             told: vec![VecDeque::new(); machine.lines.len()],
             released: vec![VecDeque::new(); machine.semaphores.len()],
             acquired: vec![0; machine.semaphores.len()],
@@ -306,9 +295,7 @@ impl<'a> Watch<'a> {
             return;
         }
         let block = &self.machine.blocks[by.block];
-        let (group, _) = self.threads.seat[by.thread];
-        let mut members = self.threads.ranks[group].iter().zip(&clock.happened);
-        let has_begun = members.any(|(rank, &time)| *rank == Some(span.rank) && time > 0) || block.rank == span.rank;
+        let has_begun = clock.knows_any(&self.threads.of_rank(span.rank)) || block.rank == span.rank;
         if !has_begun {
             let message = format!("rank {} may not have started; wait for a signal from it first", span.rank);
             findings.problem(block.place(by.step), message);
@@ -318,7 +305,7 @@ impl<'a> Watch<'a> {
 
     /// Each cell of a span is read after it was written, and written after it was read.
     fn touch(&mut self, span: &Span, by: Access, before: Before<'_>, is_write: bool, findings: &mut Findings<'_>) {
-        let (machine, threads) = (self.machine, self.threads);
+        let machine = self.machine;
         let place = machine.blocks[by.block].place(by.step);
         let Some(cells) = self.cells.get_mut(span.rank as usize) else { return };
         for (offset, cell) in (0_u64..).zip(span.first..span.first + span.count) {
@@ -335,7 +322,7 @@ impl<'a> Watch<'a> {
                 findings.problem(place, "a packet is written twice in one launch with the same flag");
                 return;
             }
-            if let Some(other) = history.unordered(threads, by, before, is_write, span.is_packet) {
+            if let Some(other) = history.unordered(by, before, is_write, span.is_packet) {
                 let elsewhere = machine.blocks[other.block].place(other.step);
                 let verb = if is_write { "writes" } else { "reads" };
                 let message = format!("{verb} memory of rank {}, unordered with {elsewhere}", span.rank);
@@ -346,7 +333,7 @@ impl<'a> Watch<'a> {
                 history.written = Some(by);
                 history.read.clear();
             } else {
-                let is_past = |read: &Access| read.is_known(threads, by.thread, &before.clock.happened);
+                let is_past = |read: &Access| before.clock.happened(read.thread) > read.time;
                 history.read.retain(|read| read.thread != by.thread || !is_past(read));
                 history.read.push(by);
             }
@@ -356,24 +343,21 @@ impl<'a> Watch<'a> {
     /// Every access to a rank's memory by others is over when its blocks end.
     fn finish(mut self, findings: &mut Findings<'_>) {
         self.knowledge.iter_mut().for_each(Knowledge::meet);
-        let mut by_rank: BTreeMap<(u32, usize), Clock> = BTreeMap::new();
+        let mut by_rank: BTreeMap<u32, Clock> = BTreeMap::new();
         for (thread, block) in self.machine.blocks.iter().enumerate() {
-            let (group, _) = self.threads.seat[thread];
             let known = &self.knowledge[thread].known;
-            by_rank.entry((block.rank, group)).or_insert_with(|| Clock::clone(known)).join(known, false);
+            by_rank.entry(block.rank).or_insert_with(|| Clock::clone(known)).join(known, false);
         }
         for (&(owner, thread, is_write), access) in &self.foreign {
-            let (group, position) = self.threads.seat[thread];
-            let is_over = |times: fn(&Clock) -> &[u32]| {
-                let clock = by_rank.get(&(owner, group));
-                clock.is_some_and(|clock| times(clock).get(position).is_some_and(|&time| time > access.time))
+            let is_over = |times: fn(&Clock, usize) -> u32| {
+                by_rank.get(&owner).is_some_and(|clock| times(clock, thread) > access.time)
             };
             let place = self.machine.blocks[access.block].place(access.step);
-            if !is_over(|clock| &clock.happened) {
+            if !is_over(Clock::happened) {
                 let message =
                     format!("may still be in flight when rank {owner} ends; make that rank wait for a signal after it");
                 findings.problem(place, message);
-            } else if is_write && !is_over(|clock| &clock.seen) {
+            } else if is_write && !is_over(Clock::seen) {
                 let message =
                     format!("is followed only by a relaxed signal, which does not guarantee that rank {owner} sees it");
                 findings.warning(place, message);
