@@ -1,11 +1,11 @@
 //! Blocks, proxies and memories while a plan runs.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::ExecutionOptions;
 use crate::elements::{Operator, mix};
 use crate::msccl::emulate::{Blocked, EmulationError, EmulationReport};
-use crate::mscclpp::machine::{Effect, Event, Machine, Role};
+use crate::mscclpp::machine::{Effect, Event, Machine, Role, Span};
 use crate::proof::Stop;
 
 /// Operations between two looks at the stop request.
@@ -25,11 +25,80 @@ enum Order<'a> {
     Signal,
 }
 
+/// Blocks that may go on when something happens.
+#[derive(Default)]
+struct Listeners {
+    /// By line: blocks that wait for its signals, and those that hand something to its proxy.
+    waiting: Vec<Vec<usize>>,
+    handing: Vec<Vec<usize>>,
+    /// By semaphore: blocks that take from it.
+    acquiring: Vec<Vec<usize>>,
+    /// By rank and cell: blocks that read packets there.
+    reading: BTreeMap<(u32, u64), Vec<usize>>,
+}
+
+impl Listeners {
+    fn of(machine: &Machine) -> Self {
+        let mut listeners = Self {
+            waiting: vec![Vec::new(); machine.lines.len()],
+            handing: vec![Vec::new(); machine.lines.len()],
+            acquiring: vec![Vec::new(); machine.semaphores.len()],
+            reading: BTreeMap::new(),
+        };
+        for (number, block) in machine.blocks.iter().enumerate() {
+            let add = |blocks: &mut Vec<usize>| {
+                if blocks.last() != Some(&number) {
+                    blocks.push(number);
+                }
+            };
+            for event in &block.events {
+                match event.role {
+                    Role::Wait { .. } => event.lines.iter().for_each(|&line| add(&mut listeners.waiting[line])),
+                    Role::Port { .. } => event.lines.iter().for_each(|&line| add(&mut listeners.handing[line])),
+                    Role::Acquire => event.semaphores.iter().for_each(|&at| add(&mut listeners.acquiring[at])),
+                    _ => {}
+                }
+                packets(event.effects.iter().flat_map(|effect| &effect.sources))
+                    .for_each(|cell| add(listeners.reading.entry(cell).or_default()));
+            }
+        }
+        listeners
+    }
+}
+
+/// Cells of packets.
+fn packets<'a>(spans: impl Iterator<Item = &'a Span>) -> impl Iterator<Item = (u32, u64)> {
+    let packets = spans.filter(|span| span.is_packet);
+    packets.flat_map(|span| (span.first..span.first + span.count).map(|cell| (span.rank, cell)))
+}
+
+/// Who can run: blocks first, then the proxies of lines. All others found nothing to do, and nothing has happened since
+/// that they wait for.
+struct Active {
+    members: Vec<usize>,
+    is_member: Vec<bool>,
+}
+
+impl Active {
+    fn wake(&mut self, who: usize) {
+        if !std::mem::replace(&mut self.is_member[who], true) {
+            self.members.push(who);
+        }
+    }
+
+    fn rest(&mut self, at: usize) {
+        let who = self.members.swap_remove(at);
+        self.is_member[who] = false;
+    }
+}
+
 /// A run under way.
 pub(super) struct Run<'a> {
     machine: &'a Machine,
     options: ExecutionOptions,
     chance: u64,
+    active: Active,
+    listeners: Listeners,
     /// By rank.
     pub(super) memories: Vec<Vec<u64>>,
     /// By rank: blocks that have not ended, and whether anything has run.
@@ -59,6 +128,11 @@ impl<'a> Run<'a> {
             machine,
             options,
             chance: options.seed,
+            active: Active {
+                members: (0..machine.blocks.len()).collect(),
+                is_member: [vec![true; machine.blocks.len()], vec![false; machine.lines.len()]].concat(),
+            },
+            listeners: Listeners::of(machine),
             memories,
             open,
             has_begun: vec![false; ranks],
@@ -85,28 +159,20 @@ impl<'a> Run<'a> {
     /// Lets blocks and proxies run in turns that chance decides.
     pub(super) fn finish(&mut self, stop: Stop<'_>) -> Result<(), EmulationError> {
         let blocks = self.machine.blocks.len();
-        // Blocks first, then the proxies of lines.
-        let mut active: Vec<usize> = (0..blocks + self.machine.lines.len()).collect();
-        let mut idle = Vec::new();
         let mut turns = 0_u64;
-        while !active.is_empty() {
+        while !self.active.members.is_empty() {
             turns += 1;
             if turns.is_multiple_of(OPERATIONS_PER_LOOK) && stop() {
                 return Err(EmulationError::Stopped);
             }
-            let at = self.below(active.len());
-            let who = active[at];
+            let at = self.below(self.active.members.len());
+            let who = self.active.members[at];
             let has_moved = match who.checked_sub(blocks) {
                 None => self.step(who)?,
                 Some(line) => self.proxy(line)?,
             };
-            match has_moved {
-                Some(wakes) => {
-                    if wakes {
-                        active.append(&mut idle);
-                    }
-                }
-                None => idle.push(active.swap_remove(at)),
+            if !has_moved {
+                self.active.rest(at);
             }
         }
         self.finished()
@@ -137,8 +203,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs one operation of a block, any that can run: none if there is none, else whether others may go on by it.
-    fn step(&mut self, number: usize) -> Result<Option<bool>, EmulationError> {
+    /// Runs one operation of a block, any that can run; false if there is none.
+    fn step(&mut self, number: usize) -> Result<bool, EmulationError> {
         let block = &self.machine.blocks[number];
         let first = self.met[number];
         let is_meeting = |event: &Event| matches!(event.role, Role::Sync | Role::Barrier(_));
@@ -149,26 +215,27 @@ impl<'a> Run<'a> {
             let step = can_run[self.below(can_run.len())];
             self.run(number, step)?;
             self.close(number, step);
-            return Ok(Some(true));
+            return Ok(true);
         }
         let is_done = self.states[number][first..end].iter().all(|state| *state == State::Done);
-        let Some(event) = block.events.get(end).filter(|_| is_done) else { return Ok(None) };
+        let Some(event) = block.events.get(end).filter(|_| is_done) else { return Ok(false) };
         let Role::Barrier(barrier) = event.role else {
             self.meet(number, end);
-            return Ok(Some(true));
+            return Ok(true);
         };
         if !self.at_barrier[barrier].contains(&number) {
             self.at_barrier[barrier].push(number);
         }
         if self.at_barrier[barrier].len() < self.machine.barriers[barrier].blocks.len() {
-            return Ok(None);
+            return Ok(false);
         }
         for member in std::mem::take(&mut self.at_barrier[barrier]) {
             let events = &self.machine.blocks[member].events[self.met[member]..];
             let at = events.iter().position(is_meeting).unwrap_or(0) + self.met[member];
             self.meet(member, at);
+            self.active.wake(member);
         }
-        Ok(Some(true))
+        Ok(true)
     }
 
     fn meet(&mut self, number: usize, step: usize) {
@@ -201,9 +268,7 @@ impl<'a> Run<'a> {
             Role::Wait { .. } => event.lines.iter().all(|&line| self.signals[line] > 0),
             Role::Acquire => event.semaphores.iter().all(|&semaphore| self.semaphores[semaphore] > 0),
             _ => {
-                let packets = event.effects.iter().flat_map(|effect| &effect.sources).filter(|span| span.is_packet);
-                let mut cells =
-                    packets.flat_map(|span| (span.first..span.first + span.count).map(|at| (span.rank, at)));
+                let mut cells = packets(event.effects.iter().flat_map(|effect| &effect.sources));
                 cells.all(|cell| self.packets.contains(&cell))
             }
         };
@@ -231,14 +296,19 @@ impl<'a> Run<'a> {
             Role::Signal { .. } => {
                 for &line in &event.lines {
                     if machine.lines[line].is_port {
-                        self.proxies[line].push_back(Order::Signal);
+                        self.hand(line, Order::Signal);
                     } else {
-                        self.signals[line] += 1;
+                        self.signal(line);
                     }
                 }
             }
             Role::Acquire => event.semaphores.iter().for_each(|&semaphore| self.semaphores[semaphore] -= 1),
-            Role::Release => event.semaphores.iter().for_each(|&semaphore| self.semaphores[semaphore] += 1),
+            Role::Release => {
+                for &semaphore in &event.semaphores {
+                    self.semaphores[semaphore] += 1;
+                    self.listeners.acquiring[semaphore].iter().for_each(|&block| self.active.wake(block));
+                }
+            }
             Role::Data => {
                 for effect in &event.effects {
                     self.apply(effect, number, step)?;
@@ -246,9 +316,9 @@ impl<'a> Run<'a> {
             }
             Role::Port { signals, flushes } => {
                 for (&line, effect) in event.lines.iter().zip(&event.effects) {
-                    self.proxies[line].push_back(Order::Move(effect, number, step));
+                    self.hand(line, Order::Move(effect, number, step));
                     if signals {
-                        self.proxies[line].push_back(Order::Signal);
+                        self.hand(line, Order::Signal);
                     }
                 }
                 if flushes {
@@ -263,19 +333,29 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// One order of a proxy.
-    fn proxy(&mut self, line: usize) -> Result<Option<bool>, EmulationError> {
+    /// One order of a proxy; false if it has none.
+    fn proxy(&mut self, line: usize) -> Result<bool, EmulationError> {
         match self.proxies[line].pop_front() {
-            None => Ok(None),
-            Some(Order::Signal) => {
-                self.signals[line] += 1;
-                Ok(Some(true))
-            }
-            Some(Order::Move(effect, block, step)) => {
-                self.apply(effect, block, step)?;
-                Ok(Some(true))
-            }
+            None => return Ok(false),
+            Some(Order::Signal) => self.signal(line),
+            Some(Order::Move(effect, block, step)) => self.apply(effect, block, step)?,
         }
+        // Blocks may wait until it is done with all.
+        if self.proxies[line].is_empty() {
+            self.listeners.handing[line].iter().for_each(|&block| self.active.wake(block));
+        }
+        Ok(true)
+    }
+
+    fn signal(&mut self, line: usize) {
+        self.signals[line] += 1;
+        self.listeners.waiting[line].iter().for_each(|&block| self.active.wake(block));
+    }
+
+    /// Hands an order to a proxy.
+    fn hand(&mut self, line: usize, order: Order<'a>) {
+        self.proxies[line].push_back(order);
+        self.active.wake(self.machine.blocks.len() + line);
     }
 
     fn apply(&mut self, effect: &Effect, block: usize, step: usize) -> Result<(), EmulationError> {
@@ -312,8 +392,10 @@ impl<'a> Run<'a> {
             for (offset, &sum) in (0_u64..).zip(&sums) {
                 self.memories[span.rank as usize][at(span.first, offset)] = sum;
             }
-            if span.is_packet {
-                self.packets.extend((span.first..span.first + span.count).map(|cell| (span.rank, cell)));
+            for cell in packets(std::iter::once(span)) {
+                self.packets.insert(cell);
+                let readers = self.listeners.reading.get(&cell);
+                readers.into_iter().flatten().for_each(|&block| self.active.wake(block));
             }
             if span.rank != own {
                 self.report.transfers += 1;
