@@ -19,7 +19,8 @@ mod python;
 mod switches;
 mod write;
 
-pub use emulate::{ExecutionOptions, emulate_execution_plan};
+pub use emulate::emulate_execution_plan;
+pub(crate) use emulate::{Emulator, ExecutionOptions};
 pub use lower::{ExecutionLowerError, ExecutionLowerOptions, execution_alignment_bytes, lower_execution_plan};
 pub use parse::{EXECUTION_PLAN_BYTES_MAX, ExecutionPlanError, parse_execution_plan};
 pub use profile::{ExecutorLimits, ExecutorProfile, UnknownExecutorProfile};

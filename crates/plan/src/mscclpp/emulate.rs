@@ -24,71 +24,105 @@ const ELEMENTS_MAX: u64 = 1 << 25;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExecutionOptions {
-    /// The version of the runtime.
-    pub profile: ExecutorProfile,
+pub(crate) struct ExecutionOptions {
     /// Seed of data and interleaving.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Elements in each part of a chunk that operations tell apart, ≥ 1.
-    pub elements: u32,
+    pub(crate) elements: u32,
     /// Type of the elements. They are summed, as the runtime does nothing else.
-    pub element: ElementType,
+    pub(crate) element: ElementType,
 }
 
 impl ExecutionOptions {
-    /// The runs that a plan made here must survive: they differ in data, interleaving and type.
-    pub const fn various(profile: ExecutorProfile, seed: u64) -> [Self; 3] {
-        let first = Self { profile, seed, elements: 2, element: ElementType::U64 };
+    /// Runs that differ in data, interleaving and type.
+    const fn various(seed: u64) -> [Self; 3] {
+        let first = Self { seed, elements: 2, element: ElementType::U64 };
         let second = Self { seed: seed.wrapping_add(1), element: ElementType::I32, ..first };
-        [first, second, Self { seed: seed.wrapping_add(2), elements: 1, element: ElementType::U8, ..first }]
+        [first, second, Self { seed: seed.wrapping_add(2), elements: 1, element: ElementType::U8 }]
     }
 }
 
-/// Runs a plan once, with pipelines once for messages of several sizes, and compares every rank's output with what the collective promises; of one that promises nothing,
-/// only that it ends is seen. `asked` is as for [`prove_execution_plan`](super::prove_execution_plan).
+/// Runs a plan that was made here: for each seed, three times with other data, interleavings and types.
 ///
-/// Memory that the collective does not fill begins with garbage, so reading it shows.
+/// `asked` is as for [`prove_execution_plan`](super::prove_execution_plan).
 ///
 /// # Errors
-/// The plan cannot be followed, needs too much memory, touches memory outside its owner's launch, deadlocks, or gives a
-/// wrong result; `stop`, asked about every millisecond, returned true. O(elements moved). Never panics.
+/// The first of [`Emulator::new`] and [`Emulator::run`].
 pub fn emulate_execution_plan(
     plan: &ExecutionPlan,
     asked: Option<Collective>,
-    options: &ExecutionOptions,
+    profile: ExecutorProfile,
+    seeds: impl IntoIterator<Item = u64>,
     stop: Stop<'_>,
-) -> Result<EmulationReport, EmulationError> {
-    if options.elements == 0 {
-        return Err(EmulationError::ZeroOption { option: "elements" });
+) -> Result<(), EmulationError> {
+    let emulator = Emulator::new(plan, asked, profile, stop)?;
+    seeds.into_iter().flat_map(ExecutionOptions::various).try_for_each(|options| emulator.run(&options, stop).map(drop))
+}
+
+/// A plan that can be run.
+pub(crate) struct Emulator {
+    contract: Contract,
+    /// By size of the messages.
+    machines: Vec<Machine>,
+    profile: ExecutorProfile,
+}
+
+impl Emulator {
+    /// Resolves a plan. `asked` is as for [`prove_execution_plan`](super::prove_execution_plan).
+    ///
+    /// # Errors
+    /// The plan cannot be followed; `stop`, asked about every millisecond, returned true. O(operations). Never panics.
+    pub(crate) fn new(
+        plan: &ExecutionPlan,
+        asked: Option<Collective>,
+        profile: ExecutorProfile,
+        stop: Stop<'_>,
+    ) -> Result<Self, EmulationError> {
+        let malformed = |place, what| EmulationError::Malformed { place, what };
+        let contract = Contract::new(plan, asked);
+        let contract = contract.map_err(|_| malformed(Place::FILE, "its buffers do not fit its collective"))?;
+        let mut report = Report::new(stop);
+        report.run("structure", |findings| loader::structure(plan, profile, findings));
+        let mut machines = Vec::new();
+        report.run("operations", |findings| {
+            let scales = scales(plan, findings);
+            machines = scales.iter().map_while(|scale| Machine::new(plan, &contract, scale, findings)).collect();
+        });
+        let proof = report.finish().map_err(|_| EmulationError::Stopped)?;
+        if let Some(problem) = proof.problems.first() {
+            return Err(malformed(problem.place, "a number or reference is wrong"));
+        }
+        Ok(Self { contract, machines, profile })
     }
-    let malformed = |place, what| EmulationError::Malformed { place, what };
-    let contract = Contract::new(plan, asked);
-    let contract = contract.map_err(|_| malformed(Place::FILE, "its buffers do not fit its collective"))?;
-    let mut report = Report::new(stop);
-    report.run("structure", |findings| loader::structure(plan, options.profile, findings));
-    let mut machines = Vec::new();
-    report.run("operations", |findings| {
-        let scales = scales(plan, findings);
-        machines = scales.iter().map_while(|scale| Machine::new(plan, &contract, scale, findings)).collect();
-    });
-    let proof = report.finish().map_err(|_| EmulationError::Stopped)?;
-    if let Some(problem) = proof.problems.first() {
-        return Err(malformed(problem.place, "a number or reference is wrong"));
+
+    /// Runs the plan once, with pipelines once for messages of several sizes, and compares every rank's output with what
+    /// the collective promises; of one that promises nothing, only that it ends is seen.
+    ///
+    /// Memory that the collective does not fill begins with garbage, so reading it shows.
+    ///
+    /// # Errors
+    /// The plan needs too much memory, touches memory outside its owner's launch, deadlocks, or gives a wrong result;
+    /// `stop`, asked about every millisecond, returned true. O(elements moved). Never panics.
+    pub(crate) fn run(&self, options: &ExecutionOptions, stop: Stop<'_>) -> Result<EmulationReport, EmulationError> {
+        if options.elements == 0 {
+            return Err(EmulationError::ZeroOption { option: "elements" });
+        }
+        let mut total = EmulationReport { steps: 0, transfers: 0, chunks: 0, elements_compared: 0 };
+        for machine in &self.machines {
+            let EmulationReport { steps, transfers, chunks, elements_compared } =
+                run((machine, self.profile), &self.contract, options, stop)?;
+            total.steps += steps;
+            total.transfers += transfers;
+            total.chunks += chunks;
+            total.elements_compared += elements_compared;
+        }
+        Ok(total)
     }
-    let mut total = EmulationReport { steps: 0, transfers: 0, chunks: 0, elements_compared: 0 };
-    for machine in &machines {
-        let EmulationReport { steps, transfers, chunks, elements_compared } = run(machine, &contract, options, stop)?;
-        total.steps += steps;
-        total.transfers += transfers;
-        total.chunks += chunks;
-        total.elements_compared += elements_compared;
-    }
-    Ok(total)
 }
 
 /// Runs a plan with messages of one size.
 fn run(
-    machine: &Machine,
+    (machine, profile): (&Machine, ExecutorProfile),
     contract: &Contract,
     options: &ExecutionOptions,
     stop: Stop<'_>,
@@ -115,7 +149,7 @@ fn run(
         let own = data.memory(rank, memory.cells() * u64::from(options.elements), input);
         memories.push(own.map_err(|fault| wrong(rank, fault, per_chunk))?);
     }
-    let mut run = Run::new(machine, *options, memories);
+    let mut run = Run::new(machine, profile, *options, memories);
     run.finish(stop)?;
     let mut elements_compared = 0;
     for ((rank, memory), cells) in (0..).zip(&machine.memories).zip(&run.memories) {

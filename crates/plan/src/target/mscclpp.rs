@@ -15,7 +15,7 @@ use crate::elements::ElementType;
 use crate::msccl::emulate::EmulationError;
 use crate::msccl::forwarder_on_routes;
 use crate::mscclpp::{
-    ExecutionLowerError, ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile,
+    Emulator, ExecutionLowerError, ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile,
     UnknownExecutorProfile, emulate_execution_plan, execution_alignment_bytes, lower_execution_plan,
     parse_execution_plan, prove_execution_plan, read_word, write_execution_plan,
 };
@@ -96,9 +96,7 @@ impl Row for MscclppJson {
         if let Err(problem) = proof.require_right() {
             return Err(TargetError::unproved(problem));
         }
-        for options in ExecutionOptions::various(profile, asked.seed) {
-            emulate_execution_plan(&plan, Some(collective), &options, asked.stop)?;
-        }
+        emulate_execution_plan(&plan, Some(collective), profile, [asked.seed], asked.stop)?;
         Ok(TargetFile {
             bytes_min: plan.bytes_min,
             bytes_max: profile.bytes_max_inclusive(plan.bytes_max),
@@ -204,9 +202,11 @@ fn verify_plan(plan: &ExecutionPlan, profile: ExecutorProfile, expected: &Expect
         verdict.record_ranks(topology);
     }
     verdict.record_proof(prove_execution_plan(plan, asked, profile, &|| false).expect("nothing asks it to stop"));
+    let emulator = Emulator::new(plan, asked, profile, &|| false);
     let runs = RUNS.iter().map(|&(seed, element)| {
-        let options = ExecutionOptions { profile, seed, elements: 2, element };
-        (seed, emulate_execution_plan(plan, asked, &options, &|| false).map(drop))
+        let options = ExecutionOptions { seed, elements: 2, element };
+        let run = |emulator: &Emulator| emulator.run(&options, &|| false).map(drop);
+        (seed, emulator.as_ref().map_err(Clone::clone).and_then(run))
     });
     verdict.record_runs(|error| matches!(error, EmulationError::TooLarge { .. }), runs);
 }

@@ -5,8 +5,8 @@
 use std::fs;
 
 use canopy_plan::{
-    ExecutionOp, ExecutionOptions, ExecutionPlan, ExecutorProfile, OpName, Pipeline, emulate_execution_plan,
-    parse_execution_plan, prove_execution_plan, write_execution_plan,
+    ExecutionOp, ExecutionPlan, ExecutorProfile, OpName, Pipeline, emulate_execution_plan, parse_execution_plan,
+    prove_execution_plan, write_execution_plan,
 };
 use canopy_prerequisites::samples;
 use canopy_schedule::CollectiveKind;
@@ -22,9 +22,7 @@ fn problems(plan: &ExecutionPlan) -> Vec<String> {
     assert_eq!(&parse_execution_plan(&write_execution_plan(plan)).unwrap(), plan);
     let proof = prove_execution_plan(plan, None, PROFILE, &|| false).unwrap();
     if proof.is_ok() {
-        for options in (0..4).flat_map(|seed| ExecutionOptions::various(PROFILE, seed * 31)) {
-            emulate_execution_plan(plan, None, &options, &|| false).unwrap();
-        }
+        emulate_execution_plan(plan, None, PROFILE, [0, 31, 62, 93], &|| false).unwrap();
     }
     proof.problems.iter().map(|problem| format!("{}: {problem}", problem.check)).collect()
 }

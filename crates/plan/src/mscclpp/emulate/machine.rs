@@ -6,6 +6,7 @@ use super::ExecutionOptions;
 use crate::elements::{Operator, mix};
 use crate::msccl::emulate::{Blocked, EmulationError, EmulationReport};
 use crate::mscclpp::machine::{Effect, Event, Machine, Role, Span};
+use crate::mscclpp::profile::ExecutorProfile;
 use crate::proof::Stop;
 
 /// Operations between two looks at the stop request.
@@ -95,6 +96,7 @@ impl Active {
 /// A run under way.
 pub(super) struct Run<'a> {
     machine: &'a Machine,
+    profile: ExecutorProfile,
     options: ExecutionOptions,
     chance: u64,
     active: Active,
@@ -118,7 +120,12 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(machine: &'a Machine, options: ExecutionOptions, memories: Vec<Vec<u64>>) -> Self {
+    pub(super) fn new(
+        machine: &'a Machine,
+        profile: ExecutorProfile,
+        options: ExecutionOptions,
+        memories: Vec<Vec<u64>>,
+    ) -> Self {
         let mut open = vec![0; memories.len()];
         for block in machine.blocks.iter().filter(|block| !block.events.is_empty()) {
             open[block.rank as usize] += 1;
@@ -126,6 +133,7 @@ impl<'a> Run<'a> {
         let ranks = memories.len();
         Self {
             machine,
+            profile,
             options,
             chance: options.seed,
             active: Active {
@@ -370,8 +378,8 @@ impl<'a> Run<'a> {
             }
         }
         let event = &self.machine.blocks[block].events[step];
-        let is_misread = self.options.profile.limits().misreads_flushing_puts
-            && matches!(event.role, Role::Port { flushes: true, .. });
+        let is_misread =
+            self.profile.limits().misreads_flushing_puts && matches!(event.role, Role::Port { flushes: true, .. });
         let elements = u64::from(self.options.elements);
         let count = effect.targets.first().map_or(0, |span| span.count);
         let at = |first: u64, offset: u64| usize::try_from(first * elements + offset).unwrap_or(usize::MAX);

@@ -343,14 +343,10 @@ impl<'a> Watch<'a> {
     /// Every access to a rank's memory by others is over when its blocks end.
     fn finish(mut self, findings: &mut Findings<'_>) {
         self.knowledge.iter_mut().for_each(Knowledge::meet);
-        let mut by_rank: BTreeMap<u32, Clock> = BTreeMap::new();
-        for (thread, block) in self.machine.blocks.iter().enumerate() {
-            let known = &self.knowledge[thread].known;
-            by_rank.entry(block.rank).or_insert_with(|| Clock::clone(known)).join(known, false);
-        }
         for (&(owner, thread, is_write), access) in &self.foreign {
             let is_over = |times: fn(&Clock, usize) -> u32| {
-                by_rank.get(&owner).is_some_and(|clock| times(clock, thread) > access.time)
+                let mut blocks = self.threads.of_rank(owner).map(|block| &self.knowledge[block].known);
+                blocks.any(|known| times(known, thread) > access.time)
             };
             let place = self.machine.blocks[access.block].place(access.step);
             if !is_over(Clock::happened) {
