@@ -216,21 +216,24 @@ fn arrange(
     let mut pairs = Pairs::of(atoms);
     let mut missed = None;
     let room = room(options);
-    // Peers that divide their sides of a channel among more blocks than were left room for need blocks of fewer peers.
-    for channels in [room.channels, room.channels * 2 / 3, room.channels / 3] {
-        for lanes in LANES {
-            let divided = lanes::divide(atoms, lanes);
+    let has_too_many_channels =
+        |over: &ExecutionLowerError| matches!(over, ExecutionLowerError::OverLimit { remedy: LESS_DEGREE, .. });
+    for lanes in LANES {
+        let divided = lanes::divide(atoms, lanes);
+        // Peers that divide their sides of a channel among more blocks than were left room for need blocks of fewer peers.
+        for channels in [room.channels, room.channels * 2 / 3, room.channels / 3] {
             match arranging.lanes(&divided, &mut pairs, Room { channels, ..room })? {
                 Tried::Fits(ranks) => return Ok(Ok(ranks)),
                 // Fewer lanes are longer still.
                 Tried::HandsOver => return Ok(Err(None)),
-                Tried::Missed(over) => missed = Some(over),
+                Tried::Missed(over) => {
+                    let is_last = !has_too_many_channels(&over);
+                    missed = Some(over);
+                    if is_last {
+                        break;
+                    }
+                }
             }
-        }
-        let has_too_many_channels =
-            |over: &ExecutionLowerError| matches!(over, ExecutionLowerError::OverLimit { remedy: LESS_DEGREE, .. });
-        if !missed.as_ref().is_some_and(has_too_many_channels) {
-            break;
         }
     }
     Ok(Err(missed))

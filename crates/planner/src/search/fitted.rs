@@ -20,7 +20,7 @@ use canopy_schedule::{AllreduceForm, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, SumOptions, SynthesisError, TreeLimits};
 use canopy_topology::Rate;
 
-use self::fewer::{Fewer, OfAll};
+use self::fewer::Fewer;
 use self::trees::{Counted, Trees};
 use super::{Attempt, Case, Record, Search, Source};
 use crate::error::PlanError;
@@ -33,12 +33,15 @@ const RUNTIME_CHUNKS_MAX: u64 = 64;
 /// A plan this near to a rate, as a fraction, is good enough not to look for a better one where files are large.
 const NEAR: (u32, u32) = (99, 100);
 
+/// The same where several plans of large files would have to be made to find it.
+const VERY_NEAR: (u32, u32) = (999, 1000);
+
 /// Most transfers of a plan whose files are made without looking for a smaller one first: with more, they take half a
 /// minute and some hundred megabytes.
 const TRANSFERS_USUAL: u64 = 1 << 19;
 
-/// Transfers of the largest plan that is tried first where there are fewer trees than ranks.
-const TRANSFERS_OF_ALL: u64 = 1 << 16;
+/// Transfers of the largest plan that is tried first where there are fewer trees than ranks; files of more are large.
+const TRANSFERS_FEW: u64 = 1 << 16;
 
 /// A plan whose files all fit.
 pub(crate) struct Fitted {
@@ -96,7 +99,7 @@ pub(super) fn fitted(search: &mut Search<'_>, first: Attempt) -> Result<Fitted, 
     let trees = Trees::of(&first, &case.prepared.shares).filter(|_| !is_stated);
     let goal = trees.map(|trees| {
         let wanted = first.verdict.algbw.clone();
-        Goal { limits, trees, enough: near(&wanted), wanted }
+        Goal { limits, trees, enough: near(&wanted, NEAR), wanted }
     });
     let mut of_all = None;
     if let (Some(goal), Some(transfers)) = (&goal, many_transfers(&case, &first)) {
@@ -166,7 +169,8 @@ fn with_fewer(
 ) -> Result<Made, PlanError> {
     let of_each = |search: &mut Search<'_>| {
         let (limits, too_many) = (goal.limits, goal.trees.count);
-        Fewer { search, limits, too_many, failure, of_all: None }.best().map(Box::new)
+        let enough = near(&goal.wanted, VERY_NEAR);
+        Fewer { search, limits, too_many, failure, enough: &enough, first_of_all: None }.best().map(Box::new)
     };
     if !may_root_anywhere(&search.case, goal.trees) {
         return of_each(search);
@@ -225,11 +229,10 @@ fn of_all(search: &mut Search<'_>, goal: &Goal) -> Result<Made, PlanError> {
         record: mem::replace(&mut search.record, Record::new()),
     };
     let ranks = u64::from(search.case.prepared.topology.rank_count());
-    let first = (TRANSFERS_OF_ALL / (2 * ranks.saturating_sub(1)).max(1)).clamp(1, ranks.max(1));
-    let of_all = Some(OfAll { first, enough: &goal.enough });
+    let first = (TRANSFERS_FEW / (2 * ranks.saturating_sub(1)).max(1)).clamp(1, ranks.max(1));
     let failure = PlanError::Synthesis(SynthesisError::NoTrees);
-    let found =
-        Fewer { search: &mut other, limits: goal.limits, too_many: ranks.saturating_add(1), failure, of_all }.best();
+    let (limits, too_many, enough) = (goal.limits, ranks.saturating_add(1), &goal.enough);
+    let found = Fewer { search: &mut other, limits, too_many, failure, enough, first_of_all: Some(first) }.best();
     (search.record, search.bound) = (other.record, other.bound);
     found.map(Box::new)
 }
@@ -253,9 +256,9 @@ fn limits_by(request: &Request, algorithm: Algorithm) -> TreeLimits {
 }
 
 /// A rate that is near enough to another.
-fn near(wanted: &Rate) -> Rate {
+fn near(wanted: &Rate, (part, whole): (u32, u32)) -> Rate {
     let (numerator, denominator) = wanted.parts();
-    Rate::new(numerator * NEAR.0, denominator * NEAR.1).unwrap_or_else(|| wanted.clone())
+    Rate::new(numerator * part, denominator * whole).unwrap_or_else(|| wanted.clone())
 }
 
 /// The limit that a file exceeds, in words, where a plan of fewer trees may not; none where that is not what is wrong.

@@ -91,11 +91,6 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
             }
         }
         assembly.channels = assembly.connect();
-        if !options.profile.limits().misreads_flushing_puts {
-            // One block may write to several blocks of a peer, each over a channel of its own.
-            let channel_of = |hop| assembly.channels.get(&Notice::Hop(hop)).copied();
-            assembly.blocks.iter_mut().for_each(|block| flush_last(&mut block.ops, channel_of));
-        }
         assembly
     }
 
@@ -166,11 +161,16 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
 
     /// The ranks of the plan, or the limit that it exceeds.
     pub(super) fn plan(
-        &self,
+        mut self,
         stop: Stop<'_>,
     ) -> Result<Result<Vec<ExecutionRank>, ExecutionLowerError>, ExecutionLowerError> {
         if let Some(over) = self.too_many_channels() {
             return Ok(Err(over));
+        }
+        if !self.options.profile.limits().misreads_flushing_puts {
+            // One block may write to several blocks of a peer, each over a channel of its own.
+            let channel_of = |hop| self.channels.get(&Notice::Hop(hop)).copied();
+            self.blocks.iter_mut().for_each(|block| flush_last(&mut block.ops, channel_of));
         }
         let (input_chunks, output_chunks) = self.layout.buffers();
         let mut ranks: Vec<ExecutionRank> = (0..self.layout.ranks)

@@ -1,7 +1,5 @@
 //! Blocks of one rank as they grow: operations whose channels have no numbers yet.
 
-use std::collections::BTreeSet;
-
 use super::atoms::Sum;
 use super::layout::{Spot, SpotCopy};
 
@@ -47,10 +45,12 @@ pub(super) enum DraftOp {
 }
 
 /// What a block has done since its threads last met, as far as it matters for what comes.
+///
+/// Peers are few and listed in any order, some twice.
 #[derive(Default)]
 struct Since {
-    waited: BTreeSet<u32>,
-    signalled: BTreeSet<u32>,
+    waited: Vec<u32>,
+    signalled: Vec<u32>,
     has_moved: bool,
     has_written: bool,
 }
@@ -66,14 +66,14 @@ pub(super) struct Room {
 pub(super) struct Draft {
     room: Room,
     pub(super) blocks: Vec<Vec<DraftOp>>,
-    /// Peers of the last block by type of channel.
-    peers: BTreeSet<(bool, u32)>,
+    /// Peers of the last block over memory channels, and over port channels.
+    peers: [Vec<u32>; 2],
     since: Since,
 }
 
 impl Draft {
     pub(super) fn new(room: Room) -> Self {
-        Self { room, blocks: vec![Vec::new()], peers: BTreeSet::new(), since: Since::default() }
+        Self { room, blocks: vec![Vec::new()], peers: [Vec::new(), Vec::new()], since: Since::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -86,24 +86,32 @@ impl Draft {
 
     pub(super) fn meet(&mut self) {
         self.push(DraftOp::Nop);
-        self.since = Since::default();
+        let Since { waited, signalled, has_moved, has_written } = &mut self.since;
+        waited.clear();
+        signalled.clear();
+        (*has_moved, *has_written) = (false, false);
     }
 
     /// Makes sure that the last block has room for so many operations with these peers, else begins another.
     fn need(&mut self, operations: usize, is_port: bool, peers: &[u32]) {
         let used = self.blocks.last().map_or(0, Vec::len);
-        let more = peers.iter().filter(|&&peer| !self.peers.contains(&(is_port, peer))).count();
-        let of_type = self.peers.iter().filter(|(port, _)| *port == is_port).count();
+        let of_type = &self.peers[usize::from(is_port)];
+        let more = peers.iter().filter(|peer| !of_type.contains(peer)).count();
         // Two operations pass on to the next block.
-        let is_full = used + operations + 2 > self.room.operations || of_type + more > self.room.channels;
-        if is_full && (used > 2 || !self.peers.is_empty()) {
+        let is_full = used + operations + 2 > self.room.operations || of_type.len() + more > self.room.channels;
+        if is_full && (used > 2 || self.peers.iter().any(|peers| !peers.is_empty())) {
             self.push(DraftOp::Nop);
             self.push(DraftOp::Release);
             self.blocks.push(vec![DraftOp::Acquire]);
-            self.peers.clear();
+            self.peers.iter_mut().for_each(Vec::clear);
             self.meet();
         }
-        self.peers.extend(peers.iter().map(|&peer| (is_port, peer)));
+        let of_type = &mut self.peers[usize::from(is_port)];
+        for peer in peers {
+            if !of_type.contains(peer) {
+                of_type.push(*peer);
+            }
+        }
     }
 
     /// Tells peers that they may write.

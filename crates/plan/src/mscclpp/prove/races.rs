@@ -151,7 +151,11 @@ impl<'a> Watch<'a> {
             Role::Signal { is_relaxed } => {
                 for &line in &event.lines {
                     let clock = match self.threads.proxy(line) {
-                        Some(proxy) => self.push(proxy, block).1,
+                        Some(proxy) => {
+                            let known = Rc::clone(&self.knowledge[block].known);
+                            self.push(proxy, &known);
+                            Rc::clone(&self.knowledge[proxy].known)
+                        }
                         None => Rc::clone(&self.knowledge[block].known),
                     };
                     self.told[line].push_back((clock, is_relaxed));
@@ -206,22 +210,21 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Hands something to a proxy: it does it after all it was handed before. Returns its time and what it then knows.
-    fn push(&mut self, proxy: usize, block: usize) -> (u32, Rc<Clock>) {
-        let known = Rc::clone(&self.knowledge[block].known);
+    /// Hands something to a proxy, and with it what is known: it does it after all it was handed before. Returns its time.
+    fn push(&mut self, proxy: usize, known: &Clock) -> u32 {
         let own = &mut self.knowledge[proxy];
-        own.learn(&known, false);
+        own.learn(known, false);
         own.meet();
-        (own.begin(), Rc::clone(&own.known))
+        own.begin()
     }
 
     fn port(&mut self, event: &Event, by: Access, also: PortUse, findings: &mut Findings<'_>) {
         // The block waits for the packets that are forwarded before it hands them over.
-        let read = self.packets_read(by.block, event);
+        let known = self.packets_read(by.block, event);
         for (&line, effect) in event.lines.iter().zip(&event.effects) {
             let Some(proxy) = self.threads.proxy(line) else { continue };
-            let (time, mut clock) = self.push(proxy, by.block);
-            Rc::make_mut(&mut clock).join(&read, true);
+            let time = self.push(proxy, &known);
+            let clock = Rc::clone(&self.knowledge[proxy].known);
             let access = Access { thread: proxy, time, ..by };
             let causes = self.causes(effect);
             self.move_data(effect, access, Before { clock: &clock, causes: &causes }, findings);

@@ -9,7 +9,7 @@ use canopy_synth::TreeLimits;
 use canopy_topology::Rate;
 
 use super::trees::Trees;
-use super::{limit, over_limit};
+use super::{TRANSFERS_FEW, limit, over_limit};
 use crate::error::PlanError;
 use crate::planned::Files;
 use crate::search::{Attempt, Search};
@@ -25,17 +25,10 @@ pub(super) struct Fewer<'a, 's> {
     pub(super) too_many: u64,
     /// Why it does not.
     pub(super) failure: PlanError,
-    /// Where the trees are those of all roots together: because there is no room for one of each.
-    pub(super) of_all: Option<OfAll<'a>>,
-}
-
-/// Trees of all roots together.
-#[derive(Clone, Copy)]
-pub(super) struct OfAll<'a> {
-    /// How many are tried first: none were before.
-    pub(super) first: u64,
-    /// A rate that is good enough not to try more.
+    /// A rate that is good enough not to make more large files.
     pub(super) enough: &'a Rate,
+    /// Where the trees are those of all roots together: how many are tried first, as none were before.
+    pub(super) first_of_all: Option<u64>,
 }
 
 /// A plan that was tried.
@@ -59,7 +52,7 @@ impl Fewer<'_, '_> {
         if than.is_some_and(|than| attempt.verdict.algbw <= *than) {
             return Ok(Tried::NoBetter);
         }
-        if let Some(form) = attempt.plan.form.as_mut().filter(|_| self.of_all.is_some()) {
+        if let Some(form) = attempt.plan.form.as_mut().filter(|_| self.first_of_all.is_some()) {
             form.reason = FormReason::Limited;
         }
         match self.search.files(&attempt) {
@@ -84,7 +77,7 @@ impl Fewer<'_, '_> {
     /// A plan that fits, with at most half as many trees as the fewest that do not, and the limit that it was made
     /// within.
     fn halve(&mut self) -> Result<(Attempt, Files, u64), PlanError> {
-        let mut next = self.of_all.map_or_else(|| self.fewer(), |of_all| of_all.first);
+        let mut next = self.first_of_all.unwrap_or_else(|| self.fewer());
         while self.too_many > 1 {
             if let Tried::Fits(made) = self.attempt(next, None)? {
                 let (attempt, files) = *made;
@@ -106,11 +99,17 @@ impl Fewer<'_, '_> {
         part.clamp(half.min(1), half.max(1))
     }
 
+    /// Whether a better plan is not worth the time that large files take.
+    fn is_enough(&self, best: &Attempt) -> bool {
+        let transfers = best.graph.as_ref().map_or(0, |graph| graph.transfers.len() as u64);
+        (self.first_of_all.is_some() || transfers > TRANSFERS_FEW) && best.verdict.algbw >= *self.enough
+    }
+
     /// Replaces a plan that fits by better ones with more trees.
     fn improve(&mut self, best: &mut Attempt, files: &mut Files, mut fits: u64) -> Result<(), PlanError> {
         for _ in 0..IMPROVEMENTS_MAX {
             let middle = fits.midpoint(self.too_many);
-            if middle <= fits || self.of_all.is_some_and(|of_all| best.verdict.algbw >= *of_all.enough) {
+            if middle <= fits || self.is_enough(best) {
                 break;
             }
             match self.attempt(middle, Some(&best.verdict.algbw))? {
