@@ -4,10 +4,10 @@
 //! text means to a reader is refused: names of operations that it does not know, and fields of older versions.
 
 mod cursor;
-
-use serde_json::Value;
+mod json;
 
 use self::cursor::At;
+use self::json::Json;
 use super::program::{
     ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, Pipeline, RankChannels,
     RefPlace, RemoteBuffer, SwitchGroup,
@@ -51,7 +51,7 @@ pub fn parse_execution_plan(text: &str) -> Result<ExecutionPlan, ExecutionPlanEr
     if text.len() > EXECUTION_PLAN_BYTES_MAX {
         return Err(ExecutionPlanError::TooLarge { found: text.len(), limit: EXECUTION_PLAN_BYTES_MAX });
     }
-    let value: Value = serde_json::from_str(text).map_err(ExecutionPlanError::Json)?;
+    let value: Json<'_> = serde_json::from_str(text).map_err(ExecutionPlanError::Json)?;
     let top = At::top(&value);
     top.require_object()?;
     Ok(ExecutionPlan {

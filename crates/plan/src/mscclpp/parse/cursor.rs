@@ -1,7 +1,6 @@
 //! A value of a JSON document together with the way to it.
 
-use serde_json::Value;
-
+use super::json::Json;
 use super::{ExecutionPlanError, Read};
 
 /// Where a value stands: kept as links to the values around it, and written out only for an error.
@@ -15,12 +14,12 @@ enum Step<'a> {
 /// A value and its place.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
-    value: &'a Value,
+    value: &'a Json<'a>,
     step: Step<'a>,
 }
 
 impl<'a> At<'a> {
-    pub(super) const fn top(value: &'a Value) -> Self {
+    pub(super) const fn top(value: &'a Json<'a>) -> Self {
         Self { value, step: Step::Top }
     }
 
@@ -43,11 +42,7 @@ impl<'a> At<'a> {
 
     /// The error that something else is expected here.
     pub(super) fn wrong(&self, expected: &'static str) -> ExecutionPlanError {
-        let found = match self.value {
-            Value::Array(_) => "a list".to_owned(),
-            Value::Object(_) => "an object".to_owned(),
-            value => value.to_string().chars().take(80).collect(),
-        };
+        let found = self.value.to_string().chars().take(80).collect();
         ExecutionPlanError::Type { path: self.path(), found, expected }
     }
 
@@ -56,13 +51,13 @@ impl<'a> At<'a> {
     }
 
     /// A field, if it is there.
-    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+    pub(super) fn get(&self, name: &str) -> Option<&'a Json<'a>> {
         self.value.get(name)
     }
 
     /// A field that is known to be there, else null.
     pub(super) fn at(&'a self, name: &'static str) -> At<'a> {
-        At { value: self.value.get(name).unwrap_or(&Value::Null), step: Step::Field(self, name) }
+        At { value: self.value.get(name).unwrap_or(&Json::Null), step: Step::Field(self, name) }
     }
 
     /// A field that must be there.
@@ -75,21 +70,21 @@ impl<'a> At<'a> {
     }
 
     pub(super) fn text(&self) -> Read<String> {
-        self.value.as_str().map(str::to_owned).ok_or_else(|| self.wrong("a text"))
+        self.value.as_text().map(str::to_owned).ok_or_else(|| self.wrong("a text"))
     }
 
     pub(super) fn flag(&self) -> Read<bool> {
-        self.value.as_bool().ok_or_else(|| self.wrong("true or false"))
+        self.value.as_flag().ok_or_else(|| self.wrong("true or false"))
     }
 
     /// A whole number of 64 bits.
     pub(super) fn long(&self) -> Read<u64> {
-        self.value.as_u64().ok_or_else(|| self.wrong("a whole number from 0 to 18446744073709551615"))
+        self.value.as_whole().ok_or_else(|| self.wrong("a whole number from 0 to 18446744073709551615"))
     }
 
     /// A whole number that fits everything the runtime makes of it.
     pub(super) fn number(&self) -> Read<u32> {
-        let number = self.value.as_u64().and_then(|number| u32::try_from(number).ok());
+        let number = self.value.as_whole().and_then(|number| u32::try_from(number).ok());
         number.filter(|&number| number <= 1 << 30).ok_or_else(|| self.wrong("a whole number from 0 to 1073741824"))
     }
 
@@ -103,7 +98,7 @@ impl<'a> At<'a> {
 
     /// Every element of a list.
     pub(super) fn each<T>(&self, one: impl Fn(&At<'_>) -> Read<T>) -> Read<Vec<T>> {
-        let elements = self.value.as_array().ok_or_else(|| self.wrong("a list"))?;
+        let elements = self.value.as_list().ok_or_else(|| self.wrong("a list"))?;
         let element = |(index, value)| one(&At { value, step: Step::Element(self, index) });
         elements.iter().enumerate().map(element).collect()
     }
