@@ -133,3 +133,12 @@ fn own_plans_go_through_switches_and_files_do_not() {
     let racks = workspace.json("plan gb200-nvl72:racks=4,nvls=true -c allreduce -o racks.json --json");
     assert_eq!(racks["in_network"]["optimality"], "1/1");
 }
+
+/// 27,000 blocks, each of which hears of some forty others.
+#[test]
+fn an_allgather_among_288_gpus_has_a_file() {
+    let workspace = Workspace::new();
+    let plan = workspace
+        .json("plan gb200-nvl72:racks=4 -c allgather --format mscclpp-json --trees 1 -o plan.json --json");
+    assert_eq!(plan["optimality"], "2583/2584");
+}
