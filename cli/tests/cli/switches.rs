@@ -138,7 +138,7 @@ fn own_plans_go_through_switches_and_files_do_not() {
 #[test]
 fn an_allgather_among_288_gpus_has_a_file() {
     let workspace = Workspace::new();
-    let plan = workspace
-        .json("plan gb200-nvl72:racks=4 -c allgather --format mscclpp-json --trees 1 -o plan.json --json");
+    let plan =
+        workspace.json("plan gb200-nvl72:racks=4 -c allgather --format mscclpp-json --trees 1 -o plan.json --json");
     assert_eq!(plan["optimality"], "2583/2584");
 }

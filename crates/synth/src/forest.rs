@@ -5,6 +5,8 @@
 //! trees are packed (`packed`, `packing`, `parents`, `completion`, `trees`, `exact`, `rehang`); trees are laid on routes
 //! (`assembly`). What holds them together is one invariant (`condition`).
 //!
+//! What each instance is solved by, `solve` decides. Switches that only pass on are left out (`chains`).
+//!
 //! A network of many ranks is taken apart first, where it has clusters whose boundary can be made tight without loss
 //! (`clusters`, `trim`): each kind of cluster is solved once, on its own (`piece`, at once if it is a `star`), and the trees
 //! are put together (`decomposition`, `glue`), in numbers that make few (`coarse`). Of machines of unequal boxes the trees can be written down (`boxes`). What
@@ -13,6 +15,8 @@
 //!
 //! Where NICs are fast beside the links in a box, no boundary but that of each rank is tight. Then demand is divided into parts
 //! whose trees enter boxes once, or at every rank, each of which can be taken apart (`modes`).
+//!
+//! Where links inside boxes could be done without, they may be what holds it together: those are spared (`spare`).
 //!
 //! A network without switches that looks the same from every rank needs trees for one root only (`symmetry`,
 //! `translated`).
@@ -32,6 +36,7 @@
 
 mod assembly;
 mod boxes;
+mod chains;
 mod clusters;
 mod coarse;
 mod completion;
@@ -53,6 +58,8 @@ mod piece;
 mod rehang;
 mod relays;
 mod shallow;
+mod solve;
+mod spare;
 mod star;
 mod sums;
 mod switches;
@@ -65,7 +72,7 @@ mod tests;
 
 use std::ops::Range;
 
-use canopy_optimize::{FlowUnit, Fraction, Stop};
+use canopy_optimize::{Fraction, Stop};
 use canopy_schedule::{Action, Collective, CollectiveKind, Forest, RouteIndex, RouteTable, Schedule, Shape, Shares};
 use canopy_topology::{Rank, Topology};
 
@@ -79,15 +86,9 @@ use sums::{PlannedAllreduce, plan_allreduce};
 pub(crate) use sums::{form as allreduce_form, rate_in_phases, strength_through_switches};
 
 use assembly::Assembly;
-use condition::Condition;
 use instance::{Instance, Roots, instances};
-use logical::LogicalGraph;
-use network::Network;
-use packed::Packed;
 use packing::PackingChoice;
-use pattern::Spread;
-use translated::translated_trees;
-use trees::{Grower, PackedTree, Remainder};
+use solve::{Effort, FlowRange, solve};
 
 /// Edges or hops handled between two looks at whether to stop, where each costs some ten to some hundred nanoseconds.
 const ASK_INTERVAL: u32 = 1 << 12;
@@ -98,13 +99,6 @@ const PIECES_FROM: u32 = 64;
 
 /// Depth of the trees of a single root from which on flatter ones are looked for that pass through relays.
 const RELAYS_FROM: u32 = 6;
-
-/// Trees per root up to which a network is solved as a whole if its trees are found at once.
-const FEW_TREES: u64 = 2;
-
-/// Terminals of a piece from which on parts of its demand are looked for that take it further apart. Trees of smaller ones
-/// are soon found.
-const MODES_FROM: usize = 24;
 
 /// Trees that reach the optimum.
 pub(crate) static FOREST: Synthesizer = Synthesizer {
@@ -330,153 +324,4 @@ struct RoutedHop {
     from: u32,
     to: u32,
     carriers: Range<u32>,
-}
-
-/// What trees may cost.
-#[derive(Clone, Copy)]
-struct Effort {
-    /// Networks are taken apart from this number of ranks on.
-    pieces_from: u32,
-    /// In the packing.
-    choice: PackingChoice,
-    /// There may be as many trees per root if that helps to divide them into parts.
-    trees_per_root_max: u64,
-}
-
-impl Effort {
-    /// What a plan is worth.
-    const FULL: Self = Self { pieces_from: PIECES_FROM, choice: PackingChoice::Best, trees_per_root_max: 0 };
-}
-
-/// Trees that spread the data of an instance to all ranks at its rate.
-fn solve(
-    topology: &Topology,
-    instance: &Instance,
-    effort: Effort,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<RoutedTrees, SynthesisError> {
-    match instance.magnitude().and_then(FlowRange::of) {
-        Some(FlowRange::Narrow) => solve_in::<i64>(topology, instance, effort, stop, progress),
-        Some(FlowRange::Wide) => solve_in::<i128>(topology, instance, effort, stop, progress),
-        None => {
-            let trees_per_rank = instance.trees_per_root.into();
-            Err(SynthesisError::TooManyTrees { trees_per_rank, rank_count: topology.rank_count() })
-        }
-    }
-}
-
-/// What numbers it takes to compute with capacities and demands.
-enum FlowRange {
-    /// 64 bits.
-    Narrow,
-    /// 128 bits.
-    Wide,
-}
-
-impl FlowRange {
-    /// For numbers with this sum; `None` if they are too large. A flow is less than twice the sum, an unlimited supply more.
-    fn of(sum: u128) -> Option<Self> {
-        if sum < u128::from(i64::MAX.unsigned_abs()) / 4 {
-            Some(Self::Narrow)
-        } else if sum < i128::MAX.unsigned_abs() / 4 {
-            Some(Self::Wide)
-        } else {
-            None
-        }
-    }
-}
-
-fn solve_in<C: FlowUnit>(
-    topology: &Topology,
-    instance: &Instance,
-    effort: Effort,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<RoutedTrees, SynthesisError> {
-    let Effort { pieces_from, choice, trees_per_root_max } = effort;
-    let convert = |value: u128| C::try_from_u128(value).expect("the sum of all numbers was found to fit");
-    let capacities: Vec<C> = instance.capacities.iter().map(|&capacity| convert(capacity)).collect();
-    let demands: Vec<C> = instance.demands.iter().map(|&demand| convert(demand.into())).collect();
-    let rank_count = topology.rank_count();
-
-    let network = Network::of(topology);
-    let numbers = (capacities.as_slice(), demands.as_slice());
-    let trees_per_root = instance.trees_per_root;
-    if rank_count >= pieces_from {
-        let apart = decomposition::take_apart(&network, &capacities, &demands, stop)?;
-        // What has few trees as a whole has more of them in parts.
-        if apart.is_whole()
-            && trees_per_root <= FEW_TREES
-            && let Some(trees) = solve_whole(&network, numbers, trees_per_root, effort, Search::AtOnce, stop, progress)?
-        {
-            return Ok(trees);
-        }
-        let mut solved = None;
-        if apart.largest() >= MODES_FROM.min(pieces_from as usize) {
-            let counts = (trees_per_root, trees_per_root_max);
-            solved = modes::solve_in_modes(&network, &apart, numbers, counts, choice, (stop, progress))?;
-        }
-        if solved.is_none() && !apart.is_whole() {
-            solved = Some(apart.solve(trees_per_root, choice, stop, progress)?);
-        }
-        if let Some(mut trees) = solved {
-            lower::lower(&mut trees, rank_count, stop)?;
-            return Ok(trees);
-        }
-    }
-    let trees = solve_whole(&network, numbers, trees_per_root, effort, Search::Fully, stop, progress)?;
-    trees.ok_or_else(|| SynthesisError::Broken { what: "no trees of a network that admits them".to_owned() })
-}
-
-/// How long trees may take.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Search {
-    /// They are found without a test, or not at all.
-    AtOnce,
-    Fully,
-}
-
-/// Trees of a network that is not taken apart, of symmetry if it is large; `None` if they had to be found at once, and are not.
-fn solve_whole<C: FlowUnit>(
-    network: &Network<'_>,
-    (capacities, demands): (&[C], &[C]),
-    trees_per_root: u64,
-    Effort { pieces_from, choice, .. }: Effort,
-    search: Search,
-    stop: &dyn Stop,
-    progress: &dyn Progress,
-) -> Result<Option<RoutedTrees>, SynthesisError> {
-    let rank_count = network.terminal_count;
-    let mut graph = LogicalGraph::new(network, capacities, stop)?;
-    switches::remove_switches(network, &mut graph, demands, Spread::All, stop, progress)?;
-
-    let lay = |grower: &Grower<C>, trees: Vec<PackedTree<C>>, graph: LogicalGraph<'_, C>| {
-        assembly::lay(grower, graph.into_strands(stop)?, trees, trees_per_root, stop, progress)
-    };
-    let mut trees = None;
-    if rank_count >= pieces_from {
-        let condition = Condition::new(graph.edges(), demands[..rank_count as usize].to_vec(), rank_count, stop)?;
-        let grower = Grower::new(&condition, rank_count);
-        let left = Remainder::of(&condition, rank_count);
-        // As shallow as trees can be, but many.
-        if let Some(trees) = translated_trees(&grower, &left, &network.boxes, stop)? {
-            packing::require_room(trees.len(), grower.rank_count())?;
-            return lay(&grower, trees, graph).map(Some);
-        }
-        if search == Search::AtOnce {
-            let Some(found) = packing::at_once(&condition, &grower, stop, progress)? else { return Ok(None) };
-            trees = Some((packing::pack(&condition, &grower, Some(found), choice, stop, progress)?, grower));
-        }
-    }
-    let mut trees = match trees {
-        Some((trees, grower)) => lay(&grower, trees, graph)?,
-        None => {
-            let Packed { graph, grower, trees } =
-                packed::packed(network, graph, capacities, demands, choice, stop, progress)?;
-            lay(&grower, trees, graph)?
-        }
-    };
-    lower::lower(&mut trees, rank_count, stop)?;
-    Ok(Some(trees))
 }

@@ -28,7 +28,7 @@ pub(super) struct Cluster {
     pub(super) children: Vec<usize>,
 }
 
-/// Finds clusters bottom-up: the boxes that the topology names, then, level by level, clusters with switches of their own,
+/// Finds clusters bottom-up: parts of the boxes that the topology names, these boxes, then, level by level, clusters with switches of their own,
 /// or terminals and clusters that hang on one switch, or, where none does, that are joined with each other rather than
 /// with others. A set grows by every switch that has more to do with it than with all others.
 ///
@@ -48,9 +48,16 @@ pub(super) fn find_clusters<C: FlowUnit>(
         }
     }
     ask(stop)?;
-    let boxes = by_box.into_values().filter(|ranks| ranks.len() > 1);
-    let boxes: Vec<Vec<u32>> = boxes.map(|ranks| finder.closure(ranks)).collect();
-    finder.take_disjoint(boxes);
+    let boxes: Vec<Vec<u32>> = by_box.into_values().filter(|ranks| ranks.len() > 1).collect();
+    let parts: Vec<Vec<u32>> = boxes.iter().flat_map(|ranks| finder.parts(ranks)).collect();
+    for sets in [parts, boxes] {
+        let mut layers = finder.with_nearest(sets);
+        let last = layers.pop().unwrap_or_default();
+        for sets in layers {
+            finder.take_disjoint(sets);
+        }
+        finder.take_disjoint(last.into_iter().map(|nodes| finder.closure(nodes)).collect());
+    }
     for _ in 0..LEVELS_MAX {
         ask(stop)?;
         let with_switches = finder.with_own_switches();
@@ -163,6 +170,82 @@ impl Finder {
         2 * self.rank_count_of(nodes) > self.rank_count as usize
     }
 
+    /// Ranks of a box that links between ranks connect, if these make several parts of it: two hives of a box.
+    fn parts(&self, ranks: &[u32]) -> Vec<Vec<u32>> {
+        let mut parts: Vec<Vec<u32>> = Vec::new();
+        let mut is_taken = vec![false; ranks.len()];
+        for start in 0..ranks.len() {
+            if std::mem::replace(&mut is_taken[start], true) {
+                continue;
+            }
+            let mut part = vec![ranks[start]];
+            let mut next = 0;
+            while let Some(&rank) = part.get(next) {
+                next += 1;
+                for (other, _) in &self.neighbours[rank as usize] {
+                    if let Ok(place) = ranks.binary_search(other)
+                        && !std::mem::replace(&mut is_taken[place], true)
+                    {
+                        part.push(*other);
+                    }
+                }
+            }
+            part.sort_unstable();
+            parts.push(part);
+        }
+        parts.retain(|part| part.len() > 1 && part.len() < ranks.len());
+        parts
+    }
+
+    /// Sets of ranks with the switches to which no others are as near: processors and PCI switches of boxes, however much
+    /// leads on from them. First with those that are one link away, then with those of two links, and so on; which of these
+    /// boundaries is scarce, if any, trimming finds out.
+    fn with_nearest(&self, mut sets: Vec<Vec<u32>>) -> Vec<Vec<Vec<u32>>> {
+        for nodes in &mut sets {
+            *nodes = nodes.iter().flat_map(|&node| self.whole(node)).collect();
+            nodes.sort_unstable();
+            nodes.dedup();
+        }
+        // By node: the set that is nearest, none if several are.
+        let mut nearest: Vec<Option<usize>> = vec![None; self.neighbours.len()];
+        let mut is_reached = vec![false; self.neighbours.len()];
+        (0..self.rank_count as usize).for_each(|rank| is_reached[rank] = true);
+        for (set, nodes) in sets.iter().enumerate() {
+            for &node in nodes {
+                (nearest[node as usize], is_reached[node as usize]) = (Some(set), true);
+            }
+        }
+        let mut layers = Vec::new();
+        let mut layer: Vec<u32> = (0_u32..).zip(&is_reached).filter(|(_, is)| **is).map(|(node, _)| node).collect();
+        while !layer.is_empty() {
+            let mut next: BTreeMap<u32, Option<usize>> = BTreeMap::new();
+            for &node in &layer {
+                let set = nearest[node as usize];
+                for &(other, _) in
+                    self.neighbours[node as usize].iter().filter(|(other, _)| !is_reached[*other as usize])
+                {
+                    let known = next.entry(other).or_insert(set);
+                    *known = known.filter(|&known| set == Some(known));
+                }
+            }
+            layer = next.keys().copied().collect();
+            let has_grown = next.values().any(Option::is_some);
+            for (switch, set) in next {
+                (is_reached[switch as usize], nearest[switch as usize]) = (true, set);
+                if let Some(set) = set {
+                    sets[set].push(switch);
+                }
+            }
+            if has_grown {
+                layers.push(sets.iter().map(|nodes| sorted(nodes)).collect());
+            }
+        }
+        if layers.is_empty() {
+            layers.push(sets);
+        }
+        layers
+    }
+
     /// Adds the free switches most of whose capacity leads into the set; where it is just half, those that connect the
     /// set with nothing but switches.
     fn closure(&self, mut nodes: Vec<u32>) -> Vec<u32> {
@@ -224,4 +307,10 @@ impl Finder {
         }
         self.clusters.len() > before
     }
+}
+
+fn sorted(nodes: &[u32]) -> Vec<u32> {
+    let mut nodes = nodes.to_vec();
+    nodes.sort_unstable();
+    nodes
 }

@@ -13,6 +13,7 @@ mod pieces;
 mod relays;
 mod rooted;
 mod scaling;
+mod spared;
 mod splitting;
 mod translated;
 

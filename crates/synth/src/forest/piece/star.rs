@@ -11,6 +11,9 @@ use crate::forest::logical::Strand;
 use crate::forest::pattern::quotas;
 use crate::forest::star::star_trees;
 
+/// Terminals up to which those that are all alike are left to the general way: with more it takes seconds.
+const ALIKE_MAX: u128 = 64;
+
 impl<C: FlowUnit> Piece<'_, C> {
     /// Whether it is terminals around one switch. Others may be left that have no links.
     pub(in crate::forest) fn is_star(&self) -> bool {
@@ -94,7 +97,7 @@ impl<C: FlowUnit> Piece<'_, C> {
         Ok(Some(Solution { trees, strands, entries, exits }))
     }
 
-    /// Where trees enter and leave a star that has an outside; `None` if all terminals are alike and take the same part, or
+    /// Where trees enter and leave a star that has an outside; `None` if a few terminals are alike and take the same part, or
     /// more leaves than they send beyond a link for each of their trees. Without an outside, `None` if all demands are
     /// equal, and there is no unit.
     fn crossing(
@@ -116,7 +119,8 @@ impl<C: FlowUnit> Piece<'_, C> {
             });
         };
         let (entering, leaving) = (sends.get(outside).copied()?, receives.get(outside).copied()?);
-        if is_alike(outside) && entering.is_multiple_of(count - 1) && leaving.is_multiple_of(count - 1) {
+        let is_even = entering.is_multiple_of(count - 1) && leaving.is_multiple_of(count - 1);
+        if count <= ALIKE_MAX && is_alike(outside) && is_even {
             return None;
         }
         demands.truncate(outside);
