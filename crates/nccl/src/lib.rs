@@ -1,0 +1,38 @@
+//! What stock NCCL and RCCL do with a collective: the channels that they set up, the algorithm and protocol that they take
+//! for each size, and the time that their own formulas give.
+//!
+//! NCCL looks for *channels*: rings through the GPUs of a machine, one for each NIC or for each lane of NVLink, in classes
+//! of speed. From their number and class follow a bandwidth and a latency for every algorithm and protocol; the least
+//! time wins. All of that is public, and differs by version in its constants.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `version` | which constants a release has |
+//! | `machine` | what is seen of a machine |
+//! | `channels` | the search for rings, trees and NVLS heads |
+//! | `tables` | the constants |
+//! | `tuning` | bandwidth and latency of an algorithm and protocol |
+//! | `rccl` | the same for AMD's library, which knows machines by name |
+//! | `choice` | the least time, by size |
+//!
+//! From 1 GB on these times are within a few per cent of what is measured; below 128 MiB they are mostly too short, since
+//! latencies there are made to choose, not to predict. CollNet is left out: it takes a plugin of the fabric.
+//!
+//! Rates are in MB/s (10⁶ bytes per second), latencies in nanoseconds.
+//!
+//! Source: the public sources of NCCL 2.18 to 2.31 and RCCL 2.21, from which constants and formulas were read.
+
+mod channels;
+mod choice;
+mod machine;
+mod rccl;
+mod tables;
+mod tuning;
+mod version;
+
+pub use channels::{Channels, NvlsHeads};
+pub use choice::{Choice, Stock, Timed};
+pub use machine::{Generation, Machine, Processor};
+pub use rccl::Known;
+pub use tuning::{Algorithm, Protocol};
+pub use version::{UnknownVersion, Version};

@@ -1,0 +1,276 @@
+//! The model beside what public logs and papers say: channels, choices, and busbw or algbw.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
+
+use canopy_nccl::{Algorithm, Channels, Known, Machine, NvlsHeads, Processor, Protocol, Stock, Timed, Version};
+use canopy_schedule::CollectiveKind;
+use num_rational::Ratio;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Eight A100 with four NICs of 200 Gb/s, which two GPUs share.
+const A100_FOUR_NICS: Machine = Machine { nics: 4, processor: Processor::Intel, ..Machine::DGX_A100 };
+/// Eight H100 with NICs of 200 Gb/s.
+const H100_SLOW_NICS: Machine = Machine { nic: 25_000, ..Machine::DGX_H100 };
+const MI300X: Machine = Machine { gpus: 8, nics: 8, nic: 50_000, ..Machine::DGX_A100 };
+
+/// Which rate a source gives.
+#[derive(Clone, Copy, PartialEq)]
+enum Rate {
+    Bus,
+    Algorithm,
+}
+use Rate::{Algorithm as Alg, Bus};
+
+/// What a run left NCCL to choose.
+#[derive(Clone, Copy, PartialEq)]
+enum Forced {
+    Nothing,
+    Algorithm,
+    /// Only simple rings.
+    Simple,
+}
+
+/// A published figure: machine, machines, collective, size, what NCCL takes, what the model says, and what was measured, both
+/// in MB/s.
+struct Row {
+    machine: (&'static str, Machine),
+    nodes: u32,
+    kind: CollectiveKind,
+    bytes: u64,
+    taken: (Algorithm, Forced),
+    rate: Rate,
+    model: u64,
+    measured: u64,
+    source: &'static str,
+}
+
+const fn row(
+    machine: (&'static str, Machine),
+    nodes: u32,
+    (kind, bytes): (CollectiveKind, u64),
+    taken: (Algorithm, Forced),
+    rate: Rate,
+    (model, measured): (u64, u64),
+    source: &'static str,
+) -> Row {
+    Row { machine, nodes, kind, bytes, taken, rate, model, measured, source }
+}
+
+const A100: (&str, Machine) = ("DGX A100", Machine::DGX_A100);
+const A100_4: (&str, Machine) = ("A100, 4 NICs", A100_FOUR_NICS);
+const H100: (&str, Machine) = ("DGX H100", Machine::DGX_H100);
+const H200: (&str, Machine) = ("DGX H200", Machine::DGX_H100);
+const H100_200G: (&str, Machine) = ("H100, 8 NICs of 200G", H100_SLOW_NICS);
+const B200: (&str, Machine) = ("DGX B200", Machine::DGX_B200);
+const AR: CollectiveKind = CollectiveKind::Allreduce;
+const AG: CollectiveKind = CollectiveKind::Allgather;
+const RS: CollectiveKind = CollectiveKind::ReduceScatter;
+const RING: (Algorithm, Forced) = (Algorithm::Ring, Forced::Nothing);
+const RING_FORCED: (Algorithm, Forced) = (Algorithm::Ring, Forced::Algorithm);
+const RING_SIMPLE: (Algorithm, Forced) = (Algorithm::Ring, Forced::Simple);
+const TREE: (Algorithm, Forced) = (Algorithm::Tree, Forced::Nothing);
+const NVLS: (Algorithm, Forced) = (Algorithm::Nvls, Forced::Nothing);
+const NVLS_TREE: (Algorithm, Forced) = (Algorithm::NvlsTree, Forced::Nothing);
+
+const ROWS: [Row; 33] = [
+    row(A100, 1, (AR, GIB), RING, Bus, (238_300, 230_800), "nccl#527"),
+    row(A100, 2, (AR, 8 * GIB), RING_FORCED, Bus, (191_300, 192_000), "nccl#812"),
+    row(A100, 2, (AG, GIB), RING_SIMPLE, Alg, (200_700, 187_000), "ForestColl, tables 2 and 3"),
+    row(A100, 2, (AG, 16 * MIB), RING_SIMPLE, Alg, (89_100, 37_600), "ForestColl, tables 2 and 3"),
+    row(A100, 2, (AG, MIB), RING_SIMPLE, Alg, (9_400, 3_200), "ForestColl, tables 2 and 3"),
+    row(A100, 2, (RS, GIB), RING_SIMPLE, Alg, (200_700, 190_000), "ForestColl, tables 2 and 3"),
+    row(A100_4, 3, (AR, 128 * MIB), RING, Bus, (86_600, 96_000), "nccl-tests#119"),
+    row(H200, 1, (AR, 16 * GIB), NVLS, Bus, (475_800, 480_700), "ml-engineering, network"),
+    row(H200, 1, (AR, GIB), NVLS, Bus, (473_000, 464_000), "ml-engineering, network"),
+    row(H200, 1, (AR, 128 * MIB), NVLS, Bus, (453_000, 411_000), "ml-engineering, network"),
+    row(H200, 1, (AR, 16 * MIB), NVLS, Bus, (339_000, 242_000), "ml-engineering, network"),
+    row(H200, 1, (AR, MIB), RING, Bus, (65_500, 72_500), "ml-engineering, network"),
+    row(H200, 1, (AR, 16 * GIB), RING_FORCED, Bus, (359_800, 367_200), "ml-engineering, network"),
+    row(H200, 2, (AR, 16 * GIB), NVLS_TREE, Bus, (461_200, 486_800), "ml-engineering, network"),
+    row(H100, 2, (AR, 16 * GIB), NVLS_TREE, Bus, (461_200, 470_000), "nccl-tests#309"),
+    row(H100, 2, (AR, 8 * GIB), RING_FORCED, Bus, (382_300, 376_000), "nccl-tests#290"),
+    row(H100, 2, (AR, 1_000_000_000), NVLS_TREE, Bus, (454_000, 435_000), "a cloud's acceptance test, NCCL 2.20.5"),
+    row(H100, 2, (AR, 100_000_000), NVLS_TREE, Bus, (396_000, 304_000), "a cloud's acceptance test, NCCL 2.20.5"),
+    row(H100, 2, (AR, 10_000_000), NVLS_TREE, Bus, (175_000, 125_000), "a cloud's acceptance test, NCCL 2.20.5"),
+    row(H200, 4, (AR, 16 * GIB), RING, Bus, (382_300, 369_100), "ml-engineering, network"),
+    row(H100, 4, (AR, 16 * GIB), RING, Bus, (382_300, 365_800), "nccl-tests#309"),
+    row(H100, 8, (AR, 8 * GIB), RING, Bus, (377_000, 350_000), "uccl#205"),
+    row(H100, 32, (AR, 2 * GIB), NVLS_TREE, Bus, (357_000, 340_000), "nccl#1218"),
+    row(H100, 32, (AG, 2 * GIB), RING, Bus, (316_000, 200_000), "nccl#1218, one cold call"),
+    row(H100_200G, 2, (AR, 8 * GIB), TREE, Bus, (309_900, 338_800), "a public log of A3 Mega"),
+    row(H100_200G, 2, (AR, GIB), TREE, Bus, (306_100, 297_900), "a public log of A3 Mega"),
+    row(B200, 1, (AR, 16 * GIB), NVLS, Bus, (828_000, 839_000), "ml-engineering, network"),
+    row(B200, 4, (AR, 16 * GIB), NVLS_TREE, Bus, (383_500, 376_700), "ml-engineering, network"),
+    row(B200, 4, (AR, GIB), NVLS_TREE, Bus, (376_500, 366_000), "ml-engineering, network"),
+    row(B200, 4, (AR, 128 * MIB), NVLS_TREE, Bus, (302_000, 260_500), "ml-engineering, network"),
+    row(("MI300X", MI300X), 1, (AR, 8 * MIB), RING, Bus, (162_900, 161_100), "hpc-ai-envs#30"),
+    row(H200, 1, (AR, 256 * KIB), RING, Bus, (0, 0), ""),
+    row(A100, 2, (AR, 64 * KIB), TREE, Bus, (0, 0), ""),
+];
+
+fn stock(row: &Row) -> Stock {
+    let (name, machine) = row.machine;
+    match name {
+        "MI300X" => Stock::rccl(Known::Mi300x, machine, row.nodes),
+        _ => Stock::nccl(Version::default(), machine, row.nodes),
+    }
+}
+
+/// What the model says, in MB/s.
+fn modelled(row: &Row) -> u64 {
+    let stock = stock(row);
+    let (wanted, forced) = row.taken;
+    let all = stock.timed(row.kind, row.bytes);
+    let may_be = |timed: &&Timed| match forced {
+        Forced::Nothing => true,
+        Forced::Algorithm => timed.algorithm == wanted,
+        Forced::Simple => timed.protocol == Protocol::Simple,
+    };
+    let timed = all.iter().find(may_be).unwrap();
+    assert_eq!(timed.algorithm, wanted, "{} × {}: {:?} of {} bytes", row.machine.0, row.nodes, row.kind, row.bytes);
+    let rate = Stock::algbw(row.bytes, timed.time_ps);
+    let rate = if row.rate == Bus { rate * stock.bus_factor(row.kind) } else { rate };
+    u64::try_from(rate.to_integer()).unwrap()
+}
+
+/// The formulas are those that were read, to three digits.
+#[test]
+fn figures_are_those_of_the_formulas() {
+    for row in ROWS.iter().filter(|row| row.model > 0) {
+        let found = modelled(row);
+        let off = found.abs_diff(row.model) * 1_000 / row.model;
+        assert!(off <= 8, "{} × {}, {} bytes: {found} instead of {}", row.machine.0, row.nodes, row.bytes, row.model);
+    }
+}
+
+/// Error of each row in thousandths of what was measured.
+fn errors(rows: impl Fn(&Row) -> bool) -> Vec<u64> {
+    let mut errors: Vec<u64> = ROWS
+        .iter()
+        .filter(|row| row.measured > 0 && rows(row))
+        .map(|row| modelled(row).abs_diff(row.measured) * 1_000 / row.measured)
+        .collect();
+    errors.sort_unstable();
+    errors
+}
+
+/// Of all published runs, and of those from 1 GB on.
+#[test]
+fn medians_of_errors_are_small() {
+    let (all, large) = (errors(|_| true), errors(|row| row.bytes >= 1_000_000_000));
+    assert_eq!((all.len(), large.len()), (31, 21));
+    assert!(all[all.len() / 2] <= 50, "{all:?}");
+    assert!(large[large.len() / 2] <= 40, "{large:?}");
+}
+
+/// The table of the reference, row by row.
+#[test]
+fn the_reference_has_the_table() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/nccl-model.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    for row in ROWS.iter().filter(|row| row.measured > 0) {
+        let model = modelled(row);
+        let signed = (i128::from(model) - i128::from(row.measured)) * 100;
+        let measured = i128::from(row.measured);
+        // To the nearest per cent.
+        let percent = (2 * signed + measured).div_euclid(2 * measured);
+        let kind = row.kind.name();
+        let unit = if row.rate == Bus { "busbw" } else { "algbw" };
+        let figure = |rate: u64| format!("{}.{}", rate / 1_000, rate % 1_000 / 100);
+        let line = format!(
+            "| {} × {} | {kind} | {} | {}{} | {} {unit} | {} | {percent:+} % | {} |",
+            row.machine.0,
+            row.nodes,
+            size(row.bytes),
+            row.taken.0.name(),
+            match row.taken.1 {
+                Forced::Nothing => "",
+                Forced::Algorithm => ", forced",
+                Forced::Simple => ", simple forced",
+            },
+            figure(model),
+            figure(row.measured),
+            row.source,
+        );
+        assert!(text.contains(&line), "missing in {page}:\n{line}");
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes.is_multiple_of(GIB) => format!("{} GiB", bytes / GIB),
+        _ if bytes.is_multiple_of(MIB) => format!("{} MiB", bytes / MIB),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
+/// Search channels of section "Channels" of the reference: how many, inside, outside.
+#[test]
+fn channels_are_those_of_public_logs() {
+    let rings = |machine, nodes| Stock::nccl(Version::default(), machine, nodes).rings().unwrap();
+    let trees = |machine, nodes| Stock::nccl(Version::default(), machine, nodes).trees().unwrap();
+    let heads = |machine, nodes| Stock::nccl(Version::default(), machine, nodes).nvls_heads();
+    let channels = |count, inside, outside| Channels { count, inside, outside };
+    let nvls = |count, inside, outside| Some(NvlsHeads { count, inside, outside });
+    assert_eq!(rings(Machine::DGX_A100, 1), channels(12, 20_000, 20_000));
+    assert_eq!(rings(Machine::DGX_A100, 2), channels(8, 24_000, 24_000));
+    assert_eq!(trees(Machine::DGX_A100, 2), channels(8, 30_000, 24_000));
+    assert_eq!(rings(A100_FOUR_NICS, 2), channels(4, 24_000, 24_000));
+    assert_eq!(trees(A100_FOUR_NICS, 2), channels(4, 48_000, 24_000));
+    assert_eq!(heads(Machine::DGX_A100, 1), None);
+    assert_eq!(rings(Machine::DGX_H100, 1), channels(12, 30_000, 30_000));
+    assert_eq!(rings(Machine::DGX_H100, 4), channels(8, 48_000, 48_000));
+    assert_eq!(
+        (heads(Machine::DGX_H100, 1), heads(Machine::DGX_H100, 4)),
+        (nvls(8, 40_000, 40_000), nvls(8, 40_000, 48_000))
+    );
+    assert_eq!(rings(H100_SLOW_NICS, 4), channels(8, 24_000, 24_000));
+    assert_eq!(trees(H100_SLOW_NICS, 4), channels(8, 48_000, 24_000));
+    assert_eq!(heads(H100_SLOW_NICS, 4), nvls(8, 24_000, 24_000));
+    assert_eq!(rings(Machine::DGX_B200, 1), channels(16, 45_000, 45_000));
+    assert_eq!(trees(Machine::DGX_B200, 4), channels(8, 96_000, 48_000));
+    assert_eq!(
+        (heads(Machine::DGX_B200, 1), heads(Machine::DGX_B200, 4)),
+        (nvls(8, 80_000, 80_000), nvls(8, 48_000, 48_000))
+    );
+}
+
+/// On four H100 boxes the NVLS tree counted 160 GB/s until 2.27, and 188 since; rings 198.
+#[test]
+fn releases_differ() {
+    let algbw = |version, algorithm| {
+        let stock = Stock::nccl(version, Machine::DGX_H100, 4);
+        let time = stock.time_ps(AR, algorithm, Protocol::Simple, 1 << 40).unwrap();
+        Stock::algbw(1 << 40, time).round().to_integer() / 1_000
+    };
+    let trees =
+        [Version::Nccl2_21, Version::Nccl2_27, Version::Nccl2_28].map(|version| algbw(version, Algorithm::NvlsTree));
+    assert_eq!((trees, algbw(Version::Nccl2_30, Algorithm::Ring)), ([159, 159, 187], 198));
+    assert_eq!("2.29".parse(), Ok(Version::Nccl2_28));
+    assert_eq!("nccl-2.30.7".parse(), Ok(Version::Nccl2_30));
+    assert_eq!("RCCL-2.21".parse(), Ok(Version::Rccl2_21));
+    let refused = ["2.17", "2.40", "3.0", "", "rccl-9"].map(|text| text.parse::<Version>().unwrap_err().to_string());
+    assert!(refused[0].starts_with("`2.17` is no release that canopy knows; use 2.18, 2.21,"), "{}", refused[0]);
+}
+
+/// Every size has one choice, and small messages take low latency.
+#[test]
+fn choices_cover_all_sizes() {
+    for (machine, nodes) in [(Machine::DGX_A100, 2), (Machine::DGX_H100, 1), (Machine::DGX_B200, 16)] {
+        for version in Version::ALL {
+            let stock = Stock::nccl(version, machine, nodes);
+            for kind in [AR, AG, RS, CollectiveKind::Broadcast, CollectiveKind::Reduce] {
+                let choices = stock.choices(kind);
+                assert_eq!((choices[0].first, choices[choices.len() - 1].last), (0, u64::MAX));
+                assert!(choices.windows(2).all(|pair| pair[0].last + 1 == pair[1].first));
+                assert_eq!(choices[0].protocol, Protocol::LowLatency, "{version} {kind}");
+                assert_eq!(choices[choices.len() - 1].protocol, Protocol::Simple, "{version} {kind}");
+            }
+            assert_eq!(stock.choices(CollectiveKind::AllToAll), []);
+        }
+    }
+    assert_eq!(Stock::nccl(Version::default(), Machine::DGX_A100, 1).bus_factor(AR), Ratio::new(7, 4));
+}
