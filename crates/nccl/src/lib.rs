@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `version` | which constants a release has |
 //! | `machine` | what is seen of a machine |
+//! | `seen` | the same of a topology |
 //! | `channels` | the search for rings, trees and NVLS heads |
 //! | `tables` | the constants |
 //! | `tuning` | bandwidth and latency of an algorithm and protocol |
@@ -26,6 +27,7 @@ mod channels;
 mod choice;
 mod machine;
 mod rccl;
+mod seen;
 mod tables;
 mod tuning;
 mod version;
@@ -34,5 +36,6 @@ pub use channels::{Channels, NvlsHeads};
 pub use choice::{Choice, Stock, Timed};
 pub use machine::{Generation, Machine, Processor};
 pub use rccl::Known;
+pub use seen::{Seen, Unseen};
 pub use tuning::{Algorithm, Protocol};
 pub use version::{UnknownVersion, Version};

@@ -14,6 +14,16 @@ pub enum Generation {
 }
 
 impl Generation {
+    /// Its name: `Hopper`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Volta => "Volta",
+            Self::Ampere => "Ampere",
+            Self::Hopper => "Hopper",
+            Self::Blackwell => "Blackwell",
+        }
+    }
+
     /// Position in tables by generation.
     pub(crate) const fn column(self) -> usize {
         self as usize
@@ -30,9 +40,10 @@ impl Generation {
 
     /// What NVLinks of a GPU count that carry so much together by their data sheet, in MB/s: 240,000 of an A100's
     /// 300,000, 370,800 of an H100's 450,000.
+    /// What is no whole number of links counts as it stands.
     pub const fn counted(self, nominal: u64) -> u64 {
         let (of_link, counted) = self.nvlink();
-        nominal / of_link * counted
+        if nominal.is_multiple_of(of_link) { nominal / of_link * counted } else { nominal }
     }
 }
 

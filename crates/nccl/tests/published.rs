@@ -2,8 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-use canopy_nccl::{Algorithm, Channels, Known, Machine, NvlsHeads, Processor, Protocol, Stock, Timed, Version};
+use canopy_canonical::boxes;
+use canopy_nccl::{
+    Algorithm, Channels, Known, Machine, NvlsHeads, Processor, Protocol, Seen, Stock, Timed, Unseen, Version,
+};
 use canopy_schedule::CollectiveKind;
+use canopy_topology::{TopologyLimits, generate};
 use num_rational::Ratio;
 
 const KIB: u64 = 1 << 10;
@@ -254,6 +258,23 @@ fn releases_differ() {
     assert_eq!("RCCL-2.21".parse(), Ok(Version::Rccl2_21));
     let refused = ["2.17", "2.40", "3.0", "", "rccl-9"].map(|text| text.parse::<Version>().unwrap_err().to_string());
     assert!(refused[0].starts_with("`2.17` is no release that canopy knows; use 2.18, 2.21,"), "{}", refused[0]);
+}
+
+/// Generated boxes are seen as the machines that they are.
+#[test]
+fn families_are_seen_as_their_machines() {
+    let seen = |expression: &str| {
+        let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+        Seen::of(&topology, &boxes(&topology))
+    };
+    let found = |machine, nodes| Ok(Seen { machine, nodes });
+    assert_eq!(seen("dgx-h100:boxes=4"), found(Machine::DGX_H100, 4));
+    assert_eq!(seen("dgx-a100:boxes=2"), found(Machine::DGX_A100, 2));
+    assert_eq!(seen("dgx-b200:boxes=2"), found(Machine::DGX_B200, 2));
+    assert_eq!(seen("ring:8"), Err(Unseen::NoBoxes));
+    assert_eq!(seen("dgx-h100:boxes=2,nodes-down=b0g1"), Err(Unseen::Uneven));
+    let pci = seen("mi250:boxes=2").unwrap();
+    assert!(!pci.machine.has_nvls && pci.nodes == 2 && pci.machine.gpus == 16, "{pci:?}");
 }
 
 /// Every size has one choice, and small messages take low latency.
