@@ -4,12 +4,15 @@
 mod compare;
 mod names;
 mod report;
+mod stock;
 mod summary;
 mod text;
 mod why;
 
 use std::path::PathBuf;
 use std::time::Duration;
+
+use canopy_nccl::Version;
 
 use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
@@ -29,7 +32,8 @@ use compare::compare;
 /// Explain the bound and bottleneck of a plan, and compare it with ring, direct and others
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Rates are those of large messages, exact, by the checker; times are simulated, as by `canopy simulate`.
+Rates are those of large messages, exact, by the checker; times are simulated, as by `canopy simulate`;
+those of NCCL come from its own formulas, for which a network must have boxes.
 
 Examples:
   canopy explain plan.json
@@ -56,6 +60,9 @@ pub(crate) struct ExplainArgs {
     /// Most work for a time: events, and looks at links while rates are computed
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     work_max: u64,
+    /// Release of NCCL or RCCL to compare with: 2.18 to 2.31, or rccl-2.21
+    #[arg(long, value_name = "VERSION", default_value = "2.30", value_parser = str::parse::<Version>)]
+    nccl: Version,
     /// Longest time to make a plan where a network is given, and others to compare with, such as 30s
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,

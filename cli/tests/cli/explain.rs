@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Workspace, check_members};
 
-const MEMBERS: [&str; 20] = [
+const MEMBERS: [&str; 21] = [
     "canopy",
     "command",
     "topology",
@@ -24,6 +24,7 @@ const MEMBERS: [&str; 20] = [
     "baseline",
     "compared",
     "not_compared",
+    "stock",
     "verdict",
 ];
 
@@ -246,4 +247,30 @@ fn what_cannot_be_explained_is_refused_with_a_way_out() {
     let text = String::from_utf8(workspace.read("plan.json")).unwrap();
     workspace.write("wrong.json", text.replacen("\"allgather\"", "\"reduce-scatter\"", 1));
     workspace.refused("explain wrong.json", 2, &["wrong.json is not right", "canopy verify wrong.json"]);
+}
+
+/// What stock NCCL would take, with its losses: switches of one box add up faster than any plan without them.
+#[test]
+fn stock_nccl_is_beside_the_plan() {
+    let workspace = Workspace::new();
+    let report = workspace.json("explain dgx-h100:boxes=4 -c allreduce --json");
+    let stock = &report["stock"];
+    assert_eq!(stock["library"], "NCCL 2.30");
+    assert_eq!(
+        (&stock["seen"]["generation"], &stock["seen"]["machines"], &stock["seen"]["rings"]),
+        (&"Hopper".into(), &4.into(), &8.into())
+    );
+    let calls = stock["calls"].as_array().unwrap();
+    let taken = |call: &Value| format!("{} {}", call["algorithm"], call["protocol"]).replace('"', "");
+    assert_eq!((taken(&calls[0]), taken(&calls[calls.len() - 1])), ("tree ll".to_owned(), "ring simple".to_owned()));
+    let times = |call: &Value| call["times_as_fast"].as_f64().unwrap();
+    assert!(times(&calls[0]) < 1.0 && times(&calls[calls.len() - 1]) > 1.25, "{stock}");
+    let text = workspace.run("explain dgx-h100 -c allreduce").stdout;
+    assert!(text.contains("16 GiB  nvls simple") && text.contains("slower at 16 GiB than NCCL 2.30"), "{text}");
+    let text = workspace.run("explain ring:8 -c allgather --nccl 2.18").stdout;
+    assert!(text.contains("stock      no times of NCCL 2.18: not every rank states its box"), "{text}");
+    let refused = workspace.run("explain dgx-h100 -c allreduce --nccl 2.5");
+    assert!(refused.status == Some(2) && refused.stderr.contains("use 2.18, 2.21,"), "{}", refused.stderr);
+    let text = workspace.run("explain mi300x:boxes=2 -c allreduce --nccl rccl-2.21").stdout;
+    assert!(text.contains("RCCL 2.21 reaches 176.5 GB/s with 16 GiB"), "{text}");
 }

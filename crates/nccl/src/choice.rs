@@ -6,6 +6,7 @@ use num_rational::Ratio;
 use crate::channels::{Channels, NvlsHeads, nvls, rings, trees};
 use crate::machine::Machine;
 use crate::rccl::{Known, RcclCall};
+use crate::tables;
 use crate::tuning::{Algorithm, Call, Cost, Protocol};
 use crate::version::Version;
 
@@ -108,6 +109,16 @@ impl Stock {
         // A byte at 1 MB/s takes a microsecond, 10⁶ ps.
         let transfer = Ratio::from_integer(u128::from(bytes) * 1_000_000) / algbw;
         Some(u128::from(latency_ns) * 1_000 + transfer.to_integer())
+    }
+
+    /// Latencies that another plan run by the same kernels would have, in ns: once, and for each hop from GPU to GPU, those
+    /// between machines included, if there are several.
+    pub fn latencies_ns(&self) -> (u64, u64) {
+        let is_across = self.nodes > 1;
+        match self.known {
+            Some(known) => known.latencies_ns(is_across),
+            None => tables::simple_latencies_ns(is_across),
+        }
     }
 
     /// All that the library has for a call, fastest first.

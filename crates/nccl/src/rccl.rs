@@ -60,6 +60,21 @@ const BASE_NS: u64 = 17_000;
 /// What a step of simple rings in a machine takes at least, across machines.
 const OVERHEAD_NS: u64 = 6_000;
 
+impl Known {
+    const fn table(self) -> &'static Table {
+        match self {
+            Self::Mi250 => &MI250,
+            Self::Mi300x => &MI300X,
+        }
+    }
+
+    /// Of simple trees: once, and a step between machines, or inside one.
+    pub(crate) const fn latencies_ns(self, is_across: bool) -> (u64, u64) {
+        let [[.., inside], [.., across]] = self.table().tree_ns;
+        (BASE_NS, if is_across { across } else { inside })
+    }
+}
+
 /// A collective on some machines.
 #[derive(Clone, Copy)]
 pub(crate) struct RcclCall {
@@ -76,10 +91,7 @@ impl RcclCall {
     /// Cost of an algorithm and protocol for so many bytes; `None` where RCCL does not have it for this call. Only the simple
     /// protocol is modelled: the constants of others decide below a megabyte.
     pub(crate) fn cost(&self, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> Option<Cost> {
-        let table = match self.known {
-            Known::Mi250 => &MI250,
-            Known::Mi300x => &MI300X,
-        };
+        let table = self.known.table();
         let (ranks, nodes) = (u64::from(self.gpus) * u64::from(self.nodes), u64::from(self.nodes));
         if ranks < 2 || protocol != Protocol::Simple {
             return None;

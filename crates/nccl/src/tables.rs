@@ -58,6 +58,13 @@ pub(crate) const RING: Latencies = Latencies {
     pci: [1_000, 2_500, 5_700],
     network: [2_700, 4_000, 14_000],
 };
+/// Of simple protocols: once, and a step between machines, or inside one.
+pub(crate) const fn simple_latencies_ns(is_across: bool) -> (u64, u64) {
+    let [.., base] = RING.base;
+    let [.., step] = if is_across { RING.network } else { RING.nvlink };
+    (base, step)
+}
+
 /// A step of NVLS in a machine.
 pub(crate) const NVLS_NS: u64 = 25_000;
 

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use super::ExplainArgs;
 use super::compare::{Baseline, Comparison, Entry};
 use super::names::rates_of;
+use super::stock::StockSummary;
 use super::why::why;
 use crate::certificate::CertificateSummary;
 use crate::commands::simulate::Absent;
@@ -44,6 +45,8 @@ pub(super) struct Explained {
     baseline: Baseline,
     compared: Vec<EntrySummary>,
     not_compared: Vec<Absent>,
+    /// What NCCL would do by itself.
+    pub(super) stock: StockSummary,
     pub(super) verdict: VerdictSummary,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<FileSummary>,
@@ -174,6 +177,7 @@ impl Explained {
             baseline: compared.baseline.clone(),
             compared: compared.entries.iter().map(|entry| entry_summary(entry, &plan.bound.upper, compared)).collect(),
             not_compared: compared.absent.clone(),
+            stock: StockSummary::of(args.nccl, plan, compared),
             verdict: VerdictSummary::of(compared),
             files: Vec::new(),
         }

@@ -3,10 +3,10 @@
 use canopy_schedule::Pace;
 use canopy_topology::{LinkIndex, Ratio};
 
-use super::ExplainArgs;
 use super::compare::{Baseline, Comparison, Turn, spread};
 use super::names::{joined, link_in_words};
 use super::summary::{Explained, RateSummary, StepsSummary};
+use super::{ExplainArgs, stock};
 use crate::commands::simulate::MessageArgs;
 use crate::commands::simulate::report::micros;
 use crate::material::Material;
@@ -34,11 +34,16 @@ pub(super) fn readable(args: &ExplainArgs, plan: &Material, compared: &Compariso
         lines.push(format!("not timed  {names}, at some sizes: more work than --work-max allows, {work_max}"));
     }
     lines.push(baseline(compared));
+    let stock = stock::lines(&explained.stock);
     let is_gain = explained.verdict.worth_it == Some(true);
     lines.extend(verdict(plan, compared, explained).into_iter().map(|line| match line.split_once(": ") {
         Some((worth, why)) if worth.starts_with("verdict") => format!("{}: {why}", messages::verdict(is_gain, worth)),
         _ => line,
     }));
+    if stock.len() > 1 {
+        lines.push(String::new());
+    }
+    lines.extend(stock);
     lines.join("\n")
 }
 

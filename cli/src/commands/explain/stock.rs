@@ -1,0 +1,212 @@
+//! What stock NCCL or RCCL would take for the same call, and how long its own formulas say that it takes.
+
+use canopy_canonical::boxes;
+use canopy_nccl::{Algorithm, Known, Protocol, Seen, Stock, Timed, Version};
+use canopy_topology::Topology;
+use serde::Serialize;
+
+use super::compare::{Comparison, spread};
+use crate::commands::simulate::report::micros;
+use crate::material::Material;
+use crate::sizes::in_words;
+use crate::table::{Table, count};
+
+/// A message of which latencies are no part.
+const LARGE_BYTES: u64 = 16 << 30;
+
+/// Smallest message across machines for which RCCL's formulas give a time.
+const RCCL_BYTES_MIN: u64 = 512 << 20;
+
+const PS_PER_SEC: u64 = 1_000_000_000_000;
+
+/// Least gain that counts, as a fraction.
+const GAIN_LEAST: f64 = 1.05;
+
+/// Most sizes that stand in the table.
+const SIZES_MAX: usize = 8;
+
+/// The model beside the plan.
+#[derive(Debug, Serialize)]
+pub(super) struct StockSummary {
+    /// `NCCL 2.30`.
+    library: String,
+    /// What it sees; none with the reason why there is no model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<SeenSummary>,
+    /// Latencies that the plan's times have, too: once, and for each hop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latencies_ns: Option<(u64, u64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    calls: Vec<CallSummary>,
+}
+
+/// Machines as the library sees them.
+#[derive(Debug, Serialize)]
+struct SeenSummary {
+    machines: u32,
+    gpus: u32,
+    generation: &'static str,
+    nics: u32,
+    #[serde(rename = "nic_GBps")]
+    nic_gigabytes: f64,
+    /// Search channels of rings; none for RCCL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rings: Option<u32>,
+}
+
+/// What is taken for a size.
+#[derive(Debug, Serialize)]
+struct CallSummary {
+    size_bytes: u64,
+    #[serde(serialize_with = "algorithm")]
+    algorithm: Algorithm,
+    #[serde(serialize_with = "protocol")]
+    protocol: Protocol,
+    time_ps: u64,
+    /// Of the plan with the library's latencies.
+    plan_time_ps: u64,
+    times_as_fast: f64,
+}
+
+fn algorithm<S: serde::Serializer>(algorithm: &Algorithm, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(algorithm.name())
+}
+
+fn protocol<S: serde::Serializer>(protocol: &Protocol, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(protocol.name())
+}
+
+impl StockSummary {
+    pub(super) fn of(version: Version, plan: &Material, compared: &Comparison) -> Self {
+        let nothing = |reason: String| Self {
+            library: version.to_string(),
+            seen: None,
+            latencies_ns: None,
+            reason: Some(reason),
+            calls: Vec::new(),
+        };
+        let (stock, seen) = match stock(version, &plan.topology) {
+            Ok(found) => found,
+            Err(reason) => return nothing(reason),
+        };
+        let kind = plan.schedule.collective.kind();
+        if stock.choice(kind, LARGE_BYTES).is_none() {
+            return nothing(format!("it does not tune {kind}"));
+        }
+        // Across machines, what RCCL takes off smaller messages makes it choose, and says nothing of times.
+        let least = if version == Version::Rccl2_21 && seen.machines > 1 { RCCL_BYTES_MIN } else { 0 };
+        let sizes = compared.sizes.iter().copied().chain([LARGE_BYTES]).filter(|&size| size >= least);
+        let calls = sizes.filter_map(|size| call(&stock, plan, size)).collect();
+        let latencies_ns = Some(stock.latencies_ns());
+        Self { library: version.to_string(), seen: Some(seen), latencies_ns, reason: None, calls }
+    }
+}
+
+/// The library's time and the plan's. That of the plan is what it would be with the library's kernels: its latencies for
+/// each hop, and the plan's rate.
+fn call(stock: &Stock, plan: &Material, size_bytes: u64) -> Option<CallSummary> {
+    let Timed { algorithm, protocol, time_ps } = stock.choice(plan.schedule.collective.kind(), size_bytes)?;
+    let time_ps = u64::try_from(time_ps).unwrap_or(u64::MAX);
+    let (base_ns, hop_ns) = stock.latencies_ns();
+    let latency_ps = (base_ns + u64::from(plan.verdict.depth_max).saturating_mul(hop_ns)).saturating_mul(1_000);
+    let rate = Some(&plan.verdict.algbw).filter(|rate| !rate.is_zero())?;
+    let (bytes, seconds) = rate.parts();
+    let transfer_ps = seconds * size_bytes * PS_PER_SEC / bytes;
+    let plan_time_ps = latency_ps.saturating_add(u64::try_from(transfer_ps).unwrap_or(u64::MAX));
+    let times_as_fast = time_ps as f64 / plan_time_ps.max(1) as f64;
+    Some(CallSummary { size_bytes, algorithm, protocol, time_ps, plan_time_ps, times_as_fast })
+}
+
+/// The library on the machines of a topology; in words why there is none.
+fn stock(version: Version, topology: &Topology) -> Result<(Stock, SeenSummary), String> {
+    let Seen { machine, nodes } = Seen::of(topology, &boxes(topology)).map_err(|unseen| unseen.to_string())?;
+    let stock = match (version, machine.gpus) {
+        (Version::Rccl2_21, 16) => Stock::rccl(Known::Mi250, machine, nodes),
+        (Version::Rccl2_21, 8) => Stock::rccl(Known::Mi300x, machine, nodes),
+        (Version::Rccl2_21, gpus) => {
+            return Err(format!("its tables are known for boxes of 8 (MI300X) and 16 (MI250), not {gpus}"));
+        }
+        _ => Stock::nccl(version, machine, nodes),
+    };
+    let seen = SeenSummary {
+        machines: nodes,
+        gpus: machine.gpus,
+        generation: if version == Version::Rccl2_21 { "AMD" } else { machine.generation.name() },
+        nics: machine.nics,
+        nic_gigabytes: machine.nic as f64 / 1e3,
+        rings: stock.rings().map(|rings| rings.count),
+    };
+    Ok((stock, seen))
+}
+
+/// The table and what it comes to.
+pub(super) fn lines(stock: &StockSummary) -> Vec<String> {
+    let Some(seen) = &stock.seen else {
+        return stock
+            .reason
+            .iter()
+            .map(|reason| format!("stock      no times of {}: {reason}", stock.library))
+            .collect();
+    };
+    let rings = seen.rings.map(|rings| format!(", {}", count(rings as usize, "ring"))).unwrap_or_default();
+    let nics = if seen.machines > 1 {
+        format!(" and {} of {} GB/s each", count(seen.nics as usize, "NIC"), seen.nic_gigabytes)
+    } else {
+        String::new()
+    };
+    let mut lines = vec![format!(
+        "{} as it runs by itself, by its own formulas: {} with {}{nics}, seen as {}{rings}",
+        stock.library,
+        count(seen.machines as usize, "machine"),
+        count(seen.gpus as usize, "GPU"),
+        seen.generation,
+    )];
+    if let Some((base_ns, hop_ns)) = stock.latencies_ns {
+        let [base, hop] = [base_ns, hop_ns].map(|latency| latency as f64 / 1e3);
+        lines.push(format!("this plan by its rate, with the same latencies: {base} µs once and {hop} µs for each hop"));
+    }
+    let mut table = Table::new(&["SIZE#", "TAKES", "TIME µs#", "THIS PLAN µs#", "TIMES AS FAST#"]);
+    let last = stock.calls.len().saturating_sub(1);
+    let shown = spread(last, SIZES_MAX).into_iter().chain([last]).filter_map(|position| stock.calls.get(position));
+    for call in shown {
+        table.row(vec![
+            in_words(call.size_bytes),
+            format!("{} {}", call.algorithm.name(), call.protocol.name()),
+            micros(call.time_ps),
+            micros(call.plan_time_ps),
+            format!("{:.2}", call.times_as_fast),
+        ]);
+    }
+    lines.push(table.text());
+    lines.push(String::new());
+    lines.push(verdict(stock));
+    lines
+}
+
+/// Where it is worth it, and where it loses.
+fn verdict(stock: &StockSummary) -> String {
+    let side = |times: f64| if times >= GAIN_LEAST { 1 } else { i8::from(times * GAIN_LEAST > 1.0) - 1 };
+    let sides: Vec<(u64, i8)> = stock.calls.iter().map(|call| (call.size_bytes, side(call.times_as_fast))).collect();
+    let ranges: Vec<String> = sides
+        .chunk_by(|a, b| a.1 == b.1)
+        .filter_map(|range| {
+            let (first, last) = (range.first()?, range.last()?);
+            let sizes = if first.0 == last.0 {
+                in_words(first.0)
+            } else {
+                format!("{} to {}", in_words(first.0), in_words(last.0))
+            };
+            Some(match first.1 {
+                1 => format!("faster at {sizes}"),
+                0 => format!("as good at {sizes}"),
+                _ => format!("slower at {sizes}"),
+            })
+        })
+        .collect();
+    let large = stock.calls.last().map(|call| {
+        let rate = call.size_bytes as f64 / (call.time_ps.max(1) as f64 / 1e3);
+        format!("; {} reaches {rate:.1} GB/s with {}", stock.library, in_words(call.size_bytes))
+    });
+    format!("stock      this plan is {} than {}{}", ranges.join(", "), stock.library, large.unwrap_or_default())
+}
