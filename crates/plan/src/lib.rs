@@ -32,8 +32,8 @@ pub use mscclpp::{
     ChannelType, ChunkRef, EXECUTION_PLAN_BYTES_MAX, ExecutionBlock, ExecutionLowerError, ExecutionLowerOptions,
     ExecutionOp, ExecutionPlan, ExecutionPlanError, ExecutionRank, ExecutorLimits, ExecutorProfile, OpName, Pipeline,
     RankChannels, RefPlace, RemoteBuffer, SwitchDomain, SwitchGroup, UnknownExecutorProfile, emulate_execution_plan,
-    execution_alignment_bytes, execution_plan_loader, lower_execution_plan, parse_execution_plan, prove_execution_plan,
-    switch_domains, write_execution_plan,
+    execution_alignment_bytes, execution_plan_loader, lower_execution_plan, parse_execution_plan,
+    parse_execution_plan_head, prove_execution_plan, switch_domains, write_execution_plan,
 };
 pub use need::Certainty;
 pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};

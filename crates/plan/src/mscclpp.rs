@@ -22,7 +22,7 @@ mod write;
 pub use emulate::emulate_execution_plan;
 pub(crate) use emulate::{Emulator, ExecutionOptions};
 pub use lower::{ExecutionLowerError, ExecutionLowerOptions, execution_alignment_bytes, lower_execution_plan};
-pub use parse::{EXECUTION_PLAN_BYTES_MAX, ExecutionPlanError, parse_execution_plan};
+pub use parse::{EXECUTION_PLAN_BYTES_MAX, ExecutionPlanError, parse_execution_plan, parse_execution_plan_head};
 pub use profile::{ExecutorLimits, ExecutorProfile, UnknownExecutorProfile};
 pub use program::{
     ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, Pipeline, RankChannels,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use canopy_plan::{EXECUTION_PLAN_BYTES_MAX, execution_plan_loader, parse_execution_plan};
+use canopy_plan::{EXECUTION_PLAN_BYTES_MAX, execution_plan_loader, parse_execution_plan_head};
 use canopy_proto::v1::Placement;
 
 use crate::exit::Failure;
@@ -37,7 +37,7 @@ pub(in crate::commands) fn write(plan: &Path, module: &Path, ranks_per_node: Opt
     let bytes = input::bytes(plan, EXECUTION_PLAN_BYTES_MAX)?;
     let unreadable = |error: &dyn std::error::Error| Failure::fault(format!("cannot read the plan back: {error}"));
     let text = std::str::from_utf8(&bytes).map_err(|error| unreadable(&error))?;
-    let parsed = parse_execution_plan(text).map_err(|error| unreadable(&error))?;
+    let parsed = parse_execution_plan_head(text).map_err(|error| unreadable(&error))?;
     let name = plan.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     write_file(module, execution_plan_loader(&parsed, &name, ranks_per_node).as_bytes())
 }

@@ -174,7 +174,7 @@ fn lower_trees(
     let mut missed = None;
     let uncut = Atoms::new(trees, whole, stop)?;
     let needs = Needs::of(&uncut, |a, b| is_port(options, a, b), room(options), options.profile);
-    if let Some(over) = needs.too_many_blocks(options.profile) {
+    if let Some(over) = needs.over_limit(options.profile) {
         return Ok(Err(Some(over)));
     }
     for pieces in pieces(trees, whole, options).filter(|&pieces| pieces == 1 || pieces <= needs.pieces_max) {

@@ -6,6 +6,8 @@
 mod cursor;
 mod json;
 
+use serde::Deserialize;
+
 use self::cursor::At;
 use self::json::Json;
 use super::program::{
@@ -67,6 +69,57 @@ pub fn parse_execution_plan(text: &str) -> Result<ExecutionPlan, ExecutionPlanEr
         bytes_max: top.long_or("max_message_size", u64::MAX)?,
         ranks: top.need("gpus", "list what each rank does")?.each(rank)?,
     })
+}
+
+/// Reads what a plan is for, without what its ranks do: each has its buffers alone.
+///
+/// # Errors
+/// The text is no JSON, or one of these fields is missing or of another type. O(bytes), some tenth of the whole.
+pub fn parse_execution_plan_head(text: &str) -> Result<ExecutionPlan, ExecutionPlanError> {
+    let Head { name, collective, inplace, buffer_alignment, min_message_size, max_message_size, gpus } =
+        serde_json::from_str(text).map_err(ExecutionPlanError::Json)?;
+    let rank = |rank: HeadRank| ExecutionRank {
+        id: rank.id,
+        input_chunks: rank.input_chunks,
+        output_chunks: rank.output_chunks,
+        scratch_chunks: rank.scratch_chunks,
+        channels: Vec::new(),
+        remote_buffers: Vec::new(),
+        semaphores: Vec::new(),
+        blocks: Vec::new(),
+    };
+    Ok(ExecutionPlan {
+        name,
+        collective,
+        is_ll: false,
+        in_place: inplace,
+        reuse_resources: false,
+        double_scratch: false,
+        alignment_bytes: buffer_alignment.unwrap_or(16),
+        threads_per_block: 0,
+        bytes_min: min_message_size.unwrap_or(0),
+        bytes_max: max_message_size.unwrap_or(u64::MAX),
+        ranks: gpus.into_iter().map(rank).collect(),
+    })
+}
+
+#[derive(Deserialize)]
+struct Head {
+    name: String,
+    collective: String,
+    inplace: bool,
+    buffer_alignment: Option<u64>,
+    min_message_size: Option<u64>,
+    max_message_size: Option<u64>,
+    gpus: Vec<HeadRank>,
+}
+
+#[derive(Deserialize)]
+struct HeadRank {
+    id: u32,
+    input_chunks: u32,
+    output_chunks: u32,
+    scratch_chunks: u32,
 }
 
 fn rank(at: &At<'_>) -> Read<ExecutionRank> {

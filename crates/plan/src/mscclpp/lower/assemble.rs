@@ -6,6 +6,7 @@ use super::atoms::{Atoms, Sum};
 use super::draft::{Draft, DraftOp, Notice, Room};
 use super::lanes::flush_last;
 use super::layout::{Layout, Spot, SpotCopy};
+use super::room::{REMOTES, SPLIT};
 use super::switches::{SwitchChannels, own_copies};
 use super::{ExecutionLowerError, ExecutionLowerOptions, Stop, check_stop};
 use crate::msccl::Buffer;
@@ -326,12 +327,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
         ranks.iter().find_map(|rank| {
             let of_rank = [
                 ("blocks at once", limits.blocks_resident, rank.blocks.len(), fewer),
-                (
-                    "remote buffers of a rank",
-                    limits.index + 1,
-                    rank.remote_buffers.len(),
-                    "split the ranks into groups",
-                ),
+                (REMOTES, limits.index + 1, rank.remote_buffers.len(), SPLIT),
             ];
             let of_blocks = rank.blocks.iter().flat_map(|block| {
                 [

@@ -24,6 +24,8 @@ pub(super) struct Needs {
     pub(super) pieces_max: u32,
     /// The least number of blocks of the rank that needs most, and that rank.
     blocks: (usize, u32),
+    /// Buffers of others that the rank writes to that writes to most, and that rank.
+    remotes: (usize, u32),
 }
 
 impl Needs {
@@ -60,13 +62,38 @@ impl Needs {
         // The first of those that need most.
         let blocks = by_rank.iter().rev().map(|(&rank, least)| (least.blocks(profile), rank));
         let blocks = blocks.max_by_key(|&(blocks, _)| blocks).unwrap_or((0, 0));
-        Self { pieces_max: if has_many_peers { 1 } else { pieces_max }, blocks }
+        Self { pieces_max: if has_many_peers { 1 } else { pieces_max }, blocks, remotes: most_remotes(atoms) }
     }
 
-    /// The limit on blocks, where it is exceeded whatever the arrangement.
-    pub(super) fn too_many_blocks(&self, profile: ExecutorProfile) -> Option<ExecutionLowerError> {
-        too_many(self.blocks, profile, Certainty::AtLeast)
+    /// The limit on blocks, or on buffers of others, where it is exceeded whatever the arrangement.
+    pub(super) fn over_limit(&self, profile: ExecutorProfile) -> Option<ExecutionLowerError> {
+        too_many(self.blocks, profile, Certainty::AtLeast).or_else(|| {
+            let ((need, rank), limit) = (self.remotes, profile.limits().index + 1);
+            (need > limit as usize).then_some(ExecutionLowerError::OverLimit {
+                profile,
+                what: REMOTES,
+                limit: limit.into(),
+                need: need as u64,
+                rank: Some(rank),
+                certainty: Certainty::AtLeast,
+                remedy: SPLIT,
+            })
+        })
     }
+}
+
+/// What a rank has that writes to many others, and what a person can do about it.
+pub(super) const REMOTES: &str = "remote buffers of a rank";
+pub(super) const SPLIT: &str = "split the ranks into groups";
+
+/// The buffers of others that a rank writes to, of the first that writes to most.
+fn most_remotes(atoms: &Atoms) -> (usize, u32) {
+    let plain = atoms.hops.iter().filter(|hop| !hop.is_stored);
+    let mut remotes: Vec<_> = plain.map(|hop| (hop.from, hop.to, hop.target.buffer)).collect();
+    remotes.sort_unstable();
+    remotes.dedup();
+    let of_ranks = remotes.chunk_by(|a, b| a.0 == b.0).filter_map(|all| Some((all.len(), all.first()?.0)));
+    of_ranks.rev().max_by_key(|&(count, _)| count).unwrap_or((0, 0))
 }
 
 impl Least {

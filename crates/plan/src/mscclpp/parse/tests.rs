@@ -184,3 +184,16 @@ proptest! {
         }
     }
 }
+
+/// The head is that of the whole plan, without what ranks do.
+#[test]
+fn heads_are_those_of_plans() {
+    let (whole, head) = (parse_execution_plan(PAIR).unwrap(), parse_execution_plan_head(PAIR).unwrap());
+    assert_eq!((&head.name, &head.collective, head.in_place), (&whole.name, &whole.collective, whole.in_place));
+    assert_eq!((head.alignment_bytes, head.bytes_min, head.bytes_max), (16, whole.bytes_min, whole.bytes_max));
+    let chunks = |plan: &ExecutionPlan| -> Vec<(u32, u32)> {
+        plan.ranks.iter().map(|rank| (rank.input_chunks, rank.output_chunks)).collect()
+    };
+    assert_eq!(chunks(&head), chunks(&whole));
+    assert!(parse_execution_plan_head("{}").is_err());
+}
