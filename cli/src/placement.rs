@@ -1,11 +1,14 @@
 //! Which devices the ranks of a plan are: as the command line says it, and as the nodes of a job come to.
 
+mod devices;
+
 use std::collections::HashMap;
 
 use canopy_proto::v1;
 use canopy_topology::{Topology, expand_hosts, host_items, own_slots, same_host};
 
 use crate::input::{file_text, range};
+use devices::Devices;
 
 /// Most ranks that are placed.
 const RANKS_MAX: usize = 1 << 16;
@@ -15,52 +18,50 @@ const FILE_BYTES_MAX: usize = 8 << 20;
 /// Arguments that say where ranks are.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct PlacementArgs {
-    /// Devices of the ranks, by rank, such as gpu[001-002]:0-7 or a:0+2,b:1, or @FILE with such items
+    /// Devices of the ranks, by rank, such as gpu[001-002]:0-7 or a:0+2,b:1, or @FILE with such items; if the file lists the GPUs of machines, also by UUID or PCI address
     #[arg(long, value_name = "NODES:DEVICES,...", value_parser = read)]
     pub(crate) placement: Option<v1::Placement>,
 }
 
 /// Reads `gpu[001-002]:0-7,login1:0+2`, or `@FILE` with such items, separated by commas or lines; `#` begins a comment.
 ///
-/// Nodes are a hostlist, devices are numbers and ranges joined by `+`. Ranks count through the devices of a node first.
+/// Nodes are a hostlist, devices are numbers and ranges joined by `+`. Ranks count through the devices of a node first. A
+/// file may also list the GPUs of machines (see [`Devices`]); then devices may be UUIDs or PCI addresses.
 pub(crate) fn read(text: &str) -> Result<v1::Placement, String> {
-    let Some(path) = text.strip_prefix('@') else { return parse(text) };
+    let mut devices = Devices::default();
+    let Some(path) = text.strip_prefix('@') else { return parse(text, &devices) };
     let content = file_text(path, FILE_BYTES_MAX, "name each rank's device once")?;
     let lines = content.lines().map(|line| line.split('#').next().unwrap_or_default().trim().trim_end_matches(','));
-    parse(&lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(","))
+    let mut items = Vec::new();
+    for line in lines.filter(|line| !line.is_empty()) {
+        if !devices.take(line)? {
+            items.push(line);
+        }
+    }
+    parse(&items.join(","), &devices)
 }
 
-fn parse(text: &str) -> Result<v1::Placement, String> {
+fn parse(text: &str, devices: &Devices) -> Result<v1::Placement, String> {
     let mut slots = Vec::new();
     for item in host_items(text).map_err(|error| error.to_string())? {
         let shown: String = item.chars().take(80).collect();
         let error = || format!("`{shown}` places no rank; write nodes and devices such as gpu[001-002]:0-7 or a:0+2");
-        let (nodes, devices) = item.rsplit_once(':').ok_or_else(error)?;
-        let devices =
-            numbers(devices).ok_or_else(|| named(devices).map_or_else(error, |what| format!("`{shown}` {what}")))?;
+        let numbered = item.rsplit_once(':').and_then(|(nodes, devices)| Some((nodes, numbers(devices)?)));
+        // Names of devices have colons, too, those of nodes have none.
+        let (nodes, names) = item.split_once(':').filter(|(_, names)| !names.is_empty()).ok_or_else(error)?;
+        let nodes = numbered.as_ref().map_or(nodes, |(nodes, _)| *nodes);
         for node in expand_hosts(nodes).map_err(|error| error.to_string())? {
-            if slots.len() + devices.len() > RANKS_MAX {
+            let of_node = match &numbered {
+                Some((_, numbers)) => numbers.clone(),
+                None => names.split('+').map(|name| devices.index(&node, name)).collect::<Result<_, _>>()?,
+            };
+            if slots.len() + of_node.len() > RANKS_MAX {
                 return Err(format!("more than {RANKS_MAX} ranks are placed"));
             }
-            slots.extend(devices.iter().map(|&device| v1::RankSlot { node: node.clone(), device, count: 1 }));
+            slots.extend(of_node.into_iter().map(|device| v1::RankSlot { node: node.clone(), device, count: 1 }));
         }
     }
     Ok(v1::Placement { slots })
-}
-
-/// What is to be said of a device that is named by something else than its index: the part behind the last colon.
-fn named(device: &str) -> Option<&'static str> {
-    let device = device.to_ascii_lowercase();
-    if device.starts_with("mig-") {
-        return Some("is a MIG instance, and plans are for whole GPUs; turn MIG off, or leave the GPU out");
-    }
-    if device.starts_with("gpu-") {
-        return Some("names a GPU by its UUID; write its index on the machine, which `nvidia-smi -L` lists beside it");
-    }
-    let is_pci = device.split_once('.').is_some_and(|(slot, function)| {
-        slot.len() == 2 && slot.bytes().all(|byte| byte.is_ascii_hexdigit()) && function.parse::<u8>().is_ok()
-    });
-    is_pci.then_some("names a GPU by its PCI address; write its index on the machine, in the order of the addresses")
 }
 
 /// Reads `0-3+7`; none: it is no list of numbers, or one of too many.
@@ -230,17 +231,23 @@ mod tests {
     }
 
     #[test]
-    fn devices_by_other_names_are_refused_with_what_to_write() {
+    fn devices_have_names_where_they_are_listed() {
         for (text, words) in [
             ("gpu-1:MIG-41b35e2d-1", "is a MIG instance"),
-            ("gpu-1:GPU-8f2d1c3a", "`nvidia-smi -L`"),
-            ("gpu-1:0000:1b:00.0", "by its PCI address"),
-            ("gpu-1:x", "places no rank"),
+            ("gpu-1:GPU-8f2d1c3a", "no GPU `GPU-8f2d1c3a` of gpu-1 is listed; put the lines of `nvidia-smi"),
+            ("gpu-1:0000:1b:00.0", "or write the GPU's index"),
+            ("gpu-1:x", "`x` is no index, UUID or PCI address of a GPU"),
+            ("gpu-1:", "places no rank"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
         reads("gpu-1:0-1", "gpu-1:0-1");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let list = "0, GPU-aa, 00000000:1B:00.0\n1, GPU-bb, 00000000:43:00.0\n";
+        let of_one = "n3: 5, GPU-cc, 00000000:99:00.0 # another machine\n";
+        std::fs::write(file.path(), format!("{list}{of_one}n[1-2]:43:00.0+1b:00.0\nn3:gpu-CC,n3:7\n")).unwrap();
+        assert_eq!(in_words(&read(&format!("@{}", file.path().display())).unwrap()), "n1:1+0,n2:1+0,n3:5+7");
     }
 
     #[test]
