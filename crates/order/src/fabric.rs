@@ -1,0 +1,172 @@
+//! Machines and switches of a topology, and how a flow between two machines divides.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use canopy_topology::Topology;
+
+/// One flow, in parts that can be divided.
+pub(crate) const WHOLE: u64 = 1 << 40;
+
+/// By what a load over a capacity is multiplied before it is rounded, and what is rounded off: more than what is lost where
+/// flows divide.
+const SCALE: u128 = 1 << 88;
+const ROUNDED_BITS: u32 = 24;
+
+/// A load in parts of [`WHOLE`] over a capacity, in parts of 2⁶⁴ of a second per byte.
+pub(crate) const fn ratio(load: u64, capacity: u128) -> u128 {
+    let capacity = if capacity == 0 { 1 } else { capacity };
+    let exact = load as u128 * (SCALE / WHOLE as u128) / capacity;
+    (exact + (1 << (ROUNDED_BITS - 1))) >> ROUNDED_BITS
+}
+
+/// The topology names no machines: every rank must have a host or a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the network does not say on which machines its ranks are; give each a host or a box")]
+pub struct NoMachines;
+
+/// A link between machines or switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edge {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    /// Of all links that it stands for, in bytes per second.
+    pub(crate) capacity: u64,
+}
+
+/// Machines and what joins them: each machine is one node, whatever is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fabric {
+    machines: Vec<String>,
+    /// Machines first, then switches.
+    node_count: usize,
+    pub(crate) edges: Vec<Edge>,
+    /// By node: edges that leave it, and that enter it.
+    pub(crate) leaving: Vec<Vec<usize>>,
+    pub(crate) entering: Vec<Vec<usize>>,
+}
+
+impl Fabric {
+    /// Machines in the order of their first ranks. O(links log links).
+    ///
+    /// # Errors
+    /// Some rank has neither host nor box.
+    pub fn of(topology: &Topology) -> Result<Self, NoMachines> {
+        let name = |node: usize| {
+            let attributes = &topology.nodes()[node].attributes;
+            attributes.host.as_deref().or(attributes.box_name.as_deref())
+        };
+        let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut machines = Vec::new();
+        for rank in 0..topology.rank_count() as usize {
+            let name = name(rank).ok_or(NoMachines)?;
+            numbers.entry(name).or_insert_with(|| {
+                machines.push(name.to_owned());
+                machines.len() - 1
+            });
+        }
+        let mut node_count = machines.len();
+        let mut number = |node: usize| {
+            name(node).and_then(|name| numbers.get(name).copied()).unwrap_or_else(|| {
+                node_count += 1;
+                node_count - 1
+            })
+        };
+        let node_of: Vec<usize> = (0..topology.nodes().len()).map(&mut number).collect();
+        let mut capacities: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        for link in topology.links() {
+            let (from, to) = (node_of[link.from.index()], node_of[link.to.index()]);
+            if from != to {
+                let sum = capacities.entry((from, to)).or_default();
+                *sum = sum.saturating_add(link.capacity.bytes_per_sec());
+            }
+        }
+        let edges: Vec<Edge> =
+            capacities.into_iter().map(|((from, to), capacity)| Edge { from, to, capacity }).collect();
+        let (mut leaving, mut entering) = (vec![Vec::new(); node_count], vec![Vec::new(); node_count]);
+        for (number, edge) in edges.iter().enumerate() {
+            leaving[edge.from].push(number);
+            entering[edge.to].push(number);
+        }
+        Ok(Self { machines, node_count, edges, leaving, entering })
+    }
+
+    /// Names of the machines.
+    pub fn machines(&self) -> &[String] {
+        &self.machines
+    }
+
+    pub(crate) const fn node_count(&self) -> usize {
+        self.node_count
+    }
+
+    /// By node: hops to a machine, none if there is no way. Machines pass nothing on.
+    pub(crate) fn distances_to(&self, machine: usize) -> Vec<Option<u32>> {
+        let mut distances = vec![None; self.node_count];
+        distances[machine] = Some(0);
+        let mut queue = VecDeque::from([(machine, 0)]);
+        while let Some((node, distance)) = queue.pop_front() {
+            if node < self.machines.len() && node != machine {
+                continue;
+            }
+            for &edge in &self.entering[node] {
+                let from = self.edges[edge].from;
+                if distances[from].is_none() {
+                    distances[from] = Some(distance + 1);
+                    queue.push_back((from, distance + 1));
+                }
+            }
+        }
+        distances
+    }
+
+    /// How a flow to the machine that these distances are to divides: edges with their parts of [`WHOLE`]. At each node, over
+    /// all edges on shortest ways, by capacity. Nothing if there is no way.
+    pub(crate) fn divided(&self, from: usize, distances: &[Option<u32>]) -> Vec<(usize, u64)> {
+        let mut parts = Vec::new();
+        let mut at: BTreeMap<usize, u64> = BTreeMap::from([(from, WHOLE)]);
+        while let Some(distance) = at.keys().next().and_then(|&node| distances[node]).filter(|&distance| distance > 0) {
+            let mut next: BTreeMap<usize, u64> = BTreeMap::new();
+            for (node, amount) in at {
+                let is_nearer = |&&edge: &&usize| distances[self.edges[edge].to] == Some(distance - 1);
+                let ways: Vec<usize> = self.leaving[node].iter().filter(is_nearer).copied().collect();
+                let mut left = (amount, ways.iter().map(|&edge| u128::from(self.edges[edge].capacity)).sum::<u128>());
+                for edge in ways {
+                    let capacity = u128::from(self.edges[edge].capacity);
+                    let part = u64::try_from(u128::from(left.0) * capacity / left.1.max(1)).unwrap_or(left.0);
+                    left = (left.0 - part, left.1 - capacity);
+                    parts.push((edge, part));
+                    *next.entry(self.edges[edge].to).or_default() += part;
+                }
+            }
+            at = next;
+        }
+        parts
+    }
+
+    /// What the busiest link carries at least, whatever the order: each machine sends one flow and gets one, and so does
+    /// each part that fabric levels make.
+    pub(crate) fn least(&self) -> u128 {
+        if self.machines.len() < 2 {
+            return 0;
+        }
+        let single = (0..self.machines.len()).map(|machine| vec![machine]);
+        let parts = single.chain(crate::levels::parts(self));
+        parts.map(|part| self.least_out_of(&part)).max().unwrap_or(0)
+    }
+
+    /// The same of one part, whose links out and in a flow each must divide among.
+    fn least_out_of(&self, nodes: &[usize]) -> u128 {
+        let mut is_in = vec![false; self.node_count];
+        nodes.iter().for_each(|&node| is_in[node] = true);
+        let holds_all = (0..self.machines.len()).all(|machine| is_in[machine]);
+        if holds_all {
+            return 0;
+        }
+        let sum = |edges: &[Vec<usize>], far: fn(&Edge) -> usize| -> u128 {
+            let all = nodes.iter().flat_map(|&node| &edges[node]).map(|&edge| &self.edges[edge]);
+            all.filter(|edge| !is_in[far(edge)]).map(|edge| u128::from(edge.capacity)).sum()
+        };
+        let least = sum(&self.leaving, |edge| edge.to).min(sum(&self.entering, |edge| edge.from));
+        ratio(WHOLE, least)
+    }
+}
