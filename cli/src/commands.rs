@@ -14,6 +14,7 @@ mod find;
 mod job;
 mod leases;
 mod operate;
+mod order;
 mod path;
 mod plan;
 mod resynth;
@@ -65,6 +66,7 @@ enum Command {
     Bound(bound::BoundArgs),
     Find(find::FindArgs),
     Path(path::PathArgs),
+    Order(order::OrderArgs),
     #[command(subcommand)]
     Faults(faults::FaultsCommand),
     #[command(subcommand)]
@@ -108,7 +110,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Plans",
         &["plan", "bound", "explain", "simulate", "verify", "convert", "draw", "export", "run", "doctor", "algorithms"],
     ),
-    ("Networks", &["topology", "cluster", "find", "path"]),
+    ("Networks", &["topology", "cluster", "find", "path", "order"]),
     ("Faults and running jobs", &["faults", "resynth", "leases"]),
     ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
     ("Server", &["serve", "plans", "jobs", "stats", "drain", "bench"]),
@@ -148,6 +150,7 @@ impl Cli {
             Command::Bound(args) => interruptible(bound::run(args)),
             Command::Find(args) => interruptible(find::run(args)),
             Command::Path(args) => interruptible(path::run(args)),
+            Command::Order(args) => interruptible(order::run(args)),
             Command::Faults(command) => interruptible(faults::run(command)),
             Command::Leases(command) => interruptible(leases::run(command)),
             Command::Verify(args) => interruptible(verify::run(args)),

@@ -42,6 +42,7 @@ mod multiport;
 mod oneccl;
 #[cfg(feature = "embedded")]
 mod operate;
+mod order;
 #[cfg(feature = "embedded")]
 mod path;
 #[cfg(feature = "embedded")]

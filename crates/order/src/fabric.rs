@@ -37,6 +37,8 @@ pub(crate) struct Edge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
     machines: Vec<String>,
+    /// By machine.
+    rank_counts: Vec<u32>,
     /// Machines first, then switches.
     node_count: usize,
     pub(crate) edges: Vec<Edge>,
@@ -56,13 +58,15 @@ impl Fabric {
             attributes.host.as_deref().or(attributes.box_name.as_deref())
         };
         let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut machines = Vec::new();
+        let (mut machines, mut rank_counts) = (Vec::new(), Vec::new());
         for rank in 0..topology.rank_count() as usize {
             let name = name(rank).ok_or(NoMachines)?;
-            numbers.entry(name).or_insert_with(|| {
+            let number = *numbers.entry(name).or_insert_with(|| {
                 machines.push(name.to_owned());
+                rank_counts.push(0);
                 machines.len() - 1
             });
+            rank_counts[number] += 1;
         }
         let mut node_count = machines.len();
         let mut number = |node: usize| {
@@ -87,12 +91,17 @@ impl Fabric {
             leaving[edge.from].push(number);
             entering[edge.to].push(number);
         }
-        Ok(Self { machines, node_count, edges, leaving, entering })
+        Ok(Self { machines, rank_counts, node_count, edges, leaving, entering })
     }
 
     /// Names of the machines.
     pub fn machines(&self) -> &[String] {
         &self.machines
+    }
+
+    /// How many ranks each has.
+    pub fn rank_counts(&self) -> &[u32] {
+        &self.rank_counts
     }
 
     pub(crate) const fn node_count(&self) -> usize {

@@ -1,0 +1,62 @@
+//! `canopy order`.
+
+use crate::support::{Workspace, check_members};
+
+/// Two racks of four machines with one GPU each, listed in turns.
+fn in_turns(workspace: &Workspace) {
+    let mut text = "canopy: 1\nnodes:\n".to_owned();
+    for place in 0..8 {
+        let host = place % 2 * 4 + place / 2;
+        text += &format!("  - {{id: g{host}, rank: {place}, host: n{host}}}\n");
+    }
+    text += "  - {id: rack0, kind: switch}\n  - {id: rack1, kind: switch}\n  - {id: spine, kind: switch}\nlinks:\n";
+    for host in 0..8 {
+        text += &format!("  - {{from: g{host}, to: rack{}, bandwidth: 50GB/s, both: true}}\n", host / 4);
+    }
+    for rack in 0..2 {
+        text += &format!("  - {{from: rack{rack}, to: spine, bandwidth: 100GB/s, both: true}}\n");
+    }
+    workspace.write("job.yaml", text);
+}
+
+/// In turns, four flows share an uplink of two NICs; rack by rack, there is one.
+#[test]
+fn racks_follow_one_another() {
+    let workspace = Workspace::new();
+    in_turns(&workspace);
+    let found = workspace.json("order job.yaml --to nodes -o hosts --json");
+    check_members(&found, &["canopy", "command", "topology", "machines", "given", "by_name", "found", "best", "files"]);
+    let time = |name: &str| found[name]["ring_time"].as_f64().unwrap();
+    assert!((time("given") - 2.0).abs() < 1e-6 && (time("by_name") - 1.0).abs() < 1e-6, "{found}");
+    assert!((time("found") - 1.0).abs() < 1e-6 && found["best"] == true, "{found}");
+    assert_eq!(found["found"]["hops"], 6 * 2 + 2 * 4);
+    let hosts = String::from_utf8(workspace.read("hosts")).unwrap();
+    assert_eq!(hosts.lines().next(), Some("n0"), "the first machine stays");
+    let racks: Vec<bool> = hosts.lines().map(|host| host < "n4").collect();
+    assert_eq!(racks.windows(2).filter(|pair| pair[0] != pair[1]).count(), 1, "{hosts}");
+    let text = workspace.text("order job.yaml");
+    assert!(text.contains("gain       2.000 times as fast as given; no order is better"), "{text}");
+}
+
+#[test]
+fn host_files_are_those_of_launchers() {
+    let workspace = Workspace::new();
+    let network = "dgx-a100:boxes=2,gpus=2";
+    for (kind, first) in
+        [("slurm", "b0\nb0\nb1\n"), ("openmpi", "b0 slots=2\n"), ("mpich", "b0:2\n"), ("nodes", "b0\nb1\n")]
+    {
+        let text = workspace.text(&format!("order {network} --to {kind} -o -"));
+        assert!(text.starts_with(first), "{kind}: {text}");
+    }
+    let text = workspace.text(&format!("order {network}"));
+    assert!(text.contains("no gain    no order is better than the one given"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_ordered_is_refused() {
+    let workspace = Workspace::new();
+    let remedy = "compose the network with `canopy topology compose`, or add `host`";
+    workspace.refused("order ring:8", 2, &["does not say on which machines its ranks are", remedy]);
+    workspace.refused("order dgx-a100:boxes=2 --to slurm", 2, &["--output"]);
+    workspace.refused("order dgx-a100:boxes=2 --to slurm -o - --json", 2, &["--json needs a file for the hosts"]);
+}
