@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 24] = [
+const LAYERS: [(&str, &[&str]); 26] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -53,7 +53,9 @@ const LAYERS: [(&str, &[&str]); 24] = [
             "canopy-topology",
         ],
     ),
-    ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
+    ("crates/nccl", &["canopy-schedule", "canopy-topology"]),
+    ("crates/order", &["canopy-topology"]),
+    ("crates/bundle", &["canopy-nccl", "canopy-plan", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),
     ("crates/export", &["canopy-schedule", "canopy-simulate", "canopy-topology"]),

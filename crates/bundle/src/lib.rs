@@ -37,4 +37,4 @@ pub use operator::Operator;
 pub use range::{ByteRange, PlanRange};
 pub use runtime::{Indivisible, Maximum, OtherFiles, Rules, Runtime, UnknownRuntime, Variable};
 pub use select::{Call, Mismatch, Selection, select};
-pub use tuner::{ADVICE_BYTES_MIN, Advice, NcclAlgorithm, NcclNetwork, nccl_algorithms, tuner_csv, tuner_word};
+pub use tuner::{ADVICE_BYTES_MIN, Advice, nccl_algorithms, tuner_csv, tuner_word};

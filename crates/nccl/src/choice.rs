@@ -4,7 +4,7 @@ use canopy_schedule::CollectiveKind;
 use num_rational::Ratio;
 
 use crate::channels::{Channels, NvlsHeads, nvls, rings, trees};
-use crate::machine::Machine;
+use crate::machine::{Generation, Machine};
 use crate::rccl::{Known, RcclCall};
 use crate::tables;
 use crate::tuning::{Algorithm, Call, Cost, Protocol};
@@ -46,6 +46,13 @@ pub struct Stock {
 /// First and last power of two at which times are compared: below and above nothing changes.
 const POWERS: std::ops::RangeInclusive<u32> = 6..=40;
 
+/// Least and most channels of a communicator.
+const CHANNELS_MIN: u32 = 2;
+const CHANNELS_MAX: u32 = 64;
+/// Class, in MB/s, above which few channels are doubled twice.
+const FAST_CHANNEL: u64 = 45_000;
+const FEW_CHANNELS: u32 = 16;
+
 impl Stock {
     /// NCCL on so many machines. RCCL's version stands for the newest of NCCL here: see [`Self::rccl`].
     pub fn nccl(version: Version, machine: Machine, nodes: u32) -> Self {
@@ -61,6 +68,31 @@ impl Stock {
     /// The release.
     pub const fn version(&self) -> Version {
         self.version
+    }
+
+    /// Machines.
+    pub const fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    /// NICs of each.
+    pub const fn nics(&self) -> u32 {
+        self.machine.nics
+    }
+
+    /// Channels that are set up: two for each that is found, four for fast ones across machines where those are few. 24 in a
+    /// DGX A100 or H100, 16 across several.
+    pub fn channels(&self) -> u32 {
+        let Some(rings) = self.rings() else { return CHANNELS_MIN };
+        let is_fast = self.nodes > 1 && self.machine.generation >= Generation::Hopper && rings.outside > FAST_CHANNEL;
+        let twice = 2 * rings.count;
+        let channels = if is_fast && twice < FEW_CHANNELS { 2 * twice } else { twice };
+        channels.clamp(CHANNELS_MIN, CHANNELS_MAX)
+    }
+
+    /// The same library and machines, so many of them.
+    pub fn on(&self, nodes: u32) -> Self {
+        Self { nodes: nodes.max(1), ..*self }
     }
 
     /// All GPUs.
@@ -141,9 +173,15 @@ impl Stock {
     /// What it takes for every size from 0 to 2⁶⁴ − 1, in rising order without gaps; empty for a collective that is not
     /// tuned. Compared at powers of two.
     pub fn choices(&self, kind: CollectiveKind) -> Vec<Choice> {
+        self.choices_of(kind, &Algorithm::ALL)
+    }
+
+    /// The same if it had these algorithms alone.
+    pub fn choices_of(&self, kind: CollectiveKind, algorithms: &[Algorithm]) -> Vec<Choice> {
         let mut found: Vec<Choice> = Vec::new();
         for size in POWERS.map(|power| 1_u64 << power) {
-            let Some(Timed { algorithm, protocol, .. }) = self.choice(kind, size) else { continue };
+            let timed = self.timed(kind, size).into_iter().find(|timed| algorithms.contains(&timed.algorithm));
+            let Some(Timed { algorithm, protocol, .. }) = timed else { continue };
             let first = match found.last_mut() {
                 Some(last) if (last.algorithm, last.protocol) == (algorithm, protocol) => continue,
                 Some(last) => {

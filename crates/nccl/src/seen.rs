@@ -41,6 +41,23 @@ const GENERATIONS: [(u64, Generation); 4] = [
 ];
 
 impl Seen {
+    /// Each rank as a machine of its own, with a NIC for each of its links: what there is to see where boxes are not known.
+    /// O(links).
+    pub fn of_ranks(topology: &Topology) -> Self {
+        let rates = topology.links().iter().filter(|link| link.from.number() == 0);
+        let rates: Vec<u64> = rates.map(|link| link.capacity.bytes_per_sec() / 1_000_000).collect();
+        let machine = Machine {
+            gpus: 1,
+            inside: 0,
+            has_nvlink: false,
+            nics: u32::try_from(rates.len()).unwrap_or(u32::MAX),
+            nic: rates.into_iter().min().unwrap_or(0),
+            nics_are_shared: true,
+            ..Machine::DGX_A100
+        };
+        Self { machine, nodes: topology.rank_count().max(1) }
+    }
+
     /// Machines are boxes: by node, the number of its box. Of each, what its first rank has inside and what leads out of it
     /// counts; the generation of GPUs is guessed from the former. O(links).
     ///

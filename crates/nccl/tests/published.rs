@@ -242,6 +242,17 @@ fn channels_are_those_of_public_logs() {
     );
 }
 
+/// 16 across DGX A100 or H100, 24 inside one; four fast NICs have 16 as well, four slow ones 8.
+#[test]
+fn channels_that_are_set_up_are_those_of_public_logs() {
+    let channels = |machine, nodes| Stock::nccl(Version::default(), machine, nodes).channels();
+    assert_eq!([Machine::DGX_A100, Machine::DGX_H100].map(|machine| channels(machine, 1)), [24, 24]);
+    assert_eq!([Machine::DGX_A100, Machine::DGX_H100, H100_SLOW_NICS].map(|machine| channels(machine, 4)), [16; 3]);
+    let four = |nic| Machine { nics: 4, nic, ..Machine::DGX_H100 };
+    assert_eq!((channels(four(50_000), 4), channels(four(25_000), 4)), (16, 8));
+    assert_eq!(channels(Machine { nics: 0, nic: 0, ..Machine::DGX_A100 }, 2), 2);
+}
+
 /// On four H100 boxes the NVLS tree counted 160 GB/s until 2.27, and 188 since; rings 198.
 #[test]
 fn releases_differ() {

@@ -1,17 +1,15 @@
 //! The table as the plugin reads it.
 
+use canopy_nccl::{Machine, Version};
+
 use super::*;
 
 /// Four DGX H100.
-const ACROSS: NcclNetwork = NcclNetwork {
-    ranks: 32,
-    nodes: 4,
-    nics: 8,
-    nic_bytes_per_sec: 50_000_000_000,
-    inside_bytes_per_sec: 450_000_000_000,
-};
+fn across() -> Stock {
+    Stock::nccl(Version::default(), Machine::DGX_H100, 4)
+}
 
-fn advice(collective: CollectiveKind, first: u64, end: u64, algorithm: NcclAlgorithm) -> Advice {
+fn advice(collective: CollectiveKind, first: u64, end: u64, algorithm: Algorithm) -> Advice {
     let range = ByteRange::new(first, end).unwrap();
     Advice { collective, ranks: 16, nodes: Some(2), range, algorithm, channels: 16 }
 }
@@ -52,13 +50,13 @@ fn answer<'a>(rows: &'a [Row<'a>], call: (&str, u64, i128, i128), has_nvls: bool
 #[test]
 fn rows_have_ten_columns_and_begin_where_protocols_do_not_decide() {
     let given = [
-        advice(CollectiveKind::Allreduce, 1, 1 << 20, NcclAlgorithm::Tree),
-        advice(CollectiveKind::Allreduce, 1 << 10, (1 << 23) + 1, NcclAlgorithm::Tree),
-        advice(CollectiveKind::Allreduce, (1 << 23) + 1, 1 << 30, NcclAlgorithm::Ring),
-        Advice { nodes: None, ..advice(CollectiveKind::ReduceScatter, 1 << 21, 1 << 22, NcclAlgorithm::Ring) },
-        advice(CollectiveKind::Gather, 1 << 21, 1 << 22, NcclAlgorithm::Ring),
+        advice(CollectiveKind::Allreduce, 1, 1 << 20, Algorithm::Tree),
+        advice(CollectiveKind::Allreduce, 1 << 10, (1 << 23) + 1, Algorithm::Tree),
+        advice(CollectiveKind::Allreduce, (1 << 23) + 1, 1 << 30, Algorithm::Ring),
+        Advice { nodes: None, ..advice(CollectiveKind::ReduceScatter, 1 << 21, 1 << 22, Algorithm::Ring) },
+        advice(CollectiveKind::Gather, 1 << 21, 1 << 22, Algorithm::Ring),
     ];
-    let text = tuner_csv(&given, &ACROSS);
+    let text = tuner_csv(&given, &across());
     let of_16: Vec<&str> = text.lines().filter(|line| line.ends_with(",16,-1,-1")).collect();
     assert_eq!(
         of_16,
@@ -73,12 +71,11 @@ fn rows_have_ten_columns_and_begin_where_protocols_do_not_decide() {
 /// A call without a row, or with a row of -1 channels, gets one channel.
 #[test]
 fn every_call_has_a_row_that_names_channels() {
-    let given = [advice(CollectiveKind::Allreduce, 1 << 20, 1 << 30, NcclAlgorithm::Ring)];
-    let inside = NcclNetwork { ranks: 8, nodes: 1, ..ACROSS };
-    let single =
-        NcclNetwork { ranks: 6, nodes: 6, nics: 1, nic_bytes_per_sec: 25_000_000_000, inside_bytes_per_sec: 0 };
-    let nothing = NcclNetwork { ranks: 0, nodes: 0, nics: 0, nic_bytes_per_sec: 0, inside_bytes_per_sec: 0 };
-    for network in [ACROSS, inside, single, nothing] {
+    let given = [advice(CollectiveKind::Allreduce, 1 << 20, 1 << 30, Algorithm::Ring)];
+    let stock = |machine, nodes| Stock::nccl(Version::default(), machine, nodes);
+    let single = Machine { gpus: 1, inside: 0, has_nvlink: false, nics: 1, nic: 25_000, ..Machine::DGX_A100 };
+    let nothing = Machine { nics: 0, nic: 0, ..single };
+    for network in [across(), across().on(1), stock(single, 6), stock(nothing, 1)] {
         let text = tuner_csv(&given, &network);
         let rows = rows(&text);
         assert!(rows.iter().all(|row| (2..=64).contains(&row.number(5))), "{text}");
@@ -98,22 +95,11 @@ fn every_call_has_a_row_that_names_channels() {
     }
 }
 
-/// 16 across DGX A100 or H100, 24 inside one; four fast NICs have 16 as well, four slow ones 8.
-#[test]
-fn channels_are_those_that_nccl_sets_up() {
-    let four = |rate| NcclNetwork { nics: 4, nic_bytes_per_sec: rate, ..ACROSS };
-    assert_eq!(ACROSS.channels(), 16);
-    assert_eq!(NcclNetwork { nic_bytes_per_sec: 25_000_000_000, ..ACROSS }.channels(), 16);
-    assert_eq!(NcclNetwork { nodes: 1, ..ACROSS }.channels(), 24);
-    assert_eq!(NcclNetwork { nodes: 1, inside_bytes_per_sec: 300_000_000_000, ..ACROSS }.channels(), 24);
-    assert_eq!((four(50_000_000_000).channels(), four(25_000_000_000).channels()), (16, 8));
-}
-
 /// Small messages by the protocol of least latency, large ones by Simple over rings, where nothing is advised; in between an
 /// allreduce goes over trees. Where switches add up, one machine or two do so.
 #[test]
 fn other_calls_get_what_nccl_would_choose() {
-    let text = tuner_csv(&[], &ACROSS);
+    let text = tuner_csv(&[], &across());
     let rows = rows(&text);
     let choice = |word, size, nodes, has_nvls| {
         let row = answer(&rows, (word, size, nodes, 8 * nodes), has_nvls).unwrap();

@@ -1,6 +1,7 @@
 //! Advice instead of files, for a runtime that cannot load external plans.
 
-use canopy_bundle::{Advice, NcclNetwork, PlanRange, Runtime, nccl_algorithms, tuner_csv, tuner_word};
+use canopy_bundle::{Advice, PlanRange, Runtime, nccl_algorithms, tuner_csv, tuner_word};
+use canopy_nccl::{Machine, Stock, Version};
 use canopy_proto::v1;
 use tonic::Code;
 
@@ -38,10 +39,9 @@ pub(super) fn advise(parties: &[Party], mut items: Vec<Item>, reply: &mut v1::Pl
             });
         }
     }
-    let widest = parties.iter().map(|party| party.nccl).max_by_key(|network| network.ranks);
-    let network =
-        widest.unwrap_or(NcclNetwork { ranks: 0, nodes: 1, nics: 0, nic_bytes_per_sec: 0, inside_bytes_per_sec: 0 });
-    reply.tuner_csv = tuner_csv(&rows, &network);
+    let widest = parties.iter().map(|party| party.nccl).max_by_key(Stock::ranks);
+    let stock = widest.unwrap_or_else(|| Stock::nccl(Version::default(), Machine::DGX_A100, 1));
+    reply.tuner_csv = tuner_csv(&rows, &stock);
     reply.env = env(Runtime::Nccl, &[]);
     reply.items = items.into_iter().map(|item| item.reply).collect();
 }

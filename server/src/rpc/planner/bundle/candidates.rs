@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use canopy_bundle::{NcclAlgorithm, nccl_algorithms};
+use canopy_bundle::nccl_algorithms;
+use canopy_nccl::Algorithm as NcclAlgorithm;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
@@ -54,16 +55,18 @@ pub(super) fn of(kind: CollectiveKind, family: &[Algorithm]) -> Vec<Candidate> {
 /// What comes nearest to the algorithms that NCCL has for a collective: one ring, and two trees, up and down.
 pub(super) fn of_nccl(kind: CollectiveKind) -> Vec<Candidate> {
     let of = |algorithm: &NcclAlgorithm| match algorithm {
-        NcclAlgorithm::Ring => Candidate { name: "ring", algorithm: Algorithm::Ring, ..AUTO },
-        NcclAlgorithm::Tree => Candidate {
+        NcclAlgorithm::Ring => Some(Candidate { name: "ring", algorithm: Algorithm::Ring, ..AUTO }),
+        NcclAlgorithm::Tree => Some(Candidate {
             name: "tree",
             algorithm: Algorithm::Forest,
             trees_per_root: 2,
             form: v1::AllreduceForm::Trees,
             ..AUTO
-        },
+        }),
+        // They take switches, or one rank in each machine, and nothing of ours comes near.
+        NcclAlgorithm::Nvls | NcclAlgorithm::NvlsTree | NcclAlgorithm::Pat => None,
     };
-    nccl_algorithms(kind).iter().map(of).collect()
+    nccl_algorithms(kind).iter().filter_map(of).collect()
 }
 
 impl Candidate {

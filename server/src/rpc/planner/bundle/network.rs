@@ -1,7 +1,8 @@
 //! The networks of a job's communicators, as far as files depend on them.
 
-use canopy_bundle::{Communicator, NcclNetwork};
+use canopy_bundle::Communicator;
 use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
+use canopy_nccl::{Seen, Stock, Version};
 use canopy_planner::{PlanError, seen_by};
 use canopy_proto::v1::OperationError;
 use canopy_synth::{Algorithm, family_algorithms};
@@ -21,7 +22,7 @@ pub(super) struct Party {
     /// Its ranks in each box, where that is one number.
     pub(super) ranks_per_node: Option<u32>,
     /// What NCCL sees of it.
-    pub(super) nccl: NcclNetwork,
+    pub(super) nccl: Stock,
     /// Algorithms that are made for networks of its family.
     pub(super) family: &'static [Algorithm],
     /// Why there is no plan for what faults leave of it.
@@ -84,32 +85,10 @@ fn wiring(topology: &Topology, stop: &dyn Fn() -> bool) -> Result<Vec<u8>, Stopp
     Ok([b"as it stands", content_hash(topology).as_bytes().as_slice()].concat())
 }
 
-/// Machines and NICs as NCCL sees them: boxes, and the links that lead out of the first one; each rank is a machine of its own where
-/// some state no box.
-fn nccl(topology: &Topology) -> NcclNetwork {
-    let boxes = boxes(topology);
-    let ranks = topology.rank_count();
-    let box_of = |node: usize| boxes.get(node).copied().flatten();
-    let mut numbers: Vec<Option<u32>> = (0..ranks as usize).map(box_of).collect();
-    let first = numbers.first().copied().flatten().filter(|_| numbers.iter().all(Option::is_some));
-    let is_inside = |node: usize| if first.is_some() { box_of(node) == first } else { node == 0 };
-    let (mut nics, mut nic_bytes_per_sec, mut inside_bytes_per_sec) = (0, u64::MAX, 0_u64);
-    for link in topology.links() {
-        let rate = link.capacity.bytes_per_sec();
-        match (is_inside(link.from.index()), is_inside(link.to.index())) {
-            (true, false) => {
-                nics += 1;
-                nic_bytes_per_sec = nic_bytes_per_sec.min(rate);
-            }
-            (true, true) if link.from.index() == 0 => inside_bytes_per_sec = inside_bytes_per_sec.saturating_add(rate),
-            _ => {}
-        }
-    }
-    numbers.sort_unstable();
-    numbers.dedup();
-    let nodes = if first.is_some() { u32::try_from(numbers.len()).unwrap_or(ranks) } else { ranks };
-    let nic_bytes_per_sec = if nics == 0 { 0 } else { nic_bytes_per_sec };
-    NcclNetwork { ranks, nodes, nics, nic_bytes_per_sec, inside_bytes_per_sec }
+/// NCCL on the boxes of a network; on ranks, each a machine of its own, where some state no box or boxes are not alike.
+fn nccl(topology: &Topology) -> Stock {
+    let Seen { machine, nodes } = Seen::of(topology, &boxes(topology)).unwrap_or_else(|_| Seen::of_ranks(topology));
+    Stock::nccl(Version::default(), machine, nodes)
 }
 
 /// The number of ranks in each box that has any, where it is one.
@@ -155,11 +134,11 @@ mod tests {
     fn machines_and_nics_are_those_of_the_boxes() {
         let found = wirings("dgx-h100:boxes=4", &[&[], &[0, 1, 2, 3], &[0, 8]]);
         let seen: Vec<_> =
-            found.iter().map(|party| (party.nccl.nodes, party.nccl.nics, party.nccl.channels())).collect();
+            found.iter().map(|party| (party.nccl.nodes(), party.nccl.nics(), party.nccl.channels())).collect();
         assert_eq!(seen[..2], [(4, 8, 16), (1, 4, 24)]);
         assert_eq!((seen[2].0, seen[2].1), (2, 1));
         let ring = wirings("ring:6", &[&[]]);
-        assert_eq!((ring[0].nccl.nodes, ring[0].nccl.nics, ring[0].nccl.channels()), (6, 2, 4));
+        assert_eq!((ring[0].nccl.nodes(), ring[0].nccl.nics(), ring[0].nccl.channels()), (6, 2, 4));
     }
 
     /// Of a network of its own, whatever it is a part of.
