@@ -151,31 +151,4 @@ impl Fabric {
         }
         parts
     }
-
-    /// What the busiest link carries at least, whatever the order: each machine sends one flow and gets one, and so does
-    /// each part that fabric levels make.
-    pub(crate) fn least(&self) -> u128 {
-        if self.machines.len() < 2 {
-            return 0;
-        }
-        let single = (0..self.machines.len()).map(|machine| vec![machine]);
-        let parts = single.chain(crate::levels::parts(self));
-        parts.map(|part| self.least_out_of(&part)).max().unwrap_or(0)
-    }
-
-    /// The same of one part, whose links out and in a flow each must divide among.
-    fn least_out_of(&self, nodes: &[usize]) -> u128 {
-        let mut is_in = vec![false; self.node_count];
-        nodes.iter().for_each(|&node| is_in[node] = true);
-        let holds_all = (0..self.machines.len()).all(|machine| is_in[machine]);
-        if holds_all {
-            return 0;
-        }
-        let sum = |edges: &[Vec<usize>], far: fn(&Edge) -> usize| -> u128 {
-            let all = nodes.iter().flat_map(|&node| &edges[node]).map(|&edge| &self.edges[edge]);
-            all.filter(|edge| !is_in[far(edge)]).map(|edge| u128::from(edge.capacity)).sum()
-        };
-        let least = sum(&self.leaving, |edge| edge.to).min(sum(&self.entering, |edge| edge.from));
-        ratio(WHOLE, least)
-    }
 }

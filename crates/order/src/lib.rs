@@ -12,11 +12,12 @@
 //! |---|---|
 //! | `fabric` | machines and switches of a topology, and how a flow between two machines divides |
 //! | `levels` | parts within parts |
-//! | `load` | what an order loads |
+//! | `load`, `bound` | what an order loads, and every order at least |
 //! | `search` | orders where there are no levels |
 //!
 //! Source: our own; the argument for levels counts crossings of a cut, of which a ring has at least two.
 
+mod bound;
 mod fabric;
 mod levels;
 mod load;
@@ -27,6 +28,7 @@ use std::cmp::Ordering;
 pub use fabric::{Fabric, NoMachines};
 pub use load::Cost;
 
+use bound::least;
 use levels::{by_levels, has_levels};
 use load::Loads;
 
@@ -68,7 +70,7 @@ pub fn order(fabric: &Fabric, stop: &dyn Fn() -> bool) -> Result<Ordered, Stoppe
     let mut names: Vec<usize> = as_given.clone();
     names.sort_by(|&a, &b| by_number(&fabric.machines()[a], &fabric.machines()[b]).then(a.cmp(&b)));
     let by_name = loads.cost(&names, stop)?;
-    let bound = Cost { busiest: fabric.least(), hops: 0 };
+    let bound = Cost { busiest: least(fabric), hops: 0 };
     let mut best = (given, as_given);
     let take = |best: &mut (Cost, Vec<usize>), cost: Cost, order: Vec<usize>| {
         if cost < best.0 {
