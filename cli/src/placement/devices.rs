@@ -40,7 +40,7 @@ fn is_uuid(text: &str) -> bool {
 }
 
 impl Devices {
-    /// Takes a line of a list; false if it is none.
+    /// Adds the GPU that a line lists. Returns false for a line that lists no GPU.
     ///
     /// # Errors
     /// Too many GPUs.
@@ -53,7 +53,7 @@ impl Devices {
         Ok(true)
     }
 
-    /// The index of a GPU of a machine; in words what is wrong with its name.
+    /// The index of a GPU on a machine. Errors say in words what is wrong with the name.
     pub(super) fn index(&self, host: &str, name: &str) -> Result<u32, String> {
         if name.to_ascii_lowercase().starts_with("mig-") {
             let what = "is a MIG instance, and plans are for whole GPUs; turn MIG off, or leave the GPU out";

@@ -54,13 +54,13 @@ const FAST_CHANNEL: u64 = 45_000;
 const FEW_CHANNELS: u32 = 16;
 
 impl Stock {
-    /// NCCL on so many machines. RCCL's version stands for the newest of NCCL here: see [`Self::rccl`].
+    /// NCCL on `nodes` machines. For RCCL's version it takes the default release of NCCL; use [`Self::rccl`] for RCCL.
     pub fn nccl(version: Version, machine: Machine, nodes: u32) -> Self {
         let version = if version.release().is_some() { version } else { Version::default() };
         Self { version, machine, nodes: nodes.max(1), known: None }
     }
 
-    /// RCCL on so many machines that it knows: of the machine, GPUs and NICs count.
+    /// RCCL on `nodes` machines of a kind that it knows. Only GPUs and NICs of `machine` count.
     pub fn rccl(known: Known, machine: Machine, nodes: u32) -> Self {
         Self { version: Version::Rccl2_21, machine, nodes: nodes.max(1), known: Some(known) }
     }
@@ -90,7 +90,7 @@ impl Stock {
         channels.clamp(CHANNELS_MIN, CHANNELS_MAX)
     }
 
-    /// The same library and machines, so many of them.
+    /// The same library on `nodes` machines of the same kind.
     pub fn on(&self, nodes: u32) -> Self {
         Self { nodes: nodes.max(1), ..*self }
     }

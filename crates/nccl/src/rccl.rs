@@ -88,8 +88,8 @@ pub(crate) struct RcclCall {
 }
 
 impl RcclCall {
-    /// Cost of an algorithm and protocol for so many bytes; `None` where RCCL does not have it for this call. Only the simple
-    /// protocol is modelled: the constants of others decide below a megabyte.
+    /// Cost of an algorithm and protocol for messages of `bytes`; `None` where RCCL does not have it for this call. It models
+    /// only the simple protocol: the constants of the others decide below a megabyte.
     pub(crate) fn cost(&self, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> Option<Cost> {
         let table = self.known.table();
         let (ranks, nodes) = (u64::from(self.gpus) * u64::from(self.nodes), u64::from(self.nodes));

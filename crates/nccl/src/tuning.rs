@@ -130,8 +130,8 @@ impl Call<'_> {
         })
     }
 
-    /// Cost of an algorithm and protocol; `None` where NCCL does not have it for this call. For messages of so many bytes:
-    /// trees are slower at some sizes, rings have more latency in large calls.
+    /// Cost of an algorithm and protocol for messages of `bytes`; `None` where NCCL does not have it for this call. The size
+    /// counts because trees are slower at some sizes, and rings have more latency in large calls.
     pub(crate) fn cost(&self, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> Option<Cost> {
         // It takes NVLink, and NICs that are near.
         if protocol == Protocol::LowLatency128 && !self.machine.has_nvlink {
@@ -293,7 +293,7 @@ impl Call<'_> {
     }
 }
 
-/// The part of its bandwidth that a tree reaches with so many bytes.
+/// The fraction of its bandwidth that a tree reaches with messages of `bytes`.
 fn tenths(row: usize, bytes: u64) -> Bandwidth {
     let column = bytes.max(64).ilog2() as usize - 6;
     TREE_TENTHS[row].get(column).map_or_else(|| whole(1_u8), |&tenths| part(tenths, 10_u8))

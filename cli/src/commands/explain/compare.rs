@@ -21,7 +21,7 @@ const ONE_RING: &str = "one ring";
 const RIVALS: [Algorithm; 4] = [Algorithm::Direct, Algorithm::RecursiveDoubling, Algorithm::Bruck, Algorithm::Binomial];
 /// A plan that is less than this many times as fast as another, as a fraction, is no gain over it: what is lost on the way to a
 /// network's rates differs by more.
-const GAIN_LEAST: (u64, u64) = (21, 20);
+pub(super) const GAIN_LEAST: (u64, u64) = (21, 20);
 /// Most transfers of such a plan: a send from each of 1,024 ranks to every other.
 const TRANSFERS_MAX: u64 = 1 << 20;
 /// Most transfers of all plans that are simulated, each counted once for every size: some half a minute, where plans are large.

@@ -1,11 +1,11 @@
 //! What stock NCCL or RCCL would take for the same call, and how long its own formulas say that it takes.
 
 use canopy_canonical::boxes;
-use canopy_nccl::{Algorithm, Known, Protocol, Seen, Stock, Timed, Version};
+use canopy_nccl::{Known, Seen, Stock, Timed, Version};
 use canopy_topology::Topology;
 use serde::Serialize;
 
-use super::compare::{Comparison, spread};
+use super::compare::{Comparison, GAIN_LEAST, spread};
 use crate::commands::simulate::report::micros;
 use crate::material::Material;
 use crate::sizes::in_words;
@@ -18,9 +18,6 @@ const LARGE_BYTES: u64 = 16 << 30;
 const RCCL_BYTES_MIN: u64 = 512 << 20;
 
 const PS_PER_SEC: u64 = 1_000_000_000_000;
-
-/// Least gain that counts, as a fraction.
-const GAIN_LEAST: f64 = 1.05;
 
 /// Most sizes that stand in the table.
 const SIZES_MAX: usize = 8;
@@ -59,22 +56,12 @@ struct SeenSummary {
 #[derive(Debug, Serialize)]
 struct CallSummary {
     size_bytes: u64,
-    #[serde(serialize_with = "algorithm")]
-    algorithm: Algorithm,
-    #[serde(serialize_with = "protocol")]
-    protocol: Protocol,
+    algorithm: &'static str,
+    protocol: &'static str,
     time_ps: u64,
     /// Of the plan with the library's latencies.
     plan_time_ps: u64,
     times_as_fast: f64,
-}
-
-fn algorithm<S: serde::Serializer>(algorithm: &Algorithm, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(algorithm.name())
-}
-
-fn protocol<S: serde::Serializer>(protocol: &Protocol, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(protocol.name())
 }
 
 impl StockSummary {
@@ -115,10 +102,11 @@ fn call(stock: &Stock, plan: &Material, size_bytes: u64) -> Option<CallSummary> 
     let transfer_ps = seconds * size_bytes * PS_PER_SEC / bytes;
     let plan_time_ps = latency_ps.saturating_add(u64::try_from(transfer_ps).unwrap_or(u64::MAX));
     let times_as_fast = time_ps as f64 / plan_time_ps.max(1) as f64;
+    let (algorithm, protocol) = (algorithm.name(), protocol.name());
     Some(CallSummary { size_bytes, algorithm, protocol, time_ps, plan_time_ps, times_as_fast })
 }
 
-/// The library on the machines of a topology; in words why there is none.
+/// The model of the library on the machines that a topology names. Errors say in words why there is no model.
 fn stock(version: Version, topology: &Topology) -> Result<(Stock, SeenSummary), String> {
     let Seen { machine, nodes } = Seen::of(topology, &boxes(topology)).map_err(|unseen| unseen.to_string())?;
     let stock = match (version, machine.gpus) {
@@ -172,7 +160,7 @@ pub(super) fn lines(stock: &StockSummary) -> Vec<String> {
     for call in shown {
         table.row(vec![
             in_words(call.size_bytes),
-            format!("{} {}", call.algorithm.name(), call.protocol.name()),
+            format!("{} {}", call.algorithm, call.protocol),
             micros(call.time_ps),
             micros(call.plan_time_ps),
             format!("{:.2}", call.times_as_fast),
@@ -186,7 +174,8 @@ pub(super) fn lines(stock: &StockSummary) -> Vec<String> {
 
 /// Where it is worth it, and where it loses.
 fn verdict(stock: &StockSummary) -> String {
-    let side = |times: f64| if times >= GAIN_LEAST { 1 } else { i8::from(times * GAIN_LEAST > 1.0) - 1 };
+    let least = GAIN_LEAST.0 as f64 / GAIN_LEAST.1 as f64;
+    let side = |times: f64| if times >= least { 1 } else { i8::from(times * least > 1.0) - 1 };
     let sides: Vec<(u64, i8)> = stock.calls.iter().map(|call| (call.size_bytes, side(call.times_as_fast))).collect();
     let ranges: Vec<String> = sides
         .chunk_by(|a, b| a.1 == b.1)

@@ -25,6 +25,12 @@ pub(super) struct Span {
     pub(super) is_packet: bool,
 }
 
+/// Cells of those spans that hold packets, with their ranks.
+pub(super) fn packets<'a>(spans: impl Iterator<Item = &'a Span>) -> impl Iterator<Item = (u32, u64)> {
+    let packets = spans.filter(|span| span.is_packet);
+    packets.flat_map(|span| (span.first..span.first + span.count).map(|cell| (span.rank, cell)))
+}
+
 /// Every target becomes the sum of all sources, cell by cell; all are of one length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effect {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::ExecutionOptions;
 use crate::elements::{Operator, mix};
 use crate::msccl::emulate::{Blocked, EmulationError, EmulationReport};
-use crate::mscclpp::machine::{Effect, Event, Machine, Role, Span};
+use crate::mscclpp::machine::{Effect, Event, Machine, Role, packets};
 use crate::mscclpp::profile::ExecutorProfile;
 use crate::proof::Stop;
 
@@ -27,7 +27,6 @@ enum Order<'a> {
 }
 
 /// Blocks that may go on when something happens.
-#[derive(Default)]
 struct Listeners {
     /// By line: blocks that wait for its signals, and those that hand something to its proxy.
     waiting: Vec<Vec<usize>>,
@@ -65,12 +64,6 @@ impl Listeners {
         }
         listeners
     }
-}
-
-/// Cells of packets.
-fn packets<'a>(spans: impl Iterator<Item = &'a Span>) -> impl Iterator<Item = (u32, u64)> {
-    let packets = spans.filter(|span| span.is_packet);
-    packets.flat_map(|span| (span.first..span.first + span.count).map(|cell| (span.rank, cell)))
 }
 
 /// Who can run: blocks first, then the proxies of lines. All others found nothing to do, and nothing has happened since

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::msccl::Findings;
-use crate::mscclpp::machine::{Event, Machine, Role, Span};
+use crate::mscclpp::machine::{Event, Machine, Role, packets};
 
 /// What a block may wait for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,9 +142,4 @@ impl State<'_> {
             Role::Sync | Role::Barrier(_) => {}
         }
     }
-}
-
-fn packets<'a>(spans: impl Iterator<Item = &'a Span>) -> impl Iterator<Item = (u32, u64)> {
-    let packets = spans.filter(|span| span.is_packet);
-    packets.flat_map(|span| (span.first..span.first + span.count).map(|cell| (span.rank, cell)))
 }
