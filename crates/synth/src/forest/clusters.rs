@@ -17,6 +17,15 @@ use crate::forest::network::Network;
 /// Levels of nesting looked for: racks in pods in rows in halls are four.
 const LEVELS_MAX: usize = 10;
 
+/// What is looked at in boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Their ranks, with the switches that have most to do with them.
+    Boxes,
+    /// Parts of them, too, and all switches that are nearest.
+    Parts,
+}
+
 /// A set of nodes with what is nested in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cluster {
@@ -38,6 +47,7 @@ pub(super) struct Cluster {
 pub(super) fn find_clusters<C: FlowUnit>(
     network: &Network<'_>,
     capacities: &[C],
+    detail: Detail,
     stop: &dyn Stop,
 ) -> Result<Vec<Cluster>, Stopped> {
     let mut finder = Finder::new(network, capacities);
@@ -50,7 +60,14 @@ pub(super) fn find_clusters<C: FlowUnit>(
     ask(stop)?;
     let boxes: Vec<Vec<u32>> = by_box.into_values().filter(|ranks| ranks.len() > 1).collect();
     let parts: Vec<Vec<u32>> = boxes.iter().flat_map(|ranks| finder.parts(ranks)).collect();
-    for sets in [parts, boxes] {
+    let by_detail = match detail {
+        Detail::Boxes => {
+            finder.take_disjoint(boxes.into_iter().map(|ranks| finder.closure(ranks)).collect());
+            Vec::new()
+        }
+        Detail::Parts => vec![parts, boxes],
+    };
+    for sets in by_detail {
         let mut layers = finder.with_nearest(sets);
         let last = layers.pop().unwrap_or_default();
         for sets in layers {

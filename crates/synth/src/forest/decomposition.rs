@@ -6,7 +6,7 @@
 use canopy_optimize::{FlowUnit, Stop};
 
 use crate::error::SynthesisError;
-use crate::forest::clusters::find_clusters;
+use crate::forest::clusters::{Detail, find_clusters};
 use crate::forest::coarse::coarsen;
 use crate::forest::condition::Condition;
 use crate::forest::glue::glue;
@@ -24,6 +24,9 @@ const TREES_PER_RANK: usize = 4;
 /// Ranks from which on capacities are rounded so that trees are fewer. Smaller plans can do with more trees, and their trees
 /// are flatter.
 const COARSE_FROM: u32 = 512;
+
+/// Terminals of the largest piece from which on parts of boxes are tried.
+const PARTS_FROM: usize = 48;
 
 /// A network taken apart.
 pub(super) struct Apart<'a, C> {
@@ -50,6 +53,22 @@ pub(super) fn take_apart<'a, C: FlowUnit>(
     demands: &[C],
     stop: &dyn Stop,
 ) -> Result<Apart<'a, C>, SynthesisError> {
+    let apart = take_apart_by(network, capacities, demands, Detail::Boxes, stop)?;
+    if apart.largest() < PARTS_FROM {
+        return Ok(apart);
+    }
+    let finer = take_apart_by(network, capacities, demands, Detail::Parts, stop)?;
+    Ok(if finer.largest() <= apart.largest() / 2 { finer } else { apart })
+}
+
+/// The same with what boxes are looked at for.
+fn take_apart_by<'a, C: FlowUnit>(
+    network: &Network<'a>,
+    capacities: &[C],
+    demands: &[C],
+    detail: Detail,
+    stop: &dyn Stop,
+) -> Result<Apart<'a, C>, SynthesisError> {
     ask(stop)?;
     let of_ranks = demands[..network.terminal_count as usize].to_vec();
     let whole = Tight { capacities: capacities.to_vec(), clusters: Vec::new() };
@@ -67,7 +86,7 @@ pub(super) fn take_apart<'a, C: FlowUnit>(
     let trees_max = TREES_PER_RANK * network.terminal_count as usize;
     let is_few = |solution: &Solution<C>| solution.trees.iter().map(Vec::len).sum::<usize>() <= trees_max;
     if !written.as_ref().is_some_and(is_few) {
-        if let Some(mut tight) = tight_clusters(network, capacities, demands, stop)? {
+        if let Some(mut tight) = tight_clusters(network, capacities, demands, detail, stop)? {
             let is_large = network.terminal_count >= COARSE_FROM;
             let unit = if is_large { coarsen(network, &mut tight, demands, stop)? } else { 1 };
             let (pieces, homes) = pieces(network, demands, &tight, stop)?;
@@ -119,12 +138,13 @@ fn tight_clusters<C: FlowUnit>(
     network: &Network<'_>,
     capacities: &[C],
     demands: &[C],
+    detail: Detail,
     stop: &dyn Stop,
 ) -> Result<Option<Tight<C>>, SynthesisError> {
     if !network.switches_are_balanced(capacities) {
         return Ok(None);
     }
-    let clusters = find_clusters(network, capacities, stop)?;
+    let clusters = find_clusters(network, capacities, detail, stop)?;
     if clusters.is_empty() {
         return Ok(None);
     }

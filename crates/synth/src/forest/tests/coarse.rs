@@ -4,7 +4,7 @@ use canopy_optimize::Never;
 use canopy_schedule::Shares;
 use canopy_topology::{TopologyLimits, generate};
 
-use crate::forest::clusters::find_clusters;
+use crate::forest::clusters::{Detail, find_clusters};
 use crate::forest::coarse::coarsen;
 use crate::forest::condition::Condition;
 use crate::forest::decomposition::take_apart;
@@ -26,7 +26,7 @@ fn coarsened(expression: &str) -> (u128, u64, usize, usize) {
         let edges = network.links.iter().zip(capacities).map(|(link, &capacity)| (link.from, link.to, capacity));
         Condition::new(edges.collect::<Vec<_>>().into_iter(), demands.clone(), network.terminal_count, &Never).unwrap()
     };
-    let clusters = find_clusters(&network, &capacities, &Never).unwrap();
+    let clusters = find_clusters(&network, &capacities, Detail::Boxes, &Never).unwrap();
     let mut tight = trim(&network, &capacities, clusters, &mut condition(&capacities)).unwrap();
     let multiples =
         |capacities: &[i128]| capacities.iter().filter(|&&capacity| capacity % i128::from(trees_per_root) == 0).count();

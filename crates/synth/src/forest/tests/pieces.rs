@@ -10,7 +10,7 @@ use canopy_topology::{
 use proptest::prelude::*;
 
 use crate::bound::bound;
-use crate::forest::clusters::find_clusters;
+use crate::forest::clusters::{Detail, find_clusters};
 use crate::forest::condition::Condition;
 use crate::forest::instance::{Instance, Roots};
 use crate::forest::network::Network;
@@ -60,7 +60,7 @@ pub(super) fn tight_clusters(topology: &Topology) -> Vec<Vec<u32>> {
     let instance = Instance::new(topology, Roots::All(&Shares::Equal), None, &Never).unwrap();
     let capacities: Vec<i128> = instance.capacities.iter().map(|&capacity| capacity.try_into().unwrap()).collect();
     let demands: Vec<i128> = instance.demands.iter().map(|&demand| demand.into()).collect();
-    let clusters = find_clusters(&network, &capacities, &Never).unwrap();
+    let clusters = find_clusters(&network, &capacities, Detail::Parts, &Never).unwrap();
     let edges = network.links.iter().zip(&capacities).map(|(link, &capacity)| (link.from, link.to, capacity));
     let mut condition = Condition::new(edges, demands, network.terminal_count, &Never).unwrap();
     let tight = trim(&network, &capacities, clusters, &mut condition).unwrap();
