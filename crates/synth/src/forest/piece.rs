@@ -7,6 +7,7 @@
 
 mod boxes;
 mod order;
+mod pairs;
 mod star;
 
 use std::collections::{BTreeMap, HashMap};
@@ -351,7 +352,11 @@ pub(super) fn solve<C: FlowUnit>(
     let mut begun = Vec::new();
     for (done, (piece, divided_by)) in (0..).zip(&different) {
         progress.report(Stage::Switches, done, total);
-        if let Some(solution) = piece.solve_star(whole / divided_by, stop)? {
+        let written = match piece.solve_star(whole / divided_by, stop)? {
+            Some(solution) => Some(solution),
+            None => piece.solve_pairs(stop)?,
+        };
+        if let Some(solution) = written {
             begun.push(Begun::Solved(solution));
             continue;
         }

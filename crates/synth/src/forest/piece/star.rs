@@ -51,7 +51,7 @@ impl<C: FlowUnit> Piece<'_, C> {
         if !demands.iter().zip(into.sums()).all(is_reached) {
             return Ok(None);
         }
-        let Some(Crossing { entries, exits, demands, sends }) = self.crossing(demands, out.sums(), into.sums(), unit)
+        let Some(Crossing { entries, exits, demands, sends }) = self.crossing(demands, out.sums(), &into.sums(), unit)
         else {
             return Ok(None);
         };
@@ -97,16 +97,9 @@ impl<C: FlowUnit> Piece<'_, C> {
         Ok(Some(Solution { trees, strands, entries, exits }))
     }
 
-    /// Where trees enter and leave a star that has an outside; `None` if a few terminals are alike and take the same part, or
-    /// more leaves than they send beyond a link for each of their trees. Without an outside, `None` if all demands are
-    /// equal, and there is no unit.
-    fn crossing(
-        &self,
-        mut demands: Vec<u128>,
-        mut sends: Vec<u128>,
-        receives: Vec<u128>,
-        unit: u128,
-    ) -> Option<Crossing> {
+    /// Where trees enter and leave; `None` if a few terminals are alike and take the same part. Without an outside, `None` if
+    /// all demands are equal, and there is no unit.
+    fn crossing(&self, demands: Vec<u128>, sends: Vec<u128>, receives: &[u128], unit: u128) -> Option<Crossing> {
         let count = demands.len() as u128;
         let is_alike = |inside: usize| (1..inside).all(|one| (demands[one], sends[one]) == (demands[0], sends[0]));
         let Some(outside) = self.network.outside.map(|outside| outside as usize) else {
@@ -118,50 +111,63 @@ impl<C: FlowUnit> Piece<'_, C> {
                 sends,
             });
         };
-        let (entering, leaving) = (sends.get(outside).copied()?, receives.get(outside).copied()?);
-        let is_even = entering.is_multiple_of(count - 1) && leaving.is_multiple_of(count - 1);
+        let is_even = [sends.get(outside)?, receives.get(outside)?].iter().all(|sum| sum.is_multiple_of(count - 1));
         if count <= ALIKE_MAX && is_alike(outside) && is_even {
             return None;
         }
-        demands.truncate(outside);
-        sends.truncate(outside);
-        // Who sends much takes in much that it can send on.
-        if sends.iter().sum::<u128>() < entering {
-            return None;
-        }
-        let entries = quotas(&signed(&sends)?, i128::try_from(entering).ok()?);
-        let entries: Vec<u128> = entries.into_iter().map(i128::unsigned_abs).collect();
-        demands.iter_mut().zip(&entries).for_each(|(demand, entry)| *demand += entry);
-        // What is left once a terminal has sent all of its trees to everyone leaves first, then what others can relay.
-        let others = (outside as u128).saturating_sub(1);
-        let beyond = |times: u128| -> Vec<u128> {
-            sends.iter().zip(&demands).map(|(sends, demand)| sends.saturating_sub(demand * times)).collect()
-        };
-        let (first, most) = (beyond(others), beyond(1));
-        let first_sum: u128 = first.iter().sum();
-        let exits: Vec<u128> = if first_sum >= leaving {
-            quotas(&signed(&first)?, i128::try_from(leaving).ok()?).into_iter().map(i128::unsigned_abs).collect()
-        } else {
-            let rest: Vec<u128> = most.iter().zip(&first).map(|(most, first)| most - first).collect();
-            if rest.iter().sum::<u128>() < leaving - first_sum {
-                return None;
-            }
-            let rest = quotas(&signed(&rest)?, i128::try_from(leaving - first_sum).ok()?);
-            first.iter().zip(rest).map(|(first, rest)| first + rest.unsigned_abs()).collect()
-        };
-        sends.iter_mut().zip(&exits).for_each(|(sends, exit)| *sends -= exit);
-        Some(Crossing { entries, exits, demands, sends })
+        crossing(outside, demands, sends, receives)
     }
 }
 
+/// Where trees enter and leave terminals around a switch that z, the last of them, is on, too; `None` if more leaves than they
+/// send beyond a link for each of their trees.
+///
+/// * **In.** By terminal: demands, and what it sends to the switch and receives from there. **Cost.** O(terminals).
+pub(super) fn crossing(
+    outside: usize,
+    mut demands: Vec<u128>,
+    mut sends: Vec<u128>,
+    receives: &[u128],
+) -> Option<Crossing> {
+    let (entering, leaving) = (sends.get(outside).copied()?, receives.get(outside).copied()?);
+    demands.truncate(outside);
+    sends.truncate(outside);
+    // Who sends much takes in much that it can send on.
+    if sends.iter().sum::<u128>() < entering {
+        return None;
+    }
+    let entries = quotas(&signed(&sends)?, i128::try_from(entering).ok()?);
+    let entries: Vec<u128> = entries.into_iter().map(i128::unsigned_abs).collect();
+    demands.iter_mut().zip(&entries).for_each(|(demand, entry)| *demand += entry);
+    // What is left once a terminal has sent all of its trees to everyone leaves first, then what others can relay.
+    let others = (outside as u128).saturating_sub(1);
+    let beyond = |times: u128| -> Vec<u128> {
+        sends.iter().zip(&demands).map(|(sends, demand)| sends.saturating_sub(demand * times)).collect()
+    };
+    let (first, most) = (beyond(others), beyond(1));
+    let first_sum: u128 = first.iter().sum();
+    let exits: Vec<u128> = if first_sum >= leaving {
+        quotas(&signed(&first)?, i128::try_from(leaving).ok()?).into_iter().map(i128::unsigned_abs).collect()
+    } else {
+        let rest: Vec<u128> = most.iter().zip(&first).map(|(most, first)| most - first).collect();
+        if rest.iter().sum::<u128>() < leaving - first_sum {
+            return None;
+        }
+        let rest = quotas(&signed(&rest)?, i128::try_from(leaving - first_sum).ok()?);
+        first.iter().zip(rest).map(|(first, rest)| first + rest.unsigned_abs()).collect()
+    };
+    sends.iter_mut().zip(&exits).for_each(|(sends, exit)| *sends -= exit);
+    Some(Crossing { entries, exits, demands, sends })
+}
+
 /// Trees of a star as seen from inside.
-struct Crossing {
+pub(super) struct Crossing {
     /// By terminal, z excepted: trees that enter there, and that leave from there; empty without an outside.
-    entries: Vec<u128>,
-    exits: Vec<u128>,
+    pub(super) entries: Vec<u128>,
+    pub(super) exits: Vec<u128>,
     /// Trees to root there, those that enter included, and what it can send to the others.
-    demands: Vec<u128>,
-    sends: Vec<u128>,
+    pub(super) demands: Vec<u128>,
+    pub(super) sends: Vec<u128>,
 }
 
 fn signed(values: &[u128]) -> Option<Vec<i128>> {

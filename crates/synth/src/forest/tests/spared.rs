@@ -123,6 +123,39 @@ fn hives_of_a_box_are_tight() {
     in_pieces(&topology, CollectiveKind::Allgather);
 }
 
+/// Leaves of pairs whose halves need both their way to the leaf and what the other half has: no pair is tight, so a leaf
+/// is one piece. Its trees are written down: one enters a pair, goes to the other half, and leaves for all other pairs.
+#[test]
+fn pairs_on_a_leaf_are_written_down() {
+    for there in [24, 23] {
+        let mut draft = TopologyDraft::default();
+        let capacity = |number| Capacity::from_bytes_per_sec(number).unwrap();
+        for rank in 0..144 {
+            draft.add_compute(format!("r{rank:03}"));
+        }
+        for leaf in ["leaf0", "leaf1", "leaf2", "spine"] {
+            draft.add_switch(leaf);
+        }
+        for rank in 0..144 {
+            let (id, leaf) = (format!("r{rank:03}"), format!("leaf{}", rank / 48));
+            draft.add_both(&id, &leaf, capacity(24), Latency::from_nanos(0));
+            if rank % 2 == 0 {
+                draft.add_both(&id, &format!("r{:03}", rank + 1), capacity(there), Latency::from_nanos(0));
+            }
+        }
+        for leaf in ["leaf0", "leaf1", "leaf2"] {
+            draft.add_both(leaf, "spine", capacity(600), Latency::from_nanos(0));
+        }
+        let topology = draft.build(&TopologyLimits::STANDARD).unwrap();
+        let tight: Vec<usize> = super::pieces::tight_clusters(&topology).iter().map(Vec::len).collect();
+        assert_eq!(tight, [48, 48, 48]);
+        let (forest, _) = in_pieces(&topology, CollectiveKind::Allgather);
+        let (depth, trees) = (super::pieces::depth_max(&forest), forest.phases[0].trees.len());
+        assert!(depth <= 3 && trees <= 230, "{there}: {depth} hops, {trees} trees");
+        in_pieces(&topology, CollectiveKind::ReduceScatter);
+    }
+}
+
 /// A switch of one neighbour more than two stays, and one whose leaving would unbalance another.
 #[test]
 fn switches_that_choose_stay() {
