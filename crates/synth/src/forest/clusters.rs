@@ -98,7 +98,7 @@ pub(super) fn find_clusters<C: FlowUnit>(
 
 struct Finder {
     rank_count: u32,
-    /// By node: neighbours with the capacity of the links to and from them.
+    /// By node: neighbours with the capacity of the links to and from them, as far as it can be used.
     neighbours: Vec<Vec<(u32, u128)>>,
     /// By node: that of all its links.
     totals: Vec<u128>,
@@ -115,11 +115,21 @@ impl Finder {
                 *sums.entry(ends).or_default() += capacity.to_u128();
             }
         }
+        let totals_of = |sums: &BTreeMap<(u32, u32), u128>| {
+            let mut totals = vec![0; network.node_count as usize];
+            sums.iter().for_each(|(&(from, _), sum)| totals[from as usize] += sum);
+            totals
+        };
+        // A switch sends on no more than its other links bring.
+        let known = totals_of(&sums);
+        for (&(from, to), sum) in &mut sums {
+            let switches = [from, to].into_iter().filter(|&node| node >= network.terminal_count);
+            *sum = switches.map(|switch| known[switch as usize] - *sum).chain([*sum]).min().unwrap_or(0);
+        }
+        let totals = totals_of(&sums);
         let mut neighbours = vec![Vec::new(); network.node_count as usize];
-        let mut totals = vec![0; network.node_count as usize];
         for ((from, to), sum) in sums {
             neighbours[from as usize].push((to, sum));
-            totals[from as usize] += sum;
         }
         let outermost = vec![None; neighbours.len()];
         Self { rank_count: network.terminal_count, neighbours, totals, clusters: Vec::new(), outermost }

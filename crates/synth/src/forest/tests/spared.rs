@@ -156,6 +156,21 @@ fn pairs_on_a_leaf_are_written_down() {
     }
 }
 
+/// What joins leaves may be worth more than all ranks below: it tears neither leaf from its ranks.
+#[test]
+fn leaves_are_found_below_fat_uplinks() {
+    for uplink in [3, 96, 960] {
+        let ranks: Vec<String> = (0..24).map(|rank| format!("r{rank:02}")).collect();
+        let leaf = |rank: usize| ["s0", "s1", "s2"][rank / 8];
+        let mut links: Vec<(&str, &str, u64)> =
+            ranks.iter().enumerate().map(|(rank, id)| (id.as_str(), leaf(rank), 12)).collect();
+        links.extend([("s0", "s1", uplink), ("s1", "s2", uplink), ("s2", "s0", uplink)]);
+        let topology = both_ways(&format!("{} s0 s1 s2", ranks.join(" ")), &links);
+        let tight = super::pieces::tight_clusters(&topology);
+        assert_eq!(tight.iter().map(Vec::len).collect::<Vec<_>>(), [8, 8, 8], "{uplink}: {tight:?}");
+    }
+}
+
 /// A switch of one neighbour more than two stays, and one whose leaving would unbalance another.
 #[test]
 fn switches_that_choose_stay() {
