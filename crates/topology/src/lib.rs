@@ -22,6 +22,7 @@ mod plain;
 mod port_graph;
 mod ports;
 mod quantity;
+mod remeasured;
 mod shorten;
 mod spelling;
 mod units;
