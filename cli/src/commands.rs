@@ -3,6 +3,7 @@
 mod about;
 mod bench;
 mod bound;
+mod calibrate;
 mod cluster;
 mod convert;
 mod doctor;
@@ -27,10 +28,13 @@ mod verify;
 
 use std::time::Duration;
 
+use canopy_calibrate::{OVERLAY_BYTES_MAX, Overlay};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::exit::{Failure, INTERRUPTED};
+use crate::calibration::{self, CalibrationArgs};
+use crate::exit::{Failure, INTERRUPTED, words};
+use crate::input;
 use crate::messages::{VerbosityArgs, write};
 
 /// Provably optimal collective-communication plans for a network.
@@ -55,6 +59,8 @@ Exit status: 0 success, 2 bad input or failed check, 3 infeasible, 4 fault, 5 de
 pub(crate) struct Cli {
     #[command(flatten)]
     verbosity: VerbosityArgs,
+    #[command(flatten)]
+    calibration: CalibrationArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -67,6 +73,7 @@ enum Command {
     Find(find::FindArgs),
     Path(path::PathArgs),
     Order(order::OrderArgs),
+    Calibrate(calibrate::CalibrateArgs),
     #[command(subcommand)]
     Faults(faults::FaultsCommand),
     #[command(subcommand)]
@@ -110,7 +117,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Plans",
         &["plan", "bound", "explain", "simulate", "verify", "convert", "draw", "export", "run", "doctor", "algorithms"],
     ),
-    ("Networks", &["topology", "cluster", "find", "path", "order"]),
+    ("Networks", &["topology", "cluster", "find", "path", "order", "calibrate"]),
     ("Faults and running jobs", &["faults", "resynth", "leases"]),
     ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
     ("Server", &["serve", "plans", "jobs", "stats", "drain", "bench"]),
@@ -144,6 +151,13 @@ impl Cli {
     /// Runs the command to its end, or until the user interrupts it.
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.verbosity.apply();
+        match calibrated(&self.calibration) {
+            Err(failure) if is_forgiving_hook() => {
+                let _said = failure.report();
+                return Ok(());
+            }
+            applied => applied?,
+        }
         match self.command {
             Command::Plan(args) => interruptible(plan::run(args)),
             Command::Resynth(args) => interruptible(resynth::run(args)),
@@ -151,6 +165,7 @@ impl Cli {
             Command::Find(args) => interruptible(find::run(args)),
             Command::Path(args) => interruptible(path::run(args)),
             Command::Order(args) => interruptible(order::run(args)),
+            Command::Calibrate(args) => interruptible(calibrate::run(args)),
             Command::Faults(command) => interruptible(faults::run(command)),
             Command::Leases(command) => interruptible(leases::run(command)),
             Command::Verify(args) => interruptible(verify::run(args)),
@@ -183,6 +198,17 @@ impl Cli {
             Command::Version(args) => about::version(&args),
         }
     }
+}
+
+/// Has networks be taken as they were measured, if that is asked for.
+fn calibrated(args: &CalibrationArgs) -> Result<(), Failure> {
+    let Some(path) = args.path() else { return Ok(()) };
+    let overlay = Overlay::read(&input::text(path, OVERLAY_BYTES_MAX)?).map_err(|error| {
+        Failure::input(format!("{}: {}", path.display(), words(&error)))
+            .help("make one with `canopy calibrate T RUNS -o calibration.yaml`")
+    })?;
+    calibration::put_over(overlay);
+    Ok(())
 }
 
 /// Whether the process was called as a hook that must not fail, whatever its other arguments are.

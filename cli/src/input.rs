@@ -12,9 +12,10 @@ use canopy_client::ErrorClass;
 use canopy_planner::{PlanError, TopologyInput, Warning, read_topology};
 use canopy_topology::{
     HOST_FILE_BYTES_MAX, SITE_BYTES_MAX, SiteRates, SiteRatesError, Topology, TopologyLimits, read_nodes,
-    read_nodes_file,
+    read_nodes_file, to_yaml,
 };
 
+use crate::calibration;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::messages;
@@ -58,16 +59,33 @@ pub(crate) fn part_of(text: &str) -> Option<Part> {
 /// A file that cannot be read or is too large, and a name that can only be meant as a path but leads nowhere.
 pub(crate) fn source(text: &str) -> Result<Source, Failure> {
     match (read_file(Path::new(text), limits()?.bytes_max), part_of(text)) {
-        (Ok(bytes), _) => Ok(Source::Here(text_of_file(bytes))),
-        (Err(ReadFailure::Missing), Some(part)) => Ok(Source::Cluster(part)),
-        (Err(ReadFailure::Missing), None) if text.starts_with("topologies/") => Ok(Source::Stored),
-        (Err(ReadFailure::Missing), None) if looks_like_path(text) => {
+        (Ok(bytes), _) => measured(text, text_of_file(bytes)),
+        (Err(ReadFailure::Missing), part) if part.is_some() || text.starts_with("topologies/") => {
+            if calibration::overlay().is_some() {
+                return Err(Failure::input(format!(
+                    "`{}` is kept by a server as it is described, and --calibration is for networks that are given here",
+                    shortened(text)
+                ))
+                .help(format!("write it into a file: `canopy topology get {} -o FILE`", shortened(text))));
+            }
+            Ok(part.map_or(Source::Stored, Source::Cluster))
+        }
+        (Err(ReadFailure::Missing), _) if looks_like_path(text) => {
             Err(Failure::input(format!("`{text}` is neither an existing file nor a generator expression"))
                 .help("check the path, or write an expression such as `ring:8` or `dgx-h100:boxes=2`"))
         }
-        (Err(ReadFailure::Missing), None) => Ok(Source::Here(TopologyInput::Expression(completed(text)?))),
+        (Err(ReadFailure::Missing), _) => measured(text, TopologyInput::Expression(completed(text)?)),
         (Err(ReadFailure::Other(failure)), _) => Err(failure),
     }
+}
+
+/// What T stands for, as `--calibration` says that it was measured.
+fn measured(name: &str, input: TopologyInput) -> Result<Source, Failure> {
+    let Some(overlay) = calibration::overlay() else { return Ok(Source::Here(input)) };
+    let described = read(name, &input, Deadline::after(None))?;
+    let topology = overlay.apply(&described).map_err(|error| Failure::input(format!("{name}: {}", words(&error))))?;
+    let content = to_yaml(&topology).into_bytes().into();
+    Ok(Source::Here(TopologyInput::Document { kind: None, content }))
 }
 
 /// The nodes of a job, as a list or a file of them; none if neither is given.

@@ -5,6 +5,7 @@
 
 mod args;
 mod blocks;
+mod calibration;
 mod certificate;
 mod clock;
 mod commands;

@@ -7,6 +7,7 @@ use canopy_planner::{Context, NoSchedules, Planner, Request};
 use canopy_schedule::{
     Bound, CollectiveKind, LinkLoads, Schedule, TransferGraph, Verdict, certified_bound, check, compile,
 };
+use canopy_synth::Algorithm;
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 use crate::args::CollectiveArgs;
@@ -54,7 +55,8 @@ impl Subject {
         }
         let kind = collective.equal_kind();
         if let Ok(Some(kind)) = kind {
-            return Material::planned(text, kind, collective.root, deadline).map(Box::new).map(Self::Plan);
+            let planned = Material::planned(text, kind, collective.root, Algorithm::Auto, deadline);
+            return planned.map(Box::new).map(Self::Plan);
         }
         let topology = input::topology_until(text, deadline)?;
         kind.map(|_| Self::Network(Box::new(topology)))
@@ -104,9 +106,16 @@ impl Material {
     }
 
     /// Makes a plan, as a server would that was asked for nothing but the collective, in the labels of the network that is named.
-    fn planned(name: &str, kind: CollectiveKind, root: Option<u32>, deadline: Deadline) -> Result<Self, Failure> {
+    pub(crate) fn planned(
+        name: &str,
+        kind: CollectiveKind,
+        root: Option<u32>,
+        algorithm: Algorithm,
+        deadline: Deadline,
+    ) -> Result<Self, Failure> {
         let request = Request {
             root,
+            algorithm,
             // Rates are those of large messages, beside which latencies do not count.
             size_bytes_max: u64::MAX,
             outputs: Vec::new(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 26] = [
+const LAYERS: [(&str, &[&str]); 27] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -55,6 +55,7 @@ const LAYERS: [(&str, &[&str]); 26] = [
     ),
     ("crates/nccl", &["canopy-schedule", "canopy-topology"]),
     ("crates/order", &["canopy-topology"]),
+    ("crates/calibrate", &["canopy-schedule", "canopy-topology"]),
     ("crates/bundle", &["canopy-nccl", "canopy-plan", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),

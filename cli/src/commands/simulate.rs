@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use canopy_schedule::{Bound, LinkLoads, certified_bound, check};
 use canopy_simulate::{
-    Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, elsewhere, simulate,
-    step_numbers,
+    ALPHA_NS_USUAL, Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, elsewhere,
+    simulate, step_numbers,
 };
 use canopy_synth::Algorithm;
 use canopy_topology::Latency;
@@ -22,6 +22,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
+use crate::calibration;
 use crate::connection::ServerArgs;
 use crate::destination;
 use crate::exit::{Failure, words};
@@ -122,9 +123,9 @@ pub(crate) struct SimulateArgs {
 /// How messages are sent.
 #[derive(Debug, clap::Args)]
 pub(super) struct MessageArgs {
-    /// What each message takes before its first byte is sent; 0 for nothing
-    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = args::duration_or_zero)]
-    pub(super) alpha: Duration,
+    /// What each message takes before its first byte is sent; 0 for nothing [default: that of --calibration, else 1us]
+    #[arg(long, value_name = "TIME", value_parser = args::duration_or_zero)]
+    alpha: Option<Duration>,
     /// Largest message: transfers are cut into as few as possible. `whole` cuts none
     #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = piece)]
     pub(super) piece: Piece,
@@ -139,7 +140,13 @@ impl MessageArgs {
 
     /// What each message takes, in nanoseconds.
     pub(super) fn alpha_ns(&self) -> u64 {
-        u64::try_from(self.alpha.as_nanos()).unwrap_or(u64::MAX)
+        let stated = self.alpha.map(|alpha| u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX));
+        stated.or_else(calibration::message_ns).unwrap_or(ALPHA_NS_USUAL)
+    }
+
+    /// The same for people.
+    pub(super) fn alpha(&self) -> Duration {
+        Duration::from_nanos(self.alpha_ns())
     }
 }
 

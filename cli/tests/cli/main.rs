@@ -8,6 +8,7 @@ mod algorithms;
 #[cfg(feature = "embedded")]
 mod blocks;
 mod bound;
+mod calibrate;
 mod cluster;
 mod convert;
 mod cost;

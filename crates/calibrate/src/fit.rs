@@ -21,8 +21,14 @@ const HUBER: f64 = 1.345;
 const TUKEY: f64 = 4.685;
 /// Noise that is assumed at least: no clock and no model is better.
 const NOISE_LEAST: f64 = 0.005;
-/// Part of itself by which a parameter may be off if it is determined; latencies, of their sum.
-const ERROR_MAX: f64 = 0.10;
+/// The same where it is asked how far off parameters may be: a few runs can look better than they are.
+const NOISE_USUAL: f64 = 0.02;
+/// Standard error of a rate that is determined, as a part of it: twice as much is 5 %.
+const RATE_ERROR_MAX: f64 = 0.025;
+/// The same of a latency.
+const LATENCY_ERROR_MAX: f64 = 0.05;
+/// The same of one that is next to nothing: part of all of them together.
+const ERROR_OF_SUM_MAX: f64 = 0.02;
 /// A parameter has no effect if doubling it changes no time by more than this part.
 const EFFECT_LEAST: f64 = 0.01;
 /// By how much parameters are changed to see what that does.
@@ -134,9 +140,11 @@ pub fn fit<E>(
             }
         }
     }
-    let noise = spread(residuals.iter().copied(), 0.0).max(NOISE_LEAST);
+    // As many residuals as parameters can be made nothing.
+    let freedom = observed.len() as f64 / (observed.len() - wanted.len()) as f64;
+    let noise = (spread(residuals.iter().copied(), 0.0) * freedom.sqrt()).max(NOISE_USUAL);
     let errors = errors(&columns, noise);
-    let undetermined = undetermined(wanted, &columns, &errors);
+    let undetermined = undetermined(wanted, &at, &columns, &errors);
     if !undetermined.is_empty() {
         return Err(FitError::Undetermined(undetermined));
     }
@@ -274,7 +282,7 @@ fn has_effect(column: &[f64]) -> bool {
     column.iter().any(|slope| slope.abs() > EFFECT_LEAST)
 }
 
-fn undetermined(wanted: &[Parameter], columns: &[Vec<f64>], errors: &[f64]) -> Vec<Undetermined> {
+fn undetermined(wanted: &[Parameter], at: &Parameters, columns: &[Vec<f64>], errors: &[f64]) -> Vec<Undetermined> {
     let ones = vec![1.0; columns.first().map_or(0, Vec::len)];
     let length = |column: &[f64]| product(column, column, &ones).sqrt().max(f64::MIN_POSITIVE);
     let as_with = |number: usize| {
@@ -284,7 +292,13 @@ fn undetermined(wanted: &[Parameter], columns: &[Vec<f64>], errors: &[f64]) -> V
         let nearest = others.max_by(|a, b| likeness(a.0).total_cmp(&likeness(b.0)));
         nearest.map(|(_, &parameter)| parameter)
     };
-    let open = wanted.iter().zip(errors).enumerate().filter(|(_, (_, error))| **error > ERROR_MAX);
+    let is_open = |&(_, (&parameter, &error)): &(usize, (&Parameter, &f64))| {
+        let own = at.get(parameter) / unit(parameter, at);
+        let most =
+            if parameter.is_latency() { (LATENCY_ERROR_MAX * own).max(ERROR_OF_SUM_MAX) } else { RATE_ERROR_MAX };
+        error.is_nan() || error > most
+    };
+    let open = wanted.iter().zip(errors).enumerate().filter(is_open);
     open.map(|(number, (&parameter, _))| Undetermined { parameter, as_with: as_with(number) }).collect()
 }
 

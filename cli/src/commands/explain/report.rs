@@ -9,7 +9,6 @@ use super::compare::Comparison;
 use super::summary::Explained;
 use super::text::{baseline, facts, omitted, verdict};
 use crate::commands::draw;
-use crate::commands::simulate::MessageArgs;
 use crate::commands::simulate::report::micros;
 use crate::exit::Failure;
 use crate::material::Material;
@@ -152,7 +151,7 @@ fn rates(page: &mut String, plan: &Material, compared: &Comparison) {
 }
 
 fn times(page: &mut String, args: &ExplainArgs, compared: &Comparison) {
-    let MessageArgs { alpha, piece } = &args.messages;
+    let (alpha, piece) = (args.messages.alpha(), args.messages.piece);
     let _infallible = write!(
         page,
         "<div class=\"wide\"><table>\n<caption>Simulated times in µs, alpha {alpha:?}, {}</caption>\n<thead><tr><th scope=\"col\">plan</th>",

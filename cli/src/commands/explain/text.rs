@@ -7,7 +7,6 @@ use super::compare::{Baseline, Comparison, Turn, spread};
 use super::names::{joined, link_in_words};
 use super::summary::{Explained, RateSummary, StepsSummary};
 use super::{ExplainArgs, stock};
-use crate::commands::simulate::MessageArgs;
 use crate::commands::simulate::report::micros;
 use crate::material::Material;
 use crate::messages;
@@ -137,7 +136,7 @@ fn table(args: &ExplainArgs, plan: &Material, compared: &Comparison) -> String {
         row.extend(shown.iter().map(|&position| time(position).map_or("-".to_owned(), micros)));
         table.row(row);
     }
-    let MessageArgs { alpha, piece } = &args.messages;
+    let (alpha, piece) = (args.messages.alpha(), args.messages.piece);
     format!("times with alpha {alpha:?} and {}\n{}", piece.in_words(), table.text())
 }
 

@@ -13,6 +13,7 @@ use super::folder::{self, Fetch, NewFolder};
 use super::loader::LOADER;
 use super::{CallArgs, Common};
 use crate::args::{self, MemoryArgs};
+use crate::calibration;
 use crate::connection::Connection;
 use crate::exit::Failure;
 use crate::known_faults::say_warning;
@@ -142,7 +143,9 @@ fn bundle_request(
         in_place: memory.in_place(),
         strict: bundle.strict,
         margin: bundle.margin,
-        alpha_ns: bundle.alpha.map(|alpha| u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX)),
+        alpha_ns: bundle
+            .alpha
+            .map_or_else(calibration::message_ns, |alpha| Some(u64::try_from(alpha.as_nanos()).unwrap_or(u64::MAX))),
         ..PlanBundleRequest::default()
     })
 }

@@ -53,7 +53,7 @@ proptest! {
     #[test]
     fn hidden_parameters_are_found(
         message_ns in 500.0..20_000.0_f64,
-        part in 0.3..4.0_f64,
+        part in 0.5..4.0_f64,
         inside in 0.5..1.05_f64,
         across in 0.5..1.05_f64,
         seed in any::<u64>(),

@@ -54,7 +54,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadRunsError> {
         let point = |(bytes, times): (u64, Vec<f64>)| Some(Point { bytes, micros: median(times)? });
         Run {
             collective: Some(kind),
-            algorithm: None,
+            algorithm: Some("ring".to_owned()),
             ranks: Some(ranks),
             is_per_rank: false,
             points: sizes.into_iter().filter_map(point).collect(),

@@ -15,7 +15,9 @@ fn is_heading(line: &str) -> bool {
 }
 
 pub(super) fn read(text: &str) -> Result<Run, ReadRunsError> {
-    let mut run = Run { collective: None, algorithm: None, ranks: None, is_per_rank: false, points: Vec::new() };
+    // What NCCL takes for large messages.
+    let algorithm = Some("ring".to_owned());
+    let mut run = Run { collective: None, algorithm, ranks: None, is_per_rank: false, points: Vec::new() };
     let mut time = None;
     let mut ranks = 0;
     for (line, content) in lines(text) {

@@ -51,7 +51,7 @@ pub(super) fn read(text: &str) -> Result<Measured, ReadRunsError> {
         let kind = kind.transpose()?;
         let empty = || Run {
             collective: kind,
-            algorithm: field("algorithm").map(str::to_owned),
+            algorithm: Some(field("algorithm").unwrap_or("auto").to_owned()),
             ranks: None,
             is_per_rank: false,
             points: Vec::new(),
