@@ -3,6 +3,7 @@
 mod bundles;
 mod damage;
 mod durability;
+mod launchers;
 mod networks;
 mod promises;
 mod rank_maps;
