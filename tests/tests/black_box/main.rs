@@ -9,3 +9,4 @@ mod promises;
 mod rank_maps;
 mod refusals;
 mod shapes;
+mod tuner;

@@ -11,15 +11,15 @@ const CHECK: &str = "tuner";
 /// Releases of NCCL whose example plugin reads the table.
 const RELEASES: [[u32; 2]; 2] = [[2, 27], [2, 31]];
 
+/// The release from which on NCCL reads `NCCL_ALGO` by other rules.
+const ALGO_CHANGED: [u32; 2] = [2, 31];
+
 /// Checks the way from NCCL to the table.
 pub(super) fn check(checks: &mut Checks, environment: &Environment, log: Option<&Log>) {
     let before = checks.list().len();
     plugin(checks, environment, log);
     table(checks, environment, log);
-    if let Some(algorithms) = environment.get("NCCL_ALGO") {
-        let what = format!("NCCL_ALGO is {}, which overrules the table", shown(algorithms));
-        checks.problem(CHECK, what, "unset NCCL_ALGO");
-    }
+    overruled(checks, environment, log);
     if let Some(version) = log.and_then(|log| log.nccl.as_ref()) {
         let [major, minor, _] = version.numbers;
         let [first, last] = RELEASES;
@@ -37,6 +37,31 @@ pub(super) fn check(checks: &mut Checks, environment: &Environment, log: Option<
     }
 }
 
+/// Variables that mean other than they seem to.
+fn overruled(checks: &mut Checks, environment: &Environment, log: Option<&Log>) {
+    let release = log.and_then(|log| log.nccl.as_ref()).map(|version| version.numbers);
+    if let Some(algorithms) = environment.get("NCCL_ALGO") {
+        let what = format!("NCCL_ALGO is {}, which overrules the table", shown(algorithms));
+        checks.problem(CHECK, what, "unset NCCL_ALGO");
+        if release.is_some_and(|[major, minor, _]| [major, minor] >= ALGO_CHANGED) {
+            let what = "NCCL 2.31 and later read NCCL_ALGO by other rules than releases before";
+            checks.unknown(CHECK, what, "write it as the documentation of this release says, or unset it");
+        }
+    }
+    match environment.number("NCCL_CROSS_NIC") {
+        Some(0) => {
+            let what = "NCCL_CROSS_NIC is 0: a ring leaves a machine by the NIC by which it came";
+            let help = "where each GPU has a NIC of its own, unset it: rings stay on their rails anyway";
+            checks.unknown(CHECK, what, help);
+        }
+        Some(1) => {
+            let what = "NCCL_CROSS_NIC is 1: rings may go from rail to rail, over the spine";
+            checks.unknown(CHECK, what, "on a fabric of rails, unset it");
+        }
+        _ => {}
+    }
+}
+
 fn plugin(checks: &mut Checks, environment: &Environment, log: Option<&Log>) {
     let lines = log.map_or(&[][..], |log| &log.tuner);
     let is_loaded = |line: &&String| line.contains("Using ") && !line.contains("internal");
@@ -47,7 +72,7 @@ fn plugin(checks: &mut Checks, environment: &Environment, log: Option<&Log>) {
         None => checks.problem(
             CHECK,
             "NCCL_TUNER_PLUGIN is not set, so NCCL does not read the table",
-            "export NCCL_TUNER_PLUGIN=/path/libnccl-tuner-example.so, built from ext-tuner/example of NCCL",
+            "export NCCL_TUNER_PLUGIN=/path/libnccl-tuner-canopy.so, built from deploy/nccl, or NVIDIA's example plugin",
         ),
         Some(path) if path.contains('/') && !Path::new(path).is_file() => {
             let what = format!("NCCL_TUNER_PLUGIN is {}, which does not exist here", shown(path));
@@ -124,5 +149,12 @@ mod tests {
         assert!(messages(&set, unread)[0].starts_with("the plugin has no rows"));
         let overruled = [set[0], set[1], ("NCCL_ALGO", "Ring")];
         assert_eq!(messages(&overruled, "NCCL version 2.20.5+cuda12.4").len(), 2);
+        let changed = messages(&overruled, "NCCL version 2.31.1+cuda13.0");
+        assert!(changed.len() == 2 && changed[1].contains("by other rules"), "{changed:?}");
+        for (value, said) in [("0", "by which it came"), ("1", "from rail to rail")] {
+            let crossing = messages(&[set[0], set[1], ("NCCL_CROSS_NIC", value)], "");
+            assert!(crossing.len() == 1 && crossing[0].contains(said), "{crossing:?}");
+        }
+        assert_eq!(messages(&[set[0], set[1], ("NCCL_CROSS_NIC", "2")], "").len(), 1);
     }
 }
