@@ -71,7 +71,7 @@ fn parameter(name: &str) -> Result<Parameter, String> {
     Parameter::ALL
         .into_iter()
         .find(|parameter| parameter.name() == name)
-        .ok_or_else(|| format!("`{name}` is none of {}", known().collect::<Vec<_>>().join(", ")))
+        .ok_or_else(|| format!("unknown parameter `{name}`; use {}", known().collect::<Vec<_>>().join(", ")))
 }
 
 /// Calibrates, on a thread of its own.
@@ -139,28 +139,25 @@ fn fitted(
     };
     let found = fit(&runs.observed(), &wanted, described, &mut model);
     drop(line);
-    found.map_err(|error| match error {
+    found.map_err(refused)
+}
+
+/// Why nothing was found, and what to do.
+fn refused(error: FitError<NotTimed>) -> Failure {
+    let said = words(&error);
+    match error {
         FitError::Predict(NotTimed::Late) => {
             Failure::new(ErrorClass::Deadline, "the deadline came before all runs were simulated".to_owned())
                 .help("raise `--deadline`, or leave out large messages")
         }
         FitError::Predict(NotTimed::Wrong(what)) => Failure::input(what),
-        FitError::TooFew { found, parameters } => {
-            Failure::input(format!("{found} times are too few for {parameters} parameters"))
-                .help("run more sizes, such as 1 KiB to 1 GiB")
+        FitError::TooFew { .. } => Failure::input(said).help("run more sizes, such as 1 KiB to 1 GiB"),
+        FitError::Undetermined(open) => {
+            let first = open.first().map_or("", |one| one.parameter.name());
+            let help = format!("add runs that differ in it, or take it as described: `--keep {first}`");
+            open.iter().fold(Failure::input(said), |failure, one| failure.note(reason(one))).help(help)
         }
-        FitError::Undetermined(open) => open
-            .iter()
-            .fold(Failure::input(words(&error_of(&open))), |failure, one| failure.note(reason(one)))
-            .help(format!(
-                "add runs that differ in it, or take it as described: `--keep {}`",
-                open.iter().map(|one| one.parameter.name()).take(1).collect::<Vec<_>>().join(",")
-            )),
-    })
-}
-
-fn error_of(open: &[Undetermined]) -> FitError<NotTimed> {
-    FitError::Undetermined(open.to_vec())
+    }
 }
 
 /// Why a parameter is open, and which runs would tell.

@@ -17,6 +17,16 @@ use crate::stdout::print;
 use crate::table::{Table, count};
 use crate::whole_file::write_file;
 
+/// What stands before the machines in a ConfigMap.
+const CONFIGMAP_HEAD: &str = "\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: canopy-order
+# By machine (spec.nodeName of a pod): its node rank. That of 0 is MASTER_ADDR.
+data:
+";
+
 /// Machines that are listed for people.
 const SHOWN_MAX: usize = 16;
 
@@ -31,7 +41,9 @@ Examples:
   SLURM_HOSTFILE=hosts srun --distribution=arbitrary -n 64 ./train   # rank i is line i; SLURM_PROCID counts, not SLURM_NODEID
   canopy order job.yaml --to openmpi -o hosts && mpirun --hostfile hosts ./train
   canopy order job.yaml --to mpich -o hosts && mpiexec -f hosts ./train
-  canopy order job.yaml --to nodes -o hosts    # one line for each machine: torchrun --node-rank is the line, from 0")]
+  canopy order job.yaml --to nodes -o hosts    # one line for each machine: torchrun --node-rank is the line, from 0
+  eval \"$(canopy order job.yaml --host $(hostname -s))\" && torchrun --nnodes $NNODES --node-rank $NODE_RANK --master-addr $MASTER_ADDR train.py
+  canopy order job.yaml --to configmap -o order.yaml && kubectl apply -f order.yaml    # host -> node rank, for pods by spec.nodeName")]
 pub(crate) struct OrderArgs {
     /// Generator expression or file; ranks must name their hosts or boxes
     #[arg(value_name = "T")]
@@ -42,6 +54,9 @@ pub(crate) struct OrderArgs {
     /// File to write, or `-` for standard output
     #[arg(short, long, value_name = "FILE", requires = "to")]
     output: Option<Destination>,
+    /// Print what torchrun needs on this machine: NODE_RANK, MASTER_ADDR and NNODES
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["to", "json"])]
+    host: Option<String>,
     /// Longest time to look for an order, such as 5s
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
     deadline: Duration,
@@ -61,6 +76,8 @@ enum HostFile {
     Mpich,
     /// A line for each machine
     Nodes,
+    /// A Kubernetes ConfigMap from machine to node rank
+    Configmap,
 }
 
 /// JSON object of the command.
@@ -107,6 +124,9 @@ fn ordered(args: &OrderArgs) -> Result<(), Failure> {
     let found = order(&fabric, &|| deadline.is_past())
         .map_err(|error| Failure::new(ErrorClass::Deadline, error.to_string()).help("raise `--deadline`"))?;
     let mut files = Vec::new();
+    if let Some(host) = &args.host {
+        return print(&torchrun(&fabric, &found.order, host)?);
+    }
     if let Some(kind) = args.to {
         let text = kind.text(&fabric, &found.order);
         match destination::beside_json(args.output.as_ref(), args.json, "the hosts")? {
@@ -128,20 +148,39 @@ impl HostFile {
             Self::Openmpi => "openmpi",
             Self::Mpich => "mpich",
             Self::Nodes => "nodes",
+            Self::Configmap => "configmap",
         }
     }
 
     /// A line or several for each machine, in this order.
     fn text(self, fabric: &Fabric, order: &[usize]) -> String {
         let machine = |&number: &usize| Some((fabric.machines().get(number)?, *fabric.rank_counts().get(number)?));
-        let line = |(host, ranks): (&String, u32)| match self {
+        let line = |(place, (host, ranks)): (usize, (&String, u32))| match self {
             Self::Slurm => format!("{host}\n").repeat(ranks as usize),
             Self::Openmpi => format!("{host} slots={ranks}\n"),
             Self::Mpich => format!("{host}:{ranks}\n"),
             Self::Nodes => format!("{host}\n"),
+            Self::Configmap => format!("  {host:?}: \"{place}\"\n"),
         };
-        order.iter().filter_map(machine).map(line).collect()
+        let lines: String = order.iter().filter_map(machine).enumerate().map(line).collect();
+        let head = if self == Self::Configmap { CONFIGMAP_HEAD } else { "" };
+        format!("{head}{lines}")
     }
+}
+
+/// What torchrun is told on a machine.
+fn torchrun(fabric: &Fabric, order: &[usize], host: &str) -> Result<String, Failure> {
+    let names: Vec<&String> = order.iter().filter_map(|&machine| fabric.machines().get(machine)).collect();
+    // A machine may know itself by a longer name or a shorter one.
+    let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+    let exact = names.iter().position(|name| *name == host);
+    let alike: Vec<usize> = (0..names.len()).filter(|&place| short(names[place]) == short(host)).collect();
+    let rank = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1)).ok_or_else(|| {
+        Failure::input(format!("`{}` is no machine of the network", input::shortened(host)))
+            .help("`canopy order T --to nodes -o -` lists them")
+    })?;
+    let master = names.first().map_or("", |name| name.as_str());
+    Ok(format!("NODE_RANK={rank}\nMASTER_ADDR={master}\nNNODES={}", names.len()))
 }
 
 impl OrderSummary {

@@ -138,8 +138,8 @@ fn what_cannot_be_used_is_refused() {
         ("calibrate ring:4 osu.txt", "by which algorithm"),
         ("calibrate ring:4 runs.csv=allgather/rung", "unknown algorithm"),
         ("calibrate ring:4 none.csv", "no such file"),
-        ("calibrate ring:4 bad.yaml", "it is none of nccl-tests"),
-        ("calibrate ring:4 runs.csv --keep speed", "is none of message"),
+        ("calibrate ring:4 bad.yaml", "unknown kind of runs"),
+        ("calibrate ring:4 runs.csv --keep speed", "unknown parameter `speed`"),
         ("bound ring:4 --collective allgather --calibration bad.yaml", "mesage"),
         ("bound topologies/x --collective allgather --calibration good.yaml", "kept by a server"),
     ] {

@@ -69,7 +69,9 @@ pub enum ReadRunsError {
     TooLarge { found: usize },
     #[error("there are more than {POINTS_MAX} times")]
     TooMany,
-    #[error("it is none of nccl-tests, OSU, NCCL Inspector, `canopy simulate --json` or a table of runs")]
+    #[error(
+        "unknown kind of runs; give output of nccl-tests, OSU, NCCL Inspector or `canopy simulate --json`, or a table"
+    )]
     Unknown,
     #[error("line {line}: {problem}")]
     Line { line: usize, problem: String },

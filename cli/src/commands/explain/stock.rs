@@ -1,6 +1,7 @@
 //! What stock NCCL or RCCL would take for the same call, and how long its own formulas say that it takes.
 
 use canopy_canonical::boxes;
+use canopy_draw::escaped;
 use canopy_nccl::{Known, Seen, Stock, Timed, Version};
 use canopy_topology::Topology;
 use serde::Serialize;
@@ -155,21 +156,47 @@ pub(super) fn lines(stock: &StockSummary) -> Vec<String> {
         lines.push(format!("this plan by its rate, with the same latencies: {base} µs once and {hop} µs for each hop"));
     }
     let mut table = Table::new(&["SIZE#", "TAKES", "TIME µs#", "THIS PLAN µs#", "TIMES AS FAST#"]);
+    rows(stock).into_iter().for_each(|row| table.row(row));
+    lines.push(table.text());
+    lines.push(String::new());
+    lines.push(verdict(stock));
+    lines
+}
+
+/// Of some sizes: size, what is taken, its time, the plan's, and how many times as fast that is.
+fn rows(stock: &StockSummary) -> Vec<[String; 5]> {
     let last = stock.calls.len().saturating_sub(1);
     let shown = spread(last, SIZES_MAX).into_iter().chain([last]).filter_map(|position| stock.calls.get(position));
-    for call in shown {
-        table.row(vec![
+    let row = |call: &CallSummary| {
+        [
             in_words(call.size_bytes),
             format!("{} {}", call.algorithm, call.protocol),
             micros(call.time_ps),
             micros(call.plan_time_ps),
             format!("{:.2}", call.times_as_fast),
-        ]);
+        ]
+    };
+    shown.map(row).collect()
+}
+
+/// The same as a part of a page.
+pub(super) fn html(stock: &StockSummary) -> String {
+    let mut page = format!("<h2>Beside {}</h2>\n", escaped(&stock.library));
+    if stock.seen.is_none() {
+        return page + &lines(stock).iter().map(|line| format!("<p>{}</p>\n", escaped(line))).collect::<String>();
     }
-    lines.push(table.text());
-    lines.push(String::new());
-    lines.push(verdict(stock));
-    lines
+    page += &format!("<p>{}.</p>\n", escaped(verdict(stock).trim_start_matches("stock").trim()));
+    page += &format!(
+        "<div class=\"wide\"><table>\n<caption>Times in µs by the formulas of {}, and this plan with the same latencies</caption>\n\
+         <thead><tr><th scope=\"col\">size</th><th scope=\"col\">takes</th><th scope=\"col\">time</th>\
+         <th scope=\"col\">this plan</th><th scope=\"col\">times as fast</th></tr></thead>\n<tbody>\n",
+        escaped(&stock.library)
+    );
+    for [size, rest @ ..] in rows(stock) {
+        let cells: String = rest.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        page += &format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escaped(&size));
+    }
+    page + "</tbody>\n</table></div>\n"
 }
 
 /// Where it is worth it, and where it loses.
@@ -194,8 +221,15 @@ fn verdict(stock: &StockSummary) -> String {
         })
         .collect();
     let large = stock.calls.last().map(|call| {
-        let rate = call.size_bytes as f64 / (call.time_ps.max(1) as f64 / 1e3);
-        format!("; {} reaches {rate:.1} GB/s with {}", stock.library, in_words(call.size_bytes))
+        let rate = |time_ps: u64| call.size_bytes as f64 / (time_ps.max(1) as f64 / 1e3);
+        format!(
+            "; {} reaches {:.1} GB/s with {}, this plan {:.1}: {:.2} times",
+            stock.library,
+            rate(call.time_ps),
+            in_words(call.size_bytes),
+            rate(call.plan_time_ps),
+            call.times_as_fast
+        )
     });
     format!("stock      this plan is {} than {}{}", ranges.join(", "), stock.library, large.unwrap_or_default())
 }

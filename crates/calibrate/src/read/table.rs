@@ -46,7 +46,7 @@ pub(super) fn read(text: &str) -> Result<Measured, ReadRunsError> {
         }
         let kind = field("collective").map(|name| {
             collective(name)
-                .ok_or_else(|| wrong(line, format!("`{}` is no collective", canopy_topology::shorten(name))))
+                .ok_or_else(|| wrong(line, format!("unknown collective `{}`", canopy_topology::shorten(name))))
         });
         let kind = kind.transpose()?;
         let empty = || Run {
