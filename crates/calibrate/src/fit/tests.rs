@@ -49,7 +49,8 @@ fn fitted(
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// 3 % of noise, and one run in fourteen three times too long: found within 5 %.
+    /// 3 % of noise, and one run in fourteen three times too long: found within 5 %. Each run is made four times: with
+    /// fewer, the smallest of these latencies are lost in the noise, and rightly refused.
     #[test]
     fn hidden_parameters_are_found(
         message_ns in 500.0..20_000.0_f64,
@@ -60,10 +61,11 @@ proptest! {
         outliers in any::<bool>(),
     ) {
         let hidden = Parameters { message_ns, across_ns: message_ns * part, inside, across };
-        let mut chance = Chance(seed);
-        let noise: Vec<f64> =
-            (0..84).map(|number| if outliers && number % 14 == 5 { 2.0 } else { chance.noise(0.03) }).collect();
-        let found = fitted(&runs(), &Parameter::ALL, hidden, &noise).unwrap();
+        let (runs, mut chance) = (runs().repeat(4), Chance(seed));
+        let noise: Vec<f64> = (0..runs.len())
+            .map(|number| if outliers && number % 14 == 5 { 2.0 } else { chance.noise(0.03) })
+            .collect();
+        let found = fitted(&runs, &Parameter::ALL, hidden, &noise).unwrap();
         for estimate in &found.estimates {
             let truth = hidden.get(estimate.parameter);
             // A latency is as exact as all of them together.
