@@ -130,14 +130,14 @@ fn fitted(
     deadline: Deadline,
 ) -> Result<canopy_calibrate::Fit, Failure> {
     let wanted: Vec<Parameter> = runs.parameters().into_iter().filter(|one| !args.keep.contains(one)).collect();
-    let line = ProgressLine::start();
+    let (observed, line) = (runs.observed(), ProgressLine::start());
     let mut rounds = 0;
     let mut model = |at: &Parameters| {
         rounds += 1;
-        line.working(format!("simulating {} times, round {rounds}", runs.observed().len()));
+        line.working(format!("simulating {} times, round {rounds}", observed.len()));
         runs.times(at, deadline)
     };
-    let found = fit(&runs.observed(), &wanted, described, &mut model);
+    let found = fit(&observed, &wanted, described, &mut model);
     drop(line);
     found.map_err(refused)
 }

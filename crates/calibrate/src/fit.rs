@@ -1,13 +1,12 @@
 //! The parameters with which runs would have taken what they took, and those that the runs do not determine.
 //!
 //! Times spread in proportion to themselves, so logarithms of times are compared. Each step solves the linear problem at
-//! the parameters so far (Gauss–Newton); runs far off count less, and at last nothing (Huber, Tukey), so
-//! that a cold first call spoils nothing. How far a
-//! parameter may be off follows from how much times change with it: if that is much, or if another parameter changes all times in
-//! the same way, the runs do not determine it.
+//! the parameters so far (Gauss–Newton). Runs far off count less, and at last nothing (Huber, Tukey), so a cold first
+//! call spoils nothing. How far a parameter may be off follows from how much times change with it: if that is too far, or
+//! if another parameter changes all times in the same way, the runs do not determine it.
 
 use crate::parameters::{Parameter, Parameters};
-use crate::solve::{inverse, median, spread};
+use crate::solve::{inverse, median, product, products, solution, spread};
 
 /// Steps until the end at the latest.
 const STEPS_MAX: usize = 25;
@@ -214,16 +213,7 @@ fn step(columns: &[Vec<f64>], residuals: &[f64], weights: &[f64]) -> Option<Vec<
         row[number] = row[number] * (1.0 + 1e-9) + 1e-9;
     }
     let side: Vec<f64> = columns.iter().map(|column| product(column, residuals, weights)).collect();
-    let inverse = inverse(&matrix)?;
-    Some(inverse.iter().map(|row| row.iter().zip(&side).map(|(a, b)| a * b).sum()).collect())
-}
-
-fn products(columns: &[Vec<f64>], weights: &[f64]) -> Vec<Vec<f64>> {
-    columns.iter().map(|a| columns.iter().map(|b| product(a, b, weights)).collect()).collect()
-}
-
-fn product(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
-    a.iter().zip(b).zip(weights).map(|((a, b), weight)| a * b * weight).sum()
+    solution(&matrix, &side)
 }
 
 /// The same without latencies that are nothing and would fall below.
@@ -264,7 +254,7 @@ fn stepped(wanted: &[Parameter], at: &Parameters, step: &[f64]) -> (Parameters, 
     (next, most)
 }
 
-/// By parameter: its standard error in its unit; none at all if no time depends on it, or if others change all times alike.
+/// By parameter: its standard error in its unit; infinite if no time depends on it, or if others change all times alike.
 fn errors(columns: &[Vec<f64>], noise: f64) -> Vec<f64> {
     let counted: Vec<Vec<f64>> = columns.iter().filter(|column| has_effect(column)).cloned().collect();
     let ones = vec![1.0; counted.first().map_or(0, Vec::len)];

@@ -1,8 +1,8 @@
 //! Links slower than described, from messages between pairs of ranks.
 //!
-//! A message takes something once, and its bytes at the rate of the slowest link on its way: that much is fitted over all of
-//! them, whatever a few say. What a link does to the messages that it must carry is then compared with the noise of all.
-//! The link that stands out most is taken first, and its messages no longer count; so a slow cable does not make the links before it look
+//! A message takes a fixed time, and its bytes take theirs at the rate of the slowest link on its way: that is fitted over
+//! all messages, few outliers aside. Then the messages of each link are compared with the noise of all. The link that
+//! stands out most is taken first, and its messages no longer count; so a slow cable does not make its neighbours look
 //! slow.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -11,9 +11,9 @@ use canopy_topology::{Capacity, LinkIndex, NodeIndex, Topology, shorten};
 
 use crate::parameters::rounded;
 use crate::read::Pair;
-use crate::solve::{inverse, median, spread};
+use crate::solve::{median, product, products, solution, spread};
 
-/// Links are named if noise alone would name one in less than so many sets of runs.
+/// A link is named if noise alone would name one in fewer than this part of all sets of runs.
 const FALSE_ALARMS: f64 = 0.001;
 /// Less than this part slower is not worth a word.
 const SLOWER_LEAST: f64 = 0.03;
@@ -239,17 +239,13 @@ fn usual(messages: &[Message]) -> (f64, f64) {
         messages.iter().map(|one| 1.0 / one.micros).collect(),
         messages.iter().map(|one| one.transfer / one.micros).collect::<Vec<f64>>(),
     ];
-    let mut weights = vec![1.0; messages.len()];
+    let ones = vec![1.0; messages.len()];
+    let mut weights = ones.clone();
     let alone = median(messages.iter().map(|one| one.micros / one.transfer.max(f64::MIN_POSITIVE))).unwrap_or(1.0);
     let mut found = (0.0, alone);
     for _ in 0..ROUNDS {
-        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).zip(&weights).map(|((a, b), weight)| a * b * weight).sum();
-        let matrix: Vec<Vec<f64>> = columns.iter().map(|a| columns.iter().map(|b| product(a, b)).collect()).collect();
-        let ones = vec![1.0; messages.len()];
-        let sides: Vec<f64> = columns.iter().map(|column| product(column, &ones)).collect();
-        let Some(inverse) = inverse(&matrix) else { break };
-        let solved: Vec<f64> = inverse.iter().map(|row| row.iter().zip(&sides).map(|(a, b)| a * b).sum()).collect();
-        let (Some(&once), Some(&per)) = (solved.first(), solved.get(1)) else { break };
+        let side: Vec<f64> = columns.iter().map(|column| product(column, &ones, &weights)).collect();
+        let Some(&[once, per]) = solution(&products(&columns, &weights), &side).as_deref() else { break };
         if !(once >= 0.0 && per > 0.0) {
             break;
         }
@@ -275,7 +271,7 @@ fn level(messages: &[Message], off: &mut [f64]) {
     }
 }
 
-/// How likely noise alone is to be so many standard deviations above nothing: no less than it is.
+/// An upper bound on the chance that noise alone is this many standard deviations too long.
 fn tail(deviations: f64) -> f64 {
     if deviations <= 0.5 {
         return 0.5;

@@ -27,7 +27,7 @@ pub struct Overlay {
     links: BTreeMap<(String, String), Capacity>,
 }
 
-/// Why a file is none.
+/// Why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum OverlayError {

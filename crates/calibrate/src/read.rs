@@ -82,7 +82,7 @@ pub enum ReadRunsError {
 /// Reads what a program printed.
 ///
 /// # Errors
-/// A text that is none of those known, a line of it that is wrong, and one without any times.
+/// A text of an unknown kind, a wrong line, or a text without times.
 pub fn read_runs(text: &str) -> Result<Measured, ReadRunsError> {
     if text.len() > RUNS_BYTES_MAX {
         return Err(ReadRunsError::TooLarge { found: text.len() });

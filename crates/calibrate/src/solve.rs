@@ -1,4 +1,20 @@
-//! Small systems of linear equations.
+//! Small systems of linear equations, and what is typical of many values.
+
+/// What makes weighted squares least, by the matrix and the side that [`products`] and [`product`] give; `None` if there is
+/// no single answer.
+pub(crate) fn solution(matrix: &[Vec<f64>], side: &[f64]) -> Option<Vec<f64>> {
+    Some(inverse(matrix)?.iter().map(|row| row.iter().zip(side).map(|(a, b)| a * b).sum()).collect())
+}
+
+/// Weighted products of each column with each.
+pub(crate) fn products(columns: &[Vec<f64>], weights: &[f64]) -> Vec<Vec<f64>> {
+    columns.iter().map(|a| columns.iter().map(|b| product(a, b, weights)).collect()).collect()
+}
+
+/// The weighted product of two columns.
+pub(crate) fn product(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
+    a.iter().zip(b).zip(weights).map(|((a, b), weight)| a * b * weight).sum()
+}
 
 /// The inverse of a symmetric, positive definite matrix; `None` if it is singular, as far as numbers can tell.
 pub(crate) fn inverse(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {

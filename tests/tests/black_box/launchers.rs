@@ -92,7 +92,7 @@ fn said(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(Command::new(program).args(arguments).output().unwrap().stdout).unwrap().trim().to_owned()
 }
 
-/// Ports that nobody listens at.
+/// Free ports.
 fn free_ports(count: usize) -> Vec<u16> {
     let listeners: Vec<TcpListener> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()

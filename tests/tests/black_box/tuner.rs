@@ -54,7 +54,7 @@ fn rows(csv: &str) -> Vec<Row> {
 /// A call: collective, size, and whether switches add up.
 type Call = (usize, u64, bool);
 
-/// What the table means for a call on so many ranks and nodes.
+/// The answer that the table intends for a call of a communicator.
 fn meant(rows: &[Row], (collective, bytes, has_nvls): Call, ranks: u32, nodes: u32) -> [i32; 3] {
     let place =
         |list: &[&str], word: &str| i32::try_from(list.iter().position(|&known| known == word).unwrap()).unwrap();

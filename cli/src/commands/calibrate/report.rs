@@ -1,6 +1,6 @@
 //! What was found, for people and for programs.
 
-use canopy_calibrate::{Estimate, Fit, Parameter, Parameters, SlowLink};
+use canopy_calibrate::{Estimate, Fit, Parameters, SlowLink};
 use canopy_simulate::ALPHA_NS_USUAL;
 use serde::Serialize;
 
@@ -39,6 +39,8 @@ struct ParameterSummary {
     measured: f64,
     /// Standard error.
     error: f64,
+    #[serde(skip)]
+    is_latency: bool,
 }
 
 #[derive(Serialize)]
@@ -70,6 +72,7 @@ impl CalibrateSummary {
             described: described.get(estimate.parameter),
             measured: estimate.value,
             error: estimate.error,
+            is_latency: estimate.parameter.is_latency(),
         };
         let link = |link: &SlowLink| LinkSummary {
             from: link.from.clone(),
@@ -101,8 +104,7 @@ impl CalibrateSummary {
         if !self.parameters.is_empty() {
             let mut table = Table::new(&["PARAMETER", "DESCRIBED#", "MEASURED#", "±#"]);
             for one in &self.parameters {
-                let is_latency = Parameter::ALL.iter().any(|known| known.name() == one.name && known.is_latency());
-                let text = |value: f64| match is_latency {
+                let text = |value: f64| match one.is_latency {
                     true => format!("{:.3} µs", value / 1e3),
                     false => format!("{value:.4}"),
                 };

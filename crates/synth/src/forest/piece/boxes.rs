@@ -5,7 +5,8 @@ use canopy_optimize::{FlowUnit, Stop};
 use super::star::{Spokes, join};
 use super::{Piece, PieceEdge, PieceTree, Solution};
 use crate::error::SynthesisError;
-use crate::forest::boxes::{Layout, Member, Ports, box_trees};
+use crate::forest::boxes::{BoxTrees, Layout, Member, Ports, box_trees};
+use crate::forest::logical::Strand;
 use crate::forest::{ASK_INTERVAL, ask};
 
 impl<C: FlowUnit> Piece<'_, C> {
@@ -26,17 +27,33 @@ impl<C: FlowUnit> Piece<'_, C> {
     ) -> Result<Option<Solution<C>>, SynthesisError> {
         let Machine { mut sides, layout } = machine;
         let Some(found) = box_trees(&layout, stop)? else { return Ok(None) };
-        let (mut strands, mut ranges) = (Vec::new(), Vec::with_capacity(found.edges.len()));
-        for (from, to, amount) in found.edges {
+        let mut strands = Vec::new();
+        let ways = |from: u32, to: u32, amount: C, strands: &mut Vec<Strand<C>>| {
+            let is_inside = layout.members[from as usize].in_box == layout.members[to as usize].in_box;
+            let side = if is_inside { &mut sides.inner } else { &mut sides.outer };
+            join(side.out.take(from, amount), side.into.take(to, amount), strands);
+        };
+        let trees = self.trees_on(found, &mut strands, ways, stop)?;
+        let nothing = || vec![Vec::new(); self.links.len()];
+        Ok(Some(Solution { trees, strands, entries: nothing(), exits: nothing() }))
+    }
+
+    /// Trees by root, once `ways` has added the strands of each edge.
+    pub(super) fn trees_on(
+        &self,
+        found: BoxTrees,
+        strands: &mut Vec<Strand<C>>,
+        mut ways: impl FnMut(u32, u32, C, &mut Vec<Strand<C>>),
+        stop: &dyn Stop,
+    ) -> Result<Vec<Vec<PieceTree<C>>>, SynthesisError> {
+        let mut ranges = Vec::with_capacity(found.edges.len());
+        for (tail, head, amount) in found.edges {
             if ranges.len().is_multiple_of(ASK_INTERVAL as usize) {
                 ask(stop)?;
             }
-            let is_inside = layout.members[from as usize].in_box == layout.members[to as usize].in_box;
-            let side = if is_inside { &mut sides.inner } else { &mut sides.outer };
-            let amount = convert(amount);
             let first = strands.len();
-            join(side.out.take(from, amount), side.into.take(to, amount), &mut strands);
-            ranges.push(PieceEdge { tail: from, head: to, strands: first..strands.len() });
+            ways(tail, head, convert(amount), strands);
+            ranges.push(PieceEdge { tail, head, strands: first..strands.len() });
         }
         let mut trees: Vec<Vec<PieceTree<C>>> = (0..self.terminals.len()).map(|_| Vec::new()).collect();
         for tree in found.trees {
@@ -44,8 +61,7 @@ impl<C: FlowUnit> Piece<'_, C> {
             let edges = tree.edges.iter().map(|&edge| ranges[edge as usize].clone()).collect();
             trees[tree.root as usize].push(PieceTree { weight: convert(tree.weight), edges });
         }
-        let nothing = || vec![Vec::new(); self.links.len()];
-        Ok(Some(Solution { trees, strands, entries: nothing(), exits: nothing() }))
+        Ok(trees)
     }
 }
 

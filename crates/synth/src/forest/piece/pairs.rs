@@ -9,12 +9,11 @@ use canopy_optimize::{FlowUnit, Stop};
 use canopy_topology::LinkIndex;
 
 use super::star::{Crossing, Spokes, crossing, join};
-use super::{Piece, PieceEdge, PieceTree, Solution};
+use super::{Piece, Solution};
 use crate::error::SynthesisError;
 use crate::forest::boxes::{Layout, Member, Ports, box_trees};
 use crate::forest::links::Links;
 use crate::forest::logical::Strand;
-use crate::forest::{ASK_INTERVAL, ask};
 
 /// Terminals from which on it takes seconds to search for trees. Those of fewer are flatter.
 const PAIRS_FROM: usize = 48;
@@ -115,7 +114,7 @@ impl<C: FlowUnit> Piece<'_, C> {
         let Some(layout) = pairs.layout(&crossing) else { return Ok(None) };
         let Some(found) = box_trees(&layout, stop)? else { return Ok(None) };
         let convert = |amount: u128| C::try_from_u128(amount).expect("no more than the capacities it is sent over");
-        let (mut strands, mut ranges) = (Vec::new(), Vec::with_capacity(found.edges.len()));
+        let mut strands = Vec::new();
         let nothing = || vec![Vec::new(); self.links.len()];
         let (mut entries, mut exits) = (nothing(), nothing());
         for (terminal, (&entering, &leaving)) in (0_u32..).zip(crossing.entries.iter().zip(&crossing.exits)) {
@@ -130,21 +129,9 @@ impl<C: FlowUnit> Piece<'_, C> {
                 exits[strand.links[1].index()].push((terminal, number));
             }
         }
-        let weight = |amount: i64| convert(amount.unsigned_abs().into());
-        for (tail, head, amount) in found.edges {
-            if ranges.len().is_multiple_of(ASK_INTERVAL as usize) {
-                ask(stop)?;
-            }
-            let first = strands.len();
-            pairs.strands(tail, head, weight(amount), &mut strands);
-            ranges.push(PieceEdge { tail, head, strands: first..strands.len() });
-        }
-        let mut trees: Vec<Vec<PieceTree<C>>> = (0..inner).map(|_| Vec::new()).collect();
-        for tree in found.trees {
-            ask(stop)?;
-            let edges = tree.edges.iter().map(|&edge| ranges[edge as usize].clone()).collect();
-            trees[tree.root as usize].push(PieceTree { weight: weight(tree.weight), edges });
-        }
+        let ways =
+            |from: u32, to: u32, amount: C, strands: &mut Vec<Strand<C>>| pairs.strands(from, to, amount, strands);
+        let trees = self.trees_on(found, &mut strands, ways, stop)?;
         Ok(Some(Solution { trees, strands, entries, exits }))
     }
 }
