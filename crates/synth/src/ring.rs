@@ -31,8 +31,8 @@ pub use nics::{NicRings, NicRingsError, nic_rings};
 /// A ring of all ranks.
 pub(crate) static RING: Synthesizer = Synthesizer {
     memory: Memory { paths: Paths::AroundRing, ..Memory::USUAL },
-    // The farthest is half way around.
-    rival: Some(Rival { place: 12, steps_min: |ranks| ranks / 2, ..Rival::PAIRS }),
+    // A walk that comes by a rank again has shorter ways than half of it.
+    rival: Some(Rival { place: 12, ..Rival::PAIRS }),
     ..Synthesizer::new("ring", "a ring of all ranks, in both directions where links allow it", ALL_COLLECTIVES, plan)
 };
 

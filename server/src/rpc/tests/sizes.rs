@@ -119,6 +119,12 @@ fn every_collective_has_the_fastest_plan_at_its_size() {
     }
 }
 
+/// A ring that comes by the root several times has ways to it of less than half its length.
+#[test]
+fn rings_that_meet_a_rank_again_are_compared() {
+    check_fastest(&expression("random-regular:n=8,d=3,seed=926"), CollectiveKind::Gather, 1 << 10);
+}
+
 #[test]
 fn large_messages_get_the_best_rate_everywhere() {
     for (text, kind, name) in [
@@ -163,8 +169,13 @@ fn a_size_that_is_stated_is_compared_even_if_it_is_the_default() {
     assert!(stated.time_ps < usual.time_ps);
 }
 
+/// `CANOPY_CASES=400 cargo test -p canopy-server --lib sizes::auto` runs more than the usual few.
+fn cases() -> u32 {
+    std::env::var("CANOPY_CASES").ok().map_or(16, |text| text.parse().expect("CANOPY_CASES is a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     /// No algorithm that is named is faster than what `auto` takes, unless `auto` says that it was not compared.
     #[test]
