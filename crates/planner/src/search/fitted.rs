@@ -57,7 +57,8 @@ pub(crate) struct Fitted {
 /// trees.
 ///
 /// Limits on the number of trees are halved, or lowered by what the runtime lacks where that is more, until the files
-/// fit; then what lies between the last two is bisected, for a few plans. Within each limit the number of trees is the
+/// fit; then what lies between the last two is bisected, for a few plans. Where files are large, one tree of each root
+/// comes before all others, and stays if it is near enough. Within each limit the number of trees is the
 /// best one. A number that was stated is never changed.
 ///
 /// * **Errors.** Why there is no plan; where not even the fewest trees tried fit, what is missing for those.
@@ -83,6 +84,8 @@ struct Goal {
     wanted: Rate,
     /// The rate of a plan that is near enough.
     enough: Rate,
+    /// Whether the files of the plan are made from more than a few transfers.
+    is_large: bool,
 }
 
 /// A plan with its files.
@@ -99,7 +102,8 @@ pub(super) fn fitted(search: &mut Search<'_>, first: Attempt) -> Result<Fitted, 
     let trees = Trees::of(&first, &case.prepared.shares).filter(|_| !is_stated);
     let goal = trees.map(|trees| {
         let wanted = first.verdict.algbw.clone();
-        Goal { limits, trees, enough: near(&wanted, NEAR), wanted }
+        let transfers = first.graph.as_ref().map_or(0, |graph| graph.transfers.len() as u64);
+        Goal { limits, trees, enough: near(&wanted, NEAR), wanted, is_large: transfers > TRANSFERS_FEW }
     });
     let mut of_all = None;
     if let (Some(goal), Some(transfers)) = (&goal, many_transfers(&case, &first)) {
@@ -170,7 +174,17 @@ fn with_fewer(
     let of_each = |search: &mut Search<'_>| {
         let (limits, too_many) = (goal.limits, goal.trees.count);
         let enough = near(&goal.wanted, VERY_NEAR);
-        Fewer { search, limits, too_many, failure, enough: &enough, first_of_all: None }.best().map(Box::new)
+        Fewer {
+            search,
+            limits,
+            too_many,
+            failure,
+            enough: &enough,
+            few_first: goal.is_large && goal.trees.counted == Counted::PerRoot,
+            first_of_all: None,
+        }
+        .best()
+        .map(Box::new)
     };
     if !may_root_anywhere(&search.case, goal.trees) {
         return of_each(search);
@@ -232,7 +246,9 @@ fn of_all(search: &mut Search<'_>, goal: &Goal) -> Result<Made, PlanError> {
     let first = (TRANSFERS_FEW / (2 * ranks.saturating_sub(1)).max(1)).clamp(1, ranks.max(1));
     let failure = PlanError::Synthesis(SynthesisError::NoTrees);
     let (limits, too_many, enough) = (goal.limits, ranks.saturating_add(1), &goal.enough);
-    let found = Fewer { search: &mut other, limits, too_many, failure, enough, first_of_all: Some(first) }.best();
+    let found =
+        Fewer { search: &mut other, limits, too_many, failure, enough, few_first: false, first_of_all: Some(first) }
+            .best();
     (search.record, search.bound) = (other.record, other.bound);
     found.map(Box::new)
 }

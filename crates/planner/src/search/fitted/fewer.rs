@@ -27,6 +27,9 @@ pub(super) struct Fewer<'a, 's> {
     pub(super) failure: PlanError,
     /// A rate that is good enough not to make more large files.
     pub(super) enough: &'a Rate,
+    /// Whether one tree of each root is tried before more: files are large, and most of what comes before would be for
+    /// nothing.
+    pub(super) few_first: bool,
     /// Where the trees are those of all roots together: how many are tried first, as none were before.
     pub(super) first_of_all: Option<u64>,
 }
@@ -77,6 +80,13 @@ impl Fewer<'_, '_> {
     /// A plan that fits, with at most half as many trees as the fewest that do not, and the limit that it was made
     /// within.
     fn halve(&mut self) -> Result<(Attempt, Files, u64), PlanError> {
+        if self.few_first
+            && self.too_many > 1
+            && let Tried::Fits(made) = self.attempt(1, Some(self.enough))?
+        {
+            let (attempt, files) = *made;
+            return Ok((attempt, files, 1));
+        }
         let mut next = self.first_of_all.unwrap_or_else(|| self.fewer());
         while self.too_many > 1 {
             if let Tried::Fits(made) = self.attempt(next, None)? {
@@ -102,7 +112,8 @@ impl Fewer<'_, '_> {
     /// Whether a better plan is not worth the time that large files take.
     fn is_enough(&self, best: &Attempt) -> bool {
         let transfers = best.graph.as_ref().map_or(0, |graph| graph.transfers.len() as u64);
-        (self.first_of_all.is_some() || transfers > TRANSFERS_FEW) && best.verdict.algbw >= *self.enough
+        let is_large = self.few_first || self.first_of_all.is_some() || transfers > TRANSFERS_FEW;
+        is_large && best.verdict.algbw >= *self.enough
     }
 
     /// Replaces a plan that fits by better ones with more trees.
