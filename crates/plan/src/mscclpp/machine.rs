@@ -150,8 +150,14 @@ impl Machine {
             scale: *scale,
             has_two_halves: plan.double_scratch,
         };
-        let mut builder =
-            Builder { plan, contract, machine: &mut machine, lines: BTreeMap::new(), barriers: BTreeMap::new() };
+        let mut builder = Builder {
+            plan,
+            contract,
+            machine: &mut machine,
+            lines: BTreeMap::new(),
+            barriers: BTreeMap::new(),
+            peers: [const { Vec::new() }; 2],
+        };
         let mut is_sound = true;
         for rank in &plan.ranks {
             is_sound &= builder.rank(rank, findings);
@@ -170,10 +176,29 @@ struct Builder<'a> {
     lines: BTreeMap<Line, usize>,
     /// By rank and number.
     barriers: BTreeMap<(u32, u32), usize>,
+    /// Of the rank that is resolved, over memory channels and over port channels: the peer of each channel, and its number
+    /// among those to this peer.
+    peers: [Vec<(u32, u32)>; 2],
+}
+
+/// The peer of each channel of a type that a rank lists, and its number among those to this peer.
+fn numbered_peers(rank: &ExecutionRank, is_port: bool) -> Vec<(u32, u32)> {
+    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+    let listed = rank.channels.iter().filter_map(|entry| match entry {
+        RankChannels::Peers { is_port: port, peers } if *port == is_port => Some(peers),
+        _ => None,
+    });
+    let numbered = listed.flatten().map(|&peer| {
+        let count = counts.entry(peer).or_default();
+        *count += 1;
+        (peer, *count - 1)
+    });
+    numbered.collect()
 }
 
 impl Builder<'_> {
     fn rank(&mut self, rank: &ExecutionRank, findings: &mut Findings<'_>) -> bool {
+        self.peers = [false, true].map(|is_port| numbered_peers(rank, is_port));
         let first_semaphore = self.machine.semaphores.len();
         self.machine.semaphores.extend(&rank.semaphores);
         for block in &rank.blocks {
@@ -301,24 +326,14 @@ impl Builder<'_> {
         if operation.channels.is_empty() {
             return Err("names no channel".to_owned());
         }
-        let of_block: Vec<u32> = block.channels_of(kind).collect();
-        let peers: Vec<u32> = rank
-            .channels
-            .iter()
-            .filter_map(|entry| match entry {
-                RankChannels::Peers { is_port: port, peers } if *port == is_port => Some(peers),
-                _ => None,
-            })
-            .flatten()
-            .copied()
-            .collect();
         let mut lines = Vec::with_capacity(operation.channels.len());
         for &channel in &operation.channels {
-            let id = *of_block.get(channel as usize).ok_or("uses a channel that the block does not list")?;
-            let peer = *peers.get(id as usize).ok_or("uses a channel that the rank does not list")?;
-            let before = peers.iter().take(id as usize).filter(|&&other| other == peer).count();
+            let id = block.channels_of(kind).nth(channel as usize);
+            let id = id.ok_or("uses a channel that the block does not list")?;
+            let peer = self.peers[usize::from(is_port)].get(id as usize);
+            let &(peer, number) = peer.ok_or("uses a channel that the rank does not list")?;
             let (from, to) = if matches!(role, Role::Wait { .. }) { (peer, rank.id) } else { (rank.id, peer) };
-            let line = Line { from, to, is_port, number: u32::try_from(before).unwrap_or(u32::MAX) };
+            let line = Line { from, to, is_port, number };
             let known = &mut self.machine.lines;
             let number = *self.lines.entry(line).or_insert_with(|| {
                 known.push(line);
