@@ -86,28 +86,21 @@ impl Row for MscclppJson {
         let lowered = lowered(profile, target.switches, &asked)?;
         let collective = asked.transfers()?.collective;
         let lowered = lowered.beginning_at(asked.bytes_min, profile, collective.kind())?;
-        let text = write_execution_plan(&lowered);
-        let plan = parse_execution_plan(&text).map_err(|error| TargetError::rejected(error.to_string()))?;
-        if plan != lowered {
-            return Err(TargetError::rejected("the execution plan differs from its plan when read back"));
-        }
-        drop(lowered);
-        let stopped = |_| TargetError::from(ExecutionLowerError::Stopped);
-        // They share nothing, and both take long.
-        let (proof, run) = rayon::join(
-            || prove_execution_plan(&plan, Some(collective), profile, asked.stop),
-            || emulate_execution_plan(&plan, Some(collective), profile, [asked.seed], asked.stop),
+        // The proof of the plan takes as long as all that happens to its file.
+        let (proof, file) = rayon::join(
+            || prove_execution_plan(&lowered, Some(collective), profile, asked.stop),
+            || emulated_file(&lowered, collective, profile, &asked),
         );
-        let proof = proof.map_err(stopped)?;
+        let proof = proof.map_err(|_| TargetError::from(ExecutionLowerError::Stopped))?;
         if let Err(problem) = proof.require_right() {
             return Err(TargetError::unproved(problem));
         }
-        run?;
+        let text = file?;
         Ok(TargetFile {
-            bytes_min: plan.bytes_min,
-            bytes_max: profile.bytes_max_inclusive(plan.bytes_max),
+            bytes_min: lowered.bytes_min,
+            bytes_max: profile.bytes_max_inclusive(lowered.bytes_max),
             // Elements have at least one byte.
-            alignment_elements: execution_alignment_bytes(&plan).max(1),
+            alignment_elements: execution_alignment_bytes(&lowered).max(1),
             warnings: advice(profile.name(), proof.warnings),
             ..TargetFile::new(text)
         })
@@ -156,6 +149,22 @@ fn lowered(profile: ExecutorProfile, switches: SwitchUse, asked: &Asked<'_>) -> 
         options.switches.clear();
     }
     Ok(lower_execution_plan(graph, &options, asked.stop)?)
+}
+
+/// The file of a plan, which is the same plan when read back, and has run.
+fn emulated_file(
+    lowered: &ExecutionPlan,
+    collective: Collective,
+    profile: ExecutorProfile,
+    asked: &Asked<'_>,
+) -> Result<String, TargetError> {
+    let text = write_execution_plan(lowered);
+    let plan = parse_execution_plan(&text).map_err(|error| TargetError::rejected(error.to_string()))?;
+    if plan != *lowered {
+        return Err(TargetError::rejected("the execution plan differs from its plan when read back"));
+    }
+    emulate_execution_plan(&plan, Some(collective), profile, [asked.seed], asked.stop)?;
+    Ok(text)
 }
 
 /// What an error of lowering means.
