@@ -36,6 +36,13 @@ pub(crate) struct Attempt {
     pub(crate) proofs: Proofs,
 }
 
+impl Attempt {
+    /// Transfers that files of runtimes are made from; 0 where they are not kept.
+    pub(super) fn transfers(&self) -> u64 {
+        self.graph.as_ref().map_or(0, |graph| graph.transfers.len() as u64)
+    }
+}
+
 impl Search<'_> {
     /// Makes a plan within these limits, or takes the one that is known for the shape, and has it checked.
     pub(super) fn attempt(&mut self, limits: TreeLimits) -> Result<Attempt, PlanError> {

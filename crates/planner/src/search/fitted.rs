@@ -102,8 +102,7 @@ pub(super) fn fitted(search: &mut Search<'_>, first: Attempt) -> Result<Fitted, 
     let trees = Trees::of(&first, &case.prepared.shares).filter(|_| !is_stated);
     let goal = trees.map(|trees| {
         let wanted = first.verdict.algbw.clone();
-        let transfers = first.graph.as_ref().map_or(0, |graph| graph.transfers.len() as u64);
-        Goal { limits, trees, enough: near(&wanted, NEAR), wanted, is_large: transfers > TRANSFERS_FEW }
+        Goal { limits, trees, enough: near(&wanted, NEAR), wanted, is_large: first.transfers() > TRANSFERS_FEW }
     });
     let mut of_all = None;
     if let (Some(goal), Some(transfers)) = (&goal, many_transfers(&case, &first)) {
@@ -128,8 +127,8 @@ pub(super) fn fitted(search: &mut Search<'_>, first: Attempt) -> Result<Fitted, 
 /// How many transfers the files of a plan are made from, if they are many.
 fn many_transfers(case: &Case<'_>, first: &Attempt) -> Option<u64> {
     let is_run = case.request.outputs.iter().any(|output| output.needs() == Needs::Transfers);
-    let transfers = first.graph.as_ref().filter(|_| is_run)?.transfers.len() as u64;
-    (transfers > TRANSFERS_USUAL && may_search_more(case)).then_some(transfers)
+    let transfers = first.transfers();
+    (is_run && transfers > TRANSFERS_USUAL && may_search_more(case)).then_some(transfers)
 }
 
 /// What came of looking for a smaller plan.

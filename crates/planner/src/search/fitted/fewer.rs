@@ -111,8 +111,7 @@ impl Fewer<'_, '_> {
 
     /// Whether a better plan is not worth the time that large files take.
     fn is_enough(&self, best: &Attempt) -> bool {
-        let transfers = best.graph.as_ref().map_or(0, |graph| graph.transfers.len() as u64);
-        let is_large = self.few_first || self.first_of_all.is_some() || transfers > TRANSFERS_FEW;
+        let is_large = self.few_first || self.first_of_all.is_some() || best.transfers() > TRANSFERS_FEW;
         is_large && best.verdict.algbw >= *self.enough
     }
 
