@@ -45,6 +45,8 @@ calls! {
     bound = planner.bound(PlanRequest) -> BoundReply;
     /// Splits one message over link-disjoint paths.
     paths = planner.paths(PathsRequest) -> PathsReply;
+    /// Orders machines so that stock runtimes load the network least.
+    order_machines = planner.order_machines(OrderMachinesRequest) -> OrderMachinesReply;
     /// Starts a job that makes a plan and continues without this client.
     prefetch = planner.prefetch(PlanRequest) -> Operation;
     /// Describes a cached plan.

@@ -1,14 +1,19 @@
-//! `canopy order`: in which order to number machines, so that stock rings load the fabric least.
+//! `canopy order`: in which order to number machines, so that what stock runtimes do loads the fabric least.
 
+mod files;
+mod served;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::ErrorClass;
-use canopy_order::{Cost, Fabric, Ordered, order};
+use canopy_order::{Group, OrderError, Ordered, Report, Times, report};
 use serde::Serialize;
 
 use crate::args;
 use crate::clock::Deadline;
 use crate::commands::on_a_thread;
+use crate::connection::NamedServerArgs;
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
 use crate::input;
@@ -16,16 +21,7 @@ use crate::output::{FileSummary, TopologySummary, print_json};
 use crate::stdout::print;
 use crate::table::{Table, count};
 use crate::whole_file::write_file;
-
-/// What stands before the machines in a ConfigMap.
-const CONFIGMAP_HEAD: &str = "\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: canopy-order
-# By machine (spec.nodeName of a pod): its node rank. That of 0 is MASTER_ADDR.
-data:
-";
+use files::{HostFile, torchrun};
 
 /// Machines that are listed for people.
 const SHOWN_MAX: usize = 16;
@@ -37,6 +33,9 @@ A ring takes the time of its busiest link. Where switches make levels, no order 
 
 Examples:
   canopy order job.yaml
+  canopy order cluster.yaml --nodes 'gpu[001-064]'    # the others share the links
+  canopy order job.yaml --group tp=8 --group ep=16:all-to-all --group dp=4    # from the innermost
+  canopy order 'clusters/hall1:gpu[001-064]' --server 127.0.0.1:7433
   canopy order job.yaml --to slurm -o hosts
   SLURM_HOSTFILE=hosts srun --distribution=arbitrary -n 64 ./train   # rank i is line i; SLURM_PROCID counts, not SLURM_NODEID
   canopy order job.yaml --to openmpi -o hosts && mpirun --hostfile hosts ./train
@@ -48,6 +47,16 @@ pub(crate) struct OrderArgs {
     /// Generator expression or file; ranks must name their hosts or boxes
     #[arg(value_name = "T")]
     topology: String,
+    /// Machines of the job in the order of their ranks, such as gpu[001-064]; the others share the links [default: all]
+    #[arg(long, value_name = "HOSTLIST", conflicts_with = "nodes_file")]
+    nodes: Option<String>,
+    /// File of them, a line each
+    #[arg(long, value_name = "FILE")]
+    nodes_file: Option<PathBuf>,
+    /// Groups of ranks, from the innermost kind to the outermost: NAME=SIZE, NAME=SIZE:PATTERN or NAME=SIZE:PATTERN:WEIGHT,
+    /// with ring (default), trees or all-to-all [default: all ranks in one group]
+    #[arg(long = "group", value_name = "NAME=SIZE")]
+    groups: Vec<Group>,
     /// Kind of the file
     #[arg(long, value_name = "KIND", value_enum, requires = "output")]
     to: Option<HostFile>,
@@ -58,26 +67,13 @@ pub(crate) struct OrderArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["to", "json"])]
     host: Option<String>,
     /// Longest time to look for an order, such as 5s
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = args::duration)]
     deadline: Duration,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
-}
-
-/// Files that say the order of machines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum HostFile {
-    /// A line with its machine for each rank, for SLURM_HOSTFILE
-    Slurm,
-    /// `host slots=8`, for `mpirun --hostfile`
-    Openmpi,
-    /// `host:8`, for `mpiexec -f`; also of Intel MPI
-    Mpich,
-    /// A line for each machine
-    Nodes,
-    /// A Kubernetes ConfigMap from machine to node rank
-    Configmap,
+    #[command(flatten)]
+    server: NamedServerArgs,
 }
 
 /// JSON object of the command.
@@ -85,10 +81,11 @@ enum HostFile {
 struct OrderSummary {
     topology: TopologySummary,
     machines: Vec<MachineSummary>,
-    /// Time of a ring beside the least that any order takes.
-    given: CostSummary,
-    by_name: CostSummary,
-    found: CostSummary,
+    /// What the times of groups are of.
+    groups: Vec<GroupSummary>,
+    given: TimesSummary,
+    by_name: TimesSummary,
+    found: TimesSummary,
     /// Whether no order is better.
     best: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -104,100 +101,109 @@ struct MachineSummary {
     given: usize,
 }
 
-#[derive(Clone, Copy, Serialize)]
-struct CostSummary {
-    ring_time: f64,
+#[derive(Serialize)]
+struct GroupSummary {
+    name: String,
+    pattern: &'static str,
+}
+
+/// Times beside the least that any order takes with links of its own.
+#[derive(Serialize)]
+struct TimesSummary {
+    time: f64,
+    group_times: Vec<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fair_share: Option<f64>,
+    hashed: f64,
     hops: u64,
 }
 
-/// Orders the machines, on a thread of its own.
+/// Orders the machines, here on a thread of its own.
 pub(crate) async fn run(args: OrderArgs) -> Result<(), Failure> {
-    on_a_thread(move || ordered(&args)).await
+    let nodes = input::nodes(args.nodes.as_deref(), args.nodes_file.as_deref())?;
+    let summary = match args.server.named() {
+        Some(server) => served::found(&args, nodes, &server).await?,
+        None => {
+            let (topology, groups, deadline) = (args.topology.clone(), args.groups.clone(), args.deadline);
+            on_a_thread(move || ordered(&topology, nodes.as_deref(), &groups, deadline)).await?
+        }
+    };
+    written(&args, summary)
 }
 
-fn ordered(args: &OrderArgs) -> Result<(), Failure> {
-    let deadline = Deadline::after(Some(args.deadline));
-    let topology = input::topology_until(&args.topology, deadline)?;
-    let fabric = Fabric::of(&topology).map_err(|error| {
-        Failure::input(error.to_string()).help("compose the network with `canopy topology compose`, or add `host`")
-    })?;
-    let found = order(&fabric, &|| deadline.is_past())
-        .map_err(|error| Failure::new(ErrorClass::Deadline, error.to_string()).help("raise `--deadline`"))?;
-    let mut files = Vec::new();
+fn ordered(
+    topology: &str,
+    nodes: Option<&[String]>,
+    groups: &[Group],
+    deadline: Duration,
+) -> Result<OrderSummary, Failure> {
+    let deadline = Deadline::after(Some(deadline));
+    let topology = input::topology_until(topology, deadline)?;
+    let found = report(&topology, nodes, groups, &|| deadline.is_past()).map_err(|error| refused(&error))?;
+    Ok(OrderSummary::of(TopologySummary::of(&topology), groups, &found))
+}
+
+fn refused(error: &OrderError) -> Failure {
+    let text = error.to_string();
+    match error {
+        OrderError::Machines(_) => {
+            Failure::input(text).help("compose the network with `canopy topology compose`, or add `host`")
+        }
+        OrderError::Part(_) => Failure::input(text).help("`canopy order T --to nodes -o -` lists the machines"),
+        OrderError::Hosts(_) | OrderError::Groups(_) => Failure::input(text),
+        OrderError::Stopped(_) => Failure::new(ErrorClass::Deadline, text).help("raise `--deadline`"),
+    }
+}
+
+/// Writes the file, and prints the rest.
+fn written(args: &OrderArgs, mut summary: OrderSummary) -> Result<(), Failure> {
     if let Some(host) = &args.host {
-        return print(&torchrun(&fabric, &found.order, host)?);
+        return print(&torchrun(&summary.machines, host)?);
     }
     if let Some(kind) = args.to {
-        let text = kind.text(&fabric, &found.order);
+        let text = kind.text(&summary.machines);
         match destination::beside_json(args.output.as_ref(), args.json, "the hosts")? {
             Some(path) => {
                 write_file(path, text.as_bytes())?;
-                files.push(FileSummary::written(kind.name(), path, text.as_bytes())?);
+                summary.files.push(FileSummary::written(kind.name(), path, text.as_bytes())?);
             }
             None => return print(text.trim_end()),
         }
     }
-    let summary = OrderSummary::of(TopologySummary::of(&topology), &fabric, &found, files);
     if args.json { print_json("order", &summary) } else { print(&readable(&args.topology, &summary)) }
 }
 
-impl HostFile {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Slurm => "slurm",
-            Self::Openmpi => "openmpi",
-            Self::Mpich => "mpich",
-            Self::Nodes => "nodes",
-            Self::Configmap => "configmap",
-        }
-    }
-
-    /// A line or several for each machine, in this order.
-    fn text(self, fabric: &Fabric, order: &[usize]) -> String {
-        let machine = |&number: &usize| Some((fabric.machines().get(number)?, *fabric.rank_counts().get(number)?));
-        let line = |(place, (host, ranks)): (usize, (&String, u32))| match self {
-            Self::Slurm => format!("{host}\n").repeat(ranks as usize),
-            Self::Openmpi => format!("{host} slots={ranks}\n"),
-            Self::Mpich => format!("{host}:{ranks}\n"),
-            Self::Nodes => format!("{host}\n"),
-            Self::Configmap => format!("  {host:?}: \"{place}\"\n"),
-        };
-        let lines: String = order.iter().filter_map(machine).enumerate().map(line).collect();
-        let head = if self == Self::Configmap { CONFIGMAP_HEAD } else { "" };
-        format!("{head}{lines}")
-    }
-}
-
-/// What torchrun is told on a machine.
-fn torchrun(fabric: &Fabric, order: &[usize], host: &str) -> Result<String, Failure> {
-    let names: Vec<&String> = order.iter().filter_map(|&machine| fabric.machines().get(machine)).collect();
-    // A machine may know itself by a longer name or a shorter one.
-    let short = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
-    let exact = names.iter().position(|name| *name == host);
-    let alike: Vec<usize> = (0..names.len()).filter(|&place| short(names[place]) == short(host)).collect();
-    let rank = exact.or_else(|| alike.first().copied().filter(|_| alike.len() == 1)).ok_or_else(|| {
-        Failure::input(format!("`{}` is no machine of the network", input::shortened(host)))
-            .help("`canopy order T --to nodes -o -` lists them")
-    })?;
-    let master = names.first().map_or("", |name| name.as_str());
-    Ok(format!("NODE_RANK={rank}\nMASTER_ADDR={master}\nNNODES={}", names.len()))
+/// What so many times of groups are of.
+fn groups(groups: &[Group], count: usize) -> Vec<GroupSummary> {
+    let named = groups.iter().map(|group| GroupSummary { name: group.name.clone(), pattern: group.pattern.name() });
+    let whole = ["ring", "trees"].map(|pattern| GroupSummary { name: "all".to_owned(), pattern });
+    if groups.is_empty() { whole.into_iter().take(count).collect() } else { named.take(count).collect() }
 }
 
 impl OrderSummary {
-    fn of(topology: TopologySummary, fabric: &Fabric, found: &Ordered, files: Vec<FileSummary>) -> Self {
-        let cost = |cost: Cost| CostSummary { ring_time: cost.times(&found.bound), hops: cost.hops };
+    fn of(topology: TopologySummary, of: &[Group], report: &Report) -> Self {
+        let Report { fabric, found: Ordered { order, cost, given, by_name, bound, is_best, .. }, times } = report;
         let machine = |(node_rank, &given): (usize, &usize)| {
             let (host, &ranks) = (fabric.machines().get(given)?.clone(), fabric.rank_counts().get(given)?);
             Some(MachineSummary { host, node_rank, ranks, given })
         };
+        let [of_given, of_names, of_found] = times;
+        let summary = |cost: &canopy_order::Cost, Times { by_kind, fair_share, hashed }: &Times| TimesSummary {
+            time: cost.times(bound),
+            group_times: by_kind.iter().map(|(_, _, time)| *time).collect(),
+            fair_share: *fair_share,
+            hashed: *hashed,
+            hops: cost.hops,
+        };
         Self {
             topology,
-            machines: found.order.iter().enumerate().filter_map(machine).collect(),
-            given: cost(found.given),
-            by_name: cost(found.by_name),
-            found: cost(found.cost),
-            best: found.is_best,
-            files,
+            machines: order.iter().enumerate().filter_map(machine).collect(),
+            groups: groups(of, of_given.by_kind.len()),
+            given: summary(given, of_given),
+            by_name: summary(by_name, of_names),
+            found: summary(cost, of_found),
+            best: *is_best,
+            files: Vec::new(),
         }
     }
 }
@@ -205,24 +211,58 @@ impl OrderSummary {
 fn readable(name: &str, summary: &OrderSummary) -> String {
     let machines = &summary.machines;
     let mut lines = vec![format!("{} on {name}", count(machines.len(), "machine"))];
-    let mut table = Table::new(&["ORDER", "RING TIME#", "LINKS PASSED#"]);
-    for (name, cost) in [("given", summary.given), ("by name", summary.by_name), ("new", summary.found)] {
-        table.row([name.to_owned(), format!("{:.3}", cost.ring_time), cost.hops.to_string()]);
+    let of_group = |group: &GroupSummary| match group.name.as_str() {
+        "all" => group.pattern.to_uppercase(),
+        name => format!("{} {}", name.to_uppercase(), group.pattern.to_uppercase()),
+    };
+    let is_several = summary.groups.len() > 1 && summary.groups.iter().any(|group| group.name != "all");
+    let mut columns = vec!["ORDER".to_owned()];
+    columns.extend(is_several.then(|| "TIME#".to_owned()));
+    columns.extend(summary.groups.iter().map(|group| format!("{}#", of_group(group))));
+    columns.extend(summary.given.fair_share.map(|_| "FAIR SHARE#".to_owned()));
+    columns.extend(["HASHED#", "LINKS PASSED#"].map(str::to_owned));
+    let mut table = Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+    for (name, times) in [("given", &summary.given), ("by name", &summary.by_name), ("new", &summary.found)] {
+        let total = is_several.then_some(times.time);
+        let all = total.iter().chain(&times.group_times).chain(&times.fair_share).chain([&times.hashed]);
+        let row = std::iter::once(name.to_owned()).chain(all.map(|time| format!("{time:.3}")));
+        table.row(row.chain([times.hops.to_string()]));
     }
     lines.push(table.text());
-    lines.push("ring time  beside the least that any order could take; links passed by all flows together".to_owned());
-    let gain = summary.given.ring_time / summary.found.ring_time;
-    let is_kept = machines.iter().all(|machine| machine.given == machine.node_rank);
-    lines.push(match (is_kept, summary.best) {
-        (true, true) => "no gain    no order is better than the one given".to_owned(),
-        (true, false) => "no gain    no better order was found than the one given".to_owned(),
-        (false, true) => format!("gain       {gain:.3} times as fast as given; no order is better"),
-        (false, false) => format!("gain       {gain:.3} times as fast as given; there may be better orders"),
-    });
+    lines.push("times      beside the least that any order could take with links of its own".to_owned());
+    if summary.given.fair_share.is_some() {
+        lines.push("fair share if the job had of each link what its machines are among all below it".to_owned());
+    }
+    lines.push("hashed     if each connection took one of the shortest ways at random".to_owned());
+    lines.push(gain(summary));
     let shown: Vec<&str> = machines.iter().take(SHOWN_MAX).map(|machine| machine.host.as_str()).collect();
     let more = machines.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     lines.push(format!("order      {}{more}", shown.join(" ")));
     lines.extend(summary.files.iter().map(|file| format!("wrote      {}", file.path)));
     lines.join("\n")
+}
+
+/// What the new order brings.
+fn gain(summary: &OrderSummary) -> String {
+    let OrderSummary { given, found, best, machines, .. } = summary;
+    let beside = |given: f64, found: f64| if found > 0.0 { given / found } else { 1.0 };
+    let times = beside(given.time, found.time);
+    let shared = given.fair_share.zip(found.fair_share).map_or(1.0, |(given, found)| beside(given, found));
+    let trees = given.group_times.last().zip(found.group_times.last());
+    let trees = trees.map_or(1.0, |(&given, &found)| beside(given, found));
+    let more = if *best { "no order is better" } else { "there may be better orders" };
+    let is_kept = machines.iter().all(|machine| machine.given == machine.node_rank);
+    match (is_kept, best) {
+        (true, true) => "no gain    no order is better than the one given".to_owned(),
+        (true, false) => "no gain    no better order was found than the one given".to_owned(),
+        _ if times > 1.0005 => format!("gain       {times:.3} times as fast as given; {more}"),
+        _ if shared > 1.0005 => {
+            format!("gain       {shared:.3} times as fast as given on fair shares of links; {more}")
+        }
+        _ if trees > 1.0005 => {
+            format!("gain       rings take as long as given, trees {trees:.3} times as fast; {more}")
+        }
+        _ => format!("gain       as fast as given on fewer links; {more}"),
+    }
 }

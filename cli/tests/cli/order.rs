@@ -25,8 +25,11 @@ fn racks_follow_one_another() {
     let workspace = Workspace::new();
     in_turns(&workspace);
     let found = workspace.json("order job.yaml --to nodes -o hosts --json");
-    check_members(&found, &["canopy", "command", "topology", "machines", "given", "by_name", "found", "best", "files"]);
-    let time = |name: &str| found[name]["ring_time"].as_f64().unwrap();
+    check_members(
+        &found,
+        &["canopy", "command", "topology", "machines", "groups", "given", "by_name", "found", "best", "files"],
+    );
+    let time = |name: &str| found[name]["time"].as_f64().unwrap();
     assert!((time("given") - 2.0).abs() < 1e-6 && (time("by_name") - 1.0).abs() < 1e-6, "{found}");
     assert!((time("found") - 1.0).abs() < 1e-6 && found["best"] == true, "{found}");
     assert_eq!(found["found"]["hops"], 6 * 2 + 2 * 4);
@@ -57,11 +60,45 @@ fn host_files_are_those_of_launchers() {
     assert!(text.contains("no gain    no order is better than the one given"), "{text}");
 }
 
+/// Machines of a job among others, and groups of ranks: columns of their own.
+#[test]
+fn parts_and_groups_have_columns() {
+    let workspace = Workspace::new();
+    in_turns(&workspace);
+    let part = workspace.json("order job.yaml --nodes n0,n4,n1,n5 --json");
+    let share = |name: &str| part[name]["fair_share"].as_f64().unwrap();
+    assert!((share("given") - 2.0).abs() < 1e-6 && (share("found") - 1.0).abs() < 1e-6, "{part}");
+    let hosts: Vec<&str> =
+        part["machines"].as_array().unwrap().iter().map(|one| one["host"].as_str().unwrap()).collect();
+    assert_eq!(hosts, ["n0", "n1", "n4", "n5"]);
+    let text = workspace.text("order job.yaml --nodes n0,n4,n1,n5");
+    assert!(text.contains("FAIR SHARE") && text.contains("HASHED"), "{text}");
+    workspace.write("nodes", "n0\nn4\n");
+    let few = workspace.json("order job.yaml --nodes-file nodes --json");
+    assert_eq!(few["machines"].as_array().unwrap().len(), 2);
+    let groups = "--group ep=4:all-to-all --group dp=2:ring:3";
+    let grouped = workspace.json(&format!("order job.yaml {groups} --json"));
+    assert_eq!(grouped["groups"][0]["name"], "ep");
+    assert_eq!(grouped["groups"][1]["pattern"], "ring");
+    let times = |name: &str| grouped[name]["group_times"][0].as_f64().unwrap();
+    assert!(times("found") < times("given"), "{grouped}");
+    let text = workspace.text(&format!("order job.yaml {groups}"));
+    assert!(text.contains("EP ALL-TO-ALL") && text.contains("DP RING"), "{text}");
+}
+
 #[test]
 fn what_cannot_be_ordered_is_refused() {
     let workspace = Workspace::new();
     let remedy = "compose the network with `canopy topology compose`, or add `host`";
     workspace.refused("order ring:8", 2, &["does not say on which machines its ranks are", remedy]);
+    let remedy = "write NAME=SIZE, NAME=SIZE:PATTERN or NAME=SIZE:PATTERN:WEIGHT";
+    workspace.refused("order dgx-a100:boxes=2 --group 8", 2, &["`8` does not name a group", remedy]);
+    workspace.refused("order dgx-a100:boxes=2 --group tp=8:star", 2, &["take ring, trees or all-to-all"]);
+    let remedy = "name all kinds from the innermost to the outermost";
+    workspace.refused("order dgx-a100:boxes=2 --group tp=8", 2, &["8 ranks together", "has 16", remedy]);
+    let remedy = "`canopy order T --to nodes -o -` lists the machines";
+    workspace.refused("order dgx-a100:boxes=2 --nodes b[0-2]", 2, &["`b2` is not a machine of the network", remedy]);
+    workspace.refused("order clusters/prod:b0", 2, &["is kept by a server"]);
     workspace.refused("order dgx-a100:boxes=2 --to slurm", 2, &["--output"]);
     workspace.refused("order dgx-a100:boxes=2 --to slurm -o - --json", 2, &["--json needs a file for the hosts"]);
 }

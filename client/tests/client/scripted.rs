@@ -5,8 +5,9 @@ use std::pin::Pin;
 
 use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
-    BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation, PathsReply,
-    PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply, PlanRequest,
+    BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
+    OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
+    PlanEvent, PlanExplanation, PlanReply, PlanRequest,
 };
 use tokio_stream::Stream;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -61,6 +62,10 @@ impl<S: Script> Planner for Scripted<S> {
     }
 
     async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
+        Err(unscripted())
+    }
+
+    async fn order_machines(&self, _: Request<OrderMachinesRequest>) -> Result<Response<OrderMachinesReply>, Status> {
         Err(unscripted())
     }
 

@@ -7,16 +7,13 @@ use canopy_topology::Topology;
 /// One flow, in parts that can be divided.
 pub(crate) const WHOLE: u64 = 1 << 40;
 
-/// By what a load over a capacity is multiplied before it is rounded, and what is rounded off: more than what is lost where
-/// flows divide.
-const SCALE: u128 = 1 << 88;
-const ROUNDED_BITS: u32 = 24;
+/// By what a load in parts of [`WHOLE`] is multiplied for parts of 2⁶⁴: more would show what is lost where flows divide.
+const SCALE: u128 = 1 << 24;
 
-/// A load in parts of [`WHOLE`] over a capacity, in parts of 2⁶⁴ of a second per byte.
-pub(crate) const fn ratio(load: u64, capacity: u128) -> u128 {
+/// A load in parts of [`WHOLE`] over a capacity, in parts of 2⁶⁴ of a second per byte, rounded.
+pub(crate) const fn ratio(load: u128, capacity: u128) -> u128 {
     let capacity = if capacity == 0 { 1 } else { capacity };
-    let exact = load as u128 * (SCALE / WHOLE as u128) / capacity;
-    (exact + (1 << (ROUNDED_BITS - 1))) >> ROUNDED_BITS
+    load.saturating_mul(SCALE).saturating_add(capacity / 2) / capacity
 }
 
 /// The topology names no machines: every rank must have a host or a box.
@@ -31,6 +28,8 @@ pub(crate) struct Edge {
     pub(crate) to: usize,
     /// Of all links that it stands for, in bytes per second.
     pub(crate) capacity: u64,
+    /// Cables, each at least as fast as a NIC: what a flow that does not divide takes one of.
+    pub(crate) cables: u32,
 }
 
 /// Machines and what joins them: each machine is one node, whatever is in it.
@@ -41,10 +40,14 @@ pub struct Fabric {
     rank_counts: Vec<u32>,
     /// Machines first, then switches.
     node_count: usize,
+    /// The slowest link that leaves a machine, in bytes per second.
+    pub(crate) nic: u64,
     pub(crate) edges: Vec<Edge>,
     /// By node: edges that leave it, and that enter it.
     pub(crate) leaving: Vec<Vec<usize>>,
     pub(crate) entering: Vec<Vec<usize>>,
+    /// By edge: of the machines below it, those of the job and all; none where nothing is said of others.
+    pub(crate) below: Vec<(u64, u64)>,
 }
 
 impl Fabric {
@@ -76,22 +79,33 @@ impl Fabric {
             })
         };
         let node_of: Vec<usize> = (0..topology.nodes().len()).map(&mut number).collect();
-        let mut capacities: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-        for link in topology.links() {
-            let (from, to) = (node_of[link.from.index()], node_of[link.to.index()]);
-            if from != to {
-                let sum = capacities.entry((from, to)).or_default();
-                *sum = sum.saturating_add(link.capacity.bytes_per_sec());
-            }
+        let links: Vec<(usize, usize, u64)> = topology
+            .links()
+            .iter()
+            .map(|link| (node_of[link.from.index()], node_of[link.to.index()], link.capacity.bytes_per_sec()))
+            .filter(|(from, to, _)| from != to)
+            .collect();
+        let of_machines = links.iter().filter(|(from, ..)| *from < machines.len()).map(|&(.., rate)| rate);
+        let nic = of_machines.min().unwrap_or(1).max(1);
+        let mut sums: BTreeMap<(usize, usize), (u64, u64)> = BTreeMap::new();
+        for (from, to, rate) in links {
+            let (capacity, cables) = sums.entry((from, to)).or_default();
+            *capacity = capacity.saturating_add(rate);
+            *cables = cables.saturating_add((rate / nic).max(1));
         }
-        let edges: Vec<Edge> =
-            capacities.into_iter().map(|((from, to), capacity)| Edge { from, to, capacity }).collect();
+        let cables = |cables: u64| u32::try_from(cables).unwrap_or(u32::MAX);
+        let edge = |((from, to), (capacity, count))| Edge { from, to, capacity, cables: cables(count) };
+        let edges = sums.into_iter().map(edge).collect();
+        Ok(Self { nic, ..Self::new(machines, rank_counts, edges, node_count) })
+    }
+
+    pub(crate) fn new(machines: Vec<String>, rank_counts: Vec<u32>, edges: Vec<Edge>, node_count: usize) -> Self {
         let (mut leaving, mut entering) = (vec![Vec::new(); node_count], vec![Vec::new(); node_count]);
         for (number, edge) in edges.iter().enumerate() {
             leaving[edge.from].push(number);
             entering[edge.to].push(number);
         }
-        Ok(Self { machines, rank_counts, node_count, edges, leaving, entering })
+        Self { machines, rank_counts, node_count, nic: 1, edges, leaving, entering, below: Vec::new() }
     }
 
     /// Names of the machines.
@@ -102,6 +116,16 @@ impl Fabric {
     /// How many ranks each has.
     pub fn rank_counts(&self) -> &[u32] {
         &self.rank_counts
+    }
+
+    /// All ranks.
+    pub fn rank_count(&self) -> u32 {
+        self.rank_counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
+    }
+
+    /// Whether other machines share its links.
+    pub fn is_shared(&self) -> bool {
+        self.below.iter().any(|(chosen, all)| chosen < all)
     }
 
     pub(crate) const fn node_count(&self) -> usize {

@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-use canopy_order::{Cost, Fabric, NoMachines, by_number, cost, order};
+use canopy_order::{Cost, Fabric, Group, Job, NoMachines, Ordered, PartError, by_number, cost, order, order_times};
 use canopy_topology::{Attributes, Capacity, Latency, NodeKind, Topology, TopologyDraft, TopologyLimits, generate};
 use proptest::prelude::*;
+
+#[path = "orders/gains.rs"]
+mod gains;
 
 const NEVER: &dyn Fn() -> bool = &|| false;
 
@@ -28,24 +31,37 @@ fn fabric(machines: &[String], links: &[(String, String, u64)]) -> Fabric {
     Fabric::of(&draft.build(&TopologyLimits::STANDARD).unwrap()).unwrap()
 }
 
+/// All ranks as one group.
+fn whole(fabric: &Fabric) -> Job {
+    Job::whole(fabric.rank_count(), fabric.machines().len())
+}
+
+/// The order for such groups.
+fn grouped(fabric: &Fabric, groups: &[&str]) -> (Job, Ordered) {
+    let groups: Vec<Group> = groups.iter().map(|group| group.parse().unwrap()).collect();
+    let job = Job::of(&groups, fabric.rank_count(), fabric.machines().len()).unwrap();
+    let found = order(fabric, &job, NEVER).unwrap();
+    (job, found)
+}
+
 /// The least cost of all orders, by going through them.
-fn least(fabric: &Fabric) -> Cost {
-    fn extend(fabric: &Fabric, order: &mut Vec<usize>, best: &mut Option<Cost>) {
+fn least(fabric: &Fabric, job: &Job) -> Cost {
+    fn extend(fabric: &Fabric, job: &Job, order: &mut Vec<usize>, best: &mut Option<Cost>) {
         let count = fabric.machines().len();
         if order.len() == count {
-            let found = cost(fabric, order, NEVER).unwrap();
+            let found = cost(fabric, job, order, NEVER).unwrap();
             *best = Some(best.map_or(found, |best| best.min(found)));
         }
         for next in 0..count {
             if !order.contains(&next) {
                 order.push(next);
-                extend(fabric, order, best);
+                extend(fabric, job, order, best);
                 order.pop();
             }
         }
     }
     let (mut order, mut best) = (vec![0], None);
-    extend(fabric, &mut order, &mut best);
+    extend(fabric, job, &mut order, &mut best);
     best.unwrap()
 }
 
@@ -87,15 +103,48 @@ proptest! {
     /// No order is better, none is worse than the one that was given, and the first machine stays.
     #[test]
     fn few_machines_have_the_best_order((_, fabric) in fabrics()) {
-        let found = order(&fabric, NEVER).unwrap();
+        let job = whole(&fabric);
+        let found = order(&fabric, &job, NEVER).unwrap();
         prop_assert!(found.is_best);
-        prop_assert_eq!(found.cost, least(&fabric));
-        prop_assert_eq!(found.cost, cost(&fabric, &found.order, NEVER).unwrap());
+        prop_assert_eq!(found.cost, least(&fabric, &job));
+        prop_assert_eq!(found.cost, cost(&fabric, &job, &found.order, NEVER).unwrap());
         prop_assert!(found.cost <= found.given && found.order[0] == 0);
         prop_assert!(found.bound.busiest <= found.cost.busiest + found.cost.busiest / 1_000_000 + 1);
         let mut sorted = found.order.clone();
         sorted.sort_unstable();
         prop_assert_eq!(sorted, (0..fabric.machines().len()).collect::<Vec<_>>());
+    }
+}
+
+/// Groups whose sizes multiplied are the number of machines, in some order.
+fn groups() -> impl Strategy<Value = (usize, Vec<String>)> {
+    let pattern = || prop::sample::select(vec!["ring", "trees", "all-to-all"]);
+    let sizes =
+        prop::sample::select(vec![vec![2, 2], vec![2, 3], vec![3, 2], vec![5], vec![6], vec![4], vec![2, 1, 3]]);
+    (sizes, pattern(), pattern(), 1_u32..4).prop_map(|(sizes, first, other, weight)| {
+        let name = |(number, size): (usize, &usize)| {
+            let pattern = if number == 0 { first } else { other };
+            format!("g{number}={size}:{pattern}:{weight}")
+        };
+        (sizes.iter().product(), sizes.iter().enumerate().map(name).collect())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// The same for groups.
+    #[test]
+    fn few_machines_have_the_best_order_for_groups((_, fabric) in fabrics(), (count, groups) in groups()) {
+        let names: Vec<String> = fabric.machines().iter().take(count).cloned().collect();
+        if names.len() < count {
+            return Ok(());
+        }
+        let part = fabric.part(&names).unwrap();
+        let (job, found) = grouped(&part, &groups.iter().map(String::as_str).collect::<Vec<_>>());
+        prop_assert!(found.is_best && found.order[0] == 0);
+        prop_assert_eq!(found.cost, least(&part, &job));
+        prop_assert!(found.bound.busiest <= found.cost.busiest + found.cost.busiest / 1_000_000 + 1);
     }
 }
 
@@ -122,7 +171,7 @@ fn leaf_spine(racks: usize, machines: usize, uplink: u64) -> Fabric {
 #[test]
 fn racks_follow_one_another() {
     let fabric = leaf_spine(8, 16, 200);
-    let found = order(&fabric, NEVER).unwrap();
+    let found = order(&fabric, &whole(&fabric), NEVER).unwrap();
     assert!(found.is_best);
     assert!((found.given.times(&found.cost) - 4.0).abs() < 1e-6, "16 flows over 400, beside one over 100: {found:?}");
     assert_eq!(found.by_name, found.given);
@@ -153,7 +202,7 @@ fn a_thousand_machines_are_ordered() {
         }
     }
     let fabric = fabric(&names, &links);
-    let found = order(&fabric, NEVER).unwrap();
+    let found = order(&fabric, &whole(&fabric), NEVER).unwrap();
     assert!(found.is_best && found.cost < found.given, "{found:?}");
     assert_eq!(found.cost.hops, 2 * (1_024 - 64) + 4 * (64 - 8) + 6 * 8);
 }
@@ -171,7 +220,7 @@ fn tori_are_walked_from_neighbour_to_neighbour() {
         links.push((format!("r{place}"), format!("r{}", (row + 1) % 4 * 4 + column), 100));
     }
     let fabric = fabric(&names, &links);
-    let found = order(&fabric, NEVER).unwrap();
+    let found = order(&fabric, &whole(&fabric), NEVER).unwrap();
     assert!(found.is_best && found.cost.times(&found.given) < 1.0, "{found:?}");
     assert!(found.cost.hops <= 16 * 3 + 4, "{found:?}");
 }
@@ -183,9 +232,32 @@ fn families_have_machines_and_rings_have_none() {
     assert_eq!(of(&topology("dgx-h100:boxes=4")).unwrap().machines(), ["b0", "b1", "b2", "b3"]);
     assert_eq!(of(&topology("ring:8")).unwrap_err(), NoMachines);
     let pod = of(&topology("pod:boxes=64,su=16,rails=8,oversub=2")).unwrap();
-    let found = order(&pod, NEVER).unwrap();
+    let found = order(&pod, &whole(&pod), NEVER).unwrap();
     assert!(found.is_best && found.cost == found.given);
-    assert!(order(&pod, &|| true).is_err());
+    assert!(order(&pod, &whole(&pod), &|| true).is_err());
+}
+
+/// A part of a fabric: its machines in the order that is given, and of an uplink what they are among those below it.
+#[test]
+fn parts_share_links_with_others() {
+    let fabric = leaf_spine(2, 4, 100);
+    assert!(!fabric.is_shared());
+    let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+    // Machines 0, 2, 4 and 6 are in the first rack.
+    let part = fabric.part(&names(&["n4", "n1", "n2", "n3"])).unwrap();
+    assert_eq!(part.machines(), ["n4", "n1", "n2", "n3"]);
+    assert!(part.is_shared());
+    let job = whole(&part);
+    let found = order(&part, &job, NEVER).unwrap();
+    let times = |order: &[usize]| order_times(&part, &job, order, &found.bound, NEVER).unwrap();
+    // Two flows each way over 200 of a rack of which the job has half, beside one over 100.
+    let given = times(&[0, 1, 2, 3]);
+    assert!((given.by_kind[0].2 - 1.0).abs() < 1e-6 && (given.fair_share.unwrap() - 2.0).abs() < 1e-6, "{given:?}");
+    assert_eq!(found.order, [0, 2, 1, 3]);
+    assert!((times(&found.order).fair_share.unwrap() - 1.0).abs() < 1e-6);
+    let unknown = PartError::Unknown { name: "n9".to_owned() };
+    assert_eq!(fabric.part(&names(&["n1", "n9"])).unwrap_err(), unknown);
+    assert_eq!(fabric.part(&names(&["n1", "n1"])).unwrap_err(), PartError::Twice { name: "n1".to_owned() });
 }
 
 #[test]

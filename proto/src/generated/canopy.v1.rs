@@ -4475,6 +4475,135 @@ pub mod clusters_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// The machines, and what the job does between their ranks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OrderMachinesRequest {
+    /// The network, whose ranks name their machines (`host`, or else `box`). Must be given. Ask for a part of a stored
+    /// cluster to order machines that a scheduler has just allocated.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySource>,
+    /// The job's machines in the order of their ranks: names, or hostlists such as `gpu\[001-016\]`. The others share the
+    /// links. Empty: all machines of the network.
+    #[prost(string, repeated, tag = "2")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Groups of ranks from the innermost kind to the outermost, at most 8: tensor parallel groups of neighbouring ranks,
+    /// then data parallel ones of a rank of each of these, and so on. Their sizes multiplied are the number of ranks.
+    /// Empty: all ranks are one group.
+    #[prost(message, repeated, tag = "3")]
+    pub groups: ::prost::alloc::vec::Vec<RankGroups>,
+}
+/// A kind of groups: every rank is in one of this kind. All of a kind exchange data at the same time, one kind after
+/// another.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RankGroups {
+    /// Display name, such as `tp`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Ranks of each group, > 0.
+    #[prost(uint32, tag = "2")]
+    pub size: u32,
+    /// What each group does. Unset: GROUP_PATTERN_RING.
+    #[prost(enumeration = "GroupPattern", tag = "3")]
+    pub pattern: i32,
+    /// How much data each rank has for it, beside other kinds. 0 means 1.
+    #[prost(uint32, tag = "4")]
+    pub weight: u32,
+}
+/// The order for which what stock runtimes do loads the links least.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OrderMachinesReply {
+    /// The machines in their new order, rank 0's machine first as before.
+    #[prost(message, repeated, tag = "1")]
+    pub machines: ::prost::alloc::vec::Vec<OrderedMachine>,
+    /// Times of the order that was given.
+    #[prost(message, optional, tag = "2")]
+    pub given: ::core::option::Option<OrderTimes>,
+    /// Times of the order by name, numbers in names as numbers.
+    #[prost(message, optional, tag = "3")]
+    pub by_name: ::core::option::Option<OrderTimes>,
+    /// Times of the new order; never more than those of the given one.
+    #[prost(message, optional, tag = "4")]
+    pub found: ::core::option::Option<OrderTimes>,
+    /// Whether the busiest link carries the least that any order could make it carry.
+    #[prost(bool, tag = "5")]
+    pub best: bool,
+    /// The network.
+    #[prost(message, optional, tag = "6")]
+    pub topology: ::core::option::Option<TopologySummary>,
+    /// Warnings about the topology.
+    #[prost(message, repeated, tag = "7")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// A machine and its place.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OrderedMachine {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// How many ranks it has.
+    #[prost(uint32, tag = "2")]
+    pub ranks: u32,
+    /// Its place in the order that was given, from 0.
+    #[prost(uint32, tag = "3")]
+    pub given: u32,
+}
+/// How long a job's collectives take in some order, beside the least that any order could take with links of its own.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OrderTimes {
+    /// Of all groups, by weight: the load of the busiest link over its rate. Flows divide over all shortest ways.
+    #[prost(double, tag = "1")]
+    pub time: f64,
+    /// The same of each kind of groups; without groups of rings through all machines, then of double binary trees over up
+    /// to 2,048 machines.
+    #[prost(double, repeated, tag = "2")]
+    pub group_times: ::prost::alloc::vec::Vec<f64>,
+    /// If the job had of each link what its machines are among all below it. Unset where no others are known.
+    #[prost(double, optional, tag = "3")]
+    pub fair_share: ::core::option::Option<f64>,
+    /// If each connection took one of the shortest ways at random.
+    #[prost(double, tag = "4")]
+    pub hashed: f64,
+    /// Links that all flows pass.
+    #[prost(uint64, tag = "5")]
+    pub hops: u64,
+}
+/// How the ranks of a group exchange data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GroupPattern {
+    /// GROUP_PATTERN_RING.
+    Unspecified = 0,
+    /// From each rank to the next: allgathers, reduce-scatters, large allreduces.
+    Ring = 1,
+    /// NCCL's double binary trees over the machines of the group.
+    Trees = 2,
+    /// From each rank to every other one.
+    AllToAll = 3,
+}
+impl GroupPattern {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GROUP_PATTERN_UNSPECIFIED",
+            Self::Ring => "GROUP_PATTERN_RING",
+            Self::Trees => "GROUP_PATTERN_TREES",
+            Self::AllToAll => "GROUP_PATTERN_ALL_TO_ALL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GROUP_PATTERN_UNSPECIFIED" => Some(Self::Unspecified),
+            "GROUP_PATTERN_RING" => Some(Self::Ring),
+            "GROUP_PATTERN_TREES" => Some(Self::Trees),
+            "GROUP_PATTERN_ALL_TO_ALL" => Some(Self::AllToAll),
+            _ => None,
+        }
+    }
+}
 /// The message to send, and its ends.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PathsRequest {
@@ -5608,6 +5737,33 @@ pub mod planner_client {
             req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Planner", "Paths"));
             self.inner.unary(req, path, codec).await
         }
+        /// Orders machines so that what stock NCCL, RCCL and MPI do between them loads the network least; see
+        /// OrderMachinesRequest. Makes no plan and stores nothing. FAILED_PRECONDITION with reason ORDER_MACHINES_UNKNOWN if
+        /// the network does not name the machines of its ranks.
+        pub async fn order_machines(
+            &mut self,
+            request: impl tonic::IntoRequest<super::OrderMachinesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::OrderMachinesReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Planner/OrderMachines",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Planner", "OrderMachines"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -5696,6 +5852,16 @@ pub mod planner_server {
             &self,
             request: tonic::Request<super::PathsRequest>,
         ) -> std::result::Result<tonic::Response<super::PathsReply>, tonic::Status>;
+        /// Orders machines so that what stock NCCL, RCCL and MPI do between them loads the network least; see
+        /// OrderMachinesRequest. Makes no plan and stores nothing. FAILED_PRECONDITION with reason ORDER_MACHINES_UNKNOWN if
+        /// the network does not name the machines of its ranks.
+        async fn order_machines(
+            &self,
+            request: tonic::Request<super::OrderMachinesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::OrderMachinesReply>,
+            tonic::Status,
+        >;
     }
     /// Makes plans for collective communication.
     #[derive(Debug)]
@@ -6199,6 +6365,51 @@ pub mod planner_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PathsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Planner/OrderMachines" => {
+                    #[allow(non_camel_case_types)]
+                    struct OrderMachinesSvc<T: Planner>(pub Arc<T>);
+                    impl<
+                        T: Planner,
+                    > tonic::server::UnaryService<super::OrderMachinesRequest>
+                    for OrderMachinesSvc<T> {
+                        type Response = super::OrderMachinesReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::OrderMachinesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Planner>::order_machines(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = OrderMachinesSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

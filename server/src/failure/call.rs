@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use canopy_finder::FindError;
 use canopy_multiport::MultiPathError;
+use canopy_order::OrderError;
 use canopy_plan::NoSuchRank;
 use canopy_planner::chain;
 use canopy_topology::Slot;
@@ -63,6 +64,8 @@ pub(crate) enum CallFailure {
     PathsRank { field: &'static str, rank: u32, count: u32 },
     #[error(transparent)]
     Paths(#[from] MultiPathError),
+    #[error(transparent)]
+    Order(#[from] OrderError),
     #[error(
         "operation `{name}` does not exist or has expired, or is on another server behind this address; list the operations"
     )]

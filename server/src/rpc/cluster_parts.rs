@@ -178,7 +178,7 @@ fn described(kept: &KeptCluster) -> Result<v1::ClusterDescription, ClusterFailur
 }
 
 /// Machines of several hostlists, each once.
-fn expanded(lists: &[String]) -> Result<Vec<String>, HostsError> {
+pub(super) fn expanded(lists: &[String]) -> Result<Vec<String>, HostsError> {
     let bytes: usize = lists.iter().map(|list| list.len() + 1).sum();
     if bytes > HOST_FILE_BYTES_MAX {
         return Err(HostsError::TooMany);

@@ -2,6 +2,7 @@
 
 mod bound;
 mod bundle;
+mod order;
 mod paths;
 
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use canopy_proto::v1::planner_server::Planner;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Artifact, BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
-    PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest, PlanEvent, PlanExplanation, PlanReply,
-    PlanRequest,
+    OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
+    PlanEvent, PlanExplanation, PlanReply, PlanRequest,
 };
 use canopy_topology::TopologyLimits;
 use prost::Message as _;
@@ -326,6 +327,13 @@ impl Planner for PlannerService {
 
     async fn paths(&self, request: Request<PathsRequest>) -> Result<Response<PathsReply>, Status> {
         paths::paths(self, request).await.map(Response::new)
+    }
+
+    async fn order_machines(
+        &self,
+        request: Request<OrderMachinesRequest>,
+    ) -> Result<Response<OrderMachinesReply>, Status> {
+        order::order_machines(self, request).await.map(Response::new)
     }
 
     type FetchArtifactStream = EventStream<FetchArtifactEvent>;

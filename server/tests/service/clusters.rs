@@ -32,13 +32,13 @@ fn described(rates: &str) -> ClusterDescription {
     ClusterDescription { fabric: Some(Fabric::File(file(CONF))), hosts, rates: rates.to_owned() }
 }
 
-async fn put(server: &TestServer, rates: &str) -> PutClusterReply {
+pub(crate) async fn put(server: &TestServer, rates: &str) -> PutClusterReply {
     let (name, description) = ("clusters/prod".to_owned(), Some(described(rates)));
     let asked = PutClusterRequest { name, description, ..PutClusterRequest::default() };
     clusters(server).put_cluster(asked).await.unwrap().into_inner()
 }
 
-fn part(nodes: &[&str]) -> TopologySource {
+pub(crate) fn part(nodes: &[&str]) -> TopologySource {
     let nodes = nodes.iter().map(|node| (*node).to_owned()).collect();
     TopologySource { source: Some(Source::Cluster(ClusterNodes { cluster: "clusters/prod".to_owned(), nodes })) }
 }

@@ -19,6 +19,7 @@ mod lifecycle;
 mod limits;
 mod negatives;
 mod operators;
+mod order;
 mod paths;
 mod plans;
 mod rank_maps;

@@ -2,6 +2,7 @@
 
 use canopy_finder::FindError;
 use canopy_multiport::{MultiPathError, PATHS_MAX};
+use canopy_order::OrderError;
 use canopy_topology::Slot;
 use tonic::Code;
 
@@ -46,6 +47,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
             Refusal::input("PATHS_RANK_UNKNOWN", *field).with("rank_count", count)
         }
         CallFailure::Paths(error) => paths(error),
+        CallFailure::Order(error) => order(error),
         CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
         CallFailure::Filter { position, .. } => Refusal::input("FILTER_SYNTAX", "filter").with("position", position),
         CallFailure::OrderBy { .. } => Refusal::input("ORDER_SYNTAX", "order_by"),
@@ -161,6 +163,16 @@ fn paths(error: &MultiPathError) -> Refusal {
         }
         // Only those who do not wait any more have their searches stopped.
         MultiPathError::Stopped(_) => Refusal::new(Code::Cancelled, "PATHS_STOPPED", Detail::None),
+    }
+}
+
+fn order(error: &OrderError) -> Refusal {
+    match error {
+        OrderError::Machines(_) => Refusal::infeasible("ORDER_MACHINES_UNKNOWN", "topology"),
+        OrderError::Hosts(_) | OrderError::Part(_) => Refusal::input("ORDER_NODES_INVALID", "nodes"),
+        OrderError::Groups(_) => Refusal::input("ORDER_GROUPS_INVALID", "groups"),
+        // Only those who do not wait any more have their searches stopped.
+        OrderError::Stopped(_) => Refusal::new(Code::Cancelled, "ORDER_STOPPED", Detail::None),
     }
 }
 

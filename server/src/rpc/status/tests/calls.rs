@@ -1,6 +1,7 @@
 //! Calls that make no plan.
 
 use canopy_multiport::MultiPathError;
+use canopy_order::{GroupError, OrderError, PartError};
 use canopy_plan::NoSuchRank;
 use tonic_types::StatusExt as _;
 
@@ -63,6 +64,8 @@ fn bad_input_names_its_field() {
     check(MultiPathError::Same { node: 3 }.into(), "PATHS_RANK_TWICE", "target_rank");
     check(MultiPathError::Empty.into(), "PATHS_SIZE_INVALID", "size_bytes");
     check(MultiPathError::Count { found: 99 }.into(), "PATHS_MAX_INVALID", "paths_max");
+    check(OrderError::Part(PartError::Unknown { name: "b9".to_owned() }).into(), "ORDER_NODES_INVALID", "nodes");
+    check(OrderError::Groups(GroupError::TooMany { found: 9 }).into(), "ORDER_GROUPS_INVALID", "groups");
     check(ArchiveError::Magic.into(), "ARCHIVE_DAMAGED", "piece");
     check(ArchiveError::Damaged { offset: 7, what: "bent" }.into(), "ARCHIVE_DAMAGED", "piece");
     check(CallFailure::Piece { offset: 7, problem: "is bent" }, "PIECE_INVALID", "piece");

@@ -1,0 +1,193 @@
+//! What flows that do not divide load, each on a cable that chance takes.
+//!
+//! Switches without adaptive routing give each connection one of the equally short ways, by a hash of its addresses. A ring
+//! for each NIC waits for the slowest of its connections.
+
+use std::collections::BTreeMap;
+
+use crate::Stopped;
+use crate::fabric::Fabric;
+use crate::job::{Flow, Job};
+use crate::load::Loads;
+
+/// Trials whose mean counts, and choices that all of them make together at most.
+const TRIALS: u64 = 16;
+const CHOICES_MAX: u64 = 1 << 20;
+
+/// NICs of a machine that are told apart at most.
+const NICS_MAX: u64 = 64;
+
+/// A walk of numbers that looks like chance, the same each time.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound.max(1)
+    }
+}
+
+/// What cables carry, in parts of what a rank has.
+struct Cables {
+    /// By edge.
+    of_edges: Vec<Vec<f64>>,
+    /// By node with ways slower than a NIC, which are parts of wider ones, out of it or into it: as if these had as many
+    /// cables as fast as a NIC, with the rate of one.
+    of_narrow: BTreeMap<(usize, bool), (Vec<f64>, f64)>,
+}
+
+impl Cables {
+    fn new(fabric: &Fabric) -> Self {
+        let of_edges = fabric.edges.iter().map(|edge| vec![0.0; count(edge.cables.into())]).collect();
+        Self { of_edges, of_narrow: BTreeMap::new() }
+    }
+
+    /// How long the busiest takes.
+    fn busiest(&self, fabric: &Fabric) -> f64 {
+        let most = |loads: &[f64]| loads.iter().copied().fold(0.0, f64::max);
+        let wide = self.of_edges.iter().zip(&fabric.edges);
+        let wide = wide.map(|(loads, edge)| most(loads) * loads.len() as f64 / edge.capacity.max(1) as f64);
+        let narrow = self.of_narrow.values().map(|(loads, rate)| most(loads) / rate);
+        wide.chain(narrow).fold(0.0, f64::max)
+    }
+
+    /// Puts a part on the cable of a NIC among these links, and returns its link.
+    fn take_nic(&mut self, ways: &[usize], nic: u64, part: f64) -> Option<usize> {
+        let total: u64 = ways.iter().map(|&edge| self.of_edges[edge].len() as u64).sum();
+        self.take(ways, nic % total.max(1), part)
+    }
+
+    fn take(&mut self, ways: &[usize], mut number: u64, part: f64) -> Option<usize> {
+        for &way in ways {
+            let cables = self.of_edges[way].len() as u64;
+            if number < cables {
+                self.of_edges[way][usize::try_from(number).unwrap_or(0)] += part;
+                return Some(way);
+            }
+            number -= cables;
+        }
+        None
+    }
+
+    /// Puts a part on any cable of these links from one switch, and returns its link. `from_stage` are all links that the
+    /// flow could be on at this distance, from other switches, too.
+    fn take_any(
+        &mut self,
+        fabric: &Fabric,
+        (ways, from_stage): (&[usize], &[usize]),
+        part: f64,
+        chance: &mut Chance,
+    ) -> Option<usize> {
+        let rate = |&edge: &usize| fabric.edges[edge].capacity;
+        if ways.iter().all(|way| rate(way) >= fabric.nic) {
+            let total = ways.iter().map(|&edge| self.of_edges[edge].len() as u64).sum();
+            return self.take(ways, chance.below(total), part);
+        }
+        let total: u64 = ways.iter().map(rate).fold(0, u64::saturating_add);
+        let mut pick = chance.below(total);
+        let way = ways.iter().copied().find(|way| {
+            let is_here = pick < rate(way);
+            pick = pick.saturating_sub(rate(way));
+            is_here
+        })?;
+        // Parts of what leaves this switch, or of what enters the next one.
+        let edge = fabric.edges[way];
+        let entering = from_stage.iter().filter(|&&other| fabric.edges[other].to == edge.to).map(rate);
+        let entering = entering.fold(0, u64::saturating_add);
+        let key = if total >= entering { (edge.from, false) } else { (edge.to, true) };
+        let total = total.max(entering);
+        let (loads, _) = self.of_narrow.entry(key).or_insert_with(|| {
+            let cables = count(total / fabric.nic);
+            (vec![0.0; cables], total as f64 / cables as f64)
+        });
+        let cable = usize::try_from(chance.below(loads.len() as u64)).unwrap_or(0);
+        loads[cable] += part;
+        Some(way)
+    }
+}
+
+/// Cables that are told apart.
+fn count(cables: u64) -> usize {
+    usize::try_from(cables.clamp(1, 4_096)).unwrap_or(1)
+}
+
+/// The time of the busiest cable, all kinds of groups added up by weight, in seconds per byte that a rank has: the mean of
+/// some trials.
+///
+/// Each flow is divided among the NICs of a machine, and each part takes its own NIC and then one cable after another.
+///
+/// # Errors
+/// Stopped.
+pub(crate) fn hashed(
+    loads: &mut Loads<'_>,
+    job: &Job,
+    order: &[usize],
+    stop: &dyn Fn() -> bool,
+) -> Result<f64, Stopped> {
+    let fabric = loads.fabric;
+    let machines = fabric.machines().len();
+    let cables_of =
+        |machine: usize| fabric.leaving[machine].iter().map(|&edge| u64::from(fabric.edges[edge].cables)).sum();
+    let nics = (0..machines).map(cables_of).min().unwrap_or(1).clamp(1, NICS_MAX);
+    let mut sum = 0.0;
+    for (number, kind) in job.kinds.iter().enumerate() {
+        let flows = loads.flows(number, kind, order);
+        let trials = (CHOICES_MAX / (flows.len() as u64 * nics).max(1)).clamp(1, TRIALS);
+        let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+        for _ in 0..trials {
+            let mut cables = Cables::new(fabric);
+            for &Flow { from, to, amount } in flows.iter() {
+                if stop() {
+                    return Err(Stopped);
+                }
+                let part = amount as f64 / (kind.per() * nics) as f64;
+                for nic in 0..nics {
+                    send(loads, &mut cables, (order[from], order[to]), (nic, part), &mut chance);
+                }
+            }
+            sum += cables.busiest(fabric) * f64::from(kind.weight) / trials as f64;
+        }
+    }
+    Ok(sum)
+}
+
+/// Puts a part of a flow on the cables that it takes: out by its NIC, in by the one of the same number, by chance between.
+fn send(
+    loads: &mut Loads<'_>,
+    cables: &mut Cables,
+    (from, to): (usize, usize),
+    (nic, part): (u64, f64),
+    chance: &mut Chance,
+) {
+    let fabric: &Fabric = loads.fabric;
+    let ways = nearer(fabric, &loads.distances_to(to), from);
+    let Some(first) = cables.take_nic(&ways, nic, part) else { return };
+    let mut at = fabric.edges[first].to;
+    if at == to {
+        return;
+    }
+    let Some(last) = cables.take_nic(&fabric.entering[to], nic, part) else { return };
+    let target = fabric.edges[last].from;
+    let distances = loads.distances_to(target);
+    let mut stage = vec![at];
+    while at != target {
+        let ways = nearer(fabric, &distances, at);
+        let from_stage: Vec<usize> = stage.iter().flat_map(|&node| nearer(fabric, &distances, node)).collect();
+        let Some(way) = cables.take_any(fabric, (&ways, &from_stage), part, chance) else { return };
+        at = fabric.edges[way].to;
+        stage = from_stage.iter().map(|&edge| fabric.edges[edge].to).collect();
+        stage.sort_unstable();
+        stage.dedup();
+    }
+}
+
+/// Links that lead nearer to where distances are to.
+fn nearer(fabric: &Fabric, distances: &[Option<u32>], at: usize) -> Vec<usize> {
+    let is_nearer = |&&edge: &&usize| {
+        let (here, there) = (distances[at], distances[fabric.edges[edge].to]);
+        here.zip(there).is_some_and(|(here, there)| there < here)
+    };
+    fabric.leaving[at].iter().filter(is_nearer).copied().collect()
+}

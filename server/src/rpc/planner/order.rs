@@ -1,0 +1,77 @@
+//! `Planner.OrderMachines`: in which order to number the machines of a job.
+
+use canopy_order::{Group, OrderError, Ordered, Pattern, Report, Times, report};
+use canopy_planner::TopologyKey;
+use canopy_proto::v1::{
+    GroupPattern, OrderMachinesReply, OrderMachinesRequest, OrderTimes, OrderedMachine, RankGroups, Warning,
+};
+use canopy_topology::{Topology, shorten};
+use canopy_wire::{RequestError, topology_summary};
+use tonic::{Request, Status};
+
+use super::PlannerService;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::rpc::cluster_parts::expanded;
+use crate::rpc::sources::{self, Presence};
+
+/// Answers the call.
+pub(super) async fn order_machines(
+    service: &PlannerService,
+    request: Request<OrderMachinesRequest>,
+) -> Result<OrderMachinesReply, Status> {
+    let (headers, _, request) = request.into_parts();
+    let (networks, limits) = (service.networks.clone(), service.limits);
+    let caller = Presence::default();
+    let gone = caller.ended();
+    let found = service.bundles.run("OrderMachines", &headers, move |_| {
+        let groups = request.groups.iter().enumerate().map(group).collect::<Result<Vec<Group>, _>>()?;
+        let machines = Some(&request.nodes).filter(|nodes| !nodes.is_empty());
+        let machines = machines.map(|nodes| expanded(nodes)).transpose().map_err(OrderError::Hosts)?;
+        let (topology, warnings) = sources::read(&networks, request.topology, &limits, &gone)?;
+        let report = report(&topology, machines.as_deref(), &groups, &gone)?;
+        Ok(on_the_wire(&topology, &report, warnings))
+    });
+    found.await
+}
+
+fn group((number, group): (usize, &RankGroups)) -> Result<Group, CallFailure> {
+    let pattern = match GroupPattern::try_from(group.pattern) {
+        Ok(GroupPattern::Unspecified | GroupPattern::Ring) => Pattern::Ring,
+        Ok(GroupPattern::Trees) => Pattern::Trees,
+        Ok(GroupPattern::AllToAll) => Pattern::AllToAll,
+        Err(_) => {
+            let field = format!("groups[{number}].pattern");
+            let known = "GROUP_PATTERN_RING, GROUP_PATTERN_TREES or GROUP_PATTERN_ALL_TO_ALL";
+            let number = group.pattern;
+            return Err(PlanFailure::Request(RequestError::UnknownValue { field, number, known }).into());
+        }
+    };
+    let name = if group.name.is_empty() { format!("groups[{number}]") } else { shorten(&group.name) };
+    Ok(Group { name, size: group.size, pattern, weight: group.weight.max(1) })
+}
+
+fn on_the_wire(topology: &Topology, report: &Report, warnings: Vec<Warning>) -> OrderMachinesReply {
+    let Report { fabric, found: Ordered { order, cost, given, by_name, bound, is_best, .. }, times } = report;
+    let machine = |&machine: &usize| {
+        let (name, &ranks) = (fabric.machines().get(machine)?.clone(), fabric.rank_counts().get(machine)?);
+        Some(OrderedMachine { name, ranks, given: u32::try_from(machine).unwrap_or(u32::MAX) })
+    };
+    let [of_given, of_names, of_found] = [(given, &times[0]), (by_name, &times[1]), (cost, &times[2])].map(
+        |(cost, Times { by_kind, fair_share, hashed })| OrderTimes {
+            time: cost.times(bound),
+            group_times: by_kind.iter().map(|(_, _, time)| *time).collect(),
+            fair_share: *fair_share,
+            hashed: *hashed,
+            hops: cost.hops,
+        },
+    );
+    OrderMachinesReply {
+        machines: order.iter().filter_map(machine).collect(),
+        given: Some(of_given),
+        by_name: Some(of_names),
+        found: Some(of_found),
+        best: *is_best,
+        topology: Some(topology_summary(topology, &TopologyKey::of(topology))),
+        warnings,
+    }
+}
