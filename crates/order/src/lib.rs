@@ -142,7 +142,8 @@ fn searched(
     let fabric = loads.fabric;
     let count = fabric.machines().len();
     let are_parts = has_levels(fabric);
-    if are_parts {
+    // Rings alone are as good in all of these.
+    if are_parts && !(job.is_whole() && job.ties.is_empty() && is_least(best.0, bound)) {
         for order in by_levels_shuffled(fabric, SHUFFLES_MAX.min(SHUFFLED_MAX / count.max(1))) {
             let cost = loads.cost(&order, stop)?;
             take(best, cost, order);

@@ -152,7 +152,7 @@ pub(crate) fn improved(
 }
 
 /// Links that all changes of a search look at together, at most.
-const LOOKS_MAX: usize = 1 << 27;
+const LOOKS_MAX: usize = 1 << 26;
 
 /// Machines up to which long stretches are turned round.
 const TURNED_MAX: usize = 200;
@@ -165,7 +165,7 @@ const SHORT: usize = 4;
 
 /// Trials by machine, and those without a better order after which a search starts again from a changed one.
 const TRIALS_PER_MACHINE: usize = 2_000;
-const TRIALS_MAX: usize = 1 << 18;
+const TRIALS_MAX: usize = 1 << 17;
 const IDLE_PER_MACHINE: usize = 20;
 
 /// The same for one ring through all machines, by what each change changes; stretches may be turned round, too. What gets no
