@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 27] = [
+const LAYERS: [(&str, &[&str]); 28] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -56,7 +56,8 @@ const LAYERS: [(&str, &[&str]); 27] = [
     ("crates/nccl", &["canopy-schedule", "canopy-topology"]),
     ("crates/order", &["canopy-topology"]),
     ("crates/calibrate", &["canopy-schedule", "canopy-topology"]),
-    ("crates/bundle", &["canopy-nccl", "canopy-plan", "canopy-schedule"]),
+    ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
+    ("crates/advice", &["canopy-nccl", "canopy-schedule"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),
     ("crates/export", &["canopy-schedule", "canopy-simulate", "canopy-topology"]),

@@ -12,7 +12,6 @@
 //! | `crossover` | the ranges of sizes in which each of several plans is fastest |
 //! | `fit` | fewer ranges for runtimes that read few files |
 //! | `apart` | which communicators a runtime cannot tell apart |
-//! | `tuner` | advice for a runtime that cannot load plans, as a table for its tuner |
 //! | `audit` | whether every call gets the file that is meant for it |
 //!
 //! The crate is pure: files and times in, ranges and verdicts out. It neither makes plans nor measures times.
@@ -26,7 +25,6 @@ mod operator;
 mod range;
 mod runtime;
 mod select;
-mod tuner;
 
 pub use apart::{Communicator, Standing, standings};
 pub use audit::{AuditError, Intended, audit};
@@ -37,4 +35,3 @@ pub use operator::Operator;
 pub use range::{ByteRange, PlanRange};
 pub use runtime::{Indivisible, Maximum, OtherFiles, Rules, Runtime, UnknownRuntime, Variable};
 pub use select::{Call, Mismatch, Selection, select};
-pub use tuner::{ADVICE_BYTES_MIN, Advice, nccl_algorithms, tuner_csv, tuner_word};

@@ -90,6 +90,11 @@ impl Stock {
         channels.clamp(CHANNELS_MIN, CHANNELS_MAX)
     }
 
+    /// Channels of NVLS at most: 16 on Hopper, 32 on newer GPUs.
+    pub fn nvls_channels(&self) -> u32 {
+        if self.machine.generation > Generation::Hopper { 32 } else { 16 }
+    }
+
     /// The same library on `nodes` machines of the same kind.
     pub fn on(&self, nodes: u32) -> Self {
         Self { nodes: nodes.max(1), ..*self }

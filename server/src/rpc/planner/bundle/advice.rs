@@ -1,6 +1,7 @@
 //! Advice instead of files, for a runtime that cannot load external plans.
 
-use canopy_bundle::{Advice, PlanRange, Runtime, nccl_algorithms, tuner_csv, tuner_word};
+use canopy_advice::{Advice, nccl_algorithms, tuner_csv, tuner_word};
+use canopy_bundle::{PlanRange, Runtime};
 use canopy_nccl::{Machine, Stock, Version};
 use canopy_proto::v1;
 use tonic::Code;
@@ -30,7 +31,15 @@ pub(super) fn advise(parties: &[Party], mut items: Vec<Item>, reply: &mut v1::Pl
             let Some(&algorithm) = named else { continue };
             let times = item.compared.as_ref().map(|compared| compared.times_of(name, &item.candidates, range));
             let channels = party.map_or(2, |party| party.nccl.channels());
-            rows.push(Advice { collective: item.kind, ranks: item.reply.ranks, nodes, range, algorithm, channels });
+            rows.push(Advice {
+                collective: item.kind,
+                ranks: item.reply.ranks,
+                nodes,
+                first: range.first(),
+                last: range.last(),
+                algorithm,
+                channels,
+            });
             item.reply.advice.push(v1::BundleAdvice {
                 size_bytes_min: range.first(),
                 size_bytes_end: range.end(),

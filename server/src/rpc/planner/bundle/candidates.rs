@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use canopy_bundle::nccl_algorithms;
+use canopy_advice::nccl_algorithms;
 use canopy_nccl::Algorithm as NcclAlgorithm;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
