@@ -1,6 +1,7 @@
 //! The commands, one module each, and the help text.
 
 mod about;
+mod advise;
 mod bench;
 mod bound;
 mod calibrate;
@@ -73,6 +74,7 @@ enum Command {
     Find(find::FindArgs),
     Path(path::PathArgs),
     Order(order::OrderArgs),
+    Advise(advise::AdviseArgs),
     Calibrate(calibrate::CalibrateArgs),
     #[command(subcommand)]
     Faults(faults::FaultsCommand),
@@ -117,7 +119,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Plans",
         &["plan", "bound", "explain", "simulate", "verify", "convert", "draw", "export", "run", "doctor", "algorithms"],
     ),
-    ("Networks", &["topology", "cluster", "find", "path", "order", "calibrate"]),
+    ("Networks", &["topology", "cluster", "find", "path", "order", "advise", "calibrate"]),
     ("Faults and running jobs", &["faults", "resynth", "leases"]),
     ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
     ("Server", &["serve", "plans", "jobs", "stats", "drain", "bench"]),
@@ -165,6 +167,7 @@ impl Cli {
             Command::Find(args) => interruptible(find::run(args)),
             Command::Path(args) => interruptible(path::run(args)),
             Command::Order(args) => interruptible(order::run(args)),
+            Command::Advise(args) => interruptible(advise::run(args)),
             Command::Calibrate(args) => interruptible(calibrate::run(args)),
             Command::Faults(command) => interruptible(faults::run(command)),
             Command::Leases(command) => interruptible(leases::run(command)),

@@ -31,6 +31,7 @@ mod request;
 mod runtime;
 mod sizes;
 mod stdout;
+mod stock;
 mod stored_plan;
 mod table;
 mod time_proof;

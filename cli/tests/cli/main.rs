@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test may end it")]
 
 mod about;
+mod advise;
 #[cfg(feature = "embedded")]
 mod algorithms;
 #[cfg(feature = "embedded")]

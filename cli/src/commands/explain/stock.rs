@@ -1,15 +1,14 @@
 //! What stock NCCL or RCCL would take for the same call, and how long its own formulas say that it takes.
 
-use canopy_canonical::boxes;
 use canopy_draw::escaped;
-use canopy_nccl::{Known, Seen, Stock, Timed, Version};
-use canopy_topology::Topology;
+use canopy_nccl::{Seen, Stock, Timed, Version};
 use serde::Serialize;
 
 use super::compare::{Comparison, GAIN_LEAST, spread};
 use crate::commands::simulate::report::micros;
 use crate::material::Material;
 use crate::sizes::in_words;
+use crate::stock::stock_of;
 use crate::table::{Table, count};
 
 /// A message of which latencies are no part.
@@ -53,6 +52,20 @@ struct SeenSummary {
     rings: Option<u32>,
 }
 
+impl SeenSummary {
+    fn of(stock: &Stock, seen: &Seen) -> Self {
+        let Seen { machine, nodes } = seen;
+        Self {
+            machines: *nodes,
+            gpus: machine.gpus,
+            generation: if stock.version() == Version::Rccl2_21 { "AMD" } else { machine.generation.name() },
+            nics: machine.nics,
+            nic_gigabytes: machine.nic as f64 / 1e3,
+            rings: stock.rings().map(|rings| rings.count),
+        }
+    }
+}
+
 /// What is taken for a size.
 #[derive(Debug, Serialize)]
 struct CallSummary {
@@ -74,8 +87,8 @@ impl StockSummary {
             reason: Some(reason),
             calls: Vec::new(),
         };
-        let (stock, seen) = match stock(version, &plan.topology) {
-            Ok(found) => found,
+        let (stock, seen) = match stock_of(version, &plan.topology) {
+            Ok((stock, seen)) => (stock, SeenSummary::of(&stock, &seen)),
             Err(reason) => return nothing(reason),
         };
         let kind = plan.schedule.collective.kind();
@@ -105,28 +118,6 @@ fn call(stock: &Stock, plan: &Material, size_bytes: u64) -> Option<CallSummary> 
     let times_as_fast = time_ps as f64 / plan_time_ps.max(1) as f64;
     let (algorithm, protocol) = (algorithm.name(), protocol.name());
     Some(CallSummary { size_bytes, algorithm, protocol, time_ps, plan_time_ps, times_as_fast })
-}
-
-/// The model of the library on the machines that a topology names. Errors say in words why there is no model.
-fn stock(version: Version, topology: &Topology) -> Result<(Stock, SeenSummary), String> {
-    let Seen { machine, nodes } = Seen::of(topology, &boxes(topology)).map_err(|unseen| unseen.to_string())?;
-    let stock = match (version, machine.gpus) {
-        (Version::Rccl2_21, 16) => Stock::rccl(Known::Mi250, machine, nodes),
-        (Version::Rccl2_21, 8) => Stock::rccl(Known::Mi300x, machine, nodes),
-        (Version::Rccl2_21, gpus) => {
-            return Err(format!("its tables are known for boxes of 8 (MI300X) and 16 (MI250), not {gpus}"));
-        }
-        _ => Stock::nccl(version, machine, nodes),
-    };
-    let seen = SeenSummary {
-        machines: nodes,
-        gpus: machine.gpus,
-        generation: if version == Version::Rccl2_21 { "AMD" } else { machine.generation.name() },
-        nics: machine.nics,
-        nic_gigabytes: machine.nic as f64 / 1e3,
-        rings: stock.rings().map(|rings| rings.count),
-    };
-    Ok((stock, seen))
 }
 
 /// The table and what it comes to.
