@@ -57,7 +57,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
     ("crates/order", &["canopy-topology"]),
     ("crates/calibrate", &["canopy-schedule", "canopy-topology"]),
     ("crates/bundle", &["canopy-plan", "canopy-schedule"]),
-    ("crates/advice", &["canopy-nccl", "canopy-schedule"]),
+    ("crates/advice", &["canopy-nccl", "canopy-schedule", "canopy-topology"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),
     ("crates/export", &["canopy-schedule", "canopy-simulate", "canopy-topology"]),
