@@ -1,6 +1,9 @@
 //! `canopy advise`: which of its own algorithms a stock runtime should take on a network, as the table that it reads.
 
+mod mpi;
 mod nccl;
+
+use std::time::Duration;
 
 use canopy_nccl::Version;
 use canopy_schedule::CollectiveKind;
@@ -22,13 +25,16 @@ use crate::whole_file::write_file;
 /// Choose among a stock runtime's own algorithms for a network, and write the table that it reads
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Tables of NCCL's kind say what the formulas of a release choose on this network.
+Tables of NCCL's kind say what the formulas of a release choose on this network. For MPI, the library's algorithms
+are compared by a formula on its links.
 
 Examples:
   canopy advise dgx-h100:boxes=4 --to nccl-csv
   canopy advise job.yaml --to nccl-csv -o tuner.csv --calibration calibration.yaml
   canopy advise job.yaml --to nccl-config-header -c allreduce -o advice.h
-  canopy advise job.yaml --to ncclx --ranks 8,32 -o tuner.csv")]
+  canopy advise job.yaml --to ncclx --ranks 8,32 -o tuner.csv
+  canopy advise job.yaml --to openmpi -o rules && mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename rules ./app
+  canopy advise job.yaml --to mpich --base tree.json -o advised.json")]
 pub(crate) struct AdviseArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
@@ -48,6 +54,12 @@ pub(crate) struct AdviseArgs {
     /// Release of NCCL: 2.18 to 2.31 [default: 2.30; of nccl-config 2.31]
     #[arg(long, value_name = "VERSION", value_parser = str::parse::<Version>)]
     nccl: Option<Version>,
+    /// For MPI: what each message takes before its first byte is sent [default: that of --calibration, else 1us]
+    #[arg(long, value_name = "TIME", value_parser = args::duration_or_zero)]
+    alpha: Option<Duration>,
+    /// For mpich: the tree of the installed version, into which advice is put
+    #[arg(long, value_name = "FILE")]
+    base: Option<String>,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
@@ -66,6 +78,10 @@ enum Kind {
     Rccl,
     /// CSV of NCCLX, for NCCLX_TUNER_CONFIG_FILE
     Ncclx,
+    /// Rules file of coll_tuned, of Open MPI 4.1 and 5.0
+    Openmpi,
+    /// JSON tree of MPICH 4, for MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE
+    Mpich,
     /// Reads no table
     #[value(hide = true)]
     AwsOfi,
@@ -117,6 +133,7 @@ pub(crate) async fn run(args: AdviseArgs) -> Result<(), Failure> {
 
 fn advise(args: &AdviseArgs) -> Result<(), Failure> {
     args.to.reads_a_table()?;
+    args.to.takes(args)?;
     let topology = input::topology_until(&args.topology, Deadline::after(None))?;
     let advised = args.to.advised(args, &topology)?;
     let mut files = Vec::new();
@@ -124,7 +141,7 @@ fn advise(args: &AdviseArgs) -> Result<(), Failure> {
         match destination::beside_json(args.output.as_ref(), args.json, "the table")? {
             Some(path) => {
                 write_file(path, advised.text.as_bytes())?;
-                files.push(FileSummary::written(&name_of(&args.to), path, advised.text.as_bytes())?);
+                files.push(FileSummary::written(name_of(&args.to), path, advised.text.as_bytes())?);
             }
             None => return print(advised.text.trim_end()),
         }
@@ -151,13 +168,31 @@ impl Kind {
         }
     }
 
+    const fn is_of_mpi(self) -> bool {
+        matches!(self, Self::Openmpi | Self::Mpich)
+    }
+
+    /// Refuses options that say nothing for it.
+    fn takes(self, args: &AdviseArgs) -> Result<(), Failure> {
+        let idle = [
+            ("--nccl", args.nccl.is_some() && self.is_of_mpi(), "the table is for MPI"),
+            ("--alpha", args.alpha.is_some() && !self.is_of_mpi(), "NCCL's formulas have latencies of their own"),
+            ("--base", args.base.is_some() && self != Self::Mpich, "only mpich needs one"),
+        ];
+        match idle.into_iter().find(|(_, is_idle, _)| *is_idle) {
+            Some((option, _, reason)) => Err(Failure::input(format!("{option} has no effect here: {reason}"))
+                .help(format!("remove `{option}`, or change `--to`"))),
+            None => Ok(()),
+        }
+    }
+
     fn advised(self, args: &AdviseArgs, topology: &Topology) -> Result<Advised, Failure> {
-        nccl::advised(self, args, topology)
+        if self.is_of_mpi() { mpi::advised(self, args, topology) } else { nccl::advised(self, args, topology) }
     }
 }
 
 fn readable(args: &AdviseArgs, summary: &AdviseSummary<'_>, hint: &str) -> String {
-    let mut lines = vec![format!("{} by {} on {}", summary.kind, summary.library, args.topology)];
+    let mut lines = vec![format!("{} for {} on {}", summary.kind, summary.library, args.topology)];
     let mut table = Table::new(&["COLLECTIVE", "RANKS", "FROM#", "TAKES"]);
     for AdviceSummary { collective, ranks, machines, first_bytes, takes, .. } in summary.advice {
         let machines = machines.map(|machines| format!(" on {}", count(machines as usize, "machine")));

@@ -39,9 +39,49 @@ fn a_table_has_the_collectives_and_communicators_asked_for() {
     assert!(rows.iter().any(|row| row.starts_with("allgather,[0,")), "{text}");
     assert!(!text.contains("allreduce") && text.contains("broadcast,"), "{text}");
     let text = workspace.text(&format!("advise {network} --to nccl-csv -c allreduce --nccl 2.18"));
-    assert!(text.starts_with("nccl-csv by NCCL 2.18 on dgx-a100:boxes=4\n"), "{text}");
+    assert!(text.starts_with("nccl-csv for NCCL 2.18 on dgx-a100:boxes=4\n"), "{text}");
     let text = workspace.text(&format!("advise {network} --to rccl -o table"));
     assert!(text.contains("wrote      table\nuse        set NCCL_TUNER_CONFIG_FILE"), "{text}");
+}
+
+/// A tree of MPICH with one algorithm for each collective.
+fn tree(workspace: &Workspace) {
+    let names = ["allgather", "allreduce", "alltoall", "bcast", "reduce", "reduce_scatter", "reduce_scatter_block"];
+    let branch = |name: &str| {
+        format!(
+            "\"collective={name}\":{{\"comm_type=intra\":{{\"algorithm=old\":{{}}}},\"comm_type=inter\":{{\"algorithm=inter\":{{}}}}}}"
+        )
+    };
+    workspace.write("tree.json", format!("{{{}}}", names.map(branch).join(",")));
+}
+
+/// MPI's algorithms are compared on the network: latency decides over small messages, and α moves the bounds.
+#[test]
+fn mpi_is_advised_by_the_latencies_and_rates_of_the_network() {
+    let workspace = Workspace::new();
+    let network = "dgx-a100:boxes=2";
+    tree(&workspace);
+    for (kind, library) in [("openmpi", "Open MPI"), ("mpich", "MPICH")] {
+        let base = if kind == "mpich" { "--base tree.json" } else { "" };
+        let command =
+            |more: &str| workspace.json(&format!("advise {network} --to {kind} {base} -o table --json {more}"));
+        let found = command("");
+        assert_eq!(found["library"], library);
+        let bounds = |found: &serde_json::Value| -> Vec<u64> {
+            let rows = found["advice"].as_array().unwrap().iter();
+            let own = rows.filter(|row| row["collective"] == "allreduce" && row["ranks"] == 16);
+            own.map(|row| row["first_bytes"].as_u64().unwrap()).collect()
+        };
+        let [usual, slow] = ["", "--alpha 10us"].map(|more| bounds(&command(more)));
+        assert!(usual.len() == 2 && usual[1] < slow[1], "{usual:?} {slow:?}");
+        let ranks: std::collections::BTreeSet<u64> =
+            found["advice"].as_array().unwrap().iter().map(|row| row["ranks"].as_u64().unwrap()).collect();
+        assert_eq!(ranks.into_iter().collect::<Vec<_>>(), [8, 16]);
+    }
+    let table = String::from_utf8(workspace.read("table")).unwrap();
+    assert!(table.contains("MPIR_Allreduce_intra_recursive_doubling") && table.contains("comm_size<=16"), "{table}");
+    let rules = workspace.text("advise torus:4x4 --to openmpi -c allgather -o -");
+    assert!(rules.starts_with("1 # collectives\n0 # allgather\n3 # communicator sizes\n0 # ranks\n"), "{rules}");
 }
 
 #[test]
@@ -59,6 +99,14 @@ fn what_cannot_be_advised_is_refused_with_what_can() {
         (format!("advise {boxes} --to ncclx --nccl rccl-2.21"), ["a release of RCCL", "--to rccl"]),
         ("advise dgx-a100:gpus=4 --to rccl".to_owned(), ["boxes of 8", "MI300X"]),
         ("advise torus:4x4 --to nccl-csv".to_owned(), ["states its box", "topology compose"]),
+        (format!("advise {boxes} --to openmpi --ranks 17"), ["--ranks 17", "use 2 to 16"]),
+        ("advise fat-tree:k=18 --to openmpi".to_owned(), ["too many to compare", "--ranks"]),
+        (format!("advise {boxes} --to mpich -c gather"), ["single algorithm for gather", "reduce-scatter"]),
+        (format!("advise {boxes} --to mpich"), ["--base", "strings libmpich.so.12"]),
+        (format!("advise {boxes} --to mpich --base none.json"), ["none.json", "cannot be read"]),
+        (format!("advise {boxes} --to openmpi --nccl 2.30"), ["--nccl has no effect", "for MPI"]),
+        (format!("advise {boxes} --to ncclx --alpha 1us"), ["--alpha has no effect", "latencies of their own"]),
+        (format!("advise {boxes} --to ncclx --base x"), ["--base has no effect", "only mpich"]),
         (format!("advise {boxes} --to ncclx --json -o -"), ["--json needs a file", "-o FILE"]),
     ] {
         workspace.refused(&command, 2, &words);
