@@ -1,11 +1,19 @@
 //! Machines and switches of a topology, and how a flow between two machines divides.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use canopy_topology::Topology;
 
 /// One flow, in parts that can be divided.
 pub(crate) const WHOLE: u64 = 1 << 40;
+
+/// More hops than from any node to another: there is no way, or none that is looked at.
+pub(crate) const FAR: u16 = u16::MAX;
+
+/// Whether there is a way, and not just arrived.
+const fn is_away(distance: u16) -> bool {
+    0 < distance && distance < FAR
+}
 
 /// By what a load in parts of [`WHOLE`] is multiplied for parts of 2⁶⁴: more would show what is lost where flows divide.
 const SCALE: u128 = 1 << 24;
@@ -132,21 +140,25 @@ impl Fabric {
         self.node_count
     }
 
-    /// By node: hops to a machine, none if there is no way. Machines pass nothing on.
-    pub(crate) fn distances_to(&self, machine: usize) -> Vec<Option<u32>> {
-        let mut distances = vec![None; self.node_count];
-        distances[machine] = Some(0);
-        let mut queue = VecDeque::from([(machine, 0)]);
-        while let Some((node, distance)) = queue.pop_front() {
-            if node < self.machines.len() && node != machine {
-                continue;
-            }
-            for &edge in &self.entering[node] {
-                let from = self.edges[edge].from;
-                if distances[from].is_none() {
-                    distances[from] = Some(distance + 1);
-                    queue.push_back((from, distance + 1));
+    /// By node: hops to one; [`FAR`] if there is no way. Machines pass nothing on.
+    pub(crate) fn distances_to(&self, target: usize) -> Vec<u16> {
+        let mut distances = vec![FAR; self.node_count];
+        distances[target] = 0;
+        let mut layer = vec![target];
+        for distance in 1..FAR {
+            let mut next = Vec::new();
+            for node in layer.into_iter().filter(|&node| node >= self.machines.len() || node == target) {
+                for &edge in &self.entering[node] {
+                    let from = self.edges[edge].from;
+                    if distances[from] == FAR {
+                        distances[from] = distance;
+                        next.push(from);
+                    }
                 }
+            }
+            layer = next;
+            if layer.is_empty() {
+                break;
             }
         }
         distances
@@ -154,13 +166,13 @@ impl Fabric {
 
     /// How a flow to the machine that these distances are to divides: edges with their parts of [`WHOLE`]. At each node, over
     /// all edges on shortest ways, by capacity. Nothing if there is no way.
-    pub(crate) fn divided(&self, from: usize, distances: &[Option<u32>]) -> Vec<(usize, u64)> {
+    pub(crate) fn divided(&self, from: usize, distances: &[u16]) -> Vec<(usize, u64)> {
         let mut parts = Vec::new();
         let mut at: BTreeMap<usize, u64> = BTreeMap::from([(from, WHOLE)]);
-        while let Some(distance) = at.keys().next().and_then(|&node| distances[node]).filter(|&distance| distance > 0) {
+        while let Some(distance) = at.keys().next().map(|&node| distances[node]).filter(|&distance| is_away(distance)) {
             let mut next: BTreeMap<usize, u64> = BTreeMap::new();
             for (node, amount) in at {
-                let is_nearer = |&&edge: &&usize| distances[self.edges[edge].to] == Some(distance - 1);
+                let is_nearer = |&&edge: &&usize| distances[self.edges[edge].to] == distance - 1;
                 let ways: Vec<usize> = self.leaving[node].iter().filter(is_nearer).copied().collect();
                 let mut left = (amount, ways.iter().map(|&edge| u128::from(self.edges[edge].capacity)).sum::<u128>());
                 for edge in ways {

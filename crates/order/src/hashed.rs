@@ -184,10 +184,7 @@ fn send(
 }
 
 /// Links that lead nearer to where distances are to.
-fn nearer(fabric: &Fabric, distances: &[Option<u32>], at: usize) -> Vec<usize> {
-    let is_nearer = |&&edge: &&usize| {
-        let (here, there) = (distances[at], distances[fabric.edges[edge].to]);
-        here.zip(there).is_some_and(|(here, there)| there < here)
-    };
+fn nearer(fabric: &Fabric, distances: &[u16], at: usize) -> Vec<usize> {
+    let is_nearer = |&&edge: &&usize| distances[fabric.edges[edge].to] < distances[at];
     fabric.leaving[at].iter().filter(is_nearer).copied().collect()
 }

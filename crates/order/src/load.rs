@@ -34,14 +34,14 @@ pub(crate) fn times(load: u128, other: u128) -> f64 {
 /// Pairs whose parts are remembered at most: some hundred bytes each.
 const REMEMBERED_MAX: usize = 1 << 15;
 
-/// Distances that are remembered at most: 8 bytes each.
-const DISTANCES_MAX: usize = 1 << 23;
+/// Distances that are remembered at most: 2 bytes each.
+const DISTANCES_MAX: usize = 1 << 25;
 
 /// Links and their parts of a flow.
 pub(crate) type Parts = Rc<Vec<(usize, u64)>>;
 
 /// By node, how far it is from a machine.
-type Distances = Rc<Vec<Option<u32>>>;
+type Distances = Rc<Vec<u16>>;
 
 /// Flows between machines of a fabric.
 pub(crate) struct Loads<'a> {

@@ -69,7 +69,7 @@ pub(crate) fn nearest(loads: &mut Loads<'_>, names: &[usize], start: usize, tie:
             Tie::Name => 0,
             Tie::Neighbours => near[machine].iter().filter(|&&other| is_left[other]).count(),
         };
-        next = left.min_by_key(|&machine| (distances[machine].unwrap_or(u32::MAX), ways(machine), place[machine]));
+        next = left.min_by_key(|&machine| (distances[machine], ways(machine), place[machine]));
     }
     let first = order.iter().position(|&machine| machine == 0).unwrap_or(0);
     order.rotate_left(first);
@@ -226,7 +226,7 @@ fn near(loads: &mut Loads<'_>, count: usize) -> Vec<Vec<usize>> {
     let of = |machine: usize| {
         let distances = loads.distances_to(machine);
         let mut others: Vec<usize> = (0..count).filter(|&other| other != machine).collect();
-        others.sort_by_key(|&other| (distances[other].unwrap_or(u32::MAX), other));
+        others.sort_by_key(|&other| (distances[other], other));
         let is_near = |&other: &usize| distances[other] == distances[others[0]];
         let nearest = others.iter().filter(|&&other| !others.is_empty() && is_near(&other)).count();
         others.truncate(nearest.clamp(NEAR_MIN, NEAR));
@@ -238,7 +238,7 @@ fn near(loads: &mut Loads<'_>, count: usize) -> Vec<Vec<usize>> {
 /// How far it is from machine to machine.
 struct Hops {
     count: usize,
-    table: Vec<u32>,
+    table: Vec<u16>,
     /// Of every ring at least.
     least: i128,
 }
@@ -248,7 +248,7 @@ impl Hops {
         let count = loads.fabric.machines().len();
         let table = (0..count).flat_map(|to| {
             let distances = loads.distances_to(to);
-            (0..count).map(move |from| distances[from].unwrap_or(0))
+            (0..count).map(move |from| distances[from])
         });
         let mut hops = Self { count, table: table.collect(), least: 0 };
         let nearest = |to: usize| (0..count).filter(|&from| from != to).map(|from| hops.of(&[from, to])).min();
