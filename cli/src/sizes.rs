@@ -50,6 +50,13 @@ pub(crate) fn in_words(size_bytes: u64) -> String {
     unit.map_or_else(|| format!("{size_bytes} B"), |(name, factor)| format!("{} {name}", size_bytes / factor))
 }
 
+/// So many of a number of positions at most, evenly spread, the last among them, and the first where there are several.
+pub(crate) fn spread(length: usize, most: usize) -> Vec<usize> {
+    let number = length.min(most);
+    let last = length.saturating_sub(1);
+    (0..number).map(|place| if number == 1 { last } else { place * last / (number - 1) }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,6 @@
 mod compare;
 mod names;
 mod report;
-mod stock;
 mod summary;
 mod text;
 mod why;

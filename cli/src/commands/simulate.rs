@@ -6,11 +6,13 @@ mod fresh;
 mod plot;
 pub(super) mod race;
 pub(super) mod report;
+pub(super) mod stock;
 mod sweep;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use canopy_nccl::Version;
 use canopy_schedule::{Bound, LinkLoads, certified_bound, check};
 use canopy_simulate::{
     ALPHA_NS_USUAL, Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, elsewhere,
@@ -81,6 +83,9 @@ pub(crate) struct SimulateArgs {
         value_parser = canopy_baselines::algorithm,
     )]
     algorithms: Vec<Algorithm>,
+    /// Release of NCCL or RCCL to compare with: 2.18 to 2.31, or rccl-2.21
+    #[arg(long, value_name = "VERSION", default_value = "2.30", requires = "sweep", value_parser = str::parse::<Version>)]
+    nccl: Version,
     /// Longest time until the plan is there, such as 30s; with --sweep until each is [default: the server's, 30s]
     #[arg(long, value_name = "TIME", value_parser = args::duration, requires = "collective")]
     deadline: Option<Duration>,

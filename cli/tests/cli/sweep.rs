@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Workspace, check_members, sha256};
 
-const MEMBERS: [&str; 11] = [
+const MEMBERS: [&str; 12] = [
     "canopy",
     "command",
     "topology",
@@ -16,6 +16,7 @@ const MEMBERS: [&str; 11] = [
     "refused",
     "ranges",
     "crossovers",
+    "stock",
 ];
 
 fn list<'a>(object: &'a Value, member: &str) -> &'a [Value] {
@@ -174,4 +175,21 @@ fn names_and_networks_are_refused_with_a_way_out() {
     // One size is a sweep, too.
     let one = workspace.json(&format!("{sweep} --size 1MiB --json"));
     assert_eq!((list(&one, "ranges").len(), list(&one, "crossovers").len()), (1, 0));
+}
+
+/// What stock NCCL takes stands beside the plan that is fastest with its latencies, where boxes are known.
+#[test]
+fn stock_nccl_is_beside_the_best_plan() {
+    let workspace = Workspace::new();
+    let sweep = "simulate dgx-h100:boxes=2 --collective allreduce --sweep --algorithms forest,ring,recursive-doubling";
+    let report = workspace.json(&format!("{sweep} --sizes 64KiB..64MiB --nccl 2.27 --json"));
+    assert_eq!(report["stock"]["library"], "NCCL 2.27");
+    let calls = list(&report["stock"], "calls");
+    assert_eq!(calls.len(), 7, "each size, and one of which latencies are no part");
+    let last = calls.last().unwrap();
+    assert_eq!(last["plan"], "forest");
+    assert!(last["times_as_fast"].as_f64().unwrap() > 1.0, "{last}");
+    let text = workspace.text(&format!("{sweep} --size 64KiB"));
+    assert!(text.contains("stock      the best of these plans is"), "{text}");
+    assert_eq!(workspace.run("simulate dgx-h100:boxes=2 --collective allreduce --nccl 2.27").status, Some(2));
 }

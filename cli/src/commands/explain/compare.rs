@@ -9,9 +9,11 @@ use serde::Serialize;
 
 use crate::commands::simulate::Absent;
 use crate::commands::simulate::race::{Found, Race, Rules, Runner};
+use crate::commands::simulate::stock::GAIN_LEAST;
 use crate::exit::{Failure, words};
 use crate::material::Material;
 use crate::progress::ProgressLine;
+use crate::sizes::spread;
 
 /// What NCCL does across boxes: a ring for each NIC.
 const NIC_RINGS: &str = "nccl rings";
@@ -19,9 +21,6 @@ const NIC_RINGS: &str = "nccl rings";
 const ONE_RING: &str = "one ring";
 /// Textbook plans that are made to compare with, besides.
 const RIVALS: [Algorithm; 4] = [Algorithm::Direct, Algorithm::RecursiveDoubling, Algorithm::Bruck, Algorithm::Binomial];
-/// A plan that is less than this many times as fast as another, as a fraction, is no gain over it: what is lost on the way to a
-/// network's rates differs by more.
-pub(super) const GAIN_LEAST: (u64, u64) = (21, 20);
 /// Most transfers of such a plan: a send from each of 1,024 ranks to every other.
 const TRANSFERS_MAX: u64 = 1 << 20;
 /// Most transfers of all plans that are simulated, each counted once for every size: some half a minute, where plans are large.
@@ -133,13 +132,6 @@ pub(super) fn compare(
 fn thinned(sizes: Vec<u64>, transfers: u64) -> Vec<u64> {
     let most = usize::try_from(OWN_EFFORT_MAX / transfers.max(1)).unwrap_or(usize::MAX).max(1);
     spread(sizes.len(), most).into_iter().filter_map(|position| sizes.get(position).copied()).collect()
-}
-
-/// So many of a number of positions at most, evenly spread, the last among them, and the first where there are several.
-pub(super) fn spread(length: usize, most: usize) -> Vec<usize> {
-    let number = length.min(most);
-    let last = length.saturating_sub(1);
-    (0..number).map(|place| if number == 1 { last } else { place * last / (number - 1) }).collect()
 }
 
 /// How many transfers other plans may have.

@@ -60,7 +60,7 @@ pub(super) fn html(
     page += "</dl>\n";
     rates(&mut page, plan, compared);
     times(&mut page, args, compared);
-    page += &super::stock::html(&explained.stock);
+    page += &crate::commands::simulate::stock::html(&explained.stock);
     if let Some(words) = omitted(plan, compared) {
         page += &format!("<p>Sizes: {words}.</p>\n");
     }

@@ -7,10 +7,10 @@ use serde::{Serialize, Serializer};
 use super::ExplainArgs;
 use super::compare::{Baseline, Comparison, Entry};
 use super::names::rates_of;
-use super::stock::StockSummary;
 use super::why::why;
 use crate::certificate::CertificateSummary;
 use crate::commands::simulate::Absent;
+use crate::commands::simulate::stock::StockSummary;
 use crate::material::Material;
 use crate::output::{AlgbwSummary, FileSummary, TopologySummary, gigabytes_per_sec};
 
@@ -177,7 +177,7 @@ impl Explained {
             baseline: compared.baseline.clone(),
             compared: compared.entries.iter().map(|entry| entry_summary(entry, &plan.bound.upper, compared)).collect(),
             not_compared: compared.absent.clone(),
-            stock: StockSummary::of(args.nccl, plan, compared),
+            stock: StockSummary::of(args.nccl, plan, &compared.sizes),
             verdict: VerdictSummary::of(compared),
             files: Vec::new(),
         }

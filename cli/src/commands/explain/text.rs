@@ -3,14 +3,16 @@
 use canopy_schedule::Pace;
 use canopy_topology::{LinkIndex, Ratio};
 
-use super::compare::{Baseline, Comparison, Turn, spread};
+use super::ExplainArgs;
+use super::compare::{Baseline, Comparison, Turn};
 use super::names::{joined, link_in_words};
 use super::summary::{Explained, RateSummary, StepsSummary};
-use super::{ExplainArgs, stock};
 use crate::commands::simulate::report::micros;
+use crate::commands::simulate::stock;
 use crate::material::Material;
 use crate::messages;
 use crate::output::{gigabytes, gigabytes_per_sec};
+use crate::sizes::spread;
 use crate::sizes::{UNITS, in_words};
 use crate::table::{Table, count};
 

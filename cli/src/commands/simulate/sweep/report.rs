@@ -1,14 +1,17 @@
 //! What a sweep over algorithms found, for people, as JSON and as a drawing.
 
 use canopy_draw::{Series, SweepDrawing, draw_sweep};
+use canopy_nccl::Version;
 use canopy_topology::{Rank, Rate};
 use serde::Serialize;
 
 use super::contest::Contest;
 use crate::commands::simulate::race::{Crossover, Found, Side};
 use crate::commands::simulate::report::{Model, micros, part};
+use crate::commands::simulate::stock::{self, StockSummary};
 use crate::commands::simulate::{Absent, SimulateArgs};
 use crate::exit::{Failure, words};
+use crate::material::Material;
 use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print_json};
 use crate::sizes::in_words;
 use crate::stdout;
@@ -31,6 +34,7 @@ struct Swept {
     refused: Vec<Absent>,
     ranges: Vec<RangeSummary>,
     crossovers: Vec<CrossoverSummary>,
+    stock: StockSummary,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<FileSummary>,
 }
@@ -82,6 +86,7 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
         refused: contest.absent.clone(),
         ranges: ranges(contest, found),
         crossovers: found.crossovers.iter().map(|&crossover| summary(contest, crossover)).collect(),
+        stock: beside(args.nccl, contest),
         files: Vec::new(),
     };
     let head = format!(
@@ -100,6 +105,13 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
     } else {
         stdout::print(&readable(&head, contest, found, &report, bound))
     }
+}
+
+/// Stock NCCL or RCCL beside the best of the plans.
+fn beside(version: Version, contest: &Contest<'_>) -> StockSummary {
+    let plans: Vec<(Option<&'static str>, &Material)> =
+        contest.entrants.iter().map(|entrant| (Some(entrant.name), &entrant.judged)).collect();
+    StockSummary::of_several(version, &plans, &contest.sizes)
 }
 
 fn algorithms(contest: &Contest<'_>, found: &Found, bound: &Rate) -> Vec<AlgorithmSummary> {
@@ -202,6 +214,7 @@ fn readable(head: &str, contest: &Contest<'_>, found: &Found, report: &Swept, bo
     if !left.is_empty() {
         blocks.push(left.join("\n"));
     }
+    blocks.push(stock::lines(&report.stock).join("\n"));
     blocks.join("\n\n")
 }
 

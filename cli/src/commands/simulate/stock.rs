@@ -4,12 +4,15 @@ use canopy_draw::escaped;
 use canopy_nccl::{Seen, Stock, Timed, Version};
 use serde::Serialize;
 
-use super::compare::{Comparison, GAIN_LEAST, spread};
-use crate::commands::simulate::report::micros;
+use super::report::micros;
 use crate::material::Material;
-use crate::sizes::in_words;
+use crate::sizes::{in_words, spread};
 use crate::stock::stock_of;
 use crate::table::{Table, count};
+
+/// A plan that is less than this many times as fast as another, as a fraction, is no gain over it: what is lost on the way to a
+/// network's rates differs by more.
+pub(in crate::commands) const GAIN_LEAST: (u64, u64) = (21, 20);
 
 /// A message of which latencies are no part.
 const LARGE_BYTES: u64 = 16 << 30;
@@ -24,9 +27,12 @@ const SIZES_MAX: usize = 8;
 
 /// The model beside the plan.
 #[derive(Debug, Serialize)]
-pub(super) struct StockSummary {
+pub(in crate::commands) struct StockSummary {
     /// `NCCL 2.30`.
     library: String,
+    /// What is beside it, for people.
+    #[serde(skip)]
+    subject: &'static str,
     /// What it sees; none with the reason why there is no model.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<SeenSummary>,
@@ -70,6 +76,9 @@ impl SeenSummary {
 #[derive(Debug, Serialize)]
 struct CallSummary {
     size_bytes: u64,
+    /// The plan beside it, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<&'static str>,
     algorithm: &'static str,
     protocol: &'static str,
     time_ps: u64,
@@ -79,28 +88,56 @@ struct CallSummary {
 }
 
 impl StockSummary {
-    pub(super) fn of(version: Version, plan: &Material, compared: &Comparison) -> Self {
+    /// One plan at some sizes, and at a large one.
+    pub(in crate::commands) fn of(version: Version, plan: &Material, sizes: &[u64]) -> Self {
+        Self { subject: "this plan", ..Self::of_several(version, &[(None, plan)], sizes) }
+    }
+
+    /// At each size the one of several plans that is fastest with the library's latencies.
+    pub(in crate::commands) fn of_several(
+        version: Version,
+        plans: &[(Option<&'static str>, &Material)],
+        sizes: &[u64],
+    ) -> Self {
         let nothing = |reason: String| Self {
             library: version.to_string(),
+            subject: "the best of these plans",
             seen: None,
             latencies_ns: None,
             reason: Some(reason),
             calls: Vec::new(),
         };
-        let (stock, seen) = match stock_of(version, &plan.topology) {
+        let Some((_, first)) = plans.first() else { return nothing("there is nothing to compare".to_owned()) };
+        let (stock, seen) = match stock_of(version, &first.topology) {
             Ok((stock, seen)) => (stock, SeenSummary::of(&stock, &seen)),
             Err(reason) => return nothing(reason),
         };
-        let kind = plan.schedule.collective.kind();
+        let kind = first.schedule.collective.kind();
         if stock.choice(kind, LARGE_BYTES).is_none() {
             return nothing(format!("it does not tune {kind}"));
         }
         // Across machines, what RCCL takes off smaller messages makes it choose, and says nothing of times.
         let least = if version == Version::Rccl2_21 && seen.machines > 1 { RCCL_BYTES_MIN } else { 0 };
-        let sizes = compared.sizes.iter().copied().chain([LARGE_BYTES]).filter(|&size| size >= least);
-        let calls = sizes.filter_map(|size| call(&stock, plan, size)).collect();
+        let sizes = sizes.iter().copied().chain([LARGE_BYTES]).filter(|&size| size >= least);
+        let fastest = |size: u64| {
+            let calls =
+                plans.iter().filter_map(|&(name, plan)| Some(CallSummary { plan: name, ..call(&stock, plan, size)? }));
+            calls.min_by_key(|call| call.plan_time_ps)
+        };
+        let calls = sizes.filter_map(fastest).collect();
         let latencies_ns = Some(stock.latencies_ns());
-        Self { library: version.to_string(), seen: Some(seen), latencies_ns, reason: None, calls }
+        Self { seen: Some(seen), latencies_ns, reason: None, calls, ..nothing(String::new()) }
+    }
+}
+
+impl StockSummary {
+    /// What stands over the plan's times.
+    fn heading(&self) -> String {
+        if self.calls.iter().any(|call| call.plan.is_some()) {
+            "BEST PLAN".to_owned()
+        } else {
+            self.subject.to_uppercase()
+        }
     }
 }
 
@@ -117,11 +154,11 @@ fn call(stock: &Stock, plan: &Material, size_bytes: u64) -> Option<CallSummary> 
     let plan_time_ps = latency_ps.saturating_add(u64::try_from(transfer_ps).unwrap_or(u64::MAX));
     let times_as_fast = time_ps as f64 / plan_time_ps.max(1) as f64;
     let (algorithm, protocol) = (algorithm.name(), protocol.name());
-    Some(CallSummary { size_bytes, algorithm, protocol, time_ps, plan_time_ps, times_as_fast })
+    Some(CallSummary { size_bytes, plan: None, algorithm, protocol, time_ps, plan_time_ps, times_as_fast })
 }
 
 /// The table and what it comes to.
-pub(super) fn lines(stock: &StockSummary) -> Vec<String> {
+pub(in crate::commands) fn lines(stock: &StockSummary) -> Vec<String> {
     let Some(seen) = &stock.seen else {
         return stock
             .reason
@@ -144,9 +181,12 @@ pub(super) fn lines(stock: &StockSummary) -> Vec<String> {
     )];
     if let Some((base_ns, hop_ns)) = stock.latencies_ns {
         let [base, hop] = [base_ns, hop_ns].map(|latency| latency as f64 / 1e3);
-        lines.push(format!("this plan by its rate, with the same latencies: {base} µs once and {hop} µs for each hop"));
+        lines.push(format!(
+            "{} by its rate, with the same latencies: {base} µs once and {hop} µs for each hop",
+            stock.subject
+        ));
     }
-    let mut table = Table::new(&["SIZE#", "TAKES", "TIME µs#", "THIS PLAN µs#", "TIMES AS FAST#"]);
+    let mut table = Table::new(&["SIZE#", "TAKES", "TIME µs#", &format!("{} µs#", stock.heading()), "TIMES AS FAST#"]);
     rows(stock).into_iter().for_each(|row| table.row(row));
     lines.push(table.text());
     lines.push(String::new());
@@ -163,7 +203,7 @@ fn rows(stock: &StockSummary) -> Vec<[String; 5]> {
             in_words(call.size_bytes),
             format!("{} {}", call.algorithm, call.protocol),
             micros(call.time_ps),
-            micros(call.plan_time_ps),
+            call.plan.map_or_else(String::new, |plan| format!("{plan} ")) + &micros(call.plan_time_ps),
             format!("{:.2}", call.times_as_fast),
         ]
     };
@@ -171,7 +211,7 @@ fn rows(stock: &StockSummary) -> Vec<[String; 5]> {
 }
 
 /// The same as a part of a page.
-pub(super) fn html(stock: &StockSummary) -> String {
+pub(in crate::commands) fn html(stock: &StockSummary) -> String {
     let mut page = format!("<h2>Beside {}</h2>\n", escaped(&stock.library));
     if stock.seen.is_none() {
         return page + &lines(stock).iter().map(|line| format!("<p>{}</p>\n", escaped(line))).collect::<String>();
@@ -214,13 +254,15 @@ fn verdict(stock: &StockSummary) -> String {
     let large = stock.calls.last().map(|call| {
         let rate = |time_ps: u64| call.size_bytes as f64 / (time_ps.max(1) as f64 / 1e3);
         format!(
-            "; {} reaches {:.1} GB/s with {}, this plan {:.1}: {:.2} times",
+            "; {} reaches {:.1} GB/s with {}, {} {:.1}: {:.2} times",
             stock.library,
             rate(call.time_ps),
             in_words(call.size_bytes),
+            call.plan.unwrap_or(stock.subject),
             rate(call.plan_time_ps),
             call.times_as_fast
         )
     });
-    format!("stock      this plan is {} than {}{}", ranges.join(", "), stock.library, large.unwrap_or_default())
+    let (subject, ranges) = (stock.subject, ranges.join(", "));
+    format!("stock      {subject} is {ranges} than {}{}", stock.library, large.unwrap_or_default())
 }
