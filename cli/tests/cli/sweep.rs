@@ -181,7 +181,7 @@ fn names_and_networks_are_refused_with_a_way_out() {
 #[test]
 fn stock_nccl_is_beside_the_best_plan() {
     let workspace = Workspace::new();
-    let sweep = "simulate dgx-h100:boxes=2 --collective allreduce --sweep --algorithms forest,ring,recursive-doubling";
+    let sweep = "simulate dgx-h100:boxes=4 --collective allreduce --sweep --algorithms forest,ring,recursive-doubling";
     let report = workspace.json(&format!("{sweep} --sizes 64KiB..64MiB --nccl 2.27 --json"));
     assert_eq!(report["stock"]["library"], "NCCL 2.27");
     let calls = list(&report["stock"], "calls");
@@ -191,5 +191,5 @@ fn stock_nccl_is_beside_the_best_plan() {
     assert!(last["times_as_fast"].as_f64().unwrap() > 1.0, "{last}");
     let text = workspace.text(&format!("{sweep} --size 64KiB"));
     assert!(text.contains("stock      the best of these plans is"), "{text}");
-    assert_eq!(workspace.run("simulate dgx-h100:boxes=2 --collective allreduce --nccl 2.27").status, Some(2));
+    assert_eq!(workspace.run("simulate dgx-h100:boxes=4 --collective allreduce --nccl 2.27").status, Some(2));
 }
