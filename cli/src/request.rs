@@ -5,6 +5,7 @@ use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_wire::{collective_of_wire, collective_on_the_wire, topology_on_the_wire};
 
+use crate::calibration;
 use crate::exit::Failure;
 use crate::input::{self, Part, Source};
 
@@ -44,7 +45,8 @@ pub(crate) fn plan(
     outputs: Vec<v1::OutputSpec>,
 ) -> v1::PlanRequest {
     let (topology, collective) = (Some(topology), Some(collective));
-    v1::PlanRequest { topology, collective, outputs, ..v1::PlanRequest::default() }
+    let alpha_ns = calibration::message_ns();
+    v1::PlanRequest { topology, collective, outputs, alpha_ns, ..v1::PlanRequest::default() }
 }
 
 /// What a server's answer has no part of that it must have.

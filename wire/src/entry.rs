@@ -94,6 +94,9 @@ struct Layout {
     joint_position: u64,
     #[prost(bool, tag = "28")]
     states_default_size: bool,
+    /// None: the usual one.
+    #[prost(uint64, optional, tag = "29")]
+    alpha_ns: Option<u64>,
 }
 
 /// One of several joint collectives.
@@ -124,6 +127,7 @@ pub fn encode_entry(number: u64, request: &Request, priority: Priority, arrived_
         size_bytes_min: request.size_bytes_min,
         size_bytes_max: request.size_bytes_max,
         states_default_size: request.states_default_size,
+        alpha_ns: Some(request.alpha_ns).filter(|&alpha_ns| alpha_ns != Request::ALPHA_NS_DEFAULT),
         in_place: request.in_place,
         algorithm: request.algorithm.name().to_owned(),
         outputs: request.outputs.iter().map(|&output| target_on_the_wire(output)).collect(),
@@ -172,6 +176,7 @@ pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
         size_bytes_min: entry.size_bytes_min,
         size_bytes_max: entry.size_bytes_max,
         states_default_size: entry.states_default_size,
+        alpha_ns: entry.alpha_ns.unwrap_or(Request::ALPHA_NS_DEFAULT),
         in_place: entry.in_place,
         algorithm: canopy_baselines::algorithm(&entry.algorithm).ok()?,
         limits: TreeLimits {

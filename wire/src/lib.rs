@@ -25,8 +25,8 @@ pub use plan::{
     timestamp, topology_summary, warnings, warnings_read,
 };
 pub use plan_request::{
-    FAULTS_MAX, KeptRequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, Sourced, each_once, kept_placed,
-    kept_request, placed, plan_request, require_few_faults, sourced, topology_input, topology_on_the_wire,
+    ALPHA_NS_MAX, FAULTS_MAX, KeptRequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, Sourced, each_once,
+    kept_placed, kept_request, placed, plan_request, require_few_faults, sourced, topology_input, topology_on_the_wire,
 };
 pub use priority::Priority;
 pub use refused::{InlineError, RequestError, TENANT_HEADER};

@@ -22,6 +22,9 @@ use crate::plan::collective_of_wire;
 use crate::refused::RequestError;
 use crate::request::{draft, draft_on_the_wire, form, roots, slots, tolerance};
 
+/// Longest start-up time of a message: a second.
+pub const ALPHA_NS_MAX: u64 = 1_000_000_000;
+
 /// Most faults that one request may name.
 pub const FAULTS_MAX: usize = 10_000;
 /// Most files that one request may name.
@@ -55,6 +58,10 @@ pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
     let size_bytes_min = request.size_bytes_min;
     if size_bytes_min > size_bytes_max {
         return Err(RequestError::EmptySizes { min: size_bytes_min, max: size_bytes_max });
+    }
+    let alpha_ns = request.alpha_ns.unwrap_or(Request::ALPHA_NS_DEFAULT);
+    if alpha_ns > ALPHA_NS_MAX {
+        return Err(RequestError::TooMany { field: "alpha_ns", found: alpha_ns, limit: ALPHA_NS_MAX });
     }
     let outputs = outputs(&request.outputs)?;
     if size_bytes_min > 0 && outputs.iter().all(|output| output.format == Format::Json) {
@@ -92,6 +99,7 @@ pub fn plan_request(request: v1::PlanRequest) -> Result<Request, RequestError> {
         size_bytes_min,
         size_bytes_max,
         states_default_size: request.size_bytes_max == Some(SIZE_BYTES_MAX_DEFAULT),
+        alpha_ns,
         in_place: request.in_place.unwrap_or(kind == CollectiveKind::Allreduce),
         algorithm,
         limits,

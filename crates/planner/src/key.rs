@@ -223,13 +223,14 @@ impl ScheduleKey {
         collective: Collective,
         shares: &Shares,
         (algorithm, limits, sums): (Algorithm, TreeLimits, SumOptions),
-        (size_bytes_max, seed): (u64, u64),
+        (size_bytes_max, alpha_ns, seed): (u64, u64, u64),
     ) -> Self {
         let mut fields = Fields::new("canopy own schedule key 1");
         fields.text(PLANNER_CLASS).bytes(identity.as_bytes()).text(collective.kind().name());
         fields.optional(collective.root().map(|root| u64::from(root.number())));
         fields.numbers(shares.weights().iter().copied());
         fields.text(algorithm.name()).number(size_bytes_max).number(seed);
+        alpha_field(&mut fields, alpha_ns);
         search_fields(&mut fields, limits, sums);
         Self(fields.finish())
     }
@@ -354,7 +355,15 @@ fn request_fields(fields: &mut Fields, request: &Request) {
     if request.seed > 0 {
         fields.text("seed").number(request.seed);
     }
+    alpha_field(fields, request.alpha_ns);
     search_fields(fields, request.limits, request.sums);
+}
+
+/// The start-up time of messages, left out where it is the usual one.
+fn alpha_field(fields: &mut Fields, alpha_ns: u64) {
+    if alpha_ns != Request::ALPHA_NS_DEFAULT {
+        fields.text("alpha_ns").number(alpha_ns);
+    }
 }
 
 /// What every key takes from the limits of a search.

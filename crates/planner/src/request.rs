@@ -7,6 +7,7 @@ use canopy_faults::Loss;
 use canopy_import::FileKind;
 use canopy_plan::{Format, Target};
 use canopy_schedule::CollectiveKind;
+use canopy_simulate::ALPHA_NS_USUAL;
 use canopy_synth::{Algorithm, Kept, SumOptions, TreeLimits};
 use canopy_topology::{NodeKind, Slot, Topology, TopologyDraft, Transit};
 
@@ -36,6 +37,8 @@ pub struct Request {
     pub size_bytes_max: u64,
     /// Whether that was stated, where it is the default: then a plan is to be the fastest at it.
     pub states_default_size: bool,
+    /// Start-up time of each message, in nanoseconds, with which plans are compared.
+    pub alpha_ns: u64,
     /// Whether output and input share memory.
     pub in_place: bool,
     /// How to find the schedule.
@@ -58,6 +61,9 @@ pub struct Request {
 }
 
 impl Request {
+    /// Default for the start-up time of a message: 1 µs.
+    pub const ALPHA_NS_DEFAULT: u64 = ALPHA_NS_USUAL;
+
     /// Default for the largest message in bytes: 1 GiB.
     pub const SIZE_BYTES_MAX_DEFAULT: u64 = 1 << 30;
 
@@ -79,6 +85,7 @@ impl Request {
             size_bytes_min: 0,
             size_bytes_max: Self::SIZE_BYTES_MAX_DEFAULT,
             states_default_size: false,
+            alpha_ns: ALPHA_NS_USUAL,
             in_place: false,
             algorithm: Algorithm::Auto,
             limits: TreeLimits::NONE,

@@ -4821,6 +4821,10 @@ pub struct PlanRequest {
     /// if there are any, FAILED_PRECONDITION with reason FAULTS_KNOWN.
     #[prost(enumeration = "FaultPolicy", tag = "26")]
     pub fault_policy: i32,
+    /// Start-up time of each message in nanoseconds, at most 1 s, as measured: `auto` compares plans for messages of a
+    /// stated size with it. Not for joint collectives. Unset: 1000.
+    #[prost(uint64, optional, tag = "27")]
+    pub alpha_ns: ::core::option::Option<u64>,
 }
 /// One of several concurrent collectives.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -77,6 +77,7 @@ fn order(topology: TopologyInput, kind: CollectiveKind, outputs: Vec<Target>) ->
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
         seed: 0,
+        alpha_ns: 1_000,
         making: Making::Searched,
         joint: None,
         outputs,

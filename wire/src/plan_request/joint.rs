@@ -84,6 +84,7 @@ fn refuse_others(request: &v1::PlanRequest) -> Result<(), RequestError> {
         ("placement", request.placement.is_some()),
         ("chunks", request.chunks > 0),
         ("seed", request.seed > 0),
+        ("alpha_ns", request.alpha_ns.is_some()),
     ];
     match others.into_iter().find(|&(_, is_given)| is_given) {
         Some((field, _)) => Err(RequestError::NotApplicable { field, method: WHAT }),
@@ -163,6 +164,7 @@ mod tests {
         assert_eq!(refused(|request| request.ranks = vec![0, 1]), "ranks");
         assert_eq!(refused(|request| request.chunks = 2), "chunks");
         assert_eq!(refused(|request| request.seed = 2), "seed");
+        assert_eq!(refused(|request| request.alpha_ns = Some(2)), "alpha_ns");
         assert_eq!(refused(|request| request.size_bytes_max = Some(1)), "size_bytes_max");
         assert_eq!(refused(|request| request.collective = request.joint_collectives[0].collective), "collective");
         let on_miss = v1::OnMiss::Fallback.into();

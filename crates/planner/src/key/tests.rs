@@ -38,6 +38,8 @@ fn changed_requests() -> Vec<Request> {
         Request { kind: CollectiveKind::Reduce, ..request() },
         Request { size_bytes_max: 1 << 21, ..request() },
         Request { states_default_size: true, ..request() },
+        Request { alpha_ns: 0, ..request() },
+        Request { alpha_ns: 2_000, ..request() },
         Request { size_bytes_min: 1, ..request() },
         Request { size_bytes_min: 2, ..request() },
         Request { in_place: true, ..request() },

@@ -20,7 +20,7 @@ mod timer;
 
 use canopy_plan::TargetReason;
 use canopy_schedule::CollectiveKind;
-use canopy_simulate::{ALPHA_NS_USUAL, PIECE_BYTES_USUAL};
+use canopy_simulate::PIECE_BYTES_USUAL;
 use canopy_synth::{Algorithm, SumOptions, TreeLimits};
 use canopy_topology::Rate;
 
@@ -170,7 +170,7 @@ fn is_slowed(case: &Case<'_>, attempt: &Attempt) -> bool {
     };
     let chunks = shares * u128::from(attempt.plan.schedule.shape.chunks_per_share());
     let piece = (size / chunks.max(1)).min(PIECE_BYTES_USUAL.into());
-    let hop_ns = u128::from(ALPHA_NS_USUAL.saturating_add(latency))
+    let hop_ns = u128::from(case.request.alpha_ns.saturating_add(latency))
         + (piece * 1_000_000_000).div_ceil(u128::from(slowest.max(1)));
     let hops_ns = hop_ns.saturating_mul(u128::from(attempt.verdict.depth_max));
     Rate::new(size * 1_000_000_000, (hops_ns * 100).max(1)).is_some_and(|rate| attempt.verdict.algbw > rate)
@@ -179,8 +179,9 @@ fn is_slowed(case: &Case<'_>, attempt: &Attempt) -> bool {
 /// Whether a plan of fewer hops could be faster by a part worth a simulation.
 fn latency_counts(case: &Case<'_>, attempt: &Attempt) -> bool {
     let latency = case.prepared.topology.links().iter().map(|link| link.latency.nanos()).max().unwrap_or(0);
-    let waiting =
-        u128::from(attempt.verdict.depth_max) * u128::from(ALPHA_NS_USUAL.saturating_add(latency)) * LATENCY_FACTOR;
+    let waiting = u128::from(attempt.verdict.depth_max)
+        * u128::from(case.request.alpha_ns.saturating_add(latency))
+        * LATENCY_FACTOR;
     // The rate at which the bytes take as long as all hops, in nanoseconds, so many times.
     let balance = Rate::new(u128::from(case.request.size_bytes_max) * 1_000_000_000, waiting);
     balance.is_some_and(|balance| attempt.verdict.algbw > balance)

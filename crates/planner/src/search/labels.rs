@@ -115,7 +115,7 @@ impl Labels {
         let key = match &self.kind {
             Kind::Canonical { sizes } => ScheduleKey::of(form, collective.kind(), sizes, search),
             Kind::Own => {
-                let more = (request.size_bytes_max, request.seed);
+                let more = (request.size_bytes_max, request.alpha_ns, request.seed);
                 ScheduleKey::in_own_labels(form, collective, &self.shares, search, more)
             }
         };

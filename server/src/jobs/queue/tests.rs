@@ -46,6 +46,7 @@ fn order(text: &str) -> Order {
         limits: TreeLimits::NONE,
         sums: SumOptions::AUTO,
         seed: 0,
+        alpha_ns: 1_000,
         making: Making::Searched,
         joint: None,
         outputs: vec![Format::Json.usual(), Target::from(Profile::Msccl)],

@@ -4,7 +4,7 @@ use canopy_import::FileKind;
 use canopy_plan::{Format, Profile, Target, read_plan};
 use canopy_schedule::compile;
 use canopy_simulate::{SimulateOptions, simulate};
-use canopy_topology::generate;
+use canopy_topology::{Latency, generate};
 use proptest::prelude::*;
 
 use super::*;
@@ -20,16 +20,26 @@ struct Timed {
 
 /// A plan for messages of this size.
 fn timed(topology: &TopologyInput, kind: CollectiveKind, size: u64, algorithm: Algorithm) -> Option<Timed> {
+    timed_with(Order::ALPHA_NS_DEFAULT, (topology, kind, size), algorithm)
+}
+
+/// The same where each message takes so long.
+fn timed_with(
+    alpha_ns: u64,
+    (topology, kind, size): (&TopologyInput, CollectiveKind, u64),
+    algorithm: Algorithm,
+) -> Option<Timed> {
     let states_default_size = size == Order::SIZE_BYTES_MAX_DEFAULT;
     let order = order(topology.clone(), kind, vec![Format::Json.usual()]);
-    made(&Order { algorithm, size_bytes_max: size, states_default_size, ..order })
+    made(&Order { algorithm, size_bytes_max: size, states_default_size, alpha_ns, ..order })
 }
 
 fn made(order: &Order) -> Option<Timed> {
     let stored = produce(order, &Witness::default()).ok()?.plan;
     let file = read_plan(stored.plan.artifacts[0].content.as_deref()?, &TopologyLimits::STANDARD).unwrap();
     let graph = compile(&file.topology, &file.schedule).unwrap();
-    let options = SimulateOptions::usual(order.size_bytes_max, 1_000_000_000);
+    let alpha = Latency::from_nanos(order.alpha_ns);
+    let options = SimulateOptions { alpha, ..SimulateOptions::usual(order.size_bytes_max, 1_000_000_000) };
     let time_ps = simulate(&file.topology, &graph, &options, &|| false).unwrap().time_ps;
     let note = stored.warnings.iter().find(|warning| warning.code == "NOT_COMPARED");
     let note = note.map(|warning| warning.text.clone()).unwrap_or_default();
@@ -46,10 +56,17 @@ fn planned(topology: &TopologyInput, kind: CollectiveKind, size: u64, algorithm:
 /// note.
 #[track_caller]
 fn check_fastest(topology: &TopologyInput, kind: CollectiveKind, size: u64) -> String {
-    let Timed { algorithm: name, time_ps, note } = timed(topology, kind, size, Algorithm::Auto).unwrap();
+    check_fastest_with(Order::ALPHA_NS_DEFAULT, topology, kind, size)
+}
+
+/// The same where each message takes so long.
+#[track_caller]
+fn check_fastest_with(alpha_ns: u64, topology: &TopologyInput, kind: CollectiveKind, size: u64) -> String {
+    let timed = |algorithm| timed_with(alpha_ns, (topology, kind, size), algorithm);
+    let Timed { algorithm: name, time_ps, note } = timed(Algorithm::Auto).unwrap();
     for &other in Algorithm::ALL {
         let is_named = note.split([' ', ',']).any(|word| word == other.name()) || other == Algorithm::TacosIlp;
-        let by_other = if is_named { None } else { timed(topology, kind, size, other) };
+        let by_other = if is_named { None } else { timed(other) };
         if let Some(Timed { time_ps: by_other, .. }) = by_other {
             // Times are rounded to picoseconds message by message.
             let rounding = by_other / 1_000_000;
@@ -191,4 +208,14 @@ proptest! {
         };
         check_fastest(&expression(&text), kind, size);
     }
+}
+
+/// What a message takes decides, too: where it is little, the plan of the best rate is the fastest, where it is much, one of
+/// fewer steps.
+#[test]
+fn plans_are_compared_with_what_a_message_takes() {
+    let topology = TopologyInput::Expression("dgx-a100:boxes=2".to_owned());
+    let named = |alpha_ns| check_fastest_with(alpha_ns, &topology, CollectiveKind::Allreduce, 4 << 20);
+    let (little, much) = (named(0), named(200_000));
+    assert_ne!(little, much);
 }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use canopy_schedule::{CompileError, TransferGraph, compile_until};
-use canopy_simulate::{ALPHA_NS_USUAL, SimulateError, SimulateOptions, bandwidth_limit_ps, least_time_ps, simulate};
+use canopy_simulate::{SimulateError, SimulateOptions, bandwidth_limit_ps, least_time_ps, simulate};
 use canopy_synth::Stop;
-use canopy_topology::{Rate, Topology};
+use canopy_topology::{Latency, Rate, Topology};
 
 use super::TRANSFERS_MAX;
 use crate::error::PlanError;
@@ -14,27 +14,32 @@ use crate::search::{Attempt, Case};
 /// Work of one simulation.
 const WORK_MAX: u64 = 20_000_000;
 
-/// α of a message, in picoseconds.
-const ALPHA_PS: u64 = ALPHA_NS_USUAL * 1_000;
-
 /// Tells how long plans take for the messages of a request: on fair links, without barriers.
 pub(super) struct Timer<'a> {
     topology: &'a Topology,
     size_bytes: u64,
+    /// Of a message.
+    alpha: Latency,
     stop: &'a dyn Stop,
 }
 
 impl<'a> Timer<'a> {
     pub(super) fn of(case: &Case<'a>) -> Self {
         let Case { request, prepared, context, .. } = *case;
-        Self { topology: &prepared.topology, size_bytes: request.size_bytes_max, stop: context.stop }
+        let alpha = Latency::from_nanos(request.alpha_ns);
+        Self { topology: &prepared.topology, size_bytes: request.size_bytes_max, alpha, stop: context.stop }
+    }
+
+    /// α of a message, in picoseconds.
+    const fn alpha_ps(&self) -> u64 {
+        self.alpha.nanos().saturating_mul(1_000)
     }
 
     /// What no plan of so many steps or more takes less than, where none is faster than this rate: an α for each step,
     /// and an α before what the rate allows.
     pub(super) fn least_ps(&self, upper: &Rate, steps_min: u32) -> u64 {
         let bytes = least_time_ps(self.size_bytes, upper).unwrap_or(u64::MAX);
-        ALPHA_PS.saturating_mul(steps_min.into()).max(bytes.saturating_add(ALPHA_PS))
+        self.alpha_ps().saturating_mul(steps_min.into()).max(bytes.saturating_add(self.alpha_ps()))
     }
 
     /// The time of a plan; none where it takes too much work to find.
@@ -45,7 +50,7 @@ impl<'a> Timer<'a> {
     /// The time of a plan, if it is less than this. The longest chain of its transfers, and what its busiest link
     /// carries, may tell without a simulation that it is not.
     pub(super) fn time_below(&self, attempt: &Attempt, than_ps: u64) -> Result<Option<u64>, PlanError> {
-        if ALPHA_PS.saturating_mul(attempt.verdict.chain_max.into()) >= than_ps {
+        if self.alpha_ps().saturating_mul(attempt.verdict.chain_max.into()) >= than_ps {
             return Ok(None);
         }
         let is_stopped = || self.stop.is_requested();
@@ -71,9 +76,9 @@ impl<'a> Timer<'a> {
         than_ps: u64,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Option<u64>, SimulateError> {
-        let options = SimulateOptions::usual(self.size_bytes, WORK_MAX);
+        let options = SimulateOptions { alpha: self.alpha, ..SimulateOptions::usual(self.size_bytes, WORK_MAX) };
         if graph.transfers.len() > TRANSFERS_MAX
-            || bandwidth_limit_ps(self.topology, graph, &options)?.saturating_add(ALPHA_PS) >= than_ps
+            || bandwidth_limit_ps(self.topology, graph, &options)?.saturating_add(self.alpha_ps()) >= than_ps
         {
             return Ok(None);
         }

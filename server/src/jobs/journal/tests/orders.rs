@@ -79,6 +79,7 @@ fn every_order_is_read_back() {
                     limits,
                     sums,
                     seed: number,
+                    alpha_ns: number * 500,
                     making: Making::Searched,
                     joint: (number % 6 == 1).then(|| joint(kind, root, number)),
                     in_place,

@@ -6,7 +6,7 @@ use canopy_bundle::{ByteRange, Margin, Runtime};
 use canopy_plan::{Format, Target};
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
-use canopy_wire::{RequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
+use canopy_wire::{ALPHA_NS_MAX, RequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT};
 
 use super::compare::Model;
 use crate::rpc::decode::{self, Method};
@@ -15,8 +15,6 @@ use crate::rpc::decode::{self, Method};
 const COMMUNICATORS_MAX: usize = 64;
 /// Longest name of one.
 const NAME_BYTES_MAX: usize = 63;
-/// Longest α: a second.
-const ALPHA_NS_MAX: u64 = 1_000_000_000;
 
 /// A request whose form is right.
 #[derive(Clone, Debug)]
