@@ -4,11 +4,12 @@
 //! for each NIC waits for the slowest of its connections.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::Stopped;
 use crate::fabric::Fabric;
 use crate::job::{Flow, Job};
-use crate::load::Loads;
+use crate::load::{Distances, Loads};
 
 /// Trials whose mean counts, and choices that all of them make together at most.
 const TRIALS: u64 = 16;
@@ -53,22 +54,8 @@ impl Cables {
         wide.chain(narrow).fold(0.0, f64::max)
     }
 
-    /// Puts a part on the cable of a NIC among these links, and returns its link.
-    fn take_nic(&mut self, ways: &[usize], nic: u64, part: f64) -> Option<usize> {
-        let total: u64 = ways.iter().map(|&edge| self.of_edges[edge].len() as u64).sum();
-        self.take(ways, nic % total.max(1), part)
-    }
-
-    fn take(&mut self, ways: &[usize], mut number: u64, part: f64) -> Option<usize> {
-        for &way in ways {
-            let cables = self.of_edges[way].len() as u64;
-            if number < cables {
-                self.of_edges[way][usize::try_from(number).unwrap_or(0)] += part;
-                return Some(way);
-            }
-            number -= cables;
-        }
-        None
+    fn add(&mut self, (way, cable): (usize, usize), part: f64) {
+        self.of_edges[way][cable] += part;
     }
 
     /// Puts a part on any cable of these links from one switch, and returns its link. `from_stage` are all links that the
@@ -83,7 +70,9 @@ impl Cables {
         let rate = |&edge: &usize| fabric.edges[edge].capacity;
         if ways.iter().all(|way| rate(way) >= fabric.nic) {
             let total = ways.iter().map(|&edge| self.of_edges[edge].len() as u64).sum();
-            return self.take(ways, chance.below(total), part);
+            let taken = cable_of(fabric, ways, chance.below(total))?;
+            self.add(taken, part);
+            return Some(taken.0);
         }
         let total: u64 = ways.iter().map(rate).fold(0, u64::saturating_add);
         let mut pick = chance.below(total);
@@ -106,6 +95,24 @@ impl Cables {
         loads[cable] += part;
         Some(way)
     }
+}
+
+/// The link and the cable of it that has this number among all cables of these links.
+fn cable_of(fabric: &Fabric, ways: &[usize], mut number: u64) -> Option<(usize, usize)> {
+    for &way in ways {
+        let cables = count(fabric.edges[way].cables.into()) as u64;
+        if number < cables {
+            return Some((way, usize::try_from(number).unwrap_or(0)));
+        }
+        number -= cables;
+    }
+    None
+}
+
+/// The same for a NIC, which there may be fewer of.
+fn nic_of(fabric: &Fabric, ways: &[usize], nic: u64) -> Option<(usize, usize)> {
+    let total: u64 = ways.iter().map(|&edge| count(fabric.edges[edge].cables.into()) as u64).sum();
+    cable_of(fabric, ways, nic % total.max(1))
 }
 
 /// Cables that are told apart.
@@ -135,46 +142,50 @@ pub(crate) fn hashed(
     for (number, kind) in job.kinds.iter().enumerate() {
         let flows = loads.flows(number, kind, order);
         let trials = (CHOICES_MAX / (flows.len() as u64 * nics).max(1)).clamp(1, TRIALS);
-        let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
-        for _ in 0..trials {
-            let mut cables = Cables::new(fabric);
-            for &Flow { from, to, amount } in flows.iter() {
-                if stop() {
-                    return Err(Stopped);
-                }
-                let part = amount as f64 / (kind.per() * nics) as f64;
-                for nic in 0..nics {
-                    send(loads, &mut cables, (order[from], order[to]), (nic, part), &mut chance);
-                }
+        let seeds = (1..=trials).map(|trial| Chance(trial.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let mut tries: Vec<(Cables, Chance)> = seeds.map(|chance| (Cables::new(fabric), chance)).collect();
+        for &Flow { from, to, amount } in flows.iter() {
+            if stop() {
+                return Err(Stopped);
             }
-            sum += cables.busiest(fabric) * f64::from(kind.weight) / trials as f64;
+            let part = amount as f64 / (kind.per() * nics) as f64;
+            send(loads, &mut tries, (order[from], order[to]), (nics, part));
         }
+        let busiest: f64 = tries.iter().map(|(cables, _)| cables.busiest(fabric)).sum();
+        sum += busiest * f64::from(kind.weight) / trials as f64;
     }
     Ok(sum)
 }
 
-/// Puts a part of a flow on the cables that it takes: out by its NIC, in by the one of the same number, by chance between.
-fn send(
-    loads: &mut Loads<'_>,
-    cables: &mut Cables,
-    (from, to): (usize, usize),
-    (nic, part): (u64, f64),
-    chance: &mut Chance,
-) {
+/// Puts parts of a flow, one for each NIC, on the cables that they take in each try: out by a NIC, in by the one of the same
+/// number, by chance between.
+fn send(loads: &mut Loads<'_>, tries: &mut [(Cables, Chance)], (from, to): (usize, usize), (nics, part): (u64, f64)) {
     let fabric: &Fabric = loads.fabric;
-    let ways = nearer(fabric, &loads.distances_to(to), from);
-    let Some(first) = cables.take_nic(&ways, nic, part) else { return };
-    let mut at = fabric.edges[first].to;
-    if at == to {
-        return;
+    let first_ways = nearer(fabric, &loads.distances_to(to), from);
+    let mut known: BTreeMap<usize, Distances> = BTreeMap::new();
+    for nic in 0..nics {
+        let Some(first) = nic_of(fabric, &first_ways, nic) else { return };
+        let start = fabric.edges[first.0].to;
+        // Directly, or from the switch that the other NIC is at.
+        let last = if start == to { None } else { nic_of(fabric, &fabric.entering[to], nic) };
+        let target = last.map_or(to, |last| fabric.edges[last.0].from);
+        let distances = Rc::clone(known.entry(target).or_insert_with(|| loads.distances_to(target)));
+        for (cables, chance) in tries.iter_mut() {
+            cables.add(first, part);
+            if let Some(last) = last {
+                cables.add(last, part);
+                walk(fabric, cables, &distances, (start, part), chance);
+            }
+        }
     }
-    let Some(last) = cables.take_nic(&fabric.entering[to], nic, part) else { return };
-    let target = fabric.edges[last].from;
-    let distances = loads.distances_to(target);
-    let mut stage = vec![at];
-    while at != target {
-        let ways = nearer(fabric, &distances, at);
-        let from_stage: Vec<usize> = stage.iter().flat_map(|&node| nearer(fabric, &distances, node)).collect();
+}
+
+/// The same of one part from a switch to where distances are to.
+fn walk(fabric: &Fabric, cables: &mut Cables, distances: &[u16], (start, part): (usize, f64), chance: &mut Chance) {
+    let (mut at, mut stage) = (start, vec![start]);
+    while distances[at] > 0 {
+        let ways = nearer(fabric, distances, at);
+        let from_stage: Vec<usize> = stage.iter().flat_map(|&node| nearer(fabric, distances, node)).collect();
         let Some(way) = cables.take_any(fabric, (&ways, &from_stage), part, chance) else { return };
         at = fabric.edges[way].to;
         stage = from_stage.iter().map(|&edge| fabric.edges[edge].to).collect();

@@ -88,7 +88,8 @@ pub struct Ordered {
 ///
 /// * **Errors.** `stop` returned true; it is asked for every flow.
 /// * **Cost.** O(flows · links) for the loads of an order, of which there are a handful, or some hundred where parts can
-///   change places; up to nine machines all orders, up to 128 without levels some thousand.
+///   change places. Up to nine machines all orders. Without levels, or where groups leave room, some hundred thousand changes of
+///   a ring up to 2,048 machines, each O(machines), and some thousand orders for groups up to 128.
 pub fn order(fabric: &Fabric, job: &Job, stop: &dyn Fn() -> bool) -> Result<Ordered, Stopped> {
     let count = fabric.machines().len();
     let as_given: Vec<usize> = (0..count).collect();

@@ -41,7 +41,7 @@ const DISTANCES_MAX: usize = 1 << 25;
 pub(crate) type Parts = Rc<Vec<(usize, u64)>>;
 
 /// By node, how far it is from a machine.
-type Distances = Rc<Vec<u16>>;
+pub(crate) type Distances = Rc<Vec<u16>>;
 
 /// Flows between machines of a fabric.
 pub(crate) struct Loads<'a> {
