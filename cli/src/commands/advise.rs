@@ -162,8 +162,10 @@ impl Kind {
             .help(
                 "use `--to nccl-csv` and NCCL_TUNER_PLUGIN; that plugin replaces the one for EFA and its thresholds",
             )),
-            Self::IntelMpi => Err(Failure::input("Intel MPI reads no table of rules")
-                .help("set I_MPI_ADJUST_ALLREDUCE and its like, or run its tuner, which measures")),
+            Self::IntelMpi => Err(Failure::input(
+                "Intel MPI reads no table but the binary ones of its own tuner (`I_MPI_TUNING_BIN`)",
+            )
+            .help("set I_MPI_ADJUST_ALLREDUCE and its like, or run its tuner, which measures")),
             _ => Ok(()),
         }
     }

@@ -8,6 +8,8 @@ use canopy_prerequisites::program;
 use canopy_tests::{Bench, workspace};
 use serde_json::Value;
 
+use crate::launchers::OPEN_MPI;
+
 /// Ranks of the communicator.
 const RANKS: u64 = 4;
 /// Largest message that is sent.
@@ -53,10 +55,23 @@ fn advised(advice: &[Value]) -> Vec<String> {
 fn run(bench: &Bench, ranks: u64, calls: &[String]) -> Vec<String> {
     let text: String = calls.iter().map(|line| format!("{}\n", line.rsplit_once(' ').unwrap().0)).collect();
     std::fs::write(bench.file("calls"), text).unwrap();
-    let output = Command::new("mpirun")
-        .args(["--oversubscribe", "-n", &ranks.to_string(), "--mca", "coll_tuned_use_dynamic_rules", "1"])
+    let _alone = OPEN_MPI.lock();
+    let output = Command::new("timeout")
+        .args([
+            "120",
+            "mpirun",
+            "--bind-to",
+            "none",
+            "--oversubscribe",
+            "-n",
+            &ranks.to_string(),
+            "--mca",
+            "coll_tuned_use_dynamic_rules",
+            "1",
+        ])
         .args(["--mca", "coll_tuned_dynamic_rules_filename"])
         .args([bench.file("rules"), bench.file("driver"), bench.file("calls")])
+        .env("TMPDIR", bench.file("."))
         .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
         .output()
         .unwrap();

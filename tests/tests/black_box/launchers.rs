@@ -9,6 +9,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use canopy_prerequisites::program;
@@ -164,6 +165,9 @@ fn slurm_places_ranks_as_ordered() {
     assert_eq!(landed(&srun.stdout), expected, "{}", String::from_utf8_lossy(&srun.stderr));
 }
 
+/// Held while Open MPI runs: jobs side by side share a folder, and the first to end may take it from the other.
+pub(crate) static OPEN_MPI: Mutex<()> = Mutex::new(());
+
 #[test]
 fn open_mpi_places_ranks_as_ordered() {
     if program("mpirun").is_none() {
@@ -184,10 +188,12 @@ fn open_mpi_places_ranks_as_ordered() {
         ("btl", "self,tcp"),
         ("btl_tcp_if_include", "lo"),
     ];
+    let _alone = OPEN_MPI.lock();
     let mpirun = Command::new("timeout")
-        .args(["60", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--hostfile"])
+        .args(["120", "mpirun", "--allow-run-as-root", "--bind-to", "none", "--hostfile"])
         .arg(bench.file("hosts"))
         .args(mca.iter().flat_map(|(name, value)| ["--mca", name, value]))
+        .env("TMPDIR", bench.file("."))
         .args(["sh", "-c", "echo $OMPI_COMM_WORLD_RANK $VIRTUAL_HOST"])
         .output()
         .unwrap();
