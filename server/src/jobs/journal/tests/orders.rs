@@ -56,8 +56,7 @@ fn every_order_is_read_back() {
                 let outputs =
                     msccl.into_iter().chain([Format::Json.usual(), Format::OnecclXml.usual(), routes]).collect();
                 let in_place = number % 2 == 0;
-                let topology = topology.clone();
-                let limits = limits(number);
+                let (topology, limits) = (topology.clone(), limits(number));
                 let forms = [None, Some(AllreduceForm::TwoPhases), Some(AllreduceForm::Trees)];
                 let form = forms[usize::try_from(number % 3).unwrap()];
                 let sums = SumOptions { form, roots: RootPolicy::ALL[usize::from(in_place)], ..SumOptions::AUTO };
