@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::Stopped;
+use crate::chance::Chance;
 use crate::fabric::Fabric;
 use crate::job::{Flow, Job};
 use crate::load::{Distances, Loads};
@@ -17,18 +18,6 @@ const CHOICES_MAX: u64 = 1 << 20;
 
 /// NICs of a machine that are told apart at most.
 const NICS_MAX: u64 = 64;
-
-/// A walk of numbers that looks like chance, the same each time.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound.max(1)
-    }
-}
 
 /// What cables carry, in parts of what a rank has.
 struct Cables {
@@ -91,7 +80,7 @@ impl Cables {
             let cables = count(total / fabric.nic);
             (vec![0.0; cables], total as f64 / cables as f64)
         });
-        let cable = usize::try_from(chance.below(loads.len() as u64)).unwrap_or(0);
+        let cable = chance.place(loads.len());
         loads[cable] += part;
         Some(way)
     }
@@ -142,7 +131,7 @@ pub(crate) fn hashed(
     for (number, kind) in job.kinds.iter().enumerate() {
         let flows = loads.flows(number, kind, order);
         let trials = (CHOICES_MAX / (flows.len() as u64 * nics).max(1)).clamp(1, TRIALS);
-        let seeds = (1..=trials).map(|trial| Chance(trial.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let seeds = (1..=trials).map(|trial| Chance(trial.wrapping_mul(Chance::SEED)));
         let mut tries: Vec<(Cables, Chance)> = seeds.map(|chance| (Cables::new(fabric), chance)).collect();
         for &Flow { from, to, amount } in flows.iter() {
             if stop() {

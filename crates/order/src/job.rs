@@ -19,9 +19,8 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// All of them with their names.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("ring", Self::Ring), ("trees", Self::Trees), ("all-to-all", Self::AllToAll)];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Ring, Self::Trees, Self::AllToAll];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -93,8 +92,7 @@ impl FromStr for Group {
             None => Pattern::Ring,
             Some(word) => Pattern::ALL
                 .into_iter()
-                .find(|(name, _)| *name == word)
-                .map(|(_, pattern)| pattern)
+                .find(|pattern| pattern.name() == word)
                 .ok_or_else(|| GroupError::Pattern { text: shortened(word) })?,
         };
         let weight = fields.next().map_or(Some(1), |weight| weight.parse().ok()).ok_or_else(unreadable)?;

@@ -17,6 +17,7 @@
 //! | `levels` | parts within parts, and blocks of machines within them |
 //! | `load`, `bound` | what an order loads, and every order at least |
 //! | `hashed` | what it loads if flows do not divide |
+//! | `chance` | numbers that look like chance |
 //! | `search` | orders where there are no levels |
 //! | `times`, `report` | the same for people, in several ways to look at shared links |
 //! | `names` | names by the numbers in them |
@@ -24,6 +25,7 @@
 //! Source: our own; the argument for levels counts crossings of a cut, of which a ring has at least two.
 
 mod bound;
+mod chance;
 mod fabric;
 mod hashed;
 mod job;

@@ -1,6 +1,7 @@
 //! Orders where parts say nothing: all of a few machines, else from neighbour to neighbour, then better ones nearby.
 
 use crate::Stopped;
+use crate::chance::Chance;
 use crate::fabric::{WHOLE, ratio};
 use crate::load::{Cost, Loads};
 
@@ -76,26 +77,12 @@ pub(crate) fn nearest(loads: &mut Loads<'_>, names: &[usize], start: usize, tie:
     order
 }
 
-/// A walk of numbers that looks like chance and repeats itself late, the same each time.
-struct Walk(u64);
-
-impl Walk {
-    const fn new() -> Self {
-        Self(0x9e37_79b9_7f4a_7c15)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % bound.max(1) as u64).unwrap_or(0)
-    }
-
+impl Chance {
     /// Two short ones.
     fn short_stretches(&mut self, count: usize) -> Option<[usize; 3]> {
-        let first = 1 + self.below(count);
-        let middle = first + 1 + self.below(KICKED);
-        let end = middle + 1 + self.below(KICKED);
+        let first = 1 + self.place(count);
+        let middle = first + 1 + self.place(KICKED);
+        let end = middle + 1 + self.place(KICKED);
         (end <= count).then_some([first, middle, end])
     }
 
@@ -103,12 +90,12 @@ impl Walk {
     /// they change.
     fn joining(&mut self, ring: &Ring, near: &[Vec<usize>]) -> Option<([usize; 3], usize)> {
         let count = ring.order.len();
-        let place = self.below(count);
+        let place = self.place(count);
         let of_machine = &near[ring.order[place]];
-        let other = *of_machine.get(self.below(of_machine.len()))?;
+        let other = *of_machine.get(self.place(of_machine.len()))?;
         let at = ring.order.iter().position(|&machine| machine == other)?;
-        let length = 1 + if self.below(4) == 0 { self.below(count) } else { self.below(SHORT) };
-        let (places, how) = match self.below(2) {
+        let length = 1 + if self.place(4) == 0 { self.place(count) } else { self.place(SHORT) };
+        let (places, how) = match self.place(2) {
             0 if at > place => ([place + 1, at + 1, at + 1], 3),
             _ if at > place => ([place + 1, at, at + length], 0),
             how => ([at, at + length, place + 1], how),
@@ -120,7 +107,7 @@ impl Walk {
 
     /// Ends of two neighbouring stretches of an order, without its first place.
     fn stretches(&mut self, count: usize) -> Option<[usize; 3]> {
-        let mut places = [1 + self.below(count), 1 + self.below(count), 1 + self.below(count)];
+        let mut places = [1 + self.place(count), 1 + self.place(count), 1 + self.place(count)];
         places.sort_unstable();
         let [first, middle, end] = places;
         (first < middle && middle < end && end <= count).then_some(places)
@@ -137,7 +124,7 @@ pub(crate) fn improved(
     let count = order.len();
     let mut cost = loads.cost(&order, stop)?;
     let mut failures = 0;
-    let mut walk = Walk::new();
+    let mut walk = Chance(Chance::SEED);
     while count > 3 && failures < FAILURES_PER_MACHINE * count {
         failures += 1;
         let Some([first, middle, end]) = walk.stretches(count) else { continue };
@@ -186,7 +173,7 @@ pub(crate) fn ring_improved(
     let (near, hops) = (near(loads, count), Hops::new(loads));
     let mut ring = Ring::new(loads, order, least);
     let mut best = (ring.value, ring.order.clone());
-    let (mut idle, mut walk) = (0, Walk::new());
+    let (mut idle, mut walk) = (0, Chance(Chance::SEED));
     for _ in 0..(TRIALS_PER_MACHINE * count).min(TRIALS_MAX) {
         if stop() {
             return Err(Stopped);

@@ -128,9 +128,7 @@ impl StockSummary {
         let latencies_ns = Some(stock.latencies_ns());
         Self { seen: Some(seen), latencies_ns, reason: None, calls, ..nothing(String::new()) }
     }
-}
 
-impl StockSummary {
     /// What stands over the plan's times.
     fn heading(&self) -> String {
         if self.calls.iter().any(|call| call.plan.is_some()) {
