@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use canopy_client::ErrorClass;
-use canopy_order::{Group, OrderError, Ordered, Report, Times, report};
+use canopy_order::{Group, OrderError, Report, Times, report};
 use serde::Serialize;
 
 use crate::args;
@@ -182,27 +182,24 @@ fn groups(groups: &[Group], count: usize) -> Vec<GroupSummary> {
 
 impl OrderSummary {
     fn of(topology: TopologySummary, of: &[Group], report: &Report) -> Self {
-        let Report { fabric, found: Ordered { order, cost, given, by_name, bound, is_best, .. }, times } = report;
-        let machine = |(node_rank, &given): (usize, &usize)| {
-            let (host, &ranks) = (fabric.machines().get(given)?.clone(), fabric.rank_counts().get(given)?);
-            Some(MachineSummary { host, node_rank, ranks, given })
+        let machine = |(node_rank, (given, host, ranks)): (usize, (usize, &str, u32))| MachineSummary {
+            host: host.to_owned(),
+            node_rank,
+            ranks,
+            given,
         };
-        let [of_given, of_names, of_found] = times;
-        let summary = |cost: &canopy_order::Cost, Times { by_kind, fair_share, hashed }: &Times| TimesSummary {
-            time: cost.times(bound),
-            group_times: by_kind.iter().map(|(_, _, time)| *time).collect(),
-            fair_share: *fair_share,
-            hashed: *hashed,
-            hops: cost.hops,
-        };
+        let [given, by_name, found] = report.times.each_ref().map(|times| {
+            let Times { total, by_kind, fair_share, hashed, hops } = times.clone();
+            TimesSummary { time: total, group_times: by_kind, fair_share, hashed, hops }
+        });
         Self {
             topology,
-            machines: order.iter().enumerate().filter_map(machine).collect(),
-            groups: groups(of, of_given.by_kind.len()),
-            given: summary(given, of_given),
-            by_name: summary(by_name, of_names),
-            found: summary(cost, of_found),
-            best: *is_best,
+            machines: report.machines().enumerate().map(machine).collect(),
+            groups: groups(of, given.group_times.len()),
+            given,
+            by_name,
+            found,
+            best: report.found.is_best,
             files: Vec::new(),
         }
     }

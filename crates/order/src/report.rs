@@ -19,6 +19,17 @@ pub struct Report {
     pub times: [Times; 3],
 }
 
+impl Report {
+    /// Machines in the order found: the place that was given, the name, and how many ranks it has.
+    pub fn machines(&self) -> impl Iterator<Item = (usize, &str, u32)> {
+        let machine = |&given: &usize| {
+            let (name, &ranks) = (self.fabric.machines().get(given)?, self.fabric.rank_counts().get(given)?);
+            Some((given, name.as_str(), ranks))
+        };
+        self.found.order.iter().filter_map(machine)
+    }
+}
+
 /// Why there is no order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]

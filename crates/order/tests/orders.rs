@@ -252,7 +252,7 @@ fn parts_share_links_with_others() {
     let times = |order: &[usize]| order_times(&part, &job, order, &found.bound, NEVER).unwrap();
     // Two flows each way over 200 of a rack of which the job has half, beside one over 100.
     let given = times(&[0, 1, 2, 3]);
-    assert!((given.by_kind[0].2 - 1.0).abs() < 1e-6 && (given.fair_share.unwrap() - 2.0).abs() < 1e-6, "{given:?}");
+    assert!((given.by_kind[0] - 1.0).abs() < 1e-6 && (given.fair_share.unwrap() - 2.0).abs() < 1e-6, "{given:?}");
     assert_eq!(found.order, [0, 2, 1, 3]);
     assert!((times(&found.order).fair_share.unwrap() - 1.0).abs() < 1e-6);
     let unknown = PartError::Unknown { name: "n9".to_owned() };

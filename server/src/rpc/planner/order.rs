@@ -1,6 +1,6 @@
 //! `Planner.OrderMachines`: in which order to number the machines of a job.
 
-use canopy_order::{Group, OrderError, Ordered, Pattern, Report, Times, report};
+use canopy_order::{Group, OrderError, Pattern, Report, Times, report};
 use canopy_planner::TopologyKey;
 use canopy_proto::v1::{
     GroupPattern, OrderMachinesReply, OrderMachinesRequest, OrderTimes, OrderedMachine, RankGroups, Warning,
@@ -51,26 +51,21 @@ fn group((number, group): (usize, &RankGroups)) -> Result<Group, CallFailure> {
 }
 
 fn on_the_wire(topology: &Topology, report: &Report, warnings: Vec<Warning>) -> OrderMachinesReply {
-    let Report { fabric, found: Ordered { order, cost, given, by_name, bound, is_best, .. }, times } = report;
-    let machine = |&machine: &usize| {
-        let (name, &ranks) = (fabric.machines().get(machine)?.clone(), fabric.rank_counts().get(machine)?);
-        Some(OrderedMachine { name, ranks, given: u32::try_from(machine).unwrap_or(u32::MAX) })
+    let machine = |(given, name, ranks): (usize, &str, u32)| OrderedMachine {
+        name: name.to_owned(),
+        ranks,
+        given: u32::try_from(given).unwrap_or(u32::MAX),
     };
-    let [of_given, of_names, of_found] = [(given, &times[0]), (by_name, &times[1]), (cost, &times[2])].map(
-        |(cost, Times { by_kind, fair_share, hashed })| OrderTimes {
-            time: cost.times(bound),
-            group_times: by_kind.iter().map(|(_, _, time)| *time).collect(),
-            fair_share: *fair_share,
-            hashed: *hashed,
-            hops: cost.hops,
-        },
-    );
+    let [given, by_name, found] = report.times.each_ref().map(|times| {
+        let Times { total, by_kind, fair_share, hashed, hops } = times.clone();
+        Some(OrderTimes { time: total, group_times: by_kind, fair_share, hashed, hops })
+    });
     OrderMachinesReply {
-        machines: order.iter().filter_map(machine).collect(),
-        given: Some(of_given),
-        by_name: Some(of_names),
-        found: Some(of_found),
-        best: *is_best,
+        machines: report.machines().map(machine).collect(),
+        given,
+        by_name,
+        found,
+        best: report.found.is_best,
         topology: Some(topology_summary(topology, &TopologyKey::of(topology))),
         warnings,
     }
