@@ -54,6 +54,9 @@ pub(crate) struct AdviseArgs {
     /// Release of NCCL: 2.18 to 2.31 [default: 2.30; of nccl-config 2.31]
     #[arg(long, value_name = "VERSION", value_parser = str::parse::<Version>)]
     nccl: Option<Version>,
+    /// Switches of the network add up for NCCL, as with SHARP's plugin and NCCL_COLLNET_ENABLE=1
+    #[arg(long)]
+    collnet: bool,
     /// For MPI: what each message takes before its first byte is sent [default: that of --calibration, else 1us]
     #[arg(long, value_name = "TIME", value_parser = args::duration_or_zero)]
     alpha: Option<Duration>,
@@ -178,6 +181,7 @@ impl Kind {
     fn takes(self, args: &AdviseArgs) -> Result<(), Failure> {
         let idle = [
             ("--nccl", args.nccl.is_some() && self.is_of_mpi(), "the table is for MPI"),
+            ("--collnet", args.collnet && self.is_of_mpi(), "the table is for MPI"),
             ("--alpha", args.alpha.is_some() && !self.is_of_mpi(), "NCCL's formulas have latencies of their own"),
             ("--base", args.base.is_some() && self != Self::Mpich, "only mpich needs one"),
         ];

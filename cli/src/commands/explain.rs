@@ -21,6 +21,7 @@ use crate::exit::Failure;
 use crate::material::Subject;
 use crate::output::{FileSummary, print_json};
 use crate::stdout::print;
+use crate::stock::Library;
 use crate::stored_plan::{Wanted, stored_plan};
 
 use super::on_a_thread;
@@ -62,6 +63,9 @@ pub(crate) struct ExplainArgs {
     /// Release of NCCL or RCCL to compare with: 2.18 to 2.31, or rccl-2.21
     #[arg(long, value_name = "VERSION", default_value = "2.30", value_parser = str::parse::<Version>)]
     nccl: Version,
+    /// Switches of the network add up for NCCL, as with SHARP's plugin and NCCL_COLLNET_ENABLE=1
+    #[arg(long)]
+    collnet: bool,
     /// Longest time to make a plan where a network is given, and others to compare with, such as 30s
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     deadline: Option<Duration>,
@@ -76,6 +80,13 @@ pub(crate) struct ExplainArgs {
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
+}
+
+impl ExplainArgs {
+    /// What is compared with.
+    const fn library(&self) -> Library {
+        Library { version: self.nccl, has_collnet: self.collnet }
+    }
 }
 
 /// Fetches the plan where a server has it, and goes on with it.

@@ -32,6 +32,7 @@ use crate::input;
 use crate::material::Material;
 use crate::progress::ProgressLine;
 use crate::sizes::{Sizes, in_words};
+use crate::stock::Library;
 use crate::stored_plan::{Wanted, plan_bytes};
 
 /// Most work for a size of one plan.
@@ -86,6 +87,9 @@ pub(crate) struct SimulateArgs {
     /// Release of NCCL or RCCL to compare with: 2.18 to 2.31, or rccl-2.21
     #[arg(long, value_name = "VERSION", default_value = "2.30", requires = "sweep", value_parser = str::parse::<Version>)]
     nccl: Version,
+    /// Switches of the network add up for NCCL, as with SHARP's plugin and NCCL_COLLNET_ENABLE=1
+    #[arg(long, requires = "sweep")]
+    collnet: bool,
     /// Longest time until the plan is there, such as 30s; with --sweep until each is [default: the server's, 30s]
     #[arg(long, value_name = "TIME", value_parser = args::duration, requires = "collective")]
     deadline: Option<Duration>,
@@ -208,6 +212,11 @@ struct Run {
 }
 
 impl SimulateArgs {
+    /// What is compared with.
+    const fn library(&self) -> Library {
+        Library { version: self.nccl, has_collnet: self.collnet }
+    }
+
     /// All sizes that are simulated, rising.
     fn size_list(&self) -> Vec<u64> {
         self.size.map_or_else(|| self.sizes.list(), |size| vec![size])

@@ -44,6 +44,8 @@ pub const fn nccl_algorithms(collective: CollectiveKind) -> &'static [Algorithm]
 const fn csv_word(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::NvlsTree => "nvls_tree",
+        Algorithm::CollNetDirect => "collnet_direct",
+        Algorithm::CollNetChain => "collnet_chain",
         other => other.name(),
     }
 }

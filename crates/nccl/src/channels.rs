@@ -7,6 +7,9 @@ use crate::version::Release;
 /// Most channels that are looked for.
 const CHANNELS_MAX: u32 = 32;
 
+/// Most GPUs over which NVLS divides a message, however many a domain of NVLink has.
+const HEADS_MAX: u32 = 32;
+
 /// Channels of rings or trees. Each carries so much, in MB/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channels {
@@ -18,9 +21,9 @@ pub struct Channels {
     pub outside: u64,
 }
 
-/// GPUs over which NVLS divides a message, and the classes of each in MB/s.
+/// GPUs over which NVLS or CollNet divides a message, and the classes of each in MB/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NvlsHeads {
+pub struct Heads {
     /// How many.
     pub count: u32,
     /// Class inside a machine.
@@ -107,7 +110,7 @@ pub(crate) fn trees(machine: &Machine, is_across: bool, release: &Release) -> Op
 
 /// The heads of NVLS; `None` where GPUs or switches have none, or links are slower than all classes. Each head pulls from
 /// every GPU, and once from itself.
-pub(crate) fn nvls(machine: &Machine, is_across: bool, release: &Release) -> Option<NvlsHeads> {
+pub(crate) fn nvls(machine: &Machine, is_across: bool, release: &Release) -> Option<Heads> {
     if machine.generation < Generation::Hopper || !machine.has_nvls {
         return None;
     }
@@ -115,11 +118,12 @@ pub(crate) fn nvls(machine: &Machine, is_across: bool, release: &Release) -> Opt
         true => (machine.outside(), machine.gpus.min(machine.nics)),
         false => (machine.inside, machine.gpus),
     };
+    let wanted = wanted.min(HEADS_MAX);
     let mut best: Option<(u32, u64)> = None;
     for &class in classes(machine, is_across, release).iter().filter(|&&class| class <= top) {
         let by_links = u32::try_from(machine.inside / class).unwrap_or(wanted + 1).saturating_sub(1);
         let heads = wanted.min(by_links);
-        let is_enough = heads > 0 && (is_across || heads == machine.gpus);
+        let is_enough = heads > 0 && (is_across || heads == wanted);
         if is_enough && best.is_none_or(|(found, _)| heads > found) {
             best = Some((heads, class));
         }
@@ -137,5 +141,16 @@ pub(crate) fn nvls(machine: &Machine, is_across: bool, release: &Release) -> Opt
             }
         }
     }
-    Some(NvlsHeads { count, inside, outside })
+    Some(Heads { count, inside, outside })
+}
+
+/// The heads of CollNet: a GPU for each NIC, at the fastest class that both ends of the NIC carry. Each sends its class to the other GPUs
+/// of its machine in equal parts, and gets as much from them. Inside, the class is up to twice that outside.
+pub(crate) fn collnet(machine: &Machine, release: &Release) -> Option<Heads> {
+    let classes = classes(machine, true, release);
+    let fits = |class: u64| machine.gpus <= 1 || 2 * class <= machine.inside;
+    let outside = *classes.iter().find(|&&class| class <= machine.outside() && fits(class))?;
+    let is_inside = |class: &&u64| **class > outside && **class <= 2 * outside && fits(**class);
+    let inside = classes.iter().find(is_inside).copied().unwrap_or(outside);
+    Some(Heads { count: machine.gpus.min(machine.nics).min(CHANNELS_MAX), inside, outside })
 }

@@ -3,7 +3,7 @@
 use canopy_schedule::CollectiveKind;
 use num_rational::Ratio;
 
-use crate::channels::{Channels, NvlsHeads, nvls, rings, trees};
+use crate::channels::{Channels, Heads, collnet, nvls, rings, trees};
 use crate::machine::{Generation, Machine};
 use crate::rccl::{Known, RcclCall};
 use crate::tables;
@@ -116,8 +116,13 @@ impl Stock {
     }
 
     /// Heads of NVLS likewise.
-    pub fn nvls_heads(&self) -> Option<NvlsHeads> {
+    pub fn nvls_heads(&self) -> Option<Heads> {
         nvls(&self.machine, self.nodes > 1, self.version.release()?)
+    }
+
+    /// Heads of CollNet likewise.
+    pub fn collnet_heads(&self) -> Option<Heads> {
+        collnet(&self.machine, self.version.release()?)
     }
 
     fn cost(&self, kind: CollectiveKind, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> Option<Cost> {

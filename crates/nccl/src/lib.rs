@@ -13,11 +13,12 @@
 //! | `channels` | the search for rings, trees and NVLS heads |
 //! | `tables` | the constants |
 //! | `tuning` | bandwidth and latency of an algorithm and protocol |
+//! | `collnet` | the same for switches of the network that add up |
 //! | `rccl` | the same for AMD's library, which knows machines by name |
 //! | `choice` | the least time, by size |
 //!
 //! From 1 GB on these times are within a few per cent of what is measured; below 128 MiB they are mostly too short, since
-//! latencies there are made to choose, not to predict. CollNet is left out: it takes a plugin of the fabric.
+//! latencies there are made to choose, not to predict.
 //!
 //! Rates are in MB/s (10⁶ bytes per second), latencies in nanoseconds.
 //!
@@ -25,6 +26,7 @@
 
 mod channels;
 mod choice;
+mod collnet;
 mod machine;
 mod rccl;
 mod seen;
@@ -32,7 +34,7 @@ mod tables;
 mod tuning;
 mod version;
 
-pub use channels::{Channels, NvlsHeads};
+pub use channels::{Channels, Heads};
 pub use choice::{Choice, Stock, Timed};
 pub use machine::{Generation, Machine, Processor};
 pub use rccl::Known;

@@ -69,6 +69,9 @@ pub struct Machine {
     pub has_nvlink: bool,
     /// Whether an NVSwitch multicasts and adds up.
     pub has_nvls: bool,
+    /// Whether switches of the network add up, by a plugin of the fabric such as SHARP's. NCCL leaves it alone unless
+    /// `NCCL_COLLNET_ENABLE=1` is set.
+    pub has_collnet: bool,
     /// NICs.
     pub nics: u32,
     /// Rate of a NIC.
@@ -96,6 +99,7 @@ impl Machine {
         inside: 240_000,
         has_nvlink: true,
         has_nvls: false,
+        has_collnet: false,
         nics: 8,
         nic: 25_000,
         pci: 24_000,

@@ -104,6 +104,7 @@ impl Seen {
             inside: if found.is_some() { generation.counted(inside) } else { inside },
             has_nvlink: found.is_some(),
             has_nvls: found.is_some() && is_new && is_switched && gpus > 1,
+            has_collnet: false,
             nics,
             nic: if nics == 0 { 0 } else { nic },
             pci: if is_new { 48_000 } else { 24_000 },

@@ -24,11 +24,16 @@ pub enum Algorithm {
     NvlsTree,
     /// Parallel trees of one GPU per machine.
     Pat,
+    /// Each NIC's GPU gathers a part of its machine, and switches of the network add it up.
+    CollNetDirect,
+    /// The same with a chain through the GPUs of a machine.
+    CollNetChain,
 }
 
 impl Algorithm {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Ring, Self::Tree, Self::Nvls, Self::NvlsTree, Self::Pat];
+    pub const ALL: [Self; 7] =
+        [Self::Ring, Self::Tree, Self::Nvls, Self::NvlsTree, Self::Pat, Self::CollNetDirect, Self::CollNetChain];
 
     /// NCCL's word for it, in lower case.
     pub const fn name(self) -> &'static str {
@@ -38,6 +43,8 @@ impl Algorithm {
             Self::Nvls => "nvls",
             Self::NvlsTree => "nvlstree",
             Self::Pat => "pat",
+            Self::CollNetDirect => "collnetdirect",
+            Self::CollNetChain => "collnetchain",
         }
     }
 }
@@ -87,21 +94,21 @@ pub(crate) struct Call<'a> {
     pub(crate) release: &'a Release,
 }
 
-fn whole(value: impl Into<u128>) -> Bandwidth {
+pub(crate) fn whole(value: impl Into<u128>) -> Bandwidth {
     Ratio::from_integer(value.into())
 }
 
-fn part(numerator: impl Into<u128>, denominator: impl Into<u128>) -> Bandwidth {
+pub(crate) fn part(numerator: impl Into<u128>, denominator: impl Into<u128>) -> Bandwidth {
     Ratio::new(numerator.into(), denominator.into().max(1))
 }
 
 impl Call<'_> {
-    fn ranks(&self) -> u64 {
+    pub(crate) fn ranks(&self) -> u64 {
         u64::from(self.machine.gpus.max(1)) * u64::from(self.nodes.max(1))
     }
 
     /// Steps of a ring, and how many of them are between machines.
-    fn steps(&self) -> (u64, u64) {
+    pub(crate) fn steps(&self) -> (u64, u64) {
         let (ranks, nodes) = (self.ranks(), u64::from(self.nodes));
         match self.kind {
             CollectiveKind::Allreduce => (2 * (ranks - 1), 2 * (nodes - 1)),
@@ -110,7 +117,7 @@ impl Call<'_> {
         }
     }
 
-    const fn is_across(&self) -> bool {
+    pub(crate) const fn is_across(&self) -> bool {
         self.nodes > 1
     }
 
@@ -143,6 +150,8 @@ impl Call<'_> {
             (Algorithm::Nvls, Protocol::Simple) => self.nvls(),
             (Algorithm::NvlsTree, Protocol::Simple) => self.nvls_tree(bytes),
             (Algorithm::Pat, Protocol::Simple) => self.pat(),
+            (Algorithm::CollNetDirect, Protocol::Simple) => self.collnet_direct(),
+            (Algorithm::CollNetChain, Protocol::Simple) => self.collnet_chain(),
             _ => None,
         }
     }
@@ -227,8 +236,8 @@ impl Call<'_> {
         Some(Cost { latency_ns, algbw: bus * part(1_u8, 2_u8) * tenths(row, bytes) })
     }
 
-    /// What a head carries inside a machine.
-    fn nvls_inside(&self, count: u32, class: u64) -> Bandwidth {
+    /// What a head of NVLS carries inside a machine.
+    pub(crate) fn nvls_inside(&self, count: u32, class: u64) -> Bandwidth {
         let gpus = u64::from(self.machine.gpus);
         let times = match self.kind {
             CollectiveKind::Allreduce => whole(2_u8),
@@ -242,8 +251,11 @@ impl Call<'_> {
     fn nvls(&self) -> Option<Cost> {
         let has_it =
             matches!(self.kind, CollectiveKind::Allreduce | CollectiveKind::Allgather | CollectiveKind::ReduceScatter);
-        if self.is_across() || !has_it {
+        if !has_it {
             return None;
+        }
+        if self.is_across() {
+            return self.nvls_collnet();
         }
         let heads = nvls(self.machine, false, self.release)?;
         let count = whole(heads.count);

@@ -47,6 +47,8 @@ pub(crate) struct Release {
     pub(crate) has_pat: bool,
     /// Whether rings count with their class outside, and trees with the smaller of both, whatever the number of machines.
     pub(crate) counts_outside: bool,
+    /// Whether CollNet takes a NIC for each GPU, even for an allreduce.
+    pub(crate) collnet_takes_all_nics: bool,
 }
 
 const NEWEST: Release = Release {
@@ -61,6 +63,7 @@ const NEWEST: Release = Release {
     has_fine_classes: true,
     has_pat: true,
     counts_outside: false,
+    collnet_takes_all_nics: false,
 };
 const RELEASE_2_27: Release = Release { name: "2.27", nvls_tree_ns: 14_000, has_nvls_efficiency: false, ..NEWEST };
 const RELEASE_2_21: Release =
@@ -83,7 +86,7 @@ const RELEASES: [(Version, Release); 7] = [
     (Version::Nccl2_27, RELEASE_2_27),
     (Version::Nccl2_28, Release { name: "2.28", ..NEWEST }),
     (Version::Nccl2_30, NEWEST),
-    (Version::Nccl2_31, Release { name: "2.31", counts_outside: true, ..NEWEST }),
+    (Version::Nccl2_31, Release { name: "2.31", counts_outside: true, collnet_takes_all_nics: true, ..NEWEST }),
 ];
 
 const RCCL: &str = "rccl-2.21";

@@ -10,15 +10,16 @@ use canopy_topology::Topology;
 
 use super::{AdviceSummary, AdviseArgs, Advised, Kind};
 use crate::exit::Failure;
-use crate::stock::stock_of;
+use crate::stock::{Library, stock_of};
 use crate::table::joined;
 
 /// What the library chooses on the communicators, and the table of it.
 pub(super) fn advised(kind: Kind, args: &AdviseArgs, topology: &Topology) -> Result<Advised, Failure> {
     let version = version(kind, args.nccl)?;
     let collectives = collectives(&args.collective)?;
-    let (whole, seen) = stock_of(version, topology).map_err(|reason| {
-        Failure::input(format!("{version} has no model of this network: {reason}"))
+    let library = Library { version, has_collnet: args.collnet };
+    let (whole, seen) = stock_of(library, topology).map_err(|reason| {
+        Failure::input(format!("{library} has no model of this network: {reason}"))
             .help("compose the network with `canopy topology compose`, or add `box` to its ranks")
     })?;
     let communicators = communicators(&whole, seen.machine.gpus, &args.ranks)?;
@@ -29,7 +30,7 @@ pub(super) fn advised(kind: Kind, args: &AdviseArgs, topology: &Topology) -> Res
         .flat_map(|(stock, collective)| rows(stock, collective, least))
         .collect();
     if advice.is_empty() {
-        return Err(Failure::input(format!("{version} has a single algorithm for these collectives on this network")));
+        return Err(Failure::input(format!("{library} has a single algorithm for these collectives on this network")));
     }
     let configs = || coll_configs(&collectives, &communicators);
     let (text, hint) = match kind {
@@ -44,7 +45,7 @@ pub(super) fn advised(kind: Kind, args: &AdviseArgs, topology: &Topology) -> Res
             "set NCCL_TUNER_PLUGIN to the plugin and NCCL_TUNER_CONFIG_FILE to this file",
         ),
     };
-    Ok(Advised { library: version.to_string(), advice, text, hint })
+    Ok(Advised { library: library.to_string(), advice, text, hint })
 }
 
 /// The release whose formulas count.

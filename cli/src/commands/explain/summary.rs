@@ -177,7 +177,7 @@ impl Explained {
             baseline: compared.baseline.clone(),
             compared: compared.entries.iter().map(|entry| entry_summary(entry, &plan.bound.upper, compared)).collect(),
             not_compared: compared.absent.clone(),
-            stock: StockSummary::of(args.nccl, plan, &compared.sizes),
+            stock: StockSummary::of(args.library(), plan, &compared.sizes),
             verdict: VerdictSummary::of(compared),
             files: Vec::new(),
         }

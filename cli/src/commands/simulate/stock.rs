@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::report::micros;
 use crate::material::Material;
 use crate::sizes::{in_words, spread};
-use crate::stock::stock_of;
+use crate::stock::{Library, stock_of};
 use crate::table::{Table, count};
 
 /// A plan that is less than this many times as fast as another, as a fraction, is no gain over it: what is lost on the way to a
@@ -89,18 +89,18 @@ struct CallSummary {
 
 impl StockSummary {
     /// One plan at some sizes, and at a large one.
-    pub(in crate::commands) fn of(version: Version, plan: &Material, sizes: &[u64]) -> Self {
-        Self { subject: "this plan", ..Self::of_several(version, &[(None, plan)], sizes) }
+    pub(in crate::commands) fn of(library: Library, plan: &Material, sizes: &[u64]) -> Self {
+        Self { subject: "this plan", ..Self::of_several(library, &[(None, plan)], sizes) }
     }
 
     /// At each size the one of several plans that is fastest with the library's latencies.
     pub(in crate::commands) fn of_several(
-        version: Version,
+        library: Library,
         plans: &[(Option<&'static str>, &Material)],
         sizes: &[u64],
     ) -> Self {
         let nothing = |reason: String| Self {
-            library: version.to_string(),
+            library: library.to_string(),
             subject: "the best of these plans",
             seen: None,
             latencies_ns: None,
@@ -108,7 +108,7 @@ impl StockSummary {
             calls: Vec::new(),
         };
         let Some((_, first)) = plans.first() else { return nothing("there is nothing to compare".to_owned()) };
-        let (stock, seen) = match stock_of(version, &first.topology) {
+        let (stock, seen) = match stock_of(library, &first.topology) {
             Ok((stock, seen)) => (stock, SeenSummary::of(&stock, &seen)),
             Err(reason) => return nothing(reason),
         };
@@ -117,7 +117,7 @@ impl StockSummary {
             return nothing(format!("it does not tune {kind}"));
         }
         // Across machines, what RCCL takes off smaller messages makes it choose, and says nothing of times.
-        let least = if version == Version::Rccl2_21 && seen.machines > 1 { RCCL_BYTES_MIN } else { 0 };
+        let least = if library.version == Version::Rccl2_21 && seen.machines > 1 { RCCL_BYTES_MIN } else { 0 };
         let sizes = sizes.iter().copied().chain([LARGE_BYTES]).filter(|&size| size >= least);
         let fastest = |size: u64| {
             let calls =

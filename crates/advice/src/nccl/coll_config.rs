@@ -9,7 +9,7 @@ use canopy_nccl::{Algorithm, Protocol, Stock, Version};
 use canopy_schedule::CollectiveKind;
 use serde::Serialize;
 
-use super::{channels_of, tuner_word};
+use super::{channels_of, csv_word, tuner_word};
 
 /// What to set for the calls of a range of sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,7 +44,11 @@ struct Document<'a> {
 
 /// NCCL's name for an algorithm with a protocol, as a selection of nothing else.
 fn selection(algorithm: Algorithm, protocol: Protocol) -> String {
-    let [algorithm, protocol] = [algorithm.name(), protocol.name()].map(str::to_ascii_uppercase);
+    let algorithm = match algorithm {
+        Algorithm::CollNetDirect | Algorithm::CollNetChain => csv_word(algorithm),
+        other => other.name(),
+    };
+    let [algorithm, protocol] = [algorithm, protocol.name()].map(str::to_ascii_uppercase);
     match protocol.as_str() {
         "LL" => format!("{algorithm}_LL+^{algorithm}_LL128"),
         _ => format!("{algorithm}_{protocol}"),

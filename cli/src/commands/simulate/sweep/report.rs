@@ -1,7 +1,6 @@
 //! What a sweep over algorithms found, for people, as JSON and as a drawing.
 
 use canopy_draw::{Series, SweepDrawing, draw_sweep};
-use canopy_nccl::Version;
 use canopy_topology::{Rank, Rate};
 use serde::Serialize;
 
@@ -15,6 +14,7 @@ use crate::material::Material;
 use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print_json};
 use crate::sizes::in_words;
 use crate::stdout;
+use crate::stock::Library;
 use crate::table::{Table, count};
 
 /// Most algorithms with a column of their own.
@@ -86,7 +86,7 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
         refused: contest.absent.clone(),
         ranges: ranges(contest, found),
         crossovers: found.crossovers.iter().map(|&crossover| summary(contest, crossover)).collect(),
-        stock: beside(args.nccl, contest),
+        stock: beside(args.library(), contest),
         files: Vec::new(),
     };
     let head = format!(
@@ -108,10 +108,10 @@ pub(super) fn print(args: &SimulateArgs, contest: &Contest<'_>, found: &Found) -
 }
 
 /// Stock NCCL or RCCL beside the best of the plans.
-fn beside(version: Version, contest: &Contest<'_>) -> StockSummary {
+fn beside(library: Library, contest: &Contest<'_>) -> StockSummary {
     let plans: Vec<(Option<&'static str>, &Material)> =
         contest.entrants.iter().map(|entrant| (Some(entrant.name), &entrant.judged)).collect();
-    StockSummary::of_several(version, &plans, &contest.sizes)
+    StockSummary::of_several(library, &plans, &contest.sizes)
 }
 
 fn algorithms(contest: &Contest<'_>, found: &Found, bound: &Rate) -> Vec<AlgorithmSummary> {

@@ -64,7 +64,11 @@ pub(super) fn of_nccl(kind: CollectiveKind) -> Vec<Candidate> {
             ..AUTO
         }),
         // They take switches, or one rank in each machine, and nothing of ours comes near.
-        NcclAlgorithm::Nvls | NcclAlgorithm::NvlsTree | NcclAlgorithm::Pat => None,
+        NcclAlgorithm::Nvls
+        | NcclAlgorithm::NvlsTree
+        | NcclAlgorithm::Pat
+        | NcclAlgorithm::CollNetDirect
+        | NcclAlgorithm::CollNetChain => None,
     };
     nccl_algorithms(kind).iter().filter_map(of).collect()
 }
