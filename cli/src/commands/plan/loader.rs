@@ -42,7 +42,11 @@ pub(in crate::commands) fn write(plan: &Path, module: &Path, ranks_per_node: Opt
     write_file(module, execution_plan_loader(&parsed, &name, ranks_per_node).as_bytes())
 }
 
-/// Ranks of each machine that a rank map names, if all have as many.
+/// More ranks than this share a domain of NVLink, whose hosts a rank map does not tell apart.
+const HOST_RANKS_MAX: u32 = 8;
+
+/// Ranks of each machine that a rank map names, if all have as many, and no more than a host has.
+/// What is not stated, the module finds out where it runs.
 pub(in crate::commands) fn ranks_per_node(map: &Placement) -> Option<u32> {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for slot in &map.slots {
@@ -50,5 +54,5 @@ pub(in crate::commands) fn ranks_per_node(map: &Placement) -> Option<u32> {
         *count = count.checked_add(slot.count.max(1))?;
     }
     let first = counts.values().next().copied()?;
-    counts.values().all(|&count| count == first).then_some(first)
+    (first <= HOST_RANKS_MAX && counts.values().all(|&count| count == first)).then_some(first)
 }

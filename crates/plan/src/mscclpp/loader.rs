@@ -3,6 +3,9 @@
 mod groups;
 mod pipelines;
 
+use canopy_schedule::CollectiveKind;
+
+use super::contract;
 use super::profile::ExecutorProfile;
 use super::program::{ChannelType, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, OpName, RankChannels};
 use crate::msccl::{Findings, Place};
@@ -247,7 +250,14 @@ pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &
     if plan.ranks.iter().any(|rank| channel_count(rank, ChannelType::Switch) > 0) {
         findings.warning(Place::FILE, SWITCHES_NEED);
     }
+    if plan.collective == contract::word(CollectiveKind::AllToAll) && !profile.limits().intercepts_all_to_all {
+        findings.warning(Place::FILE, format!("{profile} {NO_ALL_TO_ALL}"));
+    }
 }
+
+/// What a program must do whose calls to NCCL are answered by the runtime.
+const NO_ALL_TO_ALL: &str =
+    "does not answer NCCL's all-to-all calls, so a program must run this plan by MSCCL++'s own executor";
 
 /// What is asked of those who run switch channels: the kernel has no code for other accelerators and types, and says nothing.
 const SWITCHES_NEED: &str = "switch channels need GPUs of compute capability 9.0 or later, multicast-capable buffers of \

@@ -35,6 +35,7 @@ use self::assemble::{Assembly, LESS_DEGREE};
 use self::atoms::{Atom, Atoms, groups, read_trees};
 use self::draft::Room;
 use self::layout::Layout;
+use self::network::{Mistaken, mistaken};
 use self::pairs::Pairs;
 use self::room::{Blocks, Needs};
 use self::switches::{SwitchTrees, through_switches};
@@ -100,6 +101,11 @@ pub enum ExecutionLowerError {
         remedy: &'static str,
     },
     #[error(
+        "{profile} takes ranks {rank} and {peer} for ranks of one box, because it counts {of_box} ranks at a time, but they are \
+         in different boxes; give each box as many consecutive ranks as the others"
+    )]
+    Domains { profile: ExecutorProfile, rank: u32, peer: u32, of_box: u32 },
+    #[error(
         "this plan for {profile} takes messages up to {bytes_max} bytes, not from {bytes_min} bytes on; use smaller \
          sizes or another format"
     )]
@@ -133,7 +139,7 @@ fn check_stop(stop: Stop<'_>, round: usize) -> Result<(), ExecutionLowerError> {
 /// message must be a multiple of [`execution_alignment_bytes`].
 ///
 /// * **Errors.** A limit of the runtime is exceeded in every arrangement, which is named with what is needed; shares of
-///   different sizes; a graph that [`check`](canopy_schedule::check) refuses. `stop` returned true.
+///   different sizes; boxes that the runtime would divide otherwise; a graph that [`check`](canopy_schedule::check) refuses. `stop` returned true.
 /// * **Cost.** O(transfers log transfers) per number of lanes tried, of which there are six, thrice at most.
 pub fn lower_execution_plan(
     graph: &TransferGraph,
@@ -260,12 +266,11 @@ impl Arranging<'_> {
     fn lanes(&self, lanes: &[Vec<&Atom>], pairs: &mut Pairs, room: Room) -> Result<Tried, ExecutionLowerError> {
         let Self { atoms, layout, options, stop } = *self;
         let is_port = |a: u32, b: u32| is_port(options, a, b);
-        let flushes = !options.profile.limits().misreads_flushing_puts;
         let mut blocks = Blocks::new(options.profile);
         let mut drafts = Vec::with_capacity(lanes.len());
         for (number, lane) in lanes.iter().enumerate() {
             check_stop(stop, 0)?;
-            let drafted = lanes::draft(number, lane, (atoms, pairs), is_port, room, flushes);
+            let drafted = lanes::draft(number, lane, (atoms, pairs), is_port, room);
             if layout.pieces > 1 && drafted.values().any(|draft| draft.blocks.len() > 1) {
                 return Ok(Tried::HandsOver);
             }
@@ -304,6 +309,9 @@ fn finish(
     options: &ExecutionLowerOptions,
 ) -> Result<ExecutionPlan, ExecutionLowerError> {
     let profile = options.profile;
+    if let Some(Mistaken { rank, peer, of_box }) = mistaken(&ranks, &options.boxes) {
+        return Err(ExecutionLowerError::Domains { profile, rank, peer, of_box });
+    }
     let mut plan = ExecutionPlan {
         name: options.name.clone(),
         collective: contract::word(graph.collective.kind()).to_owned(),

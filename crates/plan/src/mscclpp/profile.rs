@@ -146,6 +146,8 @@ pub struct ExecutorLimits {
     pub misreads_flushing_puts: bool,
     /// Whether `max_message_size` is the first size that is too large.
     pub is_max_exclusive: bool,
+    /// Whether its stand-in for NCCL has an all-to-all. From 0.10 on such calls fail as "currently unavailable".
+    pub intercepts_all_to_all: bool,
 }
 
 const V10: ExecutorLimits = ExecutorLimits {
@@ -162,9 +164,10 @@ const V10: ExecutorLimits = ExecutorLimits {
     blocks_resident: 108,
     misreads_flushing_puts: false,
     is_max_exclusive: false,
+    intercepts_all_to_all: false,
 };
 
-const V09: ExecutorLimits = ExecutorLimits { misreads_flushing_puts: true, ..V10 };
+const V09: ExecutorLimits = ExecutorLimits { misreads_flushing_puts: true, intercepts_all_to_all: true, ..V10 };
 
 /// Has one table of 8 for the references of an operation.
 const V08: ExecutorLimits = ExecutorLimits { references_per_operation: 8, is_max_exclusive: true, ..V09 };

@@ -59,10 +59,20 @@ def pick(collective, world_size, ranks_per_node, message_bytes, in_place, root=0
     return None
 
 
-def algorithm(plan, rank):
-    """The algorithm of one rank for a plan."""
+def ranks_per_host():
+    """Ranks of this job on this host, as its launcher states them; None if it does not."""
+    launchers = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE")
+    stated = (os.environ.get(name, "") for name in launchers)
+    return next((int(text) for text in stated if text.isdigit() and int(text) > 0), None)
+
+
+def algorithm(plan, rank, ranks_per_node=None):
+    """The algorithm of one rank for a plan. The runtime takes it only for exactly so many ranks on each host."""
     from mscclpp import Algorithm, ExecutionPlan
 
-    constraint = Algorithm.Constraint(world_size=plan["world_size"], n_ranks_per_node=plan["ranks_per_node"])
+    per_node = ranks_per_node or plan["ranks_per_node"] or ranks_per_host()
+    if not per_node:
+        raise ValueError("the plan does not say how many ranks a host has: pass ranks_per_node")
+    constraint = Algorithm.Constraint(world_size=plan["world_size"], n_ranks_per_node=per_node)
     loaded = ExecutionPlan(os.path.join(FOLDER, plan["path"]), rank)
     return Algorithm(id=plan["path"], execution_plan=loaded, constraint=constraint)

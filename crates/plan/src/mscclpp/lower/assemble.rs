@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::atoms::{Atoms, Sum};
 use super::draft::{Draft, DraftOp, Notice, Room};
-use super::lanes::flush_last;
 use super::layout::{Layout, Spot, SpotCopy};
 use super::room::{REMOTES, SPLIT};
 use super::switches::{SwitchChannels, own_copies};
@@ -144,7 +143,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
             for op in &block.ops {
                 match op {
                     DraftOp::Signal { notices, .. } => sent.extend(notices.iter().map(|&notice| (notice, end))),
-                    DraftOp::PortPut { hops, .. } => sent.extend(hops.iter().map(|&hop| (Notice::Hop(hop), end))),
+                    DraftOp::PortPut(hops) => sent.extend(hops.iter().map(|&hop| (Notice::Hop(hop), end))),
                     DraftOp::Wait { notices, .. } => awaited.extend(notices.iter().map(|&notice| (notice, end))),
                     _ => {}
                 }
@@ -162,16 +161,11 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
 
     /// The ranks of the plan, or the limit that it exceeds.
     pub(super) fn plan(
-        mut self,
+        self,
         stop: Stop<'_>,
     ) -> Result<Result<Vec<ExecutionRank>, ExecutionLowerError>, ExecutionLowerError> {
         if let Some(over) = self.too_many_channels() {
             return Ok(Err(over));
-        }
-        if !self.options.profile.limits().misreads_flushing_puts {
-            // One block may write to several blocks of a peer, each over a channel of its own.
-            let channel_of = |hop| self.channels.get(&Notice::Hop(hop)).copied();
-            self.blocks.iter_mut().for_each(|block| flush_last(&mut block.ops, channel_of));
         }
         let (input_chunks, output_chunks) = self.layout.buffers();
         let mut ranks: Vec<ExecutionRank> = (0..self.layout.ranks)
@@ -354,7 +348,7 @@ impl<'a, P: Fn(u32, u32) -> bool> Assembly<'a, P> {
 fn notices(op: &DraftOp) -> Vec<Notice> {
     match op {
         DraftOp::Signal { notices, .. } | DraftOp::Wait { notices, .. } => notices.clone(),
-        DraftOp::PortPut { hops, .. } => hops.iter().map(|&hop| Notice::Hop(hop)).collect(),
+        DraftOp::PortPut(hops) => hops.iter().map(|&hop| Notice::Hop(hop)).collect(),
         _ => Vec::new(),
     }
 }
@@ -362,7 +356,7 @@ fn notices(op: &DraftOp) -> Vec<Notice> {
 /// Hops that an operation makes.
 fn hops(op: &DraftOp) -> &[usize] {
     match op {
-        DraftOp::Put(hops) | DraftOp::PortPut { hops, .. } | DraftOp::Sum { sends: hops, .. } => hops,
+        DraftOp::Put(hops) | DraftOp::PortPut(hops) | DraftOp::Sum { sends: hops, .. } => hops,
         _ => &[],
     }
 }
@@ -421,10 +415,9 @@ impl<P: Fn(u32, u32) -> bool> Names<'_, P> {
                 self.notice(name, notices, *is_port)
             }
             DraftOp::Put(hops) => self.put(OpName::Put, ChannelType::Memory, hops),
-            DraftOp::PortPut { hops, flushes } => {
-                let name = if *flushes { OpName::PutSignalFlush } else { OpName::PutSignal };
+            DraftOp::PortPut(hops) => {
                 let notices = hops.iter().map(|&hop| self.channel(Notice::Hop(hop), ChannelType::Port));
-                ExecutionOp { channels: notices.collect(), ..self.put(name, ChannelType::Port, hops) }
+                ExecutionOp { channels: notices.collect(), ..self.put(OpName::PutSignal, ChannelType::Port, hops) }
             }
             DraftOp::Store(store) => {
                 let list = self.channels.iter().find(|(kind, _)| *kind == ChannelType::Switch);

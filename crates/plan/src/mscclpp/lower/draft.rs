@@ -39,7 +39,7 @@ pub(super) enum DraftOp {
     Wait { notices: Vec<Notice>, is_port: bool, is_relaxed: bool },
     Put(Vec<usize>),
     Store(usize),
-    PortPut { hops: Vec<usize>, flushes: bool },
+    PortPut(Vec<usize>),
     Sum { sum: Sum, sends: Vec<usize> },
     Copy { from: Spot, to: Spot, count: u32 },
 }
@@ -197,7 +197,7 @@ impl Draft {
         if !self.since.waited.is_empty() || self.since.has_written || is_used {
             self.meet();
         }
-        self.push(DraftOp::PortPut { hops: sends.iter().map(|(_, hop)| *hop).collect(), flushes: false });
+        self.push(DraftOp::PortPut(sends.iter().map(|(_, hop)| *hop).collect()));
         self.since.signalled.extend(&peers);
         self.since.has_moved = true;
     }

@@ -1,9 +1,9 @@
 //! Lanes: what runs side by side. A lane is a list of groups; at each rank it is one block, or several in a row.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::atoms::{Atom, Atoms, Group, Piece};
-use super::draft::{Draft, DraftOp, Notice, Room};
+use super::draft::{Draft, Notice, Room};
 use super::pairs::{Pair, Pairs};
 
 /// Divides groups among lanes: each to the one with least to move.
@@ -52,7 +52,6 @@ pub(super) fn draft(
     (atoms, pairs): (&Atoms, &mut Pairs),
     is_port: impl Fn(u32, u32) -> bool,
     room: Room,
-    flushes: bool,
 ) -> BTreeMap<u32, Draft> {
     let mut writer = Writer { lane: number, atoms, pairs, is_port, room, drafts: BTreeMap::new() };
     writer.greet(lane);
@@ -61,9 +60,7 @@ pub(super) fn draft(
     }
     let in_use = writer.pairs.in_use();
     writer.drain(&in_use);
-    if !flushes {
-        writer.acknowledge(&in_use);
-    }
+    writer.acknowledge(&in_use);
     let Writer { pairs, drafts, .. } = writer;
     pairs.forget(&in_use);
     drafts
@@ -201,8 +198,9 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
         }
     }
 
-    /// Lets each rank wait until its proxies are done with its memory, where no flush says so: those they have written
-    /// to tell it, unless it has heard from them since. All tell before any waits, so nobody waits in a circle.
+    /// Lets each rank wait until its proxies are done with its memory: those they have written to notify it, unless it
+    /// has heard from them since. A flush would do in releases that execute it right, but what has left a rank may still
+    /// be on its way when the launch ends. All notify before any waits, so no wait closes a circle.
     fn acknowledge(&mut self, in_use: &[Pair]) {
         let lane = self.lane;
         let mut told: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -217,19 +215,6 @@ impl<P: Fn(u32, u32) -> bool> Writer<'_, P> {
         }
         for (rank, awaited) in awaited {
             self.wait(rank, awaited);
-        }
-    }
-}
-
-/// The last put of a block over each channel also waits until the source may change: nobody else does before the launch
-/// ends.
-pub(super) fn flush_last<C: Ord>(block: &mut [DraftOp], channel_of: impl Fn(usize) -> C) {
-    let mut is_flushed: BTreeSet<C> = BTreeSet::new();
-    for op in block.iter_mut().rev() {
-        if let DraftOp::PortPut { hops, flushes } = op {
-            for &hop in &*hops {
-                *flushes |= is_flushed.insert(channel_of(hop));
-            }
         }
     }
 }

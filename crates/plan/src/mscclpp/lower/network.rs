@@ -4,7 +4,36 @@ use canopy_topology::Topology;
 
 use super::ExecutionLowerOptions;
 use crate::mscclpp::profile::ExecutorProfile;
+use crate::mscclpp::program::{ExecutionRank, RankChannels};
 use crate::mscclpp::switches::switch_domains;
+
+/// Two ranks of different boxes that the runtime takes for one box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mistaken {
+    pub(super) rank: u32,
+    pub(super) peer: u32,
+    /// Ranks in the box of one of them.
+    pub(super) of_box: u32,
+}
+
+/// Finds ranks that write to each other through proxies, which the runtime would let do so over NVLink. It divides ranks by those
+/// of its own box and compares: so boxes must have consecutive ranks, and equally many. O(channels).
+pub(super) fn mistaken(ranks: &[ExecutionRank], boxes: &[u32]) -> Option<Mistaken> {
+    let size = |rank: u32| {
+        let own = boxes.get(rank as usize)?;
+        u32::try_from(boxes.iter().filter(|number| *number == own).count()).ok()
+    };
+    let of_rank = |rank: &ExecutionRank| {
+        let of_box = size(rank.id)?.max(1);
+        let ports = rank.channels.iter().filter_map(|entry| match entry {
+            RankChannels::Peers { is_port: true, peers } => Some(peers),
+            _ => None,
+        });
+        let peer = *ports.flatten().find(|&&peer| peer / of_box == rank.id / of_box)?;
+        Some(Mistaken { rank: rank.id, peer, of_box })
+    };
+    ranks.iter().find_map(of_rank)
+}
 
 impl ExecutionLowerOptions {
     /// Options for plans on a network: ranks of one box reach each other's memory, and are written to

@@ -14,7 +14,7 @@ NAME = @NAME@
 # "custom" stands for a collective with a root, whose name is in NAME.
 COLLECTIVE = @COLLECTIVE@
 WORLD_SIZE = @WORLD_SIZE@
-# 0: any number.
+# Of each host; 0: not known here.
 RANKS_PER_NODE = @RANKS_PER_NODE@
 # Sizes of a message: inclusive bounds, and what they must be a multiple of.
 BYTES_MIN = @BYTES_MIN@
@@ -38,9 +38,19 @@ def matches(world_size, message_bytes, in_place):
     )
 
 
-def load(rank):
-    """The algorithm of one rank, for calls of WORLD_SIZE ranks with RANKS_PER_NODE on each node."""
+def ranks_per_host():
+    """Ranks of this job on this host, as its launcher states them; None if it does not."""
+    launchers = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE")
+    stated = (os.environ.get(name, "") for name in launchers)
+    return next((int(text) for text in stated if text.isdigit() and int(text) > 0), None)
+
+
+def load(rank, ranks_per_node=None):
+    """The algorithm of one rank, for calls of WORLD_SIZE ranks. The runtime takes it only for exactly so many ranks on each host."""
     from mscclpp import Algorithm, ExecutionPlan
 
-    constraint = Algorithm.Constraint(world_size=WORLD_SIZE, n_ranks_per_node=RANKS_PER_NODE)
+    per_node = ranks_per_node or RANKS_PER_NODE or ranks_per_host()
+    if not per_node:
+        raise ValueError("the plan does not say how many ranks a host has: pass ranks_per_node")
+    constraint = Algorithm.Constraint(world_size=WORLD_SIZE, n_ranks_per_node=per_node)
     return Algorithm(id=NAME, execution_plan=ExecutionPlan(path(), rank), constraint=constraint)

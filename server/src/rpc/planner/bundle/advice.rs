@@ -23,7 +23,7 @@ pub(super) fn advise(parties: &[Party], mut items: Vec<Item>, reply: &mut v1::Pl
         }
         let Some(ladder) = item.ladder() else { continue };
         let party = parties.get(item.party);
-        let per_node = party.and_then(|party| party.ranks_per_node).filter(|&ranks| ranks > 0);
+        let per_node = party.and_then(|party| party.ranks_per_box).filter(|&ranks| ranks > 0);
         let nodes = per_node.map(|ranks| item.reply.ranks / ranks);
         for PlanRange { candidate, range } in ladder.at(0).to_vec() {
             let Some(name) = item.candidates.get(candidate).map(|candidate| candidate.name) else { continue };

@@ -1,15 +1,20 @@
 //! The networks of a job's communicators, as far as files depend on them.
 
+use std::collections::BTreeMap;
+
 use canopy_bundle::Communicator;
 use canopy_canonical::{Analysis, Budget, Stopped, WORK_SERVED, analyse, boxes, form_hash, graph_of};
 use canopy_nccl::{Seen, Stock, Version};
 use canopy_planner::{PlanError, seen_by};
 use canopy_proto::v1::OperationError;
 use canopy_synth::{Algorithm, family_algorithms};
-use canopy_topology::{Fault, Rank, Topology, Transit, content_hash};
+use canopy_topology::{Fault, Rank, Topology, Transit, content_hash, names_hosts};
 
 use crate::failure::{CallFailure, PlanFailure};
 use crate::rpc::status::to_operation_error;
+
+/// Most ranks of a host. Boxes of more are domains of NVLink.
+const HOST_RANKS_MAX: u32 = 8;
 
 /// Most ranks of a network that is looked at for its family: some milliseconds.
 const FAMILY_RANKS_MAX: u32 = 1024;
@@ -20,6 +25,8 @@ pub(super) struct Party {
     /// Number of its ranks.
     pub(super) ranks: u32,
     /// Its ranks in each box, where that is one number.
+    pub(super) ranks_per_box: Option<u32>,
+    /// Its ranks on each host, where that is one number that is known.
     pub(super) ranks_per_node: Option<u32>,
     /// What NCCL sees of it.
     pub(super) nccl: Stock,
@@ -67,8 +74,8 @@ pub(super) fn parties(
         let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
         let is_small = group.rank_count() <= FAMILY_RANKS_MAX;
         let family = if is_small { family_algorithms(&group) } else { &[] };
-        let (ranks_per_node, nccl) = (per_box(&group), nccl(&group));
-        Ok(Party { ranks: group.rank_count(), ranks_per_node, nccl, family, failure, wiring })
+        let (ranks_per_box, ranks_per_node, nccl) = (per_box(&group), per_host(&group), nccl(&group));
+        Ok(Party { ranks: group.rank_count(), ranks_per_box, ranks_per_node, nccl, family, failure, wiring })
     };
     members.iter().map(party).collect()
 }
@@ -104,13 +111,31 @@ fn per_box(topology: &Topology) -> Option<u32> {
         counts.iter_mut().skip(number).take(1).for_each(|count| *count += 1);
     }
     counts.retain(|&count| count > 0);
-    let first = counts.first().copied()?;
-    counts.iter().all(|&count| count == first).then_some(first)
+    one_number(counts)
+}
+
+/// The number of ranks on each host: by the hosts that the network names, else by its boxes, unless they have more ranks than
+/// a host. Those are domains of NVLink, whose hosts are not known.
+fn per_host(topology: &Topology) -> Option<u32> {
+    if !names_hosts(topology) {
+        return per_box(topology).filter(|&ranks| ranks <= HOST_RANKS_MAX);
+    }
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for node in topology.nodes().iter().take(topology.rank_count() as usize) {
+        *counts.entry(node.attributes.host.as_deref()?).or_default() += 1;
+    }
+    one_number(counts.into_values())
+}
+
+fn one_number(counts: impl IntoIterator<Item = u32>) -> Option<u32> {
+    let mut counts = counts.into_iter();
+    let first = counts.next()?;
+    counts.all(|count| count == first).then_some(first)
 }
 
 #[cfg(test)]
 mod tests {
-    use canopy_topology::{TopologyLimits, generate};
+    use canopy_topology::{TopologyLimits, generate, read_document};
 
     use super::*;
 
@@ -128,6 +153,23 @@ mod tests {
         // Both ranks of a pair are alike here, so their order does not matter.
         assert_eq!(found[1].wiring, found[3].wiring);
         assert_eq!((found[0].ranks_per_node, found[2].ranks_per_node), (Some(2), Some(1)));
+    }
+
+    /// A rack of GB200 is one domain of NVLink of many hosts: it has 72 ranks for NCCL, and hosts say how many MSCCL++ counts.
+    #[test]
+    fn hosts_are_told_from_domains_of_nvlink() {
+        let found = wirings("gb200-nvl72:racks=2", &[&[]]);
+        assert_eq!((found[0].ranks_per_box, found[0].ranks_per_node), (Some(72), None));
+        let with_hosts = |ranks_of_host: u32| {
+            let node = |rank: u32| format!("  - {{id: g{rank}, box: rack, host: h{}}}\n", rank / ranks_of_host);
+            let link = |rank: u32| format!("  - {{from: g{rank}, to: nv, bandwidth: 900GB/s, both: true}}\n");
+            let (nodes, links): (String, String) = ((0..6).map(node).collect(), (0..6).map(link).collect());
+            let text = format!("canopy: 1\nnodes:\n{nodes}  - {{id: nv, kind: switch, box: rack}}\nlinks:\n{links}");
+            let topology = read_document(text.as_bytes(), None, &TopologyLimits::STANDARD).unwrap().topology;
+            (per_box(&topology), per_host(&topology))
+        };
+        assert_eq!([with_hosts(2), with_hosts(3)], [(Some(6), Some(2)), (Some(6), Some(3))]);
+        assert_eq!(with_hosts(4), (Some(6), None));
     }
 
     #[test]
