@@ -2,6 +2,8 @@
 
 mod ways;
 
+use std::num::NonZeroU64;
+
 use canopy_plan::{Needs, Target};
 use canopy_schedule::{Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, Paths, Solver};
@@ -65,8 +67,8 @@ const WEIGHT_BYTES: u64 = 128;
 pub(crate) enum Form {
     /// A reduce-scatter followed by an allgather.
     Phases,
-    /// Trees that are gone up and down, with their roots at their centres.
-    Trees,
+    /// Trees that are gone up and down, with their roots at their centres: so many, if that is stated.
+    Trees(Option<NonZeroU64>),
     /// The same with roots where they are asked for, which cuts trees into parts.
     RootedTrees,
 }
@@ -104,7 +106,7 @@ pub(crate) fn estimate_bytes(
         // One that gathers and one that scatters.
         CollectiveKind::Allreduce => match form {
             Form::Phases => (tree_count(ranks, shares), 2),
-            Form::Trees => (ranks.div_ceil(2), 2),
+            Form::Trees(stated) => (stated.map_or(ranks.div_ceil(2), |count| count.get().min(ranks)), 2),
             Form::RootedTrees => (ranks.saturating_add(ranks.div_ceil(2)), 2),
         },
         CollectiveKind::Broadcast | CollectiveKind::Reduce if ranks <= RELAYED_RANKS_MAX => (ranks, 1),
@@ -192,7 +194,7 @@ fn tree_count(ranks: u64, shares: &Shares) -> u64 {
 mod tests {
     use std::num::NonZeroU32;
 
-    use canopy_plan::{Format, Instances, Profile};
+    use canopy_plan::{ExecutorProfile, Format, Instances, Profile};
     use canopy_topology::{Rank, TopologyLimits, generate};
 
     use super::*;
@@ -281,11 +283,20 @@ mod tests {
         ] {
             let of = |form| estimate_of(expression, CollectiveKind::Allreduce, form, Format::Json.usual());
             let measured: u64 = measured_mib << 20;
-            assert!(measured <= of(Form::Trees) && of(Form::Trees) < of(Form::Phases), "{expression}");
+            assert!(measured <= of(Form::Trees(None)) && of(Form::Trees(None)) < of(Form::Phases), "{expression}");
             assert!(of(Form::Phases) < of(Form::RootedTrees), "{expression}");
         }
         let slow = "dgx-a100:boxes=512,faults=nics:5@1/2+seed:1";
-        assert!(estimate_of(slow, CollectiveKind::Allreduce, Form::Trees, Format::Json.usual()) < 8 << 30);
+        assert!(estimate_of(slow, CollectiveKind::Allreduce, Form::Trees(None), Format::Json.usual()) < 8 << 30);
+    }
+
+    /// Execution plans of MSCCL++ on 1,024 ranks: eight trees took 391 MiB, and two phases up to 1.9 GB until blocks had no room.
+    #[test]
+    fn blocks_bound_what_execution_plans_take() {
+        let of =
+            |form| estimate_of("dgx-h100:boxes=128", CollectiveKind::Allreduce, form, ExecutorProfile::NEWEST.into());
+        assert!((391 << 20..600 << 20).contains(&of(Form::Trees(NonZeroU64::new(8)))));
+        assert!((2 << 30..8 << 30).contains(&of(Form::Phases)));
     }
 
     /// The same for schedules that are not made of trees: sends by `bfb`, paths by `direct`.

@@ -205,13 +205,15 @@ impl Planner {
         let estimate =
             |form| memory::estimate_bytes(&topology, collective, &shares, (request.algorithm, form), outputs);
         let mut memory_bytes = estimate(Form::Phases);
-        if memory_bytes > FORM_MATTERS_BYTES && has_choice_of_form(request) {
+        if request.kind == CollectiveKind::Allreduce && request.sums.form == Some(AllreduceForm::Trees) {
+            memory_bytes = estimate(Form::Trees(request.limits.trees_per_root));
+        } else if memory_bytes > FORM_MATTERS_BYTES && has_choice_of_form(request) {
             // What cannot be decided here is found out again, and told, where the plan is made.
             let form = allreduce_form(&topology, &shares, request.sums_on(&topology), stop);
             ask(stop)?;
             if form == Ok(AllreduceForm::Trees) {
                 let is_rooted = request.sums.roots == RootPolicy::Spread || shares != Shares::Equal;
-                memory_bytes = estimate(if is_rooted { Form::RootedTrees } else { Form::Trees });
+                memory_bytes = estimate(if is_rooted { Form::RootedTrees } else { Form::Trees(None) });
             }
         }
         Ok(Prepared {
