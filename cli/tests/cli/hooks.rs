@@ -47,7 +47,6 @@ fn nothing_makes_a_hook_fail_unless_it_is_strict() {
         ("fetch ring:4 -c allgather --job 1 --out out --format json", 2, "no runtime reads canopy's own format"),
         ("fetch ring:4 -c allgather --job 1 --out out --format oneccl-xml --profile msccl", 2, "msccl reads msccl-xml"),
         ("fetch ring:4 -c broadcast --job 1 --out out --profile mscclpp-0.8", 2, "have no word for broadcast"),
-        ("fetch ring:4 -c allgather --job 1 --out out --profile oneccl --ranks 0-1", 2, "every rank of oneccl reads"),
         ("fetch ring:4 -c allgather --out out", 2, "--job"),
         ("fetch ring:4 -c allgather --job 1 --out out --ranks 3-1", 2, "not a list of ranks"),
         ("prefetch ring:4 -c allgather --job 1", 2, "lives on when the command ends"),
@@ -187,10 +186,15 @@ fn a_node_gets_the_part_of_its_ranks() {
     let ((whole, whole_text), (part, part_text)) = (file("whole"), file("part"));
     assert_eq!((&part["plan"], &part["slice"]), (&whole["plan"], &serde_json::json!([8, 9, 10, 11, 12, 13, 14, 15])));
     assert_eq!(whole.get("slice"), None);
-    // The head, the ids of the other box, and the rest of the file as it is.
+    // The head, the other box without content, and the rest of the file as it is.
     let (head, rest) = (whole_text.lines().next().unwrap(), whole_text.split_once("  <gpu id=\"8\"").unwrap().1);
-    let ids: String = (0..8).map(|rank| format!("  <gpu id=\"{rank}\"/>\n")).collect();
-    assert_eq!(part_text, format!("{head}\n{ids}  <gpu id=\"8\"{rest}"));
+    let stubs: String = whole_text
+        .lines()
+        .filter(|line| line.starts_with("  <gpu "))
+        .take(8)
+        .map(|line| line.replace('>', "/>\n"))
+        .collect();
+    assert_eq!(part_text, format!("{head}\n{stubs}  <gpu id=\"8\"{rest}"));
     // A task finds the slice in its environment, checked.
     let mut task = workspace.command("env --format slurm-task-prolog --dir part --strict");
     for name in ["MSCCL_XML_FILES", "MSCCL_CONFIG", "NCCL_ALGO", "SLURM_JOB_ID", "SLURM_JOB_NODELIST"] {
@@ -198,6 +202,15 @@ fn a_node_gets_the_part_of_its_ranks() {
     }
     let found = Run::of(task.output().unwrap());
     assert!(found.stdout.contains(part["path"].as_str().unwrap()), "{found:?}");
+    // Other formats have parts, too.
+    for profile in ["oneccl", "mscclpp-0.10"] {
+        let fetch = format!("{fetch} --profile {profile}");
+        hook(&workspace, &format!("{fetch} --out all-{profile}"), 0, "1 of 1 plans for job 17");
+        hook(&workspace, &format!("{fetch} --out one-{profile} --rank 3"), 0, "1 of 1 plans for job 17");
+        let ((_, all), (entry, one)) = (file(&format!("all-{profile}")), file(&format!("one-{profile}")));
+        assert_eq!(entry["slice"], serde_json::json!([3]));
+        assert!(one.len() * 4 < all.len(), "{profile}: {} of {}", one.len(), all.len());
+    }
     // A rank that there is not is a wrong request, and no plan is left.
     hook(&workspace, &format!("{fetch} --out part --ranks 15-16"), 2, "rank 16 is not in the file");
     let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("part/manifest.json")).unwrap();

@@ -4,6 +4,7 @@
 //! the proof and the emulator do not know how a file was made: they judge any file.
 
 mod batches;
+mod cut;
 mod elements;
 mod meaning;
 mod msccl;
@@ -17,16 +18,16 @@ pub mod routes;
 mod target;
 mod waits;
 
+pub use cut::{NoSuchRank, SliceError};
 pub use elements::{ElementType, Operator};
 pub use msccl::emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, emulate, emulate_until};
 pub use msccl::{
     Buffer, ByteRange, Change, Chunks, Conversion, ConvertError, Deviation, Figure, ForeignFile, InstanceRoom,
-    Instances, LowerError, LowerOptions, Lowered, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, NetworkLoad, NoSuchRank,
-    Operation, ParseError, ParseFault, Place, PlacementRule, Problem, Profile, ProfileError, ProfileLimits, Program,
+    Instances, LowerError, LowerOptions, Lowered, MSCCL_BYTES_MAX, MSCCL_OWN_BYTES_MAX, NetworkLoad, Operation,
+    ParseError, ParseFault, Place, PlacementRule, Problem, Profile, ProfileError, ProfileLimits, Program,
     ProgramFigures, Proof, Protocol, Purpose, Queue, RankProgram, Selection, SelectionOrder, Step, ThreadBlock,
     TrafficError, convert, forwarder_on_routes, lower, network_load, parse_msccl_xml, parse_msccl_xml_until, prove,
     prove_until, read_foreign_msccl_xml, read_msccl_xml_as_runtime, require_own_routes, traffic, write_msccl_xml,
-    write_msccl_xml_slice,
 };
 pub use mscclpp::{
     ChannelType, ChunkRef, EXECUTION_PLAN_BYTES_MAX, ExecutionBlock, ExecutionLowerError, ExecutionLowerOptions,
@@ -40,7 +41,7 @@ pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan,
 pub use promise::{Promise, Promises};
 pub use proof::{Stop, Stopped};
 pub use target::{
-    Asked, Expected, Finding, Format, InstancesAsked, Layered, Limit, Needs, OptionError, OptionField, SliceError,
-    Stated, SwitchUse, Target, TargetError, TargetFile, TargetOptions, TargetReason, TargetWarning, UnknownFormat,
-    Verdict, WithFewer, chain,
+    Asked, Expected, Finding, Format, InstancesAsked, Layered, Limit, Needs, OptionError, OptionField, Stated,
+    SwitchUse, Target, TargetError, TargetFile, TargetOptions, TargetReason, TargetWarning, UnknownFormat, Verdict,
+    WithFewer, chain,
 };

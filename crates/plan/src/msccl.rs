@@ -28,7 +28,7 @@ pub use profile::{ByteRange, PlacementRule, Profile, ProfileError, ProfileLimits
 pub use program::{Buffer, Chunks, Operation, Program, Protocol, Purpose, RankProgram, Step, ThreadBlock};
 pub use prove::{Place, Problem, Proof, prove, prove_until};
 pub use traffic::{NetworkLoad, TrafficError, network_load, traffic};
-pub use write::{NoSuchRank, write_msccl_xml, write_msccl_xml_slice};
+pub use write::write_msccl_xml;
 
 pub(crate) use lower::Ranges;
 pub(crate) use prove::{Findings, Report};

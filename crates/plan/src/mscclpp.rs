@@ -7,6 +7,7 @@
 
 mod calls;
 mod contract;
+mod cut;
 mod emulate;
 mod loader;
 mod lower;
@@ -19,6 +20,7 @@ mod python;
 mod switches;
 mod write;
 
+pub(crate) use cut::cut_execution_plan;
 pub use emulate::emulate_execution_plan;
 pub(crate) use emulate::{Emulator, ExecutionOptions};
 pub use lower::{ExecutionLowerError, ExecutionLowerOptions, execution_alignment_bytes, lower_execution_plan};

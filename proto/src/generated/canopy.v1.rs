@@ -4987,9 +4987,10 @@ pub struct FetchArtifactRequest {
     /// description with the first one.
     #[prost(uint64, tag = "4")]
     pub offset: u64,
-    /// Sends only what these ranks need, for formats of which each rank reads its own part: for MSCCL XML their <gpu>
-    /// elements, and the others by id alone. Empty: the whole file. The description is that of the slice. A slice cannot
-    /// be verified by itself; the whole file has been.
+    /// Sends only what these ranks need, for all formats but `OUTPUT_FORMAT_JSON`: their parts as the whole file has them, and
+    /// stubs of the other ranks. In MSCCL XML, oneCCL XML and routes a stub is the rank's element without content; in execution
+    /// plans of MSCCL++ it has the channels and buffers that concern these ranks. Empty: the whole file. The description is that
+    /// of the slice. A slice cannot be verified by itself; the whole file has been.
     #[prost(uint32, repeated, tag = "5")]
     pub ranks: ::prost::alloc::vec::Vec<u32>,
     /// Instances of the plan in the file, if the plan has several files of one format and profile. 0: the first such file.

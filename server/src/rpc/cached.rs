@@ -69,7 +69,7 @@ fn instances_of(file: &Artifact) -> u32 {
 fn slice(artifact: &Artifact, ranks: &[u32]) -> Result<Artifact, CallFailure> {
     let (content, ranks) = (artifact.content.as_deref().unwrap_or_default(), ranks.iter().copied().collect());
     let slice = format_of_wire(artifact.format)
-        .and_then(|format| format.slice(&artifact.profile, content, &ranks))
+        .and_then(|format| format.slice(content, &ranks))
         .ok_or(CallFailure::NotSliced { format: artifact.format().as_str_name() })?;
     let content = slice.map_err(|error| match error {
         SliceError::Unreadable(what) => CallFailure::Broken { what },

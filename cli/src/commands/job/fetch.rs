@@ -48,7 +48,8 @@ Writes the files, then manifest.json and env; `canopy env` reads the one, a shel
 as its runtime reads it and asked for calls: those it is meant for, other sizes, another in-place state, another number of
 ranks. For mscclpp-0.9 and later there is loader.py, which picks and registers the plans by the manifest.
 All nodes of a job must end with the same plans: run `canopy prefetch` first, or fetch once into a shared folder.
-With --ranks an MSCCL file holds the part of these ranks, which is all that they read; a folder is then for those ranks only.
+With --ranks a file holds the part of these ranks, which is all that they read, and stubs of the others; a folder is then for
+those ranks only.
 Ends with status 0 whatever happens, unless --strict is given.")]
 pub(crate) struct FetchArgs {
     #[command(flatten)]
@@ -59,8 +60,8 @@ pub(crate) struct FetchArgs {
     /// Longest time in all, such as 5s
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
     deadline: Duration,
-    /// Ranks of this node, such as 8-15 or 0,4: fetch their part of MSCCL files only [default: all ranks]
-    #[arg(long, value_name = "RANKS", value_parser = args::rank_list)]
+    /// Ranks of this node, such as 8-15 or 0,4: fetch their part of the files only [default: all ranks]
+    #[arg(long, visible_alias = "rank", value_name = "RANKS", value_parser = args::rank_list)]
     ranks: Option<RankList>,
     /// What a plan that does not come in time, or that cannot be, means
     #[arg(long, value_name = "WHAT", value_enum, default_value = "fallback")]
@@ -142,11 +143,6 @@ fn wanted(args: &FetchArgs, folder: &Path) -> Result<Wanted, Failure> {
     if args.lease.is_some() && args.wanted.faults.ignores() {
         return Err(Failure::input("a lease is planned around faults, and --faults ignore is given")
             .help("leave out --lease, or --faults ignore"));
-    }
-    if args.ranks.is_some() && wanted.format != Format::MscclXml {
-        let (name, runtime) = (wanted.format.name(), wanted.runtime);
-        return Err(Failure::input(format!("{name} has no parts: every rank of {runtime} reads the whole file"))
-            .help("leave --ranks out"));
     }
     if args.on_miss == OnMiss::Fallback {
         let on_miss = v1::OnMiss::Fallback.into();

@@ -32,21 +32,10 @@ pub(super) fn facts(
 ) -> Result<PlanFileFacts, Failure> {
     let unreadable = |error: std::io::Error| Failure::fault(format!("cannot read the plan back: {error}"));
     let text = std::fs::read_to_string(file).map_err(unreadable)?;
-    let text = if entry.slice.is_some() { with_all_ranks(&text) } else { text };
     let facts = PlanFileFacts::read(runtime, entry.path.clone(), &text, &|| false)
         .map_err(|error| Failure::fault(format!("what the server sent is not handed over: {}", words(&error))))?;
     // Files that are registered are so by a module that goes by the manifest.
     Ok(if runtime.is_registered() { facts.registered(kind, entry.ranks_per_node) } else { facts })
-}
-
-/// A part of an MSCCL file in which the ranks that it lacks, which have an id alone, have no chunks and no blocks: a text
-/// that says of calls what the whole file does.
-fn with_all_ranks(part: &str) -> String {
-    let line = |line: &str| match line.trim_start().strip_prefix("<gpu id=").and_then(|rest| rest.strip_suffix("/>")) {
-        Some(id) => format!("  <gpu id={id} i_chunks=\"0\" o_chunks=\"0\" s_chunks=\"0\"></gpu>\n"),
-        None => format!("{line}\n"),
-    };
-    part.lines().map(line).collect()
 }
 
 /// Whether the runtime picks a file for the calls it is meant for and for no others, and whether it is for what was

@@ -2,7 +2,6 @@
 //!
 //! No declaration, one element per line, one space before each attribute, double quotes, plain decimals.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::profile::Profile;
@@ -14,39 +13,7 @@ use super::program::{Program, RankProgram, Step, ThreadBlock};
 /// `_ - .`, the collective is one the runtime's files can name and no attribute is missing which it demands. O(steps);
 /// some 130 bytes per step.
 pub fn write_msccl_xml(program: &Program, profile: Profile) -> String {
-    write(program, profile, |_| true)
-}
-
-/// A rank that a program does not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rank {rank} is not in the file; use 0 to {}", rank_count.saturating_sub(1))]
-pub struct NoSuchRank {
-    /// The rank that was named.
-    pub rank: u32,
-    /// Ranks of the program.
-    pub rank_count: u32,
-}
-
-/// The text of a program with the content of some ranks only; the others stand there by their id alone.
-///
-/// Each rank of a runtime reads its own `<gpu>` and of the others nothing but the id, so a node that runs these ranks
-/// needs no more. It cannot be proved: whoever cuts it proves the whole first. Several slices have all lines of their
-/// ranks as the whole file has them.
-///
-/// # Errors
-/// A rank that the program does not have. O(steps of the named ranks + ranks).
-pub fn write_msccl_xml_slice(program: &Program, profile: Profile, ranks: &BTreeSet<u32>) -> Result<String, NoSuchRank> {
-    let rank_count = program.rank_count;
-    let is_known = |rank: u32| program.ranks.iter().any(|known| known.rank == rank);
-    match ranks.iter().find(|&&rank| !is_known(rank)) {
-        Some(&rank) => Err(NoSuchRank { rank, rank_count }),
-        None => Ok(write(program, profile, |rank| ranks.contains(&rank))),
-    }
-}
-
-fn write(program: &Program, profile: Profile, has_content: impl Fn(u32) -> bool) -> String {
-    let ranks = || program.ranks.iter().filter(|rank| has_content(rank.rank));
-    let steps: usize = ranks().flat_map(|rank| &rank.thread_blocks).map(|block| block.steps.len()).sum();
+    let steps: usize = program.ranks.iter().flat_map(|rank| &rank.thread_blocks).map(|block| block.steps.len()).sum();
     let mut text = String::with_capacity(4096 + 150 * steps);
     let spelling = program.purpose.collective().and_then(|kind| profile.spell(kind)).unwrap_or(program.purpose.name());
     text.push_str("<algo");
@@ -73,12 +40,7 @@ fn write(program: &Program, profile: Profile, has_content: impl Fn(u32) -> bool)
     }
     text.push_str("\">\n");
     for rank in &program.ranks {
-        if has_content(rank.rank) {
-            write_rank(&mut text, rank);
-        } else {
-            put(&mut text, "  <gpu id=\"", rank.rank);
-            text.push_str("\"/>\n");
-        }
+        write_rank(&mut text, rank);
     }
     text.push_str("</algo>\n");
     text

@@ -46,7 +46,7 @@ fn numbers(items: &[u32]) -> String {
     list(items, u32::to_string)
 }
 
-fn write_rank(out: &mut String, rank: &ExecutionRank) {
+pub(super) fn write_rank(out: &mut String, rank: &ExecutionRank) {
     put(out, format_args!("    {{\"id\": {}, \"input_chunks\": {}, ", rank.id, rank.input_chunks));
     put(out, format_args!("\"output_chunks\": {}, \"scratch_chunks\": {},\n", rank.output_chunks, rank.scratch_chunks));
     put(out, format_args!("     \"channels\": {},\n", list(&rank.channels, channels)));

@@ -7,15 +7,16 @@ use canopy_schedule::Collective;
 use super::error::chain;
 use super::options::TargetOptions;
 use super::{
-    Asked, Expected, Facts, Finding, Limit, OptionError, Row, SliceError, Stated, Target, TargetError, TargetFile,
-    TargetReason, TargetWarning, Verdict, WithFewer,
+    Asked, Expected, Facts, Finding, Limit, OptionError, Row, Stated, Target, TargetError, TargetFile, TargetReason,
+    TargetWarning, Verdict, WithFewer,
 };
+use crate::cut::{SliceError, cut_xml};
 use crate::elements::{ElementType, Operator};
 use crate::msccl::emulate::{EmulateOptions, EmulationError, emulate, emulate_until};
 use crate::msccl::{
     ForeignFile, Instances, LowerError, LowerOptions, Lowered, MSCCL_OWN_BYTES_MAX, ParseError, ParseFault, Profile,
     ProfileError, Program, lower, network_load, parse_msccl_xml_until, prove, prove_until, read_msccl_xml_as_runtime,
-    require_own_routes, write_msccl_xml, write_msccl_xml_slice,
+    require_own_routes, write_msccl_xml,
 };
 use crate::need::Certainty;
 
@@ -149,10 +150,8 @@ impl Row for MscclXml {
         Some(verdict)
     }
 
-    fn slice(&self, profile: &str, content: &[u8], ranks: &BTreeSet<u32>) -> Option<Result<Vec<u8>, SliceError>> {
-        let program = own_program(profile, content).map_err(SliceError::Unreadable);
-        let slice = |(profile, program)| Ok(write_msccl_xml_slice(&program, profile, ranks)?.into_bytes());
-        Some(program.and_then(slice))
+    fn slice(&self, content: &[u8], ranks: &BTreeSet<u32>) -> Option<Result<Vec<u8>, SliceError>> {
+        Some(cut_xml(content, "gpu", ranks))
     }
 }
 

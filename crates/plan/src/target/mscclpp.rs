@@ -1,5 +1,7 @@
 //! Execution plans of MSCCL++.
 
+use std::collections::BTreeSet;
+
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::Rank;
 use serde::Deserialize;
@@ -11,13 +13,14 @@ use super::{
     Asked, Expected, Facts, Limit, OptionError, Row, Stated, SwitchUse, Target, TargetError, TargetFile, TargetOptions,
     TargetReason, Verdict, WithFewer,
 };
+use crate::cut::SliceError;
 use crate::elements::ElementType;
 use crate::msccl::emulate::EmulationError;
 use crate::msccl::forwarder_on_routes;
 use crate::mscclpp::{
     Emulator, ExecutionLowerError, ExecutionLowerOptions, ExecutionOptions, ExecutionPlan, ExecutorProfile,
-    UnknownExecutorProfile, emulate_execution_plan, execution_alignment_bytes, lower_execution_plan,
-    parse_execution_plan, prove_execution_plan, read_word, write_execution_plan,
+    UnknownExecutorProfile, cut_execution_plan, emulate_execution_plan, execution_alignment_bytes,
+    lower_execution_plan, parse_execution_plan, prove_execution_plan, read_word, write_execution_plan,
 };
 
 /// Data and interleavings a plan that comes from elsewhere is run with.
@@ -61,9 +64,12 @@ impl Row for MscclppJson {
         profile(name).is_ok_and(ExecutorProfile::is_registered)
     }
 
-    /// Operations take about as much as steps of an MSCCL file; there are at most eight pieces.
-    fn operations(&self, _target: Target, hops: u64, _ranks: u64) -> u64 {
-        hops.saturating_mul(8)
+    /// Operations take about as much as steps of an MSCCL file. There are at most eight pieces, and as few as blocks have
+    /// room for: a hop takes three operations at least.
+    fn operations(&self, _target: Target, hops: u64, ranks: u64) -> u64 {
+        let limits = ExecutorProfile::NEWEST.limits();
+        let of_rank = u64::from(limits.blocks_resident) * u64::from(limits.operations_per_block) / 3;
+        hops.saturating_mul(8).min(hops.max(ranks.saturating_mul(of_rank)))
     }
 
     /// Whether the JSON is an execution plan and none of canopy's own, whose first field says so.
@@ -104,6 +110,10 @@ impl Row for MscclppJson {
             warnings: advice(profile.name(), proof.warnings),
             ..TargetFile::new(text)
         })
+    }
+
+    fn slice(&self, content: &[u8], ranks: &BTreeSet<u32>) -> Option<Result<Vec<u8>, SliceError>> {
+        Some(cut_execution_plan(content, ranks))
     }
 
     fn judge(&self, content: &[u8], stated: &Stated<'_>) -> Result<(), String> {
@@ -171,7 +181,9 @@ fn emulated_file(
 impl From<ExecutionLowerError> for TargetError {
     fn from(error: ExecutionLowerError) -> Self {
         let reason = match &error {
-            ExecutionLowerError::Forwarder { .. } | ExecutionLowerError::Measure { .. } => TargetReason::Unsupported,
+            ExecutionLowerError::Forwarder { .. }
+            | ExecutionLowerError::Measure { .. }
+            | ExecutionLowerError::Domains { .. } => TargetReason::Unsupported,
             ExecutionLowerError::Shares { .. } => TargetReason::Shares,
             ExecutionLowerError::BytesMin { .. } => TargetReason::NoRoom,
             &ExecutionLowerError::OverLimit { profile, what, limit, need, rank, certainty, .. } => {

@@ -1,5 +1,7 @@
 //! oneCCL plans.
 
+use std::collections::BTreeSet;
+
 use canopy_topology::Rank;
 
 use super::options::only;
@@ -7,6 +9,7 @@ use super::{
     Asked, Expected, Facts, Format, Limit, OptionError, Row, Stated, Target, TargetError, TargetFile, TargetOptions,
     TargetReason, Verdict, WithFewer,
 };
+use crate::cut::{SliceError, cut_xml};
 use crate::oneccl::{
     EmulateOptions, EmulationError, LowerError, LowerOptions, OWN_BYTES_MAX, ParseError, ParseFault, Program, emulate,
     emulate_until, is_plan, lower, network_load, parse_until, prove, prove_routes, prove_until, require_own_routes,
@@ -84,6 +87,10 @@ impl Row for OnecclXml {
             })?;
         }
         Ok(TargetFile { bytes_min: program.bytes_min, ..TargetFile::new(text) })
+    }
+
+    fn slice(&self, content: &[u8], ranks: &BTreeSet<u32>) -> Option<Result<Vec<u8>, SliceError>> {
+        Some(cut_xml(content, "rank", ranks))
     }
 
     fn judge(&self, content: &[u8], stated: &Stated<'_>) -> Result<(), String> {

@@ -1,5 +1,7 @@
 //! Route plans.
 
+use std::collections::BTreeSet;
+
 use canopy_schedule::{CheckError, check_flow_until};
 use canopy_topology::Rank;
 
@@ -9,6 +11,7 @@ use super::{
     Asked, Expected, Facts, Format, Layered, Limit, Needs, OptionError, Row, Stated, Target, TargetError, TargetFile,
     TargetOptions, TargetReason, TargetWarning, Verdict, WithFewer,
 };
+use crate::cut::{SliceError, cut_xml};
 use crate::routes::{
     LowerError, LowerOptions, ParseFault, Program, is_plan, lower, parse, parse_until, prove, prove_on, prove_until,
     write,
@@ -91,6 +94,10 @@ impl Row for RoutesXml {
             warnings: moved.into_iter().collect(),
             ..TargetFile::new(text)
         })
+    }
+
+    fn slice(&self, content: &[u8], ranks: &BTreeSet<u32>) -> Option<Result<Vec<u8>, SliceError>> {
+        Some(cut_xml(content, "rank", ranks))
     }
 
     fn judge(&self, content: &[u8], stated: &Stated<'_>) -> Result<(), String> {

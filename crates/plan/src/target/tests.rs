@@ -1,5 +1,6 @@
 //! The table is whole: every row answers to its name, knows its own files, and says back what was said of them.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use canopy_schedule::{Bound, Collective, CollectiveKind, Schedule, compile};
@@ -142,11 +143,103 @@ fn every_row_makes_files_that_it_accepts() {
             let verdict = format.verify(&file.content, Some(profile), &expected);
             assert_eq!(verdict.is_none(), format == Format::Json);
             assert!(verdict.is_none_or(|verdict| verdict.problems.is_empty()));
-            assert_eq!(format.slice(profile, &file.content, &[0].into()).is_some(), format == Format::MscclXml);
+            slices_make_the_file(format, &file.content, 6);
         }
     }
     for (bytes, format) in [(&b"  <algo/>"[..], Some(Format::MscclXml)), (b"{}", Some(Format::Json)), (b"x", None)] {
         assert_eq!(Format::of(bytes), format);
+    }
+}
+
+/// What stands before the first rank, and each rank with what follows it up to the next.
+fn by_rank<'a>(text: &'a str, open: &str) -> (&'a str, Vec<&'a str>) {
+    let starts: Vec<usize> = text.match_indices(open).map(|(at, _)| at + 1).collect();
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    (&text[..starts[0]], starts.iter().zip(ends).map(|(&start, end)| &text[start..end]).collect())
+}
+
+/// Each slice has its rank as the file has it, and a shorter stub of each other. Together they are the file. The two halves are, too.
+fn slices_make_the_file(format: Format, content: &[u8], ranks: u32) {
+    let open = match format {
+        Format::Json => {
+            assert!(format.slice(content, &[0].into()).is_none());
+            return;
+        }
+        Format::MscclXml => "\n  <gpu id=\"",
+        Format::MscclppJson => "\n    {\"id\": ",
+        Format::OnecclXml | Format::RoutesXml => "\n  <rank id=\"",
+    };
+    let whole = std::str::from_utf8(content).unwrap();
+    let (head, all) = by_rank(whole, open);
+    assert_eq!(all.len(), ranks as usize, "{format}");
+    let (routes, plain): (Vec<&str>, Vec<&str>) = head.lines().partition(|line| line.contains("<route "));
+    let mut found_routes = BTreeSet::new();
+    let mut joined = head.to_owned();
+    for group in (0..ranks).map(|rank| rank..rank + 1).chain([0..ranks / 2, ranks / 2..ranks]) {
+        let wanted: BTreeSet<u32> = group.clone().collect();
+        let slice = String::from_utf8(format.slice(content, &wanted).unwrap().unwrap()).unwrap();
+        let (own_head, own) = by_rank(&slice, open);
+        assert_eq!(own.len(), all.len(), "{format} {group:?}");
+        for (rank, (part, of_whole)) in (0..).zip(own.iter().zip(&all)) {
+            if wanted.contains(&rank) {
+                assert_eq!(part, of_whole, "{format} {group:?}");
+                if group.len() == 1 {
+                    joined.push_str(part);
+                }
+            } else {
+                assert!(part.len() < of_whole.len(), "{format} {group:?}: {part}");
+            }
+        }
+        let (own_routes, own_plain): (Vec<&str>, Vec<&str>) =
+            own_head.lines().partition(|line| line.contains("<route "));
+        assert_eq!(own_plain, plain, "{format} {group:?}");
+        found_routes.extend(own_routes.into_iter().map(str::to_owned));
+        if format == Format::MscclppJson {
+            loads_alike(whole, &slice, &wanted);
+        }
+    }
+    assert_eq!(found_routes, routes.into_iter().map(str::to_owned).collect());
+    assert_eq!(joined, whole, "{format}");
+    let refused = format.slice(content, &[1, ranks].into()).unwrap().unwrap_err().to_string();
+    assert_eq!(refused, format!("rank {ranks} is not in the file; use 0 to {}", ranks - 1));
+    assert!(matches!(format.slice(b"\xff", &[0].into()), Some(Err(SliceError::Unreadable(_)))), "{format}");
+    let damaged = whole.replacen(&format!("{open}1"), &format!("{open}7"), 1);
+    let refused = format.slice(damaged.as_bytes(), &[0].into()).unwrap().unwrap_err().to_string();
+    assert_eq!(refused, "rank 7 stands where rank 1 belongs", "{format}");
+    let cut_short = whole.get(..whole.len() - 4).unwrap();
+    assert_ne!(
+        format.slice(cut_short.as_bytes(), &[0].into()).unwrap().ok(),
+        format.slice(content, &[0].into()).unwrap().ok()
+    );
+}
+
+/// What the loader of each of these ranks takes from a plan: its own part, how many channels others have to it, and the
+/// buffers that others name, in the order of the file.
+fn loads_alike(whole: &str, slice: &str, ranks: &BTreeSet<u32>) {
+    let taken = |text: &str, rank: u32| {
+        let plan: serde_json::Value = serde_json::from_str(text).unwrap();
+        let gpus = plan["gpus"].as_array().unwrap();
+        let own = gpus[rank as usize].clone();
+        let mut counts: BTreeMap<(u64, String), usize> = BTreeMap::new();
+        let mut named = Vec::new();
+        for gpu in gpus {
+            for channel in gpu["channels"].as_array().unwrap() {
+                let peers = channel["connected_to"].as_array().into_iter().flatten();
+                let of_rank = peers.filter(|peer| peer.as_u64() == Some(rank.into())).count();
+                let key = (gpu["id"].as_u64().unwrap(), channel["channel_type"].to_string());
+                *counts.entry(key).or_default() += of_rank;
+            }
+            for buffer in gpu["remote_buffers"].as_array().unwrap() {
+                if buffer["rank"].as_u64() == Some(rank.into()) {
+                    named.push((gpu["id"].clone(), buffer["type"].clone(), buffer["access_channel_types"].clone()));
+                }
+            }
+        }
+        counts.retain(|_, count| *count > 0);
+        (own, counts, named)
+    };
+    for &rank in ranks {
+        assert_eq!(taken(whole, rank), taken(slice, rank));
     }
 }
 

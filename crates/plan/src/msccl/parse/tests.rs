@@ -3,7 +3,7 @@
 use super::{MSCCL_BYTES_MAX, ParseFault, parse_msccl_xml, parse_msccl_xml_until, read_msccl_xml_as_runtime};
 use crate::msccl::examples::{ring_allgather, ring_allreduce, split_allgather};
 use crate::msccl::program::{Program, Purpose};
-use crate::msccl::{Profile, write_msccl_xml, write_msccl_xml_slice};
+use crate::msccl::{Profile, write_msccl_xml};
 
 /// A complete file of two ranks; line 4 is the first step.
 const PAIR: &str = r#"<algo name="pair" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather" inplace="1">
@@ -45,25 +45,6 @@ fn what_is_written_is_read_back() {
     let optional =
         Program { out_of_place: None, bytes_min: None, bytes_max: None, thread_count: Some(512), ..ring_allgather(1) };
     assert_eq!(read(&write_msccl_xml(&optional, Profile::Msccl)), optional);
-}
-
-/// A slice has the lines of its ranks and the ids of the others; all slices together are the file.
-#[test]
-fn slices_hold_what_their_ranks_read() {
-    let program = split_allgather();
-    let whole = write_msccl_xml(&program, Profile::MscclExecutor);
-    let slice =
-        |ranks: &[u32]| write_msccl_xml_slice(&program, Profile::MscclExecutor, &ranks.iter().copied().collect());
-    assert_eq!(slice(&[0, 1, 2, 3]).as_ref(), Ok(&whole));
-    let of = |text: &str, rank: u32| {
-        let start = text.find(&format!("  <gpu id=\"{rank}\" ")).unwrap();
-        text[start..start + text[start..].find("</gpu>\n").unwrap() + 7].to_owned()
-    };
-    let two = slice(&[1, 3]).unwrap();
-    let expected = whole.replace(&of(&whole, 0), "  <gpu id=\"0\"/>\n").replace(&of(&whole, 2), "  <gpu id=\"2\"/>\n");
-    assert_eq!(two, expected);
-    let refused = slice(&[2, 4]).unwrap_err().to_string();
-    assert_eq!(refused, "rank 4 is not in the file; use 0 to 3");
 }
 
 /// Faults are found at their column too; each runtime demands its own attributes.
