@@ -102,7 +102,7 @@ pub enum ExecutionLowerError {
     },
     #[error(
         "{profile} takes ranks {rank} and {peer} for ranks of one box, because it counts {of_box} ranks at a time, but they are \
-         in different boxes; give each box as many consecutive ranks as the others"
+         in different boxes; give all boxes one number of consecutive ranks"
     )]
     Domains { profile: ExecutorProfile, rank: u32, peer: u32, of_box: u32 },
     #[error(

@@ -146,7 +146,7 @@ pub struct ExecutorLimits {
     pub misreads_flushing_puts: bool,
     /// Whether `max_message_size` is the first size that is too large.
     pub is_max_exclusive: bool,
-    /// Whether its stand-in for NCCL has an all-to-all. From 0.10 on such calls fail as "currently unavailable".
+    /// Whether its NCCL shim has an all-to-all. From 0.10 on such calls fail as "currently unavailable".
     pub intercepts_all_to_all: bool,
 }
 
