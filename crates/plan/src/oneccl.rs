@@ -3,6 +3,7 @@
 //! [`lower`] makes a program from a transfer graph, [`write`] and [`parse`] turn a program into text and back, [`prove`] judges any program without knowing where it came
 //! from, [`emulate`] runs one on real bytes. [`SCHEMA`] is the grammar of the format.
 
+mod arrivals;
 mod emulate;
 mod lengths;
 mod load;
@@ -18,6 +19,7 @@ pub(crate) use parse::{Attributes, Document, RANKS_MAX, Tag, is_label, plain};
 pub(crate) use prove::{Findings, Report};
 pub(crate) use write::escaped;
 
+pub use arrivals::arrivals;
 pub use emulate::{Blocked, EmulateOptions, EmulationError, EmulationReport, emulate, emulate_until};
 pub use load::network_load;
 pub use lower::{LowerError, LowerOptions, lower, require_own_routes};

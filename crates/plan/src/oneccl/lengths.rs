@@ -21,6 +21,11 @@ impl Lengths {
         Self { elements, chunks: u64::from(share_chunks(program)).max(1) }
     }
 
+    /// Lengths of the same chunks for another number of elements.
+    pub(crate) const fn for_elements(&self, elements: u64) -> Self {
+        Self { elements, chunks: self.chunks }
+    }
+
     /// Elements before a chunk of a buffer of shares.
     pub(crate) fn start(&self, offset: u64) -> u64 {
         let (share, chunk) = (offset / self.chunks, offset % self.chunks);

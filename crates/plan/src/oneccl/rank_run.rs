@@ -121,12 +121,19 @@ impl RankRun {
         let scratch = vec![0; own.scratch_chunks as usize];
         let (instance, instances) = (u64::from(instance), u64::from(program.instances));
         let lengths = Lengths::new(program, elements);
-        // A bound on all sums below; the last factor is more than any memory has shares of.
-        let most = (u128::from(memory.cell_count()) + 1) * (u128::from(lengths.longest()) + 1) * u128::from(instances);
-        if most > u128::from(u64::MAX >> 8) || usize::try_from(most).is_err() {
-            return Err(RunError::TooLarge { elements: most });
-        }
+        require_addressable(&memory, &lengths, instances)?;
         Ok(Self { rank: own, memory, lengths, instance, instances, scratch, step: 0, phase: Phase::Enter })
+    }
+
+    /// The same rank and instance from its start, for messages of another size, without a look at the other ranks.
+    ///
+    /// # Errors
+    /// Memory is too large to address. O(instructions of the rank).
+    pub fn for_elements(&self, elements: u64) -> Result<Self, RunError> {
+        let lengths = self.lengths.for_elements(elements);
+        require_addressable(&self.memory, &lengths, self.instances)?;
+        let scratch = vec![0; self.scratch.len()];
+        Ok(Self { lengths, scratch, step: 0, phase: Phase::Enter, ..self.clone() })
     }
 
     /// Elements of the memory of the rank, all instances together.
@@ -227,6 +234,15 @@ impl RankRun {
         Ok(self.chunks(message.span).collect())
     }
 
+    /// Elements of this instance's part of chunks of a share, such as those that [`arrivals`](super::arrivals) names.
+    pub fn lengths_of(&self, chunks: &[u32]) -> Vec<u64> {
+        let length = |&chunk: &u32| {
+            let (start, end) = self.part(self.lengths.start(chunk.into()), self.lengths.start(u64::from(chunk) + 1));
+            end - start
+        };
+        chunks.iter().map(length).collect()
+    }
+
     /// Elements of a chunk of the caller's buffers that are this instance's.
     fn length(&self, span: Span, chunk: usize) -> u64 {
         let cell = self.memory.place(span.buffer).0 + chunk as u64;
@@ -278,6 +294,15 @@ impl RankRun {
         });
         pieces.filter(|piece| !piece.source.is_empty()).collect()
     }
+}
+
+fn require_addressable(memory: &Memory, lengths: &Lengths, instances: u64) -> Result<(), RunError> {
+    // A bound on all sums of places; the last factor is more than any memory has shares of.
+    let most = (u128::from(memory.cell_count()) + 1) * (u128::from(lengths.longest()) + 1) * u128::from(instances);
+    if most > u128::from(u64::MAX >> 8) || usize::try_from(most).is_err() {
+        return Err(RunError::TooLarge { elements: most });
+    }
+    Ok(())
 }
 
 /// An element that was found to be addressable when the run was made.

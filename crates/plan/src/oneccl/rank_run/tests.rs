@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
+use crate::oneccl::arrivals;
 use crate::oneccl::examples::programs;
 use crate::promise::{Promise, Promises};
 use canopy_topology::Rank;
@@ -24,6 +25,8 @@ fn run(program: &Program, elements: u64) -> Vec<(RankRun, Vec<u64>)> {
         memories.push(memory);
     }
     for instance in 0..program.instances {
+        let known = |rank| VecDeque::from(arrivals(program, rank).unwrap());
+        let mut known: Vec<VecDeque<Vec<u32>>> = (0..program.rank_count).map(known).collect();
         let mut runs: Vec<RankRun> = (0..program.rank_count).map(|rank| make(rank, instance)).collect();
         let mut sent: BTreeMap<(u32, u32), VecDeque<Vec<Vec<u64>>>> = BTreeMap::new();
         let mut waiting: Vec<VecDeque<Incoming>> = runs.iter().map(|_| VecDeque::new()).collect();
@@ -38,6 +41,8 @@ fn run(program: &Program, elements: u64) -> Vec<(RankRun, Vec<u64>)> {
                         continue;
                     };
                     let lengths: Vec<u64> = chunks.iter().map(|chunk| chunk.len() as u64).collect();
+                    let known = known[rank].pop_front().expect("each receive is known");
+                    assert_eq!(runs[rank].lengths_of(&known), lengths, "rank {rank} knows what comes");
                     let places = runs[rank].land(&message, &lengths).unwrap();
                     for (place, chunk) in places.into_iter().zip(chunks) {
                         memories[rank][place].copy_from_slice(&chunk);
@@ -94,6 +99,36 @@ fn every_length_and_number_of_instances_gives_the_right_output() {
             }
         }
     }
+}
+
+#[test]
+fn a_run_begins_again_with_another_size() {
+    for mut program in programs() {
+        program.instances = 3;
+        for instance in 0..3 {
+            let small = RankRun::new(&program, 1, 5, instance).unwrap();
+            let mut large = small.for_elements(4711).unwrap();
+            let mut fresh = RankRun::new(&program, 1, 4711, instance).unwrap();
+            assert_eq!(large.memory_elements(), fresh.memory_elements());
+            assert_eq!((large.input(), large.output()), (fresh.input(), fresh.output()));
+            assert_eq!(large.turn(), fresh.turn());
+            assert_eq!(large.for_elements(5).unwrap().memory_elements(), small.memory_elements());
+            assert!(matches!(small.for_elements(u64::MAX), Err(RunError::TooLarge { .. })));
+        }
+    }
+}
+
+#[test]
+fn arrivals_of_what_never_ends_are_refused() {
+    let [all_to_all, _] = programs();
+    assert_eq!(arrivals(&all_to_all, 3), Err(RunError::NotThere { rank: 3, instance: 0 }));
+    let mut stuck = all_to_all.clone();
+    stuck.ranks[1].steps[0].sends.clear();
+    let refused = arrivals(&stuck, 0).unwrap_err().to_string();
+    assert!(refused.contains("waits for a message that never comes"), "{refused}");
+    let mut broken = all_to_all;
+    broken.ranks.pop();
+    assert!(matches!(arrivals(&broken, 0), Err(RunError::Malformed { .. })));
 }
 
 #[test]
