@@ -77,7 +77,8 @@ impl Part {
         let bytes = |elements: Range<usize>| elements.start * element_bytes..elements.end * element_bytes;
         let (input, output) = (bytes(first.input()), bytes(first.output()));
         let scratch = input.end.max(output.end)..first.memory_elements() * element_bytes;
-        let mut writer = Writer { arrivals: &self.arrivals, element_bytes, runs, stages: Vec::new() };
+        let borders = [input.start, input.end, output.start, output.end];
+        let mut writer = Writer { arrivals: &self.arrivals, element_bytes, borders, runs, stages: Vec::new() };
         writer.write()?;
         Ok(Script { stages: writer.stages, input, output, scratch })
     }
@@ -87,6 +88,8 @@ impl Part {
 struct Writer<'p> {
     arrivals: &'p [Vec<u32>],
     element_bytes: usize,
+    /// Where one region ends and another begins, which need not touch in the caller's memory.
+    borders: [usize; 4],
     runs: Vec<RankRun>,
     stages: Vec<Stage>,
 }
@@ -116,7 +119,8 @@ impl Writer<'_> {
                         for piece in pieces {
                             let source = piece.source.start * element_bytes..piece.source.end * element_bytes;
                             let destination = piece.destination.start * element_bytes;
-                            Work { is_reduction: piece.is_reduction, source, destination }.append_to(&mut works);
+                            Work { is_reduction: piece.is_reduction, source, destination }
+                                .append_to(&mut works, &self.borders);
                         }
                     }
                     Turn::Barrier => is_barrier = true,
@@ -179,13 +183,15 @@ impl Message {
 }
 
 impl Work {
-    /// Adds it to a list, to the last one if both are next to each other at either end.
-    fn append_to(self, works: &mut Vec<Self>) {
+    /// Adds it to a list, to the last one if both are next to each other at either end, in the same regions.
+    fn append_to(self, works: &mut Vec<Self>, borders: &[usize]) {
         match works.last_mut() {
             Some(last)
                 if last.is_reduction == self.is_reduction
                     && last.source.end == self.source.start
                     && last.destination + last.source.len() == self.destination
+                    && !borders.contains(&self.source.start)
+                    && !borders.contains(&self.destination)
                     // A part of a joint copy must not read what another part of it has written.
                     && !overlap(&(last.source.start..self.source.end), last.destination) =>
             {

@@ -42,18 +42,24 @@ static const struct { MPI_Op op; const char *name; int classes; } ops[] = {
     {MPI_BOR, "bor", 1 << INTEGER | 1 << BYTE}, {MPI_BXOR, "bxor", 1 << INTEGER | 1 << BYTE},
 };
 
-static void fill(unsigned char *bytes, size_t count, int class, int real, int is_product, uint64_t seed) {
-    seed = mix(seed * 64 + rank + 1);
-    if (real) {
-        memset(bytes, 0, count);
-        for (size_t i = 0; i < count / real; i++) {
-            uint64_t value = is_product ? 1 + mix(seed + i) % 2 : mix(seed + i) % 1000;
-            if (real == 4) ((float *)bytes)[i] = value;
-            if (real == 8) ((double *)bytes)[i] = value;
-            if (real == 16) ((long double *)bytes)[i] = value;
-        }
-    } else {
-        for (size_t i = 0; i < count; i++) bytes[i] = class == LOGICAL ? mix(seed + i) & 1 : mix(seed + i);
+enum { ANY, SUM, PRODUCT };
+
+/* Elements of `width` bytes, whose real part or integer is small enough that no order of sums or products rounds, leaves
+ * the range of the type (Open MPI's 8-bit sums saturate in some places) or makes a zero negative. */
+static void fill(unsigned char *bytes, size_t count, int class, int width, int real, int what, uint64_t seed) {
+    uint64_t own = mix(seed * 64 + rank + 1);
+    if (!real && what == ANY) {
+        for (size_t i = 0; i < count; i++) bytes[i] = class == LOGICAL ? mix(own + i) & 1 : mix(own + i);
+        return;
+    }
+    memset(bytes, 0, count);
+    for (size_t i = 0; i < count / width; i++) {
+        int value = what == PRODUCT ? 1 + ((i + seed + rank) % 4 == 0) : (int)(mix(own + i) % 15);
+        unsigned char *at = bytes + i * width;
+        if (real == 4) *(float *)at = value;
+        if (real == 8) *(double *)at = value;
+        if (real == 16) *(long double *)at = value;
+        if (!real) *at = value;
     }
 }
 
@@ -86,7 +92,8 @@ static void reductions(MPI_Comm comm, const int *counts, int n) {
                 MPI_Type_size(type, &width);
                 size_t bytes = (size_t)count * width;
                 if (bytes > 8 * MANY && o) continue;
-#define FILL(b, k) fill(b, k, types[t].class, types[t].real, op == MPI_PROD || types[t].class == COMPLEX, ++at)
+                int what = op == MPI_SUM ? SUM : op == MPI_PROD ? PRODUCT : ANY;
+#define FILL(b, k) fill(b, k, types[t].class, width, types[t].real, what, ++at)
 #define SHOW(what, k) show(comm, what, types[t].name, ops[o].name, count, k)
                 FILL(in, bytes), memset(out, 0x5a, bytes);
                 MPI_Allreduce(in, out, count, type, op, comm), SHOW("allreduce", bytes);
@@ -115,7 +122,7 @@ static void moves(MPI_Comm comm, const int *counts, int n) {
             size_t own = bytes * me;
 #undef FILL
 #undef SHOW
-#define FILL(b, k) fill(b, k, INTEGER, 0, 0, ++at), memset(b == in ? out : in, 0x5a, all)
+#define FILL(b, k) fill(b, k, INTEGER, 1, 0, ANY, ++at), memset(b == in ? out : in, 0x5a, all)
 #define SHOW(what, k) show(comm, what, types[t].name, "-", count, k)
             FILL(in, bytes);
             MPI_Allgather(in, count, type, out, count, type, comm), SHOW("allgather", all);
