@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 28] = [
+const LAYERS: [(&str, &[&str]); 31] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -78,6 +78,9 @@ const LAYERS: [(&str, &[&str]); 28] = [
     ),
     ("client", &["canopy-proto"]),
     ("migrations", &[]),
+    ("executors/mpi", &["canopy-plan", "canopy-schedule", "canopy-topology"]),
+    ("executors/mpi/mpich", &["canopy-mpi"]),
+    ("executors/mpi/open-mpi", &["canopy-mpi"]),
 ];
 
 /// External crates that bring I/O, clocks or a runtime: not for library crates.
@@ -315,7 +318,7 @@ fn the_checker_of_schedules_shares_no_code_with_their_compiler() {
 
 fn all_rust_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in ["crates", "server", "client", "cli", "proto", "migrations", "tests", "benches"] {
+    for folder in ["crates", "server", "client", "cli", "executors", "proto", "migrations", "tests", "benches"] {
         rust_files(&workspace().join(folder), &mut files);
     }
     files

@@ -42,6 +42,25 @@ pub fn program(name: &str) -> Option<PathBuf> {
     found
 }
 
+/// A Python that has a module; `None` after saying so.
+///
+/// # Panics
+/// If there is none and all is required.
+#[track_caller]
+pub fn python_with(module: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let pythons = std::env::split_paths(&path).map(|folder| folder.join("python3"));
+    let has_module = |python: &PathBuf| {
+        let found = Command::new(python).args(["-c", &format!("import {module}")]).output();
+        found.is_ok_and(|found| found.status.success())
+    };
+    let found = pythons.filter(|python| python.is_file()).find(has_module);
+    if found.is_none() {
+        skip(&format!("no python3 on the search path has {module}: install it"));
+    }
+    found
+}
+
 /// A file system of its own, taken away when this is dropped.
 #[derive(Debug)]
 pub struct SmallDisk {
