@@ -12,10 +12,16 @@ use crate::staging::Places;
 /// A script whose messages are ready to be posted.
 pub(crate) struct Compiled<A: Abi> {
     pub(crate) script: Script,
-    /// For each stage that exchanges messages, the receives and the sends.
-    exchanges: Vec<(Vec<Post<A>>, Vec<Post<A>>)>,
+    /// The messages of each stage that exchanges some.
+    exchanges: Vec<Exchange<A>>,
     /// Types of messages that are not in a row.
     types: Vec<A::Handle>,
+}
+
+/// Messages of MPI that proceed together.
+struct Exchange<A: Abi> {
+    receives: Vec<Post<A>>,
+    sends: Vec<Post<A>>,
 }
 
 /// One message of MPI.
@@ -43,7 +49,7 @@ impl<A: Abi> Compiled<A> {
         for stage in &script.stages {
             if let Stage::Exchange { receives, sends } = stage {
                 let mut posts = |messages| posts(mpi, messages, &mut types);
-                exchanges.push((posts(receives)?, posts(sends)?));
+                exchanges.push(Exchange { receives: posts(receives)?, sends: posts(sends)? });
             }
         }
         Ok(Self { script, exchanges, types })
@@ -65,9 +71,9 @@ impl<A: Abi> Compiled<A> {
         for stage in &self.script.stages {
             match stage {
                 Stage::Exchange { .. } => {
-                    if let Some((receives, sends)) = exchanges.next() {
+                    if let Some(messages) = exchanges.next() {
                         // SAFETY: as of this function.
-                        unsafe { exchange(mpi, comm, places, receives, sends, requests)? };
+                        unsafe { exchange(mpi, comm, places, messages, requests)? };
                     }
                 }
                 // SAFETY: a communicator that plans alone use.
@@ -123,19 +129,18 @@ unsafe fn exchange<A: Abi>(
     mpi: &Mpi<A>,
     comm: A::Handle,
     places: &Places,
-    receives: &[Post<A>],
-    sends: &[Post<A>],
+    messages: &Exchange<A>,
     requests: &mut Vec<A::Handle>,
 ) -> Result<(), Code> {
     requests.clear();
     let mut request = mpi.handles.comm_null;
-    for Post { peer, tag, place, count, datatype } in receives {
+    for Post { peer, tag, place, count, datatype } in &messages.receives {
         let to = places.address(*place).cast::<c_void>();
         // SAFETY: the bytes are in the memory of the script, and no other message of the stage uses them: that is proved.
         check(unsafe { (mpi.functions.irecv)(to, *count, *datatype, *peer, *tag, comm, &raw mut request) })?;
         requests.push(request);
     }
-    for Post { peer, tag, place, count, datatype } in sends {
+    for Post { peer, tag, place, count, datatype } in &messages.sends {
         let from = places.address(*place).cast_const().cast::<c_void>();
         // SAFETY: as above; other messages of the stage only read them.
         check(unsafe { (mpi.functions.isend)(from, *count, *datatype, *peer, *tag, comm, &raw mut request) })?;

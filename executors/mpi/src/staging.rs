@@ -119,8 +119,11 @@ impl Places {
 /// The memory of a call, and what is to be copied at its end.
 pub(crate) struct Staged<A: Abi> {
     pub(crate) places: Places,
-    result: Option<(*mut u8, Side<A>)>,
+    result: Option<Kept<A>>,
 }
+
+/// An output in memory of our own, and where the caller wants it.
+type Kept<A> = (*mut u8, Side<A>);
 
 impl<A: Abi> Staged<A> {
     /// Finds a place for each region and copies the input where the caller's buffer does not serve.
@@ -197,7 +200,7 @@ unsafe fn whole<A: Abi>(
     script: &Script,
     sides: &Sides<A>,
     buffers: &mut Buffers,
-) -> Result<(*mut u8, Option<(*mut u8, Side<A>)>), StagingError> {
+) -> Result<(*mut u8, Option<Kept<A>>), StagingError> {
     let length = script.input.end.max(script.output.end);
     // The caller's input is never written, and what is behind the output in its buffer is its own.
     let direct = sides.output.filter(|side| side.is_plain && script.output == (0..length));

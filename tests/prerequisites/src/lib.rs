@@ -42,6 +42,20 @@ pub fn program(name: &str) -> Option<PathBuf> {
     found
 }
 
+/// Whether a compiler of C on the search path finds a header; says so if not.
+///
+/// # Panics
+/// If it does not and all is required.
+#[track_caller]
+pub fn compiler_with(compiler: &str, header: &str) -> bool {
+    let arguments = ["-fsyntax-only", "-include", header, "-x", "c", "/dev/null"];
+    let found = Command::new(compiler).args(arguments).output().is_ok_and(|found| found.status.success());
+    if !found {
+        skip(&format!("no {compiler} on the search path finds {header}: install both"));
+    }
+    found
+}
+
 /// A Python that has a module; `None` after saying so.
 ///
 /// # Panics

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use canopy_prerequisites::{REQUIRE_ALL, program, samples};
+use canopy_prerequisites::{REQUIRE_ALL, compiler_with, program, python_with, samples};
 
 /// Where it is set, the test below looks for a program that no machine has.
 const ASKED: &str = "CANOPY_PREREQUISITES_ASKED";
@@ -26,6 +26,8 @@ fn without_the_program(all_required: Option<&str>) -> (bool, String) {
 fn an_absent_program_is_none() {
     if std::env::var_os(ASKED).is_some() {
         assert_eq!(program(ABSENT), None);
+        assert_eq!(python_with(ABSENT), None);
+        assert!(!compiler_with(ABSENT, "stdio.h"));
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use canopy_prerequisites::program;
+use canopy_prerequisites::{compiler_with, program};
 use canopy_tests::{Run, workspace};
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ impl Flavour {
     /// Whether its compiler and launcher are there; says so if not.
     #[track_caller]
     pub(crate) fn is_there(self) -> bool {
-        program(&self.named("mpicc")).is_some() && program(&self.named("mpirun")).is_some()
+        compiler_with(&self.named("mpicc"), "mpi.h") && program(&self.named("mpirun")).is_some()
     }
 
     fn named(self, tool: &str) -> String {
