@@ -269,7 +269,8 @@ def _collect(flat: torch.Tensor, parts: Sequence[torch.Tensor]) -> Job:
 
 
 def _parts(flat: torch.Tensor, parts: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-    return flat.split(parts[0].numel()) if flat.numel() else ()
+    count = parts[0].numel()
+    return [flat.narrow(0, k * count, count) for k in range(len(parts))]
 
 
 def _share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -46,7 +46,7 @@ def reduce_op_name(op: Any) -> str | None:
 def inner_backend(name: str, store: Any, rank: int, rank_count: int, timeout: timedelta) -> Any:
     """torch's own backend `gloo` or `nccl`, as `init_process_group` would make it."""
     if HAS_PYTHON_BACKENDS:
-        dist.Backend._ensure_backend_registered(name)  # type: ignore[attr-defined]
+        dist.Backend._ensure_backend_registered(name)
     plugins: dict[str, Any] = getattr(dist.Backend, "_plugins", {})
     plugin = plugins.get(name.upper())
     if plugin is None:

@@ -70,7 +70,7 @@ class Group:
         # orders would wait for each other.
         for kind in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
             inner = "nccl" if kind == "cuda" else "gloo"
-            self._inners[kind] = compat.inner_backend(inner, dist.PrefixStore(inner, store), rank, rank_count, timeout)
+            self._inners[kind] = compat.inner_backend(inner, compat.c10d.PrefixStore(inner, store), rank, rank_count, timeout)
         _alive.add(self)
 
     def _say(self, key: object, text: str) -> None:
@@ -110,6 +110,8 @@ class Group:
         if self._rank_count == 1:
             return None
         size_bytes = elements * tensor.element_size()
+        if size_bytes == 0:
+            return None
         inner = self._inners.get(tensor.device.type)
         ran_on = str(inner.name()) if inner is not None else tensor.device.type
         if self._plans is None:
@@ -145,7 +147,7 @@ class Group:
         like = source if source is not None else target
         assert like is not None, "every rank has input or output"
         inner, head = self._inner(like.device), plan.checked.head
-        program = plan.of(share_elements)
+        program = plan.of(share_elements, like.element_size())
         reduction = REDUCTIONS[op] if op is not None else None
 
         def job(deadline: float) -> None:

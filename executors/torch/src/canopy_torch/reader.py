@@ -30,6 +30,7 @@ MOVES_MAX = 1 << 23
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 _PLACE = re.compile(r"[A-Za-z0-9_.\-\[\]:]{1,255}:[0-9]{1,9}")
+_BUFFERS: tuple[Buffer, ...] = ("i", "o", "s")
 _PARENTS = {
     "onecclplan": None,
     "meta": "onecclplan",
@@ -220,7 +221,7 @@ class _Reader:
         assert self._rank is not None, "spans stand in ranks"
         buffer = self._buffer(tag, attributes, buffer_key)
         first, count = self._number(tag, attributes, first_key), self._number(tag, attributes, "cnt")
-        chunks = self._rank[1 + "ios".index(buffer)]
+        chunks = self._rank[1 + _BUFFERS.index(buffer)]
         if count == 0 or first + count > chunks:
             self._fail(f"<{tag}> names {count} chunks from {first} on of a buffer {buffer!r} with {chunks}")
         self._instructions += 1
@@ -258,8 +259,9 @@ class _Reader:
 
     def _buffer(self, tag: str, attributes: dict[str, str], name: str) -> Buffer:
         value = self._given(tag, attributes, name)
-        if value == "i" or value == "o" or value == "s":
-            return value
+        for buffer in _BUFFERS:
+            if value == buffer:
+                return buffer
         self._fail(f"{name} of <{tag}> is {_shown(value)!r}; buffers are i, o and s")
 
     # ---- the whole

@@ -37,8 +37,8 @@ class CanopyWork(compat.WorkBase):  # type: ignore[misc]
         with self._lock:
             self._error = error
             if self._device is not None and error is None:
-                self._queued = torch.cuda.Event()
-                self._queued.record(torch.cuda.current_stream(self._device))  # type: ignore[no-untyped-call]
+                self._queued = torch.cuda.Event()  # type: ignore[no-untyped-call]
+                self._queued.record(torch.cuda.current_stream(self._device))
             self._done.set()
             future = self._future
         if future is not None:
@@ -58,7 +58,7 @@ class CanopyWork(compat.WorkBase):  # type: ignore[misc]
         if self._error is not None:
             raise RuntimeError(str(self._error))
         if self._queued is not None:
-            torch.cuda.current_stream(self._device).wait_event(self._queued)  # type: ignore[no-untyped-call]
+            torch.cuda.current_stream(self._device).wait_event(self._queued)
         return True
 
     def get_future(self) -> Any:
@@ -66,7 +66,7 @@ class CanopyWork(compat.WorkBase):  # type: ignore[misc]
         with self._lock:
             if self._future is not None:
                 return self._future
-            devices = [self._device] if self._device is not None else None
+            devices: Any = [self._device] if self._device is not None else None
             self._future = torch.futures.Future(devices=devices)
             is_done = self._done.is_set()
         if is_done:
