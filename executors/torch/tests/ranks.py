@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO
 
+import canopy_torch  # noqa: F401  Versions of torch before 2.14 know the backend by this.
 import torch
 import torch.distributed as dist
 

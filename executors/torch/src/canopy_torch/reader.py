@@ -190,7 +190,7 @@ class _Reader:
         if scope != "local":
             self._fail(f"the scope {_shown(scope)!r} of <sync> is neither local nor all")
         self._syncs += 1
-        if self._syncs > 2 or (self._syncs == 2 and not self._locals):
+        if self._syncs > 2:
             self._fail("<sync> is one too many in this step")
 
     def _start_copy(self, attributes: dict[str, str]) -> None:
