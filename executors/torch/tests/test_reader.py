@@ -96,7 +96,9 @@ class Reader(unittest.TestCase):
         self.refused('<recv peer="1" buf="s" off="1"', '<recv peer="1" buf="i" off="1"', "where another one is sent from")
         self.refused('<reduce src="s" srcoff="0" dst="i" dstoff="0" cnt="2"/>', "", "ends without chunk 0")
         self.refused('srcoff="0" dst="i" dstoff="0" cnt="2"', 'srcoff="0" dst="i" dstoff="1" cnt="1"', "different chunks are added up")
-        self.refused('inplace="1"', 'inplace="0"', "which belongs to the caller")
+        apart = EXCHANGE.replace('inplace="1"', 'inplace="0"')
+        self.assertIn("is read before it is written", refusal(apart))
+        self.assertIn("which belongs to the caller", refusal(apart.replace("<reduce", "<copy")))
 
     def test_sizes_are_limited(self) -> None:
         self.refused('s_chunks="2"', 's_chunks="99999999999"', f"over {reader.CHUNKS_MAX} chunks")
@@ -104,7 +106,7 @@ class Reader(unittest.TestCase):
         self.refused('value="hand"', f'value="{"x" * (reader.VALUE_MAX + 1)}"', "over 1048576 characters")
         metas = "".join(f'<meta key="k{k}" value=""/>' for k in range(100))
         self.refused('<meta key="made-by"', metas + '<meta key="made-by"', "at most 64")
-        many = '<send peer="1" buf="i" off="0" cnt="2"/>' * 500_000
+        many = '<send peer="1" buf="i" off="0" cnt="2"/>' * 200_000
         start = time.process_time()
         self.assertNotEqual(refusal(EXCHANGE.replace('<send peer="1"', many + '<send peer="1"', 1)), "nothing")
         moves = EXCHANGE.replace('nchunks="2"', 'nchunks="1000000"').replace("_chunks=\"2\"", "_chunks=\"600000\"")
@@ -116,7 +118,7 @@ class Reader(unittest.TestCase):
         """Bytes of real plans changed at random: either a clear refusal, or a plan that keeps its promise."""
         random_ = random.Random(1)
         paths = sorted(path for path in PLANS.rglob("*.xml") if path.stat().st_size < 20_000)
-        for _ in range(600):
+        for _ in range(300):
             text = bytearray(random_.choice(paths).read_bytes())
             for _ in range(random_.randint(1, 3)):
                 at = random_.randrange(len(text))
