@@ -8,7 +8,6 @@ what the executor costs, not what a plan is worth on a network.
 """
 
 import argparse
-import os
 import statistics
 import sys
 import time
@@ -38,10 +37,14 @@ def body(sizes: list[int], rounds: int) -> ranks.Body:
             # The first round of each connects.
             plan, own = (statistics.median(times[name][1:]) for name in ("plan", "gloo"))
             if rank == 0:
-                print(f"{size_bytes / 1e6:10.3f} MB: plan {plan * 1e3:9.2f} ms, gloo {own * 1e3:9.2f} ms, ratio {plan / own:.2f}")
+                times_ms = f"plan {plan * 1e3:9.2f} ms, gloo {own * 1e3:9.2f} ms"
+                print(f"{size_bytes / 1e6:10.3f} MB: {times_ms}, ratio {plan / own:.2f}")
         if rank == 0:
             for call in canopy_torch.report()[0]["calls"]:
-                print(f"{call['collective']} ran on {call['ran_on']}: {call['calls']} calls" + (f", {call['why']}" if call["why"] else ""))
+                print(
+                    f"{call['collective']} ran on {call['ran_on']}: {call['calls']} calls"
+                    + (f", {call['why']}" if call["why"] else "")
+                )
 
     return run
 

@@ -95,7 +95,9 @@ def _run_all(ranks: list[Rank], random_: random.Random) -> str | None:
                 wanted[receive.peer] = wanted.get(receive.peer, 0) + 1
             if any(len(mail.get((peer, number), ())) < count for peer, count in wanted.items()):
                 continue
-            sent = [(send.pieces, [value for piece in send.pieces for value in rank.read(piece)]) for send in step.sends]
+            sent = [
+                (send.pieces, [value for piece in send.pieces for value in rank.read(piece)]) for send in step.sends
+            ]
             messages = [(receive.piece, mail[(receive.peer, number)].popleft()) for receive in step.receives]
             _finish(rank, step.works, messages, sent, random_)
             rank.position, rank.posted, moved = rank.position + 1, False, True

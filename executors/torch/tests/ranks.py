@@ -55,7 +55,16 @@ def run(
         process = os.fork()
         if process == 0:
             limits = (timeout_s, deadline_s)
-            _child(rank, rank_count, body, backend, {**environment, **of_rank(rank)}, limits, (port_from, port_to), files[rank])
+            _child(
+                rank,
+                rank_count,
+                body,
+                backend,
+                {**environment, **of_rank(rank)},
+                limits,
+                (port_from, port_to),
+                files[rank],
+            )
         processes[process] = rank
     os.close(port_to)
     os.close(port_from)

@@ -40,7 +40,9 @@ class Comparison:
         if equal and found.numel():
             equal = torch.equal(found.contiguous().view(torch.uint8), wanted.contiguous().view(torch.uint8))
         if not equal:
-            raise AssertionError(f"rank {self.rank}, {what}: {found.flatten()[:8]} where Gloo has {wanted.flatten()[:8]}")
+            raise AssertionError(
+                f"rank {self.rank}, {what}: {found.flatten()[:8]} where Gloo has {wanted.flatten()[:8]}"
+            )
 
     # ---- the collectives
 
@@ -141,7 +143,12 @@ def exact(rank: int, rank_count: int) -> None:
         compared.all(length, dtype)
     for length in LONG:
         compared.all(length, torch.float32)
-    ran = {call["collective"]: call["why"] for group in canopy_torch.report() for call in group["calls"] if call["why"] is None}
+    ran = {
+        call["collective"]: call["why"]
+        for group in canopy_torch.report()
+        for call in group["calls"]
+        if call["why"] is None
+    }
     assert len(ran) == 8, f"not all collectives ran on plans: {canopy_torch.report()}"
     if rank == 0:
         print(f"{compared.checks} checks on {rank_count} ranks")

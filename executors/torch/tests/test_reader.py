@@ -38,7 +38,15 @@ class Reader(unittest.TestCase):
         self.assertEqual(refusal(EXCHANGE), "nothing")
 
     def test_what_is_not_xml(self) -> None:
-        for text in ("", "plan", "{}", "<onecclplan", EXCHANGE[:300], EXCHANGE + "<", EXCHANGE.replace("</step>", "", 1)):
+        for text in (
+            "",
+            "plan",
+            "{}",
+            "<onecclplan",
+            EXCHANGE[:300],
+            EXCHANGE + "<",
+            EXCHANGE.replace("</step>", "", 1),
+        ):
             self.assertIn("not XML", refusal(text), text[:40])
         self.assertIn("not XML", refusal(b"\xff\xfe\x00"))
         self.assertIn("not XML", refusal(EXCHANGE.replace("UTF-8", "x-user-defined", 1)))
@@ -91,11 +99,19 @@ class Reader(unittest.TestCase):
 
     def test_what_the_run_on_symbols_finds(self) -> None:
         self.refused('<rank id="0" i_chunks="2"', '<rank id="0" i_chunks="3"', "where allreduce needs 2 and 2")
-        self.refused('<recv peer="1" buf="s" off="1"', '<recv peer="1" buf="s" off="0"', "two messages arrive at one place")
+        self.refused(
+            '<recv peer="1" buf="s" off="1"', '<recv peer="1" buf="s" off="0"', "two messages arrive at one place"
+        )
         self.refused('<send peer="0" buf="i" off="1" cnt="1"/>', "", "waits for ever")
-        self.refused('<recv peer="1" buf="s" off="1"', '<recv peer="1" buf="i" off="1"', "where another one is sent from")
+        self.refused(
+            '<recv peer="1" buf="s" off="1"', '<recv peer="1" buf="i" off="1"', "where another one is sent from"
+        )
         self.refused('<reduce src="s" srcoff="0" dst="i" dstoff="0" cnt="2"/>', "", "ends without chunk 0")
-        self.refused('srcoff="0" dst="i" dstoff="0" cnt="2"', 'srcoff="0" dst="i" dstoff="1" cnt="1"', "different chunks are added up")
+        self.refused(
+            'srcoff="0" dst="i" dstoff="0" cnt="2"',
+            'srcoff="0" dst="i" dstoff="1" cnt="1"',
+            "different chunks are added up",
+        )
         apart = EXCHANGE.replace('inplace="1"', 'inplace="0"')
         self.assertIn("is read before it is written", refusal(apart))
         self.assertIn("which belongs to the caller", refusal(apart.replace("<reduce", "<copy")))
@@ -109,8 +125,10 @@ class Reader(unittest.TestCase):
         many = '<send peer="1" buf="i" off="0" cnt="2"/>' * 200_000
         start = time.process_time()
         self.assertNotEqual(refusal(EXCHANGE.replace('<send peer="1"', many + '<send peer="1"', 1)), "nothing")
-        moves = EXCHANGE.replace('nchunks="2"', 'nchunks="1000000"').replace("_chunks=\"2\"", "_chunks=\"600000\"")
-        moves = moves.replace('<send peer="1" buf="i" off="0" cnt="2"/>', '<send peer="1" buf="i" off="0" cnt="600000"/>' * 20)
+        moves = EXCHANGE.replace('nchunks="2"', 'nchunks="1000000"').replace('_chunks="2"', '_chunks="600000"')
+        moves = moves.replace(
+            '<send peer="1" buf="i" off="0" cnt="2"/>', '<send peer="1" buf="i" off="0" cnt="600000"/>' * 20
+        )
         self.assertIn("plan with fewer", refusal(moves))
         self.assertLess(time.process_time() - start, 60)
 

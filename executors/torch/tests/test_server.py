@@ -80,7 +80,10 @@ class Server(unittest.TestCase):
             ({"CANOPY_TOPOLOGY": "rings:4"}, "rings"),
             ({"CANOPY_TOPOLOGY": "ring:5"}, "for 4 ranks"),
             ({"CANOPY_TOPOLOGY": "clusters/a:b"}, "canopy fetch"),
-            ({"CANOPY_TOPOLOGY": "ring:4", "CANOPY_SERVER": "unix:/none", "CANOPY_PLANNING_SECONDS": "1"}, "unix:/none"),
+            (
+                {"CANOPY_TOPOLOGY": "ring:4", "CANOPY_SERVER": "unix:/none", "CANOPY_PLANNING_SECONDS": "1"},
+                "unix:/none",
+            ),
         ):
             said = self.run_ranks(**environment)
             lines = [line for line in said.splitlines() if "uses no plans" in line]

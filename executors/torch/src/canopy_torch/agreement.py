@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from canopy_torch.choice import PlanFile, PlanSet
 from canopy_torch.server import PlanServer
 from canopy_torch.settings import Settings, SettingsError, here, is_strict
-from canopy_torch.source import TOTAL_MAX, SourceError, plan_with_command, read_folder
+from canopy_torch.source import TOTAL_MAX, NoPlansError, SourceError, plan_with_command, read_folder
 
 PIECE_BYTES = 4 << 20
 """Values of torch's TCP store have at most 8 MiB."""
@@ -61,6 +61,8 @@ class _Talk:
         self._store, self._rank, self._rank_count, self._ranks = store, rank, rank_count, tuple(ranks)
         self._settings: Settings | None = None
         self._problem: str | None = None
+        self._is_missing = False
+        """Whether the folder has no plans for the number of a sub-group: no error even if strict."""
         try:
             self._settings = Settings.read()
         except SettingsError as error:
@@ -72,7 +74,7 @@ class _Talk:
             "digest": plans.digest if plans is not None else None,
             "problem": self._problem and self._problem[:REASON_MAX],
             "place": here(),
-            "strict": is_strict(),
+            "strict": is_strict() and not self._is_missing,
         }
         self._put(f"rank/{self._rank}", state)
         if self._rank == 0:
@@ -84,9 +86,9 @@ class _Talk:
         if plans is not None and decided["why_not"] is None:
             plans = plans.placed(decided["places"])
             if len(plans) == 0:
-                decided["why_not"] = "; ".join(dict.fromkeys(refused.why for refused in plans.refused))[:REASON_MAX] or (
-                    f"no plan is for {self._rank_count} ranks"
-                )
+                decided["why_not"] = "; ".join(dict.fromkeys(refused.why for refused in plans.refused))[
+                    :REASON_MAX
+                ] or (f"no plan is for {self._rank_count} ranks")
         if decided["why_not"] is not None:
             if decided["strict"]:
                 raise AgreementError(f"canopy: {decided['why_not']} (CANOPY_STRICT=1 makes this an error)")
@@ -122,7 +124,7 @@ class _Talk:
                 source = f"plan of {settings.topology}"[:200]
                 files = plan_with_command(settings, self._rank_count, self._ranks)
         except SourceError as error:
-            self._problem = str(error)
+            self._fail(error)
         except Exception as error:  # The others wait for an answer, whatever happens here.
             self._problem = f"{type(error).__name__}: {error}"
         shared = pack(files) if files is not None and source != "folder" else []
@@ -145,10 +147,14 @@ class _Talk:
             if said["pieces"]:
                 return source, unpack([self._store.get(f"canopy/files/{number}") for number in range(said["pieces"])])
         except SourceError as error:
-            self._problem = str(error)
+            self._fail(error)
         except (ValueError, OSError, RecursionError) as error:
             self._problem = f"{type(error).__name__}: {error}"
         return source, None
+
+    def _fail(self, error: SourceError) -> None:
+        self._problem = str(error)
+        self._is_missing = isinstance(error, NoPlansError) and bool(self._ranks)
 
     def _put(self, key: str, value: Any) -> None:
         self._store.set(f"canopy/{key}", json.dumps(value))

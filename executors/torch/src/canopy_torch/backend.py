@@ -51,7 +51,9 @@ class CanopyBackend(Collectives, compat.GroupBase):  # type: ignore[misc]
             if self._rank not in ranks:
                 return None
             timeout = options._timeout if options is not None else self._timeout
-            return CanopyBackend(store, ranks.index(self._rank), len(ranks), timeout, ranks, "split")
+            # As ranks of the default group, which plans for a part of the network name.
+            members = [self._ranks[rank] for rank in ranks] if self._ranks else ranks
+            return CanopyBackend(store, ranks.index(self._rank), len(ranks), timeout, members, "split")
 
         def perform_nocolor_split(self, device: torch.device) -> None:
             """Ranks outside of a new group have nothing to do."""

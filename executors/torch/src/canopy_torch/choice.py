@@ -49,10 +49,14 @@ class PlanSet:
                 if plan.head.rank_count != rank_count:
                     continue
                 if file.rank_map is not None and plan.head.rank_map not in (None, file.rank_map):
-                    raise PlanError(f"{file.place}: the manifest states other devices than the file; fetch the folder again")
+                    raise PlanError(
+                        f"{file.place}: the manifest states other devices than the file; fetch the folder again"
+                    )
                 checked = check(plan, file.place).of(rank)
                 if file.rank_map is not None:
-                    checked = dataclasses.replace(checked, head=dataclasses.replace(checked.head, rank_map=file.rank_map))
+                    checked = dataclasses.replace(
+                        checked, head=dataclasses.replace(checked.head, rank_map=file.rank_map)
+                    )
                 plans.append(Programs(checked))
             except PlanError as error:
                 refused.append(Refused(file.place, str(error)))

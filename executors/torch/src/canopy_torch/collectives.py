@@ -31,12 +31,12 @@ class Collectives(Group):
 
     def _allreduce(self, tensors: Tensors, options: Any, method: str) -> Any:
         op = compat.reduce_op_name(options.reduceOp)
-        plans = [self._choose(Collective.ALLREDUCE, t, t.numel(), op=op, same_memory=True) for t in tensors]
-        if None in plans or not tensors or getattr(options, "sparseIndices", None) is not None:
+        chosen = [self._choose(Collective.ALLREDUCE, t, t.numel(), op=op, same_memory=True) for t in tensors]
+        plans = self._all_or_none(Collective.ALLREDUCE, chosen)
+        if plans is None or getattr(options, "sparseIndices", None) is not None:
             return self._reduce_inner(tensors[0], method, [tensors], tensors, options)
         jobs: list[Job] = []
         for tensor, plan in zip(tensors, plans):
-            assert plan is not None, "the inner backend runs otherwise"
             flat, back = _flat(tensor)
             source = flat
             if not plan.checked.head.in_place:
@@ -83,13 +83,13 @@ class Collectives(Group):
         return self._all_gather(outputs, inputs, options, "all_gather_single_coalesced")
 
     def _all_gather(self, outputs: Tensors, inputs: Tensors, options: Any, method: str) -> Any:
-        plans = [self._choose(Collective.ALLGATHER, i, o.numel()) for o, i in zip(outputs, inputs)]
-        if None in plans or not plans:
+        chosen = [self._choose(Collective.ALLGATHER, i, o.numel()) for o, i in zip(outputs, inputs)]
+        plans = self._all_or_none(Collective.ALLGATHER, chosen)
+        if plans is None:
             arguments = (outputs, inputs) if method.endswith("coalesced") else (outputs[0], inputs[0])
             return self._call_inner(inputs[0], method, *arguments, options)
         jobs: list[Job] = []
         for plan, output, source in zip(plans, outputs, inputs):
-            assert plan is not None, "the inner backend runs otherwise"
             flat, back = _flat(output)
             jobs += [*self._gather_jobs(plan, flat, source), *back]
         return self._submit(jobs, outputs, options)
@@ -139,13 +139,13 @@ class Collectives(Group):
 
     def _reduce_scatter(self, outputs: Tensors, inputs: Tensors, options: Any, method: str) -> Any:
         op = compat.reduce_op_name(options.reduceOp)
-        plans = [self._choose(Collective.REDUCE_SCATTER, i, i.numel(), op=op) for i in inputs]
-        if None in plans or not plans:
+        chosen = [self._choose(Collective.REDUCE_SCATTER, i, i.numel(), op=op) for i in inputs]
+        plans = self._all_or_none(Collective.REDUCE_SCATTER, chosen)
+        if plans is None:
             arguments = [outputs, inputs] if method.endswith("coalesced") else [outputs[0], inputs[0]]
             return self._reduce_inner(inputs[0], method, arguments, outputs, options)
         jobs: list[Job] = []
         for plan, output, source in zip(plans, outputs, inputs):
-            assert plan is not None, "the inner backend runs otherwise"
             jobs += self._scatter_jobs(plan, output, _flat(source)[0], op, is_own=False)
         return self._submit(jobs, outputs, options)
 
@@ -175,7 +175,7 @@ class Collectives(Group):
     def _scatter_jobs(
         self, plan: Programs, output: torch.Tensor, source: torch.Tensor, op: str | None, is_own: bool
     ) -> list[Job]:
-        """A plan that scatters flat input. The caller's input is copied if the plan writes to it, or output lies in it."""
+        """A plan that scatters flat input, of which it gets a copy if it writes to it or output lies in it."""
         count, (target, back) = output.numel(), _flat(output)
         before: list[Job] = []
         if not is_own and (plan.checked.head.in_place or _share_memory(output, source)):

@@ -105,7 +105,11 @@ class Execution:
                 raise RuntimeError("aborted")
         except RuntimeError as error:
             receives = len(step.receives)
-            way = f"from rank {step.receives[index].peer}" if index < receives else f"to rank {step.sends[index - receives].peer}"
+            way = (
+                f"from rank {step.receives[index].peer}"
+                if index < receives
+                else f"to rank {step.sends[index - receives].peer}"
+            )
             raise StepError(f"step {number}, message {way}: {error}") from None
 
     def _work(self, reduces: bool, source: Piece, target: Piece) -> None:

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from canopy_torch import compat, statistics
-from canopy_torch.agreement import agree
+from canopy_torch.agreement import Agreement, agree
 from canopy_torch.executor import REDUCTIONS, Execution, can_reduce
 from canopy_torch.plan import Collective
 from canopy_torch.program import Programs
@@ -24,6 +24,10 @@ log = logging.getLogger("canopy_torch")
 
 FIRST_TAG = 1 << 30
 """Tags from here on are those of plans."""
+CUT_BYTES = 4 << 20
+"""Messages between CPUs are cut to at most this many bytes. All ranks need the same number."""
+NO_CUT = 1 << 62
+"""On GPUs, the messages of a step are one launch, which ends as a whole."""
 TAGS = 1 << 20
 """Collectives after which tags begin anew: more than are ever under way."""
 
@@ -31,7 +35,7 @@ Job = Callable[[float], None]
 """A part of a collective; takes the time of `time.monotonic` at which it must be over."""
 
 _alive: set["Group"] = set()
-"""torch's wrapper for debugging holds the C++ half of a backend only: this holds the other one until it is shut down."""
+"""torch's wrapper for debugging holds the C++ half of a backend only: this holds the other half until shutdown."""
 
 
 class Group:
@@ -41,6 +45,7 @@ class Group:
         self, store: Any, rank: int, rank_count: int, timeout: timedelta, ranks: Sequence[int], name: str
     ) -> None:
         self._rank, self._rank_count, self._timeout = rank, rank_count, timeout
+        self._ranks = list(ranks)
         self._group_name = name or "0"
         self._inners: dict[str, Any] = {}
         self._broken: str | None = None
@@ -49,7 +54,8 @@ class Group:
         self._queue: queue.SimpleQueue[Callable[[], None] | None] | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        agreed = agree(store, rank, rank_count, ranks)
+        # A rank alone has no messages to plan.
+        agreed = agree(store, rank, rank_count, ranks) if rank_count > 1 else Agreement(None, "none", None)
         self._plans = agreed.plans
         refused = agreed.plans.refused if agreed.plans is not None else ()
         self._statistics = statistics.Statistics(
@@ -70,7 +76,9 @@ class Group:
         # orders would wait for each other.
         for kind in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
             inner = "nccl" if kind == "cuda" else "gloo"
-            self._inners[kind] = compat.inner_backend(inner, compat.c10d.PrefixStore(inner, store), rank, rank_count, timeout)
+            self._inners[kind] = compat.inner_backend(
+                inner, compat.c10d.PrefixStore(inner, store), rank, rank_count, timeout
+            )
         _alive.add(self)
 
     def _say(self, key: object, text: str) -> None:
@@ -122,12 +130,20 @@ class Group:
         if why is None:
             plan = self._plans.find(collective, root, size_bytes, same_memory)
             if plan is not None:
-                self._statistics.called(collective.value, plan.checked.head.name, None, size_bytes)
                 return plan
             why = "no plan is for this size" if root is None else "no plan is for this size and root"
             detail = f"no plan is for {size_bytes} bytes" + ("" if root is None else f" with root {root}")
         self._statistics.called(collective.value, ran_on, why, size_bytes)
         self._say((collective, why), f"{collective.value} runs on {ran_on}: {detail} on {self._rank_count} ranks")
+        return None
+
+    def _all_or_none(self, collective: Collective, plans: Sequence[Programs | None]) -> list[Programs] | None:
+        """The plans of calls that belong together; `None` if one of them has none, or there are no calls."""
+        found = [plan for plan in plans if plan is not None]
+        if len(found) == len(plans) > 0:
+            return found
+        for _ in found:
+            self._statistics.called(collective.value, "inner", "it belongs to calls that no plan serves", 0)
         return None
 
     # ---- running
@@ -147,7 +163,9 @@ class Group:
         like = source if source is not None else target
         assert like is not None, "every rank has input or output"
         inner, head = self._inner(like.device), plan.checked.head
-        program = plan.of(share_elements, like.element_size())
+        size_bytes = share_elements * like.element_size() * (head.rank_count if head.collective.has_shares else 1)
+        self._statistics.called(head.collective.value, head.name, None, size_bytes)
+        program = plan.of(share_elements, NO_CUT if like.is_cuda else CUT_BYTES // like.element_size())
         reduction = REDUCTIONS[op] if op is not None else None
 
         def job(deadline: float) -> None:
@@ -156,7 +174,9 @@ class Group:
             try:
                 execution.run(program)
             except RuntimeError as error:
-                raise RuntimeError(f"canopy: rank {self._rank}, {head.collective.value} by {head.name}: {error}") from None
+                raise RuntimeError(
+                    f"canopy: rank {self._rank}, {head.collective.value} by {head.name}: {error}"
+                ) from None
             if op == "AVG" and target is not None:
                 target.div_(self._rank_count)
             self._statistics.took(head.collective.value, head.name, time.monotonic() - start)

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from canopy_torch.plan import Buffer, Collective, PlanError, Span
 from canopy_torch.symbols import CheckedRank
 
-CUT_BYTES = 4 << 20
-"""Messages are cut to at most this many bytes. All ranks need the same number."""
 PROGRAMS_MAX = 256
 """Most lengths whose programs a plan keeps: a training step has as many as it has buckets and layers."""
 
@@ -93,12 +91,12 @@ class Programs:
     def checked(self) -> CheckedRank:
         return self._checked
 
-    def of(self, share_elements: int, element_bytes: int) -> Program:
+    def of(self, share_elements: int, cut_elements: int) -> Program:
         """The program for shares (messages, where there are no shares) of this length."""
-        key = (share_elements, element_bytes)
+        key = (share_elements, cut_elements)
         program = self._kept.pop(key, None)
         if program is None:
-            program = compile_program(self._checked, share_elements, CUT_BYTES // element_bytes)
+            program = compile_program(self._checked, share_elements, cut_elements)
         self._kept[key] = program
         if len(self._kept) > PROGRAMS_MAX:
             self._kept.popitem(last=False)
@@ -242,7 +240,11 @@ class _Waits:
 
 
 def _in_order(
-    receives: list[Receive], sends: list[Send], works: list[tuple[bool, Piece, Piece]], arriving: _Waits, leaving: _Waits
+    receives: list[Receive],
+    sends: list[Send],
+    works: list[tuple[bool, Piece, Piece]],
+    arriving: _Waits,
+    leaving: _Waits,
 ) -> ElementStep:
     """Notes for each work which messages it must wait for, so that sums begin while other messages are on their way.
 

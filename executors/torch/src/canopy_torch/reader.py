@@ -48,7 +48,9 @@ _PARENTS = {
 def read_plan(text: bytes, place: str) -> Plan:
     """Reads a file. `place` names it in messages. Errors: `PlanError`. Cost: linear in the text."""
     if len(text) > BYTES_MAX:
-        raise PlanError(f"{place}: {len(text)} bytes are over the limit of {BYTES_MAX}; plan with fewer ranks or chunks")
+        raise PlanError(
+            f"{place}: {len(text)} bytes are over the limit of {BYTES_MAX}; plan with fewer ranks or chunks"
+        )
     return _Reader(place).read(text)
 
 
@@ -208,7 +210,9 @@ class _Reader:
         self._locals.append(Local(tag == "reduce", source, target))
 
     def _message(self, tag: str, attributes: dict[str, str]) -> Message:
-        self._known(tag, attributes, ("peer", "buf", "off", "cnt", "route") if tag == "send" else ("peer", "buf", "off", "cnt"))
+        self._known(
+            tag, attributes, ("peer", "buf", "off", "cnt", "route") if tag == "send" else ("peer", "buf", "off", "cnt")
+        )
         if "route" in attributes:
             self._fail("<send> names a route through the fabric, which torch cannot choose; plan without routes")
         assert self._rank is not None, "messages stand in ranks"
@@ -227,7 +231,9 @@ class _Reader:
         self._instructions += 1
         self._moves += count
         if self._instructions > INSTRUCTIONS_MAX or self._moves > MOVES_MAX:
-            self._fail(f"the plan has over {INSTRUCTIONS_MAX} instructions or moves over {MOVES_MAX} chunks; plan with fewer")
+            self._fail(
+                f"the plan has over {INSTRUCTIONS_MAX} instructions or moves over {MOVES_MAX} chunks; plan with fewer"
+            )
         return Span(buffer, first, count)
 
     # ---- attributes

@@ -53,7 +53,9 @@ class PlanServer:
             raise SourceError(f"{self._settings.server}: {refusal(error).message or error.code()}") from None
         finally:
             self._channel.close()
-        raise SourceError("CANOPY_SERVER is set alone; set CANOPY_TOPOLOGY to the network, or CANOPY_JOB to a job with a lease")
+        raise SourceError(
+            "CANOPY_SERVER is set alone; set CANOPY_TOPOLOGY to the network, or CANOPY_JOB to a job with a lease"
+        )
 
     def _left_s(self) -> float:
         return max(0.001, self._deadline - time.monotonic())
@@ -66,10 +68,14 @@ class PlanServer:
         leases = self._leases.ListLeases(request, timeout=self._left_s(), wait_for_ready=True).leases
         plans = [plan for lease in leases for plan in lease.plans]
         if not plans:
-            raise SourceError(f"job {job[:80]!r} has no lease at {self._settings.server}; acquire one, or set CANOPY_TOPOLOGY")
+            raise SourceError(
+                f"job {job[:80]!r} has no lease at {self._settings.server}; acquire one, or set CANOPY_TOPOLOGY"
+            )
         current = list(dict.fromkeys(plan.current for plan in plans if plan.current))
         if not current:
-            raise SourceError(f"{plans[0].original} of job {job[:80]!r} has no plan that works: {plans[0].error.message}")
+            raise SourceError(
+                f"{plans[0].original} of job {job[:80]!r} has no plan that works: {plans[0].error.message}"
+            )
         return [self._fetch(plan) for plan in current[:FILES_MAX]]
 
     def _of_topology(self, topology: str, rank_count: int, ranks: Sequence[int]) -> list[PlanFile]:
@@ -87,7 +93,9 @@ class PlanServer:
         reply = self._planner.PlanBundle(request, timeout=self._left_s(), wait_for_ready=True)
         listed = [(item, file) for item in reply.items if item.ranks == rank_count for file in item.files]
         if not listed:
-            why = next((item.error.message for item in reply.items if item.error.message), f"no plan is for {rank_count} ranks")
+            why = next(
+                (item.error.message for item in reply.items if item.error.message), f"no plan is for {rank_count} ranks"
+            )
             raise SourceError(f"{settings.server} made no plans for {topology[:80]}: {why}")
         return [self._fetch(file.plan, file.path, file.artifact.sha256) for _, file in listed[:FILES_MAX]]
 
@@ -113,7 +121,9 @@ def _topology(v1: Any, text: str) -> Any:
     if text.startswith("topologies/"):
         return v1.TopologySource(id=text)
     if text.startswith("clusters/"):
-        raise SourceError("CANOPY_TOPOLOGY names a part of a cluster, which `canopy fetch` takes: write its folder to CANOPY_PLAN_DIR")
+        raise SourceError(
+            "CANOPY_TOPOLOGY names a part of a cluster, which `canopy fetch` takes: write its folder to CANOPY_PLAN_DIR"
+        )
     if not os.path.isfile(text):
         return v1.TopologySource(expression=text)
     with open(text, "rb") as file:

@@ -26,15 +26,23 @@ class SourceError(Exception):
     """Why there are no plans. The text says what to do."""
 
 
+class NoPlansError(SourceError):
+    """A folder is fine, and has no plan for this number of ranks."""
+
+
 def read_folder(folder: str, rank_count: int) -> list[PlanFile]:
-    """The plans of a bundle, or of a folder of XML files, that may be for this number of ranks. Errors: `SourceError`."""
+    """The plans of a bundle, or of a folder of XML files, for this number of ranks. Errors: `SourceError`."""
     try:
         manifest = os.path.join(folder, "manifest.json")
         files = _of_manifest(folder, manifest, rank_count) if os.path.exists(manifest) else _of_names(folder)
     except OSError as error:
-        raise SourceError(f"cannot read {folder}: {error.strerror or error}; set CANOPY_PLAN_DIR to a folder of plans") from None
+        raise SourceError(
+            f"cannot read {folder}: {error.strerror or error}; set CANOPY_PLAN_DIR to a folder of plans"
+        ) from None
     if not files:
-        raise SourceError(f"{folder} has no plan of format oneccl-xml for {rank_count} ranks; make some with `canopy plan --sizes`")
+        raise NoPlansError(
+            f"{folder} has no plan of format oneccl-xml for {rank_count} ranks; make some with `canopy plan --sizes`"
+        )
     return files
 
 
@@ -59,7 +67,9 @@ def _of_manifest(folder: str, manifest: str, rank_count: int) -> list[PlanFile]:
     try:
         listed = _listed(document, rank_count, manifest)
     except (TypeError, KeyError, AttributeError, ValueError) as error:
-        raise SourceError(f"{manifest} is not the manifest of a bundle: {str(error)[:200]}; make the folder again") from None
+        raise SourceError(
+            f"{manifest} is not the manifest of a bundle: {str(error)[:200]}; make the folder again"
+        ) from None
     if len(listed) > FILES_MAX:
         raise SourceError(f"{manifest} lists {len(listed)} files, over the limit of {FILES_MAX}")
     room, files = TOTAL_MAX, {}
@@ -79,7 +89,9 @@ def _listed(document: Any, rank_count: int, manifest: str) -> list[tuple[str, st
     if document["kind"] == "plan-bundle":
         if document["format"] != "oneccl-xml":
             raise ValueError(f"its files are {str(document['format'])[:40]!r}, and not oneccl-xml")
-        groups = [(item, item["files"]) for item in document["items"] if item["ranks"] == rank_count and item.get("files")]
+        groups = [
+            (item, item["files"]) for item in document["items"] if item["ranks"] == rank_count and item.get("files")
+        ]
     elif document["kind"] == "job-bundle":
         groups = [(f, [f]) for f in document["files"] if f["format"] == "oneccl-xml" and f["ranks"] == rank_count]
     else:
@@ -103,7 +115,9 @@ def _read(folder: str, path: str, limit: int) -> bytes:
     with open(os.path.join(folder, path), "rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise SourceError(f"{path} in {folder} is too large: the limits are {BYTES_MAX} bytes a file, {TOTAL_MAX} in all")
+        raise SourceError(
+            f"{path} in {folder} is too large: the limits are {BYTES_MAX} bytes a file, {TOTAL_MAX} in all"
+        )
     return content
 
 
@@ -137,5 +151,7 @@ def plan_with_command(settings: Settings, rank_count: int, ranks: Sequence[int])
             raise SourceError(f"{settings.program} gave no plans: {error}") from None
         if not os.path.isdir(folder):
             said = done.stderr.decode(errors="replace").strip()[-500:]
-            raise SourceError(f"`canopy plan` made no plans for {settings.topology[:80]}: {said or f'exit status {done.returncode}'}")
+            raise SourceError(
+                f"`canopy plan` made no plans for {settings.topology[:80]}: {said or f'exit status {done.returncode}'}"
+            )
         return read_folder(folder, rank_count)

@@ -121,7 +121,9 @@ class _Run:
             share = self.head.share_chunks
             for k, chunk in enumerate(chunks, span.first):
                 if chunk % share != k % share:
-                    raise PlanError(f"rank {self.rank}, step {self.position}: a chunk of another length comes to {_text(span)}")
+                    raise PlanError(
+                        f"rank {self.rank}, step {self.position}: a chunk of another length comes to {_text(span)}"
+                    )
         start = self._base[span.buffer] + span.first
         self._chunk[start : start + span.count] = chunks
         self._ranks[start : start + span.count] = ranks
@@ -130,7 +132,9 @@ class _Run:
         if span.buffer != "i":
             return
         if not self.head.in_place or self.head.collective is Collective.SCATTER:
-            raise PlanError(f"rank {self.rank}, step {self.position}: {_text(span)} is written, which belongs to the caller")
+            raise PlanError(
+                f"rank {self.rank}, step {self.position}: {_text(span)} is written, which belongs to the caller"
+            )
         self.writes_input = True
 
     def add(self, source: Span, target: Span) -> None:
@@ -155,7 +159,9 @@ class _Run:
         if _meet(received, sorted(self._range(message.span) for message in step.sends)):
             raise PlanError(f"rank {self.rank}, step {self.position}: a message arrives where another one is sent from")
         for local in step.locals:
-            if local.source.count != local.target.count or _meet([self._range(local.source)], [self._range(local.target)]):
+            if local.source.count != local.target.count or _meet(
+                [self._range(local.source)], [self._range(local.target)]
+            ):
                 raise PlanError(f"rank {self.rank}, step {self.position}: source and target of local work overlap")
 
     def _range(self, span: Span) -> tuple[int, int]:
@@ -257,7 +263,7 @@ def expected_chunks(head: PlanHead, rank: int) -> tuple[int, int]:
 
 
 def _input_chunks(head: PlanHead, rank: int, count: int) -> range:
-    """Which chunks of the message lie in a rank's input. All-to-all has as many messages as ranks, one after the other."""
+    """Which chunks lie in a rank's input. In an all-to-all, each rank has a message of its own."""
     if head.collective in (Collective.ALLGATHER, Collective.GATHER):
         return range(rank * count, (rank + 1) * count)
     if head.collective is Collective.ALL_TO_ALL:
@@ -299,4 +305,8 @@ def _meet(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> bool:
 
 
 def _text(span: Span) -> str:
-    return f"chunk {span.first} of buffer {span.buffer}" if span.count == 1 else f"chunks {span.first} to {span.first + span.count - 1} of buffer {span.buffer}"
+    return (
+        f"chunk {span.first} of buffer {span.buffer}"
+        if span.count == 1
+        else f"chunks {span.first} to {span.first + span.count - 1} of buffer {span.buffer}"
+    )
