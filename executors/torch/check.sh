@@ -29,13 +29,16 @@ PYTHON=$python "$work/client/python/generate.sh"
 export PYTHONPATH=$work/site:$work/client/python/src
 
 plans=$work/plans
-mkdir -p "$plans/in4" "$plans/more" "$plans/both"
+mkdir -p "$plans/torus8" "$plans/in4" "$plans/more" "$plans/both"
 all=allreduce,allgather,reduce-scatter,broadcast,reduce,gather,scatter,all-to-all
 plan() { "$canopy" plan "$@" --format oneccl-xml --quiet; }
-for pair in ring2=ring:2 ring4=ring:4 torus8=torus:2x4; do
+for pair in ring2=ring:2 ring4=ring:4; do
     plan "${pair#*=}" --collective $all --sizes 1B..64MiB --output "$plans/${pair%=*}"
 done
 cp "$plans"/ring[24]/plans/*-allreduce-*.xml "$plans/both"
+for collective in ${all//,/ }; do
+    plan torus:2x4 --collective "$collective" --output "$plans/torus8/$collective.xml"
+done
 for collective in allreduce allgather reduce-scatter broadcast reduce gather scatter; do
     plan torus:2x2 --collective $collective --in-place --output "$plans/in4/$collective.xml"
 done
