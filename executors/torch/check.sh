@@ -52,7 +52,7 @@ plan ring:5 --collective allreduce --output "$plans/more/ring5.xml"
 export CANOPY_TEST_PLANS=$plans CANOPY_TEST_PROGRAM=$canopy CANOPY_TEST_SERVER=${canopy%/*}/canopyd
 for part in reader programs entry_point agreement server failures training collectives; do
     echo "-- $part"
-    "$python" -m unittest "tests/test_$part.py" >"$work/log" 2>&1 || { cat "$work/log" && exit 1; }
+    (cd tests && "$python" -m unittest "test_$part") >"$work/log" 2>&1 || { cat "$work/log" && exit 1; }
     grep --extended-regexp '^Ran |checks|runs$' "$work/log"
 done
 

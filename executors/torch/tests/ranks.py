@@ -69,7 +69,7 @@ def run(
     os.close(port_to)
     os.close(port_from)
     ended: dict[int, tuple[int | None, float]] = {}
-    while len(ended) < rank_count - len(spare) and time.monotonic() - start < deadline_s:
+    while not {*range(rank_count)} - {*spare} <= {*ended} and time.monotonic() - start < deadline_s:
         for process in [p for p, rank in processes.items() if rank not in ended]:
             gone, status = os.waitpid(process, os.WNOHANG)
             if gone:

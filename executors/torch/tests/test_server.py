@@ -67,15 +67,16 @@ class Server(unittest.TestCase):
                     outputs=[v1.OutputSpec(format=v1.OUTPUT_FORMAT_ONECCL_XML)],
                 )
                 planner_pb2_grpc.PlannerStub(channel).Plan(request, timeout=30)
-                asked = v1.AcquireLeaseRequest(job='training "a"', requests=[request], ttl=Duration(seconds=600))
+                asked = v1.AcquireLeaseRequest(job="training (a)", requests=[request], ttl=Duration(seconds=600))
                 leases_pb2_grpc.LeasesStub(channel).AcquireLease(asked, timeout=30)
 
         self.in_child(lease)
-        said = self.run_ranks(CANOPY_JOB='training "a"')
+        said = self.run_ranks(CANOPY_JOB="training (a)")
         self.assertEqual(said.count('"ran_on": "canopy-allreduce-4-'), 1, said)
 
     def test_refusals(self) -> None:
         for environment, why in (
+            ({"CANOPY_JOB": 'a"b'}, "use a name without quotes"),
             ({"CANOPY_JOB": "other"}, "job 'other' has no lease"),
             ({"CANOPY_TOPOLOGY": "rings:4"}, "rings"),
             ({"CANOPY_TOPOLOGY": "ring:5"}, "for 4 ranks"),

@@ -63,8 +63,9 @@ class PlanServer:
     def _of_job(self, job: str) -> list[PlanFile]:
         """The current plans of the job's leases, as far as they have a file of steps."""
         v1 = self._v1
-        quoted = job.replace("\\", "\\\\").replace('"', '\\"')
-        request = v1.ListLeasesRequest(page_size=1000, filter=f'job = "{quoted}"')
+        if '"' in job or "\\" in job:
+            raise SourceError(f"CANOPY_JOB is {job[:80]!r}; use a name without quotes and backslashes")
+        request = v1.ListLeasesRequest(page_size=1000, filter=f'job = "{job}"')
         leases = self._leases.ListLeases(request, timeout=self._left_s(), wait_for_ready=True).leases
         plans = [plan for lease in leases for plan in lease.plans]
         if not plans:
