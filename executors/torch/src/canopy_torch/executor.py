@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from canopy_torch.program import ElementStep, Piece, Program
+from canopy_torch.scratch import Scratch
 
 Reduction = Callable[[torch.Tensor, torch.Tensor], object]
 """Combines the second tensor into the first."""
@@ -46,25 +47,30 @@ class Execution:
     def __init__(
         self,
         inner: Any,
+        scratch: Scratch,
         tag: int,
         memory: Mapping[str, torch.Tensor | None],
         like: torch.Tensor,
         reduction: Reduction | None,
         deadline: float,
     ) -> None:
-        self._inner, self._tag, self._memory, self._like = inner, tag, dict(memory), like
+        self._inner, self._scratch, self._tag, self._memory, self._like = inner, scratch, tag, dict(memory), like
         self._reduction, self._deadline = reduction, deadline
 
     def run(self, program: Program) -> None:
         """Errors: `StepError`."""
+        scratch = None
         if program.scratch_elements:
-            self._memory["s"] = self._like.new_empty(program.scratch_elements)
+            scratch = self._memory["s"] = self._scratch.take(self._like, program.scratch_elements)
         for number, step in enumerate(program.steps):
             if step.receives or step.sends:
                 self._messages(number, step)
             else:
                 for work in step.works:
                     self._work(work.reduces, work.source, work.target)
+        # Not after an error: messages may still arrive there.
+        if scratch is not None:
+            self._scratch.give(scratch)
 
     def _messages(self, number: int, step: ElementStep) -> None:
         """Receives are posted first, so that what arrives has a place to go to; local work follows what it needs."""

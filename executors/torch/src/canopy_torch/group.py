@@ -18,6 +18,7 @@ from canopy_torch.agreement import Agreement, agree
 from canopy_torch.executor import REDUCTIONS, Execution, can_reduce
 from canopy_torch.plan import Collective
 from canopy_torch.program import Programs
+from canopy_torch.scratch import Scratch
 from canopy_torch.work import CanopyWork
 
 log = logging.getLogger("canopy_torch")
@@ -48,6 +49,7 @@ class Group:
         self._ranks = list(ranks)
         self._group_name = name or "0"
         self._inners: dict[str, Any] = {}
+        self._scratch = Scratch()
         self._broken: str | None = None
         self._said: set[object] = set()
         self._sequence = 0
@@ -170,7 +172,7 @@ class Group:
 
         def job(deadline: float) -> None:
             start = time.monotonic()
-            execution = Execution(inner, tag, {"i": source, "o": target}, like, reduction, deadline)
+            execution = Execution(inner, self._scratch, tag, {"i": source, "o": target}, like, reduction, deadline)
             try:
                 execution.run(program)
             except RuntimeError as error:
