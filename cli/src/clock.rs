@@ -44,3 +44,19 @@ pub(crate) fn since_1970_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
+
+/// Nanoseconds of the machine's steady clock, which all processes share.
+pub(crate) fn monotonic_ns() -> u64 {
+    nanos(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
+}
+
+/// Nanoseconds of processor time that this process took.
+pub(crate) fn processor_ns() -> u64 {
+    nanos(rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime))
+}
+
+/// A time of these clocks, which is never negative.
+fn nanos(time: rustix::time::Timespec) -> u64 {
+    let part = |number: i64| u64::try_from(number).unwrap_or(0);
+    part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec))
+}

@@ -14,6 +14,7 @@ mod export;
 mod faults;
 mod find;
 mod job;
+mod lab;
 mod leases;
 mod operate;
 mod order;
@@ -87,9 +88,14 @@ enum Command {
     Draw(draw::DrawArgs),
     Export(export::ExportArgs),
     Run(run::RunArgs),
+    Lab(lab::LabArgs),
     Doctor(doctor::DoctorArgs),
     #[command(hide = true)]
     RunRank(run::rank::RankArgs),
+    #[command(hide = true)]
+    LabInside(lab::inside::InsideArgs),
+    #[command(hide = true)]
+    LabRank(lab::rank::RankArgs),
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
     #[command(subcommand)]
@@ -117,7 +123,20 @@ enum Command {
 const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Plans",
-        &["plan", "bound", "explain", "simulate", "verify", "convert", "draw", "export", "run", "doctor", "algorithms"],
+        &[
+            "plan",
+            "bound",
+            "explain",
+            "simulate",
+            "verify",
+            "convert",
+            "draw",
+            "export",
+            "run",
+            "lab",
+            "doctor",
+            "algorithms",
+        ],
     ),
     ("Networks", &["topology", "cluster", "find", "path", "order", "advise", "calibrate"]),
     ("Faults and running jobs", &["faults", "resynth", "leases"]),
@@ -178,9 +197,12 @@ impl Cli {
             Command::Draw(args) => interruptible(draw::run(args)),
             Command::Export(args) => interruptible(export::run(args)),
             Command::Run(args) => interruptible(run::run(args)),
+            Command::Lab(args) => interruptible(lab::run(args)),
             Command::Doctor(args) => interruptible(doctor::run(args)),
             // Ends with the command that started it.
             Command::RunRank(args) => run::rank::run(&args),
+            Command::LabInside(args) => lab::inside::run(&args),
+            Command::LabRank(args) => lab::rank::run(&args),
             Command::Topology(command) => interruptible(topology::run(command)),
             Command::Cluster(command) => interruptible(cluster::run(command)),
             Command::Plans(command) => interruptible(operate::plans::run(command)),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 31] = [
+const LAYERS: [(&str, &[&str]); 32] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -60,6 +60,7 @@ const LAYERS: [(&str, &[&str]); 31] = [
     ("crates/advice", &["canopy-nccl", "canopy-schedule", "canopy-topology"]),
     ("crates/simulate", &["canopy-schedule", "canopy-topology"]),
     ("crates/draw", &["canopy-schedule", "canopy-topology"]),
+    ("crates/lab", &["canopy-schedule", "canopy-topology"]),
     ("crates/export", &["canopy-schedule", "canopy-simulate", "canopy-topology"]),
     ("proto", &[]),
     (

@@ -75,6 +75,29 @@ pub fn python_with(module: &str) -> Option<PathBuf> {
     found
 }
 
+/// Whether processes may have networks of their own with links of limited rate: as root, or by user namespaces. Says so if not.
+///
+/// # Panics
+/// If they may not and all is required.
+#[track_caller]
+pub fn has_network_namespaces() -> bool {
+    const LINK: &str =
+        "ip link add a type veth peer name b && tc qdisc add dev a root tbf rate 1mbit burst 9300 limit 99999";
+    let spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child"];
+    let mut reason = String::new();
+    for user in [&["--user", "--map-root-user"][..], &[]] {
+        let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+        let tried = Command::new("unshare").env("PATH", path).args(user).args(spaces).args(["sh", "-c", LINK]).output();
+        reason = match tried {
+            Ok(output) if output.status.success() => return true,
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => format!("unshare: {error}"),
+        };
+    }
+    skip(&format!("there are no network namespaces: {reason}"));
+    false
+}
+
 /// A file system of its own, taken away when this is dropped.
 #[derive(Debug)]
 pub struct SmallDisk {
