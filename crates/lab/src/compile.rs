@@ -314,14 +314,14 @@ impl Builder {
     ) -> Result<RankProgram, LabError> {
         let collective = job.graph.collective;
         let (mut held, mut words, mut number_of) = (Vec::new(), 0_usize, vec![0; segments.len()]);
-        for segment in 0..segments.len() {
+        for (segment, own_number) in number_of.iter_mut().enumerate() {
             let range = segments.words(segment);
             let (is_own, is_wanted) = roles(collective, layout, rank, segments.chunk(segment));
             if range.is_empty() || !(is_own || is_wanted || self.is_moved[segment]) {
                 continue;
             }
             let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-            number_of[segment] = number(held.len());
+            *own_number = number(held.len());
             let pieces = pieces_of(&range, job.piece_bytes);
             held.push(Segment { first_word: range.start, place: words, words: length, pieces, is_own, is_wanted });
             words = words.saturating_add(length);

@@ -302,7 +302,7 @@ fn settings(name: &str) -> Command {
     ];
     let mut script = String::new();
     for (setting, value) in SETTINGS {
-        let _never_fails = write!(script, "echo '{value}' >/proc/sys/net/ipv4/{setting}\n");
+        let _never_fails = writeln!(script, "echo '{value}' >/proc/sys/net/ipv4/{setting}");
     }
     // No packets that nobody asked for; where there is no IPv6, there are none.
     script += "off=/proc/sys/net/ipv6/conf/all/disable_ipv6\n[ ! -e $off ] || echo 1 >$off\n";

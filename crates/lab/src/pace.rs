@@ -31,7 +31,8 @@ impl Pace {
         self.updated_ns = now_ns;
     }
 
-    /// How many of `waiting` bytes may be sent now: all of a quantum, or nothing.
+    /// How many of `waiting` bytes may be sent now: whole quanta, or all of what waits. Frames that are not full would take more of
+    /// a link.
     pub fn allowed(&mut self, now_ns: u64, waiting: usize) -> usize {
         if self.bytes_per_sec == 0 {
             return waiting;
@@ -40,7 +41,7 @@ impl Pace {
         self.updated_ns = self.updated_ns.max(now_ns);
         self.tokens = self.burst.min(self.tokens + u128::from(passed) * u128::from(self.bytes_per_sec));
         let bytes = usize::try_from(self.tokens / NANOS).unwrap_or(usize::MAX);
-        if bytes < waiting.min(Self::QUANTUM_BYTES) { 0 } else { bytes.min(waiting) }
+        if bytes >= waiting { waiting } else { bytes - bytes % Self::QUANTUM_BYTES }
     }
 
     /// Counts bytes that were sent, at most those that were allowed.
@@ -104,5 +105,14 @@ mod tests {
         assert_eq!(pace.allowed(10_000_007, 10), 10);
         let mut free = Pace::new(0, 1);
         assert_eq!((free.allowed(0, 1 << 20), free.wait_ns(5)), (1 << 20, 0));
+    }
+
+    #[test]
+    fn frames_are_full_as_long_as_there_is_enough() {
+        let mut pace = Pace::new(1_000_000_000, 20_000_000);
+        pace.start(0);
+        assert_eq!(pace.allowed(0, 3 * FRAME), FRAME);
+        assert_eq!(pace.allowed(13_000, 3 * FRAME), 2 * FRAME);
+        assert_eq!(pace.allowed(13_000, 2 * FRAME + 100), 2 * FRAME + 100);
     }
 }

@@ -99,7 +99,7 @@ fn prepare() -> Result<(), Trouble> {
         }
     }
     let folders = [NAMESPACES, mpi::FOLDER];
-    let made = folders.iter().try_for_each(|folder| std::fs::create_dir_all(folder));
+    let made = folders.iter().try_for_each(std::fs::create_dir_all);
     made.map_err(|error| Trouble::new(format!("cannot make folders below /run: {error}")))?;
     match program.is_file() {
         true => Ok(()),

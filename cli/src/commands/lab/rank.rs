@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use canopy_lab::{PORT, RankProgram, RankState, StateError};
+use canopy_lab::{PORT, Pace, RankProgram, RankState, StateError};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::protocol::{FromRank, ToRank, hear, say};
@@ -19,6 +19,9 @@ use wire::{InLine, OutLine, Waiting};
 const BACKLOG: i32 = 1024;
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(20);
+/// How much of a connection's pace may be in the system's hands, and at most.
+const UNSENT_MS: u64 = 100;
+const UNSENT_BYTES_MAX: u64 = 1 << 20;
 /// How long nothing may happen.
 const STALL_NS: u64 = 60_000_000_000;
 
@@ -106,7 +109,7 @@ impl Lines {
             let address: Ipv4Addr = outgoing.address.parse().map_err(|_| RankError::Protocol)?;
             let mut stream = TcpStream::connect_timeout(&(address, PORT).into(), CONNECT).map_err(&cannot)?;
             stream.write_all(&outgoing.id.to_le_bytes()).map_err(&cannot)?;
-            outs.push(OutLine::new(ready(stream)?, outgoing.pace_bytes_per_sec));
+            outs.push(OutLine::new(ready(stream, outgoing.pace_bytes_per_sec)?, outgoing.pace_bytes_per_sec));
         }
         let mut ins: Vec<Option<InLine>> = program.incoming.iter().map(|_| None).collect();
         while ins.iter().any(Option::is_none) {
@@ -117,7 +120,7 @@ impl Lines {
             let id = u32::from_le_bytes(id);
             let place = program.incoming.iter().position(|incoming| incoming.id == id).ok_or(RankError::Protocol)?;
             let line = ins.get_mut(place).filter(|line| line.is_none()).ok_or(RankError::Protocol)?;
-            *line = Some(InLine::new(ready(stream)?));
+            *line = Some(InLine::new(ready(stream, 0)?));
         }
         Ok(Self { outs, ins: ins.into_iter().flatten().collect() })
     }
@@ -159,9 +162,11 @@ impl Lines {
     }
 }
 
-/// Sets up a connection: small writes go at once, and only what is about to leave is in the system's hands.
-fn ready(stream: TcpStream) -> Result<TcpStream, RankError> {
-    let lowat = u32::try_from(2 * canopy_lab::Pace::QUANTUM_BYTES).unwrap_or(u32::MAX);
+/// Sets up a connection: small writes go at once, and little more than what is about to leave is in the system's hands, so that the
+/// next piece is chosen late. On a busy machine the system needs something to send while the process waits for a processor.
+fn ready(stream: TcpStream, bytes_per_sec: u64) -> Result<TcpStream, RankError> {
+    let unsent = (bytes_per_sec / 1000 * UNSENT_MS).clamp(2 * Pace::QUANTUM_BYTES as u64, UNSENT_BYTES_MAX);
+    let lowat = u32::try_from(unsent).unwrap_or(u32::MAX);
     let set = || {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;

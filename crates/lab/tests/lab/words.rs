@@ -94,7 +94,7 @@ fn schedules_in_steps_wait_where_places_are_read_before_they_are_written() {
         (AllToAll, Algorithm::Pairwise),
         (Allreduce, Algorithm::Ring),
     ] {
-        check("full:4", kind, algorithm, 4_100);
+        check("complete:4", kind, algorithm, 4_100);
     }
 }
 

@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{RankError, broken};
 
-/// How much of its pace a connection may catch up.
-const PACE_MEMORY_NS: u64 = 20_000_000;
+/// How much of its pace a connection may catch up: on a busy machine a process may have to wait that long for a processor.
+const PACE_MEMORY_NS: u64 = 200_000_000;
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 64 << 10;
 
