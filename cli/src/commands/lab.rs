@@ -175,14 +175,12 @@ async fn one(args: &LabArgs, report: &mut Report) -> Result<(), Failure> {
     let name = path.display().to_string();
     let kind = args.collective.equal_kind()?;
     let plans = match kind {
+        None if name.contains(':') && !path.exists() => {
+            return Err(Failure::input("a lab needs a collective to plan for a network").help("add `-c allgather`"));
+        }
         None => {
             let bytes = plan_bytes(&path, &args.server, None, Wanted::Json).await?;
-            let named = name.clone();
-            let material = on_a_thread(move || super::simulate::judge_bytes(&path, &bytes)).await;
-            let material = material.map_err(|failure| match named.contains(':') {
-                true => Failure::input("a lab needs a collective to plan for a network").help("add `-c allgather`"),
-                false => failure,
-            })?;
+            let material = on_a_thread(move || super::simulate::judge_bytes(&path, &bytes)).await?;
             vec![("plan".to_owned(), material)]
         }
         Some(kind) => {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use canopy_prerequisites::has_network_namespaces;
 use serde_json::Value;
@@ -29,7 +29,8 @@ fn number(value: &Value) -> f64 {
 /// What holds for every plan that ran.
 fn check(entry: &Value) {
     let to_simulated = number(&entry["best_to_simulated"]);
-    assert!(to_simulated >= SIMULATED_LEAST, "{to_simulated} of the simulated rate: {entry}");
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap();
+    assert!(to_simulated >= SIMULATED_LEAST, "{to_simulated} of the simulated rate, load {load}: {entry}");
     // More than large messages can have: limits are not in force.
     assert!(number(&entry["best_to_predicted"]) <= 1.0, "{entry}");
     let mut used = 0;
@@ -48,7 +49,7 @@ fn plans_reach_their_rates_and_links_carry_their_loads() {
     if !has_network_namespaces() {
         return;
     }
-    let _alone = MACHINE.lock().unwrap();
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let workspace = Workspace::new();
     for (network, kind) in
         [("ring:3", "allreduce"), ("dgx-a100:gpus=4", "allgather"), ("mesh:2x2,degrade=00-01*1/2", "all-to-all")]
@@ -66,7 +67,7 @@ fn a_link_that_fails_is_gone_and_the_repaired_plan_keeps_its_rate() {
     if !has_network_namespaces() {
         return;
     }
-    let _alone = MACHINE.lock().unwrap();
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let workspace = Workspace::new();
     let report = workspace.json("lab torus:3x3 -c allgather --time 1s --fail link:00=01 --plot lab.svg --json");
     let entries = report["entries"].as_array().unwrap();
@@ -105,12 +106,12 @@ fn a_killed_lab_leaves_nothing_behind() {
     if !has_network_namespaces() {
         return;
     }
-    let _alone = MACHINE.lock().unwrap();
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let workspace = Workspace::new();
     let (_, devices) = traces();
     // Killed while ranks run, and interrupted, which is said.
     for (signal, status) in [("-KILL", None), ("-INT", Some(130))] {
-        let mut command = workspace.command("lab ring:3 -c allgather --time 60s");
+        let mut command = workspace.command("lab ring:3 -c allgather --time 5s --runs 50");
         let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // The helper and its ranks, by `unshare` and by themselves.
         while traces().0.len() < 5 {
@@ -130,6 +131,7 @@ fn a_killed_lab_leaves_nothing_behind() {
 
 #[test]
 fn what_no_lab_holds_is_refused() {
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let workspace = Workspace::new();
     workspace.refused("lab ring:41 -c allgather", 2, &["41 nodes", "at most 40"]);
     workspace.refused("lab ring:3", 2, &["needs a collective", "add `-c allgather`"]);
@@ -139,7 +141,8 @@ fn what_no_lab_holds_is_refused() {
     workspace.refused("lab ring:3 -c allgather --time 1h", 2, &["between 100ms and 60s"]);
     workspace.refused("lab ring:3 -c allgather --fail gpu:0", 2, &["takes links down", "name links"]);
     workspace.refused("lab ring:3 -c allgather --fail link:0=7", 2, &["7"]);
-    workspace.refused("lab-inside net:[1] mnt:[1] ", 2, &[]);
+    // The helper touches nothing where it is not in namespaces that were made for it.
+    workspace.refused("lab-inside net:[1] mnt:[1]", 2, &["in namespaces of its own only"]);
     let mut command = workspace.command("lab ring:3 -c allgather");
     let run = support::Run::of(command.env("PATH", "/nowhere").output().unwrap());
     assert_eq!(run.status, Some(3), "{run:?}");

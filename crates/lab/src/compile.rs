@@ -18,7 +18,7 @@ pub(crate) const MEMORY_BYTES_MAX: u64 = 4 << 30;
 /// Most segments that all transfers move.
 const ITEMS_MAX: u64 = 1 << 20;
 /// Most pieces that all transfers move.
-const PIECES_MAX: u64 = 1 << 23;
+const PIECES_MAX: u64 = 1 << 20;
 
 /// What is run, and how.
 #[derive(Clone, Copy, Debug)]

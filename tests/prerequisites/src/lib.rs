@@ -81,8 +81,8 @@ pub fn python_with(module: &str) -> Option<PathBuf> {
 /// If they may not and all is required.
 #[track_caller]
 pub fn has_network_namespaces() -> bool {
-    const LINK: &str =
-        "ip link add a type veth peer name b && tc qdisc add dev a root tbf rate 1mbit burst 9300 limit 99999";
+    const LINK: &str = "ip link add name v0 type veth peer name v1 && \
+                        tc qdisc add dev v0 root tbf rate 1mbit burst 9300 limit 99999";
     let spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child"];
     let mut reason = String::new();
     for user in [&["--user", "--map-root-user"][..], &[]] {

@@ -17,7 +17,7 @@ const FRAMES: [u64; 4] = [4, 3, 2, 1];
 /// Sizes and pieces are simulated as so many times larger, so that latencies, which the lab has not, do not count.
 const LARGER: u64 = 4096;
 /// Most work of a simulation.
-const WORK_MAX: u64 = 200_000_000;
+const WORK_MAX: u64 = 100_000_000;
 /// Smallest size that says anything.
 const SIZE_BYTES_MIN: u64 = 1 << 10;
 
@@ -91,30 +91,30 @@ impl Case {
     ) -> Result<Self, Failure> {
         let rate = in_lab(&material.verdict.algbw, scale).max(1);
         let wanted = wishes.size_bytes.unwrap_or(rate / 1000 * wishes.run_ms).max(SIZE_BYTES_MIN);
-        let (mut best, sizes) =
-            (None, FRAMES.map(|frames| frames * Pace::QUANTUM_BYTES as u64 - FRAME_HEAD_BYTES as u64));
-        let candidates = wishes.piece_bytes.map_or(sizes.to_vec(), |piece| vec![piece]);
-        for piece_bytes in candidates {
+        let sizes = FRAMES.map(|frames| frames * Pace::QUANTUM_BYTES as u64 - FRAME_HEAD_BYTES as u64);
+        let mut best = None;
+        for piece_bytes in wishes.piece_bytes.map_or(sizes.to_vec(), |piece| vec![piece]) {
             let size_bytes = wishes.size_bytes.map_or_else(|| even(&material, wanted, piece_bytes), Ok)?;
             let predicted_ns = nanos(size_bytes, rate);
+            let job = Job {
+                topology: &material.topology,
+                graph: &material.graph,
+                size_bytes,
+                piece_bytes,
+                time_ns: predicted_ns,
+                pace_percent: if wishes.is_paced { PACE_PERCENT } else { 0 },
+                route_first,
+            };
+            // Before the simulation: what is too large is known at once.
+            let compiled = compile(&job).map_err(|error| Failure::input(words(&error)))?;
             let simulated_ns = simulated(&material, size_bytes, piece_bytes, scale)?;
-            best = Some((size_bytes, piece_bytes, predicted_ns, simulated_ns));
+            best = Some((size_bytes, piece_bytes, predicted_ns, simulated_ns, compiled));
             if u128::from(predicted_ns) * 100 >= u128::from(simulated_ns) * PIECES_PERCENT {
                 break;
             }
         }
-        let (size_bytes, piece_bytes, predicted_ns, simulated_ns) =
-            best.ok_or_else(|| Failure::fault("no size of pieces was tried"))?;
-        let job = Job {
-            topology: &material.topology,
-            graph: &material.graph,
-            size_bytes,
-            piece_bytes,
-            time_ns: predicted_ns,
-            pace_percent: if wishes.is_paced { PACE_PERCENT } else { 0 },
-            route_first,
-        };
-        let compiled = compile(&job).map_err(|error| Failure::input(words(&error)))?;
+        let best = best.ok_or_else(|| Failure::fault("no size of pieces was tried"))?;
+        let (size_bytes, piece_bytes, predicted_ns, simulated_ns, compiled) = best;
         Ok(Self { name, material, scale, size_bytes, piece_bytes, compiled, predicted_ns, simulated_ns })
     }
 }

@@ -64,7 +64,13 @@ impl Session {
         let cannot = |error: std::io::Error| Failure::fault(format!("cannot start a lab: {error}"));
         let program = std::env::current_exe().map_err(cannot)?;
         let (net, mnt) = (own_namespace("net").map_err(cannot)?, own_namespace("mnt").map_err(cannot)?);
-        let mut child = Command::new("unshare")
+        // A lab needs little of the processors, but that in time.
+        let (first, rest) = match rustix::process::geteuid().is_root() {
+            true => ("nice", &["-n", "-10", "unshare"][..]),
+            false => ("unshare", &[][..]),
+        };
+        let mut child = Command::new(first)
+            .args(rest)
             .env("PATH", search_path())
             .args(more)
             .args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--"])
