@@ -91,6 +91,7 @@ class _Talk:
                 ] or (f"no plan is for {self._rank_count} ranks")
         if decided["why_not"] is not None:
             if decided["strict"]:
+                self._part()
                 raise AgreementError(f"canopy: {decided['why_not']} (CANOPY_STRICT=1 makes this an error)")
             return Agreement(None, source, decided["why_not"])
         return Agreement(plans, source, None)
@@ -151,6 +152,17 @@ class _Talk:
         except (ValueError, OSError, RecursionError) as error:
             self._problem = f"{type(error).__name__}: {error}"
         return source, None
+
+    def _part(self) -> None:
+        """Before an error for all: the store may end with rank 0, which waits until the others know why."""
+        self._put(f"knows/{self._rank}", True)
+        if self._rank == 0:
+            try:
+                for rank in range(self._rank_count):
+                    self._get(f"knows/{rank}")
+            except RuntimeError:
+                # A rank that is gone needs no reason.
+                pass
 
     def _fail(self, error: SourceError) -> None:
         self._problem = str(error)
