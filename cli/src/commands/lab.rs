@@ -1,6 +1,7 @@
 //! `canopy lab`: the network of a topology with links of limited rate on this machine, and plans run on it for real.
 //!
-//! What is measured stands beside what is predicted and simulated; the counters of every link stand beside the plan's loads.
+//! What is measured stands beside what is predicted and simulated; the counters of every link stand beside the plan's
+//! loads.
 
 mod case;
 mod counters;
@@ -38,15 +39,15 @@ use report::{Entry, Report};
 use session::Session;
 
 /// Most runs of a plan.
-const RUNS_MAX: u32 = 100;
+const RUNS_MAX: i64 = 100;
 /// Longest run that is aimed at.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Run plans on an emulated network with real rate limits, and compare with the prediction
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The network is made of namespaces on this machine, with a limit on each link, and ranks are processes in them. It needs no root where
-user namespaces are allowed, never touches the machine's own network, and leaves nothing behind. Rates are scaled down; ratios are what
+Each node is a network namespace on this machine, each link has a rate limit, each rank is a process. It needs no root where user
+namespaces are allowed, never touches the machine's own network, and leaves nothing behind. Rates are scaled down; ratios are what
 counts. GB/s are those of the topology.
 
 Examples:
@@ -57,8 +58,8 @@ Examples:
   canopy lab plan.json --runs 5 --json
   canopy lab --suite --mpi --plot lab.svg
 
-Exit status: 0 when every word of every result is right, 2 when an argument or a result is wrong, 3 when this machine has no room for a
-lab, 4 when a rank dies.")]
+Exit status: 0 when every word of every result is right, 2 when an argument or a result is wrong, 3 when this machine cannot hold
+a lab, 4 when a lab dies.")]
 pub(crate) struct LabArgs {
     /// A plan in canopy's JSON; with --collective, a generator expression or file of the network to plan for
     #[arg(value_name = "PLAN|T", required_unless_present = "suite")]
@@ -89,7 +90,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "SIZE", value_parser = args::size_bytes)]
     piece: Option<u64>,
     /// Runs of each plan, after one that does not count
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=RUNS_MAX as i64))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=RUNS_MAX))]
     runs: u32,
     /// Do not pace connections by the plan
     #[arg(long)]

@@ -31,8 +31,8 @@ pub struct Job<'a> {
     pub size_bytes: u64,
     /// Largest piece.
     pub piece_bytes: u64,
-    /// How long the plan is predicted to take in the lab, without α and pieces: connections send at the rate at which they would
-    /// be done by then.
+    /// How long the plan is predicted to take in the lab, without α and pieces: connections send at the rate at which
+    /// they would be done by then.
     pub time_ns: u64,
     /// Percent of that rate at which connections send; 0 for no limit.
     pub pace_percent: u64,
@@ -55,9 +55,9 @@ pub struct Compiled {
 
 /// Makes the programs of all ranks.
 ///
-/// A transfer moves one [segment](Segment) after the other on its route, in pieces. Piece `i` leaves once piece `i` of every
-/// transfer that brings its sender this segment has come; it changes its place at the receiver once all that reads what was
-/// there has left. So no rank waits for what it cannot see.
+/// A transfer moves one [segment](Segment) after the other on its route, in pieces. Piece `i` leaves once piece `i` of
+/// every transfer that brings its sender this segment has come; it changes its place at the receiver once all that
+/// reads what was there has left. So no rank waits for what it cannot see.
 ///
 /// * **Errors.** Limits of a lab, and graphs that were not checked.
 /// * **Cost.** O(carriers + dependencies, times segments of each).

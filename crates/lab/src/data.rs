@@ -1,7 +1,7 @@
 //! The words that ranks send, by their place in the vector: known to every rank, so each can check its own result.
 
-/// Word `index` of the vector of all ranks; of a sum, what rank 0 adds. Rank `r` adds `r + 1` times as much, so the sum over `n`
-/// ranks is `n(n + 1)/2` times this, all modulo 2³².
+/// Word `index` of the vector of all ranks; of a sum, what rank 0 adds. Rank `r` adds `r + 1` times as much, so the sum
+/// over `n` ranks is `n(n + 1)/2` times this, all modulo 2³².
 pub const fn value(index: u64) -> u32 {
     // The finalizer of MurmurHash3: neighbours differ in every bit.
     let mut word = index ^ (index >> 33);

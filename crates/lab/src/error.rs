@@ -19,11 +19,13 @@ pub enum LabError {
     #[error("transfer {transfer} {what}; check the plan with `canopy verify`")]
     Malformed { transfer: u32, what: &'static str },
     #[error(
-        "the links of this network differ too much: with {slowest} bit/s for the slowest, all links together carry {total} bit/s, and one machine emulates at most {limit}"
+        "the links of this network differ too much: with {slowest} bit/s for the slowest, all links together carry \
+         {total} bit/s, and one machine emulates at most {limit}"
     )]
     TooUneven { slowest: u64, total: u64, limit: u64 },
     #[error(
-        "a link at this scale has {found} bit/s, and rate limits hold from {least} to {most} bit/s; choose another scale"
+        "a link at this scale has {found} bit/s, and rate limits hold from {least} to {most} bit/s; choose another \
+         scale"
     )]
     Rate { found: u128, least: u64, most: u64 },
     #[error(transparent)]

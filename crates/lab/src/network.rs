@@ -1,8 +1,8 @@
-//! The network of a topology as network namespaces: one for each node, a pair of virtual devices for each two neighbours, and a rate
-//! limit at each end.
+//! The network of a topology as network namespaces: one for each node, a pair of virtual devices for each two
+//! neighbours, and a rate limit at each end.
 //!
-//! A switch is a namespace that forwards packets, so direct links, switches behind switches and loops among them need nothing else,
-//! and each port has its own limit in both directions.
+//! A switch is a namespace that forwards packets, so direct links, switches behind switches and loops among them need
+//! nothing else, and each port has its own limit in both directions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -81,7 +81,8 @@ pub fn interface(neighbour: usize) -> String {
 }
 
 impl Network {
-    /// The network of a topology at a scale; `has_cubic` if the kernel has this congestion control, which is steadier than others.
+    /// The network of a topology at a scale; `has_cubic` if the kernel has this congestion control, which is steadier
+    /// than others.
     ///
     /// # Errors
     /// More than [`NODES_MAX`] nodes, and rates outside what limits keep.
@@ -296,8 +297,8 @@ fn settings(name: &str) -> Command {
         ("conf/default/rp_filter", "0"),
         ("tcp_slow_start_after_idle", "0"),
         ("tcp_no_metrics_save", "1"),
-        ("tcp_wmem", "4096 65536 1048576"),
-        ("tcp_rmem", "4096 131072 4194304"),
+        ("tcp_wmem", "4096 524288 1048576"),
+        ("tcp_rmem", "4096 1048576 4194304"),
         ("ip_local_port_range", "30000 60000"),
     ];
     let mut script = String::new();

@@ -2,8 +2,8 @@
 
 /// A token bucket in bytes and nanoseconds.
 ///
-/// Without it connections of unequal loads that meet at a port share it equally: the light ones run ahead, links behind them
-/// starve at first and are overloaded later. A connection that came late may catch up by `burst` bytes.
+/// Without it connections of unequal loads that meet at a port share it equally: the light ones run ahead, links behind
+/// them starve at first and are overloaded later. A connection that came late may catch up by `burst` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     bytes_per_sec: u64,
@@ -31,8 +31,8 @@ impl Pace {
         self.updated_ns = now_ns;
     }
 
-    /// How many of `waiting` bytes may be sent now: whole quanta, or all of what waits. Frames that are not full would take more of
-    /// a link.
+    /// How many of `waiting` bytes may be sent now: whole quanta, or all of what waits. Frames that are not full would
+    /// take more of a link.
     pub fn allowed(&mut self, now_ns: u64, waiting: usize) -> usize {
         if self.bytes_per_sec == 0 {
             return waiting;
@@ -49,7 +49,8 @@ impl Pace {
         self.tokens = self.tokens.saturating_sub(bytes as u128 * NANOS);
     }
 
-    /// Nanoseconds until a quantum of `waiting` bytes may be sent, counted from the last call of [`allowed`](Self::allowed).
+    /// Nanoseconds until a quantum of `waiting` bytes may be sent, counted from the last call of
+    /// [`allowed`](Self::allowed).
     pub fn wait_ns(&self, waiting: usize) -> u64 {
         if self.bytes_per_sec == 0 {
             return 0;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The next node from each node towards `target`: fewest links, then the widest of those, then the smallest number. `None` where no
-/// path leads. `links` has sender, receiver and rate. O(nodes · links).
+/// The next node from each node towards `target`: fewest links, then the widest of those, then the smallest number.
+/// `None` where no path leads. `links` has sender, receiver and rate. O(nodes · links).
 pub(crate) fn next_hops(node_count: usize, links: &[(usize, usize, u64)], target: usize) -> Vec<Option<usize>> {
     let mut next = vec![None; node_count];
     let mut is_done = vec![false; node_count];

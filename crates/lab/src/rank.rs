@@ -1,4 +1,5 @@
-//! A rank but for its sockets and its clock: which piece goes next on each connection, and what a piece that comes lets go.
+//! A rank but for its sockets and its clock: which piece goes next on each connection, and what a piece that comes lets
+//! go.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -31,8 +32,8 @@ pub struct RankState {
     pieces_to_come: u64,
 }
 
-/// A piece that can go. Those of which the smaller part of the segment went go first, so that all segments move on evenly; then
-/// those with the longest chain behind them.
+/// A piece that can go. Those of which the smaller part of the segment went go first, so that all segments move on
+/// evenly; then those with the longest chain behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ready {
     /// In parts of 2³².
@@ -149,8 +150,8 @@ impl RankState {
         self.ready.get(connection).is_some_and(|ready| !ready.is_empty())
     }
 
-    /// Takes the next piece of a connection and appends it, with what comes before it, to `out`. From then on its place may change.
-    /// Returns whether there was one.
+    /// Takes the next piece of a connection and appends it, with what comes before it, to `out`. From then on its place
+    /// may change. Returns whether there was one.
     pub fn take_ready(&mut self, connection: usize, out: &mut Vec<u8>) -> bool {
         let Some(Reverse(Ready { send, piece, .. })) = self.ready.get_mut(connection).and_then(BinaryHeap::pop) else {
             return false;

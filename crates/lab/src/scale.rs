@@ -52,8 +52,8 @@ impl Scale {
         rate.ok_or(LabError::Rate { found, least: *RATE_BITS.start(), most: *RATE_BITS.end() })
     }
 
-    /// The scale at which one machine emulates a plan well: 400 Mbit/s over all links together, but at least 4 Mbit/s on the
-    /// slowest that carries anything; two digits.
+    /// The scale at which one machine emulates a plan well: 400 Mbit/s over all links together, but at least 4 Mbit/s
+    /// on the slowest that carries anything; two digits.
     ///
     /// # Errors
     /// Links that differ too much for one machine.

@@ -1,7 +1,8 @@
-//! The helper of `canopy lab` inside its namespaces: makes the network, keeps the ranks, and ends all of it when the command is gone.
+//! The helper of `canopy lab` inside its namespaces: makes the network, keeps the ranks, and ends all of it when the
+//! command is gone.
 //!
-//! It is the first process of a process namespace, so with it the kernel ends every other process there, and then removes the
-//! network: nothing is left behind, whatever happens.
+//! It is the first process of a process namespace, so with it the kernel ends every other process there, and then
+//! removes the network: nothing is left behind, whatever happens.
 
 use std::io::{self, BufReader, BufWriter};
 use std::path::Path;
@@ -50,8 +51,8 @@ pub(super) fn own_namespace(kind: &str) -> io::Result<String> {
     Ok(std::fs::read_link(format!("/proc/self/ns/{kind}"))?.to_string_lossy().into_owned())
 }
 
-/// Whether this process is the first of its namespaces, in a network that has nothing but a loopback that is down: then nothing that it
-/// does can touch the machine's own.
+/// Whether this process is the first of its namespaces, in a network that has nothing but a loopback that is down: then
+/// nothing that it does can touch the machine's own.
 fn is_alone(args: &InsideArgs) -> bool {
     let is_own = |kind, outside: &str| own_namespace(kind).is_ok_and(|inside| inside != outside);
     let devices = std::fs::read_to_string("/proc/self/net/dev").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! One rank of the lab, in a process and a network namespace of its own: real memory, and a connection for each route to and from
-//! the ranks it deals with. One thread does it all.
+//! One rank of the lab, in a process and a network namespace of its own: real memory, and a connection for each route
+//! to and from the ranks it deals with. One thread does it all.
 
 mod wire;
 
@@ -162,8 +162,9 @@ impl Lines {
     }
 }
 
-/// Sets up a connection: small writes go at once, and little more than what is about to leave is in the system's hands, so that the
-/// next piece is chosen late. On a busy machine the system needs something to send while the process waits for a processor.
+/// Sets up a connection: small writes go at once, and little more than what is about to leave is in the system's hands,
+/// so that the next piece is chosen late. On a busy machine the system needs something to send while the process waits
+/// for a processor.
 fn ready(stream: TcpStream, bytes_per_sec: u64) -> Result<TcpStream, RankError> {
     let unsent = (bytes_per_sec / 1000 * UNSENT_MS).clamp(2 * Pace::QUANTUM_BYTES as u64, UNSENT_BYTES_MAX);
     let lowat = u32::try_from(unsent).unwrap_or(u32::MAX);

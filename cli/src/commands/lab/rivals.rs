@@ -31,7 +31,8 @@ pub(super) struct Rival {
     pub(super) size_bytes: u64,
 }
 
-/// Runs every algorithm that is there for the collective, in the order of ranks, and the ring also in the order of canopy's.
+/// Runs every algorithm that is there for the collective, in the order of ranks, and the ring also in the order of
+/// canopy's.
 ///
 /// # Errors
 /// Programs that are missing, and an MPI that does not start.

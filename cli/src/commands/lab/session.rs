@@ -13,10 +13,25 @@ use super::protocol::{Reply, Request};
 use crate::exit::Failure;
 
 /// Programs that a lab needs, and the packages that have them.
-const NEEDED: [(&str, &str); 5] =
-    [("unshare", "util-linux"), ("nsenter", "util-linux"), ("mount", "mount"), ("ip", "iproute2"), ("tc", "iproute2")];
+const NEEDED: [(&str, &str); 7] = [
+    ("unshare", "util-linux"),
+    ("nsenter", "util-linux"),
+    ("setsid", "util-linux"),
+    ("nice", "coreutils"),
+    ("mount", "mount"),
+    ("ip", "iproute2"),
+    ("tc", "iproute2"),
+];
 /// Folders of programs that the search path of ordinary users may lack.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/sbin"];
+/// Starts a program in a session of its own, where an interrupt is not for it but for the command. A lab needs little
+/// of the processors, but that in time: the kernel shares them among sessions, and root may ask for more than the usual
+/// part.
+const IN_TIME: &str = r#"if [ "$(id -u)" = 0 ]; then
+    { echo -10 >/proc/self/autogroup; } 2>/dev/null
+    exec nice -n -10 "$@"
+fi
+exec "$@""#;
 /// Longest answer.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
@@ -64,14 +79,9 @@ impl Session {
         let cannot = |error: std::io::Error| Failure::fault(format!("cannot start a lab: {error}"));
         let program = std::env::current_exe().map_err(cannot)?;
         let (net, mnt) = (own_namespace("net").map_err(cannot)?, own_namespace("mnt").map_err(cannot)?);
-        // A lab needs little of the processors, but that in time.
-        let (first, rest) = match rustix::process::geteuid().is_root() {
-            true => ("nice", &["-n", "-10", "unshare"][..]),
-            false => ("unshare", &[][..]),
-        };
-        let mut child = Command::new(first)
-            .args(rest)
+        let mut child = Command::new("setsid")
             .env("PATH", search_path())
+            .args(["sh", "-c", IN_TIME, "sh", "unshare"])
             .args(more)
             .args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--"])
             .arg(program)
@@ -79,8 +89,6 @@ impl Session {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // An interrupt is for the command, which ends the lab.
-            .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(cannot)?;
@@ -145,8 +153,9 @@ impl Session {
     async fn not_allowed(&mut self) -> Failure {
         let said = self.said().await;
         Failure::new(ErrorClass::Infeasible, format!("the system allows no namespaces: {said}")).help(
-            "run as root, or allow user namespaces: sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 \
-             on Debian, kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu; in a container, also its seccomp profile",
+            "run as root, or allow user namespaces: sysctl user.max_user_namespaces above 0, \
+             kernel.unprivileged_userns_clone=1 on Debian, kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu; \
+             in a container, also its seccomp profile",
         )
     }
 }

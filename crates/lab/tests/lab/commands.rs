@@ -1,5 +1,5 @@
-//! The commands that make a network, as a machine would carry them out: packets to every route's address take the plan's links, and
-//! packets to ranks arrive.
+//! The commands that make a network, as a machine would carry them out: packets to every route's address take the
+//! plan's links, and packets to ranks arrive.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Ranks with nothing between them but lists of pieces: results are right in any order, and a wrong program gives wrong words.
+//! Ranks with nothing between them but lists of pieces: results are right in any order, and a wrong program gives wrong
+//! words.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! The two directions of a rank's connections: pieces behind their heads, as many bytes at a time as the socket and the pace let.
+//! The two directions of a rank's connections: pieces behind their heads, as many bytes at a time as the socket and the
+//! pace let.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,7 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{RankError, broken};
 
-/// How much of its pace a connection may catch up: on a busy machine a process may have to wait that long for a processor.
+/// How much of its pace a connection may catch up: on a busy machine a process may have to wait that long for a
+/// processor.
 const PACE_MEMORY_NS: u64 = 200_000_000;
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 64 << 10;
