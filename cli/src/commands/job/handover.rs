@@ -136,7 +136,8 @@ mod tests {
 
     /// The head of a file and ranks without blocks.
     fn text(ranks: u32, in_place: u32, bytes_end: u32) -> String {
-        let ids: String = (0..ranks).map(|rank| format!("  <gpu id=\"{rank}\"/>\n")).collect();
+        let stub = |rank| format!("  <gpu id=\"{rank}\" i_chunks=\"2\" o_chunks=\"0\" s_chunks=\"0\"/>\n");
+        let ids: String = (0..ranks).map(stub).collect();
         format!(
             "<algo name=\"x\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"2\" ngpus=\"{ranks}\" coll=\"allreduce\" \
              inplace=\"{in_place}\" minBytes=\"0\" maxBytes=\"{bytes_end}\">\n{ids}</algo>\n"
