@@ -46,9 +46,9 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// Run plans on an emulated network with real rate limits, and compare with the prediction
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each node is a network namespace on this machine, each link has a rate limit, each rank is a process. It needs no root where user
-namespaces are allowed, never touches the machine's own network, and leaves nothing behind. Rates are scaled down; ratios are what
-counts. GB/s are those of the topology.
+Each node is a network namespace on this machine, each link has a rate limit, each rank is a process. It needs no root
+where user namespaces are allowed, never touches the machine's own network, and leaves nothing behind. Rates are scaled
+down, and printed in GB/s of the topology.
 
 Examples:
   canopy lab torus:3x3 -c allgather
@@ -58,8 +58,8 @@ Examples:
   canopy lab plan.json --runs 5 --json
   canopy lab --suite --mpi --plot lab.svg
 
-Exit status: 0 when every word of every result is right, 2 when an argument or a result is wrong, 3 when this machine cannot hold
-a lab, 4 when a lab dies.")]
+Exit status: 0 when every word of every result is right, 2 when an argument or a result is wrong, 3 when this machine
+cannot hold a lab, 4 when a lab dies.")]
 pub(crate) struct LabArgs {
     /// A plan in canopy's JSON; with --collective, a generator expression or file of the network to plan for
     #[arg(value_name = "PLAN|T", required_unless_present = "suite")]
@@ -200,7 +200,7 @@ async fn one(args: &LabArgs, report: &mut Report) -> Result<(), Failure> {
     network(args, &name, plans, report).await
 }
 
-/// Runs plans of one network, and what is asked for beside them.
+/// Runs plans of one network, and Open MPI or a fault where these are asked for.
 async fn network(
     args: &LabArgs,
     name: &str,
@@ -208,7 +208,7 @@ async fn network(
     report: &mut Report,
 ) -> Result<(), Failure> {
     let wishes = args.wishes();
-    let (losses, has_cases) = (args.fail.clone(), !plans.is_empty());
+    let losses = args.fail.clone();
     let cases = on_a_thread(move || {
         let scales = plans.iter().map(|(_, material)| case::scale_for(material, &wishes));
         // The smallest serves all.
@@ -223,7 +223,7 @@ async fn network(
         Ok(cases)
     })
     .await?;
-    let Some(first) = cases.first().filter(|_| has_cases) else { return Ok(()) };
+    let Some(first) = cases.first() else { return Ok(()) };
     let (topology, scale) = (first.material.topology.clone(), first.scale);
     // Before anything starts.
     let refused = |error: canopy_lab::LabError| Failure::input(words(&error));

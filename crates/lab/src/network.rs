@@ -305,7 +305,7 @@ fn settings(name: &str) -> Command {
     for (setting, value) in SETTINGS {
         let _never_fails = writeln!(script, "echo '{value}' >/proc/sys/net/ipv4/{setting}");
     }
-    // No packets that nobody asked for; where there is no IPv6, there are none.
+    // IPv6 sends packets by itself; kernels without it do not have the file.
     script += "off=/proc/sys/net/ipv6/conf/all/disable_ipv6\n[ ! -e $off ] || echo 1 >$off\n";
     Command::new(Program::Nsenter, &[&format!("--net={}", namespace_file(name)), "sh", "-ec", &script])
 }

@@ -16,7 +16,7 @@ pub struct Pace {
 const NANOS: u128 = 1_000_000_000;
 
 impl Pace {
-    /// Bytes of one full frame on the lab's links: what is sent at once, as long as there is so much.
+    /// Bytes of one full frame on the lab's links: sent at once while that much waits.
     pub const QUANTUM_BYTES: usize = 8948;
 
     /// A pace of this many bytes per second, 0 for none, that remembers `memory_ns` of it, and two quanta at least.

@@ -255,7 +255,8 @@ async fn some_ranks_fetch_their_part_of_a_file() {
     for (rank, (part, of_whole)) in parts_of_ranks(&slice).into_iter().zip(whole).enumerate() {
         match rank {
             2 | 6 => assert_eq!(part, of_whole),
-            _ => assert_eq!(part, [format!("  <gpu id=\"{rank}\"/>")]),
+            // Its buffers, without its steps.
+            _ => assert_eq!(part, [of_whole[0].replace("\">", "\"/>")]),
         }
     }
     // A transfer goes on within the slice, whatever the order in which the ranks are named.

@@ -14,7 +14,7 @@ const PACE_PERCENT: u64 = 102;
 const PIECES_PERCENT: u128 = 97;
 /// Frames of a piece, from the largest to the smallest.
 const FRAMES: [u64; 4] = [4, 3, 2, 1];
-/// Sizes and pieces are simulated as so many times larger, so that latencies, which the lab has not, do not count.
+/// Factor of sizes and pieces in simulations: the lab has no latencies, and beside large messages they do not count.
 const LARGER: u64 = 4096;
 /// Most work of a simulation.
 const WORK_MAX: u64 = 100_000_000;
@@ -81,7 +81,7 @@ pub(super) fn gigabytes(size_bytes: u64, nanos: u64, scale: Scale) -> f64 {
 }
 
 impl Case {
-    /// Chooses what is not stated, and makes the ranks' programs. `route_first` is the number of its first route.
+    /// Chooses scale, size and pieces where none are stated, and makes the ranks' programs. `route_first` is the number of its first route.
     pub(super) fn new(
         name: String,
         material: Material,

@@ -15,7 +15,7 @@ struct Qdisc {
     drops: u64,
 }
 
-/// Counters of all limits of so many nodes.
+/// Counters of all limits of the first nodes.
 pub(super) fn read(node_count: usize) -> Result<Vec<Counter>, Trouble> {
     let mut all = Vec::new();
     for node in 0..node_count {

@@ -20,7 +20,7 @@ pub(super) fn require(topology: &Topology, losses: &[Loss]) -> Result<(), Failur
     left(topology, losses).map(|_| ())
 }
 
-/// What is left of the topology, with all of its nodes.
+/// The topology without what was lost, with all of its nodes.
 fn left(topology: &Topology, losses: &[Loss]) -> Result<Topology, Failure> {
     let faults = Directory::new(topology).resolve(losses).map_err(|error| Failure::input(words(&error)))?;
     let left = topology.punctured(&faults).map_err(|error| Failure::input(words(&error)))?;

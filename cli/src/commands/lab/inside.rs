@@ -75,7 +75,7 @@ pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
                 return;
             }
         }
-        // Whatever is being done: nobody waits for it.
+        // No one waits for the rest.
         std::process::exit(0);
     });
     let mut to = io::stdout();
@@ -94,7 +94,7 @@ fn failed(Trouble { message, help }: Trouble) -> Reply {
     Reply::Failed { message, help }
 }
 
-/// Makes room for names of namespaces, which nobody outside sees.
+/// Makes room for names of namespaces, hidden from the rest of the machine.
 fn prepare() -> Result<(), Trouble> {
     let program = std::env::current_exe().map_err(|error| Trouble::new(format!("cannot find canopy: {error}")))?;
     for folder in ["/run", "/var/run"] {

@@ -20,7 +20,7 @@ pub(super) enum Request {
     Ranks(Vec<RankProgram>),
     /// Let all ranks do their program once.
     Run,
-    /// What left through each device of so many nodes so far.
+    /// Bytes that left through each device of the first nodes so far.
     Counters { node_count: usize },
     /// Let an MPI program do a collective.
     Mpi(Box<MpiJob>),
@@ -64,7 +64,7 @@ pub(super) struct Counter {
     pub(super) drops: u64,
 }
 
-/// What a rank is told.
+/// Orders to a rank.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToRank {
     Program(Box<RankProgram>),

@@ -18,7 +18,7 @@ const READ_BYTES: usize = 64 << 10;
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
-    /// So many nanoseconds, to keep its pace.
+    /// Its pace, for this long.
     Until { ns: u64 },
     /// The socket takes no more.
     ForSocket,
