@@ -3,8 +3,11 @@
 //! defined to be. What lowering and proof misread alike would show here.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
-mod kernel;
+mod chance;
+mod orders;
 mod rank;
+mod states;
+mod world;
 
 use std::fs;
 
@@ -14,9 +17,10 @@ use canopy_synth::Algorithm;
 use canopy_topology::{Rank, Topology};
 use capable::capable;
 use execution::{graph, lowered, topology};
-use kernel::{Launch, Machine, Misread, mix};
+pub(crate) use orders::Verdict;
 use repeated::repeated;
-use serde_json::Value;
+use serde_json::{Value, json};
+use world::{Launch, Misread, State, World, mix};
 
 use crate::support::capable;
 use crate::support::execution;
@@ -24,14 +28,30 @@ use crate::support::repeated;
 
 /// What a plan is for.
 #[derive(Clone, Copy, Debug)]
-struct Task {
-    kind: CollectiveKind,
-    root: usize,
-    in_place: bool,
-    misreads_flushing_puts: bool,
+pub(crate) struct Task {
+    pub(crate) kind: CollectiveKind,
+    pub(crate) root: usize,
+    pub(crate) in_place: bool,
+    pub(crate) misreads_flushing_puts: bool,
+    pub(crate) chunk_bytes: usize,
 }
 
-const CHUNK_BYTES: usize = 64;
+impl Task {
+    /// Whether a rank's caller gives something.
+    fn gives(self, rank: usize) -> bool {
+        !matches!(self.kind, CollectiveKind::Broadcast | CollectiveKind::Scatter) || rank == self.root
+    }
+
+    fn launch(self) -> Launch {
+        Launch {
+            chunk_bytes: self.chunk_bytes,
+            threads: 3,
+            misreads_flushing_puts: self.misreads_flushing_puts,
+            bases: bases(self.kind, self.in_place),
+            misread: None,
+        }
+    }
+}
 
 /// Where input and output begin, and how many bytes they have together, as the collective shares them in place.
 fn bases(kind: CollectiveKind, in_place: bool) -> fn(usize, usize, usize) -> (usize, usize, usize) {
@@ -80,40 +100,67 @@ fn defined(task: Task, rank: usize, inputs: &[Vec<u8>], output_bytes: usize) -> 
     }
 }
 
-/// Runs the text of a plan once, and compares every byte.
-fn run(plan: &Value, task: Task, seed: u64, misread: Option<Misread>) -> Result<(), String> {
-    let launch = Launch {
-        chunk_bytes: CHUNK_BYTES,
-        seed,
-        misreads_flushing_puts: task.misreads_flushing_puts,
-        bases: bases(task.kind, task.in_place),
-        misread,
-    };
-    let is_given =
-        |rank| !matches!(task.kind, CollectiveKind::Broadcast | CollectiveKind::Scatter) || rank == task.root;
-    let garbage = |rank: usize, bytes: &mut [u8]| input(!seed, rank, bytes);
-    let filled = |rank: usize, bytes: &mut [u8]| {
-        if is_given(rank) {
-            input(seed, rank, bytes)
-        }
-    };
-    let mut machine = Machine::new(plan, launch, garbage, filled)?;
-    let ranks = machine.memories.len();
-    let inputs: Vec<Vec<u8>> = (0..ranks).map(|rank| machine.buffer(rank, 0).to_vec()).collect();
-    machine.run()?;
-    for rank in 0..ranks {
-        let output = machine.buffer(rank, 1);
-        if defined(task, rank, &inputs, output.len()).is_some_and(|defined| defined != output) {
-            return Err(format!("rank {rank} has another result than {}", task.kind));
-        }
-        if !task.in_place && is_given(rank) && machine.buffer(rank, 0) != inputs[rank] {
-            return Err(format!("the input of rank {rank} has changed"));
-        }
-    }
-    Ok(())
+/// A plan with what its ranks start with.
+struct Trial {
+    task: Task,
+    world: World,
+    inputs: Vec<Vec<u8>>,
 }
 
-fn read(plan: &ExecutionPlan) -> Value {
+impl Trial {
+    fn new(plan: &Value, task: Task, launch: Launch, seed: u64) -> Result<Self, String> {
+        let garbage = |rank: usize, bytes: &mut [u8]| input(!seed, rank, bytes);
+        let filled = |rank: usize, bytes: &mut [u8]| {
+            if task.gives(rank) {
+                input(seed, rank, bytes)
+            }
+        };
+        let world = World::new(plan, launch, garbage, filled)?;
+        let start = world.start();
+        let inputs = (0..start.memories.len()).map(|rank| world.buffer(&start, rank, 0).to_vec()).collect();
+        Ok(Self { task, world, inputs })
+    }
+
+    /// Compares every byte at the end of a run.
+    fn check(&self, end: &State) -> Result<(), String> {
+        for rank in 0..self.inputs.len() {
+            let output = self.world.buffer(end, rank, 1);
+            if defined(self.task, rank, &self.inputs, output.len()).is_some_and(|defined| defined != output) {
+                return Err(format!("rank {rank} has another result than {}", self.task.kind));
+            }
+            let is_kept = self.world.buffer(end, rank, 0) == self.inputs[rank];
+            if !self.task.in_place && self.task.gives(rank) && !is_kept {
+                return Err(format!("the input of rank {rank} has changed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs the text of a plan once, and compares every byte.
+pub(crate) fn run(plan: &Value, task: Task, seed: u64, misread: Option<Misread>) -> Result<(), String> {
+    let trial = Trial::new(plan, task, Launch { misread, ..task.launch() }, seed)?;
+    trial.check(&chance::run(&trial.world, seed)?)
+}
+
+/// A search through all that can happen.
+type Search = fn(&World, &dyn Fn(&State) -> Result<(), String>) -> Verdict;
+
+fn searched(plan: &Value, task: Task, misread: Option<Misread>, search: Search) -> Verdict {
+    // With two threads, what the threads of a block do not wait for shows already.
+    let launch = Launch { misread, threads: 2, ..task.launch() };
+    match Trial::new(plan, task, launch, 1) {
+        Ok(trial) => search(&trial.world, &|end| trial.check(end)),
+        Err(reason) => Verdict::Wrong(reason),
+    }
+}
+
+/// Runs it in every order.
+pub(crate) fn run_all(plan: &Value, task: Task, misread: Option<Misread>) -> Verdict {
+    searched(plan, task, misread, orders::search)
+}
+
+pub(crate) fn read(plan: &ExecutionPlan) -> Value {
     serde_json::from_str(&write_execution_plan(plan)).unwrap()
 }
 
@@ -127,7 +174,10 @@ fn planned(
     let graph = graph(topology, kind, kind.has_root().then(|| Rank::new(root)), algorithm);
     let root = graph.collective.root().map_or(0, |root| root.index());
     let misreads_flushing_puts = profile != ExecutorProfile::V10;
-    (read(&lowered(topology, &graph, profile, in_place)), Task { kind, root, in_place, misreads_flushing_puts })
+    (
+        read(&lowered(topology, &graph, profile, in_place)),
+        Task { kind, root, in_place, misreads_flushing_puts, chunk_bytes: 64 },
+    )
 }
 
 /// Both states and all releases of every collective, a few times each.
@@ -191,10 +241,11 @@ fn plans_with_pipelines_give_it() {
         for unit in [16, 48, 1 << 12] {
             let plan = read(&repeated(expression, kind, unit));
             let in_place = kind == CollectiveKind::Allreduce;
-            let task = Task { kind, root: 0, in_place, misreads_flushing_puts: false };
+            let task = Task { kind, root: 0, in_place, misreads_flushing_puts: false, chunk_bytes: 64 };
             for seed in 0..4 {
                 run(&plan, task, seed, None).unwrap_or_else(|found| panic!("{expression} {unit}: {found}"));
             }
+            assert_eq!(run_all(&plan, task, None), Verdict::Right(1), "{expression} {unit}");
         }
     }
 }
@@ -207,10 +258,13 @@ fn real_plans_give_it() {
         let plan: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(plan["collective"], "allreduce", "{name}");
         let in_place = plan["inplace"] == true;
-        let task = Task { kind: CollectiveKind::Allreduce, root: 0, in_place, misreads_flushing_puts: false };
+        let task =
+            Task { kind: CollectiveKind::Allreduce, root: 0, in_place, misreads_flushing_puts: false, chunk_bytes: 64 };
         for seed in 0..20 {
             run(&plan, task, seed, None).unwrap_or_else(|found| panic!("{name}: {found}"));
         }
+        let verdict = run_all(&plan, task, None);
+        assert!(matches!(verdict, Verdict::Right(_)), "{name}: {verdict:?}");
     }
 }
 
@@ -248,7 +302,12 @@ fn every_operation_that_is_misread_shows() {
     let shows = |misread: Option<Misread>| {
         plans.iter().any(|(plan, task)| (0..10).any(|seed| run(plan, *task, seed, misread).is_err()))
     };
-    assert!(!shows(None));
+    let shows_in_some_order = |misread: Option<Misread>| {
+        // The plan of 24 ranks has many threads.
+        let small = plans.iter().filter(|(plan, _)| plan["gpus"].as_array().unwrap().len() <= 8);
+        small.clone().any(|(plan, task)| matches!(run_all(plan, *task, misread), Verdict::Wrong(_)))
+    };
+    assert!(!shows(None) && !shows_in_some_order(None));
     for misread in [
         Misread::NopMeetsNobody,
         Misread::WaitPasses,
@@ -264,6 +323,10 @@ fn every_operation_that_is_misread_shows() {
         Misread::CopiesSwapped,
     ] {
         assert!(shows(Some(misread)), "{misread:?}");
+        // Semaphores are in the large plan only.
+        if misread != Misread::AcquirePasses {
+            assert!(shows_in_some_order(Some(misread)), "{misread:?} in every order");
+        }
     }
 }
 
@@ -289,5 +352,135 @@ fn every_operation_that_is_replaced_shows() {
         let changed: Value = serde_json::from_str(&text.replace(&old, &new)).unwrap();
         let shows = (0..10).any(|seed| run(&changed, *task, seed, None).is_err());
         assert!(shows, "{from} as {to}");
+        assert!(matches!(run_all(&changed, *task, None), Verdict::Wrong(_)), "{from} as {to}, in every order");
     }
+}
+
+/// Not only by chance: no order in which threads and proxies may act gives anything else.
+#[test]
+fn plans_give_it_in_every_order() {
+    let newest = ExecutorProfile::V10;
+    for (expression, root) in [("ring:3", 0), ("ring:4", 1), ("dgx-a100:boxes=2,gpus=2", 3), ("mesh:1x3", 2)] {
+        for kind in CollectiveKind::ALL {
+            for in_place in [false, true] {
+                let (plan, task) = planned(&topology(expression), (kind, root), Algorithm::Auto, (newest, in_place));
+                // Nobody waits for two things that could come in either order: all orders are alike.
+                assert_eq!(run_all(&plan, task, None), Verdict::Right(1), "{expression} {task:?}");
+            }
+        }
+    }
+}
+
+/// A plan with one operation of a block left out, moved behind the next, or made relaxed, in every such way.
+fn variants(plan: &Value) -> Vec<Value> {
+    let mut found = vec![plan.clone()];
+    for (rank, gpu) in plan["gpus"].as_array().unwrap().iter().enumerate() {
+        for (block, of) in gpu["threadblocks"].as_array().unwrap().iter().enumerate() {
+            let ops = of["ops"].as_array().unwrap();
+            let mut add = |changed: Vec<Value>| {
+                let mut variant = plan.clone();
+                variant["gpus"][rank]["threadblocks"][block]["ops"] = changed.into();
+                found.push(variant);
+            };
+            for at in 0..ops.len() {
+                let mut without = ops.clone();
+                without.remove(at);
+                add(without);
+                if at + 1 < ops.len() {
+                    let mut swapped = ops.clone();
+                    swapped.swap(at, at + 1);
+                    add(swapped);
+                }
+                if ops[at]["name"] == "signal" && ops[at]["channel_type"] == "memory" {
+                    let mut relaxed = ops.clone();
+                    relaxed[at]["name"] = "rlxsignal".into();
+                    add(relaxed);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// An allgather of two ranks by hand, over memory or proxies.
+fn pair(kind: &str) -> Value {
+    let rank = |rank: usize| {
+        let own = |name: &str| json!({"name": name, "channel_type": kind, "channel_ids": [0]});
+        let nop = json!({"name": "nop"});
+        let from = json!([{"type": "i", "index": 0, "size": 1}]);
+        let copy = json!({"name": "copy", "src_buff": from, "dst_buff": [{"type": "o", "index": rank, "size": 1}]});
+        let to = json!([{"buffer_id": 0, "index": rank, "size": 1}]);
+        let put = |name: &str| json!({"name": name, "channel_type": kind, "channel_ids": [0], "src_buff": from, "dst_buff": to});
+        let ops = match kind {
+            "memory" => {
+                vec![own("rlxsignal"), copy, own("rlxwait"), nop.clone(), put("put"), nop, own("signal"), own("wait")]
+            }
+            _ => vec![own("signal"), copy, own("wait"), nop, put("pws"), own("wait"), own("signal"), own("wait")],
+        };
+        json!({
+            "id": rank, "input_chunks": 1, "output_chunks": 2, "scratch_chunks": 0,
+            "channels": [{"channel_type": kind, "connected_to": [1 - rank]}],
+            "remote_buffers": [{"rank": 1 - rank, "type": "o", "access_channel_types": [kind]}],
+            "threadblocks": [{
+                "id": 0,
+                "channels": [{"channel_type": kind, "channel_ids": [0]}],
+                "remote_buffer_refs": [{"access_channel_type": kind, "remote_buffer_ids": [0]}],
+                "ops": ops,
+            }],
+        })
+    };
+    json!({"name": "pair", "collective": "allgather", "protocol": "Simple", "inplace": false, "gpus": [rank(0), rank(1)]})
+}
+
+/// The bytes are there in time whenever it is run, but no fence says so.
+#[test]
+fn a_relaxed_signal_does_not_show_what_was_written() {
+    let newest = (ExecutorProfile::V10, false);
+    let (plan, task) = planned(&topology("ring:4"), (CollectiveKind::Allreduce, 0), Algorithm::Auto, newest);
+    let text = plan.to_string().replace("\"name\":\"signal\"", "\"name\":\"rlxsignal\"");
+    let relaxed: Value = serde_json::from_str(&text).unwrap();
+    assert_ne!(relaxed, plan);
+    for seed in 0..20 {
+        run(&relaxed, task, seed, None).unwrap();
+    }
+    let verdict = run_all(&relaxed, task, None);
+    assert!(matches!(&verdict, Verdict::Wrong(why) if why.contains("is not sure to see")), "{verdict:?}");
+}
+
+/// What the search leaves out as alike is alike: a search through all states says the same.
+#[test]
+fn the_search_of_orders_agrees_with_one_of_states() {
+    let (mut right, mut wrong, mut undecided) = (0, 0, 0);
+    let task = Task {
+        kind: CollectiveKind::Allgather,
+        root: 0,
+        in_place: false,
+        misreads_flushing_puts: false,
+        chunk_bytes: 32,
+    };
+    let on = |expression, kind| {
+        let newest = (ExecutorProfile::V10, false);
+        let (plan, task) = planned(&topology(expression), (kind, 0), Algorithm::Auto, newest);
+        (plan, Task { chunk_bytes: 16, ..task })
+    };
+    let (memory, ports) = (pair("memory"), pair("port"));
+    // Two changes, too.
+    let twice: Vec<Value> = variants(&memory).iter().chain(&variants(&ports)).flat_map(variants).collect();
+    let pairs = twice.iter().step_by(3).map(|variant| (variant.clone(), task));
+    let near = on("mesh:1x2", CollectiveKind::Allreduce);
+    let far = on("dgx-a100:boxes=2,gpus=1", CollectiveKind::Broadcast);
+    let others = [near, far].into_iter().flat_map(|(plan, task)| {
+        variants(&plan).into_iter().step_by(4).map(move |variant| (variant, task)).collect::<Vec<_>>()
+    });
+    for (variant, task) in pairs.chain(others) {
+        match (run_all(&variant, task, None), searched(&variant, task, None, states::search)) {
+            (_, Verdict::Undecided) => undecided += 1,
+            (Verdict::Right(_), Verdict::Right(_)) => right += 1,
+            (Verdict::Wrong(_), Verdict::Wrong(_)) => wrong += 1,
+            (orders, states) => panic!("{task:?}: {orders:?}, but {states:?}\n{variant}"),
+        }
+    }
+    println!("{right} right, {wrong} wrong, {undecided} with too many states");
+    assert!(right > 50 && wrong > 300, "{right} {wrong}");
+    assert!(undecided * 4 < right + wrong, "{undecided} undecided");
 }

@@ -104,6 +104,9 @@ impl Reader<'_> {
             }
             let context = &op["iter_context"];
             let unit = number(&context["unit_size"], "unit_size")?;
+            if unit == 0 {
+                return Err("unit_size is 0".to_owned());
+            }
             let total = number(&context["num_chunks"], "num_chunks")? * self.chunk_bytes;
             for iteration in 0..total.div_ceil(unit) {
                 for nested in list(&op["ops"], "ops")? {
@@ -124,6 +127,9 @@ impl Reader<'_> {
             Value::Null => (0, 1),
             group => (number(&group["tb_id"], "tb_id")?, number(&group["tbg_size"], "tbg_size")?),
         };
+        if slice.0 >= slice.1 {
+            return Err(format!("slice {} of {}", slice.0, slice.1));
+        }
         let barrier = match name.as_str() {
             "barrier" => {
                 (number(&op["barrier_id"], "barrier_id")?, number(&op["num_threadblocks"], "num_threadblocks")?)

@@ -1,7 +1,30 @@
-//! What operations move and sum up: from which bytes to which, and the bytes themselves.
+//! What operations move and sum up: from which bytes to which.
 
-use super::{FLAG, Machine, Misread, Move, Place, UNIT};
+use super::{Misread, World};
 use crate::execution_interpreter::rank::{Home, Op, Reference};
+
+/// Some bytes of a rank; packets take twice as many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) rank: usize,
+    pub(super) at: usize,
+    pub(super) is_packets: bool,
+}
+
+/// All targets become the sum of all sources.
+#[derive(Clone, Debug)]
+pub(super) struct Move {
+    pub(super) sources: Vec<Place>,
+    pub(super) targets: Vec<Place>,
+    pub(super) bytes: usize,
+}
+
+/// A move of eight bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    pub(super) sources: Vec<Place>,
+    pub(super) targets: Vec<Place>,
+}
 
 /// Refuses an operation whose references are not as the format has them.
 fn need(op: &Op, is_right: bool) -> Result<(), String> {
@@ -13,7 +36,7 @@ fn each(of: &[Reference], place: &dyn Fn(&Reference) -> Result<Vec<Place>, Strin
     of.iter().map(place).collect::<Result<Vec<_>, _>>().map(|places| places.concat())
 }
 
-impl Machine {
+impl World {
     /// What an operation moves, by the table of the format.
     pub(super) fn moves(&self, op: &Op) -> Result<Vec<Move>, String> {
         match op.name.as_str() {
@@ -66,6 +89,7 @@ impl Machine {
         let (sources, targets) = (&op.sources, &op.targets);
         let plain = |at: &Reference| self.plain(op, at);
         let packets = |at: &Reference| self.packets(op, at);
+        need(op, !sources.is_empty() && !targets.is_empty())?;
         let (from, to) = match op.name.as_str() {
             "copy" => {
                 need(op, sources.len() == 1 && targets.len() == 1)?;
@@ -148,48 +172,5 @@ impl Machine {
             Ok(Place { rank, at, is_packets })
         };
         at.homes.iter().map(place).collect()
-    }
-
-    pub(super) fn packets_are_there(&self, part: &Move, unit: usize) -> bool {
-        part.sources.iter().filter(|place| place.is_packets).all(|place| {
-            let packet = &self.memories[place.rank][place.at + unit * 2 * UNIT..][..2 * UNIT];
-            packet[4..8] == FLAG && packet[12..] == FLAG
-        })
-    }
-
-    /// Sums one unit of all sources, and stores it at all targets, on behalf of a rank.
-    pub(super) fn transfer(&mut self, part: &Move, unit: usize, by: usize, is_proxy: bool) -> Result<(), String> {
-        for place in part.sources.iter().chain(&part.targets) {
-            let is_exempt = place.is_packets && self.is_alternating;
-            let is_open = self.has_begun[place.rank] && self.open[place.rank] > 0;
-            if (place.rank != by || is_proxy) && !is_open && !is_exempt {
-                return Err(format!("memory of rank {} is touched outside its launch", place.rank));
-            }
-        }
-        let mut sum = [0_u32; 2];
-        for place in &part.sources {
-            let memory = &self.memories[place.rank];
-            for (word, sum) in sum.iter_mut().enumerate() {
-                let at = match place.is_packets {
-                    true => place.at + unit * 2 * UNIT + word * 8,
-                    false => place.at + unit * UNIT + word * 4,
-                };
-                *sum = sum.wrapping_add(u32::from_le_bytes(memory[at..at + 4].try_into().unwrap()));
-            }
-        }
-        for place in &part.targets {
-            let memory = &mut self.memories[place.rank];
-            for (word, sum) in sum.iter().enumerate() {
-                if place.is_packets {
-                    let at = place.at + unit * 2 * UNIT + word * 8;
-                    memory[at..at + 4].copy_from_slice(&sum.to_le_bytes());
-                    memory[at + 4..at + 8].copy_from_slice(&FLAG);
-                } else {
-                    let at = place.at + unit * UNIT + word * 4;
-                    memory[at..at + 4].copy_from_slice(&sum.to_le_bytes());
-                }
-            }
-        }
-        Ok(())
     }
 }
