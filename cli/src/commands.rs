@@ -93,6 +93,8 @@ enum Command {
     #[command(hide = true)]
     RunRank(run::rank::RankArgs),
     #[command(hide = true)]
+    RunHost(run::host::HostArgs),
+    #[command(hide = true)]
     LabInside(lab::inside::InsideArgs),
     #[command(hide = true)]
     LabRank(lab::rank::RankArgs),
@@ -201,6 +203,7 @@ impl Cli {
             Command::Doctor(args) => interruptible(doctor::run(args)),
             // Ends with the command that started it.
             Command::RunRank(args) => run::rank::run(&args),
+            Command::RunHost(args) => run::host::run(&args),
             Command::LabInside(args) => lab::inside::run(&args),
             Command::LabRank(args) => lab::rank::run(&args),
             Command::Topology(command) => interruptible(topology::run(command)),

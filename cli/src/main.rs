@@ -18,6 +18,7 @@ mod fault_messages;
 mod form;
 mod input;
 mod known_faults;
+mod lines;
 mod material;
 mod messages;
 mod output;

@@ -238,7 +238,9 @@ async fn network(
     for case in &cases {
         say(&format!("{name} {}: {}", first.material.schedule.collective.kind(), case.name));
         let measured = measure::measure(&mut session, &network, case, args.runs).await?;
-        report.entries.push(Entry::new(name, case, None, measured));
+        let entry = Entry::new(name, case, None, measured);
+        say(&entry.outcome());
+        report.entries.push(entry);
     }
     if is_beside {
         let rivals = rivals::measure(&mut session, first, args.deadline).await;

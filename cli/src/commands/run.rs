@@ -1,12 +1,15 @@
-//! `canopy run`: executes a plan for real, one process per rank, over TCP on this machine.
+//! `canopy run`: executes a plan for real, one process per rank, over TCP on this machine or among several hosts.
 //!
 //! Every rank reads the plan as an interpreter in a library of collectives would, moves real bytes, and compares its
-//! output with what the collective promises, byte by byte. What is measured is this machine's loopback, not a network.
+//! output with what the collective promises, byte by byte. On one machine, what is measured is its loopback, not a network.
 
 mod control;
 mod data;
+pub(crate) mod host;
+mod hosts;
 mod launch;
 pub(crate) mod rank;
+mod ranks;
 mod wire;
 
 use std::path::PathBuf;
@@ -29,27 +32,35 @@ use crate::stdout::print;
 use crate::stored_plan::{Wanted, plan_bytes};
 use control::{Done, Job};
 use data::ElementType;
+use hosts::{HostList, Launcher, Placed, Start};
+use launch::Elsewhere;
 
-/// Most processes that are started.
+/// Most processes that are started on a machine.
 const RANKS_MAX: u32 = 64;
 /// Most connections that a rank may be asked to take before it looks: what the system keeps for it.
 const CONNECTIONS_MAX: u32 = 512;
 /// Longest pause of a rank before a step.
 const DELAY_MAX: Duration = Duration::from_secs(60);
-/// Most memory of all ranks' buffers.
+/// Most memory of the buffers of all ranks on a machine.
 const MEMORY_BYTES_MAX: u128 = 16 << 30;
 
-/// Execute a plan: one process per rank, real bytes over TCP on this machine, every output byte checked
+/// Execute a plan: one process per rank, real bytes over TCP on this machine or several, every output byte checked
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A plan in canopy's JSON is made a oneCCL plan first. Times are those of this machine's loopback and its cores, which all ranks
-share: they say that a plan works, not how fast a network runs it; see `canopy simulate` for that.
+A plan in canopy's JSON is made a oneCCL plan first. Without --hosts, times are those of this machine's loopback and its
+cores, which all ranks share: they say that a plan works, not how fast a network runs it; see `canopy simulate` for that.
+
+With --hosts, a helper is started on each host by ssh, srun, mpirun or another command, and ends with this one. Hosts need
+the same canopy, and TCP connections among each other at any port; what goes over them is not encrypted.
 
 Examples:
   canopy plan ring:8 --collective allreduce --format oneccl-xml -o plan.xml
   canopy run plan.xml
   canopy run plan.json --size 64MiB --type float64 --seed 7 --json
   canopy run plan.xml --delays 20ms
+  canopy run plan.xml --hosts gpu[01-04]:8
+  canopy run plan.xml --hosts gpu01=10.0.0.1,gpu02=10.0.0.2 --program /opt/canopy/bin/canopy
+  canopy run plan.xml --hosts \"$SLURM_JOB_NODELIST\" --launcher srun
 
 Exit status: 0 when every output is right, 2 when the plan or an output is wrong, 4 when a rank dies, 5 at the deadline.")]
 pub(crate) struct RunArgs {
@@ -59,6 +70,15 @@ pub(crate) struct RunArgs {
     /// Where ranks run: `local`, processes on this machine
     #[arg(long, value_name = "WHERE", default_value = "local")]
     ranks: Place,
+    /// Hosts of the ranks, in their order, with the number of ranks of each and the address where others reach it, such as gpu[01-04]:8 or a=10.0.0.1:4,b=10.0.0.2:4
+    #[arg(long, value_name = "HOST[=ADDRESS][:RANKS],...", value_parser = HostList::read, conflicts_with = "ranks")]
+    hosts: Option<HostList>,
+    /// What starts a program on a host: ssh, srun, mpirun, or a command in which {host} is the host
+    #[arg(long, value_name = "COMMAND", default_value = "ssh", value_parser = Launcher::read, requires = "hosts")]
+    launcher: Launcher,
+    /// canopy on the hosts [default: the path of this one]
+    #[arg(long, value_name = "PATH", value_parser = program_path, requires = "hosts")]
+    program: Option<String>,
     /// Bytes of the vector of all ranks, or of the message; of all-to-all, what one rank has for all
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = args::size_bytes)]
     size: u64,
@@ -95,6 +115,9 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
     ranks: u32,
+    /// How many, where ranks are on several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<usize>,
     instances: u32,
     #[serde(rename = "type")]
     element: String,
@@ -122,6 +145,28 @@ fn pause(text: &str) -> Result<Duration, String> {
     if read > DELAY_MAX { Err(format!("`{text}` is longer than a pause may be; write at most 60s")) } else { Ok(read) }
 }
 
+/// Reads the path of canopy on hosts: nothing that a shell there would take for something else.
+fn program_path(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:".contains(&byte);
+    if text.is_empty() || text.starts_with('-') || !text.bytes().all(is_plain) {
+        return Err(format!("`{text}` is not a plain path; use letters, digits and /._-+@: only"));
+    }
+    Ok(text.to_owned())
+}
+
+/// canopy on the hosts: as given, or where this one is.
+fn own_path(args: &RunArgs) -> Result<String, Failure> {
+    if let Some(path) = &args.program {
+        return Ok(path.clone());
+    }
+    if args.hosts.is_none() {
+        return Ok(String::new());
+    }
+    let cannot = |why: String| Failure::input(format!("cannot name canopy on the hosts: {why}")).help("give --program");
+    let path = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
+    program_path(&path.to_string_lossy()).map_err(cannot)
+}
+
 /// Runs the plan and says what came of it.
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
     let Place::Local = args.ranks;
@@ -130,16 +175,20 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
     let bytes = plan_bytes(&path, &args.server, None, Wanted::Any).await?;
     let program = on_a_thread(move || program(&path, &bytes)).await?;
     let elements = elements(&program, args.size, args.element)?;
-    check_size(&program, elements, &args)?;
+    let placed = args.hosts.as_ref().map(|hosts| hosts.place(program.rank_count)).transpose()?;
+    check_size(&program, elements, &args, placed.as_deref())?;
+    let own_path = own_path(&args)?;
+    let elsewhere =
+        placed.map(|placed| Elsewhere { placed, start: Start { launcher: &args.launcher, program: &own_path } });
     let job = Job {
         plan: write(&program),
         elements,
         element: args.element,
         seed: args.seed,
         delay_max: args.delays,
-        ports: Vec::new(),
+        places: Vec::new(),
     };
-    let ranks = launch::run(&program, job, args.deadline).await?;
+    let ranks = launch::run(&program, job, elsewhere, args.deadline).await?;
     let report = report(&program, &args, &ranks);
     let ok = report.ok;
     if args.json {
@@ -206,14 +255,17 @@ fn elements(program: &Program, size_bytes: u64, element: ElementType) -> Result<
     .help(format!("give a multiple of {unit} bytes, such as {near}")))
 }
 
-/// Refuses what is more than one machine is to be asked for, and sizes the plan is not for.
-fn check_size(program: &Program, elements: u64, args: &RunArgs) -> Result<(), Failure> {
-    let (ranks, instances) = (program.rank_count, program.instances);
-    if ranks > RANKS_MAX || ranks * instances > CONNECTIONS_MAX {
-        let text =
-            format!("the plan has {ranks} ranks of {instances} instances, more than one machine is asked to run");
-        return Err(Failure::input(text)
-            .help(format!("run a plan of at most {RANKS_MAX} ranks, and {CONNECTIONS_MAX} instances in all")));
+/// Refuses what is more than a machine is to be asked for, and sizes the plan is not for.
+fn check_size(program: &Program, elements: u64, args: &RunArgs, placed: Option<&[Placed]>) -> Result<(), Failure> {
+    let instances = program.instances;
+    let here: Vec<u32> = (0..program.rank_count).collect();
+    let machines = placed.map_or(vec![&here], |placed| placed.iter().map(|host| &host.ranks).collect());
+    let most = machines.iter().map(|ranks| u32::try_from(ranks.len()).unwrap_or(u32::MAX)).max().unwrap_or(0);
+    if most > RANKS_MAX || most.saturating_mul(instances) > CONNECTIONS_MAX {
+        let text = format!("{most} ranks of {instances} instances are more than one machine is asked to run");
+        return Err(Failure::input(text).help(format!(
+            "run at most {RANKS_MAX} ranks, and {CONNECTIONS_MAX} instances in all, on a machine: more of them with --hosts"
+        )));
     }
     if args.size < program.bytes_min || program.bytes_max.is_some_and(|most| args.size > most) {
         let most = program.bytes_max.map_or("any size".to_owned(), |most| format!("{most} bytes"));
@@ -221,15 +273,19 @@ fn check_size(program: &Program, elements: u64, args: &RunArgs) -> Result<(), Fa
             format!("the plan is for messages of {} bytes up to {most}, not for {}", program.bytes_min, args.size);
         return Err(Failure::input(text).help("choose another --size, or plan for it with `canopy plan --size`"));
     }
-    let mut bytes = 0_u128;
-    for rank in 0..ranks {
-        let run = RankRun::new(program, rank, elements, 0)
-            .map_err(|error| Failure::input(words(&error)).help("lower --size"))?;
-        bytes += run.memory_elements() as u128 * args.element.bytes() as u128;
-    }
-    if bytes > MEMORY_BYTES_MAX {
-        let text = format!("the buffers of all ranks need {bytes} bytes, over the limit of {MEMORY_BYTES_MAX}");
-        return Err(Failure::input(text).help("lower --size"));
+    for ranks in machines {
+        let mut bytes = 0_u128;
+        for &rank in ranks {
+            let run = RankRun::new(program, rank, elements, 0)
+                .map_err(|error| Failure::input(words(&error)).help("lower --size"))?;
+            bytes += run.memory_elements() as u128 * args.element.bytes() as u128;
+        }
+        if bytes > MEMORY_BYTES_MAX {
+            let text = format!(
+                "the buffers of all ranks of a machine need {bytes} bytes, over the limit of {MEMORY_BYTES_MAX}"
+            );
+            return Err(Failure::input(text).help("lower --size"));
+        }
     }
     Ok(())
 }
@@ -246,6 +302,7 @@ fn report(program: &Program, args: &RunArgs, ranks: &[Done]) -> Report {
         collective: kind.name(),
         root: program.collective.root().map(canopy_topology::Rank::number),
         ranks: program.rank_count,
+        hosts: args.hosts.as_ref().map(HostList::len),
         instances: program.instances,
         element: args::name_of(&args.element),
         size_bytes: args.size,
@@ -260,7 +317,11 @@ fn report(program: &Program, args: &RunArgs, ranks: &[Done]) -> Report {
 
 fn readable(report: &Report) -> String {
     let Report { collective, ranks, element, size_bytes, messages, bytes_sent, .. } = report;
-    let mut lines = vec![format!("{collective} on {ranks} ranks of this machine, {size_bytes} bytes of {element}")];
+    let place = match report.hosts {
+        Some(count) => format!("{count} hosts"),
+        None => "this machine".to_owned(),
+    };
+    let mut lines = vec![format!("{collective} on {ranks} ranks of {place}, {size_bytes} bytes of {element}")];
     let rate = |rate: Option<f64>| rate.map_or("unknown".to_owned(), |rate| format!("{rate} GB/s"));
     lines.push(format!("time       {:.1} us", report.time_us));
     lines.push(format!("algbw      {}", rate(report.algbw_gbps)));

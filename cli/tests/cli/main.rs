@@ -56,6 +56,7 @@ mod resume;
 mod resynth;
 mod routes;
 mod run;
+mod run_hosts;
 #[path = "../../../client/tests/client/scripted.rs"]
 mod scripted;
 #[cfg(feature = "embedded")]

@@ -163,6 +163,17 @@ fn slurm_places_ranks_as_ordered() {
         .output()
         .unwrap();
     assert_eq!(landed(&srun.stdout), expected, "{}", String::from_utf8_lossy(&srun.stderr));
+    // A plan, with a rank on each machine: Slurm starts a helper there.
+    bench.canopy(&["plan", "ring:6", "-c", "allreduce", "--format", "oneccl-xml", "-o", "plan.xml"]).exits(0);
+    let hosts = (1..=MACHINES).map(|number| format!("n{number}=127.0.0.1")).collect::<Vec<_>>().join(",");
+    let run = bench
+        .command("canopy")
+        .args(["run", "plan.xml", "--size", "60KiB", "--hosts", &hosts, "--launcher", "srun", "--json"])
+        .env("SLURM_CONF", folder.path().join("slurm.conf"))
+        .output()
+        .unwrap();
+    let (said, errors) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success() && said.contains("\"ok\":true"), "{said}{errors}");
 }
 
 /// Held while Open MPI runs: jobs side by side share a folder, and the first to end may take it from the other.

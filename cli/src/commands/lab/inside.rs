@@ -13,9 +13,10 @@ use canopy_lab::{Command, NAMESPACES, Program, RankProgram, namespace, namespace
 
 use super::counters;
 use super::mpi;
-use super::protocol::{FromRank, Ran, Reply, Request, ToRank, hear, say};
+use super::protocol::{FromRank, Ran, Reply, Request, ToRank};
 use crate::clock;
 use crate::exit::Failure;
+use crate::lines::{hear, say};
 
 /// Time from the last rank's word that it is ready to the common start.
 const START_NS: u64 = 50_000_000;

@@ -1,15 +1,9 @@
 //! What the command, its helper inside the lab and the ranks say to each other: one JSON object on a line, over pipes.
 
-use std::io::{self, BufRead, Read as _, Write};
-
 use canopy_lab::{Command, RankProgram};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::mpi::{MpiJob, MpiTime};
-
-/// Longest line, which is one with programs.
-const LINE_BYTES_MAX: u64 = 1 << 30;
 
 /// What the command asks of its helper in the lab.
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,22 +87,4 @@ pub(super) enum FromRank {
     Failed {
         message: String,
     },
-}
-
-/// Writes one line.
-pub(super) fn say(to: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(what).map_err(io::Error::other)?;
-    line.push(b'\n');
-    to.write_all(&line)?;
-    to.flush()
-}
-
-/// Reads one line; `None` once the other side has gone.
-pub(super) fn hear<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<Option<T>> {
-    let mut line = Vec::new();
-    from.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
-    if line.last() != Some(&b'\n') {
-        return Ok(None);
-    }
-    serde_json::from_slice(&line).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

@@ -10,9 +10,10 @@ use std::time::Duration;
 use canopy_lab::{PORT, Pace, RankProgram, RankState, StateError};
 use socket2::{Domain, SockRef, Socket, Type};
 
-use super::protocol::{FromRank, ToRank, hear, say};
+use super::protocol::{FromRank, ToRank};
 use crate::clock;
 use crate::exit::{Failure, words};
+use crate::lines::{hear, say};
 use wire::{InLine, OutLine, Waiting};
 
 /// Connections that may wait until the rank takes them.

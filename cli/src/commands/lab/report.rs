@@ -148,6 +148,12 @@ impl Entry {
         rates.max_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
+    /// How it went, in words, while others are still to come.
+    pub(super) fn outcome(&self) -> String {
+        let Self { best_to_predicted, best_to_simulated, .. } = self;
+        format!("  {best_to_predicted:.3} of the predicted rate, {best_to_simulated:.3} of the simulated one")
+    }
+
     /// What it is, in words.
     pub(super) fn title(&self) -> String {
         let failed = self.failed.as_ref().map_or(String::new(), |failed| format!(" after {failed}"));

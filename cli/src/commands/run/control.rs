@@ -1,18 +1,11 @@
-//! What the command and its ranks say to each other: one JSON object on a line, over a connection for each rank.
+//! What the command and its ranks say to each other: one JSON object on a line, over a connection for each rank, or
+//! through the helper of each host.
 
-use std::io;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::data::ElementType;
-
-/// Longest line, which is the one with the plan.
-const LINE_BYTES_MAX: u64 = 1 << 30;
 
 /// What a rank says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,47 +59,28 @@ pub(super) struct Job {
     pub(super) seed: u64,
     /// Longest pause before each step, drawn by chance.
     pub(super) delay_max: Duration,
-    /// Where each rank is reached.
-    pub(super) ports: Vec<u16>,
+    /// Where each rank is reached: a host's name or address, and a port.
+    pub(super) places: Vec<(String, u16)>,
 }
 
-/// The half that listens.
-pub(super) struct Listening {
-    lines: BufReader<OwnedReadHalf>,
-    /// What was read of a line that has not ended: listening may be given up at any moment and begun again.
-    begun: Vec<u8>,
+/// What a host's helper is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum ToHost {
+    /// To start these ranks, which know each other by the word.
+    Start { token: String, ranks: Vec<u32> },
+    /// To tell them all something.
+    Tell(Box<ToRank>),
 }
 
-/// The half that speaks.
-pub(super) struct Speaking(OwnedWriteHalf);
-
-/// Both halves of a connection.
-pub(super) fn split(stream: TcpStream) -> (Listening, Speaking) {
-    let (read, write) = stream.into_split();
-    (Listening { lines: BufReader::new(read), begun: Vec::new() }, Speaking(write))
-}
-
-impl Listening {
-    /// The next thing that is said; `None` once the other side has gone.
-    pub(super) async fn hear<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
-        let room = LINE_BYTES_MAX.saturating_sub(self.begun.len() as u64);
-        (&mut self.lines).take(room).read_until(b'\n', &mut self.begun).await?;
-        if self.begun.last() != Some(&b'\n') {
-            return if self.begun.len() as u64 >= LINE_BYTES_MAX {
-                Err(io::ErrorKind::FileTooLarge.into())
-            } else {
-                Ok(None)
-            };
-        }
-        let line = std::mem::take(&mut self.begun);
-        serde_json::from_slice(&line).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
-    }
-}
-
-impl Speaking {
-    pub(super) async fn say<T: Serialize>(&mut self, what: &T) -> io::Result<()> {
-        let mut line = serde_json::to_vec(what).map_err(io::Error::other)?;
-        line.push(b'\n');
-        self.0.write_all(&line).await
-    }
+/// What a host's helper says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum FromHost {
+    /// The first line: which version it is.
+    Hello { version: String },
+    /// All its ranks run and are reached at these ports.
+    Started { ports: Vec<(u32, u16)> },
+    /// What a rank said.
+    Said { rank: u32, said: FromRank },
+    /// A rank, or the helper, gives up; whether the reason lies on this host.
+    Failed { message: String, is_cause: bool },
 }

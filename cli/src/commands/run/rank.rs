@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,19 +14,27 @@ use std::time::Duration;
 use canopy_plan::oneccl::{OWN_BYTES_MAX, Piece, Program, RankRun, Turn, parse_until};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::Sleep;
+use tokio::task::JoinSet;
+use tokio::time::{Sleep, timeout};
 
-use super::control::{Done, FromRank, Job, ToRank, split};
+use super::control::{Done, FromRank, Job, ToRank};
 use super::data::{Data, ElementType, mix};
 use super::wire::{InLine, OutLine, WireError};
 use crate::clock;
 use crate::exit::{Failure, words};
+use crate::lines::split;
 
 /// Environment variable with the word that proves that a process belongs to this run.
 pub(super) const TOKEN: &str = "CANOPY_RUN_TOKEN";
 
 /// Bytes of the word.
 pub(super) const TOKEN_BYTES: usize = 32;
+/// Bytes of what a connection begins with: the word, rank and instance of who sends on it.
+const HELLO_BYTES: usize = TOKEN_BYTES + 8;
+/// How long a connection may take to begin with it.
+const GREETING: Duration = Duration::from_secs(5);
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(20);
 
 /// One rank of a run; started by `canopy run`
 #[derive(Debug, clap::Args)]
@@ -35,6 +43,9 @@ pub(crate) struct RankArgs {
     rank: u32,
     /// Where the command listens
     control: SocketAddr,
+    /// Let ranks of other hosts connect
+    #[arg(long)]
+    hosts: bool,
 }
 
 /// Runs the rank to its end, or until the command has gone.
@@ -49,6 +60,8 @@ pub(crate) fn run(args: &RankArgs) -> Result<(), Failure> {
 enum RankError {
     #[error("{what}: {error}")]
     Io { what: &'static str, error: io::Error },
+    #[error("cannot reach rank {rank} at {host}:{port}: {error}")]
+    Unreachable { rank: u32, host: String, port: u16, error: io::Error },
     #[error(transparent)]
     Wire(#[from] WireError),
     #[error("{0}")]
@@ -63,7 +76,7 @@ fn broken(what: &'static str) -> impl Fn(io::Error) -> RankError {
 
 async fn serve(args: &RankArgs) -> Result<(), RankError> {
     let token = std::env::var(TOKEN).ok().filter(|token| token.len() == TOKEN_BYTES).ok_or(RankError::Protocol)?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(broken("cannot listen"))?;
+    let listener = listen(args.hosts).await.map_err(broken("cannot listen"))?;
     let port = listener.local_addr().map_err(broken("cannot listen"))?.port();
     let control = TcpStream::connect(args.control).await.map_err(broken("cannot reach the command"))?;
     let (mut listening, mut speaking) = split(control);
@@ -118,6 +131,34 @@ async fn serve(args: &RankArgs) -> Result<(), RankError> {
             Ok(())
         }
     }
+}
+
+/// Listens on this machine's loopback, or on all of its addresses.
+async fn listen(do_hosts_connect: bool) -> io::Result<TcpListener> {
+    if !do_hosts_connect {
+        return TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    }
+    match TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).await {
+        Ok(listener) => Ok(listener),
+        // Where there is IPv4 only.
+        Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await,
+    }
+}
+
+/// Connects to a rank.
+async fn reach(rank: u32, (host, port): &(String, u16)) -> Result<TcpStream, RankError> {
+    let unreachable = |error| RankError::Unreachable { rank, host: host.clone(), port: *port, error };
+    match timeout(CONNECT, TcpStream::connect((host.as_str(), *port))).await {
+        Ok(connected) => connected.map_err(unreachable),
+        Err(_) => Err(unreachable(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// What a connection begins with; none if it ends before.
+async fn greet(mut stream: TcpStream) -> Option<([u8; HELLO_BYTES], TcpStream)> {
+    let mut hello = [0_u8; HELLO_BYTES];
+    stream.read_exact(&mut hello).await.ok()?;
+    Some((hello, stream))
 }
 
 /// What is to be said to the command.
@@ -207,9 +248,7 @@ impl Machine {
         let senders: BTreeSet<u32> = own.steps.iter().flat_map(|step| &step.receives).map(|own| own.peer).collect();
         for (instance, copy) in (0_u32..).zip(&mut self.copies) {
             for &peer in &receivers {
-                let port = *job.ports.get(peer as usize).ok_or(RankError::Protocol)?;
-                let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
-                let mut stream = stream.map_err(broken("cannot reach another rank"))?;
+                let mut stream = reach(peer, job.places.get(peer as usize).ok_or(RankError::Protocol)?).await?;
                 stream.set_nodelay(true).map_err(broken("cannot set up a connection"))?;
                 let hello = [token, &self.rank.to_le_bytes(), &instance.to_le_bytes()].concat();
                 stream.write_all(&hello).await.map_err(broken("cannot reach another rank"))?;
@@ -217,11 +256,19 @@ impl Machine {
             }
         }
         let mut missing = senders.len() * self.copies.len();
+        let mut greeting = JoinSet::new();
         while missing > 0 {
-            let (mut stream, _) = listener.accept().await.map_err(broken("cannot accept another rank"))?;
-            let mut hello = [0_u8; TOKEN_BYTES + 8];
-            // Whoever does not know the word, or ends before saying it, is none of ours.
-            if stream.read_exact(&mut hello).await.is_err() || hello[..TOKEN_BYTES] != *token {
+            let greeted = tokio::select! {
+                accepted = listener.accept() => {
+                    let (stream, _) = accepted.map_err(broken("cannot accept another rank"))?;
+                    greeting.spawn(timeout(GREETING, greet(stream)));
+                    continue;
+                }
+                Some(greeted) = greeting.join_next() => greeted,
+            };
+            // Whoever does not know the word, or does not say it in time, is none of ours.
+            let Ok(Ok(Some((hello, stream)))) = greeted else { continue };
+            if hello[..TOKEN_BYTES] != *token {
                 continue;
             }
             let number = |at: usize| u32::from_le_bytes([hello[at], hello[at + 1], hello[at + 2], hello[at + 3]]);
