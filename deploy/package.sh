@@ -3,8 +3,8 @@
 #
 #     deploy/package.sh [FOLDER]      builds, and writes into FOLDER [default: target/package]
 #
-# Both hold the two programs, completions for bash, zsh and fish, manual pages, the systemd unit and the example
-# configuration.
+# Both hold the two programs, the libraries for Open MPI and MPICH, completions for bash, zsh and fish, manual pages, the
+# systemd unit and the example configuration.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +12,7 @@ out=$(realpath --canonicalize-missing "${1:-target/package}")
 # The server as the command has it inside, so that it is compiled once for both.
 cargo build --locked --release --package canopy-server --bin canopyd --package canopy-cli --bin canopy \
     --no-default-features --features canopy-cli/default,canopy-server/redb
+cargo build --locked --release --package canopy-mpi-openmpi --package canopy-mpi-mpich
 built=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")/release
 version=$("$built/canopy" version --json | sed 's/.*"version":"\([^"]*\)".*/\1/')
 arch=$(uname -m)
@@ -23,6 +24,8 @@ root=$tree/canopy-$version-$arch
 share=$root/usr/share
 
 install -D --target-directory="$root/usr/bin" "$built/canopy" "$built/canopyd"
+install -D --mode=0644 --target-directory="$root/usr/lib/canopy" \
+    "$built/libcanopy_mpi_openmpi.so" "$built/libcanopy_mpi_mpich.so"
 install -d "$share/bash-completion/completions" "$share/zsh/vendor-completions" "$share/fish/vendor_completions.d" \
     "$share/man/man1"
 "$built/canopy" completions bash >"$share/bash-completion/completions/canopy"
