@@ -188,9 +188,14 @@ impl<P: Copy> Findings<'_, P> {
         }
     }
 
-    pub(crate) fn warning(&mut self, place: P, message: impl Into<String>) {
-        if self.warnings.len() < PROBLEMS_PER_CHECK {
-            self.warnings.push(Problem { check: self.check, message: message.into(), place });
+    /// Each is said once, however often a check comes to it.
+    pub(crate) fn warning(&mut self, place: P, message: impl Into<String>)
+    where
+        P: PartialEq,
+    {
+        let warning = Problem { check: self.check, message: message.into(), place };
+        if self.warnings.len() < PROBLEMS_PER_CHECK && !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
         }
     }
 

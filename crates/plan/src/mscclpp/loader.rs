@@ -2,6 +2,7 @@
 
 mod groups;
 mod pipelines;
+mod slices;
 
 use canopy_schedule::CollectiveKind;
 
@@ -12,6 +13,8 @@ use crate::msccl::{Findings, Place};
 
 /// Most ranks and chunks that a plan is followed for.
 const RANKS_MAX: usize = 1 << 16;
+/// Bytes that the kernel moves at once.
+const MOVED_BYTES: u64 = 16;
 
 /// Order of ranks and blocks, counts of chunks, and every number at both levels.
 pub(super) fn structure(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findings<'_>) {
@@ -66,8 +69,9 @@ fn head(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findings<
     if plan.ranks.len() < 2 || plan.ranks.len() > RANKS_MAX {
         problem(format!("{} gpus; a collective has 2 to {RANKS_MAX}", plan.ranks.len()));
     }
-    if plan.alignment_bytes == 0 {
-        problem("buffer_alignment is 0, but the loader divides by it; use 16".to_owned());
+    if plan.alignment_bytes == 0 || !plan.alignment_bytes.is_multiple_of(MOVED_BYTES) {
+        let alignment = plan.alignment_bytes;
+        problem(format!("buffer_alignment is {alignment}, but the kernel moves {MOVED_BYTES} bytes at once; use 16"));
     }
     let threads = profile.limits().threads_per_block;
     if plan.threads_per_block == 0 || plan.threads_per_block > threads {
@@ -246,6 +250,7 @@ pub(super) fn limits(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &
         }
     }
     offsets(plan, profile, findings);
+    slices::limits(plan, findings);
     pipelines::limits(plan, profile, findings);
     if plan.ranks.iter().any(|rank| channel_count(rank, ChannelType::Switch) > 0) {
         findings.warning(Place::FILE, SWITCHES_NEED);
@@ -266,12 +271,15 @@ const SWITCHES_NEED: &str = "switch channels need GPUs of compute capability 9.0
 /// Whether the offsets of the largest message fit 32 bits. A plan that bounds no message is only warned about.
 fn offsets(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findings<'_>) {
     let Some(bytes_max) = profile.bytes_max_inclusive(plan.bytes_max) else { return };
-    let chunks_max =
-        plan.ranks.iter().map(|rank| rank.input_chunks.max(rank.output_chunks).max(rank.scratch_chunks)).max();
-    let message_chunks = message_chunks(plan);
-    let chunk_bytes = u128::from(bytes_max) / u128::from(message_chunks.max(1));
-    let packets = if plan.is_ll { 2 } else { 1 };
-    let need = chunk_bytes * u128::from(chunks_max.unwrap_or(0)) * packets;
+    // Packets and halves that launches alternate between are in scratch only.
+    let copies = if plan.is_ll { 2 } else { 1 } * if plan.double_scratch { 2 } else { 1 };
+    let of_rank = |rank: &ExecutionRank| {
+        let buffers = rank.input_chunks.max(rank.output_chunks);
+        u128::from(buffers).max(u128::from(rank.scratch_chunks) * copies)
+    };
+    let chunks_max = plan.ranks.iter().map(of_rank).max().unwrap_or(0);
+    let chunk_bytes = u128::from(bytes_max) / u128::from(message_chunks(plan).max(1));
+    let need = chunk_bytes * chunks_max;
     if need > u128::from(profile.limits().offset_bytes) {
         let limit = profile.limits().offset_bytes;
         let message =

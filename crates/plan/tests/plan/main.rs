@@ -2,10 +2,12 @@
 
 mod execution_interpreter;
 mod execution_mutations;
+mod execution_packets;
 mod execution_pipelines;
 mod execution_plans;
 mod execution_releases;
 mod execution_samples;
+mod execution_slices;
 mod execution_switches;
 mod instances;
 mod lowering;

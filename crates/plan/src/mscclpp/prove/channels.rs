@@ -58,7 +58,7 @@ impl<'a> Uses<'a> {
 
     /// Counts what a block uses, and reports what another block uses in the same way.
     fn count_block(&mut self, number: usize, block: &Block, findings: &mut Findings<'_>) {
-        let mut since_sync: Vec<(bool, usize)> = Vec::new();
+        let mut since_sync: Vec<(bool, usize, usize)> = Vec::new();
         for (step, event) in block.events.iter().enumerate() {
             let place = block.place(step);
             match event.role {
@@ -81,14 +81,18 @@ impl<'a> Uses<'a> {
                     let message = "another block uses this channel in the same way; give each block its own";
                     let is_wait = matches!(event.role, Role::Wait { .. });
                     let counts = !matches!(event.role, Role::Port { signals: false, .. });
-                    for &line in &event.lines {
+                    for (thread, &line) in event.lines.iter().enumerate() {
                         if counts && !self.lines[line][usize::from(is_wait)].count(number) {
                             findings.problem(place, message);
                         }
-                        if since_sync.contains(&(is_wait, line)) {
+                        // What is at one position is done by one thread, in order.
+                        let is_other = |&(was_wait, other, by): &(bool, usize, usize)| {
+                            (was_wait, other) == (is_wait, line) && by != thread
+                        };
+                        if since_sync.iter().any(is_other) {
                             findings.problem(place, "uses a channel again without a nop in between; add one");
                         }
-                        since_sync.push((is_wait, line));
+                        since_sync.push((is_wait, line, thread));
                     }
                 }
             }

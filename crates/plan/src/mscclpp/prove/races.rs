@@ -44,6 +44,7 @@ struct PortUse {
 struct Flag {
     clock: Rc<Clock>,
     causes: Rc<BTreeSet<Token>>,
+    writer: u32,
 }
 
 impl Access {
@@ -123,6 +124,10 @@ struct Watch<'a> {
     foreign: BTreeMap<(u32, usize, bool), Access>,
     /// Of packets that are written.
     flags: BTreeMap<(u32, u64), Flag>,
+    /// Packets that a rank writes to another: by both, one of the accesses.
+    packets: BTreeMap<(u32, u32), Access>,
+    /// Pairs of ranks of which the first reads packets that were written after the second had begun.
+    heard: BTreeSet<(u32, u32)>,
 }
 
 impl<'a> Watch<'a> {
@@ -139,6 +144,8 @@ impl<'a> Watch<'a> {
             cells: machine.memories.iter().map(|memory| cells(memory.cells())).collect(),
             foreign: BTreeMap::new(),
             flags: BTreeMap::new(),
+            packets: BTreeMap::new(),
+            heard: BTreeSet::new(),
         }
     }
 
@@ -241,12 +248,14 @@ impl<'a> Watch<'a> {
     }
 
     /// What a block knows that has read packets: who wrote them had come that far.
-    fn packets_read(&self, block: usize, event: &Event) -> Rc<Clock> {
+    fn packets_read(&mut self, block: usize, event: &Event) -> Rc<Clock> {
         let mut clock = Rc::clone(&self.knowledge[block].known);
+        let reader = self.machine.blocks[block].rank;
         for span in event.effects.iter().flat_map(|effect| &effect.sources).filter(|span| span.is_packet) {
             for cell in span.first..span.first + span.count {
                 if let Some(flag) = self.flags.get(&(span.rank, cell)) {
                     Rc::make_mut(&mut clock).join(&flag.clock, true);
+                    self.heard.insert((reader, flag.writer));
                 }
             }
         }
@@ -274,7 +283,8 @@ impl<'a> Watch<'a> {
                 let before = usize::try_from(offset).ok().and_then(|at| causes.get(at));
                 let mut causes = before.cloned().unwrap_or_default();
                 causes.insert(Access { offset, ..by }.token());
-                let flag = Flag { clock: Rc::clone(clock), causes: Rc::new(causes) };
+                let writer = self.machine.blocks[by.block].rank;
+                let flag = Flag { clock: Rc::clone(clock), causes: Rc::new(causes), writer };
                 self.flags.insert((span.rank, cell), flag);
             }
         }
@@ -284,6 +294,10 @@ impl<'a> Watch<'a> {
     fn move_data(&mut self, effect: &Effect, by: Access, before: Before<'_>, findings: &mut Findings<'_>) {
         for (spans, is_write) in [(&effect.sources, false), (&effect.targets, true)] {
             for span in spans {
+                // A packet that a group gets from itself stays as it is.
+                if is_write && span.is_packet && effect.sources == [*span] {
+                    continue;
+                }
                 self.touch_elsewhere(span, by, before.clock, is_write, findings);
                 self.touch(span, by, before, is_write, findings);
             }
@@ -294,10 +308,13 @@ impl<'a> Watch<'a> {
     fn touch_elsewhere(&mut self, span: &Span, by: Access, clock: &Clock, is_write: bool, findings: &mut Findings<'_>) {
         let is_own = self.machine.blocks.get(by.thread).is_some_and(|block| block.rank == span.rank);
         let is_exempt = span.is_packet && self.machine.has_two_halves;
+        let block = &self.machine.blocks[by.block];
+        if is_exempt && is_write && block.rank != span.rank {
+            self.packets.entry((block.rank, span.rank)).or_insert(by);
+        }
         if is_own || is_exempt {
             return;
         }
-        let block = &self.machine.blocks[by.block];
         let has_begun = clock.knows_any(&self.threads.of_rank(span.rank)) || block.rank == span.rank;
         if !has_begun {
             let message = format!("rank {} may not have started; wait for a signal from it first", span.rank);
@@ -343,9 +360,27 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Launches alternate between two halves of scratch: the launch after next must find the packets of this one read.
+    ///
+    /// A rank that hears from the owner within each launch knows, when it ends one, that the owner has ended the one before.
+    fn require_answers(&self, findings: &mut Findings<'_>) {
+        for (&(writer, owner), access) in &self.packets {
+            let owners = self.threads.of_rank(owner);
+            let mut writers = self.threads.of_rank(writer).map(|block| &self.knowledge[block].known);
+            if !self.heard.contains(&(writer, owner)) && !writers.any(|known| known.knows_any(&owners)) {
+                let message = format!(
+                    "rank {writer} hears nothing from rank {owner}, so its launch after next may overwrite packets before they \
+                     are read; let rank {owner} signal or send packets back"
+                );
+                findings.problem(self.machine.blocks[access.block].place(access.step), message);
+            }
+        }
+    }
+
     /// Every access to a rank's memory by others is over when its blocks end.
     fn finish(mut self, findings: &mut Findings<'_>) {
         self.knowledge.iter_mut().for_each(Knowledge::meet);
+        self.require_answers(findings);
         for (&(owner, thread, is_write), access) in &self.foreign {
             let is_over = |times: fn(&Clock, usize) -> u32| {
                 let mut blocks = self.threads.of_rank(owner).map(|block| &self.knowledge[block].known);

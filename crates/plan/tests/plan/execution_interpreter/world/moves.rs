@@ -111,11 +111,14 @@ impl World {
             "glres" | "gstore" | "gstorepkt" => {
                 need(op, sources.len() == 1 && targets.len() == 1 && targets[0].is_group)?;
                 need(op, sources[0].is_group == (op.name == "glres"))?;
-                let mut to = if op.name == "gstorepkt" { packets(&targets[0])? } else { plain(&targets[0])? };
+                let (from, mut to) = match op.name.as_str() {
+                    "gstorepkt" => (packets(&sources[0])?, packets(&targets[0])?),
+                    _ => (plain(&sources[0])?, plain(&targets[0])?),
+                };
                 if self.is_misread(Misread::GroupIsItsFirst) {
                     to.truncate(1);
                 }
-                (plain(&sources[0])?, to)
+                (from, to)
             }
             "cpkt" => (plain(&sources[0])?, packets(&targets[0])?),
             "upkt" => (packets(&sources[0])?, plain(&targets[0])?),
