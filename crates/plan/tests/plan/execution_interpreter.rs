@@ -480,7 +480,6 @@ fn the_search_of_orders_agrees_with_one_of_states() {
             (orders, states) => panic!("{task:?}: {orders:?}, but {states:?}\n{variant}"),
         }
     }
-    println!("{right} right, {wrong} wrong, {undecided} with too many states");
     assert!(right > 50 && wrong > 300, "{right} {wrong}");
     assert!(undecided * 4 < right + wrong, "{undecided} undecided");
 }

@@ -190,7 +190,7 @@ impl World {
                 let at = usize::from(!self.is_misread(Misread::SignalsAheadOfData));
                 orders.insert(at, signal(line));
             }
-            let awaited = moves.iter().flat_map(|of| units_of_packets(of)).collect();
+            let awaited = moves.iter().flat_map(units_of_packets).collect();
             acts.push(self.push(line, orders, awaited));
             if flushes {
                 acts.push(Act { does: Does::Drain(line), uses: vec![writes(Object::Queue(line))] });
