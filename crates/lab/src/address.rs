@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 
-use crate::network::NODES_MAX;
-
+/// Most nodes of a lab.
+pub const NODES_MAX: usize = 40;
 /// TCP port at which each rank is reached.
 pub const PORT: u16 = 7000;
 /// Network of the addresses that name ranks.

@@ -9,12 +9,12 @@ use num_traits::ToPrimitive as _;
 
 use crate::address::ROUTES_MAX;
 use crate::error::LabError;
-use crate::program::{FRAME_HEAD_BYTES, Incoming, Outgoing, RankProgram, Receive, Segment, SendOrder};
+use crate::program::{
+    FRAME_HEAD_BYTES, Incoming, MEMORY_BYTES_MAX, Outgoing, RankProgram, Receive, Segment, SendOrder,
+};
 use crate::routes::PlanRoute;
 use crate::segments::Segments;
 
-/// Most memory of all ranks together.
-pub(crate) const MEMORY_BYTES_MAX: u64 = 4 << 30;
 /// Most segments that all transfers move.
 const ITEMS_MAX: u64 = 1 << 20;
 /// Most pieces that all transfers move.

@@ -21,12 +21,12 @@ mod routes;
 mod scale;
 mod segments;
 
-pub use address::{MANAGEMENT_NET, PORT, RANK_NET, management_address, rank_address};
+pub use address::{MANAGEMENT_NET, NODES_MAX, PORT, RANK_NET, management_address, rank_address};
 pub use command::{Command, Program};
 pub use compile::{Compiled, Job, compile};
 pub use data::value;
 pub use error::LabError;
-pub use network::{LinkChange, NAMESPACES, NODES_MAX, Network, Pair, interface, namespace, namespace_file};
+pub use network::{LinkChange, NAMESPACES, Network, Pair, interface, namespace, namespace_file};
 pub use pace::Pace;
 pub use program::{FRAME_HEAD_BYTES, Incoming, Outgoing, RankProgram, Receive, Segment, SendOrder};
 pub use rank::{Arrival, RankState, StateError};

@@ -9,14 +9,11 @@ use std::fmt::Write as _;
 
 use canopy_topology::Topology;
 
-use crate::address::{link_addresses, management_address, rank_address};
+use crate::address::{NODES_MAX, link_addresses, management_address, rank_address};
 use crate::command::{Command, Program};
 use crate::error::LabError;
 use crate::paths::next_hops;
 use crate::scale::Scale;
-
-/// Most nodes of a lab.
-pub const NODES_MAX: usize = 40;
 
 /// Where `ip` keeps the namespaces that it has names for.
 pub const NAMESPACES: &str = "/run/netns";

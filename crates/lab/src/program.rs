@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Most memory of all ranks together.
+pub(crate) const MEMORY_BYTES_MAX: u64 = 4 << 30;
 /// Bytes before each piece on a connection: the receiver's number of the receive, and the piece, 4 bytes each.
 pub const FRAME_HEAD_BYTES: usize = 8;
 

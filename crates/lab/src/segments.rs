@@ -6,6 +6,7 @@ use std::ops::Range;
 use canopy_schedule::TransferGraph;
 
 use crate::error::LabError;
+use crate::program::MEMORY_BYTES_MAX;
 
 /// The vector cut wherever a batch or a carrier begins or ends, with the words of each part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +51,7 @@ impl Segments {
             u64::try_from(place).ok()
         };
         let words: Option<Vec<u64>> = cuts.iter().map(word).collect();
-        let words =
-            words.ok_or(LabError::TooMuchMemory { found: u64::MAX, limit: crate::compile::MEMORY_BYTES_MAX })?;
+        let words = words.ok_or(LabError::TooMuchMemory { found: u64::MAX, limit: MEMORY_BYTES_MAX })?;
         Ok(Self { cuts, words })
     }
 
