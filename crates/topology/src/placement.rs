@@ -49,7 +49,9 @@ pub struct Participants {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum PlacementError {
-    #[error("rank {rank} is on a node whose name has {bytes} bytes; give 1 to {NAME_BYTES_MAX}, without white space")]
+    #[error(
+        "rank {rank} is on a node whose name has {bytes} bytes; give 1 to {NAME_BYTES_MAX}, without white space and commas"
+    )]
     Name { rank: usize, bytes: usize },
     #[error("ranks {first} and {rank} are both on {slot}; each device takes one rank")]
     Twice { first: usize, rank: usize, slot: Slot },
@@ -227,7 +229,8 @@ enum Named {
 fn check_slots(placed: &[Slot]) -> Result<(), PlacementError> {
     let mut seen: HashMap<&Slot, usize> = HashMap::with_capacity(placed.len());
     for (rank, slot) in placed.iter().enumerate() {
-        let is_plain = !slot.node.contains(|c: char| c.is_whitespace() || c.is_control());
+        // A comma separates devices wherever a rank map is written as a list.
+        let is_plain = !slot.node.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control());
         if !(1..=NAME_BYTES_MAX).contains(&slot.node.len()) || !is_plain {
             return Err(PlacementError::Name { rank, bytes: slot.node.len() });
         }

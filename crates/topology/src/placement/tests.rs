@@ -52,6 +52,18 @@ fn refused(topology: &Topology, listed: Option<&[u32]>, placed: &str) -> Placeme
     participants(topology, listed.as_deref(), Some(&slots(placed))).unwrap_err()
 }
 
+/// A rank map is written as a list, in which commas separate the devices.
+#[test]
+fn names_that_break_a_list_are_refused() {
+    let ring = on_hosts(&["a", "b"]);
+    for name in ["", "a,b", ",", "a\tb", "a b", &"n".repeat(256)] {
+        let placed = ["a", name].map(|node| Slot { node: node.to_owned(), device: 0 });
+        let error = participants(&ring, None, Some(&placed)).unwrap_err();
+        assert_eq!(error, PlacementError::Name { rank: 1, bytes: name.len() });
+        assert!(error.to_string().ends_with("give 1 to 255, without white space and commas"), "{error}");
+    }
+}
+
 #[test]
 fn a_topology_places_its_ranks_by_hosts_else_by_boxes() {
     let cyclic = on_hosts(&["a", "b", "a", "b"]);
