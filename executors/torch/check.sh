@@ -35,6 +35,7 @@ plan() { "$canopy" plan "$@" --format oneccl-xml --quiet; }
 for pair in ring2=ring:2 ring4=ring:4; do
     plan "${pair#*=}" --collective $all --sizes 1B..64MiB --output "$plans/${pair%=*}"
 done
+plan ring:4 --collective allreduce --sizes 1MiB..4MiB --placement 'gpu-7.example:0-1,gpu-8:4-5' --output "$plans/placed4"
 cp "$plans"/ring[24]/plans/*-allreduce-*.xml "$plans/both"
 for collective in ${all//,/ }; do
     plan torus:2x4 --collective "$collective" --output "$plans/torus8/$collective.xml"

@@ -12,6 +12,7 @@ mod memory;
 mod parse;
 mod program;
 mod prove;
+mod rank_map;
 mod rank_run;
 mod write;
 
@@ -26,6 +27,7 @@ pub use lower::{LowerError, LowerOptions, lower, require_own_routes};
 pub use parse::{BYTES_MAX, OWN_BYTES_MAX, ParseError, ParseFault, is_plan, parse, parse_until};
 pub use program::{Completion, Local, Meta, Program, RankProgram, Receive, Route, Scope, Send, Span, Step};
 pub use prove::{Place, Problem, Proof, prove, prove_routes, prove_until};
+pub use rank_map::{device_list, state_rank_map};
 pub use rank_run::{Incoming, Outgoing, Piece, RankRun, RunError, Turn};
 pub use write::write;
 

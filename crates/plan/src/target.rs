@@ -78,6 +78,11 @@ trait Row: Sync {
         false
     }
 
+    /// Whether files state the devices of the ranks.
+    fn states_devices(&self) -> bool {
+        false
+    }
+
     /// What its files need beside the plan.
     fn needs(&self, _target: Target) -> Needs {
         Needs::Transfers
@@ -242,6 +247,11 @@ impl Target {
     /// Whether a module beside its files registers them with the runtime.
     pub fn is_registered(self) -> bool {
         self.format.row().is_registered(self.profile)
+    }
+
+    /// Whether its files state the devices of the ranks, if they are given.
+    pub fn states_devices(self) -> bool {
+        self.format.row().states_devices()
     }
 
     /// What its files need beside the plan.

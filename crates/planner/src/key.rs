@@ -198,6 +198,13 @@ impl PlanKey {
         slot_fields(&mut fields, slots);
         Self(fields.finish())
     }
+
+    /// The key of the plan if its files state the devices. Without a placement they do not, on the same devices.
+    pub(crate) fn stating_devices(self) -> Self {
+        let mut fields = Fields::new("canopy stated devices plan key 1");
+        fields.bytes(&self.0);
+        Self(fields.finish())
+    }
 }
 
 impl ScheduleKey {

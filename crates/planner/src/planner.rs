@@ -199,6 +199,7 @@ impl Planner {
         let key = composition.as_ref().map_or(key, |composition| key.composed(&composition.construction));
         let key = if request.sums_on(&topology).in_network { key.through_switches() } else { key };
         let key = rank_map.as_ref().map_or(key, |slots| key.placed(slots));
+        let key = if request.states_devices() { key.stating_devices() } else { key };
         let key = request.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant));
         let key = sound.as_ref().map_or(key, |sound| key.repaired_from(&sound.key));
         let outputs = (request.outputs.as_slice(), request.limits.max_depth.is_some());

@@ -103,6 +103,11 @@ impl Request {
         self.states_default_size || self.size_bytes_max != Self::SIZE_BYTES_MAX_DEFAULT
     }
 
+    /// Whether its files state the devices of the ranks: a placement is given, and one of the formats has a word for it.
+    pub(crate) fn states_devices(&self) -> bool {
+        self.placement.is_some() && self.outputs.iter().any(|output| output.states_devices())
+    }
+
     /// Requests for provisional plans in place of this one, the best first: a repair of the plan for the healthy
     /// network, or for one with fewer faults; then an algorithm that takes next to no time. Empty if this request is
     /// already provisional.

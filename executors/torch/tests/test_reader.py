@@ -97,6 +97,26 @@ class Reader(unittest.TestCase):
         self.refused('value="hand"/>', 'value="hand"/><meta key="rank_map" value="a:0"/>', "for each of 2 ranks")
         self.refused('value="hand"/>', 'value="hand"/><meta key="rank_map" value="a:0,b"/>', "write HOST:INDEX")
 
+    def test_devices_of_the_ranks(self) -> None:
+        for value, devices in (
+            ("a:0,b:4294967295", ("a:0", "b:4294967295")),
+            ("[fe80::1]:7,a_b.example:0", ("[fe80::1]:7", "a_b.example:0")),
+            ("a&amp;&quot;&lt;b&gt;:0,ä→:1", ('a&"<b>:0', "ä→:1")),
+        ):
+            text = EXCHANGE.replace('value="hand"/>', f'value="hand"/><meta key="rank_map" value="{value}"/>', 1)
+            self.assertEqual(read_plan(text.encode(), "x.xml").head.rank_map, devices)
+        for wrong in ("a b:0,c:1", "a:0,b:c", "a:0,:1", "a:0,,c:1", "a:0,b:-1"):
+            self.refused('value="hand"/>', f'value="hand"/><meta key="rank_map" value="{wrong}"/>', "the rank map")
+
+    def test_what_canopy_states(self) -> None:
+        """The devices of `check.sh`, in the manifest and in the files."""
+        devices = ("gpu-7.example:0", "gpu-7.example:1", "gpu-8:4", "gpu-8:5")
+        files = source.read_folder(str(PLANS / "placed4"), 4)
+        self.assertTrue(files)
+        for file in files:
+            self.assertEqual(file.rank_map, devices)
+            self.assertEqual(read_plan(file.content, file.place).head.rank_map, devices)
+
     def test_what_the_run_on_symbols_finds(self) -> None:
         self.refused('<rank id="0" i_chunks="2"', '<rank id="0" i_chunks="3"', "where allreduce needs 2 and 2")
         self.refused(

@@ -42,6 +42,7 @@ pub(super) fn convert(making: &Making, file: &str, bytes: &[u8], to: Target) -> 
         graph: Some(&plan.graph),
         layered,
         name: &format!("canopy-{}-{}-{:.12}", collective.kind(), plan.graph.rank_count, sha256_hex(bytes)),
+        rank_map: None,
         in_place: making.in_place || (!making.out_of_place && collective.kind() == CollectiveKind::Allreduce),
         bytes_min: 0,
         bytes_max: making.size.unwrap_or(BYTES_MAX_DEFAULT),

@@ -56,6 +56,16 @@ pub enum LowerError {
     BytesMax { found: u64 },
     #[error("the plan needs {need} {what}, over the limit of {limit}; plan for fewer ranks, or with fewer chunks")]
     OverLimit { what: &'static str, need: u64, limit: u64 },
+    #[error(
+        "rank {rank} is on machine `{node}`, which a oneCCL plan cannot name: use 1 to 255 bytes without white space and \
+         commas, or leave out the placement"
+    )]
+    Machine { rank: usize, node: String },
+    #[error(
+        "the devices of the ranks take {found} characters in a oneCCL plan, over the limit of {limit}; use shorter names of \
+         machines, or leave out the placement"
+    )]
+    RankMap { found: usize, limit: usize },
     #[error("oneCCL runs only on ranks, but the plan's routes pass through `{id}`; leave it unused, or make it a rank")]
     Forwarder { id: String },
     #[error("transfer {transfer} of the graph {what}; check the plan first")]

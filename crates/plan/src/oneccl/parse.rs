@@ -9,6 +9,7 @@ mod reader;
 
 use canopy_schedule::CollectiveKind;
 
+pub(super) use attributes::VALUE_MAX;
 pub(crate) use attributes::{Attributes, RANKS_MAX, is_label, plain};
 pub(crate) use document::Document;
 pub(crate) use reader::Tag;
@@ -82,7 +83,7 @@ impl<'a> Document<'a, '_> {
 
     fn meta(&mut self, tag: &Tag<'a>) -> Result<Meta, ParseError> {
         let mut attributes = Attributes::new("meta", tag);
-        let meta = Meta { key: attributes.label("key")?, value: attributes.text("value")? };
+        let meta = Meta { key: attributes.label("key")?, value: attributes.statement("value")? };
         attributes.finish()?;
         self.close(tag, "</meta>")?;
         Ok(meta)

@@ -40,7 +40,7 @@ pub struct Program {
 pub struct Meta {
     /// 1 to 63 letters, digits, `_`, `-` and `.`.
     pub key: String,
-    /// At most 1024 characters, none of them a control character.
+    /// At most 1048576 characters, none of them a control character.
     pub value: String,
 }
 

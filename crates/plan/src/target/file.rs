@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use canopy_schedule::{Schedule, TransferGraph};
-use canopy_topology::{Topology, TopologyLimits};
+use canopy_topology::{Slot, Topology, TopologyLimits};
 
 use super::{Stop, TargetError};
 use crate::plan_file::PlanFile;
@@ -45,6 +45,8 @@ pub struct Asked<'a> {
     pub layered: Option<Layered>,
     /// Label in the file.
     pub name: &'a str,
+    /// The devices of the ranks, for formats that state them; `None`: nothing is stated.
+    pub rank_map: Option<&'a [Slot]>,
     /// Whether output and input share memory.
     pub in_place: bool,
     /// Smallest message in bytes; 0: any.

@@ -13,7 +13,7 @@ use crate::cut::{SliceError, cut_xml};
 use crate::oneccl::{
     EmulateOptions, EmulationError, LowerError, LowerOptions, OWN_BYTES_MAX, ParseError, ParseFault, Program, emulate,
     emulate_until, is_plan, lower, network_load, parse_until, prove, prove_routes, prove_until, require_own_routes,
-    write,
+    state_rank_map, write,
 };
 
 /// The only runtime that reads them.
@@ -44,6 +44,10 @@ impl Row for OnecclXml {
     /// Instructions take about as much as steps of an MSCCL file.
     fn operations(&self, _target: Target, hops: u64, _ranks: u64) -> u64 {
         hops
+    }
+
+    fn states_devices(&self) -> bool {
+        true
     }
 
     fn is_one(&self, bytes: &[u8]) -> bool {
@@ -147,7 +151,11 @@ fn lowered(asked: &Asked<'_>) -> Result<Program, TargetError> {
         bytes_max: Some(asked.bytes_max),
         instances: 1,
     };
-    Ok(lower(graph, &options, asked.stop)?)
+    let mut program = lower(graph, &options, asked.stop)?;
+    if let Some(slots) = asked.rank_map {
+        state_rank_map(&mut program, slots)?;
+    }
+    Ok(program)
 }
 
 /// What an error of lowering means.
@@ -155,7 +163,10 @@ impl From<LowerError> for TargetError {
     fn from(error: LowerError) -> Self {
         let reason = match &error {
             LowerError::Shares => TargetReason::Shares,
-            LowerError::Ranks { .. } | LowerError::Forwarder { .. } => TargetReason::Unsupported,
+            LowerError::Ranks { .. }
+            | LowerError::Forwarder { .. }
+            | LowerError::Machine { .. }
+            | LowerError::RankMap { .. } => TargetReason::Unsupported,
             &LowerError::OverLimit { what, need, limit } => TargetReason::OverLimit(Box::new(Limit {
                 profile: PROFILE,
                 whose: "a oneCCL plan".to_owned(),

@@ -1,11 +1,11 @@
 //! The table is whole: every row answers to its name, knows its own files, and says back what was said of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use canopy_schedule::{Bound, Collective, CollectiveKind, Schedule, compile};
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, bound, layered_flow, synthesize};
-use canopy_topology::{Topology, TopologyLimits, generate};
+use canopy_topology::{Slot, Topology, TopologyLimits, generate};
 
 use super::*;
 use crate::plan_file::{PlanFile, Provenance};
@@ -99,6 +99,7 @@ fn every_row_makes_files_that_it_accepts() {
         graph: Some(&graph),
         layered: Some(layered),
         name: "plan",
+        rank_map: None,
         in_place: false,
         bytes_min: 0,
         bytes_max: 1 << 20,
@@ -243,6 +244,52 @@ fn loads_alike(whole: &str, slice: &str, ranks: &BTreeSet<u32>) {
     }
 }
 
+/// Of the formats, only oneCCL plans have a word for the devices of ranks.
+#[test]
+fn devices_are_stated_where_a_format_has_a_word_for_them() {
+    let plan = plan();
+    let graph = compile(&plan.topology, &plan.schedule).unwrap();
+    let slots = |nodes: [&str; 2]| -> Vec<Slot> {
+        let slot = |(node, device): (&str, u32)| Slot { node: node.to_owned(), device };
+        nodes.into_iter().flat_map(|node| (0..3).map(move |device| (node, device))).map(slot).collect()
+    };
+    let slots = [slots(["a&\"<x>\"", "b.example"]), slots(["a", "b,c"])];
+    let written = |target: Target, rank_map: Option<&[Slot]>| {
+        target.write(Asked {
+            topology: &plan.topology,
+            plan: None,
+            graph: Some(&graph),
+            layered: None,
+            name: "plan",
+            rank_map,
+            in_place: false,
+            bytes_min: 0,
+            bytes_max: 1 << 20,
+            seed: 1,
+            limits: &TopologyLimits::STANDARD,
+            stop: &|| false,
+        })
+    };
+    let msccl = Target::from(Profile::Msccl);
+    assert!(!msccl.states_devices());
+    assert_eq!(written(msccl, Some(&slots[0])).unwrap(), written(msccl, None).unwrap());
+    let target = Format::OnecclXml.usual();
+    assert!(target.states_devices());
+    let file = written(target, Some(&slots[0])).unwrap();
+    let text = String::from_utf8(file.content.clone()).unwrap();
+    let line = "  <meta key=\"rank_map\" value=\"a&amp;&quot;&lt;x&gt;&quot;:0,a&amp;&quot;&lt;x&gt;&quot;:1,\
+                a&amp;&quot;&lt;x&gt;&quot;:2,b.example:0,b.example:1,b.example:2\"/>\n";
+    assert_eq!(text.replacen(line, "", 1).into_bytes(), written(target, None).unwrap().content);
+    // A slice is for some of the ranks of the same devices.
+    let slice = target.format.slice(&file.content, &BTreeSet::from([4])).unwrap().unwrap();
+    assert!(String::from_utf8(slice).unwrap().contains(line));
+    let refused = written(target, Some(&slots[1])).unwrap_err();
+    assert_eq!(refused.reason, TargetReason::Unsupported);
+    assert!(refused.to_string().contains("rank 3 is on machine `b,c`, which a oneCCL plan cannot name"), "{refused}");
+    let few = written(target, Some(&slots[0][1..])).unwrap_err();
+    assert_eq!(few.reason, TargetReason::Rejected);
+}
+
 #[test]
 fn a_stopped_file_is_none() {
     let plan = plan();
@@ -254,6 +301,7 @@ fn a_stopped_file_is_none() {
             graph: Some(&graph),
             layered: None,
             name: "plan",
+            rank_map: None,
             in_place: false,
             bytes_min: 0,
             bytes_max: 1 << 20,

@@ -90,6 +90,7 @@ fn a_plan_key_changes_with_everything_a_plan_depends_on() {
         placed(&[("b", 0), ("a", 0)]),
         placed(&[("a", 0), ("b", 1)]),
     ]);
+    keys.push(placed(&[("a", 0), ("b", 0)]).stating_devices());
     let topology = TopologyKey::of(&generate("ring:8", &TopologyLimits::STANDARD).unwrap());
     let gather = Collective::new(CollectiveKind::Gather, Some(Rank::new(1)), 8).unwrap();
     let weighted = |last| Shares::Weighted([vec![1; 7], vec![last]].concat());

@@ -200,6 +200,7 @@ impl Case<'_> {
                 graph: graph.as_ref(),
                 layered,
                 name: &name,
+                rank_map: prepared.rank_map.as_deref().filter(|_| request.states_devices()),
                 in_place: request.in_place,
                 bytes_min: request.size_bytes_min,
                 bytes_max: request.size_bytes_max,

@@ -29,7 +29,7 @@ MOVES_MAX = 1 << 23
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,63}")
-_PLACE = re.compile(r"[A-Za-z0-9_.\-\[\]:]{1,255}:[0-9]{1,9}")
+_PLACE = re.compile(r"[^\s,\x00-\x1f\x7f-\x9f]{1,255}:[0-9]{1,10}")
 _BUFFERS: tuple[Buffer, ...] = ("i", "o", "s")
 _PARENTS = {
     "onecclplan": None,

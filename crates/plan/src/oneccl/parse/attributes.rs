@@ -11,8 +11,11 @@ use crate::oneccl::program::Span;
 /// Most ranks of a plan.
 pub(crate) const RANKS_MAX: u32 = 65535;
 
-/// Most characters of a `<meta>` value.
-const VALUE_MAX: usize = 1024;
+/// Most characters of a `<meta>` value: a rank map of 65535 ranks has about a million.
+pub(in crate::oneccl) const VALUE_MAX: usize = 1 << 20;
+
+/// Most characters of a name that may be any text.
+const NAME_MAX: usize = 1024;
 
 /// Attributes nobody has asked for yet.
 pub(crate) struct Attributes<'t, 'a> {
@@ -87,10 +90,24 @@ impl<'t, 'a> Attributes<'t, 'a> {
         })
     }
 
-    /// The value of a statement about a plan.
+    /// The name of a thing elsewhere.
     pub(crate) fn text(&mut self, attribute: &'static str) -> Result<String, ParseError> {
-        self.word(attribute, "at most 1024 characters, none of them a control character", |value| {
-            let fits = value.chars().count() <= VALUE_MAX && !value.chars().any(char::is_control);
+        self.line(attribute, NAME_MAX, "at most 1024 characters, none of them a control character")
+    }
+
+    /// The value of a statement about a plan.
+    pub(crate) fn statement(&mut self, attribute: &'static str) -> Result<String, ParseError> {
+        self.line(attribute, VALUE_MAX, "at most 1048576 characters, none of them a control character")
+    }
+
+    fn line(
+        &mut self,
+        attribute: &'static str,
+        characters_max: usize,
+        expected: &'static str,
+    ) -> Result<String, ParseError> {
+        self.word(attribute, expected, |value| {
+            let fits = value.chars().count() <= characters_max && !value.chars().any(char::is_control);
             fits.then(|| value.to_owned())
         })
     }

@@ -76,6 +76,10 @@ fn limits_hold_before_anything_grows() {
     assert_eq!(parse_until(ALLREDUCE, BYTES_MAX, &|| true).unwrap_err().fault, ParseFault::Stopped);
     let many = "<meta key=\"a\" value=\"b\"/>".repeat(65);
     refused("<rank id=\"0\"", &format!("{many}<rank id=\"0\""), "<meta> of a plan are over the limit of 64");
+    let long = "x".repeat((1 << 20) + 1);
+    let statement = |value: &str| format!("<meta key=\"a\" value=\"{value}\"/><rank id=\"0\"");
+    refused("<rank id=\"0\"", &statement(&long), "use at most 1048576 characters");
+    assert!(parse(&ALLREDUCE.replacen("<rank id=\"0\"", &statement(&long[1..]), 1)).is_ok());
     let wide: String = (0..17).map(|number| format!(" a{number}=\"\"")).collect();
     refused("<rank id=\"0\"", &format!("<rank{wide} id=\"0\""), "attributes of one element are over the limit of 16");
     let deep = format!("{}{}", "<a>".repeat(100_000), "</a>".repeat(100_000));

@@ -8,6 +8,7 @@ use super::{ByRank, number};
 use crate::oneccl::memory::{Memory, expected_chunks};
 use crate::oneccl::parse::is_label;
 use crate::oneccl::program::{Local, Program, RankProgram, Route, Span, Step};
+use crate::oneccl::rank_map;
 
 /// Most chunks of all ranks' buffers that are followed: 4 bytes each.
 const CELLS_MAX: u64 = 1 << 25;
@@ -67,6 +68,12 @@ fn check_head(program: &Program, findings: &mut Findings<'_>) {
     keys.sort_unstable();
     if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
         findings.problem(Place::FILE, format!("<meta> has the key {} twice; keep one", pair[0]));
+    }
+    if program.rank_map().is_some_and(|devices| !rank_map::is_for(devices, ranks)) {
+        let text = format!(
+            "<meta> rank_map does not name a device for each of {ranks} ranks; write host:index for each, with commas between"
+        );
+        findings.problem(Place::FILE, text);
     }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::msccl::Buffer;
 use crate::oneccl::examples::programs;
 use crate::oneccl::parse;
-use crate::oneccl::program::{Completion, Local, Receive, Route, Scope, Send, Span, Step};
+use crate::oneccl::program::{Completion, Local, Meta, Receive, Route, Scope, Send, Span, Step};
 
 fn all_to_all() -> Program {
     let [program, _] = programs();
@@ -46,6 +46,11 @@ fn structure_is_checked() {
     let check = |change: fn(&mut Program), words| damaged(allreduce(), change, "structure", words);
     check(|program| program.name = "a b".to_owned(), "the name is not valid");
     check(|program| program.ranks.truncate(1), "there are 1 <rank>");
+    let devices = |program: &mut Program, value: &str| {
+        program.meta.push(Meta { key: "rank_map".to_owned(), value: value.to_owned() });
+    };
+    damaged(allreduce(), |program| devices(program, "a:0"), "structure", "a device for each of 2 ranks");
+    damaged(allreduce(), |program| devices(program, "a:0,b"), "structure", "write host:index for each");
     check(|program| program.ranks[1].rank = 0, "rank 0: is listed twice");
     check(|program| program.ranks[1].rank = 2, "rank 2: is not one of the ranks 0 to 1");
     check(|program| program.ranks[1].input_chunks = 3, "i_chunks is 3, but the collective gives this rank 2");
