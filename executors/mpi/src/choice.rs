@@ -4,8 +4,9 @@
 
 use canopy_plan::oneccl::Program;
 use canopy_schedule::CollectiveKind;
+use canopy_topology::same_host;
 
-use crate::folder::Folder;
+use crate::folder::{FILES_MAX, Folder};
 use crate::reason::Reason;
 
 /// Most bytes of a rank's memory in a plan, beside a multiple of the message.
@@ -13,6 +14,9 @@ const MEMORY_BYTES: u128 = 64 << 20;
 
 /// How many times the whole message the memory of a rank may be.
 const MEMORY_TIMES: u128 = 64;
+
+/// A set of files, a bit for each by its place in the folder.
+pub(crate) type FileSet = [u64; FILES_MAX / 64];
 
 /// What a call says to choose by.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +66,30 @@ impl Table {
             }
         }
         (Self { rows }, refused)
+    }
+
+    /// Which plans have this rank on another machine than this host; `None` if no plan states its machines, which is so on
+    /// all ranks or on none. Where the host is not known, all plans are for it. O(bytes of the rank maps).
+    pub(crate) fn elsewhere(&self, folder: &Folder, rank: u32, host: Option<&str>) -> Option<FileSet> {
+        let mut elsewhere: Option<FileSet> = None;
+        for row in &self.rows {
+            let program = folder.files().get(row.file).and_then(|file| file.proved().ok());
+            let Some(rank_map) = program.and_then(Program::rank_map) else { continue };
+            let files = elsewhere.get_or_insert([0; FILES_MAX / 64]);
+            let device = rank_map.split(',').nth(rank as usize).unwrap_or_default();
+            let machine = device.rsplit_once(':').map_or(device, |(machine, _)| machine);
+            if host.is_some_and(|host| !same_host(&machine.to_lowercase(), &host.to_lowercase()))
+                && let Some(word) = files.get_mut(row.file / 64)
+            {
+                *word |= 1 << (row.file % 64);
+            }
+        }
+        elsewhere
+    }
+
+    /// Leaves out the plans of these files.
+    pub(crate) fn leave_out(&mut self, files: &FileSet) {
+        self.rows.retain(|row| files.get(row.file / 64).is_none_or(|word| word >> (row.file % 64) & 1 == 0));
     }
 
     /// Whether no call has a plan.

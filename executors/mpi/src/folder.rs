@@ -13,7 +13,7 @@ use canopy_plan::oneccl::{BYTES_MAX, Program, parse, prove};
 use sha2::{Digest as _, Sha256};
 
 /// Most files of a folder.
-const FILES_MAX: usize = 4096;
+pub(crate) const FILES_MAX: usize = 4096;
 
 /// Most bytes of all files together.
 const ALL_BYTES_MAX: u64 = 1 << 30;

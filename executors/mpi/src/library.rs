@@ -149,17 +149,43 @@ impl<A: Abi> Library<A> {
             }
             Some(Ok(folder)) => folder,
         };
-        let (table, problems) = Table::new(folder, size);
+        match self.table(comm, (rank, size), folder, is_strict)? {
+            Ok(table) => made(State::Active(Box::new(Active::new(mpi, comm, rank, Arc::clone(folder), table)?))),
+            Err(None) => made(State::Refused),
+            Err(Some(reason)) => made(State::Passive(reason)),
+        }
+    }
+
+    /// The plans for the ranks of a communicator on their machines. Without any, the reason why calls run without
+    /// plans, or none if they are to fail. Collective, and the answer is the same on all ranks.
+    fn table(
+        &self,
+        comm: A::Handle,
+        (rank, size): (u32, u32),
+        folder: &Folder,
+        is_strict: bool,
+    ) -> Result<Result<Table, Option<Reason>>, Code> {
+        let (mut table, problems) = Table::new(folder, size);
         for problem in &problems {
             say(rank, is_strict, &format!("{problem}; help: look at it with `canopy verify`"));
         }
         if is_strict && !problems.is_empty() {
-            return made(State::Refused);
+            return Ok(Err(None));
         }
         if table.is_empty() {
-            return made(State::Passive(Reason::NoPlan));
+            return Ok(Err(Some(Reason::NoPlan)));
         }
-        made(State::Active(Box::new(Active::new(mpi, comm, rank, Arc::clone(folder), table)?)))
+        if let Some(own) = table.elsewhere(folder, rank, host().as_deref()) {
+            // A plan is for all ranks or for none.
+            table.leave_out(&self.mpi.any(comm, own)?);
+        }
+        if !table.is_empty() {
+            return Ok(Ok(table));
+        }
+        let text =
+            format!("all plans for {size} ranks are for other machines; help: plan with the job's `--placement`");
+        say(rank, is_strict, &text);
+        Ok(Err(Some(Reason::OtherMachines).filter(|_| !is_strict)))
     }
 
     /// Frees what is left and writes the report; to be called before MPI ends. Collective.
@@ -192,6 +218,12 @@ impl<A: Abi> Library<A> {
             }
         }
     }
+}
+
+/// The name of this machine, if the system tells it.
+fn host() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Rank 0 says why plans do not run.

@@ -145,14 +145,23 @@ impl<A: Abi> Mpi<A> {
 
     /// The greatest of each word over all ranks. Collective.
     pub(crate) fn greatest<const N: usize>(&self, comm: A::Handle, words: [u64; N]) -> Result<[u64; N], Code> {
-        let mut greatest = [0; N];
-        let max = self.handles.operators.iter().find(|(operator, _)| *operator == Operator::Max);
-        let max = max.ok_or(Code(A::ERR_OTHER))?.1;
+        self.combined(comm, Operator::Max, words)
+    }
+
+    /// The bits that are set in the words of any rank. Collective.
+    pub(crate) fn any<const N: usize>(&self, comm: A::Handle, words: [u64; N]) -> Result<[u64; N], Code> {
+        self.combined(comm, Operator::BitOr, words)
+    }
+
+    fn combined<const N: usize>(&self, comm: A::Handle, operator: Operator, words: [u64; N]) -> Result<[u64; N], Code> {
+        let mut combined = [0; N];
+        let found = self.handles.operators.iter().find(|(own, _)| *own == operator);
+        let handle = found.ok_or(Code(A::ERR_OTHER))?.1;
         let count = c_int::try_from(N).map_err(|_| Code(A::ERR_OTHER))?;
-        let (from, to) = (words.as_ptr().cast(), greatest.as_mut_ptr().cast());
+        let (from, to) = (words.as_ptr().cast(), combined.as_mut_ptr().cast());
         // SAFETY: both arrays have `N` words.
-        check(unsafe { (self.functions.allreduce)(from, to, count, self.handles.uint64, max, comm) })?;
-        Ok(greatest)
+        check(unsafe { (self.functions.allreduce)(from, to, count, self.handles.uint64, handle, comm) })?;
+        Ok(combined)
     }
 
     /// The words of all ranks, in their order. Collective.

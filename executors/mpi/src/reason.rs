@@ -17,6 +17,8 @@ pub(crate) enum Reason {
     Nonblocking,
     /// No plan has this collective for this number of ranks.
     NoPlan,
+    /// All plans for this number of ranks are for other machines.
+    OtherMachines,
     /// The plans of this collective have other roots.
     OtherRoot,
     /// The plans of this collective are for other sizes.
@@ -42,6 +44,7 @@ impl Reason {
             Self::InterCommunicator => "inter-communicator",
             Self::Nonblocking => "nonblocking",
             Self::NoPlan => "no-plan",
+            Self::OtherMachines => "other-machines",
             Self::OtherRoot => "other-root",
             Self::OtherSize => "other-size",
             Self::Operator => "operator",
@@ -61,6 +64,7 @@ impl Reason {
             Self::InterCommunicator => "the communicator joins two groups",
             Self::Nonblocking => "the call is nonblocking",
             Self::NoPlan => "no plan for this collective and number of ranks",
+            Self::OtherMachines => "the plans are for other machines",
             Self::OtherRoot => "no plan for this root",
             Self::OtherSize => "no plan for this size",
             Self::Operator => "the operator is user-defined, MINLOC or MAXLOC",

@@ -62,3 +62,31 @@ fn what_is_not_proved_is_refused_with_its_name() {
     assert!(refused[0].starts_with("garbage.xml: "), "{refused:?}");
     assert!(refused[1].starts_with("wrong.xml: "), "{refused:?}");
 }
+
+#[test]
+fn plans_for_other_machines_are_left_out() {
+    let text = include_str!("../../tests/plans/broadcast.xml");
+    let on = |machines: &str| {
+        let (head, rest) = text.split_once("  <rank id=\"0\"").unwrap();
+        let devices: Vec<String> = machines.split(' ').map(|machine| format!("{machine}:0")).collect();
+        format!("{head}  <meta key=\"rank_map\" value=\"{}\"/>\n  <rank id=\"0\"{rest}", devices.join(","))
+    };
+    let all = folder(&[("a.xml", on("a b.site c d e")), ("b.xml", on("a b x d e")), ("c.xml", text.to_owned())]);
+    let (table, refused) = Table::new(&all, 5);
+    assert_eq!(refused, Vec::<String>::new());
+    let bits = |rank, host| table.elsewhere(&all, rank, Some(host)).unwrap()[0];
+    assert_eq!([bits(1, "b"), bits(1, "B.Site"), bits(1, "b.other")], [0, 0, 0b01]);
+    assert_eq!([bits(2, "c"), bits(2, "x"), bits(2, "y")], [0b10, 0b01, 0b11]);
+    assert_eq!(table.elsewhere(&all, 2, None), Some([0; FILES_MAX / 64]));
+    let wanted = wanted(CollectiveKind::Broadcast, Some(2), 100);
+    for (left_out, chosen) in [(0b00, 0), (0b01, 1), (0b11, 2)] {
+        let (mut table, _) = Table::new(&all, 5);
+        let mut files = [0; FILES_MAX / 64];
+        files[0] = left_out;
+        table.leave_out(&files);
+        assert_eq!(table.choose(&wanted), Ok(chosen));
+    }
+    // Nothing is compared where no plan names machines.
+    let plain = folder(&[("c.xml", text.to_owned())]);
+    assert_eq!(Table::new(&plain, 5).0.elsewhere(&plain, 0, Some("a")), None);
+}
