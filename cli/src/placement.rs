@@ -97,6 +97,22 @@ pub(crate) fn in_words(map: &v1::Placement) -> String {
     items.iter().map(item).collect::<Vec<_>>().join(",")
 }
 
+/// The device of each rank, as `host:index`; `None` if the map is not one of so many ranks. O(ranks).
+pub(crate) fn devices(map: &v1::Placement, ranks: u32) -> Option<Vec<String>> {
+    let count: u64 = map.slots.iter().map(|slot| u64::from(slot.count.max(1))).sum();
+    let ends = |slot: &v1::RankSlot| Some((slot.device, slot.device.checked_add(slot.count.max(1) - 1)?));
+    // A map from elsewhere may claim any number.
+    if count != u64::from(ranks) || ranks as usize > 2 * RANKS_MAX {
+        return None;
+    }
+    let mut devices = Vec::new();
+    for slot in &map.slots {
+        let (first, last) = ends(slot)?;
+        devices.extend((first..=last).map(|device| format!("{}:{device}", slot.node)));
+    }
+    Some(devices)
+}
+
 /// Where the ranks of a topology are on the nodes of a job, which [`check`] has found to fit: consecutive ranks on one
 /// node, in the order of the nodes; ranks of one box on one node. O(ranks).
 pub(crate) fn on_nodes(topology: &Topology, nodes: &[String]) -> v1::Placement {
@@ -228,6 +244,20 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "# by rank\n\nn[1-2]:0-1,\nn3:7 # the last\n").unwrap();
         assert_eq!(in_words(&read(&format!("@{}", file.path().display())).unwrap()), "n1:0-1,n2:0-1,n3:7");
+    }
+
+    #[test]
+    fn a_rank_map_lists_a_device_for_each_rank() {
+        let map = read("gpu[1-2]:0-1,c:7").unwrap();
+        let listed: Vec<String> = ["gpu1:0", "gpu1:1", "gpu2:0", "gpu2:1", "c:7"].map(str::to_owned).to_vec();
+        assert_eq!(devices(&map, 5), Some(listed));
+        assert_eq!(devices(&map, 4), None);
+        let slot = |device, count| v1::RankSlot { node: "a".to_owned(), device, count };
+        let wide = v1::Placement { slots: vec![slot(0, u32::MAX)] };
+        assert_eq!(devices(&wide, u32::MAX), None);
+        let beyond = v1::Placement { slots: vec![slot(u32::MAX, 2)] };
+        assert_eq!(devices(&beyond, 2), None);
+        assert_eq!(devices(&v1::Placement { slots: vec![slot(3, 0)] }, 1), Some(vec!["a:3".to_owned()]));
     }
 
     #[test]

@@ -48,6 +48,8 @@ mod order;
 #[cfg(feature = "embedded")]
 mod path;
 #[cfg(feature = "embedded")]
+mod placed;
+#[cfg(feature = "embedded")]
 mod plan;
 mod refusals;
 #[cfg(feature = "embedded")]

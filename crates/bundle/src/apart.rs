@@ -1,6 +1,6 @@
-//! Which communicators a runtime cannot tell apart: it compares numbers of ranks at most, never their devices.
+//! Which communicators a runtime cannot tell apart: it compares numbers of ranks, and seldom their devices.
 
-use crate::runtime::Runtime;
+use crate::runtime::{Rules, Runtime};
 
 /// A communicator of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct Communicator<'a> {
     pub ranks: u32,
     /// Ranks on each machine, where that is known.
     pub ranks_per_node: Option<u32>,
+    /// Numbers that stand for the devices of its ranks, where files state them.
+    pub devices: Option<&'a [u32]>,
     /// Stands for its network and for which rank is where in it: equal exactly where a plan for one is as good for the
     /// other, rank by rank.
     pub wiring: &'a [u8],
@@ -37,15 +39,19 @@ pub enum Standing {
 /// What each communicator's calls get, if each collective has files for the first communicator of those that the runtime
 /// cannot tell apart. O(communicators²).
 pub fn standings(runtime: Runtime, communicators: &[Communicator<'_>]) -> Vec<Standing> {
-    let (by_ranks, by_shape) =
-        runtime.rules().map_or((true, true), |rules| (rules.tells_ranks, rules.tells_ranks_per_node));
+    let told = |rules: Rules| (rules.tells_ranks, rules.tells_ranks_per_node, rules.tells_devices);
+    let (by_ranks, by_shape, by_devices) = runtime.rules().map_or((true, true, false), told);
     // A file that does not say how many ranks a machine has is for any number.
     let like_shape = |a: &Communicator<'_>, b: &Communicator<'_>| match (a.ranks_per_node, b.ranks_per_node) {
         (Some(a), Some(b)) => a == b,
         _ => true,
     };
+    let like_devices = |a: &Communicator<'_>, b: &Communicator<'_>| match (a.devices, b.devices) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    };
     let alike = |a: &Communicator<'_>, b: &Communicator<'_>| {
-        (!by_ranks || a.ranks == b.ranks) && (!by_shape || like_shape(a, b))
+        (!by_ranks || a.ranks == b.ranks) && (!by_shape || like_shape(a, b)) && (!by_devices || like_devices(a, b))
     };
     let mut standings: Vec<Standing> = Vec::with_capacity(communicators.len());
     for (position, communicator) in communicators.iter().enumerate() {
@@ -76,7 +82,7 @@ mod tests {
     use super::*;
 
     const fn on(ranks: u32, wiring: &[u8]) -> Communicator<'_> {
-        Communicator { ranks, ranks_per_node: None, wiring }
+        Communicator { ranks, ranks_per_node: None, devices: None, wiring }
     }
 
     const OWN: Standing = Standing::Own { is_contested: false };
@@ -103,6 +109,16 @@ mod tests {
     fn who_does_not_count_ranks_takes_one_number_of_them() {
         let found = standings(Runtime::Mscclpp08, &[on(8, b"x"), on(4, b"y"), on(8, b"x")]);
         assert_eq!(found, [CONTESTED, Standing::Ambiguous { with: 0 }, Standing::Shared { with: 0 }]);
+    }
+
+    #[test]
+    fn who_compares_devices_tells_communicators_apart_by_them() {
+        let at = |devices| Communicator { devices, ..on(8, b"x") };
+        let (here, there) = (at(Some(&[0, 1])), at(Some(&[2, 3])));
+        assert_eq!(standings(Runtime::OneCcl, &[here, there, here]), [OWN, OWN, Standing::Shared { with: 0 }]);
+        // Where nothing is stated, files are for any devices.
+        assert_eq!(standings(Runtime::OneCcl, &[at(None), there])[1], Standing::Shared { with: 0 });
+        assert_eq!(standings(Runtime::Msccl, &[here, there])[1], Standing::Shared { with: 0 });
     }
 
     #[test]

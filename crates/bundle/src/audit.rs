@@ -10,7 +10,7 @@ use crate::select::{Call, Selection, select};
 
 /// A file and the calls it is meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Intended {
+pub struct Intended<'a> {
     /// Its position in [`Folder::files`].
     pub file: usize,
     /// What is called.
@@ -19,6 +19,8 @@ pub struct Intended {
     pub ranks: u32,
     /// Ranks of the communicator on each machine.
     pub ranks_per_node: u32,
+    /// The devices of the communicator's ranks as files state them; `None`: any.
+    pub rank_map: Option<&'a str>,
     /// Whether input and output share memory.
     pub in_place: bool,
     /// Sizes of the whole message.
@@ -62,12 +64,13 @@ fn in_place(is_in_place: bool) -> &'static str {
 /// * **In.** The files as they were read back from what is handed over. For a runtime that runs no plans nothing is asked.
 /// * **Errors.** The first call that gets another file than is meant, and two files for the same calls.
 /// * **Cost.** O(intended · files log files).
-pub fn audit(runtime: Runtime, folder: &Folder, intended: &[Intended]) -> Result<(), AuditError> {
+pub fn audit(runtime: Runtime, folder: &Folder, intended: &[Intended<'_>]) -> Result<(), AuditError> {
     let Some(rules) = runtime.rules() else { return Ok(()) };
     for (position, first) in intended.iter().enumerate() {
         for second in intended.iter().skip(position + 1) {
-            let same = |of: &Intended| (of.collective, of.ranks, of.ranks_per_node, of.in_place);
-            if same(first) == same(second) && first.file != second.file && first.range.overlaps(second.range) {
+            let same = |of: &Intended<'_>| (of.collective, of.ranks, of.ranks_per_node, of.in_place);
+            let is_one = same(first) == same(second) && (!rules.tells_devices || first.rank_map == second.rank_map);
+            if is_one && first.file != second.file && first.range.overlaps(second.range) {
                 return Err(overlap(folder, first, second));
             }
         }
@@ -89,12 +92,15 @@ pub fn audit(runtime: Runtime, folder: &Folder, intended: &[Intended]) -> Result
         for bytes in others.into_iter().flatten().filter(|&bytes| bytes > 0 && !meant.range.contains(bytes)) {
             refuse(runtime, &alone, call(meant, bytes))?;
         }
-        let is_also_meant = |of: &Intended| of.file == meant.file && of.in_place != meant.in_place;
+        let is_also_meant = |of: &Intended<'_>| of.file == meant.file && of.in_place != meant.in_place;
         if !intended.iter().any(is_also_meant) {
             refuse(runtime, &alone, Call { in_place: !meant.in_place, ..call(meant, lowest) })?;
         }
         if rules.tells_ranks {
             refuse(runtime, &alone, Call { ranks: meant.ranks.saturating_add(1), ..call(meant, lowest) })?;
+        }
+        if rules.tells_devices && meant.rank_map.is_some() {
+            refuse(runtime, &alone, Call { rank_map: Some(""), ..call(meant, lowest) })?;
         }
         if unit > 1 && rules.indivisible == Indivisible::PassedOver && meant.range.contains(lowest + 1) {
             // The runtime's own algorithm, not somebody else's plan.
@@ -108,9 +114,9 @@ pub fn audit(runtime: Runtime, folder: &Folder, intended: &[Intended]) -> Result
 }
 
 /// A call that a file is meant for, of single bytes, so that all sizes can be asked for.
-const fn call(meant: &Intended, bytes: u64) -> Call {
-    let Intended { collective, ranks, ranks_per_node, in_place, .. } = *meant;
-    Call { collective, ranks, ranks_per_node, bytes, in_place, element_bytes: 1, operator: Operator::Sum }
+const fn call<'a>(meant: &Intended<'a>, bytes: u64) -> Call<'a> {
+    let Intended { collective, ranks, ranks_per_node, rank_map, in_place, .. } = *meant;
+    Call { collective, ranks, ranks_per_node, rank_map, bytes, in_place, element_bytes: 1, operator: Operator::Sum }
 }
 
 /// The smallest and the largest message of a range that are multiples of what a file divides by.
@@ -125,7 +131,7 @@ fn ends(file: &PlanFileFacts, count: u64, range: ByteRange) -> Result<(u64, u64)
     })
 }
 
-fn require(runtime: Runtime, folder: &Folder, meant: &Intended, call: Call) -> Result<(), AuditError> {
+fn require(runtime: Runtime, folder: &Folder, meant: &Intended<'_>, call: Call<'_>) -> Result<(), AuditError> {
     match select(runtime, folder, &call) {
         Selection::File(found) if found == meant.file => Ok(()),
         found => Err(not_picked(runtime, folder, meant, &call, &found)),
@@ -133,7 +139,7 @@ fn require(runtime: Runtime, folder: &Folder, meant: &Intended, call: Call) -> R
 }
 
 /// A call that a file is not meant for, the only one of its folder.
-fn refuse(runtime: Runtime, alone: &Folder, call: Call) -> Result<(), AuditError> {
+fn refuse(runtime: Runtime, alone: &Folder, call: Call<'_>) -> Result<(), AuditError> {
     match select(runtime, alone, &call) {
         Selection::File(_) | Selection::Fails(_) => {
             let Call { collective, ranks, bytes, in_place: is_in_place, .. } = call;
@@ -143,7 +149,13 @@ fn refuse(runtime: Runtime, alone: &Folder, call: Call) -> Result<(), AuditError
     }
 }
 
-fn not_picked(runtime: Runtime, folder: &Folder, meant: &Intended, call: &Call, found: &Selection) -> AuditError {
+fn not_picked(
+    runtime: Runtime,
+    folder: &Folder,
+    meant: &Intended<'_>,
+    call: &Call<'_>,
+    found: &Selection,
+) -> AuditError {
     let found = match found {
         Selection::File(other) => format!("picks {}", path_of(folder, *other)),
         Selection::Fails(other) => format!("picks {} and fails", path_of(folder, *other)),
@@ -163,7 +175,7 @@ fn not_picked(runtime: Runtime, folder: &Folder, meant: &Intended, call: &Call, 
     AuditError::NotPicked { runtime, collective, ranks, bytes, is_in_place, path: path_of(folder, meant.file), found }
 }
 
-fn overlap(folder: &Folder, first: &Intended, second: &Intended) -> AuditError {
+fn overlap(folder: &Folder, first: &Intended<'_>, second: &Intended<'_>) -> AuditError {
     AuditError::Overlap {
         collective: first.collective,
         ranks: first.ranks,

@@ -33,6 +33,8 @@ pub struct PlanFileFacts {
     pub ranks: u32,
     /// Ranks on each machine, if the file states them.
     pub ranks_per_node: Option<u32>,
+    /// The devices of its ranks, if the file states them.
+    pub rank_map: Option<String>,
     /// Whether it serves in-place calls.
     pub in_place: bool,
     /// Whether it serves out-of-place calls, if the file states it.
@@ -79,6 +81,7 @@ impl PlanFileFacts {
             collective: program.purpose.collective(),
             ranks: program.rank_count,
             ranks_per_node: None,
+            rank_map: None,
             in_place: program.in_place,
             out_of_place: program.out_of_place,
             bytes_min: program.bytes_min,
@@ -94,6 +97,7 @@ impl PlanFileFacts {
             collective: Some(program.collective.kind()),
             ranks: program.rank_count,
             ranks_per_node: None,
+            rank_map: program.rank_map().map(str::to_owned),
             in_place: program.in_place,
             out_of_place: None,
             bytes_min: Some(program.bytes_min),
@@ -109,6 +113,7 @@ impl PlanFileFacts {
             collective: plan.stated_collective(),
             ranks: u32::try_from(plan.ranks.len()).unwrap_or(u32::MAX),
             ranks_per_node: None,
+            rank_map: None,
             in_place: plan.in_place,
             out_of_place: None,
             bytes_min: Some(plan.bytes_min),

@@ -1,7 +1,7 @@
 //! Bundles: the plans of a job's communicators, collectives and message sizes, and which of their files a runtime picks.
 //!
-//! Runtimes match a call by collective, number of ranks, in-place state and size, never by the devices of its ranks.
-//! They silently ignore files that do not match. So this crate decides which file is meant for which call, and models
+//! Runtimes match a call by collective, number of ranks, in-place state and size. Only executors of oneCCL plans also
+//! compare the devices of the ranks. They silently ignore files that do not match. So this crate decides which file is meant for which call, and models
 //! what the runtime does with the finished folder, rule by rule:
 //!
 //! | module | what it says |

@@ -110,6 +110,7 @@ impl Runtime {
                 // The shim does not look at the number of ranks (microsoft/mscclpp#556).
                 tells_ranks: false,
                 tells_ranks_per_node: false,
+                tells_devices: false,
                 // The loader divides when the plan has been chosen.
                 indivisible: Indivisible::Fails,
                 operators: &[Operator::Sum],
@@ -124,6 +125,7 @@ impl Runtime {
                 required: &[],
                 tells_ranks: true,
                 tells_ranks_per_node: true,
+                tells_devices: false,
                 // A selector passes over what the loader would refuse.
                 indivisible: Indivisible::PassedOver,
                 operators: &[Operator::Sum],
@@ -138,6 +140,8 @@ impl Runtime {
                 required: &[],
                 tells_ranks: true,
                 tells_ranks_per_node: false,
+                // Its executors compare what a file states with the devices of their ranks.
+                tells_devices: true,
                 // Chunks need not be of one size.
                 indivisible: Indivisible::Allowed,
                 operators: &[Operator::Sum, Operator::Product, Operator::Min, Operator::Max],
@@ -239,6 +243,8 @@ pub struct Rules {
     pub tells_ranks: bool,
     /// Whether it compares the number of ranks on a machine.
     pub tells_ranks_per_node: bool,
+    /// Whether it compares the devices of the ranks with those that a file states.
+    pub tells_devices: bool,
     /// How the runtime treats messages that the plan does not divide.
     pub indivisible: Indivisible,
     /// Reductions it runs by a plan.
@@ -267,6 +273,7 @@ impl Rules {
             required,
             tells_ranks: true,
             tells_ranks_per_node: false,
+            tells_devices: false,
             indivisible: Indivisible::PassedOver,
             operators: &[Operator::Sum, Operator::Product, Operator::Min, Operator::Max],
         }

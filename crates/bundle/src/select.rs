@@ -9,13 +9,15 @@ use crate::runtime::{Indivisible, OtherFiles, Rules, Runtime};
 
 /// A call of a collective, as the runtime gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct Call<'a> {
     /// What is called.
     pub collective: CollectiveKind,
     /// Ranks of the communicator.
     pub ranks: u32,
     /// Its ranks on each machine.
     pub ranks_per_node: u32,
+    /// The devices of its ranks as files state them; `None`: not known, and no file is refused for them.
+    pub rank_map: Option<&'a str>,
     /// Bytes of the whole message, as in [`ByteRange`](crate::ByteRange).
     pub bytes: u64,
     /// Whether input and output share memory.
@@ -66,6 +68,8 @@ pub enum Mismatch {
     Ranks { found: u32 },
     #[error("it is for {found} ranks on each machine")]
     RanksPerNode { found: u32 },
+    #[error("it is for other devices")]
+    Devices,
     #[error("it is not for calls {}", if *call_is_in_place { "in place" } else { "out of place" })]
     InPlace { call_is_in_place: bool },
     #[error("it starts at {min} bytes")]
@@ -83,7 +87,7 @@ pub enum Mismatch {
 /// Selects the file that a runtime uses for a call.
 ///
 /// * **In.** Any files, including wrong ones. **Cost.** O(files log files).
-pub fn select(runtime: Runtime, folder: &Folder, call: &Call) -> Selection {
+pub fn select(runtime: Runtime, folder: &Folder, call: &Call<'_>) -> Selection {
     let Some(rules) = runtime.rules() else { return Selection::AdviceOnly };
     if let Some(broken) = broken(&rules, folder) {
         return broken;
@@ -139,7 +143,7 @@ fn broken(rules: &Rules, folder: &Folder) -> Option<Selection> {
 }
 
 /// The first rule by which a file does not match.
-fn mismatch(rules: &Rules, file: &PlanFileFacts, call: &Call) -> Option<Mismatch> {
+fn mismatch(rules: &Rules, file: &PlanFileFacts, call: &Call<'_>) -> Option<Mismatch> {
     if file.collective != Some(call.collective) {
         return Some(Mismatch::Collective);
     }
@@ -149,6 +153,11 @@ fn mismatch(rules: &Rules, file: &PlanFileFacts, call: &Call) -> Option<Mismatch
     if let Some(found) = file.ranks_per_node.filter(|&found| rules.tells_ranks_per_node && found != call.ranks_per_node)
     {
         return Some(Mismatch::RanksPerNode { found });
+    }
+    if let (true, Some(found), Some(wanted)) = (rules.tells_devices, &file.rank_map, call.rank_map)
+        && found != wanted
+    {
+        return Some(Mismatch::Devices);
     }
     let takes = match rules.placement {
         PlacementRule::InPlaceEquals => file.in_place == call.in_place,

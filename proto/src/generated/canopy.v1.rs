@@ -583,7 +583,7 @@ pub struct Placement {
 /// A device of a machine.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RankSlot {
-    /// Name of the machine, 1 to 255 bytes without white space.
+    /// Name of the machine, 1 to 255 bytes without white space and commas.
     #[prost(string, tag = "1")]
     pub node: ::prost::alloc::string::String,
     /// The rank's index on that machine, from 0.
@@ -5041,7 +5041,7 @@ pub struct ContentPiece {
 ///
 /// Which plan is fastest depends on the size. The server makes several plans for each collective, simulates them, and
 /// divides the sizes where one overtakes another. Runtimes select by collective, number of ranks, in-place state and
-/// size, never by device, and read a limited number of files. Before it answers, the server applies the runtime's
+/// size, seldom by device, and read a limited number of files. Before it answers, the server applies the runtime's
 /// selection rules to the finished folder at every boundary.
 ///
 /// Warning codes: `AMBIGUOUS_BUNDLE` (communicators that the runtime cannot tell apart are on different wiring),
@@ -5103,6 +5103,11 @@ pub struct PlanBundleRequest {
     /// As in PlanRequest. Communicators keep the ranks that survive the faults; `ranks` are those of the healthy network.
     #[prost(enumeration = "FaultPolicy", tag = "15")]
     pub fault_policy: i32,
+    /// The device of each rank of the job, as in PlanRequest: of all ranks of `topology`, or of those that the placement
+    /// chooses. Each plan is made for the devices of its communicator. Executors of oneCCL plans compare devices, so then
+    /// each communicator has files of its own.
+    #[prost(message, optional, tag = "16")]
+    pub placement: ::core::option::Option<Placement>,
 }
 /// A group of ranks that communicate with each other.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5110,7 +5115,8 @@ pub struct BundleCommunicator {
     /// Its name, 1 to 63 letters, digits, `.`, `-` and `_`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Its ranks in the topology, in the order of its own ranks. Empty: all ranks.
+    /// Its ranks in the topology, in the order of its own ranks; if the request's placement chooses ranks, their numbers
+    /// in the placement. Empty: all ranks.
     #[prost(uint32, repeated, tag = "2")]
     pub ranks: ::prost::alloc::vec::Vec<u32>,
 }
@@ -5218,6 +5224,9 @@ pub struct BundleItem {
     /// Ranks per machine, if the topology names the machine of each rank and all machines have equally many.
     #[prost(uint32, optional, tag = "11")]
     pub ranks_per_node: ::core::option::Option<u32>,
+    /// The device of each rank, if the request has a placement and the item has no error.
+    #[prost(message, optional, tag = "12")]
+    pub rank_map: ::core::option::Option<Placement>,
 }
 /// A size range, and the runtime's own algorithm that is fastest there in simulation.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -21,6 +21,7 @@ mod negatives;
 mod operators;
 mod order;
 mod paths;
+mod placed_bundles;
 mod plans;
 mod rank_maps;
 mod refusals;

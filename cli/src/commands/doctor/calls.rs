@@ -26,7 +26,7 @@ pub(super) struct Asked {
 
 /// The calls to look at: the one that is named, on each communicator of the log or for the ranks of each file; else
 /// those of the log.
-pub(super) fn of(asked: Option<Asked>, log: Option<&Log>, folder: &Folder) -> Vec<Call> {
+pub(super) fn of(asked: Option<Asked>, log: Option<&Log>, folder: &Folder) -> Vec<Call<'static>> {
     let ranks_per_node = |ranks: u32| log.and_then(|log| log.ranks_per_node(ranks));
     // Where the log does not say how ranks are spread, a plan is not refused for it.
     let stated = |ranks: u32| folder.files.iter().find(|file| file.ranks == ranks).and_then(|file| file.ranks_per_node);
@@ -38,6 +38,7 @@ pub(super) fn of(asked: Option<Asked>, log: Option<&Log>, folder: &Folder) -> Ve
                 collective: call.collective,
                 ranks: call.ranks,
                 ranks_per_node: spread(call.ranks),
+                rank_map: None,
                 bytes: call.bytes,
                 in_place: call.in_place,
                 element_bytes: call.element_bytes,
@@ -55,6 +56,7 @@ pub(super) fn of(asked: Option<Asked>, log: Option<&Log>, folder: &Folder) -> Ve
         collective,
         ranks,
         ranks_per_node: spread(ranks),
+        rank_map: None,
         bytes,
         in_place: in_place.unwrap_or(collective == CollectiveKind::Allreduce),
         element_bytes: ELEMENT_BYTES,
@@ -64,7 +66,7 @@ pub(super) fn of(asked: Option<Asked>, log: Option<&Log>, folder: &Folder) -> Ve
 }
 
 /// Asks the rules of the runtime for each call.
-pub(super) fn check(checks: &mut Checks, runtime: Runtime, folder: &Folder, calls: &[Call]) {
+pub(super) fn check(checks: &mut Checks, runtime: Runtime, folder: &Folder, calls: &[Call<'_>]) {
     if folder.files.is_empty() {
         return;
     }
@@ -89,13 +91,13 @@ pub(super) fn check(checks: &mut Checks, runtime: Runtime, folder: &Folder, call
     }
 }
 
-fn describe(call: &Call) -> String {
+fn describe(call: &Call<'_>) -> String {
     let place = if call.in_place { "in place" } else { "out of place" };
     format!("{} of {} on {} ranks, {place}", call.collective.name(), in_words(call.bytes), call.ranks)
 }
 
 /// Why a call does not run a plan, and what to do; none where it does.
-fn failure(runtime: Runtime, folder: &Folder, call: &Call) -> Option<(String, String)> {
+fn failure(runtime: Runtime, folder: &Folder, call: &Call<'_>) -> Option<(String, String)> {
     let path = |position: usize| shown(folder.files.get(position).map_or("", |file| &file.path));
     let (what, help) = match select(runtime, folder, call) {
         Selection::File(_) => return None,
@@ -138,7 +140,7 @@ const fn nearness(reason: &Mismatch) -> u32 {
         Mismatch::Collective => 0,
         Mismatch::Ranks { .. } => 1,
         Mismatch::RanksPerNode { .. } => 2,
-        Mismatch::InPlace { .. } => 3,
+        Mismatch::Devices | Mismatch::InPlace { .. } => 3,
         Mismatch::TooSmall { .. } | Mismatch::TooLarge { .. } => 4,
         Mismatch::Indivisible { .. } => 5,
         Mismatch::Operator => 6,
@@ -147,7 +149,7 @@ const fn nearness(reason: &Mismatch) -> u32 {
 }
 
 /// What is said of a file, and what to do.
-fn advice(reason: &Mismatch, call: &Call) -> (String, String) {
+fn advice(reason: &Mismatch, call: &Call<'_>) -> (String, String) {
     let name = call.collective.name();
     match *reason {
         Mismatch::Collective => ("is for another collective".to_owned(), format!("plan it with `-c {name}`")),
@@ -156,6 +158,7 @@ fn advice(reason: &Mismatch, call: &Call) -> (String, String) {
             let help = format!("plan for {} ranks on each machine", call.ranks_per_node);
             (format!("is for {found} ranks on each machine"), help)
         }
+        Mismatch::Devices => ("is for other devices".to_owned(), "plan with the job's `--placement`".to_owned()),
         Mismatch::InPlace { call_is_in_place: true } => (
             "is for calls out of place only".to_owned(),
             "plan with `--in-place`, or use another output buffer".to_owned(),
@@ -199,6 +202,7 @@ mod tests {
             collective: Some(CollectiveKind::Allreduce),
             ranks: 16,
             ranks_per_node: None,
+            rank_map: None,
             in_place: true,
             out_of_place: Some(false),
             bytes_min: Some(1 << 20),

@@ -210,6 +210,7 @@ mod tests {
             collective: Some(CollectiveKind::Allgather),
             ranks,
             ranks_per_node: None,
+            rank_map: None,
             in_place: false,
             out_of_place: Some(true),
             bytes_min: Some(0),

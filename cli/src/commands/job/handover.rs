@@ -70,9 +70,11 @@ pub(super) fn all_judged(runtime: Runtime, all: &[Brought], kinds: &[CollectiveK
             Failure::fault(format!("the {collective} is for no message: from {min} to {max} bytes"))
         })?;
         let ranks_per_node = entry.ranks_per_node.unwrap_or(0);
-        Ok(Intended { file, collective, ranks: entry.ranks, ranks_per_node, in_place: entry.in_place, range })
+        let (ranks, in_place) = (entry.ranks, entry.in_place);
+        Ok(Intended { file, collective, ranks, ranks_per_node, rank_map: None, in_place, range })
     };
-    let intended: Vec<Intended> = all.iter().zip(kinds).enumerate().map(intended).collect::<Result<_, Failure>>()?;
+    let intended: Vec<Intended<'_>> =
+        all.iter().zip(kinds).enumerate().map(intended).collect::<Result<_, Failure>>()?;
     audit(runtime, &Folder { files, others: Vec::new() }, &intended)
         .map_err(|error| Failure::fault(format!("the plans are not handed over: {error}")))
 }

@@ -33,7 +33,7 @@ pub(super) struct BundleArgs {
         long,
         value_name = "FROM..TO",
         conflicts_with_all = ["size", "algorithm", "trees", "chunks", "max_chunks", "max_depth", "tolerance", "seed", "form",
-            "root_policy", "on_miss", "ranks", "shares", "blocks", "placement", "max_layers"]
+            "root_policy", "on_miss", "ranks", "shares", "blocks", "max_layers"]
     )]
     sizes: Option<Sizes>,
     /// Ranks of a communicator of the job, such as tp0=0-7, in their order; may be repeated [default: one of all ranks]
@@ -134,6 +134,7 @@ fn bundle_request(
     };
     Ok(PlanBundleRequest {
         fault_policy: common.faults.policy().into(),
+        placement: call.placement.placement.clone(),
         topology: Some(request::topology(&common.topology)?),
         communicators: bundle.communicator.clone(),
         collectives,
@@ -232,6 +233,7 @@ fn in_users_words(error: ClientError, topology: &str) -> ClientError {
         ("collectives", "--collective"),
         ("communicators", "--communicator"),
         ("ranks", "--communicator"),
+        ("placement", "--placement"),
         ("margin", "--margin"),
         ("alpha_ns", "--alpha"),
     ];

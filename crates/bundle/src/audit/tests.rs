@@ -21,7 +21,7 @@ fn attribute(rules: &Rules, range: ByteRange) -> u64 {
 }
 
 /// Three ranges of an allreduce in place, with 12, 7 and 96 chunks.
-fn sound(rules: &Rules) -> (Folder, Vec<Intended>) {
+fn sound(rules: &Rules) -> (Folder, Vec<Intended<'static>>) {
     let mut folder = Folder::default();
     let mut intended = Vec::new();
     for (file, (pair, chunks)) in CUTS.windows(2).zip([12, 7, 96]).enumerate() {
@@ -31,6 +31,7 @@ fn sound(rules: &Rules) -> (Folder, Vec<Intended>) {
             collective: Some(CollectiveKind::Allreduce),
             ranks: 8,
             ranks_per_node: None,
+            rank_map: None,
             in_place: true,
             out_of_place: Some(false),
             bytes_min: Some(range.first()),
@@ -38,7 +39,15 @@ fn sound(rules: &Rules) -> (Folder, Vec<Intended>) {
             divisor: Divisor::Elements(chunks),
         });
         let collective = CollectiveKind::Allreduce;
-        intended.push(Intended { file, collective, ranks: 8, ranks_per_node: 8, in_place: true, range });
+        intended.push(Intended {
+            file,
+            collective,
+            ranks: 8,
+            ranks_per_node: 8,
+            rank_map: None,
+            in_place: true,
+            range,
+        });
     }
     (folder, intended)
 }
@@ -75,7 +84,7 @@ fn every_size_of_every_range_gets_the_file_that_is_meant() {
 
 #[test]
 fn spoiled_folders_are_kept() {
-    type Spoil = fn(&mut Folder, &mut Vec<Intended>);
+    type Spoil = fn(&mut Folder, &mut Vec<Intended<'static>>);
     let spoils: [(&str, Spoil); 12] = [
         ("one byte too early", |folder, _| folder.files[1].bytes_min = Some((1 << 15) - 7)),
         ("late", |folder, _| folder.files[1].bytes_min = Some((1 << 15) + 7)),
@@ -147,4 +156,28 @@ fn too_many_files_and_files_that_break_a_runtime_are_found() {
     folder.others.push("plans/README".to_owned());
     let found = audit(Runtime::RcclMsccl, &folder, &intended).unwrap_err();
     assert!(found.to_string().ends_with("rccl-msccl fails: plans/README is not a plan"), "{found}");
+}
+
+#[test]
+fn files_for_other_devices_are_for_other_calls() {
+    let (mut folder, mut intended) = sound(&Runtime::OneCcl.rules().unwrap());
+    let (here, there) = (Some("a:0,b:0"), Some("c:0,d:0"));
+    let count = folder.files.len();
+    folder.files.iter_mut().for_each(|file| file.rank_map = here.map(str::to_owned));
+    intended.iter_mut().for_each(|meant| meant.rank_map = here);
+    for file in 0..count {
+        let path = format!("plans/{:02}.xml", count + file);
+        folder.files.push(PlanFileFacts { path, rank_map: there.map(str::to_owned), ..folder.files[file].clone() });
+        intended.push(Intended { file: count + file, rank_map: there, ..intended[file] });
+    }
+    assert_eq!(audit(Runtime::OneCcl, &folder, &intended), Ok(()));
+    let found = audit(Runtime::RcclMsccl, &folder, &intended).unwrap_err();
+    assert!(matches!(found, AuditError::Overlap { .. }), "{found}");
+    // A file that states nothing takes calls that are not meant for it.
+    folder.files[0].rank_map = None;
+    let found = audit(Runtime::OneCcl, &folder, &intended).unwrap_err();
+    assert!(matches!(found, AuditError::Picked { .. }), "{found}");
+    folder.files[0].rank_map = Some("a:0,b:1".to_owned());
+    let found = audit(Runtime::OneCcl, &folder, &intended).unwrap_err();
+    assert!(found.to_string().ends_with("oneccl skips it: it is for other devices"), "{found}");
 }

@@ -10,6 +10,7 @@ fn file(path: &str) -> PlanFileFacts {
         collective: Some(CollectiveKind::Allgather),
         ranks: 8,
         ranks_per_node: None,
+        rank_map: None,
         in_place: false,
         out_of_place: Some(true),
         bytes_min: Some(1 << 10),
@@ -18,11 +19,12 @@ fn file(path: &str) -> PlanFileFacts {
     }
 }
 
-fn call(bytes: u64) -> Call {
+fn call(bytes: u64) -> Call<'static> {
     Call {
         collective: CollectiveKind::Allgather,
         ranks: 8,
         ranks_per_node: 8,
+        rank_map: None,
         bytes,
         in_place: false,
         element_bytes: 1,
@@ -40,7 +42,7 @@ fn running() -> impl Iterator<Item = (Runtime, Rules)> {
 }
 
 #[track_caller]
-fn stock(runtime: Runtime, folder: &Folder, call: &Call) -> Vec<Mismatch> {
+fn stock(runtime: Runtime, folder: &Folder, call: &Call<'_>) -> Vec<Mismatch> {
     match select(runtime, folder, call) {
         Selection::Stock { reasons } => reasons,
         other => panic!("{runtime}: {other:?}"),

@@ -3,9 +3,11 @@
 //! | step | where |
 //! |---|---|
 //! | what is asked for | `request` |
+//! | which ranks communicators have, and on which devices | `seats` |
 //! | the communicators' networks, and which of them the runtime cannot tell apart | `network` |
 //! | why items have no file | `refusals` |
 //! | several plans for each item, and at which sizes each is fastest | `candidates`, `compare` |
+//! | an item on its way | `item` |
 //! | as many files as the runtime reads, each a plan of its own | here |
 //! | the finished folder, run through the rules of its runtime | `folder` |
 //! | plans that run at the same time, which are another kind of bundle | `joint` |
@@ -16,30 +18,33 @@ mod advice;
 mod candidates;
 mod compare;
 mod folder;
+mod item;
 mod joint;
 mod network;
 mod refusals;
 mod request;
+mod seats;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use canopy_bundle::{ByteRange, Indivisible, Ladder, PlanRange, Runtime, Standing, fit, standings};
+use canopy_bundle::{Ladder, PlanRange, Runtime, Standing, fit, standings};
 use canopy_proto::v1;
-use canopy_schedule::CollectiveKind;
+use canopy_wire as wire;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
-use self::candidates::Candidate;
 use self::compare::Comparison;
 use self::folder::{MadeFile, audited, env};
+use self::item::{Item, gather_assumed, state_rank_maps, unserved_operators};
 use self::joint::JointWanted;
 use self::network::{Party, parties};
 use self::refusals::{ambiguous, broken, inherit, mixed_sizes, refusal, unnamed};
 use self::request::Wanted;
+use self::seats::{Seat, seats};
 use super::PlannerService;
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
@@ -90,20 +95,6 @@ impl Drop for Session<'_> {
     }
 }
 
-/// Where an item stands.
-struct Item {
-    reply: v1::BundleItem,
-    /// The request that all its plans share.
-    base: v1::PlanRequest,
-    party: usize,
-    kind: CollectiveKind,
-    candidates: Vec<Candidate>,
-    /// By candidate that has a plan: which it is, and what is known of its times.
-    compared: Option<Comparison>,
-    /// Files in the order of their sizes.
-    files: Vec<MadeFile>,
-}
-
 impl Session<'_> {
     /// Answers a request of either kind. A plan that is refused, where all are needed, has said so in the log by itself.
     async fn any(&self, request: v1::PlanBundleRequest) -> Result<Result<v1::PlanBundleReply, Status>, CallFailure> {
@@ -114,18 +105,22 @@ impl Session<'_> {
     }
 
     async fn answer(&self, mut wanted: Wanted) -> Result<v1::PlanBundleReply, CallFailure> {
-        let (topology, fault_policy) = (wanted.topology.take(), wanted.fault_policy);
-        let (service, members) = (self.service.clone(), wanted.members());
+        let (topology, fault_policy, placement) =
+            (wanted.topology.take(), wanted.fault_policy, wanted.placement.take());
+        let (service, communicators) = (self.service.clone(), wanted.communicators.clone());
         // Once for all, so that every plan is of the same network, whatever becomes of a stored one and of faults meanwhile.
-        let (source, parties, applied) = self
+        let (source, seats, parties, applied) = self
             .compute(self.left(), move |stop| {
-                let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
+                let slots = placement.as_ref().map(wire::slots).transpose().map_err(PlanFailure::Request)?;
+                let mut all = v1::PlanRequest { topology, fault_policy, placement, ..v1::PlanRequest::default() };
                 let PlannerService { networks, limits, .. } = &service;
                 all.topology = sources::resolve_parts(networks, all.topology, limits, stop)?;
                 let applied = known_faults::apply(service.replanner.as_ref(), &mut all, limits)?;
                 let source = sources::resolve_id(networks, all.topology)?;
                 let (topology, faults) = sources::read_punctured(source.clone(), &service.limits, stop)?;
-                Ok((source, parties(&topology, &faults, &members, stop)?, applied))
+                let seats = seats(&topology, &communicators, slots.as_deref()).map_err(PlanFailure::from)?;
+                let parties = parties(&topology, &faults, &seats, stop)?;
+                Ok((source, seats, parties, applied))
             })
             .await?;
         let applied = applied.map(|applied| self.applied.get_or_init(|| applied));
@@ -135,7 +130,7 @@ impl Session<'_> {
             ..v1::PlanBundleReply::default()
         };
         reply.warnings.extend(applied.map(AppliedFaults::warning));
-        let mut items = self.items(&wanted, &parties, &source, &mut reply.warnings);
+        let mut items = self.items(&wanted, (&seats, &parties), &source, &mut reply.warnings);
         self.compare_all(&wanted, &mut items).await;
         if wanted.runtime == Runtime::Nccl {
             advice::advise(&parties, items, &mut reply);
@@ -150,6 +145,7 @@ impl Session<'_> {
         self.hand_over(&wanted, &parties, &mut items).await?;
         inherit(&mut items);
         gather_assumed(&mut items, &mut reply.warnings);
+        state_rank_maps(&mut items, &parties);
         let paths: Vec<String> =
             items.iter().flat_map(|item| &item.reply.files).map(|file| file.path.clone()).collect();
         if !paths.is_empty() {
@@ -163,7 +159,7 @@ impl Session<'_> {
     fn items(
         &self,
         wanted: &Wanted,
-        parties: &[Party],
+        (seats, parties): (&[Seat], &[Party]),
         source: &Option<v1::TopologySource>,
         warnings: &mut Vec<v1::Warning>,
     ) -> Vec<Item> {
@@ -202,7 +198,9 @@ impl Session<'_> {
                 }
             }
             let lost = parties.get(party).and_then(|party| party.failure.clone());
-            for (kind, base) in wanted.requests(communicator, source) {
+            let seat = seats.get(party);
+            let ranks = seat.filter(|_| !communicator.ranks.is_empty()).map_or(&[][..], |seat| &seat.members);
+            for (kind, base) in wanted.requests(ranks, source) {
                 let (collective, in_place) = (base.collective, base.in_place.unwrap_or_default());
                 let reply = v1::BundleItem {
                     communicator: communicator.name.clone(),
@@ -218,14 +216,11 @@ impl Session<'_> {
                     Runtime::Nccl => candidates::of_nccl(kind),
                     _ => candidates::of(kind, parties.get(party).map_or(&[], |party| party.family)),
                 };
-                items.push(Item { reply, base, party, kind, candidates, compared: None, files: Vec::new() });
+                let places = seat.and_then(|seat| seat.places.clone());
+                items.push(Item { reply, base, places, party, kind, candidates, compared: None, files: Vec::new() });
             }
         }
-        if items.iter().any(|item| candidates::reduces(&item.reply)) {
-            let text = "averages and user-defined operators match no file: the runtime's own algorithms serve them";
-            let code = "REDUCTION_NOT_SUPPORTED_BY_RUNTIME".to_owned();
-            warnings.push(v1::Warning { code, text: text.to_owned() });
-        }
+        warnings.extend(unserved_operators(&items));
         items
     }
 
@@ -252,7 +247,7 @@ impl Session<'_> {
             // What is compared must be what the runtime has room for.
             let file = Some(wanted.output.clone()).filter(|_| wanted.runtime != Runtime::Nccl);
             let outputs = std::iter::once(json).chain(file).collect();
-            let request = candidate.on(v1::PlanRequest { outputs, ..item.base.clone() });
+            let request = candidate.on(v1::PlanRequest { outputs, ..item.request() });
             // What comes first may take half of what there is, each of the others a little: the simulation needs its part.
             let search = if position == 0 { left() / 2 } else { (left() / 2).min(limit / OTHERS_PART) };
             match self.plan(request, search).await {
@@ -334,7 +329,7 @@ impl Session<'_> {
                 outputs: vec![wanted.output.clone()],
                 size_bytes_min: range.first(),
                 size_bytes_max: Some(range.last()),
-                ..item.base.clone()
+                ..item.request()
             });
             match self.plan(request, end.saturating_duration_since(clock::now())).await {
                 Ok(reply) => item.keep(&candidate, range, reply),
@@ -357,8 +352,11 @@ impl Session<'_> {
         for (position, item) in items.iter_mut().enumerate() {
             let (party, ranks) = (parties.get(item.party), item.reply.ranks);
             let ranks_per_node = party.and_then(|party| party.ranks_per_node).unwrap_or(0);
+            let places = party.and_then(|party| party.places.as_ref()).filter(|_| !item.files.is_empty());
+            let rank_map: Option<Arc<str>> = places.map(|places| places.text().into());
             let made = std::mem::take(&mut item.files).into_iter();
-            files.extend(made.map(|file| MadeFile { item: position, ranks, ranks_per_node, ..file }));
+            let placed = |file| MadeFile { item: position, ranks, ranks_per_node, rank_map: rank_map.clone(), ..file };
+            files.extend(made.map(placed));
         }
         if files.is_empty() {
             return Ok(());
@@ -416,79 +414,4 @@ impl Session<'_> {
         };
         tokio::time::timeout(limit, done).await.unwrap_or_else(late)
     }
-}
-
-impl Item {
-    /// Whether it is to have files of its own.
-    fn is_own(&self) -> bool {
-        self.reply.served_by.is_empty() && self.reply.error.is_none()
-    }
-
-    fn ladder(&self) -> Option<&Ladder> {
-        self.compared.as_ref().filter(|_| self.is_own()).map(|compared| &compared.ladder)
-    }
-
-    fn warn(&mut self, code: &str, text: String) {
-        self.reply.warnings.push(v1::Warning { code: code.to_owned(), text });
-    }
-
-    /// Says which calls fail where a runtime picks a file before it divides the message.
-    fn warn_of_failing(&mut self, runtime: Runtime) {
-        if runtime.rules().is_none_or(|rules| rules.indivisible != Indivisible::Fails) {
-            return;
-        }
-        let of_file = |file: &MadeFile| {
-            let unit = file.plan.valid_for.as_ref().map_or(1, |valid| valid.alignment_elements);
-            format!("{} by {unit}", file.range)
-        };
-        let ranges: Vec<String> = self.files.iter().map(of_file).collect();
-        if !ranges.is_empty() {
-            let ranges = ranges.join(", ");
-            let text = format!(
-                "{runtime} fails for messages that are not multiples of the chosen file's alignment, in bytes: {ranges}"
-            );
-            self.warn("RUNTIME_ADVICE", text);
-        }
-    }
-
-    /// Takes the file of a plan for as many of these sizes as it is made for.
-    fn keep(&mut self, candidate: &Candidate, range: ByteRange, reply: v1::PlanReply) {
-        let v1::PlanReply { plan, warnings, .. } = reply;
-        for warning in warnings {
-            // The request itself numbers the ranks of communicators, and faults are said once for all.
-            let is_said = matches!(warning.code.as_str(), "RANKS_RENUMBERED" | "FAULTS_APPLIED");
-            if !is_said && !self.reply.warnings.contains(&warning) {
-                self.reply.warnings.push(warning);
-            }
-        }
-        let Some(plan) = plan else { return };
-        let last = plan.valid_for.as_ref().map_or(0, |valid| valid.size_bytes_max);
-        let unit = plan.valid_for.as_ref().map_or(1, |valid| valid.alignment_elements).max(1);
-        let usable = ByteRange::new(range.first(), range.end().min(last.saturating_add(1)));
-        let Some(usable) = usable.filter(|usable| usable.last() / unit * unit >= usable.first()) else {
-            let text = format!("no message of sizes {range} is a multiple of the {unit} chunks of {}", candidate.name);
-            self.warn("RANGES_TRIMMED", text);
-            return;
-        };
-        let times = self.compared.as_ref().map(|compared| compared.times_of(candidate.name, &self.candidates, usable));
-        self.files.push(MadeFile {
-            // Both are filled in where all files come together.
-            item: 0,
-            ranks_per_node: 0,
-            ranks: self.reply.ranks,
-            collective: self.kind,
-            in_place: self.reply.in_place,
-            range: usable,
-            candidate: candidate.name,
-            plan,
-            times: times.unwrap_or_default(),
-        });
-    }
-}
-
-/// Says once for all items that it is not known where ranks are.
-fn gather_assumed(items: &mut [Item], warnings: &mut Vec<v1::Warning>) {
-    let is_assumed = |warning: &mut v1::Warning| warning.code == "RANK_MAP_ASSUMED";
-    let found: Vec<_> = items.iter_mut().flat_map(|item| item.reply.warnings.extract_if(.., is_assumed)).collect();
-    warnings.extend(found.into_iter().next());
 }

@@ -55,7 +55,7 @@ fn all_in(folder: &Path) -> Vec<PathBuf> {
 /// A file of the manifest and the calls it is meant for.
 pub(crate) struct Meant {
     pub(crate) path: String,
-    pub(crate) call: Call,
+    pub(crate) call: Call<'static>,
     pub(crate) first: u64,
     pub(crate) last: u64,
     pub(crate) unit: u64,
@@ -74,6 +74,7 @@ pub(crate) fn meant(folder: &Path) -> Vec<Meant> {
                     collective,
                     ranks: u32::try_from(item["ranks"].as_u64().unwrap()).unwrap(),
                     ranks_per_node: u32::try_from(item["ranks_per_node"].as_u64().unwrap_or(0)).unwrap(),
+                    rank_map: None,
                     bytes: 0,
                     in_place: item["in_place"].as_bool().unwrap(),
                     element_bytes: 1,
@@ -94,12 +95,12 @@ pub(crate) fn check_every_call(runtime: Runtime, folder: &Path) {
     let all = meant(folder);
     let rules = runtime.rules().unwrap();
     let is_counted_in_bytes = runtime.executor_profile().is_some();
-    let divides = |unit: u64, call: &Call| match rules.indivisible {
+    let divides = |unit: u64, call: &Call<'_>| match rules.indivisible {
         Indivisible::Allowed => true,
         _ if is_counted_in_bytes => call.bytes.is_multiple_of(unit),
         _ => call.bytes.is_multiple_of(call.element_bytes) && (call.bytes / call.element_bytes).is_multiple_of(unit),
     };
-    let picked = |call: Call| match select(runtime, &there, &call) {
+    let picked = |call: Call<'_>| match select(runtime, &there, &call) {
         Selection::Fails(file) => {
             assert_eq!(rules.indivisible, Indivisible::Fails, "{runtime}: {call:?}");
             let path = &there.files[file].path;
@@ -111,7 +112,7 @@ pub(crate) fn check_every_call(runtime: Runtime, folder: &Path) {
         Selection::Stock { .. } => None,
         other => panic!("{runtime}: {call:?} gets {other:?}"),
     };
-    let expected = |call: &Call| {
+    let expected = |call: &Call<'_>| {
         let like = |meant: &&Meant| {
             let Call { collective, ranks, in_place, .. } = meant.call;
             (collective, ranks, in_place) == (call.collective, call.ranks, call.in_place)

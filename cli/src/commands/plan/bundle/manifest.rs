@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::{BUNDLE_KIND, FORMAT_VERSION, listable};
+use crate::placement;
 use crate::request::{self, missing};
 
 /// What is in the folder of a bundle.
@@ -46,6 +47,9 @@ pub(super) struct Item {
     pub(super) ranks: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     ranks_per_node: Option<u32>,
+    /// `host:index` of each rank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank_map: Option<Vec<String>>,
     in_place: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) served_by: Option<String>,
@@ -146,12 +150,14 @@ impl Manifest {
         let margin = model.margin.as_ref().ok_or_else(|| missing("the margin"))?;
         let items = reply.items.iter().map(|item| {
             let collective = item.collective.as_ref().ok_or_else(|| missing("a collective"))?;
+            let devices = |map| placement::devices(map, item.ranks).ok_or_else(|| missing("the device of a rank"));
             Ok(Item {
                 communicator: item.communicator.clone(),
                 collective: request::collective_name(collective.kind()).ok_or_else(|| missing("a collective"))?,
                 root: collective.root,
                 ranks: item.ranks,
                 ranks_per_node: item.ranks_per_node,
+                rank_map: item.rank_map.as_ref().map(devices).transpose()?,
                 in_place: item.in_place,
                 served_by: Some(item.served_by.clone()).filter(|name| !name.is_empty()),
                 error: item.error.as_ref().map(ItemError::of),

@@ -6,8 +6,9 @@ use canopy_nccl::{Machine, Stock, Version};
 use canopy_proto::v1;
 use tonic::Code;
 
+use super::item::Item;
 use super::network::Party;
-use super::{Item, env, refusal};
+use super::{env, refusal};
 
 /// Turns what was compared into the configuration of a tuner, and says what that is not.
 pub(super) fn advise(parties: &[Party], mut items: Vec<Item>, reply: &mut v1::PlanBundleReply) {

@@ -1,6 +1,7 @@
 //! The finished folder: names of files, and whether the runtime selects each file for its intended calls.
 
 use std::str;
+use std::sync::Arc;
 
 use canopy_bundle::{ByteRange, Folder, Intended, PlanFileFacts, Runtime, audit};
 use canopy_plan::Target;
@@ -20,6 +21,8 @@ pub(super) struct MadeFile {
     pub(super) ranks: u32,
     /// Ranks of the communicator on each machine; 0: not known.
     pub(super) ranks_per_node: u32,
+    /// The devices of the communicator's ranks as files state them; `None`: the request has no placement.
+    pub(super) rank_map: Option<Arc<str>>,
     pub(super) collective: CollectiveKind,
     pub(super) in_place: bool,
     pub(super) range: ByteRange,
@@ -42,10 +45,12 @@ pub(super) fn audited(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<(usize, v1::BundleFile)>, String> {
     let mut folder = Folder::default();
+    let rank_maps: Vec<Option<Arc<str>>> = files.iter().map(|made| made.rank_map.clone()).collect();
     let mut intended = Vec::new();
     let mut described = Vec::new();
-    for (position, made) in files.into_iter().enumerate() {
-        let MadeFile { item, ranks, ranks_per_node, collective, in_place, range, candidate, mut plan, times } = made;
+    for ((position, made), rank_map) in files.into_iter().enumerate().zip(&rank_maps) {
+        let MadeFile { item, ranks, ranks_per_node, collective, in_place, range, candidate, mut plan, times, .. } =
+            made;
         let mut artifact = plan.artifacts.pop().ok_or_else(|| format!("{} has no file", plan.id))?;
         let content = artifact.content.take().ok_or_else(|| format!("a file of {} has no content", plan.id))?;
         let digest = artifact.sha256.get(..DIGEST_DIGITS).unwrap_or(&artifact.sha256);
@@ -58,7 +63,8 @@ pub(super) fn audited(
             facts = facts.registered(collective, Some(ranks_per_node).filter(|&ranks| ranks > 0));
         }
         folder.files.push(facts);
-        intended.push(Intended { file: position, collective, ranks, ranks_per_node, in_place, range });
+        let rank_map = rank_map.as_deref();
+        intended.push(Intended { file: position, collective, ranks, ranks_per_node, rank_map, in_place, range });
         let valid = plan.valid_for.unwrap_or_default();
         let file = v1::BundleFile {
             path,

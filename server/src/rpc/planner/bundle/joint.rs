@@ -47,6 +47,7 @@ impl JointWanted {
             ("strict", request.strict),
             ("margin", request.margin.is_some()),
             ("alpha_ns", request.alpha_ns.is_some()),
+            ("placement", request.placement.is_some()),
         ];
         if let Some((field, _)) = others.into_iter().find(|&(_, is_given)| is_given) {
             return Err(RequestError::NotApplicable { field, method: "a bundle of joint plans" });

@@ -10,6 +10,7 @@ use canopy_proto::v1::OperationError;
 use canopy_synth::{Algorithm, family_algorithms};
 use canopy_topology::{Fault, Rank, Topology, Transit, content_hash, names_hosts};
 
+use super::seats::{Places, Seat};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::rpc::status::to_operation_error;
 
@@ -32,6 +33,8 @@ pub(super) struct Party {
     pub(super) nccl: Stock,
     /// Algorithms that are made for networks of its family.
     pub(super) family: &'static [Algorithm],
+    /// Where its ranks are; `None`: the request has no placement.
+    pub(super) places: Option<Places>,
     /// Why there is no plan for what faults leave of it.
     pub(super) failure: Option<OperationError>,
     /// Equal for two exactly where some renaming of switches and links makes one of the other, rank by rank; as far as
@@ -42,7 +45,9 @@ pub(super) struct Party {
 impl Party {
     /// The same for those who compare.
     pub(super) fn communicator(&self) -> Communicator<'_> {
-        Communicator { ranks: self.ranks, ranks_per_node: self.ranks_per_node, wiring: &self.wiring }
+        let Self { ranks, ranks_per_node, places, wiring, .. } = self;
+        let devices = places.as_ref().map(Places::positions);
+        Communicator { ranks: *ranks, ranks_per_node: *ranks_per_node, devices, wiring }
     }
 }
 
@@ -53,31 +58,31 @@ impl Party {
 pub(super) fn parties(
     topology: &Topology,
     faults: &[Fault],
-    members: &[Vec<u32>],
+    seats: &[Seat],
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Party>, CallFailure> {
-    let party = |ranks: &Vec<u32>| {
-        let group = match ranks.is_empty() {
+    let party = |Seat { members, places }: &Seat| {
+        let group = match members.is_empty() {
             true => topology.clone(),
             false => {
-                let ranks: Vec<Rank> = ranks.iter().copied().map(Rank::new).collect();
+                let ranks: Vec<Rank> = members.iter().copied().map(Rank::new).collect();
                 topology.group(&ranks, Transit::Unused).map_err(|error| PlanFailure::from(PlanError::Group(error)))?
             }
         };
         // Where too little is left, it is the healthy network that is told from others.
         let left = Some(seen_by(&group, faults)).filter(|seen| !seen.is_empty()).map(|seen| group.puncture(&seen));
-        let (group, failure) = match left {
-            None => (group, None),
-            Some(Ok(left)) => (left.topology, None),
-            Some(Err(error)) => (group, Some(to_operation_error(&PlanError::Fault(error).into()))),
+        let (group, places, failure) = match left {
+            None => (group, places.clone(), None),
+            Some(Ok(left)) => (left.topology, places.as_ref().map(|places| places.of(&left.survivors)), None),
+            Some(Err(error)) => (group, None, Some(to_operation_error(&PlanError::Fault(error).into()))),
         };
         let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
         let is_small = group.rank_count() <= FAMILY_RANKS_MAX;
         let family = if is_small { family_algorithms(&group) } else { &[] };
         let (ranks_per_box, ranks_per_node, nccl) = (per_box(&group), per_host(&group), nccl(&group));
-        Ok(Party { ranks: group.rank_count(), ranks_per_box, ranks_per_node, nccl, family, failure, wiring })
+        Ok(Party { ranks: group.rank_count(), ranks_per_box, ranks_per_node, nccl, family, places, failure, wiring })
     };
-    members.iter().map(party).collect()
+    seats.iter().map(party).collect()
 }
 
 /// Each rank in a role of its own, so that a form that is equal has equal ranks in equal places.
@@ -139,9 +144,13 @@ mod tests {
 
     use super::*;
 
+    const fn seat(members: Vec<u32>) -> Seat {
+        Seat { members, places: None }
+    }
+
     fn wirings(expression: &str, members: &[&[u32]]) -> Vec<Party> {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
-        let members: Vec<Vec<u32>> = members.iter().map(|ranks| ranks.to_vec()).collect();
+        let members: Vec<Seat> = members.iter().map(|ranks| seat(ranks.to_vec())).collect();
         parties(&topology, &[], &members, &|| false).unwrap()
     }
 
@@ -207,7 +216,7 @@ mod tests {
         let topology = generate("dgx-a100:boxes=2", &TopologyLimits::STANDARD).unwrap();
         let faults = [Fault::Node { id: "b0g3".to_owned() }, Fault::Node { id: "b1nv".to_owned() }];
         let of_box = |first: u32| (first..first + 8).collect::<Vec<u32>>();
-        let members = [of_box(0), of_box(8), vec![2, 3]];
+        let members = [of_box(0), of_box(8), vec![2, 3]].map(seat);
         let found = parties(&topology, &faults, &members, &|| false).unwrap();
         assert_eq!(found.iter().map(|party| party.ranks).collect::<Vec<_>>(), [7, 8, 2]);
         let failures: Vec<_> =
@@ -223,7 +232,7 @@ mod tests {
         let topology = generate("ring:4", &TopologyLimits::STANDARD).unwrap();
         for wrong in [vec![0, 9], vec![1, 1], vec![2]] {
             assert!(matches!(
-                parties(&topology, &[], &[wrong], &|| false),
+                parties(&topology, &[], &[seat(wrong)], &|| false),
                 Err(CallFailure::Plan(PlanFailure::Planning(PlanError::Group(_))))
             ));
         }

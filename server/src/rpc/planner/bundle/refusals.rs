@@ -5,7 +5,7 @@ use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use tonic::Code;
 
-use super::Item;
+use super::item::Item;
 use super::network::Party;
 
 pub(super) fn refusal(code: Code, reason: &str, message: String) -> v1::OperationError {

@@ -34,6 +34,8 @@ pub(super) struct Wanted {
     priority: i32,
     pub(super) fault_policy: i32,
     model: Model,
+    /// Where the ranks are.
+    pub(super) placement: Option<v1::Placement>,
 }
 
 /// What every collective of a bundle is asked for with.
@@ -43,6 +45,7 @@ struct Specs<'a> {
     is_advice: bool,
     priority: i32,
     fault_policy: i32,
+    placement: Option<&'a v1::Placement>,
 }
 
 impl Specs<'_> {
@@ -61,6 +64,7 @@ impl Specs<'_> {
                 outputs: if self.is_advice { Vec::new() } else { vec![self.output.clone()] },
                 priority: self.priority,
                 fault_policy: self.fault_policy,
+                placement: self.placement.cloned(),
                 ..v1::PlanRequest::default()
             };
             let field = format!("collectives[{position}]");
@@ -96,7 +100,9 @@ impl Wanted {
         if let Some((field, _)) = joint.into_iter().find(|&(_, is_given)| is_given) {
             return Err(RequestError::NotApplicable { field, method: "a bundle without `joint`" });
         }
-        let v1::PlanBundleRequest { topology, collectives, in_place, strict, priority, fault_policy, .. } = request;
+        let v1::PlanBundleRequest {
+            topology, collectives, in_place, strict, priority, fault_policy, placement, ..
+        } = request;
         let missing = |field, remedy| RequestError::Missing { field, remedy };
         let output =
             request.output.ok_or_else(|| missing("output", "set the format and the runtime profile of the files"))?;
@@ -120,7 +126,7 @@ impl Wanted {
         if collectives.is_empty() {
             return Err(missing("collectives", "list the collectives to plan"));
         }
-        let specs = Specs { output: &output, is_advice, priority, fault_policy };
+        let specs = Specs { output: &output, is_advice, priority, fault_policy, placement: placement.as_ref() };
         let (kinds, read_output) = specs.read(&collectives)?;
         let remedy = "choose the format and profile of a runtime: its rules decide which file serves which call";
         let runtime = match is_advice {
@@ -141,6 +147,7 @@ impl Wanted {
             priority,
             fault_policy,
             model,
+            placement,
         })
     }
 
@@ -153,23 +160,18 @@ impl Wanted {
         self.model
     }
 
-    /// The ranks of each communicator; empty: all.
-    pub(super) fn members(&self) -> Vec<Vec<u32>> {
-        self.communicators.iter().map(|communicator| communicator.ranks.clone()).collect()
-    }
-
-    /// For each collective of a communicator, what all requests for its plans have in common.
+    /// For each collective of a communicator, what all requests for its plans have in common, but for the placement.
     pub(super) fn requests(
         &self,
-        communicator: &v1::BundleCommunicator,
+        ranks: &[u32],
         source: &Option<v1::TopologySource>,
     ) -> impl Iterator<Item = (CollectiveKind, v1::PlanRequest)> {
-        self.collectives.iter().map(|&(kind, spec)| {
+        self.collectives.iter().map(move |&(kind, spec)| {
             let request = v1::PlanRequest {
                 topology: source.clone(),
                 collective: Some(spec),
                 in_place: Some(self.in_place.unwrap_or(kind == CollectiveKind::Allreduce)),
-                ranks: communicator.ranks.clone(),
+                ranks: ranks.to_vec(),
                 priority: self.priority,
                 ..v1::PlanRequest::default()
             };
