@@ -5,9 +5,10 @@
 mod request;
 
 use canopy_plan::Stated;
+use canopy_plan::oneccl::device_list;
 use canopy_proto::v1::{Artifact, Plan};
 use canopy_topology::TopologyLimits;
-use canopy_wire::{collective_of_wire, format_of_wire, sha256_hex};
+use canopy_wire::{collective_of_wire, format_of_wire, sha256_hex, slots};
 
 pub(crate) use self::request::{Verdict, judge_request};
 
@@ -21,25 +22,33 @@ pub(crate) use self::request::{Verdict, judge_request};
 ///
 /// [`Format::judge`]: canopy_plan::Format::judge
 pub(crate) fn judge_plan(plan: &Plan, limits: &TopologyLimits) -> Result<(), String> {
+    let slots = plan.rank_map.as_ref().map(slots).transpose().map_err(|error| error.to_string())?;
+    let rank_map = slots.as_deref().map(device_list);
     for artifact in &plan.artifacts {
         let content = artifact.content.as_deref().unwrap_or_default();
         if artifact.size_bytes != content.len() as u64 || artifact.sha256 != sha256_hex(content) {
             return Err("a file does not match its stated length or digest".to_owned());
         }
         let format = format_of_wire(artifact.format).ok_or("a file has a format that this version does not know")?;
-        format.judge(content, &stated(plan, artifact, limits))?;
+        format.judge(content, &stated(plan, artifact, rank_map.as_deref(), limits))?;
     }
     Ok(())
 }
 
 /// What a plan states of itself and of one of its files.
-fn stated<'a>(plan: &'a Plan, artifact: &'a Artifact, limits: &'a TopologyLimits) -> Stated<'a> {
+fn stated<'a>(
+    plan: &'a Plan,
+    artifact: &'a Artifact,
+    rank_map: Option<&'a str>,
+    limits: &'a TopologyLimits,
+) -> Stated<'a> {
     Stated {
         profile: &artifact.profile,
         instances: artifact.instances,
         layers: artifact.layers,
         collective: plan.collective.as_ref().map(|spec| (collective_of_wire(spec.kind), spec.root)),
         ranks: plan.topology.as_ref().map(|topology| topology.ranks),
+        rank_map,
         algorithm: &plan.algorithm,
         shares: &plan.shares,
         quality: plan.quality.as_ref().map(|quality| [&*quality.bound, &*quality.achieved, &*quality.optimality]),

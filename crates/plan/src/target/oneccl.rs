@@ -106,6 +106,9 @@ impl Row for OnecclXml {
         if !stated.is_of(program.collective, program.rank_count)? {
             return Err("its oneCCL file is for another collective, root or rank count".to_owned());
         }
+        if program.rank_map().is_some_and(|devices| Some(devices) != stated.rank_map) {
+            return Err("its oneCCL file states other devices than its rank map".to_owned());
+        }
         prove(&program).require_right().map_err(|problem| format!("its oneCCL file: {problem}"))
     }
 

@@ -16,6 +16,8 @@ pub struct Stated<'a> {
     pub collective: Option<(Option<CollectiveKind>, Option<u32>)>,
     /// How many ranks take part.
     pub ranks: Option<u32>,
+    /// The devices of the ranks, as files state them; `None` if none are known.
+    pub rank_map: Option<&'a str>,
     /// The algorithm of the schedule.
     pub algorithm: &'a str,
     /// Weights of the shares; empty if all are equal.

@@ -126,6 +126,7 @@ fn every_row_makes_files_that_it_accepts() {
                 layers: file.layers,
                 collective: Some((Some(collective.kind()), None)),
                 ranks: Some(6),
+                rank_map: None,
                 algorithm: &plan.schedule.algorithm,
                 shares: &[],
                 quality: None,
@@ -283,6 +284,27 @@ fn devices_are_stated_where_a_format_has_a_word_for_them() {
     // A slice is for some of the ranks of the same devices.
     let slice = target.format.slice(&file.content, &BTreeSet::from([4])).unwrap().unwrap();
     assert!(String::from_utf8(slice).unwrap().contains(line));
+    let (kind, algorithm) = (Some(CollectiveKind::AllToAll), plan.schedule.algorithm.as_str());
+    let judged = |rank_map| {
+        let stated = Stated {
+            profile: target.profile,
+            instances: 0,
+            layers: 0,
+            collective: Some((kind, None)),
+            ranks: Some(6),
+            rank_map,
+            algorithm,
+            shares: &[],
+            quality: None,
+            limits: &TopologyLimits::STANDARD,
+        };
+        target.format.judge(&file.content, &stated)
+    };
+    let devices = crate::oneccl::device_list(&slots[0]);
+    assert_eq!(judged(Some(&devices)), Ok(()));
+    for other in [None, Some("a:0")] {
+        assert_eq!(judged(other), Err("its oneCCL file states other devices than its rank map".to_owned()));
+    }
     let refused = written(target, Some(&slots[1])).unwrap_err();
     assert_eq!(refused.reason, TargetReason::Unsupported);
     assert!(refused.to_string().contains("rank 3 is on machine `b,c`, which a oneCCL plan cannot name"), "{refused}");
