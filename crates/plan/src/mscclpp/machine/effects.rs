@@ -153,11 +153,7 @@ impl Resolver<'_> {
         if most.is_some_and(|most| sources.len() > most) {
             return Err("the kernel handles only the first pair; use one operation for each pair".to_owned());
         }
-        let is_port = self.operation.channel_type == Some(ChannelType::Port);
         let pair = |(from, to): (&ChunkRef, &ChunkRef)| {
-            if is_port && source == Kind::Local && from.place == RefPlace::Local(Buffer::Scratch) {
-                self.one_half()?;
-            }
             let effect = Effect { sources: self.spans(from, source)?, targets: self.spans(to, target)? };
             self.even(effect)
         };
@@ -191,20 +187,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// Refuses plain data in scratch where the kernel does not add the offset of the launch's half.
-    ///
-    /// Source: `getBuffer` adds `scratchOffset_`; puts, gets, reductions of other ranks' memory and switches do not.
-    fn one_half(&self) -> Result<(), String> {
-        if self.plan.double_scratch {
-            return Err(
-                "launches alternate between two halves of scratch, but here the kernel always takes the first; set \
-                        use_double_scratch_buffer to false"
-                    .to_owned(),
-            );
-        }
-        Ok(())
-    }
-
     /// The cells of a reference: of one rank, or of all members of a group.
     fn spans(&self, reference: &ChunkRef, kind: Kind) -> Result<Vec<Span>, String> {
         match (reference.place, kind) {
@@ -217,16 +199,10 @@ impl Resolver<'_> {
                 let remote = self.rank.remote_buffers.get(number as usize);
                 let remote = remote.ok_or_else(|| format!("remote buffer {number} is not in the rank's list"))?;
                 let owner = self.plan.ranks.get(remote.rank as usize).ok_or("a remote buffer has no owner")?;
-                if remote.buffer == Buffer::Scratch && kind == Kind::Remote {
-                    self.one_half()?;
-                }
                 Ok(vec![self.span(owner, remote.buffer, reference, kind == Kind::RemotePackets)?])
             }
             (RefPlace::Switch(id), Kind::Switch | Kind::SwitchPackets) => {
                 let (buffer, group) = self.group(id)?;
-                if buffer == Buffer::Scratch && kind == Kind::Switch {
-                    self.one_half()?;
-                }
                 if u64::from(reference.index) + u64::from(reference.size) > u64::from(group.size) {
                     return Err(format!("chunks beyond the {} of the group", group.size));
                 }
@@ -264,6 +240,16 @@ impl Resolver<'_> {
         }
         if is_packet && !self.plan.is_ll {
             return Err("packets take twice the room of their data, which scratch has with protocol LL only".to_owned());
+        }
+        // Of plain data, only `getBuffer` adds the half's offset: for own memory, except where a proxy reads it.
+        let is_own = matches!(at.place, RefPlace::Local(_));
+        let has_halves = is_packet || (is_own && self.operation.channel_type != Some(ChannelType::Port));
+        if self.plan.double_scratch && buffer == Buffer::Scratch && !has_halves {
+            return Err(
+                "launches alternate between two halves of scratch, but here the kernel always takes the first; \
+                        set use_double_scratch_buffer to false"
+                    .to_owned(),
+            );
         }
         if !self.contract.has_buffer(owner.id, buffer) {
             return Err(format!("rank {} has no {letter} in this collective", owner.id));
