@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
 
 /// Longest line, which is one with a plan or with programs.
 const LINE_BYTES_MAX: u64 = 1 << 30;
@@ -53,6 +54,17 @@ pub(crate) fn split(stream: TcpStream) -> (Listening, Speaking) {
 impl<R: AsyncRead + Unpin> Listening<R> {
     pub(crate) fn new(from: R) -> Self {
         Self { lines: BufReader::new(from), begun: Vec::new() }
+    }
+
+    /// Passes on all that is said, as from this one, and at the end that the other side has gone.
+    pub(crate) async fn pass_on<K: Copy, T: DeserializeOwned>(mut self, from: K, to: mpsc::Sender<(K, Option<T>)>) {
+        while let Ok(Some(said)) = self.hear().await {
+            if to.send((from, Some(said))).await.is_err() {
+                return;
+            }
+        }
+        // An error means that the receiver has ended.
+        let _ended = to.send((from, None)).await;
     }
 
     /// The next thing that is said; `None` once the other side has gone.

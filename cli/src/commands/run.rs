@@ -32,8 +32,7 @@ use crate::stdout::print;
 use crate::stored_plan::{Wanted, plan_bytes};
 use control::{Done, Job};
 use data::ElementType;
-use hosts::{HostList, Launcher, Placed, Start};
-use launch::Elsewhere;
+use hosts::{HostList, Hosts, Launcher, Placed};
 
 /// Most processes that are started on a machine.
 const RANKS_MAX: u32 = 64;
@@ -154,14 +153,16 @@ fn program_path(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// canopy on the hosts: as given, or where this one is.
-fn own_path(args: &RunArgs) -> Result<String, Failure> {
-    if let Some(path) = &args.program {
-        return Ok(path.clone());
-    }
-    if args.hosts.is_none() {
-        return Ok(String::new());
-    }
+/// The hosts with their ranks, where hosts are given.
+fn hosts(program: &Program, args: &RunArgs) -> Result<Option<Hosts>, Failure> {
+    let Some(list) = &args.hosts else { return Ok(None) };
+    let placed = list.place(program.rank_count)?;
+    let path = args.program.clone().map_or_else(own_path, Ok)?;
+    Ok(Some(Hosts::new(placed, args.launcher.clone(), path)))
+}
+
+/// Where this program is, which is where hosts have it if nothing else is said.
+fn own_path() -> Result<String, Failure> {
     let cannot = |why: String| Failure::input(format!("cannot name canopy on the hosts: {why}")).help("give --program");
     let path = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
     program_path(&path.to_string_lossy()).map_err(cannot)
@@ -175,11 +176,8 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
     let bytes = plan_bytes(&path, &args.server, None, Wanted::Any).await?;
     let program = on_a_thread(move || program(&path, &bytes)).await?;
     let elements = elements(&program, args.size, args.element)?;
-    let placed = args.hosts.as_ref().map(|hosts| hosts.place(program.rank_count)).transpose()?;
-    check_size(&program, elements, &args, placed.as_deref())?;
-    let own_path = own_path(&args)?;
-    let elsewhere =
-        placed.map(|placed| Elsewhere { placed, start: Start { launcher: &args.launcher, program: &own_path } });
+    let hosts = hosts(&program, &args)?;
+    check_size(&program, elements, &args, hosts.as_ref().map(Hosts::placed))?;
     let job = Job {
         plan: write(&program),
         elements,
@@ -188,7 +186,7 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
         delay_max: args.delays,
         places: Vec::new(),
     };
-    let ranks = launch::run(&program, job, elsewhere, args.deadline).await?;
+    let ranks = launch::run(&program, job, hosts, args.deadline).await?;
     let report = report(&program, &args, &ranks);
     let ok = report.ok;
     if args.json {

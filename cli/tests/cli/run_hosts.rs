@@ -80,7 +80,7 @@ fn a_host_that_cannot_be_used_says_why() {
     script(&workspace, "on-127.0.0.1", "sleep 60");
     let words = ["deadline exceeded (300ms)"];
     workspace.refused(&format!("run pair.xml {HOSTS} --deadline 300ms"), 5, &words);
-    // Where others reach it, nobody is.
+    // An address that leads to no host.
     script(&workspace, "on-127.0.0.1", "exec \"$@\"");
     let hosts = HOSTS.replace("127.0.0.1", "127.0.0.1=no-such-host.invalid");
     workspace.refused(&format!("run pair.xml {hosts}"), 4, &["cannot reach rank 1 at no-such-host.invalid:"]);

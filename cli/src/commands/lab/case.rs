@@ -81,7 +81,8 @@ pub(super) fn gigabytes(size_bytes: u64, nanos: u64, scale: Scale) -> f64 {
 }
 
 impl Case {
-    /// Chooses scale, size and pieces where none are stated, and makes the ranks' programs. `route_first` is the number of its first route.
+    /// Chooses size and pieces where none are stated, and makes the ranks' programs. `route_first` is the number of its
+    /// first route.
     pub(super) fn new(
         name: String,
         material: Material,

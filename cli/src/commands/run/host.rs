@@ -37,7 +37,7 @@ async fn serve(told: &mut mpsc::Receiver<ToHost>) -> io::Result<()> {
     let Some(ToHost::Start { token, ranks }) = told.recv().await else { return Ok(()) };
     let mut processes = Ranks::new();
     let outcome = relay(&mut processes, (&token, &ranks), told).await;
-    // Where the command has gone, nobody is waited for.
+    // What they still do is of no use to the command.
     processes.end(false).await;
     match outcome? {
         None => Ok(()),

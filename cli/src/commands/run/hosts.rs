@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::process::Stdio;
-use std::time::Duration;
 
 use canopy_client::ErrorClass;
 use canopy_topology::{expand_hosts, host_items};
@@ -13,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::control::{FromHost, FromRank, ToHost, ToRank};
-use super::ranks::{GRIEF, token};
+use super::ranks::{FAREWELL, GRIEF, token};
 use crate::exit::Failure;
 use crate::lines::{Listening, Speaking};
 
@@ -21,8 +20,6 @@ use crate::lines::{Listening, Speaking};
 const HOSTS_MAX: usize = 1024;
 /// Lines of a launcher's messages that are repeated.
 const MESSAGES_MAX: usize = 4;
-/// How long a helper may take to end its ranks.
-const FAREWELL: Duration = Duration::from_secs(2);
 /// Launchers by their names: `{host}` becomes the host, and the helper's command follows.
 const LAUNCHERS: [(&str, &str); 3] = [
     ("ssh", "ssh -oBatchMode=yes -oConnectTimeout=20 {host} --"),
@@ -140,18 +137,14 @@ pub(super) struct Placed {
     pub(super) ranks: Vec<u32>,
 }
 
-/// How helpers are started.
-pub(super) struct Start<'a> {
-    pub(super) launcher: &'a Launcher,
-    /// The program on each host.
-    pub(super) program: &'a str,
-}
-
 type Said = (usize, Option<FromHost>);
 
 /// The helpers of all hosts.
 pub(super) struct Hosts {
     placed: Vec<Placed>,
+    launcher: Launcher,
+    /// The program on each host.
+    program: String,
     children: Vec<Child>,
     speaking: Vec<Speaking<ChildStdin>>,
     readers: JoinSet<()>,
@@ -162,16 +155,21 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    pub(super) fn new(placed: Vec<Placed>) -> Self {
+    pub(super) fn new(placed: Vec<Placed>, launcher: Launcher, program: String) -> Self {
         let (says, heard) = mpsc::channel(64);
         let (children, speaking, messages) = (Vec::new(), Vec::new(), Vec::new());
-        Self { placed, children, speaking, readers: JoinSet::new(), heard, says, messages }
+        Self { placed, launcher, program, children, speaking, readers: JoinSet::new(), heard, says, messages }
+    }
+
+    /// The hosts with their ranks.
+    pub(super) fn placed(&self) -> &[Placed] {
+        &self.placed
     }
 
     /// Starts the helpers and their ranks; returns where each rank is reached.
-    pub(super) async fn start(&mut self, start: &Start<'_>) -> Result<BTreeMap<u32, (String, u16)>, Failure> {
+    pub(super) async fn start(&mut self) -> Result<BTreeMap<u32, (String, u16)>, Failure> {
         for host in 0..self.placed.len() {
-            self.launch(host, start)?;
+            self.launch(host)?;
         }
         let token = token();
         let mut places = BTreeMap::new();
@@ -198,9 +196,9 @@ impl Hosts {
         Ok(places)
     }
 
-    fn launch(&mut self, host: usize, start: &Start<'_>) -> Result<(), Failure> {
+    fn launch(&mut self, host: usize) -> Result<(), Failure> {
         let name = self.placed[host].name.clone();
-        let mut command = start.launcher.command(&name, start.program);
+        let mut command = self.launcher.command(&name, &self.program);
         let shown = format!("{:?}", command.as_std().get_program());
         let spawned =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn();
@@ -211,16 +209,7 @@ impl Hosts {
         let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
         let Some(((input, output), errors)) = pipes else { return Err(Failure::fault("a pipe is missing")) };
         self.speaking.push(Speaking::new(input));
-        let says = self.says.clone();
-        let mut listening = Listening::new(output);
-        self.readers.spawn(async move {
-            while let Ok(Some(said)) = listening.hear().await {
-                if says.send((host, Some(said))).await.is_err() {
-                    return;
-                }
-            }
-            let _nobody_listens = says.send((host, None)).await;
-        });
+        self.readers.spawn(Listening::new(output).pass_on(host, self.says.clone()));
         let mut messages = JoinSet::new();
         messages.spawn(async move {
             let mut lines = BufReader::new(errors).lines();

@@ -7,7 +7,7 @@ use canopy_plan::oneccl::Program;
 use tokio::time::timeout;
 
 use super::control::{Done, FromRank, Job, ToRank};
-use super::hosts::{Hosts, Placed, Start};
+use super::hosts::Hosts;
 use super::ranks::{Ranks, RanksError, Reach, token};
 use crate::exit::Failure;
 
@@ -17,12 +17,6 @@ enum Group {
     Here(Ranks),
     /// On hosts, with a helper on each.
     There(Hosts),
-}
-
-/// Ranks on hosts, and how these are reached.
-pub(super) struct Elsewhere<'a> {
-    pub(super) placed: Vec<Placed>,
-    pub(super) start: Start<'a>,
 }
 
 impl From<RanksError> for Failure {
@@ -42,14 +36,11 @@ impl From<RanksError> for Failure {
 pub(super) async fn run(
     program: &Program,
     job: Job,
-    elsewhere: Option<Elsewhere<'_>>,
+    hosts: Option<Hosts>,
     deadline: Duration,
 ) -> Result<Vec<Done>, Failure> {
-    let (mut group, start) = match elsewhere {
-        None => (Group::Here(Ranks::new()), None),
-        Some(Elsewhere { placed, start }) => (Group::There(Hosts::new(placed)), Some(start)),
-    };
-    let outcome = match timeout(deadline, group.run(program, job, start.as_ref())).await {
+    let mut group = hosts.map_or_else(|| Group::Here(Ranks::new()), Group::There);
+    let outcome = match timeout(deadline, group.run(program, job)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Failure::new(
             ErrorClass::Deadline,
@@ -65,15 +56,14 @@ pub(super) async fn run(
 }
 
 impl Group {
-    async fn run(&mut self, program: &Program, mut job: Job, start: Option<&Start<'_>>) -> Result<Vec<Done>, Failure> {
+    async fn run(&mut self, program: &Program, mut job: Job) -> Result<Vec<Done>, Failure> {
         let ranks: Vec<u32> = (0..program.rank_count).collect();
-        let places = match (&mut *self, start) {
-            (Self::Here(own), _) => {
+        let places = match self {
+            Self::Here(own) => {
                 let ports = own.start(&ranks, &token(), Reach::Machine).await?;
                 ports.into_iter().map(|(rank, port)| (rank, ("127.0.0.1".to_owned(), port))).collect()
             }
-            (Self::There(hosts), Some(start)) => hosts.start(start).await?,
-            (Self::There(_), None) => return Err(Failure::fault("no launcher")),
+            Self::There(hosts) => hosts.start().await?,
         };
         if places.keys().ne(&ranks) {
             return Err(Failure::fault("not all ranks say where they are reached"));

@@ -31,8 +31,8 @@ pub(super) const TOKEN: &str = "CANOPY_RUN_TOKEN";
 pub(super) const TOKEN_BYTES: usize = 32;
 /// Bytes of what a connection begins with: the word, rank and instance of who sends on it.
 const HELLO_BYTES: usize = TOKEN_BYTES + 8;
-/// How long a connection may take to begin with it.
-const GREETING: Duration = Duration::from_secs(5);
+/// How long a connection may take to say who it is.
+pub(super) const GREETING: Duration = Duration::from_secs(5);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(20);
 
@@ -266,7 +266,7 @@ impl Machine {
                 }
                 Some(greeted) = greeting.join_next() => greeted,
             };
-            // Whoever does not know the word, or does not say it in time, is none of ours.
+            // Others may connect, but do not say the word, or not in time.
             let Ok(Ok(Some((hello, stream)))) = greeted else { continue };
             if hello[..TOKEN_BYTES] != *token {
                 continue;

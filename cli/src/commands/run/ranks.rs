@@ -13,15 +13,13 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 
 use super::control::{FromRank, ToRank};
-use super::rank::TOKEN;
-use crate::lines::{Listening, Speaking, split};
+use super::rank::{GREETING, TOKEN};
+use crate::lines::{Speaking, split};
 
 /// How long a dying rank may stay unnoticed after others have missed it.
 pub(super) const GRIEF: Duration = Duration::from_millis(300);
-/// How long ranks that are through may take to end.
-const FAREWELL: Duration = Duration::from_secs(2);
-/// How long a connection may take to say who it is.
-const GREETING: Duration = Duration::from_secs(5);
+/// How long processes that are through may take to end.
+pub(super) const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Who may connect to the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,29 +119,17 @@ impl Ranks {
                 Some(ended) = self.processes.join_next() => return Err(ended_early(ended)),
             };
             let (mut listening, speaking) = split(accepted.0);
-            // Whoever does not know the word is none of ours.
+            // Others may connect, but do not know the word.
             if let Ok(Ok(Some(FromRank::Hello { token: said, rank, port }))) = timeout(GREETING, listening.hear()).await
                 && said == token
                 && ranks.contains(&rank)
             {
                 ports.insert(rank, port);
                 self.speaking.insert(rank, speaking);
-                self.listen_to(rank, listening);
+                self.readers.spawn(listening.pass_on(rank, self.says.clone()));
             }
         }
         Ok(ports)
-    }
-
-    fn listen_to(&mut self, rank: u32, mut listening: Listening) {
-        let says = self.says.clone();
-        self.readers.spawn(async move {
-            while let Ok(Some(said)) = listening.hear().await {
-                if says.send((rank, Some(said))).await.is_err() {
-                    return;
-                }
-            }
-            let _nobody_listens = says.send((rank, None)).await;
-        });
     }
 
     /// Starts the process of a rank.

@@ -80,7 +80,7 @@ fn go(world: &World, state: &mut State, actor: Actor) -> Result<Vec<Event>, Stri
     Ok(events)
 }
 
-/// Goes on until all is done, or nobody can go on.
+/// Goes on until all is done, or no actor can act.
 pub(crate) fn run(world: &World, seed: u64) -> Result<State, String> {
     let mut dice = Dice(seed);
     let mut state = world.start();
