@@ -97,7 +97,7 @@ pub(crate) fn in_words(map: &v1::Placement) -> String {
     items.iter().map(item).collect::<Vec<_>>().join(",")
 }
 
-/// The device of each rank, as `host:index`; `None` if the map is not one of so many ranks. O(ranks).
+/// The device of each rank, as `host:index`; `None` if the map has another number of ranks. O(ranks).
 pub(crate) fn devices(map: &v1::Placement, ranks: u32) -> Option<Vec<String>> {
     let count: u64 = map.slots.iter().map(|slot| u64::from(slot.count.max(1))).sum();
     let ends = |slot: &v1::RankSlot| Some((slot.device, slot.device.checked_add(slot.count.max(1) - 1)?));
