@@ -186,9 +186,14 @@ fn open_mpi_places_ranks_as_ordered() {
     }
     let bench = Bench::default();
     let expected = ordered(&bench, "openmpi");
-    // In place of ssh: the command is run here, under the name of the machine.
+    // In place of ssh: the command is run here, under the name of the machine. Each machine has its own folder for
+    // temporary files: daemons of Open MPI that share one may end each other as they start.
     let agent = bench.file("agent");
-    std::fs::write(&agent, "#!/bin/sh\nexport VIRTUAL_HOST=$1\nshift\nexec sh -c \"$*\"\n").unwrap();
+    std::fs::write(
+        &agent,
+        "#!/bin/sh\nexport VIRTUAL_HOST=$1 TMPDIR=$TMPDIR/$1\nmkdir -p $TMPDIR\nshift\nexec sh -c \"$*\"\n",
+    )
+    .unwrap();
     std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o700)).unwrap();
     let mca = [
         ("plm", "rsh"),
