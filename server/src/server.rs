@@ -252,7 +252,9 @@ impl Server {
         let Self { options, shared, workers, ports, metrics, upkeep } = self;
         let (jobs, drain) = (Arc::clone(&shared.jobs), shared.drain.clone());
         // It stays to the very end: a server that drains is alive, and not ready.
-        let pages = Pages { drain: drain.clone(), statistics, metrics: metrics.clone(), upkeep: upkeep.clone() };
+        let (metrics_shown, has_debug) = (metrics.clone(), options.has_debug_pages);
+        let pages =
+            Pages { drain: drain.clone(), statistics, metrics: metrics_shown, upkeep: upkeep.clone(), has_debug };
         let front = match options.lifetime {
             Lifetime::Daemon => ConnectionThreads::start().map_err(|error| RunError(Box::new(error)))?,
             Lifetime::Command => ConnectionThreads::none(),

@@ -41,6 +41,8 @@ pub(crate) struct Pages {
     pub(crate) statistics: WeakStatistics,
     pub(crate) metrics: Metrics,
     pub(crate) upkeep: Upkeep,
+    /// Whether the queue is shown.
+    pub(crate) has_debug: bool,
 }
 
 /// Serves the pages for as long as the future lives.
@@ -71,12 +73,14 @@ async fn show(stream: TcpStream, router: Router) {
 }
 
 fn router(pages: Pages) -> Router {
-    Router::new()
+    let mut router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readiness))
-        .route("/metrics", get(metrics))
-        .route("/debug/queue", get(queue))
-        .with_state(pages)
+        .route("/metrics", get(metrics));
+    if pages.has_debug {
+        router = router.route("/debug/queue", get(queue));
+    }
+    router.with_state(pages)
 }
 
 /// The store is open and the workers run before there is a port, so only a drain stands between a server and work, or a disk that takes

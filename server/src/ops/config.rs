@@ -64,6 +64,10 @@ pub struct Options {
     pub drain_timeout: Duration,
     /// Whether programs on this host may drain the server over TCP as well as over the Unix socket.
     pub loopback_drain: bool,
+    /// Whether services are described by gRPC reflection.
+    pub has_reflection: bool,
+    /// Whether the operators' port shows the queue.
+    pub has_debug_pages: bool,
     /// Whether the server outlives the command that started it.
     pub lifetime: Lifetime,
 }

@@ -107,9 +107,11 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, tonic_
     let planner = PlannerServer::new(planner).max_decoding_message_size(message_bytes_max);
     let planner = around(Answered(oversize(message_bytes_max)), around(Answered(in_parts), planner));
     let planner = around(Gate(shared.drain.clone()), planner);
-    Ok(operators(Routes::new(planner), options, shared, pool, message_bytes_max)
-        .add_service(reflection().build_v1()?)
-        .add_service(reflection().build_v1alpha()?))
+    let routes = operators(Routes::new(planner), options, shared, pool, message_bytes_max);
+    if !options.has_reflection {
+        return Ok(routes);
+    }
+    Ok(routes.add_service(reflection().build_v1()?).add_service(reflection().build_v1alpha()?))
 }
 
 /// Adds the operators' services.

@@ -140,3 +140,14 @@ async fn the_queue_is_shown_as_it_is() {
     assert!(call.await.unwrap().is_err());
     assert_eq!(process.end().0, Some(0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_debug_pages_shows_no_queue() {
+    let process = Process::start(|command, _| {
+        command.arg("--debug-pages=false");
+    });
+    assert!(process.page("/debug/queue").await.starts_with("HTTP/1.0 404"));
+    assert!(process.page("/readyz").await.starts_with("HTTP/1.0 200"));
+    process.signal("TERM");
+    assert_eq!(process.end().0, Some(0));
+}

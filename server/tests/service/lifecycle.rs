@@ -55,6 +55,21 @@ async fn health_and_reflection_answer() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn a_server_without_reflection_describes_nothing() {
+    use tonic_reflection::pb::{v1, v1alpha};
+
+    let (planner, _gate) = GatedPlanner::new();
+    let server = TestServer::start_with(|options| options.has_reflection = false, planner).await;
+    let asked = tokio_stream::once(v1::ServerReflectionRequest::default());
+    let mut client = v1::server_reflection_client::ServerReflectionClient::new(server.channel.clone());
+    assert_eq!(client.server_reflection_info(asked).await.unwrap_err().code(), Code::Unimplemented);
+    let asked = tokio_stream::once(v1alpha::ServerReflectionRequest::default());
+    let mut client = v1alpha::server_reflection_client::ServerReflectionClient::new(server.channel.clone());
+    assert_eq!(client.server_reflection_info(asked).await.unwrap_err().code(), Code::Unimplemented);
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draining_server_finishes_what_it_has() {
     let (planner, gate) = GatedPlanner::new();

@@ -109,6 +109,14 @@ pub struct Settings {
     #[arg(long, env = "CANOPY_ALLOW_LOOPBACK_DRAIN", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub allow_loopback_drain: Option<bool>,
+    /// Describe all services to clients that ask by gRPC reflection [default: true].
+    #[arg(long, env = "CANOPY_REFLECTION", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub reflection: Option<bool>,
+    /// Serve `/debug/queue`, which shows the jobs of all tenants, at `admin_listen` [default: true].
+    #[arg(long, env = "CANOPY_DEBUG_PAGES", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub debug_pages: Option<bool>,
     /// Log filter: a level, or targets with levels [default: $RUST_LOG, else info].
     #[arg(long, env = "CANOPY_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -231,6 +239,8 @@ impl Settings {
             max_deadline: Some(Time(Duration::from_secs(3600))),
             drain_timeout: Some(Time(Duration::from_secs(25))),
             allow_loopback_drain: Some(false),
+            reflection: Some(true),
+            debug_pages: Some(true),
             log: None,
             log_format: Some(LogFormat::Auto),
             otlp_endpoint: None,
@@ -300,6 +310,8 @@ impl Settings {
             max_deadline: all.max_deadline.expect(GIVEN).0,
             drain_timeout: all.drain_timeout.expect(GIVEN).0,
             loopback_drain: all.allow_loopback_drain.expect(GIVEN),
+            has_reflection: all.reflection.expect(GIVEN),
+            has_debug_pages: all.debug_pages.expect(GIVEN),
             lifetime: Lifetime::Daemon,
         })
     }
