@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 32] = [
+const LAYERS: [(&str, &[&str]); 33] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -53,6 +53,7 @@ const LAYERS: [(&str, &[&str]); 32] = [
             "canopy-topology",
         ],
     ),
+    ("crates/access", &["canopy-planner"]),
     ("crates/nccl", &["canopy-schedule", "canopy-topology"]),
     ("crates/order", &["canopy-topology"]),
     ("crates/calibrate", &["canopy-schedule", "canopy-topology"]),

@@ -1,0 +1,35 @@
+//! Who calls, and what they may do.
+//!
+//! A caller shows something: a client certificate, a bearer token, or the user that its process runs as. The rules of a
+//! [`Policy`] make an [`Identity`] of it: for some tenants, some methods. Nothing else is allowed.
+//!
+//! Pure: files are read, clocks asked and connections held elsewhere; times are passed in, in milliseconds since 1970.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `method` | every method, who of the standard roles may call it, and what it does |
+//! | `role` | named sets of methods |
+//! | `pattern` | texts with a `*` |
+//! | `policy` | the file of rules |
+//! | `grant` | what one rule gives |
+//! | `identity` | a caller, and the judgement of its calls |
+//! | `jwt` | signed tokens of others |
+//! | `token` | tokens of our own, kept as hashes |
+
+mod grant;
+mod identity;
+mod jwt;
+mod method;
+mod pattern;
+mod policy;
+mod role;
+mod token;
+
+pub use grant::{Grant, Tenants};
+pub use identity::{Denied, Identity, Source};
+pub use jwt::{Issuer, JwtError, Keys, KeysError, TOKEN_BYTES_MAX};
+pub use method::{Effect, METHODS, Method, MethodSet, Standard, method};
+pub use pattern::Pattern;
+pub use policy::{Certificate, IssuerFiles, Policy, PolicyError, Refused};
+pub use role::{RoleError, Roles};
+pub use token::{NewToken, Purpose, StoredToken, TokenChance, TokenError, Tokens};

@@ -1,0 +1,241 @@
+//! Every method that is served: who of the standard roles may call it, and what it does.
+//!
+//! This table is the one place that says so. The server refuses what is not listed, and its tests compare the table with
+//! the descriptions of all services.
+
+use serde::{Deserialize, Serialize};
+
+/// A role that every server knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standard {
+    /// Reads plans, jobs, networks, leases and the state of the server.
+    Viewer,
+    /// A scheduler: asks for plans and holds leases, beside what a viewer does.
+    Planner,
+    /// A node agent or health monitor: says what has broken and what works again.
+    FaultReporter,
+    /// Looks after what is stored: all of the above, and pins, evicts, names clusters and exports.
+    Operator,
+    /// Everything, also what can hurt others: imports and the end of the server.
+    Admin,
+}
+
+impl Standard {
+    /// All, from the least to the most.
+    pub const ALL: [Self; 5] = [Self::Viewer, Self::Planner, Self::FaultReporter, Self::Operator, Self::Admin];
+
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Planner => "planner",
+            Self::FaultReporter => "fault-reporter",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The methods of its rows.
+    pub fn methods(self) -> MethodSet {
+        let place = 1_u8 << (self as u8);
+        let rows = METHODS.iter().enumerate().filter(|(_, method)| method.roles & place != 0);
+        rows.fold(MethodSet::default(), |all, (at, _)| all.with(at))
+    }
+}
+
+/// What a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// It reads.
+    Reads,
+    /// It computes, and what it finds may be kept for the next caller; nothing that anybody relies on changes.
+    Computes,
+    /// It changes what others rely on: it goes into the log of audits.
+    Changes,
+}
+
+/// A method, and who may call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// Service and method, such as `canopy.v1.Planner/Plan`; pages of the operators' port are `http/PATH`.
+    pub path: &'static str,
+    /// What it does.
+    pub effect: Effect,
+    /// Whether callers without an identity may call it, too.
+    pub open: bool,
+    /// One bit for each of [`Standard::ALL`].
+    roles: u8,
+}
+
+impl Method {
+    /// Its place in [`METHODS`].
+    fn place(path: &str) -> Option<usize> {
+        METHODS.binary_search_by(|method| method.path.cmp(path)).ok()
+    }
+}
+
+/// The method of this path.
+pub fn method(path: &str) -> Option<&'static Method> {
+    METHODS.get(Method::place(path)?)
+}
+
+const V: u8 = 1 << Standard::Viewer as u8;
+const P: u8 = 1 << Standard::Planner as u8;
+const F: u8 = 1 << Standard::FaultReporter as u8;
+const O: u8 = 1 << Standard::Operator as u8;
+const A: u8 = 1 << Standard::Admin as u8;
+
+/// Those who read.
+const READERS: u8 = V | P | O | A;
+/// Those who have plans made.
+const PLANNERS: u8 = P | O | A;
+/// Those who tell of faults.
+const REPORTERS: u8 = F | O | A;
+/// Those who look after what is stored.
+const OPERATORS: u8 = O | A;
+/// Everybody with an identity.
+const ALL: u8 = V | P | F | O | A;
+
+const fn row(path: &'static str, roles: u8, effect: Effect) -> Method {
+    Method { path, effect, open: false, roles }
+}
+
+const fn open(path: &'static str) -> Method {
+    Method { path, effect: Reads, open: true, roles: ALL }
+}
+
+use Effect::{Changes, Computes, Reads};
+
+/// All methods, sorted by path.
+pub const METHODS: &[Method] = &[
+    row("canopy.v1.Clusters/DeleteCluster", OPERATORS, Changes),
+    row("canopy.v1.Clusters/GetCluster", READERS, Reads),
+    row("canopy.v1.Clusters/ListClusters", READERS, Reads),
+    row("canopy.v1.Clusters/PutCluster", OPERATORS, Changes),
+    row("canopy.v1.Faults/ClearFaults", REPORTERS, Changes),
+    row("canopy.v1.Faults/ListFaults", READERS | F, Reads),
+    row("canopy.v1.Faults/ReportFaults", REPORTERS, Changes),
+    row("canopy.v1.Faults/WatchReplans", READERS, Reads),
+    row("canopy.v1.Leases/AcquireLease", PLANNERS, Changes),
+    row("canopy.v1.Leases/GetLease", READERS, Reads),
+    row("canopy.v1.Leases/ListLeases", READERS, Reads),
+    row("canopy.v1.Leases/ReleaseLease", PLANNERS, Changes),
+    row("canopy.v1.Leases/RenewLease", PLANNERS, Changes),
+    row("canopy.v1.Operations/CancelOperation", PLANNERS, Changes),
+    row("canopy.v1.Operations/GetOperation", READERS, Reads),
+    row("canopy.v1.Operations/ListOperations", READERS, Reads),
+    row("canopy.v1.Operations/WaitOperation", READERS, Reads),
+    row("canopy.v1.PlanAdmin/EvictPlans", OPERATORS, Changes),
+    row("canopy.v1.PlanAdmin/ExportPlans", OPERATORS, Reads),
+    row("canopy.v1.PlanAdmin/ForgetRefusals", OPERATORS, Changes),
+    row("canopy.v1.PlanAdmin/GetPlanSummary", READERS, Reads),
+    row("canopy.v1.PlanAdmin/ImportPlans", A, Changes),
+    row("canopy.v1.PlanAdmin/ListPlans", READERS, Reads),
+    row("canopy.v1.PlanAdmin/PinPlan", OPERATORS, Changes),
+    row("canopy.v1.PlanAdmin/UnpinPlan", OPERATORS, Changes),
+    row("canopy.v1.Planner/Bound", PLANNERS, Computes),
+    row("canopy.v1.Planner/ExplainPlan", READERS, Reads),
+    row("canopy.v1.Planner/FetchArtifact", READERS, Reads),
+    row("canopy.v1.Planner/GetPlan", READERS, Reads),
+    row("canopy.v1.Planner/LookupPlan", READERS, Reads),
+    row("canopy.v1.Planner/OrderMachines", PLANNERS, Computes),
+    row("canopy.v1.Planner/Paths", PLANNERS, Computes),
+    row("canopy.v1.Planner/Plan", PLANNERS, Computes),
+    row("canopy.v1.Planner/PlanBundle", PLANNERS, Computes),
+    row("canopy.v1.Planner/PlanStream", PLANNERS, Computes),
+    row("canopy.v1.Planner/Prefetch", PLANNERS, Changes),
+    row("canopy.v1.ServerAdmin/Drain", A, Changes),
+    row("canopy.v1.ServerAdmin/GetQueue", READERS, Reads),
+    row("canopy.v1.ServerAdmin/GetStatus", ALL, Reads),
+    row("canopy.v1.Topologies/CheckTopology", PLANNERS, Computes),
+    row("canopy.v1.Topologies/DeleteTopology", OPERATORS, Changes),
+    row("canopy.v1.Topologies/Find", PLANNERS, Computes),
+    row("canopy.v1.Topologies/GetTopology", READERS, Reads),
+    row("canopy.v1.Topologies/ListTopologies", READERS, Reads),
+    row("canopy.v1.Topologies/PutTopology", PLANNERS, Changes),
+    open("grpc.health.v1.Health/Check"),
+    open("grpc.health.v1.Health/Watch"),
+    row("grpc.reflection.v1.ServerReflection/ServerReflectionInfo", ALL, Reads),
+    row("grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", ALL, Reads),
+    row("http/debug/queue", OPERATORS, Reads),
+    open("http/healthz"),
+    row("http/metrics", READERS, Reads),
+    open("http/readyz"),
+];
+
+/// Some of [`METHODS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MethodSet(u64);
+
+const _: () = assert!(METHODS.len() <= u64::BITS as usize, "a set has a bit for each method");
+
+impl MethodSet {
+    const fn with(self, place: usize) -> Self {
+        Self(self.0 | 1 << place)
+    }
+
+    /// The methods that `pattern` names: one, or with `/*` at its end all of a service.
+    pub(crate) fn named(pattern: &str) -> Self {
+        let service = pattern.strip_suffix('*').filter(|service| service.ends_with('/'));
+        let is_meant = |path: &str| service.map_or(path == pattern, |service| path.starts_with(service));
+        let rows = METHODS.iter().enumerate().filter(|(_, method)| is_meant(method.path));
+        rows.fold(Self::default(), |all, (at, _)| all.with(at))
+    }
+
+    /// The methods of both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether it holds none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether it holds the method of this path.
+    pub fn has(self, path: &str) -> bool {
+        Method::place(path).is_some_and(|place| self.0 & (1 << place) != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_so_that_paths_are_found() {
+        assert!(METHODS.is_sorted_by(|a, b| a.path < b.path));
+        assert!(METHODS.iter().all(|row| method(row.path) == Some(row)));
+        assert_eq!(method("canopy.v1.Planner/Nothing"), None);
+    }
+
+    #[test]
+    fn an_operator_does_what_the_smaller_roles_do_and_an_admin_does_all() {
+        let of = Standard::methods;
+        let smaller = of(Standard::Viewer).and(of(Standard::Planner)).and(of(Standard::FaultReporter));
+        assert_eq!(of(Standard::Operator).and(smaller), of(Standard::Operator));
+        assert_eq!(of(Standard::Planner).and(of(Standard::Viewer)), of(Standard::Planner));
+        assert!(METHODS.iter().all(|row| of(Standard::Admin).has(row.path)));
+        assert!(!of(Standard::Operator).has("canopy.v1.ServerAdmin/Drain"));
+        assert!(!of(Standard::FaultReporter).has("canopy.v1.PlanAdmin/ListPlans"));
+    }
+
+    #[test]
+    fn who_reads_changes_nothing() {
+        let viewer = Standard::Viewer.methods();
+        assert!(METHODS.iter().all(|row| row.effect == Reads || !viewer.has(row.path)));
+    }
+
+    #[test]
+    fn patterns_name_a_method_or_a_service() {
+        assert!(MethodSet::named("canopy.v1.Leases/*").has("canopy.v1.Leases/GetLease"));
+        assert!(!MethodSet::named("canopy.v1.Leases/*").has("canopy.v1.Planner/Plan"));
+        assert!(MethodSet::named("canopy.v1.Planner/Plan").has("canopy.v1.Planner/Plan"));
+        assert!(!MethodSet::named("canopy.v1.Planner/Plan").has("canopy.v1.Planner/PlanStream"));
+        for nothing in ["", "*", "canopy.v1.Planner", "canopy.v1.Pla*", "canopy.v1.Planner/", "nothing/*"] {
+            assert!(MethodSet::named(nothing).is_empty(), "{nothing}");
+        }
+    }
+}
