@@ -116,7 +116,7 @@ def check_server(canopyd):
     require(run(canopyd, "--print-config") == sample.read_text(), remedy)
     run(canopyd, "--config", sample, "check-config")
     with tempfile.TemporaryDirectory() as folder:
-        command = [canopyd, "--listen", "127.0.0.1:0", "--data-dir", f"{folder}/data", "--log-format", "json"]
+        command = [canopyd, "--dev", "--listen", "127.0.0.1:0", "--data-dir", f"{folder}/data", "--log-format", "json"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
             try:
                 lines = (json.loads(line) for line in server.stderr)
@@ -149,7 +149,8 @@ def check_documents():
     for port in by_kind["Service"]["ports"]:
         require(port["targetPort"] in ports, f"the service leads to no port named {port['targetPort']}")
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-        require(container[probe]["grpc"]["port"] == ports["grpc"], f"the {probe} asks another port")
+        asked = container[probe]["httpGet"]
+        require(asked["port"] in ports and asked["scheme"] == "HTTPS", f"the {probe} asks another port, or in plain text")
     job = documents[DEPLOY / "kubernetes/init-container.yaml"][0]["spec"]["template"]["spec"]
     claims = {claim["metadata"]["name"] for claim in by_kind["StatefulSet"]["volumeClaimTemplates"]}
     for pod, volumes in [(template["spec"], claims), (job, set())]:

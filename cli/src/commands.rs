@@ -25,6 +25,8 @@ mod run;
 #[cfg(feature = "embedded")]
 mod serve;
 mod simulate;
+#[cfg(feature = "embedded")]
+mod tokens;
 mod topology;
 mod verify;
 
@@ -115,6 +117,9 @@ enum Command {
     Release(job::release::ReleaseArgs),
     #[cfg(feature = "embedded")]
     Serve(serve::ServeArgs),
+    #[cfg(feature = "embedded")]
+    #[command(subcommand)]
+    Tokens(tokens::TokensCommand),
     Algorithms(about::AlgorithmsArgs),
     Completions(about::CompletionsArgs),
     Man(about::ManArgs),
@@ -143,7 +148,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Networks", &["topology", "cluster", "find", "path", "order", "advise", "calibrate"]),
     ("Faults and running jobs", &["faults", "resynth", "leases"]),
     ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
-    ("Server", &["serve", "plans", "jobs", "stats", "drain", "bench"]),
+    ("Server", &["serve", "tokens", "plans", "jobs", "stats", "drain", "bench"]),
     ("About canopy", &["completions", "man", "version", "help"]),
 ];
 
@@ -220,6 +225,8 @@ impl Cli {
             // A server ends in order when it is interrupted.
             #[cfg(feature = "embedded")]
             Command::Serve(args) => serve::run(args),
+            #[cfg(feature = "embedded")]
+            Command::Tokens(command) => tokens::run(command),
             Command::Algorithms(args) => about::list_algorithms(&args),
             Command::Completions(args) => about::completions(&args, command()),
             Command::Man(args) => about::man(&args, command()),
@@ -250,6 +257,9 @@ pub(crate) fn hint_for(word: &str) -> Option<&'static str> {
         "serve" | "server" | "daemon" => Some("this build of canopy has no server in it; run `canopyd`"),
         "top" | "status" => Some("use `canopy stats`"),
         "list" | "ls" | "cache" => Some("use `canopy plans list`"),
+        "token" | "login" => {
+            Some("use `canopy tokens create NAME --role ROLE` where the server is, and `--token-file` elsewhere")
+        }
         "tenant" | "tenants" => Some("name the tenant with `--tenant NAME`"),
         "show" | "info" => Some("use `canopy topology show T` or `canopy plans show ID`"),
         "check" | "validate" => Some("use `canopy verify FILE`"),

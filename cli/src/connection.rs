@@ -2,6 +2,7 @@
 
 #[cfg(feature = "embedded")]
 mod folder;
+mod shown;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +14,8 @@ use crate::exit::{Failure, words};
 use crate::messages::detail;
 use crate::request;
 
+use shown::ShownArgs;
+
 #[cfg(feature = "embedded")]
 use folder::Folder;
 
@@ -23,7 +26,7 @@ const LOSSES_MAX: u32 = 8;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct ServerArgs {
-    /// Server to ask: host:port, http://host:port or unix:/path; if not given, one on the data folder
+    /// Server to ask: https://host:port, unix:/path or host:port; if not given, one on the data folder
     #[arg(long, value_name = "ADDR", env = "CANOPY_SERVER", hide_env_values = true)]
     server: Option<String>,
     /// Folder of plans, where no server is named [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy]
@@ -32,6 +35,8 @@ pub(crate) struct ServerArgs {
     /// Tenant that makes the request, for servers with tenants
     #[arg(long, value_name = "TENANT", env = "CANOPY_TENANT", hide_env_values = true)]
     tenant: Option<String>,
+    #[command(flatten)]
+    shown: ShownArgs,
 }
 
 impl ServerArgs {
@@ -45,18 +50,21 @@ impl ServerArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct NamedServerArgs {
-    /// Server to ask, which knows faults: host:port, http://host:port or unix:/path; without one, this program answers
+    /// Server to ask, which knows faults: https://host:port, unix:/path or host:port; without one, this program answers
     #[arg(long, value_name = "ADDR", env = "CANOPY_SERVER", hide_env_values = true)]
     server: Option<String>,
     /// Tenant that makes the request, for servers with tenants
     #[arg(long, value_name = "TENANT", env = "CANOPY_TENANT", hide_env_values = true)]
     tenant: Option<String>,
+    #[command(flatten)]
+    shown: ShownArgs,
 }
 
 impl NamedServerArgs {
     /// The server, where one is named.
     pub(crate) fn named(&self) -> Option<ServerArgs> {
-        let args = ServerArgs { server: self.server.clone(), data_dir: None, tenant: self.tenant.clone() };
+        let (server, tenant, shown) = (self.server.clone(), self.tenant.clone(), self.shown.clone());
+        let args = ServerArgs { server, data_dir: None, tenant, shown };
         args.names_one().then_some(args)
     }
 }
@@ -71,7 +79,7 @@ pub(crate) struct Connections {
 
 #[derive(Debug)]
 enum Way {
-    Named(ServerAddress),
+    Named(ServerAddress, ShownArgs),
     #[cfg(feature = "embedded")]
     Folder(Box<Folder>),
 }
@@ -90,7 +98,7 @@ impl Connections {
         let way = match args.server.as_deref().filter(|text| !text.is_empty()) {
             Some(text) => {
                 let refuse = |error: canopy_client::AddressError| Failure::input(error.to_string());
-                Way::Named(text.parse().map_err(refuse)?)
+                Way::Named(text.parse().map_err(refuse)?, args.shown.clone())
             }
             #[cfg(feature = "embedded")]
             None => Way::Folder(Box::new(Folder::new(args.data_dir.clone())?)),
@@ -108,9 +116,9 @@ impl Connections {
     /// Connects, starting a server in this process if need be.
     pub(crate) async fn open(&self) -> Result<Connection, Failure> {
         match &self.way {
-            Way::Named(address) => {
+            Way::Named(address, shown) => {
                 detail(|| format!("asking the server at {address}"));
-                Ok(self.elsewhere(Client::connect(address).await?))
+                Ok(self.elsewhere(Client::connect_with(address, &shown.read()?).await?))
             }
             #[cfg(feature = "embedded")]
             Way::Folder(folder) => {
@@ -123,8 +131,10 @@ impl Connections {
     /// The same, again and again where a server that is named does not answer.
     pub(crate) async fn open_patiently(&self, retries: &mut Retries, end: Deadline) -> Result<Connection, Failure> {
         match &self.way {
-            Way::Named(address) => {
-                let connect = async |_| Client::connect(address).await;
+            Way::Named(address, shown) => {
+                // Read at each connection: a token that is mounted is renewed from time to time.
+                let credentials = shown.read()?;
+                let connect = async |_| Client::connect_with(address, &credentials).await;
                 Ok(self.elsewhere(retries.run(end.remaining(), connect).await?))
             }
             #[cfg(feature = "embedded")]

@@ -14,7 +14,7 @@ export PYTHONPATH=$PWD/src
 "$PYTHON" -m unittest discover --start-directory tests
 
 work=$(mktemp -d)
-"$canopyd" --listen 127.0.0.1:0 --data-dir "$work/data" 2>"$work/log" &
+"$canopyd" --data-dir "$work/data" 2>"$work/log" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" || true; rm -rf "$work"' EXIT
 ask() { "$PYTHON" plan.py "$@" --collective allgather --server "unix:$work/data/canopy.sock"; }
@@ -34,6 +34,19 @@ if [ "$(plan_of "$work/placed")" = "$(plan_of "$work/swapped")" ]; then
     exit 1
 fi
 for plan in cold.xml plan.json boxes.json placed.json; do "$canopy" verify "$work/$plan" >/dev/null; done
+
+# A server that knows its callers: one without a token is refused, one with a token gets a plan.
+: >"$work/access.toml"
+chmod 644 "$work/access.toml"
+"$canopy" tokens create python --role planner --data-dir "$work/guarded" -o "$work/token" >/dev/null
+"$canopyd" --data-dir "$work/guarded" --dev --access "$work/access.toml" --listen 127.0.0.1:0 --log-format json 2>"$work/guarded.log" &
+guarded=$!
+trap 'kill "$server" "$guarded" 2>/dev/null || true; wait "$server" "$guarded" || true; rm -rf "$work"' EXIT
+until address=$(grep --only-matching --perl-regexp '"tcp":"\K[^"]+' "$work/guarded.log"); do sleep 0.1; done
+if "$PYTHON" plan.py ring:4 --collective allgather --server "$address" --output "$work/none.json" 2>"$work/said"; then exit 1; fi
+grep --quiet 'shows no identity' "$work/said"
+CANOPY_TOKEN_FILE=$work/token "$PYTHON" plan.py ring:4 --collective allgather --server "$address" --output "$work/shown.json" >/dev/null
+"$canopy" verify "$work/shown.json" >/dev/null
 
 # Refusals have the exit status of `canopy` and leave no file.
 refused() {

@@ -14,6 +14,7 @@ from pathlib import Path
 import grpc
 
 from canopy import v1
+from canopy.connection import channel
 from canopy.errors import refusal
 from canopy.stream import StreamError, receive
 from canopy.v1 import planner_pb2_grpc
@@ -73,7 +74,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--server",
         default=os.environ.get("CANOPY_SERVER") or "127.0.0.1:7423",
-        help="host:port or unix:/path [default: $CANOPY_SERVER, else 127.0.0.1:7423]",
+        help="https://host:port, unix:/path or host:port [default: $CANOPY_SERVER, else 127.0.0.1:7423]",
     )
     return parser.parse_args()
 
@@ -91,13 +92,10 @@ def request(args: argparse.Namespace) -> v1.PlanRequest:
 def plan(args: argparse.Namespace) -> v1.PlanReply:
     """Receives into a temporary file; renames it once it is complete and checked."""
     options = [("grpc.service_config", json.dumps(RETRY))]
-    if args.server.startswith("unix:"):
-        # gRPC would send the path of the socket as authority, and HTTP/2 servers refuse that.
-        options.append(("grpc.default_authority", "localhost"))
     file = tempfile.NamedTemporaryFile(dir=args.output.absolute().parent, delete=False)
     try:
-        with file, grpc.insecure_channel(args.server, options=options) as channel:
-            stub = planner_pb2_grpc.PlannerStub(channel)
+        with file, channel(args.server, options) as opened:
+            stub = planner_pb2_grpc.PlannerStub(opened)
             # A server that is just starting is waited for, within the deadline.
             events = stub.PlanStream(request(args), timeout=args.deadline, wait_for_ready=True)
             reply = receive(events, lambda _index, _artifact: file)
@@ -121,7 +119,7 @@ def main() -> int:
         for place, what in why.fields:
             print(f"  at {place}" + ("" if what in why.message else f": {what}"), file=sys.stderr)
         return why.exit_status
-    except (StreamError, OSError) as error:
+    except (StreamError, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 4
     summary = {

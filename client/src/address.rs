@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Address of a server: TCP without TLS, or a Unix socket.
+/// Address of a server: TCP with or without TLS, or a Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServerAddress(Kind);
 
@@ -12,6 +12,8 @@ pub struct ServerAddress(Kind);
 enum Kind {
     /// `host:port`; an IPv6 host is in brackets.
     Tcp(String),
+    /// The same, inside TLS.
+    Tls(String),
     Unix(PathBuf),
 }
 
@@ -19,9 +21,7 @@ enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum AddressError {
-    #[error("`{text}` asks for TLS, which is not available yet; use http://host:port or unix:/path")]
-    Tls { text: String },
-    #[error("`{text}` is not a server address; use host:port, http://host:port or unix:/path")]
+    #[error("`{text}` is not a server address; use https://host:port, unix:/path, or host:port for plain text")]
     Malformed { text: String },
 }
 
@@ -34,8 +34,25 @@ impl ServerAddress {
     /// The path of the socket, if this is a Unix address.
     pub fn unix_path(&self) -> Option<&Path> {
         match &self.0 {
-            Kind::Tcp(_) => None,
+            Kind::Tcp(_) | Kind::Tls(_) => None,
             Kind::Unix(path) => Some(path),
+        }
+    }
+
+    /// Whether connections are inside TLS.
+    pub(crate) const fn has_tls(&self) -> bool {
+        matches!(self.0, Kind::Tls(_))
+    }
+
+    /// Whether what is sent there stays secret: inside TLS, or on this machine.
+    pub(crate) fn keeps_secrets(&self) -> bool {
+        match &self.0 {
+            Kind::Tls(_) | Kind::Unix(_) => true,
+            Kind::Tcp(authority) => {
+                let host = authority.rsplit_once(':').map_or(authority.as_str(), |(host, _)| host);
+                let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+                host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+            }
         }
     }
 
@@ -43,34 +60,36 @@ impl ServerAddress {
     pub(crate) fn uri(&self) -> Option<String> {
         match &self.0 {
             Kind::Tcp(authority) => Some(format!("http://{authority}")),
+            Kind::Tls(authority) => Some(format!("https://{authority}")),
             Kind::Unix(path) => path.to_str().map(|path| format!("unix:{path}")),
         }
     }
 }
 
-/// Prints `host:port` or `unix:/path`, which [`FromStr`] reads.
+/// Prints `host:port`, `https://host:port` or `unix:/path`, which [`FromStr`] reads.
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Tcp(authority) => f.write_str(authority),
+            Kind::Tls(authority) => write!(f, "https://{authority}"),
             Kind::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
 
-/// Reads `host:port`, `http://host:port`, `unix:/path` and `unix:///path`.
+/// Reads `host:port`, `http://host:port`, `https://host:port`, `unix:/path` and `unix:///path`.
 impl FromStr for ServerAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let malformed = || AddressError::Malformed { text: text.chars().take(200).collect() };
-        if text.starts_with("https:") {
-            return Err(AddressError::Tls { text: text.chars().take(200).collect() });
-        }
         if let Some(path) = text.strip_prefix("unix://").or_else(|| text.strip_prefix("unix:")) {
             return if path.is_empty() { Err(malformed()) } else { Ok(Self::unix(path)) };
         }
-        let authority = text.strip_prefix("http://").unwrap_or(text);
+        let (kind, authority): (fn(String) -> Kind, _) = match text.strip_prefix("https://") {
+            Some(authority) => (Kind::Tls, authority),
+            None => (Kind::Tcp, text.strip_prefix("http://").unwrap_or(text)),
+        };
         let authority = authority.strip_suffix('/').unwrap_or(authority);
         let (host, port) = authority.rsplit_once(':').ok_or_else(malformed)?;
         let port: u16 = port.parse().map_err(|_| malformed())?;
@@ -79,7 +98,7 @@ impl FromStr for ServerAddress {
         if port == 0 || host.is_empty() || !(bracketed || host.chars().all(plain)) {
             return Err(malformed());
         }
-        Ok(Self(Kind::Tcp(format!("{host}:{port}"))))
+        Ok(Self(kind(format!("{host}:{port}"))))
     }
 }
 
@@ -93,6 +112,7 @@ mod tests {
             ("http://127.0.0.1:7423", "127.0.0.1:7423"),
             ("http://planner.example:80/", "planner.example:80"),
             ("[::1]:7423", "[::1]:7423"),
+            ("https://planner.example:7423/", "https://planner.example:7423"),
             ("unix:/run/canopy.sock", "unix:/run/canopy.sock"),
             ("unix:///run/canopy.sock", "unix:/run/canopy.sock"),
             ("unix:relative.sock", "unix:relative.sock"),
@@ -105,11 +125,36 @@ mod tests {
 
     #[test]
     fn everything_else_is_refused() {
-        for text in
-            ["", "host", "host:", ":80", "host:0", "host:99999", "http://host", "http://host:1/path", "unix:", "a b:1"]
-        {
-            assert!(matches!(text.parse::<ServerAddress>(), Err(AddressError::Malformed { .. })), "{text}");
+        for text in [
+            "",
+            "host",
+            "host:",
+            ":80",
+            "host:0",
+            "host:99999",
+            "http://host",
+            "http://host:1/path",
+            "https://host",
+            "unix:",
+            "a b:1",
+        ] {
+            assert!(text.parse::<ServerAddress>().is_err(), "{text}");
         }
-        assert!(matches!("https://host:1".parse::<ServerAddress>(), Err(AddressError::Tls { .. })));
+    }
+
+    #[test]
+    fn secrets_are_kept_inside_tls_and_on_this_machine() {
+        for (text, expected) in [
+            ("https://planner.example:1", true),
+            ("unix:/run/x", true),
+            ("localhost:1", true),
+            ("127.0.0.7:1", true),
+            ("[::1]:1", true),
+            ("planner.example:1", false),
+            ("127.evil.example:1", false),
+            ("10.0.0.1:1", false),
+        ] {
+            assert_eq!(text.parse::<ServerAddress>().unwrap().keeps_secrets(), expected, "{text}");
+        }
     }
 }

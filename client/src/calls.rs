@@ -118,13 +118,14 @@ calls! {
 }
 
 impl Client {
-    /// A request with its deadline and tenant.
+    /// A request with its deadline, tenant and token.
     pub(crate) fn limited<T>(&self, message: T, deadline: Option<Duration>) -> Request<T> {
         let mut request = Request::new(message);
         if let Some(limit) = deadline {
             request.set_timeout(limit);
         }
         self.tenant.iter().for_each(|tenant| tenant.sign(&mut request));
+        self.token.iter().for_each(|token| token.sign(&mut request));
         request
     }
 }

@@ -17,6 +17,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::address::ServerAddress;
 use crate::assembly::Assembly;
+use crate::credentials::{Credentials, Token};
 use crate::error::{ClientError, from_status};
 use crate::tenant::Tenant;
 
@@ -66,6 +67,7 @@ pub struct Client {
     pub(crate) faults: FaultsClient<Channel>,
     pub(crate) leases: LeasesClient<Channel>,
     pub(crate) tenant: Option<Tenant>,
+    pub(crate) token: Option<Token>,
 }
 
 impl Client {
@@ -74,6 +76,17 @@ impl Client {
     /// # Errors
     /// [`ClientError::Unreachable`] if no server answers at the address; [`ClientError::PathNotText`].
     pub async fn connect(address: &ServerAddress) -> Result<Self, ClientError> {
+        Self::connect_with(address, &Credentials::default()).await
+    }
+
+    /// The same, showing credentials: `https://` addresses speak TLS.
+    ///
+    /// # Errors
+    /// As [`Client::connect`]; [`ClientError::PlainToken`] if a token would go over a network as plain text.
+    pub async fn connect_with(address: &ServerAddress, credentials: &Credentials) -> Result<Self, ClientError> {
+        if credentials.token.is_some() && !address.keeps_secrets() {
+            return Err(ClientError::PlainToken { address: address.clone() });
+        }
         let unreachable = |source| ClientError::Unreachable { address: address.clone(), source };
         let uri = address.uri().ok_or_else(|| ClientError::PathNotText { address: address.clone() })?;
         let endpoint = Endpoint::from_shared(uri)
@@ -83,6 +96,10 @@ impl Client {
             .connect_timeout(CONNECT_LIMIT)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE);
+        let endpoint = match address.has_tls() {
+            true => endpoint.tls_config(credentials.tls()).map_err(unreachable)?,
+            false => endpoint,
+        };
         let channel = endpoint.connect().await.map_err(unreachable)?;
         Ok(Self {
             planner: PlannerClient::new(channel.clone()),
@@ -94,6 +111,7 @@ impl Client {
             faults: FaultsClient::new(channel.clone()),
             leases: LeasesClient::new(channel),
             tenant: None,
+            token: credentials.token.clone(),
         })
     }
 

@@ -20,6 +20,8 @@ pub enum ClientError {
         #[source]
         source: tonic::transport::Error,
     },
+    #[error("the token would go to {address} as plain text; use https://, or a Unix socket")]
+    PlainToken { address: ServerAddress },
     #[error("the path of the socket {address} is not UTF-8; use a path in UTF-8")]
     PathNotText { address: ServerAddress },
     #[error("{0}")]
@@ -45,7 +47,7 @@ impl ClientError {
             Self::Unreachable { .. } | Self::Lost { .. } => ErrorClass::Busy,
             Self::Refused(refusal) => refusal.class,
             Self::Deadline { .. } => ErrorClass::Deadline,
-            Self::PathNotText { .. } | Self::Write(_) | Self::Read(_) => ErrorClass::Input,
+            Self::PlainToken { .. } | Self::PathNotText { .. } | Self::Write(_) | Self::Read(_) => ErrorClass::Input,
             Self::Content(_) | Self::Protocol { .. } => ErrorClass::Fault,
         }
     }
@@ -57,7 +59,8 @@ impl ClientError {
         match self {
             Self::Unreachable { .. } | Self::Lost { .. } => true,
             Self::Refused(refusal) => refusal.may_be_retried,
-            Self::PathNotText { .. }
+            Self::PlainToken { .. }
+            | Self::PathNotText { .. }
             | Self::Deadline { .. }
             | Self::Content(_)
             | Self::Protocol { .. }

@@ -9,6 +9,8 @@ if [ -r "$settings" ]; then
     # shellcheck source=/dev/null
     . "$settings"
 fi
+# What the command shows to the server.
+export CANOPY_CA CANOPY_CERT CANOPY_KEY CANOPY_TOKEN_FILE
 
 prefetch() {
     [ -n "${CANOPY_SERVER:-}" ] || return

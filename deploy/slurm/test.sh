@@ -36,7 +36,7 @@ hook prolog.sh
 hook epilog.sh
 [ ! -e "$folder" ] || fail "the epilog left the folder of a job without plans"
 
-"$canopyd" --listen 127.0.0.1:0 --data-dir "$work/data" 2>"$work/log" &
+"$canopyd" --data-dir "$work/data" 2>"$work/log" &
 server=$!
 until [ -S "$work/data/canopy.sock" ]; do
     kill -0 "$server" || fail "the server did not start: $(cat "$work/log")"

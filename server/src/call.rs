@@ -32,6 +32,15 @@ struct Call {
     lines: LineLimit,
     trace_id: TraceId,
     request: OnceLock<RequestKey>,
+    caller: OnceLock<Caller>,
+}
+
+/// Who makes a call, and for whom, where callers are told apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) identity: String,
+    /// Empty: for nobody in particular.
+    pub(crate) tenant: String,
 }
 
 /// 128 bits that tell a call from all others, as in W3C trace contexts. Prints 32 hexadecimal digits.
@@ -42,7 +51,7 @@ impl CallContext {
     /// A call that has arrived with these headers, and whose span has been opened.
     pub(crate) fn begin(metrics: Metrics, lines: LineLimit, headers: &HeaderMap, span: &Span) -> Self {
         let trace_id = TraceId::of(headers, span);
-        Self(Arc::new(Call { metrics, lines, trace_id, request: OnceLock::new() }))
+        Self(Arc::new(Call { metrics, lines, trace_id, request: OnceLock::new(), caller: OnceLock::new() }))
     }
 
     /// The call that the present code works for.
@@ -68,6 +77,15 @@ impl CallContext {
     /// What the call asks for, once it is known.
     pub(crate) fn asks(&self, request: RequestKey) {
         let _known_already = self.0.request.set(request);
+    }
+
+    /// Who makes the call, once it is known.
+    pub(crate) fn comes_from(&self, caller: Caller) {
+        let _known_already = self.0.caller.set(caller);
+    }
+
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        self.0.caller.get()
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

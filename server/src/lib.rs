@@ -8,9 +8,11 @@
 //! `replan` (leases, faults and replanning), `ops` (settings and figures for operators), `rpc` (the services of
 //! `canopy.v1`, and the only place that knows its messages). Modules that all of them need are beside them.
 
+mod access;
 mod around;
 mod call;
 mod clock;
+mod credentials;
 mod drain;
 mod embedded;
 mod failure;
@@ -31,21 +33,24 @@ mod tasks;
 mod tenant;
 mod trace;
 
+pub use access::{AccessError, AccessOptions};
 pub use canopy_planner::{Group, JointRequest as JointOrder, JointTask, Making, Request as Order, TopologyInput};
 pub use canopy_planner::{PlanKey, RequestKey, ScheduleKey, TopologyKey};
 pub use canopy_wire::InlineError;
 pub use canopy_wire::RequestError;
 pub use canopy_wire::StoredPlan;
+pub use credentials::CredentialsError;
 pub use drain::DrainHandle;
 pub use embedded::EmbeddedServer;
 pub use failure::{PlanFailure, Shortfall};
 pub use jobs::pipeline::Pipeline;
 pub use jobs::planner::{Planner, Prepared, PreparedJoint, Produced, Recall, Watch};
 pub use jobs::refusals::RefusalOptions;
+pub use listener::{TlsError, TlsFiles};
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 pub use ops::config::{
-    AdminListen, ConfigError, DurationError, Exposure, Lifetime, Options, ServerFlags, Settings, Time,
-    data_dir_default, parse_duration, print_effective, print_sample, socket_path,
+    AdminListen, ConfigError, DurationError, Lifetime, Options, ServerFlags, Settings, Time, data_dir_default,
+    parse_duration, print_effective, print_sample, socket_path,
 };
 pub use ops::statistics::Statistics;
 pub use ops::telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};

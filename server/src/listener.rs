@@ -6,6 +6,7 @@ mod limits;
 mod preface;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::future::Future;
 use std::io;
@@ -25,11 +26,15 @@ use tonic::codegen::http::Request;
 use tower::ServiceExt as _;
 
 use self::preface::Prefaced;
+use crate::access::Shown;
 use crate::around::Calls;
 use crate::clock;
 use crate::peer::{Host, Peer};
 
+pub use self::tls::{TlsError, TlsFiles};
+
 pub(crate) use self::limits::{ConnectionLimits, Places, raise_descriptor_limit};
+pub(crate) use self::tls::{Spoken, Tls};
 
 /// Most calls in flight on one connection.
 const CALLS_PER_CONNECTION_MAX: u32 = 4096;
@@ -63,6 +68,11 @@ pub(crate) trait Port: Send + 'static {
 
     /// The next connection, and who is at its other end.
     fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Host)>> + Send;
+
+    /// What a connection shows of its other end by itself.
+    fn shown(_: &Self::Stream) -> Shown {
+        Shown::Nothing
+    }
 }
 
 impl Port for TcpListener {
@@ -89,6 +99,10 @@ impl Port for UnixListener {
 
     async fn next(&self) -> io::Result<(UnixStream, Host)> {
         Ok((self.accept().await?.0, Host::Local))
+    }
+
+    fn shown(stream: &UnixStream) -> Shown {
+        stream.peer_cred().map_or(Shown::Nothing, |user| Shown::User(user.uid(), user.gid()))
     }
 }
 
@@ -161,11 +175,40 @@ where
     S: Calls<Incoming> + Clone + Send + 'static,
 {
     let stop = stopped.clone();
-    serve(port, places, move |stream, peer| serve_http2(stream, peer, service.clone(), stop.clone()), stopped).await;
+    let connect = move |stream: P::Stream, peer| {
+        let caller = (peer, P::shown(&stream));
+        serve_http2(stream, caller, service.clone(), stop.clone())
+    };
+    serve(port, places, connect, stopped).await;
 }
 
-/// Serves one HTTP/2 connection. Every request says who its peer is.
-async fn serve_http2<I, S>(stream: I, peer: Peer, service: S, mut stopped: watch::Receiver<bool>)
+/// As [`serve_calls`], inside TLS if there is any.
+pub(crate) async fn serve_calls_over_tcp<S>(
+    port: TcpListener,
+    places: Places,
+    service: S,
+    tls: Option<Tls>,
+    stopped: watch::Receiver<bool>,
+) where
+    S: Calls<Incoming> + Clone + Send + 'static,
+{
+    let Some(tls) = tls else { return serve_calls(port, places, service, stopped).await };
+    let stop = stopped.clone();
+    let connect = move |stream: TcpStream, peer| {
+        let (tls, service, stop) = (tls.clone(), service.clone(), stop.clone());
+        async move {
+            match time::timeout(PREFACE_MAX, tls.accept(stream, Spoken::Calls)).await {
+                Ok(Ok((stream, shown))) => serve_http2(stream, (peer, shown), service, stop).await,
+                Ok(Err(error)) => tracing::debug!(%error, "a connection was not secured"),
+                Err(_) => {}
+            }
+        }
+    };
+    serve(port, places, connect, stopped).await;
+}
+
+/// Serves one HTTP/2 connection. Every request says who its peer is, and what it shows.
+async fn serve_http2<I, S>(stream: I, (peer, shown): (Peer, Shown), service: S, mut stopped: watch::Receiver<bool>)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Calls<Incoming> + Clone + Send + 'static,
@@ -186,6 +229,7 @@ where
         .keep_alive_timeout(KEEPALIVE_ANSWER_MAX);
     let service = service.map_request(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(shown.clone());
         request
     });
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)));

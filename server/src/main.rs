@@ -64,7 +64,7 @@ fn serve(flags: ServerFlags) -> ExitCode {
             flush_log();
             // The exit status of canopy: 2 for bad input, 6 for busy, 4 for everything else.
             ExitCode::from(match error.start_error() {
-                Some(StartError::Config(_)) => 2,
+                Some(StartError::Config(_) | StartError::Credentials(_)) => 2,
                 Some(error) if error.is_in_use() => 6,
                 _ => 4,
             })

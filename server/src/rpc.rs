@@ -18,6 +18,7 @@ mod faults;
 mod fields;
 pub(crate) mod finds;
 mod gate;
+pub(crate) mod guard;
 pub(crate) mod judge;
 mod known_faults;
 mod leases;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
@@ -16,9 +17,10 @@ use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 
 use self::upkeep::{keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down};
-use crate::around::around;
+use crate::around::{Calls, around};
 use crate::call::LineLimit;
 use crate::clock;
+use crate::credentials::{Credentials, CredentialsError};
 use crate::drain::DrainHandle;
 use crate::jobs::journal::Journal;
 use crate::jobs::pipeline::Pipeline;
@@ -26,7 +28,7 @@ use crate::jobs::planner::Planner;
 use crate::jobs::queue::{Queue, QueueLimits};
 use crate::jobs::refusals::Refusals;
 use crate::jobs::workers::{Jobs, Workers};
-use crate::listener::{self, ConnectionLimits, Places};
+use crate::listener::{self, ConnectionLimits, Places, Tls};
 use crate::metrics::Metrics;
 use crate::ops::admin::{self, Pages};
 use crate::ops::config::{ConfigError, Lifetime, Options};
@@ -36,6 +38,7 @@ use crate::replan::{Bases, ReplanSpaces, Replanner};
 use crate::rpc::answered::Answered;
 use crate::rpc::connection_threads::ConnectionThreads;
 use crate::rpc::finds::Finds;
+use crate::rpc::guard::Guard;
 use crate::rpc::malformed::decodable;
 use crate::rpc::record::{Record, UploadBudget};
 use crate::rpc::timeout::Timeout;
@@ -60,6 +63,7 @@ pub struct Server {
     ports: Ports,
     metrics: Metrics,
     upkeep: Upkeep,
+    credentials: Credentials,
 }
 
 /// The addresses of a server.
@@ -94,6 +98,8 @@ pub enum StartError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     #[error("cannot listen on {address}")]
     Listen {
         address: String,
@@ -146,6 +152,7 @@ impl Server {
         planner: impl FnOnce(&Options, Arc<dyn Store>) -> Arc<dyn Planner>,
     ) -> Result<Self, StartError> {
         options.validate()?;
+        let credentials = Credentials::read(&options)?;
         clock::resume(&options.data_dir);
         let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
         let opened = spawn_blocking(move || open_store(&data_dir, engine)).await;
@@ -208,7 +215,7 @@ impl Server {
         }
         let workers = Workers::start(&jobs, options.worker_count.get()).map_err(StartError::Threads)?;
         let upkeep = opened.upkeep;
-        Ok(Self { options, shared, workers, ports, metrics, upkeep })
+        Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials })
     }
 
     /// The TCP address served, with the actual port if 0 was requested.
@@ -231,6 +238,11 @@ impl Server {
         self.shared.drain.clone()
     }
 
+    /// Who may call what, and the certificates: what can be read again while the server runs.
+    pub(crate) fn credentials(&self) -> Credentials {
+        self.credentials.clone()
+    }
+
     /// The metrics of the server.
     pub(crate) fn metrics(&self) -> Metrics {
         self.metrics.clone()
@@ -249,12 +261,17 @@ impl Server {
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
-        let Self { options, shared, workers, ports, metrics, upkeep } = self;
+        let Self { options, shared, workers, ports, metrics, upkeep, credentials } = self;
         let (jobs, drain) = (Arc::clone(&shared.jobs), shared.drain.clone());
         // It stays to the very end: a server that drains is alive, and not ready.
-        let (metrics_shown, has_debug) = (metrics.clone(), options.has_debug_pages);
-        let pages =
-            Pages { drain: drain.clone(), statistics, metrics: metrics_shown, upkeep: upkeep.clone(), has_debug };
+        let pages = Pages {
+            drain: drain.clone(),
+            statistics,
+            metrics: metrics.clone(),
+            upkeep: upkeep.clone(),
+            has_debug: options.has_debug_pages,
+            credentials: credentials.clone(),
+        };
         let front = match options.lifetime {
             Lifetime::Daemon => ConnectionThreads::start().map_err(|error| RunError(Box::new(error)))?,
             Lifetime::Command => ConnectionThreads::none(),
@@ -283,14 +300,12 @@ impl Server {
         let record = Record { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
         let timeout = Timeout { policy: deadlines(&options), runtime: Handle::current() };
-        let service = around(record, around(timeout, around(Answered(decodable), routes)));
+        let guard = Guard { access: credentials.access, metrics: metrics.clone() };
+        let service = around(record, around(guard, around(timeout, around(Answered(decodable), routes))));
         let (stop, stopped) = watch::channel(false);
-        let unix = listener::serve_calls(ports.unix, places_of("unix", places.unix), service.clone(), stopped.clone());
-        let mut listeners = vec![front.connections("unix-listener", unix)];
-        if let Some(tcp) = ports.tcp {
-            let tcp = listener::serve_calls(tcp, places_of("tcp", places.tcp), service, stopped);
-            listeners.push(front.connections("tcp-listener", tcp));
-        }
+        let unix = (ports.unix, places_of("unix", places.unix));
+        let tcp = ports.tcp.map(|port| (port, places_of("tcp", places.tcp), credentials.tls));
+        let listeners = listen(&front, unix, tcp, service, stopped);
         tokio::select! {
             () = shutdown => {}
             () = drain.started() => {}
@@ -308,15 +323,40 @@ impl Server {
         end_jobs(&jobs.queue, &drain, options.drain_timeout).await;
         stop.send_replace(true);
         let ended = join(listeners).await.and(end_workers(workers).await);
-        if options.lifetime == Lifetime::Daemon
-            && let Err(error) = clock::write_down(&options.data_dir)
-        {
-            tracing::warn!(%error, "the clock could not be saved");
-        }
+        save_clock(&options);
         // While the directory is still this process's, so that no successor loses its socket.
         let _nothing_to_remove = std::fs::remove_file(ports.socket.path());
         drop((jobs, ports.socket));
         ended
+    }
+}
+
+/// Begins to serve the ports, until told to stop.
+fn listen<S>(
+    front: &ConnectionThreads,
+    (unix, unix_places): (UnixListener, Places),
+    tcp: Option<(TcpListener, Places, Option<Tls>)>,
+    service: S,
+    stopped: watch::Receiver<bool>,
+) -> Vec<Task<()>>
+where
+    S: Calls<Incoming> + Clone + Send + Sync + 'static,
+{
+    let unix = listener::serve_calls(unix, unix_places, service.clone(), stopped.clone());
+    let mut listeners = vec![front.connections("unix-listener", unix)];
+    if let Some((port, places, tls)) = tcp {
+        let tcp = listener::serve_calls_over_tcp(port, places, service, tls, stopped);
+        listeners.push(front.connections("tcp-listener", tcp));
+    }
+    listeners
+}
+
+/// Writes the clock down for the next server on the directory.
+fn save_clock(options: &Options) {
+    if options.lifetime == Lifetime::Daemon
+        && let Err(error) = clock::write_down(&options.data_dir)
+    {
+        tracing::warn!(%error, "the clock could not be saved");
     }
 }
 

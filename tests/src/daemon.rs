@@ -24,7 +24,7 @@ impl Daemon {
     #[track_caller]
     pub fn start(bench: &Bench, arguments: &[&str]) -> Self {
         let mut command = bench.command("canopyd");
-        command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).args(arguments);
+        command.args(["--dev", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).args(arguments);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("canopyd starts");
         let mut log = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
         let mut said = Vec::new();

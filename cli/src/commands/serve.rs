@@ -9,8 +9,8 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  canopy serve
-  canopy serve --listen 127.0.0.1:9000 --data-dir /var/lib/canopy
+  canopy serve --dev
+  canopy serve --tls-certificate server.pem --tls-key server.key --access access.toml --listen 0.0.0.0:7423
 
 It ends in order on SIGTERM or Ctrl-C, and at once on the second.")]
 pub(crate) struct ServeArgs {
@@ -22,7 +22,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     run_server(args.server).map_err(|error| {
         let class = match error.start_error() {
-            Some(StartError::Config(_)) => ErrorClass::Input,
+            Some(StartError::Config(_) | StartError::Credentials(_)) => ErrorClass::Input,
             Some(start) if start.is_in_use() => ErrorClass::Busy,
             _ => ErrorClass::Fault,
         };

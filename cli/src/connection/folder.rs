@@ -79,7 +79,7 @@ impl Folder {
 
     fn failure(&self, error: &StartError) -> Failure {
         let class = match error {
-            StartError::Config(_) => ErrorClass::Input,
+            StartError::Config(_) | StartError::Credentials(_) => ErrorClass::Input,
             StartError::Store(_) | StartError::Listen { .. } | StartError::Threads(_) | StartError::Reflection(_) => {
                 ErrorClass::Fault
             }

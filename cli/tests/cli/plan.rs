@@ -197,7 +197,7 @@ fn an_interrupt_ends_the_command_and_leaves_no_file() {
 #[test]
 fn a_server_in_another_process_is_shared_by_socket_and_by_port() {
     let workspace = Workspace::new();
-    let mut command = workspace.command("serve --listen 127.0.0.1:0");
+    let mut command = workspace.command("serve --dev --listen 127.0.0.1:0");
     let mut server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while !workspace.path("data/canopy.sock").exists() {
         assert_eq!(server.try_wait().unwrap(), None, "the server ended");
@@ -208,7 +208,7 @@ fn a_server_in_another_process_is_shared_by_socket_and_by_port() {
         workspace.json("plan ring:5 --collective allreduce -o named.json --json --server unix:data/canopy.sock");
     assert_eq!((&joined["cache"], &named["cache"]), (&"miss".into(), &"hit".into()));
     assert_eq!(joined["plan"], named["plan"]);
-    let refused = workspace.refused("serve --listen 127.0.0.1:0", 6, &["in use by another process"]);
+    let refused = workspace.refused("serve --dev --listen 127.0.0.1:0", 6, &["in use by another process"]);
     assert_eq!(refused.status, Some(6));
     let killed = std::process::Command::new("kill").args(["-TERM", &server.id().to_string()]).status().unwrap();
     assert!(killed.success());

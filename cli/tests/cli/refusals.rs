@@ -36,7 +36,6 @@ fn names_of_later_versions_are_told_from_nonsense() {
         ("plan missing.yaml --collective allgather", "neither an existing file nor"),
         ("plan ring:4 --collective allgather -o no/such/folder/plan.json", "cannot write no/such/folder/plan.json"),
         ("plan ring:4 --collective allgather --server nowhere", "is not a server address"),
-        ("plan ring:4 --collective allgather --server https://host:1", "TLS"),
         ("plam ring:4", "did you mean"),
     ] {
         workspace.refused(arguments, 2, &[words]);

@@ -114,7 +114,7 @@ impl Serving {
 
     /// The same with further flags.
     pub(crate) fn with(workspace: &Workspace, flags: &str) -> Self {
-        let mut command = workspace.command(&format!("serve --listen 127.0.0.1:0 {flags}"));
+        let mut command = workspace.command(&format!("serve --dev --listen 127.0.0.1:0 {flags}"));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         while !workspace.path("data/canopy.sock").exists() {
             assert_eq!(child.try_wait().unwrap(), None, "the server ended");

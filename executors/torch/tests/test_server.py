@@ -34,7 +34,7 @@ class Server(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        command = [CANOPYD, "--listen", "127.0.0.1:0", "--data-dir", f"{folder.name}/data"]
+        command = [CANOPYD, "--data-dir", f"{folder.name}/data"]
         server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         self.addCleanup(server.wait)
         self.addCleanup(server.send_signal, signal.SIGTERM)

@@ -1,29 +1,33 @@
-//! The port for operators: plain HTTP, with nothing on it that changes anything.
+//! The port for operators: HTTP, inside TLS where the server has a certificate, with nothing on it that changes anything.
 //!
 //! `/healthz` says that the process answers, `/readyz` whether it takes work, `/metrics` what it has done, and
 //! `/debug/queue` what it is doing.
 
+mod pages_guard;
 mod queue_page;
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use axum::{Extension, Router, middleware};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time;
 
 use self::queue_page::QueuePage;
+use crate::access::Shown;
+use crate::credentials::Credentials;
 use crate::drain::DrainHandle;
-use crate::listener::{self, Places};
+use crate::listener::{self, Places, Spoken, Tls};
 use crate::metrics::Metrics;
 use crate::ops::statistics::WeakStatistics;
 use crate::store::Upkeep;
@@ -43,15 +47,26 @@ pub(crate) struct Pages {
     pub(crate) upkeep: Upkeep,
     /// Whether the queue is shown.
     pub(crate) has_debug: bool,
+    /// Who may see what is not for everybody.
+    pub(crate) credentials: Credentials,
 }
 
 /// Serves the pages for as long as the future lives.
 pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
     let metrics = pages.metrics.clone();
-    let router = router(pages);
+    let (tls, router) = (pages.credentials.tls.clone(), router(pages));
     // It stays to the end of the process, and nobody has to be told.
     let (_stop, stopped) = watch::channel(false);
-    let serving = listener::serve(listener, places, move |stream, _| show(stream, router.clone()), stopped);
+    let connect = move |stream, _| {
+        let (tls, router) = (tls.clone(), router.clone());
+        async move {
+            let shown = time::timeout(PAGE_MAX, greet_and_show(stream, tls, router));
+            if let Ok(Err(error)) = shown.await {
+                tracing::debug!(%error, "a connection to the operators' port failed");
+            }
+        }
+    };
+    let serving = listener::serve(listener, places, connect, stopped);
     tokio::pin!(serving);
     let mut upkeep = time::interval(UPKEEP);
     loop {
@@ -62,14 +77,31 @@ pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
     }
 }
 
+/// Answers one request, inside TLS if there is any.
+async fn greet_and_show(
+    stream: TcpStream,
+    tls: Option<Tls>,
+    router: Router,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    match tls {
+        None => show(stream, router, Shown::Nothing).await?,
+        Some(tls) => {
+            let (stream, shown) = time::timeout(HEADERS_MAX, tls.accept(stream, Spoken::Pages)).await??;
+            show(stream, router, shown).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Answers one request: the next one comes over a connection of its own, so that none stays open for nothing.
-async fn show(stream: TcpStream, router: Router) {
+async fn show<I>(stream: I, router: Router, shown: Shown) -> hyper::Result<()>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_MAX).keep_alive(false);
-    let shown = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    if let Ok(Err(error)) = time::timeout(PAGE_MAX, shown).await {
-        tracing::debug!(%error, "a connection to the operators' port failed");
-    }
+    let router = router.layer(Extension(shown));
+    builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await
 }
 
 fn router(pages: Pages) -> Router {
@@ -80,7 +112,8 @@ fn router(pages: Pages) -> Router {
     if pages.has_debug {
         router = router.route("/debug/queue", get(queue));
     }
-    router.with_state(pages)
+    let guarded = middleware::from_fn_with_state(pages.credentials.access.clone(), pages_guard::admit);
+    router.layer(guarded).with_state(pages)
 }
 
 /// The store is open and the workers run before there is a port, so only a drain stands between a server and work, or a disk that takes

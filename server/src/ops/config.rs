@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use canopy_topology::{SiteRates, TopologyLimits};
 
+use crate::access::AccessOptions;
 use crate::jobs::refusals::RefusalOptions;
+use crate::listener::TlsFiles;
 use crate::ops::telemetry::TelemetryError;
 use crate::replan::ReplanOptions;
 use crate::store::StoreEngine;
@@ -27,8 +29,10 @@ pub use self::types::{AdminListen, Time};
 pub struct Options {
     /// TCP address to listen on. The Unix socket in the data directory is always served.
     pub listen: Option<SocketAddr>,
-    /// Whether other machines may reach `listen`.
-    pub exposure: Exposure,
+    /// Certificates of the TCP ports. `None`: they speak plain text, which needs development mode and a loopback address.
+    pub tls: Option<TlsFiles>,
+    /// Who may call what.
+    pub access: AccessOptions,
     /// TCP address of the operators' port: health, readiness and metrics over HTTP. `None`: no such port and no
     /// metrics.
     pub admin_listen: Option<SocketAddr>,
@@ -82,15 +86,6 @@ pub enum Lifetime {
     Command,
 }
 
-/// Who may reach a server; there is no authentication yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exposure {
-    /// Programs on this machine.
-    Loopback,
-    /// Any machine that the network lets through.
-    Public,
-}
-
 impl Options {
     /// Options of a server inside a command-line process: no TCP port; it ends with the process.
     pub fn embedded(data_dir: PathBuf) -> Self {
@@ -119,10 +114,12 @@ impl Options {
     }
 
     fn of_command(data_dir: PathBuf, settings: Settings) -> Self {
-        let settings = Settings { data_dir: Some(data_dir), ..settings };
+        // Nobody else reaches it: its socket is in a directory of its owner.
+        let settings = Settings { data_dir: Some(data_dir), dev: Some(true), ..settings };
         Self {
             listen: None,
             admin_listen: None,
+            tls: None,
             max_deadline: Duration::from_secs(24 * 3600),
             drain_timeout: Duration::ZERO,
             lifetime: Lifetime::Command,
@@ -136,10 +133,15 @@ impl Options {
     /// The first contradiction.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let mut addresses = [self.listen, self.admin_listen].into_iter().flatten();
-        if self.exposure == Exposure::Loopback
-            && let Some(address) = addresses.find(|address| !address.ip().is_loopback())
-        {
-            return Err(ConfigError::NotLoopback { address });
+        if self.tls.is_none() {
+            if let Some(address) = addresses.clone().next().filter(|_| !self.access.development) {
+                return Err(ConfigError::PlainText { address });
+            }
+            if let Some(address) = addresses.find(|address| !address.ip().is_loopback()) {
+                return Err(ConfigError::NotLoopback { address });
+            }
+        } else if self.access.development && self.access.rules.is_none() {
+            return Err(ConfigError::OpenToAll);
         }
         if self.default_deadline > self.max_deadline {
             let (default, max) = (self.default_deadline, self.max_deadline);
@@ -158,9 +160,19 @@ impl Options {
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ConfigError {
     #[error(
-        "{address} can be reached from other machines, and this server has no authentication; use a loopback address, or pass `--allow-public`"
+        "{address} would carry plain text; state `tls_certificate` and `tls_key`, or try canopy out by yourself with `--dev`"
+    )]
+    PlainText { address: SocketAddr },
+    #[error(
+        "{address} can be reached from other machines, and would carry plain text; state `tls_certificate` and `tls_key`, or use a loopback address"
     )]
     NotLoopback { address: SocketAddr },
+    #[error(
+        "with `dev` and without `access`, everybody who reaches the server may do everything; take `dev` away, or state `access`"
+    )]
+    OpenToAll,
+    #[error("`{present}` is stated, and `{absent}` is not; a certificate and its key belong together")]
+    HalfOfTls { present: &'static str, absent: &'static str },
     #[error("`default_deadline` {default:?} exceeds `max_deadline` {max:?}; change one of them")]
     Deadlines { default: Duration, max: Duration },
     #[error("`queue_bytes` {budget} is less than `max_request_bytes` {limit}; change one of them")]
@@ -228,19 +240,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_others_can_reach_needs_the_flag() {
+    fn plain_text_stays_on_this_machine_and_is_asked_for() {
         let mut options = Options::embedded(PathBuf::from("/tmp/x"));
         assert_eq!(options.validate(), Ok(()));
-        for (address, allowed) in
+        for (address, is_here) in
             [("127.0.0.1:1", true), ("[::1]:1", true), ("0.0.0.0:1", false), ("10.0.0.1:1", false)]
         {
             let address = address.parse().unwrap();
             for (listen, admin_listen) in [(Some(address), None), (None, Some(address))] {
-                (options.listen, options.admin_listen) = (listen, admin_listen);
-                options.exposure = Exposure::Loopback;
-                assert_eq!(options.validate().is_ok(), allowed, "{address}");
-                options.exposure = Exposure::Public;
+                (options.listen, options.admin_listen, options.tls) = (listen, admin_listen, None);
+                options.access.development = true;
+                assert_eq!(options.validate().is_ok(), is_here, "{address}");
+                options.access.development = false;
+                assert_eq!(options.validate(), Err(ConfigError::PlainText { address }));
+                let [certificate, key] = ["c", "k"].map(PathBuf::from);
+                options.tls = Some(TlsFiles { certificate, key, client_ca: None });
                 assert_eq!(options.validate(), Ok(()));
+                options.access.development = true;
+                assert_eq!(options.validate(), Err(ConfigError::OpenToAll));
             }
         }
     }

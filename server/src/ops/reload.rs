@@ -1,12 +1,14 @@
 //! Reads the configuration again while the server runs, when it is told to.
 //!
-//! Only the log filter can change under a running server; the rest waits for the next start. A configuration that a
+//! Only the log filter, the rules of access and the certificates can change under a running server; the rest waits for
+//! the next start. A configuration that a
 //! start would refuse changes nothing.
 
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
 
 use crate::clock;
+use crate::credentials::Credentials;
 use crate::metrics::Metrics;
 use crate::ops::config::{ConfigError, ServerFlags};
 use crate::ops::telemetry::{LogFilter, Telemetry};
@@ -20,12 +22,13 @@ pub(crate) struct Reload {
 
 impl Reload {
     /// Reads the configuration again at each signal, for ever.
-    pub(crate) async fn at_each(self, mut hangups: Signal, metrics: Metrics) {
+    pub(crate) async fn at_each(self, mut hangups: Signal, metrics: Metrics, credentials: Credentials) {
         for outcome in ["ok", "error"] {
             metrics.none_yet("canopy_config_reloads_total", &[("outcome", outcome.into())]);
         }
         note_success(&metrics);
         while hangups.recv().await.is_some() {
+            credentials.reload_now(&metrics).await;
             let reload = self.clone();
             let read = spawn_blocking(move || reload.read()).await;
             // Counted before it is said: whoever reads the line finds the number.

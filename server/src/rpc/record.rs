@@ -62,6 +62,12 @@ impl Methods {
         Self(Arc::new(methods))
     }
 
+    /// The paths of all.
+    #[cfg(test)]
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     fn named(&self, path: &str) -> Method {
         let other = || Method { service: "other".into(), method: "other".into() };
         self.0.get(path).cloned().unwrap_or_else(other)

@@ -4,11 +4,13 @@
 
 use std::collections::HashMap;
 
+use canopy_access::{Denied, JwtError, Refused, TokenError};
 use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+use crate::access::Stranger;
 use crate::failure::{CallFailure, Detail, KeptRefusal, PlanFailure, Refusal, call_refusal, in_short, refusal};
 
 /// Domain of every `ErrorInfo`.
@@ -58,6 +60,30 @@ pub(crate) fn to_topology_problem(failure: &PlanFailure) -> Option<v1::TopologyP
 /// The status of a message over the limit of the transport, which is read no further.
 pub(crate) fn oversized(limit: usize, words: &str) -> Status {
     status(Refusal::limit("REQUEST_TOO_LARGE", "request").with("limit", limit), words)
+}
+
+/// The status of a call of nobody who is known.
+pub(crate) fn stranger(why: &Stranger) -> Status {
+    let reason = match why {
+        Stranger::Nothing => "IDENTITY_MISSING",
+        Stranger::Refused(Refused::Unknown { .. }) => "IDENTITY_UNKNOWN",
+        Stranger::Refused(
+            Refused::Token(TokenError::Expired { .. }) | Refused::Jwt(JwtError::Expired | JwtError::NotYet),
+        ) => "IDENTITY_EXPIRED",
+        Stranger::Refused(Refused::Token(TokenError::Revoked { .. })) => "IDENTITY_REVOKED",
+        Stranger::Header | Stranger::Refused(_) => "IDENTITY_INVALID",
+    };
+    status(Refusal::new(Code::Unauthenticated, reason, Detail::None), &why.to_string())
+}
+
+/// The status of a call of somebody who may not make it.
+pub(crate) fn denied(why: &Denied) -> Status {
+    let (code, reason) = match why {
+        Denied::Expired { .. } => (Code::Unauthenticated, "IDENTITY_EXPIRED"),
+        Denied::Method { .. } => (Code::PermissionDenied, "METHOD_NOT_ALLOWED"),
+        Denied::Tenant { .. } => (Code::PermissionDenied, "TENANT_NOT_ALLOWED"),
+    };
+    status(Refusal::new(code, reason, Detail::None), &why.to_string())
 }
 
 /// The status of a request that is no message: its bytes cannot be decoded.

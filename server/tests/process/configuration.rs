@@ -48,7 +48,7 @@ fn environment_wins_over_the_file_and_flags_over_both() {
 fn a_bad_configuration_is_refused_before_anything_starts() {
     for (file, words) in [
         ("colour = 1\n", "unknown field `colour`, expected one of `listen`"),
-        ("listen = \"0.0.0.0:7423\"\n", "--allow-public"),
+        ("listen = \"0.0.0.0:7423\"\n", "`tls_certificate` and `tls_key`"),
         ("max_deadline = \"1s\"\n", "deadline"),
         ("log = \"a=b=c\"\n", "log filter"),
         ("otlp_endpoint = \"https://collector:4317\"\n", "without TLS"),

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
 
 mod abuse;
+mod access;
 #[path = "../common/bare.rs"]
 mod bare;
 mod configuration;

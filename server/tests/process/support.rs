@@ -50,6 +50,18 @@ impl Process {
 
     /// The same in a folder where another one may have been.
     pub(crate) fn start_in(folder: TempDir, arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
+        Self::launch(folder, |command, folder| {
+            command.arg("--dev");
+            arrange(command, folder);
+        })
+    }
+
+    /// The same in a way that needs certificates.
+    pub(crate) fn start_without_development(arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
+        Self::launch(tempfile::tempdir().unwrap(), arrange)
+    }
+
+    fn launch(folder: TempDir, arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
         let mut command = canopyd();
         command.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path().join("data"));
         arrange(&mut command, folder.path().to_owned());
@@ -83,8 +95,14 @@ impl Process {
 
     /// A page of the port for operators, with its headers.
     pub(crate) async fn page(&self, path: &str) -> String {
+        self.page_with(path, &[]).await
+    }
+
+    /// The same for a request with these headers.
+    pub(crate) async fn page_with(&self, path: &str, headers: &[(&str, &str)]) -> String {
         let mut connection = TcpStream::connect(self.address("admin")).await.unwrap();
-        connection.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await.unwrap();
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        connection.write_all(format!("GET {path} HTTP/1.0\r\n{headers}\r\n").as_bytes()).await.unwrap();
         let mut page = String::new();
         connection.read_to_string(&mut page).await.unwrap();
         page

@@ -12,7 +12,7 @@ use canopy_proto::v1::{
     TopologySource, topology_source::Source,
 };
 use canopy_server::{
-    DrainHandle, Exposure, Lifetime, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError,
+    AccessOptions, DrainHandle, Lifetime, Options, Order, Pipeline, PlanFailure, Planner, Prepared, Produced, RunError,
     Server, StartError, Statistics, StoreError, Watch,
 };
 use canopy_synth::Stop;
@@ -42,7 +42,8 @@ pub(crate) fn options(directory: &TempDir) -> Options {
     Options {
         listen: Some("127.0.0.1:0".parse().unwrap()),
         admin_listen: Some("127.0.0.1:0".parse().unwrap()),
-        exposure: Exposure::Loopback,
+        tls: None,
+        access: AccessOptions { rules: None, tokens: directory.path().join("tokens.json"), development: true },
         data_dir: directory.path().to_owned(),
         worker_count: NonZeroUsize::new(2).unwrap(),
         queue_length_max: NonZeroUsize::new(64).unwrap(),

@@ -1,5 +1,6 @@
 //! canopy and its server as real processes with real files, linked into one program.
 
+mod access;
 mod advise;
 mod bundles;
 mod damage;

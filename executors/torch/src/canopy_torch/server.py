@@ -27,16 +27,17 @@ class PlanServer:
         try:
             import grpc
             from canopy import v1
+            from canopy.connection import channel
             from canopy.v1 import leases_pb2_grpc, planner_pb2_grpc
         except ImportError as error:
             raise SourceError(f"CANOPY_SERVER is set, and {error.name} is not installed; help: {HELP}") from None
         assert settings.server is not None, "the caller names a server"
         self._settings, self._grpc, self._v1 = settings, grpc, v1
         self._deadline = time.monotonic() + settings.planning_s
-        address = settings.server.removeprefix("http://")
-        # gRPC would send the path of a socket as authority, and HTTP/2 servers refuse that.
-        options = [("grpc.default_authority", "localhost")] if address.startswith("unix:") else []
-        self._channel = grpc.insecure_channel(address, options=options)
+        try:
+            self._channel = channel(settings.server)
+        except (OSError, ValueError) as error:
+            raise SourceError(f"{settings.server}: {error}") from None
         self._planner = planner_pb2_grpc.PlannerStub(self._channel)
         self._leases = leases_pb2_grpc.LeasesStub(self._channel)
 

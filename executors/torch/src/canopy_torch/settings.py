@@ -27,7 +27,7 @@ class Settings:
     plan_dir: str | None
     """`CANOPY_PLAN_DIR`: a bundle, or a folder of plans."""
     server: str | None
-    """`CANOPY_SERVER`: host:port or unix:/path."""
+    """`CANOPY_SERVER`: https://host:port, unix:/path or host:port."""
     job: str | None
     """`CANOPY_JOB`: the job whose leases name the plans."""
     topology: str | None

@@ -6,7 +6,13 @@ use toml::{Table, Value};
 use super::{ConfigError, Settings};
 
 /// Values shown for keys that are off or whose default depends on the machine; their lines are comments.
-const EXAMPLES: [(&str, &str); 6] = [
+const EXAMPLES: [(&str, &str); 12] = [
+    ("listen", "\"127.0.0.1:7423\""),
+    ("tls_certificate", "\"/etc/canopy/server.pem\""),
+    ("tls_key", "\"/etc/canopy/server.key\""),
+    ("tls_client_ca", "\"/etc/canopy/clients.pem\""),
+    ("access", "\"/etc/canopy/access.toml\""),
+    ("tokens", "\"/etc/canopy/tokens.json\""),
     ("admin_listen", "\"127.0.0.1:7424\""),
     ("data_dir", "\"/var/lib/canopy\""),
     ("workers", "8"),

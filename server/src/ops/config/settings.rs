@@ -11,8 +11,10 @@ use clap::builder::BoolishValueParser;
 use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
-use super::{AdminListen, ConfigError, Exposure, Lifetime, Options, Time, data_dir_default};
+use super::{AdminListen, ConfigError, Lifetime, Options, Time, data_dir_default};
+use crate::access::AccessOptions;
 use crate::jobs::refusals::RefusalOptions;
+use crate::listener::TlsFiles;
 use crate::ops::telemetry::{LogFormat, Telemetry};
 use crate::replan::ReplanOptions;
 use crate::store::{RecordOptions, StoreEngine};
@@ -25,16 +27,32 @@ use crate::tenant::IsolatedTenant;
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// TCP address to listen on [default: 127.0.0.1:7423].
+    /// TCP address to listen on [default: 127.0.0.1:7423 with TLS or `dev`, else none].
     #[arg(long, env = "CANOPY_LISTEN", value_name = "IP:PORT")]
     pub listen: Option<SocketAddr>,
     /// TCP address of /healthz, /readyz and /metrics, or `off` [default: loopback, the port after `listen`].
     #[arg(long, env = "CANOPY_ADMIN_LISTEN", value_name = "IP:PORT")]
     pub admin_listen: Option<AdminListen>,
-    /// Listen on addresses that other machines can reach, without authentication [default: false].
-    #[arg(long, env = "CANOPY_ALLOW_PUBLIC", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    /// Try canopy out: plain text on loopback, and everybody there may do everything unless `access` says who may what
+    /// [default: false].
+    #[arg(long, env = "CANOPY_DEV", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
-    pub allow_public: Option<bool>,
+    pub dev: Option<bool>,
+    /// Certificate of the TCP ports, and those that lead to its root (PEM); read again when it changes [default: none].
+    #[arg(long, env = "CANOPY_TLS_CERTIFICATE", value_name = "FILE")]
+    pub tls_certificate: Option<PathBuf>,
+    /// Private key of that certificate (PEM), which others must not be able to read [default: none].
+    #[arg(long, env = "CANOPY_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Certificates that sign callers' certificates (PEM) [default: none, callers show tokens].
+    #[arg(long, env = "CANOPY_TLS_CLIENT_CA", value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// File of rules that say who may call what (TOML); read again when it changes [default: none].
+    #[arg(long, env = "CANOPY_ACCESS", value_name = "FILE")]
+    pub access: Option<PathBuf>,
+    /// File of the tokens that `canopy tokens` makes; read again when it changes [default: tokens.json in `data_dir`].
+    #[arg(long, env = "CANOPY_TOKENS", value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
     /// Directory of the store and the Unix socket [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy].
     #[arg(long, env = "CANOPY_DATA_DIR", value_name = "DIR", global = true)]
     pub data_dir: Option<PathBuf>,
@@ -212,9 +230,14 @@ impl Settings {
     pub fn defaults() -> Self {
         let limits = TopologyLimits::STANDARD;
         Self {
-            listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 7423))),
+            listen: None,
             admin_listen: None,
-            allow_public: Some(false),
+            dev: Some(false),
+            tls_certificate: None,
+            tls_key: None,
+            tls_client_ca: None,
+            access: None,
+            tokens: None,
             data_dir: None,
             store_engine: Some(StoreEngine::Sled),
             store_bytes: Some(RecordOptions::STANDARD.bytes_max),
@@ -257,7 +280,15 @@ impl Settings {
             all.data_dir = Some(data_dir_default()?);
         }
         all.workers.get_or_insert_with(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
-        if let Some(listen) = all.listen {
+        if all.tls_certificate.is_some() || all.dev == Some(true) {
+            all.listen.get_or_insert(SocketAddr::from((Ipv4Addr::LOCALHOST, 7423)));
+        }
+        if all.tokens.is_none() {
+            all.tokens = all.data_dir.as_ref().map(|folder| folder.join("tokens.json"));
+        }
+        if all.listen.is_none() {
+            all.admin_listen.get_or_insert(AdminListen::Off);
+        } else if let Some(listen) = all.listen {
             // Where the system chooses one port it chooses the other, too: several servers may run on one machine.
             let port = if listen.port() == 0 { 0 } else { listen.port().checked_add(1).unwrap_or(0) };
             all.admin_listen.get_or_insert(AdminListen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
@@ -279,7 +310,12 @@ impl Settings {
                 AdminListen::Off => None,
                 AdminListen::At(address) => Some(address),
             },
-            exposure: if all.allow_public.expect(GIVEN) { Exposure::Public } else { Exposure::Loopback },
+            tls: tls(all.tls_certificate, all.tls_key, all.tls_client_ca)?,
+            access: AccessOptions {
+                rules: all.access,
+                tokens: all.tokens.expect(GIVEN),
+                development: all.dev.expect(GIVEN),
+            },
             data_dir: all.data_dir.expect(GIVEN),
             store_engine: all.store_engine.expect(GIVEN),
             store_bytes_max: all.store_bytes.expect(GIVEN),
@@ -341,6 +377,24 @@ impl Settings {
             serde_json::Value::Object(keys) => keys.into_iter().filter(|(_, value)| !value.is_null()).collect(),
             _ => unreachable!("a struct is an object"),
         }
+    }
+}
+
+/// The files of certificates.
+fn tls(
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    client_ca: Option<PathBuf>,
+) -> Result<Option<TlsFiles>, ConfigError> {
+    let [certificate_name, key_name, ca_name] = ["tls_certificate", "tls_key", "tls_client_ca"];
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key, client_ca })),
+        (Some(_), None) => Err(ConfigError::HalfOfTls { present: certificate_name, absent: key_name }),
+        (None, Some(_)) => Err(ConfigError::HalfOfTls { present: key_name, absent: certificate_name }),
+        (None, None) if client_ca.is_some() => {
+            Err(ConfigError::HalfOfTls { present: ca_name, absent: certificate_name })
+        }
+        (None, None) => Ok(None),
     }
 }
 
@@ -410,12 +464,22 @@ mod tests {
 
     #[test]
     fn a_switch_needs_no_value_and_takes_one() {
-        for (arguments, expected) in [
-            (&[] as &[&str], Exposure::Loopback),
-            (&["--allow-public"], Exposure::Public),
-            (&["--allow-public=false"], Exposure::Loopback),
-        ] {
-            assert_eq!(flags(arguments).into_options().unwrap().exposure, expected, "{arguments:?}");
+        for (arguments, expected) in [(&[] as &[&str], false), (&["--dev"], true), (&["--dev=false"], false)] {
+            let options = flags(arguments).into_options().unwrap();
+            assert_eq!(options.access.development, expected, "{arguments:?}");
+            // Without a way to keep strangers out there is no port.
+            assert_eq!((options.listen.is_some(), options.admin_listen.is_some()), (expected, expected));
+        }
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_belong_together() {
+        let files = ["--tls-certificate", "c", "--tls-key", "k", "--tls-client-ca", "a"];
+        let options = flags(&files).into_options().unwrap();
+        assert!(options.listen.is_some() && options.admin_listen.is_some() && options.tls.is_some());
+        for left in [&files[..2], &files[2..4], &files[4..]] {
+            let error = flags(left).into_options().unwrap_err();
+            assert!(error.to_string().contains("belong together"), "{error}");
         }
     }
 

@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::call::CallContext;
+use crate::call::{CallContext, Caller};
 
 /// Writes JSON lines.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,9 @@ where
         write!(writer, "{},\"target\":{}", fields.text, quoted(target))?;
         if let Some(call) = CallContext::current() {
             write!(writer, ",\"trace_id\":\"{}\"", call.trace_id())?;
+            if let Some(Caller { identity, tenant }) = call.caller() {
+                write!(writer, ",\"identity\":{},\"tenant\":{}", quoted(identity), quoted(tenant))?;
+            }
             if let Some(request) = call.request().filter(|_| !fields.has_request) {
                 write!(writer, ",\"request\":\"{request}\"")?;
             }

@@ -1,0 +1,107 @@
+//! What keeps strangers out, read again while the server runs: the rules of access, and the certificates.
+
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::access::{Access, AccessError};
+use crate::listener::{Tls, TlsError};
+use crate::metrics::Metrics;
+use crate::ops::config::Options;
+
+/// How often files are looked at: a revoked token, or a certificate that was replaced, counts after this time.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The rules of access and the certificates; clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Credentials {
+    pub(crate) access: Access,
+    pub(crate) tls: Option<Tls>,
+}
+
+/// Why they cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum CredentialsError {
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+impl Credentials {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// They cannot be read or used.
+    pub(crate) fn read(options: &Options) -> Result<Self, CredentialsError> {
+        let access = Access::read(options.access.clone())?;
+        let tls = options.tls.clone().map(Tls::read).transpose()?;
+        Ok(Self { access, tls })
+    }
+
+    /// Reads them again: those whose files have changed, or all if `always`. What cannot be used stays as it was.
+    fn reload(&self, always: bool, metrics: &Metrics) {
+        let count = |file: &'static str, outcome: &'static str| {
+            metrics.count("canopy_credentials_reloads_total", &[("file", file.into()), ("outcome", outcome.into())]);
+        };
+        match self.access.reload(always) {
+            Ok(false) => {}
+            Ok(true) => {
+                count("access", "ok");
+                tracing::info!("the rules of access were read again");
+            }
+            Err(error) => {
+                count("access", "error");
+                tracing::error!(%error, "the rules of access cannot be used; those before stay in effect");
+            }
+        }
+        let Some(tls) = &self.tls else { return };
+        match tls.reload(always) {
+            Ok(false) => {}
+            Ok(true) => {
+                count("tls", "ok");
+                tracing::info!("the certificates were read again");
+            }
+            Err(error) => {
+                count("tls", "error");
+                tracing::error!(%error, "the certificates cannot be used; those before stay in effect");
+            }
+        }
+        self.show(metrics);
+    }
+
+    /// Reads all again, off the threads that answer calls.
+    pub(crate) async fn reload_now(&self, metrics: &Metrics) {
+        let (all, metrics) = (self.clone(), metrics.clone());
+        // What panics there is said by the panic itself.
+        let _ended = spawn_blocking(move || all.reload(true, &metrics)).await;
+    }
+
+    /// Looks at the files for ever.
+    pub(crate) async fn keep_current(self, metrics: Metrics) {
+        for (file, outcome) in [("access", "ok"), ("access", "error"), ("tls", "ok"), ("tls", "error")] {
+            let labels = [("file", file.into()), ("outcome", outcome.into())];
+            metrics.none_yet("canopy_credentials_reloads_total", &labels);
+        }
+        for reason in ["identity", "role", "tenant", "method"] {
+            metrics.none_yet("canopy_access_refusals_total", &[("reason", reason.into())]);
+        }
+        self.show(&metrics);
+        let mut ticks = interval(LOOK_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let (all, metrics) = (self.clone(), metrics.clone());
+            let _ended = spawn_blocking(move || all.reload(false, &metrics)).await;
+        }
+    }
+
+    /// Shows when the certificate ends.
+    fn show(&self, metrics: &Metrics) {
+        if let Some(tls) = &self.tls {
+            metrics.set("canopy_tls_certificate_expiry_timestamp_seconds", &[], tls.expires_ms() as f64 / 1e3);
+        }
+    }
+}
