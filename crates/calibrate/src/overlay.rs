@@ -12,6 +12,8 @@ use crate::parameters::{Parameters, rounded};
 pub const OVERLAY_BYTES_MAX: usize = 16 << 20;
 /// The format's number.
 const FORMAT: u32 = 1;
+/// The smallest factor of a rate, and the smallest that is written.
+const FACTOR_MIN: f64 = 1e-6;
 /// The largest factor of a rate: more is a wrong unit.
 const FACTOR_MAX: f64 = 100.0;
 /// The longest latency: a second.
@@ -140,11 +142,28 @@ impl Overlay {
             text.push_str("# links slower than described\nlinks:\n");
         }
         for ((from, to), rate) in &self.links {
-            // Ids are printable and have no quotes that YAML would need escaped beyond these.
-            let _ = writeln!(text, "  - {{from: {from:?}, to: {to:?}, bandwidth: {rate}}}");
+            let (from, to) = (quoted(from), quoted(to));
+            let _ = writeln!(text, "  - {{from: {from}, to: {to}, bandwidth: {rate}}}");
         }
         text
     }
+}
+
+/// An id between quotes, as YAML reads it: what is not printed, or breaks lines, is escaped.
+fn quoted(id: &str) -> String {
+    let mut text = String::from('"');
+    for c in id.chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            ' '..='~' => text.push(c),
+            c if c.is_alphanumeric() => text.push(c),
+            c => {
+                let _ = write!(text, "\\U{:08x}", u32::from(c));
+            }
+        }
+    }
+    text.push('"');
+    text
 }
 
 fn latency(field: &'static str, text: Option<&str>) -> Result<f64, OverlayError> {
@@ -156,8 +175,8 @@ fn latency(field: &'static str, text: Option<&str>) -> Result<f64, OverlayError>
 
 fn factor(field: &'static str, value: Option<f64>) -> Result<f64, OverlayError> {
     let value = value.unwrap_or(1.0);
-    let wanted = "write a number above 0 and up to 100, such as 0.92";
-    let is_one = value.is_finite() && value > 1e-6 && value <= FACTOR_MAX;
+    let wanted = "write a number from 0.000001 to 100, such as 0.92";
+    let is_one = (FACTOR_MIN..=FACTOR_MAX).contains(&value);
     is_one.then_some(value).ok_or_else(|| OverlayError::Value { field, found: value.to_string(), wanted })
 }
 
@@ -173,6 +192,20 @@ mod tests {
         let parameters = Parameters { message_ns: 3217.0, across_ns: 11_400.0, inside: 0.875, across: 0.921 };
         let overlay = Overlay::new(parameters, links);
         assert_eq!(Overlay::read(&overlay.to_yaml()), Ok(overlay));
+    }
+
+    /// Ids that Rust quotes otherwise than YAML does, and the smallest rates there are.
+    #[test]
+    fn what_is_read_is_written_and_read() {
+        for text in [
+            "calibration: 1\nmessage: 1us\nlinks: [{from: \"a\\u0301é'\", to: \"b\\u200b\", bandwidth: 1GB/s}]",
+            r#"{calibration: 1, message: 1us, links: [{from: "\u0085\"\\", to: "\u2028\u0001", bandwidth: 1GB/s}]}"#,
+            "calibration: 1\nmessage: 1us\ninside: {rate: 0.0000012}\nacross: {rate: 0.000001}",
+        ] {
+            let overlay = Overlay::read(text).unwrap();
+            let again = Overlay::read(&overlay.to_yaml()).unwrap();
+            assert_eq!((again.links.clone(), again.to_yaml()), (overlay.links.clone(), overlay.to_yaml()), "{text}");
+        }
     }
 
     #[test]

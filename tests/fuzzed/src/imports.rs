@@ -3,8 +3,8 @@
 use canopy_import::{Cluster, Content, Fabric, FileKind, Layout, MachineOf, Rates, numbered, read, read_content};
 use canopy_topology::{DocumentFormat, TopologyDraft};
 
-use crate::{LIMITS, refused, seen};
 use crate::topologies::check;
+use crate::{LIMITS, refused, seen};
 
 /// Machines that are joined to see whether what a file describes can be a part of a cluster.
 const MACHINES: usize = 3;
