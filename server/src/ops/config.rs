@@ -179,6 +179,8 @@ pub enum ConfigError {
     Budget { budget: usize, limit: usize },
     #[error("{path}, the file of `family_rates`: {problem}")]
     FamilyRates { path: String, problem: String },
+    #[error("`{key}` is {found}; set at most {limit}, the largest whole number of TOML")]
+    Number { key: &'static str, found: u64, limit: i64 },
     #[error("no home directory found for the data directory; set CANOPY_DATA_DIR")]
     NoHome,
     #[error("cannot read the configuration file {path}: {kind}; name another one with `--config`")]

@@ -109,7 +109,11 @@ pub(crate) fn configuration(input: &[u8]) {
     };
     let data_dir = settings.data_dir.clone().or_else(|| Some(PathBuf::from("/var/lib/canopy")));
     let settings = Settings { data_dir, ..settings };
-    let printed = print_effective(settings.clone()).expect("a data directory is stated");
+    let filled = match settings.clone().filled() {
+        Ok(filled) => filled,
+        Err(error) => return refused(&error),
+    };
+    let printed = print_effective(settings).expect("what can be filled in can be printed");
     let again = Settings::parse(&printed, "printed").unwrap_or_else(|error| panic!("{error}\n{printed}"));
-    assert_eq!(again, settings.filled().expect("a data directory is stated"), "{printed}");
+    assert_eq!(again, filled, "{printed}");
 }

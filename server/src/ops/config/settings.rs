@@ -273,9 +273,10 @@ impl Settings {
     /// Fills in every default; a setting that is still unset is off.
     ///
     /// # Errors
-    /// No data directory is given and no home directory is known.
+    /// No data directory is given and no home directory is known; a number is too large for a file of settings.
     pub fn filled(self) -> Result<Self, ConfigError> {
         let mut all = self.over(Self::defaults());
+        all.require_numbers_of_toml()?;
         if all.data_dir.is_none() {
             all.data_dir = Some(data_dir_default()?);
         }
@@ -295,6 +296,31 @@ impl Settings {
         }
         all.log.get_or_insert_with(Telemetry::filter_default);
         Ok(all)
+    }
+
+    /// Whole numbers of TOML have a sign and 64 bits, and settings are printed as a file.
+    fn require_numbers_of_toml(&self) -> Result<(), ConfigError> {
+        let count = |count: Option<NonZeroUsize>| count.map(|count| count.get() as u64);
+        let size = |size: Option<usize>| size.map(|size| size as u64);
+        let numbers = [
+            ("store_bytes", self.store_bytes),
+            ("workers", count(self.workers)),
+            ("queue_length", count(self.queue_length)),
+            ("queue_bytes", size(self.queue_bytes)),
+            ("job_memory_bytes", self.job_memory_bytes),
+            ("max_nodes", size(self.max_nodes)),
+            ("max_links", size(self.max_links)),
+            ("max_request_bytes", size(self.max_request_bytes)),
+            ("negative_entries", size(self.negative_entries)),
+            ("replans_per_second", count(self.replans_per_second)),
+            ("plan_ahead_pinned", size(self.plan_ahead_pinned)),
+        ];
+        let limit = i64::MAX;
+        let too_large = |(key, number): (&'static str, Option<u64>)| {
+            let found = number.filter(|&number| i64::try_from(number).is_err())?;
+            Some(ConfigError::Number { key, found, limit })
+        };
+        numbers.into_iter().find_map(too_large).map_or(Ok(()), Err)
     }
 
     /// The options of the server.
@@ -433,6 +459,25 @@ mod tests {
         assert_eq!(options.listen, Some("127.0.0.1:1".parse().unwrap()));
         assert_eq!(options.admin_listen, Some("127.0.0.1:2".parse().unwrap()));
         assert_eq!(options.max_deadline, Duration::from_secs(3600));
+    }
+
+    /// They are printed as a file, by `--print-config` and where they are logged.
+    #[test]
+    fn a_number_that_no_file_can_state_is_refused() {
+        let refused = |settings: Settings| settings.filled().unwrap_err().to_string();
+        let stated = Settings::parse("workers = 18446744073709551615", "canopyd.toml").unwrap();
+        assert_eq!(
+            refused(stated),
+            "`workers` is 18446744073709551615; set at most 9223372036854775807, the largest whole number of TOML"
+        );
+        let settings = Settings { data_dir: Some(PathBuf::from("/x")), ..Settings::default() };
+        for number in [1 << 63, u64::MAX] {
+            let said = refused(Settings { store_bytes: Some(number), ..settings.clone() });
+            assert!(said.starts_with("`store_bytes` is "), "{said}");
+        }
+        let largest = Settings { store_bytes: Some(u64::MAX / 2), ..settings };
+        let printed = crate::ops::config::print_effective(largest).unwrap();
+        assert!(printed.contains("store_bytes = 9223372036854775807\n"), "{printed}");
     }
 
     #[test]
