@@ -6,7 +6,10 @@
 mod cursor;
 mod json;
 
-use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
 
 use self::cursor::At;
 use self::json::Json;
@@ -76,63 +79,69 @@ pub fn parse_execution_plan(text: &str) -> Result<ExecutionPlan, ExecutionPlanEr
 /// # Errors
 /// The text is no JSON, or one of these fields is missing or of another type. O(bytes), some tenth of the whole.
 pub fn parse_execution_plan_head(text: &str) -> Result<ExecutionPlan, ExecutionPlanError> {
-    let Head { name, collective, inplace, buffer_alignment, min_message_size, max_message_size, gpus } =
-        serde_json::from_str(text).map_err(ExecutionPlanError::Json)?;
-    let rank = |rank: HeadRank| ExecutionRank {
-        id: rank.id,
-        input_chunks: rank.input_chunks,
-        output_chunks: rank.output_chunks,
-        scratch_chunks: rank.scratch_chunks,
-        channels: Vec::new(),
-        remote_buffers: Vec::new(),
-        semaphores: Vec::new(),
-        blocks: Vec::new(),
-    };
+    let head = head(text).map_err(ExecutionPlanError::Json)?;
+    let top = At::top(&head);
     Ok(ExecutionPlan {
-        name,
-        collective,
+        name: top.need("name", "name the plan")?.text()?,
+        collective: top.need("collective", "name the collective")?.text()?,
         is_ll: false,
-        in_place: inplace,
+        in_place: top.need("inplace", "use true or false")?.flag()?,
         reuse_resources: false,
         double_scratch: false,
-        alignment_bytes: buffer_alignment.unwrap_or(16),
+        alignment_bytes: top.long_or("buffer_alignment", 16)?,
         threads_per_block: 0,
-        bytes_min: min_message_size.unwrap_or(0),
-        bytes_max: max_message_size.unwrap_or(u64::MAX),
-        ranks: gpus.into_iter().map(rank).collect(),
+        bytes_min: top.long_or("min_message_size", 0)?,
+        bytes_max: top.long_or("max_message_size", u64::MAX)?,
+        ranks: top.need("gpus", "list what each rank does")?.each(rank_head)?,
     })
 }
 
-#[derive(Deserialize)]
-struct Head {
-    name: String,
-    collective: String,
-    inplace: bool,
-    buffer_alignment: Option<u64>,
-    min_message_size: Option<u64>,
-    max_message_size: Option<u64>,
-    gpus: Vec<HeadRank>,
+/// Fields of an object, none of them read; of several of one name the last, as for the whole plan.
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// The object with the fields of the head alone.
+fn head(text: &str) -> serde_json::Result<Json<'_>> {
+    let top: Fields<'_> = serde_json::from_str(text)?;
+    let names = ["name", "collective", "inplace", "buffer_alignment", "min_message_size", "max_message_size"];
+    let mut fields = some_of(&top, &names)?;
+    if let Some(ranks) = top.get("gpus") {
+        let ranks: Vec<Fields<'_>> = serde_json::from_str(ranks.get())?;
+        let rank = |rank| Ok(Json::Object(some_of(rank, &["id", "input_chunks", "output_chunks", "scratch_chunks"])?));
+        let ranks = ranks.iter().map(rank).collect::<serde_json::Result<_>>()?;
+        fields.push(("gpus".into(), Json::List(ranks)));
+    }
+    Ok(Json::Object(fields))
 }
 
-#[derive(Deserialize)]
-struct HeadRank {
-    id: u32,
-    input_chunks: u32,
-    output_chunks: u32,
-    scratch_chunks: u32,
+/// Those of these fields that there are, read.
+fn some_of<'a>(fields: &Fields<'a>, names: &[&'static str]) -> serde_json::Result<Vec<(Cow<'a, str>, Json<'a>)>> {
+    let read = |name: &&'static str| Some((*name, fields.get(*name)?.get()));
+    let found = names.iter().filter_map(read);
+    found.map(|(name, value)| Ok((name.into(), serde_json::from_str(value)?))).collect()
 }
 
-fn rank(at: &At<'_>) -> Read<ExecutionRank> {
+fn rank_head(at: &At<'_>) -> Read<ExecutionRank> {
     let remedy = "give the number of chunks";
     Ok(ExecutionRank {
         id: at.need("id", "number the ranks from 0")?.number()?,
         input_chunks: at.need("input_chunks", remedy)?.number()?,
         output_chunks: at.need("output_chunks", remedy)?.number()?,
         scratch_chunks: at.need("scratch_chunks", remedy)?.number()?,
+        channels: Vec::new(),
+        remote_buffers: Vec::new(),
+        semaphores: Vec::new(),
+        blocks: Vec::new(),
+    })
+}
+
+fn rank(at: &At<'_>) -> Read<ExecutionRank> {
+    let head = rank_head(at)?;
+    Ok(ExecutionRank {
         channels: at.need("channels", "list the channels, or []")?.each(channels)?,
         remote_buffers: at.need("remote_buffers", "list the buffers of other ranks, or []")?.each(remote_buffer)?,
         semaphores: at.list_or_empty("semaphores", |at| at.need("init_value", "give its first value")?.number())?,
         blocks: at.need("threadblocks", "list the thread blocks, or []")?.each(block)?,
+        ..head
     })
 }
 

@@ -196,4 +196,8 @@ fn heads_are_those_of_plans() {
     };
     assert_eq!(chunks(&head), chunks(&whole));
     assert!(parse_execution_plan_head("{}").is_err());
+    // Of several fields of one name, both take the last.
+    let twice = PAIR.replacen('{', "{\"inplace\": 3, \"gpus\": [], \"name\": \"other\",", 1);
+    assert_eq!(parse_execution_plan_head(&twice).unwrap(), head);
+    assert_eq!(parse_execution_plan(&twice).unwrap(), whole);
 }
