@@ -5,10 +5,9 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::access::{Access, AccessError};
-use crate::listener::{Tls, TlsError};
+use crate::access::{Access, AccessError, AccessOptions};
+use crate::listener::{Tls, TlsError, TlsFiles};
 use crate::metrics::Metrics;
-use crate::ops::config::Options;
 
 /// How often files are looked at: a revoked token, or a certificate that was replaced, counts after this time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -35,9 +34,9 @@ impl Credentials {
     ///
     /// # Errors
     /// They cannot be read or used.
-    pub(crate) fn read(options: &Options) -> Result<Self, CredentialsError> {
-        let access = Access::read(options.access.clone())?;
-        let tls = options.tls.clone().map(Tls::read).transpose()?;
+    pub(crate) fn read(access: AccessOptions, tls: Option<TlsFiles>) -> Result<Self, CredentialsError> {
+        let access = Access::read(access)?;
+        let tls = tls.map(Tls::read).transpose()?;
         Ok(Self { access, tls })
     }
 

@@ -152,7 +152,7 @@ impl Server {
         planner: impl FnOnce(&Options, Arc<dyn Store>) -> Arc<dyn Planner>,
     ) -> Result<Self, StartError> {
         options.validate()?;
-        let credentials = Credentials::read(&options)?;
+        let credentials = Credentials::read(options.access.clone(), options.tls.clone())?;
         clock::resume(&options.data_dir);
         let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
         let opened = spawn_blocking(move || open_store(&data_dir, engine)).await;
