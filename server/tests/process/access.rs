@@ -22,8 +22,8 @@ use tonic_types::StatusExt as _;
 use self::issued::{Issued, Shows};
 use crate::support::Process;
 
-/// Longest wait for the answer of a call: a stream that stays open has let its caller in.
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// Longest wait for the beginning of an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the standard roles may call: v(iewer), p(lanner), f(ault-reporter), o(perator), a(dmin). Written down once more,
 /// so that a slip in the server's own table shows.
@@ -90,8 +90,8 @@ fn write(path: &Path, text: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Calls a method with an empty message: what becomes of it, or none if it is let in and waits.
-async fn call(channel: &Channel, path: &str, shows: &Shows) -> Option<Result<(), Status>> {
+/// Calls a method with an empty message: what becomes of it, or that an answer begins.
+async fn call(channel: &Channel, path: &str, shows: &Shows) -> Result<(), Status> {
     let mut request = Request::new(tokio_stream::once(()));
     for (name, value) in shows.headers() {
         request.metadata_mut().append(name, value.parse().unwrap());
@@ -100,12 +100,9 @@ async fn call(channel: &Channel, path: &str, shows: &Shows) -> Option<Result<(),
     let path = PathAndQuery::try_from(path).unwrap();
     let answer = async {
         client.ready().await.unwrap();
-        let stream = client.streaming(request, path, ProstCodec::<(), ()>::default()).await?;
-        let mut stream = stream.into_inner();
-        while stream.message().await?.is_some() {}
-        Ok(())
+        client.streaming(request, path, ProstCodec::<(), ()>::default()).await.map(drop)
     };
-    timeout(PATIENCE, answer).await.ok()
+    timeout(PATIENCE, answer).await.expect("an answer begins")
 }
 
 fn reason(status: &Status) -> String {
@@ -113,8 +110,8 @@ fn reason(status: &Status) -> String {
 }
 
 /// The reason for which a caller is refused; none if it is let in, whatever becomes of the call then.
-fn refusal(outcome: Option<Result<(), Status>>) -> Option<(Code, String)> {
-    let status = outcome?.err()?;
+fn refusal(outcome: Result<(), Status>) -> Option<(Code, String)> {
+    let status = outcome.err()?;
     matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied).then(|| (status.code(), reason(&status)))
 }
 
@@ -156,7 +153,7 @@ async fn every_method_is_for_those_who_may_call_it_and_for_nobody_else() {
         }
     }
     // Nothing has ended the server so far, and an admin does.
-    let drained = call(&channel, "/canopy.v1.ServerAdmin/Drain", &issued.token("admin")).await.unwrap();
+    let drained = call(&channel, "/canopy.v1.ServerAdmin/Drain", &issued.token("admin")).await;
     assert!(drained.is_ok(), "{drained:?}");
     process.end_in_order();
 }
@@ -180,12 +177,12 @@ async fn health_is_for_everybody_and_what_is_not_served_for_nobody() {
     let process = guarded(&issued);
     let channel = process.channel().await;
     let nothing = Shows::nothing();
-    assert!(call(&channel, "/grpc.health.v1.Health/Check", &nothing).await.unwrap().is_ok());
+    assert!(call(&channel, "/grpc.health.v1.Health/Check", &nothing).await.is_ok());
     let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
     assert!(refusal(call(&channel, reflection, &nothing).await).is_some());
     assert!(refusal(call(&channel, reflection, &issued.token("viewer")).await).is_none());
     assert!(refusal(call(&channel, "/canopy.v1.Planner/Nothing", &nothing).await).is_some());
-    let status = call(&channel, "/canopy.v1.Planner/Nothing", &issued.token("admin")).await.unwrap().unwrap_err();
+    let status = call(&channel, "/canopy.v1.Planner/Nothing", &issued.token("admin")).await.unwrap_err();
     assert_eq!(status.code(), Code::Unimplemented);
     for (path, expected) in [("/healthz", "200"), ("/readyz", "200"), ("/metrics", "401"), ("/debug/queue", "401")] {
         let page = process.page(path).await;
@@ -209,10 +206,10 @@ async fn what_is_revoked_is_refused_within_a_second() {
     let mut process = guarded(&issued);
     let channel = process.channel().await;
     let token = issued.token("viewer");
-    assert!(call(&channel, STATUS, &token).await.unwrap().is_ok());
+    assert!(call(&channel, STATUS, &token).await.is_ok());
     write(&process.folder.path().join("tokens.json"), "{", 0o600);
     process.wait_for("the rules of access cannot be used; those before stay in effect");
-    assert!(call(&channel, STATUS, &token).await.unwrap().is_ok());
+    assert!(call(&channel, STATUS, &token).await.is_ok());
     issued.revoke("viewer");
     issued.write_tokens(process.folder.path());
     let looking = async {
