@@ -11,6 +11,7 @@ COPY migrations migrations
 COPY server server
 COPY client client
 COPY cli cli
+COPY executors executors
 COPY tests tests
 COPY benches benches
 # The revision of the source, for canopy_build_info: the history is not among the files of the build.

@@ -178,7 +178,7 @@ def check_image():
             require(Path(source).exists() and source in shown, f"Dockerfile copies {source}, which is not there")
             copied.add(source)
     # Cargo reads the manifests of all members, whichever it builds.
-    members = re.search(r"^members = \[(.+)\]", Path("Cargo.toml").read_text(), re.MULTILINE)[1]
+    members = re.search(r"^members = \[(.+?)\]", Path("Cargo.toml").read_text(), re.MULTILINE | re.DOTALL)[1]
     for member in {name.split("/")[0] for name in re.findall(r'"([^"]+)"', members)}:
         require(member in copied, f"Dockerfile does not copy {member}, which is a member of the workspace")
     rust = re.search(r'^rust-version = "(.+)"', Path("Cargo.toml").read_text(), re.MULTILINE)[1]
