@@ -138,7 +138,7 @@ mod tests {
             "unix:",
             "a b:1",
         ] {
-            assert!(text.parse::<ServerAddress>().is_err(), "{text}");
+            assert!(matches!(text.parse::<ServerAddress>(), Err(AddressError::Malformed { .. })), "{text}");
         }
     }
 

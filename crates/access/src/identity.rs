@@ -5,7 +5,7 @@ use std::fmt;
 use canopy_planner::TenantName;
 
 use crate::grant::{Grant, Tenants};
-use crate::method::{MethodSet, Standard};
+use crate::method::Standard;
 
 /// What a caller showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,11 +88,6 @@ impl Identity {
             method: method.to_owned(),
             tenant: wanted.map_or_else(String::new, |name| name.as_str().to_owned()),
         })
-    }
-
-    /// All methods that it may call for somebody.
-    pub fn methods(&self) -> MethodSet {
-        self.grants.iter().fold(MethodSet::default(), |all, grant| all.and(grant.methods))
     }
 }
 

@@ -8,7 +8,7 @@
 mod verifier;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, JwkSet, PublicKeyUse};
-use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, Validation};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Map, Value};
 
 /// Longest token.
@@ -210,9 +210,4 @@ impl Issuer {
             _ => JwtError::Signature { issuer: self.issuer.clone() },
         }
     }
-}
-
-/// Whether a key is for signatures of this family.
-fn is_for(key: &DecodingKey, family: AlgorithmFamily) -> bool {
-    key.family() == family
 }

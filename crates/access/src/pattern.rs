@@ -43,11 +43,6 @@ impl Pattern {
         }
         false
     }
-
-    /// Whether it names every text.
-    pub fn is_everything(&self) -> bool {
-        !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')
-    }
 }
 
 #[cfg(test)]

@@ -311,7 +311,7 @@ fn named(text: &GrantText) -> String {
         ("claims", !text.claims.is_empty()),
     ];
     let named: Vec<_> = keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key).collect();
-    if named.is_empty() { "nobody".to_owned() } else { named.join(", ") }
+    if named.is_empty() { "none of them".to_owned() } else { named.join(", ") }
 }
 
 /// Whether a claim, or one of the texts in it if it is a list, is as wanted. A path leads into objects: `a.b`.

@@ -5,8 +5,6 @@ use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey};
 use ring::signature::{self as rings, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm};
 
-use super::is_for;
-
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: refuse_to_sign,
     verifier_factory: verifier,
@@ -50,7 +48,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
         Way::Rsa(_) => AlgorithmFamily::Rsa,
         Way::Other(_, family) => family,
     };
-    if !is_for(key, family) {
+    if key.family() != family {
         return Err(ErrorKind::InvalidAlgorithm.into());
     }
     Ok(Box::new(Verifier { algorithm: *algorithm, way, key: key.clone() }))
