@@ -7,6 +7,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | `audit` | lines of a log that cannot be changed unnoticed |
 //! | `method` | every method, who of the standard roles may call it, and what it does |
 //! | `role` | named sets of methods |
 //! | `pattern` | texts with a `*` |
@@ -16,6 +17,7 @@
 //! | `jwt` | signed tokens of others |
 //! | `token` | tokens of our own, kept as hashes |
 
+mod audit;
 mod grant;
 mod identity;
 mod jwt;
@@ -25,6 +27,7 @@ mod policy;
 mod role;
 mod token;
 
+pub use audit::{Broken, Chain, Entry};
 pub use grant::{Grant, Tenants};
 pub use identity::{Denied, Identity, Source};
 pub use jwt::{Issuer, JwtError, Keys, KeysError, TOKEN_BYTES_MAX};

@@ -51,7 +51,7 @@ pub enum Effect {
     Reads,
     /// It computes, and what it finds may be kept for the next caller; nothing that anybody relies on changes.
     Computes,
-    /// It changes what others rely on: it goes into the log of audits.
+    /// It changes what others rely on: it goes into the audit log.
     Changes,
 }
 
