@@ -33,6 +33,8 @@ struct Call {
     trace_id: TraceId,
     request: OnceLock<RequestKey>,
     caller: OnceLock<Caller>,
+    object: OnceLock<String>,
+    request_id: OnceLock<String>,
 }
 
 /// Who makes a call, and for whom, where callers are told apart.
@@ -51,7 +53,15 @@ impl CallContext {
     /// A call that has arrived with these headers, and whose span has been opened.
     pub(crate) fn begin(metrics: Metrics, lines: LineLimit, headers: &HeaderMap, span: &Span) -> Self {
         let trace_id = TraceId::of(headers, span);
-        Self(Arc::new(Call { metrics, lines, trace_id, request: OnceLock::new(), caller: OnceLock::new() }))
+        Self(Arc::new(Call {
+            metrics,
+            lines,
+            trace_id,
+            request: OnceLock::new(),
+            caller: OnceLock::new(),
+            object: OnceLock::new(),
+            request_id: OnceLock::new(),
+        }))
     }
 
     /// The call that the present code works for.
@@ -84,6 +94,16 @@ impl CallContext {
         let _known_already = self.0.caller.set(caller);
     }
 
+    /// What the call is about, for the audit log.
+    pub(crate) fn object(&self) -> Option<&str> {
+        self.0.object.get().map(String::as_str)
+    }
+
+    /// The id that its caller gave it.
+    pub(crate) fn request_id(&self) -> Option<&str> {
+        self.0.request_id.get().map(String::as_str)
+    }
+
     pub(crate) fn caller(&self) -> Option<&Caller> {
         self.0.caller.get()
     }
@@ -104,6 +124,23 @@ impl CallContext {
 /// Where the call that is being handled is counted; outside of a call nowhere.
 pub(crate) fn metrics_of_call() -> Metrics {
     CallContext::current().map(|call| call.metrics().clone()).unwrap_or_default()
+}
+
+/// Longest text that is kept of what a call is about.
+const OBJECT_CHARS_MAX: usize = 200;
+
+/// Says what the present call is about: the name of a plan, a job or the like. The first word counts.
+pub(crate) fn concerns(object: &str) {
+    if let Some(call) = CallContext::current() {
+        let _said_already = call.0.object.set(object.chars().take(OBJECT_CHARS_MAX).collect());
+    }
+}
+
+/// Says which id the caller gave the present call.
+pub(crate) fn has_request_id(id: &str) {
+    if let Some(call) = CallContext::current().filter(|_| !id.is_empty()) {
+        let _said_already = call.0.request_id.set(id.chars().take(OBJECT_CHARS_MAX).collect());
+    }
 }
 
 /// Whether the call that ends may have its line in the log: none if not, else how many had to go without since the

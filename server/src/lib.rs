@@ -10,6 +10,7 @@
 
 mod access;
 mod around;
+mod audit;
 mod call;
 mod clock;
 mod credentials;
@@ -34,6 +35,7 @@ mod tenant;
 mod trace;
 
 pub use access::{AccessError, AccessOptions};
+pub use audit::{AuditOptions, WhenUnwritable};
 pub use canopy_planner::{Group, JointRequest as JointOrder, JointTask, Making, Request as Order, TopologyInput};
 pub use canopy_planner::{PlanKey, RequestKey, ScheduleKey, TopologyKey};
 pub use canopy_wire::InlineError;
@@ -49,8 +51,8 @@ pub use jobs::refusals::RefusalOptions;
 pub use listener::{TlsError, TlsFiles};
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 pub use ops::config::{
-    AdminListen, ConfigError, DurationError, Lifetime, Options, ServerFlags, Settings, Time, data_dir_default,
-    parse_duration, print_effective, print_sample, socket_path,
+    AdminListen, AuditFolder, ConfigError, DurationError, Lifetime, Options, ServerFlags, Settings, Time,
+    data_dir_default, parse_duration, print_effective, print_sample, socket_path,
 };
 pub use ops::statistics::Statistics;
 pub use ops::telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};

@@ -1,6 +1,7 @@
 //! Who is at the other end, and how much of what all share one caller may have.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -30,6 +31,16 @@ impl Host {
         match self {
             Self::Local => true,
             Self::Address(address) => address.is_loopback() || address == IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        }
+    }
+}
+
+/// Prints an address, or `unix`.
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local => f.write_str("unix"),
+            Self::Address(address) => address.fmt(f),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod answered;
 mod archives;
+mod audited;
 mod cached;
 mod call_pool;
 mod cluster_parts;

@@ -18,6 +18,7 @@ use tonic_health::ServingStatus;
 
 use self::upkeep::{keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down};
 use crate::around::{Calls, around};
+use crate::audit::{AuditLog, AuditOptions};
 use crate::call::LineLimit;
 use crate::clock;
 use crate::credentials::{Credentials, CredentialsError};
@@ -64,6 +65,7 @@ pub struct Server {
     metrics: Metrics,
     upkeep: Upkeep,
     credentials: Credentials,
+    audit: Option<AuditLog>,
 }
 
 /// The addresses of a server.
@@ -100,6 +102,12 @@ pub enum StartError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
+    #[error("cannot write the audit log in {folder}")]
+    Audit {
+        folder: String,
+        #[source]
+        source: io::Error,
+    },
     #[error("cannot listen on {address}")]
     Listen {
         address: String,
@@ -155,12 +163,12 @@ impl Server {
         let credentials = Credentials::read(options.access.clone(), options.tls.clone())?;
         clock::resume(&options.data_dir);
         let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
-        let opened = spawn_blocking(move || open_store(&data_dir, engine)).await;
-        let opened = opened.map_err(|error| StartError::Threads(io::Error::other(error)))??;
+        let opened = aside(move || open_store(&data_dir, engine)).await?;
         tell_of(&opened);
         let space = |space| Arc::clone(opened.space(space));
         let ports = Ports::bind(&options).await?;
         let metrics = if ports.admin.is_some() { Metrics::on() } else { Metrics::off() };
+        let audit = open_audit(options.audit.clone(), metrics.clone()).await?;
         let limits = QueueLimits {
             length_max: options.queue_length_max.get(),
             bytes_max: options.queue_bytes_max,
@@ -191,8 +199,7 @@ impl Server {
             let (queue, records) = (jobs.queue.clone(), jobs.records.clone());
             let parts = (queue, Arc::clone(&jobs.planner), records, topologies.clone(), bases);
             let (replans, of_replans) = (options.replans, metrics.clone());
-            let opened = spawn_blocking(move || Replanner::open(spaces, parts, of_replans, &replans)).await;
-            opened.map_err(|error| StartError::Threads(io::Error::other(error)))??
+            aside(move || Replanner::open(spaces, parts, of_replans, &replans)).await?
         };
         let (leases, fault_logs) = (replanner.leases().clone(), replanner.fault_logs().clone());
         let records = jobs.records.clone();
@@ -215,7 +222,7 @@ impl Server {
         }
         let workers = Workers::start(&jobs, options.worker_count.get()).map_err(StartError::Threads)?;
         let upkeep = opened.upkeep;
-        Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials })
+        Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials, audit })
     }
 
     /// The TCP address served, with the actual port if 0 was requested.
@@ -261,7 +268,7 @@ impl Server {
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
-        let Self { options, shared, workers, ports, metrics, upkeep, credentials } = self;
+        let Self { options, shared, workers, ports, metrics, upkeep, credentials, audit } = self;
         let (jobs, drain) = (Arc::clone(&shared.jobs), shared.drain.clone());
         // It stays to the very end: a server that drains is alive, and not ready.
         let pages = Pages {
@@ -300,7 +307,7 @@ impl Server {
         let record = Record { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
         let timeout = Timeout { policy: deadlines(&options), runtime: Handle::current() };
-        let guard = Guard { access: credentials.access, metrics: metrics.clone() };
+        let guard = Guard { access: credentials.access, audit, metrics: metrics.clone() };
         let service = around(record, around(guard, around(timeout, around(Answered(decodable), routes))));
         let (stop, stopped) = watch::channel(false);
         let unix = (ports.unix, places_of("unix", places.unix));
@@ -329,6 +336,26 @@ impl Server {
         drop((jobs, ports.socket));
         ended
     }
+}
+
+/// Does what waits for disks on a thread that may wait.
+async fn aside<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, StartError>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    StartError: From<E>,
+{
+    let done = spawn_blocking(work).await.map_err(|error| StartError::Threads(io::Error::other(error)))?;
+    Ok(done?)
+}
+
+/// Opens the audit log, if there is to be one.
+async fn open_audit(options: Option<AuditOptions>, metrics: Metrics) -> Result<Option<AuditLog>, StartError> {
+    let Some(options) = options else { return Ok(None) };
+    let folder = options.folder.display().to_string();
+    aside(move || AuditLog::open(&options, metrics).map_err(|source| StartError::Audit { folder, source }))
+        .await
+        .map(Some)
 }
 
 /// Begins to serve the ports, until told to stop.

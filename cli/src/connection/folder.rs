@@ -80,9 +80,11 @@ impl Folder {
     fn failure(&self, error: &StartError) -> Failure {
         let class = match error {
             StartError::Config(_) | StartError::Credentials(_) => ErrorClass::Input,
-            StartError::Store(_) | StartError::Listen { .. } | StartError::Threads(_) | StartError::Reflection(_) => {
-                ErrorClass::Fault
-            }
+            StartError::Store(_)
+            | StartError::Audit { .. }
+            | StartError::Listen { .. }
+            | StartError::Threads(_)
+            | StartError::Reflection(_) => ErrorClass::Fault,
         };
         Failure::new(class, format!("cannot start a server on {}: {}", self.options.data_dir.display(), words(error)))
             .help("name another folder with `--data-dir`, or a server with `--server`")

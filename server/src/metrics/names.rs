@@ -21,6 +21,7 @@ pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("canopy_export_total", "Files written for runtimes."),
     ("canopy_config_reloads_total", "Reloads of the configuration."),
     ("canopy_access_refusals_total", "Calls refused because of who made them."),
+    ("canopy_audit_write_failures_total", "Failed writes of the audit log."),
     ("canopy_credentials_reloads_total", "Rules, tokens or certificates read again."),
     ("canopy_cache_evictions_total", "Plans evicted to make room for others."),
     ("canopy_negative_cache_hits_total", "Requests refused from the remembered refusals, without a search."),
@@ -67,6 +68,7 @@ pub(super) const GAUGES: &[(&str, &str)] = &[
     ("canopy_topologies_max", "Most stored topologies; an eighth of them is reserved for leases and faults."),
     ("canopy_topology_bytes", "Size of the stored topologies in bytes."),
     ("canopy_topology_bytes_max", "Most bytes of stored topologies."),
+    ("canopy_audit_writable", "1 if the audit log is writable, else 0."),
     ("canopy_store_writable", "1 if the data directory is writable, else 0."),
     ("canopy_watchers", "Open watches of leases."),
 ];

@@ -13,6 +13,7 @@ use std::time::Duration;
 use canopy_topology::{SiteRates, TopologyLimits};
 
 use crate::access::AccessOptions;
+use crate::audit::AuditOptions;
 use crate::jobs::refusals::RefusalOptions;
 use crate::listener::TlsFiles;
 use crate::ops::telemetry::TelemetryError;
@@ -22,7 +23,7 @@ use crate::tenant::IsolatedTenant;
 
 pub use self::print::{print_effective, print_sample};
 pub use self::settings::{ServerFlags, Settings};
-pub use self::types::{AdminListen, Time};
+pub use self::types::{AdminListen, AuditFolder, Time};
 
 /// All options of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Options {
     pub tls: Option<TlsFiles>,
     /// Who may call what.
     pub access: AccessOptions,
+    /// Where changes and refusals are written down. `None`: nowhere.
+    pub audit: Option<AuditOptions>,
     /// TCP address of the operators' port: health, readiness and metrics over HTTP. `None`: no such port and no
     /// metrics.
     pub admin_listen: Option<SocketAddr>,
@@ -120,6 +123,7 @@ impl Options {
             listen: None,
             admin_listen: None,
             tls: None,
+            audit: None,
             max_deadline: Duration::from_secs(24 * 3600),
             drain_timeout: Duration::ZERO,
             lifetime: Lifetime::Command,
@@ -180,7 +184,9 @@ pub enum ConfigError {
     #[error("{path}, the file of `family_rates`: {problem}")]
     FamilyRates { path: String, problem: String },
     #[error("`{key}` is {found}; set at most {limit}, the largest whole number of TOML")]
-    Number { key: &'static str, found: u64, limit: i64 },
+    Number { key: String, found: u64, limit: i64 },
+    #[error("a path cannot be written as a setting: {problem}; rename it, all but `data_dir` must be text")]
+    PathNotText { problem: String },
     #[error("no home directory found for the data directory; set CANOPY_DATA_DIR")]
     NoHome,
     #[error("cannot read the configuration file {path}: {kind}; name another one with `--config`")]

@@ -27,6 +27,7 @@ use super::EventStream;
 use super::call_pool::{CallPool, log, read_answer};
 use super::plan_summaries::{chosen, for_each};
 use super::planner::STREAM_BUFFER;
+use crate::call;
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
@@ -149,6 +150,7 @@ impl Archives {
         let _one_at_a_time = self.imports.acquire().await.map_err(|error| lost(&error))?;
         let limit = self.plan_bytes_max.saturating_add(SLACK_BYTES);
         let Incoming { file, request_id, digest } = incoming::receive(stream, &self.directory, limit).await?;
+        call::has_request_id(&request_id);
         let request = Repeatable::with_digest(&viewer.method("ImportPlans"), &request_id, &digest)?;
         let this = self.clone();
         // It goes on when its caller has left: half an import would be worse.
@@ -163,7 +165,9 @@ impl Archives {
             Ok(reply)
         });
         let stored: Result<ImportPlansReply, CallFailure> = done.await.map_err(|error| lost(&error))?;
-        Ok(stored?)
+        let stored = stored?;
+        call::concerns(&format!("{} plans, {} topologies", stored.plans_added, stored.topologies_added));
+        Ok(stored)
     }
 
     /// Verifies, judges and stores what is in the file.

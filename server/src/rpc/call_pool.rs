@@ -86,6 +86,7 @@ impl CallPool {
         work: impl FnOnce(&Records, Option<&Open>) -> Result<R, CallFailure> + Send + 'static,
         after: impl FnOnce() + Send + 'static,
     ) -> Result<R, Status> {
+        call::has_request_id(request_id);
         let viewer = Viewer::of(headers);
         let wanted = |viewer: &Viewer| Repeatable::new(&viewer.method(method), request_id, body);
         let (receipts, request) = (self.receipts.clone(), viewer.as_ref().map(wanted).unwrap_or(Ok(None)));

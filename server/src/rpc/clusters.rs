@@ -17,6 +17,7 @@ use super::cluster_parts::ClusterParts;
 use super::fields::{Field, Kind};
 use super::listing::{ListRequest, Listing};
 use super::sources::Presence;
+use crate::call;
 use crate::failure::{CallFailure, ClusterFailure};
 use crate::store::Records;
 use crate::store::clusters::{KeptCluster, PutCluster};
@@ -67,6 +68,7 @@ impl Clusters for ClustersService {
             let Report { understood, assumed, left_out } = report;
             Ok(PutClusterReply { cluster: Some(on_the_wire(cluster)), created, changed, understood, assumed, left_out })
         };
+        call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);
         self.pool.once("PutCluster", call, put, || {}).await.map(Response::new)
     }
@@ -99,6 +101,7 @@ impl Clusters for ClustersService {
         let (headers, _, request) = request.into_parts();
         let (clusters, name) = (self.clusters.clone(), request.name.clone());
         let delete = move |_: &Records| Ok(DeleteClusterReply { freed_bytes: clusters.remove(&name)? });
+        call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);
         self.pool.once("DeleteCluster", call, delete, || {}).await.map(Response::new)
     }

@@ -29,6 +29,7 @@ use super::EventStream;
 use super::call_pool::CallPool;
 use super::deliver::STALL_MAX;
 use super::fields::unix_ms;
+use crate::call;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure};
@@ -238,6 +239,7 @@ fn report(
     let read: Vec<Result<Vec<(Scope, Event)>, ReportedFault>> = events.into_iter().map(entries).collect();
     let all: Vec<(Scope, Event)> = read.iter().flatten().flatten().cloned().collect();
     let named: Vec<Scope> = all.iter().map(|(scope, _)| scope.clone()).collect();
+    call::concerns(&subject.object(&job, all.iter().map(|(_, event)| Some(&event.target))));
     let mut entered = replanner.fault_logs().report(all)?.into_iter();
     let mut changed = Vec::new();
     let mut outcome = |read: Result<Vec<(Scope, Event)>, ReportedFault>| {
@@ -409,6 +411,7 @@ fn clear(
             return Err(CallFailure::Faults { field: "faults", problem });
         }
     }
+    call::concerns(&subject.object(&request.job, wanted.iter().map(|(_, target)| target.as_ref())));
     // Done again after a crash, it must not take out what has broken since.
     let until_ms = open.map(|open| open.begin(replanner.leases().now_ms())).transpose()?.flatten();
     let cleared = replanner.fault_logs().clear(&wanted, until_ms.unwrap_or(u64::MAX))?;

@@ -2,7 +2,7 @@
 //!
 //! Everything behind this believes the header that names the tenant: here it is set, or taken out.
 
-use canopy_access::{Denied, Identity, method};
+use canopy_access::{Denied, Effect, Entry, method};
 use canopy_planner::TenantName;
 use canopy_wire::{RequestError, TENANT_HEADER};
 use tonic::Status;
@@ -11,27 +11,36 @@ use tonic::codegen::http::HeaderValue;
 
 use crate::access::{Access, Shown, Stranger};
 use crate::around::{Answer, Around, Calls};
+use crate::audit::AuditLog;
 use crate::call::{self, CallContext, Caller};
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::metrics::Metrics;
-use crate::rpc::status::{denied, stranger, to_status};
+use crate::peer::{Host, Peer};
+use crate::rpc::audited::audited;
+use crate::rpc::record::code_name;
+use crate::rpc::status::{denied, stranger, to_status, unaudited};
+
+/// Longest name of a method that is written down.
+const METHOD_CHARS_MAX: usize = 100;
 
 /// Goes with calls where callers are told apart: that one may be made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Admitted;
 
-/// Refuses what is not allowed.
+/// Refuses what is not allowed, and writes down what is changed.
 #[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) access: Access,
+    /// None: nothing is written down.
+    pub(crate) audit: Option<AuditLog>,
     pub(crate) metrics: Metrics,
 }
 
 /// Why a call is refused before its handler sees it.
 enum Refusal {
     Stranger(Stranger),
-    Denied(Box<Identity>, Denied),
+    Denied(Denied),
     Tenant(PlanFailure),
     NoMethod,
 }
@@ -40,7 +49,7 @@ impl Refusal {
     fn status(&self) -> Status {
         match self {
             Self::Stranger(why) => stranger(why),
-            Self::Denied(_, why) => denied(why),
+            Self::Denied(why) => denied(why),
             Self::Tenant(failure) => to_status(failure),
             Self::NoMethod => Status::unimplemented("this server has no such method; update the client or the server"),
         }
@@ -54,11 +63,20 @@ where
     type Inner = B;
 
     fn call(&self, mut request: http::Request<B>, inner: &mut S) -> Answer {
-        match self.judge(&mut request) {
-            Ok(()) => Box::pin(inner.call(request)),
+        let mut entry = self.entry(&request);
+        match self.judge(&mut request, &mut entry) {
+            Ok(Effect::Changes) => match &self.audit {
+                Some(log) if !log.takes_changes() => {
+                    self.metrics.count("canopy_access_refusals_total", &[("reason", "audit".into())]);
+                    Box::pin(async { Ok(unaudited().into_http()) })
+                }
+                Some(log) => audited(log.clone(), entry, inner.call(request)),
+                None => Box::pin(inner.call(request)),
+            },
+            Ok(Effect::Reads | Effect::Computes) => Box::pin(inner.call(request)),
             Err(refusal) => {
                 let status = refusal.status();
-                self.note(request.uri().path(), &refusal, &status);
+                self.note(&refusal, &status, entry);
                 Box::pin(async move { Ok(status.into_http()) })
             }
         }
@@ -66,24 +84,36 @@ where
 }
 
 impl Guard {
-    fn judge<B>(&self, request: &mut http::Request<B>) -> Result<(), Refusal> {
+    /// What is known of a call before it is judged.
+    fn entry<B>(&self, request: &http::Request<B>) -> Entry {
+        let host = request.extensions().get::<Peer>().map_or(Host::Local, |peer| peer.host);
+        Entry {
+            time_ms: clock::unix_ms(),
+            peer: host.to_string(),
+            method: request.uri().path().trim_start_matches('/').chars().take(METHOD_CHARS_MAX).collect(),
+            trace_id: CallContext::current().map(|call| call.trace_id().to_string()).unwrap_or_default(),
+            ..Entry::default()
+        }
+    }
+
+    /// What the call does, if it may be made; the entry then says who makes it, and for whom.
+    fn judge<B>(&self, request: &mut http::Request<B>, entry: &mut Entry) -> Result<Effect, Refusal> {
         let path = request.uri().path().trim_start_matches('/');
         let known = method(path);
         if known.is_some_and(|method| method.open) {
             request.headers_mut().remove(TENANT_HEADER);
-            return Ok(());
+            return Ok(Effect::Reads);
         }
         let shown = request.extensions().get::<Shown>().cloned().unwrap_or_default();
         let identity = self.access.identify(&shown, request.headers()).map_err(Refusal::Stranger)?;
+        identity.name.clone_into(&mut entry.identity);
+        entry.source = identity.source.to_string();
         let known = known.ok_or(Refusal::NoMethod)?;
         let wanted = wanted(request).map_err(Refusal::Tenant)?;
-        let tenant = match identity.admit(known.path, wanted.as_ref(), clock::unix_ms()) {
-            Ok(tenant) => tenant,
-            Err(why) => return Err(Refusal::Denied(Box::new(identity), why)),
-        };
+        let tenant = identity.admit(known.path, wanted.as_ref(), clock::unix_ms()).map_err(Refusal::Denied)?;
+        tenant.as_ref().map_or("", |name| name.as_str()).clone_into(&mut entry.tenant);
         if self.access.is_guarded() {
-            let tenant = tenant.as_ref().map_or_else(String::new, |name| name.as_str().to_owned());
-            let caller = Caller { identity: identity.name, tenant };
+            let caller = Caller { identity: identity.name, tenant: entry.tenant.clone() };
             CallContext::current().iter().for_each(|call| call.comes_from(caller.clone()));
             request.extensions_mut().insert(Admitted);
         }
@@ -92,26 +122,28 @@ impl Guard {
             Some(value) => _ = headers.insert(TENANT_HEADER, value),
             None => _ = headers.remove(TENANT_HEADER),
         }
-        Ok(())
+        Ok(known.effect)
     }
 
     /// Counts a refusal, and says who was refused what.
-    fn note(&self, path: &str, refusal: &Refusal, status: &Status) {
+    fn note(&self, refusal: &Refusal, status: &Status, mut entry: Entry) {
         let reason = match refusal {
             Refusal::Stranger(_) => "identity",
-            Refusal::Denied(..) => "role",
+            Refusal::Denied(_) => "role",
             Refusal::Tenant(_) => "tenant",
             Refusal::NoMethod => "method",
         };
         self.metrics.count("canopy_access_refusals_total", &[("reason", reason.into())]);
-        let Some(skipped) = call::may_log() else { return };
-        let method: String = path.rsplit('/').next().unwrap_or_default().chars().take(80).collect();
-        let identity = match refusal {
-            Refusal::Denied(identity, _) => Some(identity.name.as_str()),
-            _ => None,
-        };
-        let skipped = (skipped > 0).then_some(skipped);
-        tracing::info!(method, identity, code = ?status.code(), skipped, message = status.message());
+        if let Some(skipped) = call::may_log() {
+            let skipped = (skipped > 0).then_some(skipped);
+            let Entry { method, identity, peer, .. } = &entry;
+            tracing::info!(method, identity, peer, code = ?status.code(), skipped, message = status.message());
+        }
+        if let Some(log) = &self.audit {
+            code_name(status.code()).clone_into(&mut entry.outcome);
+            status.message().clone_into(&mut entry.message);
+            log.refused(entry);
+        }
     }
 }
 

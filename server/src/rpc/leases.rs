@@ -27,6 +27,7 @@ use super::decode::{Decoded, Method, decode};
 use super::fields::{Field, Kind, unix_ms};
 use super::listing::{ListRequest, Listing};
 use super::sources::{read_base, resolve_id, resolve_parts};
+use crate::call;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
@@ -275,6 +276,7 @@ impl Leases for LeasesService {
         let (headers, _, request) = request.into_parts();
         let (service, of, wanted, runtime) = (self.clone(), headers.clone(), request.clone(), Handle::current());
         let acquire = move |_: &Records, open: Option<&Open>| service.acquire_once(&of, &runtime, wanted, open);
+        call::concerns(&request.job);
         let call = (&headers, &*request.request_id, &request);
         self.pool.once_marked("AcquireLease", call, acquire, || {}).await.map(Response::new)
     }
@@ -292,6 +294,7 @@ impl Leases for LeasesService {
         let (headers, _, request) = request.into_parts();
         let (service, of, wanted) = (self.clone(), headers.clone(), request.clone());
         let release = move |_: &Records, open: Option<&Open>| service.release(&of, &wanted, open);
+        call::concerns(if request.name.is_empty() { &request.job } else { &request.name });
         let call = (&headers, &*request.request_id, &request);
         self.pool.once_marked("ReleaseLease", call, release, || {}).await.map(Response::new)
     }

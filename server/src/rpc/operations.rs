@@ -15,6 +15,7 @@ use super::call_pool::{CallPool, log, shown};
 use super::describe;
 use super::fields::{COLLECTIVES, Field, Kind};
 use super::listing::{ListRequest, Listing};
+use crate::call;
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::jobs::job::{JobState, Operation, State};
@@ -144,6 +145,7 @@ impl Operations for OperationsService {
                 this.queue.cancel(&name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(&name) })?;
             Ok(describe::operation(&cancelled))
         };
+        call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);
         self.pool.once("CancelOperation", call, cancel, || {}).await.map(Response::new)
     }

@@ -17,6 +17,7 @@ use super::archives::Archives;
 use super::call_pool::{CallPool, key_of, shown};
 use super::listing::{ListRequest, Listing};
 use super::plan_summaries::{FIELDS, for_each_seen, on_the_wire};
+use crate::call;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::refusals::Refusals;
@@ -64,6 +65,7 @@ impl PlanAdmin for PlanAdminService {
 
     async fn pin_plan(&self, request: Request<PinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
         let (headers, _, request) = request.into_parts();
+        call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);
         let pin = changed(Viewer::of(&headers), request.name.clone(), Records::pin);
         self.pool.once("PinPlan", call, pin, || {}).await.map(Response::new)
@@ -71,6 +73,7 @@ impl PlanAdmin for PlanAdminService {
 
     async fn unpin_plan(&self, request: Request<UnpinPlanRequest>) -> Result<Response<v1::PlanSummary>, Status> {
         let (headers, _, request) = request.into_parts();
+        call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);
         let unpin = changed(Viewer::of(&headers), request.name.clone(), Records::unpin);
         self.pool.once("UnpinPlan", call, unpin, || {}).await.map(Response::new)
@@ -79,6 +82,7 @@ impl PlanAdmin for PlanAdminService {
     async fn evict_plans(&self, request: Request<EvictPlansRequest>) -> Result<Response<EvictPlansReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let asked = request.clone();
+        call::concerns(&request.filter);
         let call = (&headers, &*request.request_id, &request);
         let (viewer, planner) = (Viewer::of(&headers), Arc::clone(&self.planner));
         let evict = move |records: &Records| evict(records, planner.as_ref(), &viewer?, &asked);

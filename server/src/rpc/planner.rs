@@ -34,6 +34,7 @@ use super::parts::{self, Parts};
 use super::request_log::RequestLog;
 use super::sources::{Presence, resolve_id, resolve_parts};
 use super::{cached, known_faults, rank_map};
+use crate::call;
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::jobs::answers::{Answers, Found};
@@ -224,7 +225,9 @@ impl PlannerService {
         let headers = request.metadata().clone();
         let call = self.admit(request, Method::Prefetch)?;
         self.write_down(&headers, &call).await?;
-        Ok(call.leave())
+        let operation = call.leave();
+        call::concerns(&operation.name);
+        Ok(operation)
     }
 
     /// Answers a request at once if its plan is known, else when its job has ended.
@@ -269,6 +272,7 @@ impl Planner for PlannerService {
     }
 
     async fn prefetch(&self, request: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
+        call::has_request_id(&request.get_ref().request_id);
         if request.get_ref().request_id.is_empty() {
             let request = self.resolve(request, Method::Prefetch).await?;
             return self.leave(request).await.map(Response::new);

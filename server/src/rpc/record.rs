@@ -157,7 +157,7 @@ impl Drop for Call {
 }
 
 /// The name of a code as the specification of gRPC writes it.
-const fn code_name(code: Code) -> &'static str {
+pub(crate) const fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",

@@ -3,6 +3,7 @@
 //! Messages are the words of the library that refused, so that every client shows the same ones.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use canopy_access::{Denied, JwtError, Refused, TokenError};
 use canopy_planner::{PlanKey, chain};
@@ -13,6 +14,8 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 use crate::access::Stranger;
 use crate::failure::{CallFailure, Detail, KeptRefusal, PlanFailure, Refusal, call_refusal, in_short, refusal};
 
+/// When to try again to make a change that could not be written down.
+const AUDIT_RETRY: Duration = Duration::from_secs(5);
 /// Domain of every `ErrorInfo`.
 const DOMAIN: &str = "canopy";
 
@@ -62,7 +65,13 @@ pub(crate) fn oversized(limit: usize, words: &str) -> Status {
     status(Refusal::limit("REQUEST_TOO_LARGE", "request").with("limit", limit), words)
 }
 
-/// The status of a call of nobody who is known.
+/// The status of a change that is not in the audit log.
+pub(crate) fn unaudited() -> Status {
+    let refusal = Refusal::new(Code::Unavailable, "AUDIT_UNWRITABLE", Detail::Retry(AUDIT_RETRY));
+    status(refusal, "the audit log cannot be written, so nothing may be changed; make room on its disk and try again")
+}
+
+/// The status of a call whose caller is not known.
 pub(crate) fn stranger(why: &Stranger) -> Status {
     let reason = match why {
         Stranger::Nothing => "IDENTITY_MISSING",

@@ -21,6 +21,7 @@ use super::call_pool::CallPool;
 use super::fields::{Field, Kind};
 use super::listing::{ListRequest, Listing};
 use super::sources::{Gone, Presence, read, resolve, unknown};
+use crate::call;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::reading::on_a_deep_stack;
 use crate::rpc::finds::Finds;
@@ -68,6 +69,7 @@ impl Topologies for TopologiesService {
         let put = move |_: &Records| {
             let (topology, warnings) = read(&networks, source, &limits, &gone)?;
             let (entry, created) = networks.topologies.put(&topology)?;
+            call::concerns(&entry.id());
             Ok(PutTopologyReply { topology: Some(on_the_wire(entry)), created, warnings })
         };
         let call = (&headers, &*request.request_id, &request);
@@ -116,6 +118,7 @@ impl Topologies for TopologiesService {
             let freed_bytes = topologies.remove(&name)?.ok_or_else(|| unknown(&name))?;
             Ok(DeleteTopologyReply { freed_bytes })
         };
+        call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);
         self.pool.once("DeleteTopology", call, delete, || {}).await.map(Response::new)
     }

@@ -19,7 +19,7 @@ use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 use tonic_types::StatusExt as _;
 
-use self::issued::{Issued, Shows};
+pub(crate) use self::issued::{Issued, Shows};
 use crate::support::Process;
 
 /// Longest wait for the beginning of an answer.

@@ -3,6 +3,7 @@
 
 mod abuse;
 mod access;
+mod audit;
 #[path = "../common/bare.rs"]
 mod bare;
 mod configuration;

@@ -6,7 +6,8 @@ use toml::{Table, Value};
 use super::{ConfigError, Settings};
 
 /// Values shown for keys that are off or whose default depends on the machine; their lines are comments.
-const EXAMPLES: [(&str, &str); 12] = [
+const EXAMPLES: [(&str, &str); 13] = [
+    ("audit", "\"/var/lib/canopy/audit\""),
     ("listen", "\"127.0.0.1:7423\""),
     ("tls_certificate", "\"/etc/canopy/server.pem\""),
     ("tls_key", "\"/etc/canopy/server.key\""),
@@ -29,7 +30,7 @@ const HEAD: &str = "\
 
 /// A configuration file with every key, its default and what it means.
 pub fn print_sample() -> String {
-    let defaults = table(&Settings::defaults());
+    let defaults = table(&Settings::defaults()).expect("defaults are text");
     let mut text = HEAD.to_owned();
     for (key, help) in keys() {
         text += &format!("\n# {help}.\n# Flag --{}, environment CANOPY_{}.\n", dashed(&key), key.to_uppercase());
@@ -49,7 +50,7 @@ pub fn print_sample() -> String {
 /// # Errors
 /// As [`Settings::filled`].
 pub fn print_effective(settings: Settings) -> Result<String, ConfigError> {
-    let values = table(&settings.filled()?);
+    let values = table(&settings.filled()?)?;
     let line = |(key, _)| Some(format!("{key} = {}\n", values.get(&key)?));
     Ok(keys().into_iter().filter_map(line).collect())
 }
@@ -62,9 +63,9 @@ fn keys() -> Vec<(String, String)> {
 }
 
 /// The settings that have a value.
-fn table(settings: &Settings) -> Table {
-    match Value::try_from(settings).expect("settings are plain values") {
-        Value::Table(table) => table,
+fn table(settings: &Settings) -> Result<Table, ConfigError> {
+    match Value::try_from(settings).map_err(|error| ConfigError::PathNotText { problem: error.to_string() })? {
+        Value::Table(table) => Ok(table),
         _ => unreachable!("a struct is a table"),
     }
 }
@@ -90,7 +91,7 @@ mod tests {
             .filter(|line| line.contains(" = "))
             .map(|line| format!("{}\n", line.trim_start_matches("# ")))
             .collect();
-        let all = table(&Settings::parse(&active, "sample").unwrap());
+        let all = table(&Settings::parse(&active, "sample").unwrap()).unwrap();
         for (key, help) in keys() {
             assert!(all.contains_key(&key), "{key}");
             assert!(help.contains("[default: ") && help.ends_with(']'), "{key}: {help}");
@@ -101,7 +102,7 @@ mod tests {
     /// The help repeats the defaults as text.
     #[test]
     fn the_help_states_the_true_defaults() {
-        let defaults = table(&Settings::defaults());
+        let defaults = table(&Settings::defaults()).expect("defaults are text");
         for (key, help) in keys() {
             if let Some(value) = defaults.get(&key) {
                 let text = value.to_string();

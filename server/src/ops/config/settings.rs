@@ -14,8 +14,9 @@ use clap::builder::BoolishValueParser;
 use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
-use super::{AdminListen, ConfigError, Lifetime, Options, Time, data_dir_default};
+use super::{AdminListen, AuditFolder, ConfigError, Lifetime, Options, Time, data_dir_default};
 use crate::access::AccessOptions;
+use crate::audit::{AuditOptions, WhenUnwritable};
 use crate::jobs::refusals::RefusalOptions;
 use crate::listener::TlsFiles;
 use crate::ops::telemetry::{LogFormat, Telemetry};
@@ -56,6 +57,15 @@ pub struct Settings {
     /// File of the tokens that `canopy tokens` makes; read again when it changes [default: tokens.json in `data_dir`].
     #[arg(long, env = "CANOPY_TOKENS", value_name = "FILE")]
     pub tokens: Option<PathBuf>,
+    /// Folder of the audit log, or `off` [default: audit in `data_dir`; off with `dev`].
+    #[arg(long, env = "CANOPY_AUDIT", value_name = "DIR")]
+    pub audit: Option<AuditFolder>,
+    /// Most bytes of the audit log; beyond it the oldest files are removed [default: 1073741824].
+    #[arg(long, env = "CANOPY_AUDIT_BYTES", value_name = "BYTES")]
+    pub audit_bytes: Option<u64>,
+    /// What to do with changes while the audit log cannot be written [default: refuse].
+    #[arg(long, env = "CANOPY_AUDIT_WHEN_FULL", value_name = "POLICY", value_enum)]
+    pub audit_when_full: Option<WhenUnwritable>,
     /// Directory of the store and the Unix socket [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy].
     #[arg(long, env = "CANOPY_DATA_DIR", value_name = "DIR", global = true)]
     pub data_dir: Option<PathBuf>,
@@ -167,7 +177,7 @@ impl ServerFlags {
     /// The file cannot be read, or holds an unknown key or a bad value.
     pub fn into_settings(self) -> Result<Settings, ConfigError> {
         match &self.config {
-            Some(path) => Ok(self.settings.over(Settings::read(path)?)),
+            Some(path) => self.settings.over(Settings::read(path)?),
             None => Ok(self.settings),
         }
     }
@@ -241,6 +251,9 @@ impl Settings {
             tls_client_ca: None,
             access: None,
             tokens: None,
+            audit: None,
+            audit_bytes: Some(1 << 30),
+            audit_when_full: Some(WhenUnwritable::Refuse),
             data_dir: None,
             store_engine: Some(StoreEngine::Sled),
             store_bytes: Some(RecordOptions::STANDARD.bytes_max),
@@ -278,7 +291,7 @@ impl Settings {
     /// # Errors
     /// No data directory is given and no home directory is known; a number is too large for a file of settings.
     pub fn filled(self) -> Result<Self, ConfigError> {
-        let mut all = self.over(Self::defaults());
+        let mut all = self.over(Self::defaults())?;
         all.require_numbers_of_toml()?;
         if all.data_dir.is_none() {
             all.data_dir = Some(data_dir_default()?);
@@ -289,6 +302,11 @@ impl Settings {
         }
         if all.tokens.is_none() {
             all.tokens = all.data_dir.as_ref().map(|folder| folder.join("tokens.json"));
+        }
+        if all.dev == Some(true) {
+            all.audit.get_or_insert(AuditFolder::Off);
+        } else if let Some(folder) = &all.data_dir {
+            all.audit.get_or_insert(AuditFolder::At(folder.join("audit")));
         }
         if all.listen.is_none() {
             all.admin_listen.get_or_insert(AdminListen::Off);
@@ -303,27 +321,12 @@ impl Settings {
 
     /// Whole numbers of TOML have a sign and 64 bits, and settings are printed as a file.
     fn require_numbers_of_toml(&self) -> Result<(), ConfigError> {
-        let count = |count: Option<NonZeroUsize>| count.map(|count| count.get() as u64);
-        let size = |size: Option<usize>| size.map(|size| size as u64);
-        let numbers = [
-            ("store_bytes", self.store_bytes),
-            ("workers", count(self.workers)),
-            ("queue_length", count(self.queue_length)),
-            ("queue_bytes", size(self.queue_bytes)),
-            ("job_memory_bytes", self.job_memory_bytes),
-            ("max_nodes", size(self.max_nodes)),
-            ("max_links", size(self.max_links)),
-            ("max_request_bytes", size(self.max_request_bytes)),
-            ("negative_entries", size(self.negative_entries)),
-            ("replans_per_second", count(self.replans_per_second)),
-            ("plan_ahead_pinned", size(self.plan_ahead_pinned)),
-        ];
         let limit = i64::MAX;
-        let too_large = |(key, number): (&'static str, Option<u64>)| {
-            let found = number.filter(|&number| i64::try_from(number).is_err())?;
+        let too_large = |(key, value): (String, serde_json::Value)| {
+            let found = value.as_u64().filter(|&number| i64::try_from(number).is_err())?;
             Some(ConfigError::Number { key, found, limit })
         };
-        numbers.into_iter().find_map(too_large).map_or(Ok(()), Err)
+        self.said()?.into_iter().find_map(too_large).map_or(Ok(()), Err)
     }
 
     /// The options of the server.
@@ -344,6 +347,14 @@ impl Settings {
                 rules: all.access,
                 tokens: all.tokens.expect(GIVEN),
                 development: all.dev.expect(GIVEN),
+            },
+            audit: match all.audit.expect(GIVEN) {
+                AuditFolder::Off => None,
+                AuditFolder::At(folder) => Some(AuditOptions {
+                    folder,
+                    bytes_max: all.audit_bytes.expect(GIVEN),
+                    when_unwritable: all.audit_when_full.expect(GIVEN),
+                }),
             },
             data_dir: all.data_dir.expect(GIVEN),
             store_engine: all.store_engine.expect(GIVEN),
@@ -391,19 +402,23 @@ impl Settings {
     }
 
     /// This layer over another one.
-    fn over(self, below: Self) -> Self {
+    fn over(self, below: Self) -> Result<Self, ConfigError> {
         // A path need not be text, which everything else can be written as.
         let data_dir = self.data_dir.clone().or_else(|| below.data_dir.clone());
-        let mut all = Self { data_dir: None, ..below }.said();
-        all.extend(Self { data_dir: None, ..self }.said());
+        let mut all = below.said()?;
+        all.extend(self.said()?);
         let all: Self = serde_json::from_value(all.into()).expect("values are read as they are written");
-        Self { data_dir, ..all }
+        Ok(Self { data_dir, ..all })
     }
 
-    /// The keys of this layer that say something.
-    fn said(&self) -> serde_json::Map<String, serde_json::Value> {
-        match serde_json::to_value(self).expect("settings are plain values") {
-            serde_json::Value::Object(keys) => keys.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+    /// The keys of this layer that say something, but for the data directory.
+    ///
+    /// # Errors
+    /// Another path is not text, so that it could not be written to a file of settings.
+    fn said(&self) -> Result<serde_json::Map<String, serde_json::Value>, ConfigError> {
+        let texts = Self { data_dir: None, ..self.clone() };
+        match serde_json::to_value(texts).map_err(|error| ConfigError::PathNotText { problem: error.to_string() })? {
+            serde_json::Value::Object(keys) => Ok(keys.into_iter().filter(|(_, value)| !value.is_null()).collect()),
             _ => unreachable!("a struct is an object"),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{AddrParseError, SocketAddr};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -77,6 +78,39 @@ impl From<AdminListen> for String {
         match listen {
             AdminListen::Off => "off".to_owned(),
             AdminListen::At(address) => address.to_string(),
+        }
+    }
+}
+
+/// Folder of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(from = "PathBuf", into = "PathBuf")]
+pub enum AuditFolder {
+    /// No such log.
+    Off,
+    /// This folder.
+    At(PathBuf),
+}
+
+impl From<PathBuf> for AuditFolder {
+    fn from(path: PathBuf) -> Self {
+        if path.as_os_str() == "off" { Self::Off } else { Self::At(path) }
+    }
+}
+
+impl FromStr for AuditFolder {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(PathBuf::from(text).into())
+    }
+}
+
+impl From<AuditFolder> for PathBuf {
+    fn from(folder: AuditFolder) -> Self {
+        match folder {
+            AuditFolder::Off => Self::from("off"),
+            AuditFolder::At(path) => path,
         }
     }
 }

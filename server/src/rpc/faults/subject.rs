@@ -14,6 +14,9 @@ use crate::replan::{FaultLogs, Lease, Network, Replanner, Scope, entry_by_host};
 use crate::store::topologies::id_of;
 use crate::tenant::Viewer;
 
+/// Elements that are written to the audit log: as many as a line has room for.
+const OBJECT_ELEMENTS_MAX: usize = 20;
+
 /// Networks or machines that elements are named of.
 pub(super) enum Subject {
     /// A topology by itself.
@@ -84,6 +87,19 @@ impl Subject {
             (Some(key), 1) => id_of(key),
             _ => String::new(),
         }
+    }
+
+    /// What a change of these elements is about, for the audit log; `None` stands for all elements.
+    pub(super) fn object<'a>(&self, job: &str, elements: impl Iterator<Item = Option<&'a Target>>) -> String {
+        let of = match self {
+            Self::Topology(_) => self.topology(),
+            Self::Job(_) => job.to_owned(),
+            Self::Machines => "machines".to_owned(),
+        };
+        let names =
+            elements.take(OBJECT_ELEMENTS_MAX).map(|element| element.map_or("all".to_owned(), Target::to_string));
+        let names: BTreeSet<String> = names.collect();
+        format!("{of}: {}", names.into_iter().collect::<Vec<_>>().join(", "))
     }
 
     /// Names to enter elements by.
