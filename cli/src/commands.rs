@@ -2,6 +2,8 @@
 
 mod about;
 mod advise;
+#[cfg(feature = "embedded")]
+mod audit;
 mod bench;
 mod bound;
 mod calibrate;
@@ -120,6 +122,9 @@ enum Command {
     #[cfg(feature = "embedded")]
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
+    #[cfg(feature = "embedded")]
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     Algorithms(about::AlgorithmsArgs),
     Completions(about::CompletionsArgs),
     Man(about::ManArgs),
@@ -148,7 +153,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Networks", &["topology", "cluster", "find", "path", "order", "advise", "calibrate"]),
     ("Faults and running jobs", &["faults", "resynth", "leases"]),
     ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
-    ("Server", &["serve", "tokens", "plans", "jobs", "stats", "drain", "bench"]),
+    ("Server", &["serve", "tokens", "audit", "plans", "jobs", "stats", "drain", "bench"]),
     ("About canopy", &["completions", "man", "version", "help"]),
 ];
 
@@ -227,6 +232,8 @@ impl Cli {
             Command::Serve(args) => serve::run(args),
             #[cfg(feature = "embedded")]
             Command::Tokens(command) => tokens::run(command),
+            #[cfg(feature = "embedded")]
+            Command::Audit(command) => audit::run(command),
             Command::Algorithms(args) => about::list_algorithms(&args),
             Command::Completions(args) => about::completions(&args, command()),
             Command::Man(args) => about::man(&args, command()),

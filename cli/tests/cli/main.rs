@@ -7,6 +7,8 @@ mod advise;
 #[cfg(feature = "embedded")]
 mod algorithms;
 #[cfg(feature = "embedded")]
+mod audit;
+#[cfg(feature = "embedded")]
 mod blocks;
 mod bound;
 mod calibrate;
