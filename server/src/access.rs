@@ -5,7 +5,7 @@ mod files;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use canopy_access::{Certificate, Identity, Policy, Refused, Source, Tokens};
+use canopy_access::{Certificate, Identity, Policy, Quotas, Refused, Source, Tokens};
 use parking_lot::RwLock;
 use tonic::codegen::http::HeaderMap;
 use tonic::codegen::http::header::AUTHORIZATION;
@@ -67,6 +67,15 @@ struct Loaded {
     tokens: Tokens,
 }
 
+/// Rules as they were at some time.
+pub(crate) struct Rules(Arc<Loaded>);
+
+impl Rules {
+    pub(crate) fn quotas(&self) -> &Quotas {
+        self.0.policy.quotas()
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     options: AccessOptions,
@@ -93,6 +102,11 @@ impl Access {
     /// Whether callers are told apart.
     pub(crate) fn is_guarded(&self) -> bool {
         !self.0.options.development || self.0.options.rules.is_some()
+    }
+
+    /// The rules in effect.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules(Arc::clone(&self.0.loaded.read().0))
     }
 
     /// Reads the rules again if their files have changed, or in any case if `always`. Where they cannot be used the old

@@ -18,6 +18,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::quota::Bill;
 
 thread_local! {
     static CURRENT: RefCell<Option<CallContext>> = const { RefCell::new(None) };
@@ -33,6 +34,7 @@ struct Call {
     trace_id: TraceId,
     request: OnceLock<RequestKey>,
     caller: OnceLock<Caller>,
+    bill: OnceLock<Bill>,
     object: OnceLock<String>,
     request_id: OnceLock<String>,
 }
@@ -59,6 +61,7 @@ impl CallContext {
             trace_id,
             request: OnceLock::new(),
             caller: OnceLock::new(),
+            bill: OnceLock::new(),
             object: OnceLock::new(),
             request_id: OnceLock::new(),
         }))
@@ -94,6 +97,11 @@ impl CallContext {
         let _known_already = self.0.caller.set(caller);
     }
 
+    /// Whose quotas it counts against.
+    pub(crate) fn billed_to(&self, bill: Bill) {
+        let _known_already = self.0.bill.set(bill);
+    }
+
     /// What the call is about, for the audit log.
     pub(crate) fn object(&self) -> Option<&str> {
         self.0.object.get().map(String::as_str)
@@ -124,6 +132,11 @@ impl CallContext {
 /// Where the call that is being handled is counted; outside of a call nowhere.
 pub(crate) fn metrics_of_call() -> Metrics {
     CallContext::current().map(|call| call.metrics().clone()).unwrap_or_default()
+}
+
+/// Whose quotas the present call counts against; `None` for what the server does by itself.
+pub(crate) fn bill() -> Option<Bill> {
+    CallContext::current().and_then(|call| call.0.bill.get().cloned())
 }
 
 /// Longest text that is kept of what a call is about.

@@ -14,6 +14,7 @@ use canopy_wire::RequestError;
 pub(crate) use self::call::{CallFailure, LeaseError};
 pub(crate) use self::cluster::ClusterFailure;
 pub(crate) use self::refusal::{Detail, KeptRefusal, Refusal, call_refusal, follows_from_request, in_short, refusal};
+use crate::quota::OverQuota;
 
 /// Why a request has no plan. The text of the original error is kept.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,10 @@ pub enum PlanFailure {
     CancelledByOperator,
     #[error("the plan is not cached; request it with Plan or Prefetch")]
     NotCached,
+    #[error(transparent)]
+    OverQuota(#[from] OverQuota),
+    #[error("priority PRIORITY_REPAIR is for tenants that hold a lease; acquire one, or ask with PRIORITY_JOB_START")]
+    RepairWithoutLease,
     #[error("the queue is full: {waiting} requests wait, at most {limit} may; try again later")]
     QueueFull { waiting: usize, limit: usize },
     #[error(

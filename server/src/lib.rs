@@ -24,6 +24,7 @@ mod metrics;
 mod ops;
 mod peer;
 mod process;
+mod quota;
 mod reading;
 mod replan;
 mod rpc;
@@ -57,6 +58,7 @@ pub use ops::config::{
 pub use ops::statistics::Statistics;
 pub use ops::telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};
 pub use process::{ServeError, run_server};
+pub use quota::OverQuota;
 pub use replan::ReplanOptions;
 pub use server::{RunError, Server, StartError};
 pub use socket::SocketPath;

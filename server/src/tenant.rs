@@ -1,7 +1,7 @@
 //! Tenants: the owners of requests, and of plans that are not shared.
 //!
-//! A caller names its tenant in the metadata of a call. There is no authentication yet, so a component in front of the
-//! server (a proxy that knows its callers) must set or remove that header.
+//! A call names its tenant in its metadata. Where callers are told apart, `rpc/guard.rs` has set that header to a tenant
+//! that the caller may act for, or has taken it out.
 
 use std::fmt;
 use std::str::FromStr;
@@ -69,6 +69,16 @@ impl Viewer {
     /// Whether this caller sees what belongs to `owner`; everything without an owner (an empty name) is visible to all.
     pub(crate) fn sees(&self, owner: &str) -> bool {
         owner.is_empty() || self.0.as_ref().is_some_and(|name| name.as_str() == owner)
+    }
+
+    /// Whether this caller may change what `owner` has made; what is older than owners anybody may.
+    pub(crate) fn owns(&self, owner: Option<&str>) -> bool {
+        owner.is_none_or(|owner| owner == self.name())
+    }
+
+    /// The tenant; empty for none.
+    pub(crate) fn name(&self) -> &str {
+        self.0.as_ref().map_or("", TenantName::as_str)
     }
 
     /// The owner of this caller's plans; `None` if they are shared.

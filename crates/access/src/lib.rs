@@ -15,6 +15,7 @@
 //! | `grant` | what one rule gives |
 //! | `identity` | a caller, and the judgement of its calls |
 //! | `jwt` | signed tokens of others |
+//! | `quota` | how much tenants and callers may use |
 //! | `token` | tokens of our own, kept as hashes |
 
 mod audit;
@@ -24,6 +25,7 @@ mod jwt;
 mod method;
 mod pattern;
 mod policy;
+mod quota;
 mod role;
 mod token;
 
@@ -34,5 +36,6 @@ pub use jwt::{Issuer, JwtError, Keys, KeysError, TOKEN_BYTES_MAX};
 pub use method::{Effect, METHODS, Method, MethodSet, Standard, method};
 pub use pattern::Pattern;
 pub use policy::{Certificate, IssuerFiles, Policy, PolicyError, Refused};
+pub use quota::{Limits, Measure, Quota, QuotaError, Quotas};
 pub use role::{RoleError, Roles};
 pub use token::{NewToken, Purpose, StoredToken, TokenChance, TokenError, Tokens};

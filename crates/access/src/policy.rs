@@ -10,6 +10,7 @@ use crate::grant::{Grant, Tenants};
 use crate::identity::{Identity, Source};
 use crate::jwt::{Issuer, JwtError, Keys, KeysError, issuer_of};
 use crate::pattern::Pattern;
+use crate::quota::{QuotaError, Quotas, QuotasText};
 use crate::role::{RoleError, RoleText, Roles};
 use crate::token::{TokenError, Tokens};
 
@@ -28,6 +29,8 @@ pub enum PolicyError {
     Malformed { line: usize, problem: String },
     #[error(transparent)]
     Role(#[from] RoleError),
+    #[error(transparent)]
+    Quota(#[from] QuotaError),
     #[error("grant {number}: {source}")]
     GrantRole { number: usize, source: RoleError },
     #[error("grant {number}: {source}")]
@@ -56,6 +59,8 @@ struct File {
     issuers: BTreeMap<String, IssuerText>,
     #[serde(default)]
     grant: Vec<GrantText>,
+    #[serde(default)]
+    quotas: QuotasText,
 }
 
 #[derive(Debug, Deserialize)]
@@ -131,6 +136,7 @@ pub struct Policy {
     roles: Roles,
     issuers: BTreeMap<String, Issuer>,
     grants: Vec<(Who, Grant)>,
+    quotas: Quotas,
 }
 
 impl Policy {
@@ -150,7 +156,13 @@ impl Policy {
         }
         let grants = file.grant.into_iter().enumerate();
         let grants = grants.map(|(at, text)| rule(at + 1, text, &roles, &issuers)).collect::<Result<_, _>>()?;
-        Ok(Self { roles, issuers, grants })
+        let quotas = Quotas::read(&file.quotas)?;
+        Ok(Self { roles, issuers, grants, quotas })
+    }
+
+    /// How much tenants and callers may use.
+    pub const fn quotas(&self) -> &Quotas {
+        &self.quotas
     }
 
     /// The roles that there are.

@@ -15,6 +15,7 @@ use canopy_wire::{InlineError, RequestError};
 use tonic::Code;
 
 use super::PlanFailure;
+use crate::quota::OverQuota;
 
 pub(crate) use self::call::call_refusal;
 
@@ -79,6 +80,13 @@ impl Refusal {
     }
 }
 
+fn over_quota(over: &OverQuota) -> Refusal {
+    let OverQuota { quota, limit, retry_after, .. } = over;
+    Refusal::new(Code::ResourceExhausted, "QUOTA_EXCEEDED", Detail::Busy(quota.name(), *retry_after))
+        .with("quota", quota)
+        .with("limit", limit)
+}
+
 /// A stored refusal, in the layout of `canopy.v1.OperationError`. Fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct KeptRefusal {
@@ -128,6 +136,8 @@ pub(crate) fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::Stopped => stopped(),
         PlanFailure::CancelledByOperator => Refusal::new(Code::Aborted, "OPERATION_CANCELLED", Detail::None),
         PlanFailure::NotCached => not_cached(),
+        PlanFailure::OverQuota(over) => over_quota(over),
+        PlanFailure::RepairWithoutLease => Refusal::new(Code::PermissionDenied, "REPAIR_WITHOUT_LEASE", Detail::None),
         PlanFailure::QueueFull { limit, .. } => {
             Refusal::new(Code::ResourceExhausted, "QUEUE_FULL", Detail::Busy("queue", RETRY_BUSY)).with("limit", limit)
         }

@@ -14,9 +14,11 @@ use canopy_wire::{Entry, Priority, StoredPlan};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::call;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::planner::Prepared;
+use crate::quota::{Bill, Used};
 use crate::trace::JobTrace;
 
 pub(crate) use self::describe::{Made, Operation, State};
@@ -34,6 +36,8 @@ pub(crate) struct Job {
     pub(crate) arrived_unix_ms: u64,
     pub(crate) read: OnceLock<Read>,
     pub(crate) trace: JobTrace,
+    /// Whose quotas it counts against; none for what the server does by itself.
+    pub(crate) bill: Option<Bill>,
     state: watch::Sender<JobState>,
     cancelled: AtomicBool,
     pub(crate) ties: Mutex<Ties>,
@@ -107,6 +111,8 @@ pub(crate) struct Ties {
     pub(crate) waiters: usize,
     /// Bytes counted against the budget of the queue.
     pub(crate) held_bytes: usize,
+    /// Its place among the jobs that its tenant and caller may have.
+    pub(crate) used: Option<Used>,
     /// Jobs of other requests that turned out to need the same plan.
     pub(crate) followers: Vec<Arc<Job>>,
     /// The job that makes the plan, when it is not this one.
@@ -208,6 +214,7 @@ impl Job {
             ended_unix_ms: None,
             waiters: 0,
             held_bytes,
+            used: None,
             followers: Vec::new(),
             leader: None,
             written: None,
@@ -222,6 +229,7 @@ impl Job {
             arrived_unix_ms: clock::unix_ms(),
             read: OnceLock::new(),
             trace: JobTrace::begin(),
+            bill: call::bill(),
             state: watch::Sender::new(JobState::Working(waiting)),
             cancelled: AtomicBool::new(false),
             ties: Mutex::new(ties),
@@ -274,6 +282,16 @@ impl Job {
     /// The schedule that its plan is made of, where that is kept; none while not known.
     pub(crate) fn schedule(&self) -> Option<ScheduleKey> {
         self.read.get().and_then(|read| read.schedule)
+    }
+
+    /// The tenant whose turn it takes; empty for none.
+    pub(crate) fn tenant(&self) -> &str {
+        self.bill.as_ref().map_or("", Bill::tenant)
+    }
+
+    /// The share of planning workers of its tenant.
+    pub(crate) fn weight(&self) -> u64 {
+        self.bill.as_ref().map_or(1, Bill::weight)
     }
 
     pub(crate) fn state(&self) -> JobState {

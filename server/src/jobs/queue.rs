@@ -3,8 +3,8 @@
 //! A job passes two lines. In the first it waits for a reader, who reads its topology and looks into the store, so
 //! that an answer that is there does not wait behind syntheses. Only what is not there enters the second line, for
 //! the planning workers. Requests of equal text share a job from the start; requests that turn out to need the same
-//! plan follow the first of them. In both lines the highest priority goes first, and a job that is shared has the
-//! highest priority that was asked for.
+//! plan follow the first of them. In both lines repairs go first. Else tenants take turns by their weights (`turns.rs`),
+//! and within a tenant the highest priority goes first; a job that is shared has the highest one that was asked for.
 //!
 //! Both lines together are bounded in length, and all unfinished jobs in the bytes they hold; beyond that, requests
 //! are refused at once. Prefetching may use half of either, so that it cannot keep out those who wait. A job nobody
@@ -17,18 +17,24 @@ mod line;
 mod lines;
 mod operations;
 mod resume;
+mod turns;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use canopy_access::Quota;
 use canopy_planner::{Request as Order, RequestKey};
+use canopy_wire::Priority;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
 use self::line::Line;
 use self::lines::{Lines, leave, release};
+use crate::call;
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Cache, Goal, Job, JobState, NOT_STORED, Outcome, Phase, Read, Terms, Worker};
 use crate::jobs::journal::Journal;
+use crate::quota::Bill;
 use crate::store::StoreError;
 
 pub(crate) use self::operations::{QueueCounts, WaitedOperation};
@@ -58,6 +64,9 @@ struct Shared {
     /// Whether no job that makes a plan is unfinished.
     idle: watch::Sender<bool>,
 }
+
+/// A line that jobs are taken from, and the least priority of those.
+type From = (fn(&mut Lines) -> &mut Line, Option<Priority>);
 
 /// One call's interest in a job; dropping it may stop the job.
 pub(crate) struct Subscription {
@@ -135,10 +144,14 @@ impl Queue {
         }
         let weight = order.weight_bytes();
         lines.admit(self.shared.limits, goal, terms.priority, weight)?;
-        let position = lines.reading.ahead_of(terms.priority)
-            + if order.is_quick() { &lines.quick } else { &lines.planning }.ahead_of(terms.priority);
+        let bill = call::bill().filter(|_| goal == Goal::Plan);
+        let used = bill.as_ref().map(|bill| bill.take(Quota::Jobs)).transpose()?;
+        let tenant = bill.as_ref().map_or("", Bill::tenant);
+        let position = lines.reading.ahead_of(tenant, terms.priority)
+            + if order.is_quick() { &lines.quick } else { &lines.planning }.ahead_of(tenant, terms.priority);
         lines.number += 1;
         let job = Arc::new(Job::new(lines.number, key, order, goal, terms, weight));
+        job.ties.lock().used = used;
         lines.enter(&job, weight);
         self.note_whether_idle(&lines);
         self.shared.reading_ready.notify_one();
@@ -167,7 +180,7 @@ impl Queue {
     /// The next job whose topology is to be read; waits for one. None once the queue is closed and the line empty.
     pub(crate) fn next_to_read(&self) -> Option<Arc<Job>> {
         let take = |lines: &mut Lines| {
-            let job = lines.reading.pop()?;
+            let job = lines.reading.pop(&lines.turns)?;
             lines.advance(&job, Phase::Reading);
             Some(job)
         };
@@ -180,21 +193,26 @@ impl Queue {
     /// The first in line is never passed by for want of memory: others would keep a large one waiting for ever. While
     /// another worker searches for its schedule, it is: two searches would find the same.
     pub(crate) fn next_to_plan(&self) -> Option<Arc<Job>> {
-        self.next_with_memory(|lines| &mut lines.planning)
+        self.next_with_memory(&[(|lines| &mut lines.planning, None)])
     }
 
-    /// The next job whose plan is made beside the searches of others, as [`Queue::next_to_plan`].
+    /// The next job whose plan is made beside the searches of others, as [`Queue::next_to_plan`]. Where there is none it
+    /// is a repair, so that jobs with broken links do not wait for searches to end.
     pub(crate) fn next_beside(&self) -> Option<Arc<Job>> {
-        self.next_with_memory(|lines| &mut lines.beside)
+        self.next_with_memory(&[
+            (|lines| &mut lines.beside, None),
+            (|lines| &mut lines.planning, Some(Priority::Repair)),
+        ])
     }
 
-    fn next_with_memory(&self, line: fn(&mut Lines) -> &mut Line) -> Option<Arc<Job>> {
+    /// The first job of the first of these lines that has one of at least the priority.
+    fn next_with_memory(&self, from: &[From]) -> Option<Arc<Job>> {
         let limit = self.shared.limits.memory_bytes_max;
         let take = |lines: &mut Lines| {
-            let sought = std::mem::take(&mut lines.sought);
-            let first = line(lines).first(&sought);
-            lines.sought = sought;
-            let job = first?;
+            let (sought, turns) = (std::mem::take(&mut lines.sought), std::mem::take(&mut lines.turns));
+            let first = from.iter().find_map(|(line, least)| Some((line, line(lines).first(&sought, &turns, *least)?)));
+            (lines.sought, lines.turns) = (sought, turns);
+            let (line, job) = first?;
             if lines.planning_bytes > 0 && lines.planning_bytes.saturating_add(job.memory_bytes()) > limit {
                 return None;
             }
@@ -208,16 +226,21 @@ impl Queue {
     /// The next job that needs next to no time, as [`Queue::next_to_plan`]; it does not wait for memory.
     pub(crate) fn next_quick(&self) -> Option<Arc<Job>> {
         let take = |lines: &mut Lines| {
-            let job = lines.quick.pop()?;
+            let job = lines.quick.pop(&lines.turns)?;
             lines.begin(&job);
             Some(job)
         };
         self.next(&self.shared.planning_ready, take, |lines| lines.waiting == 0)
     }
 
-    /// The memory of a job from [`Queue::next_to_plan`] is free: its worker is done with it, however it ended.
-    pub(crate) fn vacate(&self, job: &Job) {
+    /// The memory of a job from [`Queue::next_to_plan`] is free: its worker is done with it after this time, however it
+    /// ended.
+    pub(crate) fn vacate(&self, job: &Job, took: Duration) {
+        if let Some(bill) = &job.bill {
+            bill.charge(Quota::PlanningSecondsPerHour, took);
+        }
         let mut lines = self.shared.lines.lock();
+        lines.turns.end(job, took);
         lines.planning_bytes = lines.planning_bytes.saturating_sub(job.memory_bytes());
         lines.land(job);
         self.shared.planning_ready.notify_all();
@@ -242,9 +265,11 @@ impl Queue {
     /// network from now on: a few words may have asked for a large one.
     ///
     /// # Errors
-    /// [`PlanFailure::QueueBudget`] when others hold so much that there is no room for it.
+    /// [`PlanFailure::QueueBudget`] when others hold so much that there is no room for it; [`PlanFailure::OverQuota`] when
+    /// its tenant has used up its time.
     pub(crate) fn promote(&self, job: &Arc<Job>, read: Read) -> Result<(), PlanFailure> {
         let (key, weight) = (read.prepared.key, read.prepared.weight_bytes());
+        job.bill.as_ref().map_or(Ok(()), |bill| bill.require(Quota::PlanningSecondsPerHour))?;
         let mut lines = self.shared.lines.lock();
         if job.ties.lock().phase.is_end() {
             return Ok(());

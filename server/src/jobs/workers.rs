@@ -270,8 +270,9 @@ impl Jobs {
     /// Makes the plans of the jobs that `next` hands out, until it has no more.
     fn plan_all(&self, next: fn(&Queue) -> Option<Arc<Job>>) {
         while let Some(job) = next(&self.queue) {
+            let began = clock::now();
             self.guard(&job, || self.plan(&job));
-            self.queue.vacate(&job);
+            self.queue.vacate(&job, clock::now().duration_since(began));
         }
     }
 

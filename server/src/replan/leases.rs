@@ -69,6 +69,10 @@ pub(crate) struct LeaseTerms {
     pub(crate) request_key: Vec<u8>,
     #[prost(bytes = "vec", tag = "9")]
     pub(crate) request_digest: Vec<u8>,
+    /// The tenant that acquired it, isolated or not; empty for none. Leases that were acquired before there were owners
+    /// have none.
+    #[prost(string, optional, tag = "10")]
+    pub(crate) owner: Option<String>,
 }
 
 /// A plan that is held.
@@ -376,6 +380,11 @@ impl Leases {
     /// The leases that `wanted` picks, by their numbers. O(leases).
     pub(crate) fn select(&self, wanted: impl Fn(&Lease) -> bool) -> Vec<Lease> {
         self.shared.table.lock().all().filter(|lease| wanted(lease)).cloned().collect()
+    }
+
+    /// How many leases this tenant has acquired. O(leases).
+    pub(crate) fn held_by(&self, owner: &str) -> usize {
+        self.shared.table.lock().all().filter(|lease| lease.terms.owner.as_deref() == Some(owner)).count()
     }
 
     /// Plans that are held on a topology.

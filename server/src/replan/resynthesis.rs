@@ -450,6 +450,7 @@ const fn may_pass(failure: &PlanFailure) -> bool {
     matches!(
         failure,
         PlanFailure::Draining
+            | PlanFailure::OverQuota(_)
             | PlanFailure::QueueFull { .. }
             | PlanFailure::QueueBudget { .. }
             | PlanFailure::Stopped

@@ -2,12 +2,15 @@
 //!
 //! Everything behind this believes the header that names the tenant: here it is set, or taken out.
 
-use canopy_access::{Denied, Effect, Entry, method};
+use canopy_access::{Denied, Effect, Entry, Quota, method};
 use canopy_planner::TenantName;
 use canopy_wire::{RequestError, TENANT_HEADER};
+use http_body::Frame;
+use http_body_util::BodyExt as _;
 use tonic::Status;
-use tonic::codegen::http;
+use tonic::body::Body;
 use tonic::codegen::http::HeaderValue;
+use tonic::codegen::{Bytes, http};
 
 use crate::access::{Access, Shown, Stranger};
 use crate::around::{Answer, Around, Calls};
@@ -17,6 +20,7 @@ use crate::clock;
 use crate::failure::PlanFailure;
 use crate::metrics::Metrics;
 use crate::peer::{Host, Peer};
+use crate::quota::{Accounts, OverQuota, Used};
 use crate::rpc::audited::audited;
 use crate::rpc::record::code_name;
 use crate::rpc::status::{denied, stranger, to_status, unaudited};
@@ -34,6 +38,7 @@ pub(crate) struct Guard {
     pub(crate) access: Access,
     /// None: nothing is written down.
     pub(crate) audit: Option<AuditLog>,
+    pub(crate) accounts: Accounts,
     pub(crate) metrics: Metrics,
 }
 
@@ -64,23 +69,38 @@ where
 
     fn call(&self, mut request: http::Request<B>, inner: &mut S) -> Answer {
         let mut entry = self.entry(&request);
-        match self.judge(&mut request, &mut entry) {
-            Ok(Effect::Changes) => match &self.audit {
-                Some(log) if !log.takes_changes() => {
-                    self.metrics.count("canopy_access_refusals_total", &[("reason", "audit".into())]);
-                    Box::pin(async { Ok(unaudited().into_http()) })
-                }
-                Some(log) => audited(log.clone(), entry, inner.call(request)),
-                None => Box::pin(inner.call(request)),
-            },
-            Ok(Effect::Reads | Effect::Computes) => Box::pin(inner.call(request)),
+        let effect = match self.judge(&mut request, &mut entry) {
+            Ok(Some(effect)) => effect,
+            Ok(None) => return Box::pin(inner.call(request)),
             Err(refusal) => {
                 let status = refusal.status();
                 self.note(&refusal, &status, entry);
-                Box::pin(async move { Ok(status.into_http()) })
+                return Box::pin(async move { Ok(status.into_http()) });
             }
-        }
+        };
+        let used = match self.bill(&entry) {
+            Ok(used) => used,
+            Err(over) => return Box::pin(async move { Ok(to_status(&PlanFailure::OverQuota(over)).into_http()) }),
+        };
+        let answer: Answer = match (effect, &self.audit) {
+            (Effect::Changes, Some(log)) if !log.takes_changes() => {
+                self.metrics.count("canopy_access_refusals_total", &[("reason", "audit".into())]);
+                Box::pin(async { Ok(unaudited().into_http()) })
+            }
+            (Effect::Changes, Some(log)) => audited(log.clone(), entry, inner.call(request)),
+            (Effect::Changes | Effect::Reads | Effect::Computes, _) => Box::pin(inner.call(request)),
+        };
+        if used.is_something() { holding(used, answer) } else { answer }
     }
+}
+
+/// The answer of a call that holds something until the last of it is sent.
+fn holding(used: Used, answer: Answer) -> Answer {
+    Box::pin(async move {
+        let response = answer.await?;
+        let hold = move |_: &Frame<Bytes>| _ = &used;
+        Ok(response.map(|body| Body::new(body.inspect_frame(hold))))
+    })
 }
 
 impl Guard {
@@ -96,13 +116,13 @@ impl Guard {
         }
     }
 
-    /// What the call does, if it may be made; the entry then says who makes it, and for whom.
-    fn judge<B>(&self, request: &mut http::Request<B>, entry: &mut Entry) -> Result<Effect, Refusal> {
+    /// What the call does, if it may be made; the entry then says who makes it, and for whom. `None`: it is open to all.
+    fn judge<B>(&self, request: &mut http::Request<B>, entry: &mut Entry) -> Result<Option<Effect>, Refusal> {
         let path = request.uri().path().trim_start_matches('/');
         let known = method(path);
         if known.is_some_and(|method| method.open) {
             request.headers_mut().remove(TENANT_HEADER);
-            return Ok(Effect::Reads);
+            return Ok(None);
         }
         let shown = request.extensions().get::<Shown>().cloned().unwrap_or_default();
         let identity = self.access.identify(&shown, request.headers()).map_err(Refusal::Stranger)?;
@@ -122,7 +142,16 @@ impl Guard {
             Some(value) => _ = headers.insert(TENANT_HEADER, value),
             None => _ = headers.remove(TENANT_HEADER),
         }
-        Ok(known.effect)
+        Ok(Some(known.effect))
+    }
+
+    /// Counts a call against the quotas of its tenant and its caller.
+    fn bill(&self, entry: &Entry) -> Result<Used, OverQuota> {
+        let bill = self.accounts.of(&entry.identity, &entry.tenant, self.access.rules().quotas());
+        bill.spend(Quota::RequestsPerSecond)?;
+        let used = bill.take(Quota::Calls)?;
+        CallContext::current().iter().for_each(|call| call.billed_to(bill.clone()));
+        Ok(used)
     }
 
     /// Counts a refusal, and says who was refused what.

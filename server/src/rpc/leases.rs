@@ -6,6 +6,7 @@ mod describe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use canopy_access::Quota;
 use canopy_planner::{PlanKey, Request as Order};
 use canopy_proto::v1;
 use canopy_proto::v1::leases_server::Leases;
@@ -118,6 +119,9 @@ impl LeasesService {
         marked: LeaseTerms,
     ) -> Result<WireLease, CallFailure> {
         let viewer = Viewer::of(headers)?;
+        if let Some(bill) = call::bill() {
+            bill.allows(Quota::Leases, || self.replanner.leases().held_by(viewer.name())).map_err(PlanFailure::from)?;
+        }
         let AcquireLeaseRequest { job, requests, ttl, priority, .. } = request;
         let is_plain = (1..=JOB_BYTES_MAX).contains(&job.len()) && !job.contains(char::is_control);
         if !is_plain {
@@ -170,8 +174,16 @@ impl LeasesService {
         let Some((key, _)) = network else { return Err(bad("requests", "send at least one".to_owned())) };
         let state =
             LeaseState { expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms), ttl_ms, items: valid };
-        let terms =
-            LeaseTerms { job, tenant, priority: priority.into(), base: key.as_bytes().to_vec(), items, ..marked };
+        let owner = Some(viewer.name().to_owned());
+        let terms = LeaseTerms {
+            job,
+            tenant,
+            owner,
+            priority: priority.into(),
+            base: key.as_bytes().to_vec(),
+            items,
+            ..marked
+        };
         let lease = self.replanner.leases().acquire(terms, state)?;
         self.replanner.stir(key);
         Ok(self.describe(&lease))
@@ -218,8 +230,19 @@ impl LeasesService {
         found.ok_or_else(|| CallFailure::LeaseUnknown { name: shown(name) })
     }
 
+    /// The same for a caller that would change it.
+    fn find_own(&self, viewer: &Viewer, name: &str) -> Result<Lease, CallFailure> {
+        let lease = self.find(viewer, name)?;
+        match &lease.terms.owner {
+            Some(owner) if !viewer.owns(Some(owner)) => {
+                Err(CallFailure::NotOwner { what: format!("lease `{}`", shown(name)), owner: owner.clone() })
+            }
+            _ => Ok(lease),
+        }
+    }
+
     fn renew(&self, headers: &MetadataMap, request: &RenewLeaseRequest) -> Result<WireLease, CallFailure> {
-        let lease = self.find(&Viewer::of(headers)?, &request.name)?;
+        let lease = self.find_own(&Viewer::of(headers)?, &request.name)?;
         let ttl_ms = ttl_of(request.ttl)?.map(millis);
         let renewed = self.replanner.leases().renew(lease.terms.number, ttl_ms)?;
         let lease = renewed.ok_or_else(|| CallFailure::LeaseUnknown { name: shown(&request.name) })?;
@@ -236,10 +259,10 @@ impl LeasesService {
         let leases = self.replanner.leases();
         let numbers: Vec<u64> = match (request.name.as_str(), request.job.as_str()) {
             ("", "") => return Err(bad("name", "name a lease, or a job to release all of its leases".to_owned())),
-            (name, "") => match self.find(&viewer, name) {
+            (name, "") => match self.find_own(&viewer, name) {
                 Ok(lease) => vec![lease.terms.number],
                 // Released twice, or expired.
-                Err(_) if number_of(name).is_some() => Vec::new(),
+                Err(CallFailure::LeaseUnknown { .. }) if number_of(name).is_some() => Vec::new(),
                 Err(failure) => return Err(failure),
             },
             ("", job) => {
@@ -249,7 +272,15 @@ impl LeasesService {
                 let of_job = |lease: &Lease| {
                     lease.terms.number <= last && lease.terms.job == job && viewer.sees(&lease.terms.tenant)
                 };
-                leases.select(of_job).iter().map(|lease| lease.terms.number).collect()
+                let of_job = leases.select(of_job);
+                let own = of_job.iter().filter(|lease| viewer.owns(lease.terms.owner.as_deref()));
+                let own: Vec<u64> = own.map(|lease| lease.terms.number).collect();
+                match of_job.first().and_then(|lease| lease.terms.owner.clone()) {
+                    Some(owner) if own.is_empty() => {
+                        return Err(CallFailure::NotOwner { what: format!("job `{}`", shown(job)), owner });
+                    }
+                    _ => own,
+                }
             }
             _ => return Err(bad("job", "set `name` or `job`, not both".to_owned())),
         };

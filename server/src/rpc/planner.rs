@@ -18,6 +18,7 @@ use canopy_proto::v1::{
     PlanEvent, PlanExplanation, PlanReply, PlanRequest,
 };
 use canopy_topology::TopologyLimits;
+use canopy_wire::Priority;
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::time;
@@ -36,13 +37,14 @@ use super::sources::{Presence, resolve_id, resolve_parts};
 use super::{cached, known_faults, rank_map};
 use crate::call;
 use crate::clock;
-use crate::failure::CallFailure;
+use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::answers::{Answers, Found};
 use crate::jobs::job::{Goal, Terms};
 use crate::jobs::stand_in::StandIn;
 use crate::jobs::workers::Jobs;
 use crate::replan::Replanner;
 use crate::rpc::deadline::DeadlinePolicy;
+use crate::rpc::guard::Admitted;
 use crate::rpc::sources::StoredNetworks;
 use crate::rpc::status::{call_status, to_status};
 use crate::store::receipts::{Claim, Open, Repeatable};
@@ -170,9 +172,14 @@ impl PlannerService {
         let deadline = self.deadlines.apply(request.metadata());
         let mut log = RequestLog::new(method.name(), arrived);
         let applied = request.extensions().get::<AppliedFaults>().cloned();
+        let is_guarded = request.extensions().get::<Admitted>().is_some();
         let decoded = Viewer::of(request.metadata()).and_then(|viewer| {
             let Decoded { mut order, quality, terms } = decode(request.into_inner(), method)?;
             order.tenant = viewer.owner(&self.isolated);
+            let is_repair = terms.priority == Priority::Repair && method.goal() == Goal::Plan;
+            if is_repair && is_guarded && !self.holds_leases(&viewer) {
+                return Err(PlanFailure::RepairWithoutLease);
+            }
             Ok(Decoded { order, quality, terms })
         });
         match decoded {
@@ -187,6 +194,11 @@ impl PlannerService {
                 Err(status)
             }
         }
+    }
+
+    /// Whether a tenant has leases, whose plans may have to be repaired.
+    fn holds_leases(&self, viewer: &Viewer) -> bool {
+        self.replanner.as_ref().is_some_and(|replanner| replanner.leases().held_by(viewer.name()) > 0)
     }
 
     /// Puts a request in line.

@@ -12,12 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use canopy_access::Quota;
 use canopy_planner::PlanKey;
 use canopy_topology::{Topology, identity_hash, to_json};
 use parking_lot::Mutex;
 
 use self::room::{Limits, Room};
+use crate::call;
 use crate::clock;
+use crate::quota::OverQuota;
 use crate::store::{DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _, keys_of_id};
 
 pub(crate) use self::entry::{TopologyEntry, TopologyFacts, judge as judge_topology};
@@ -86,6 +89,8 @@ pub(crate) enum TopologyStoreError {
     #[error("the stored topology {id} is damaged and was quarantined: {damage}; store it again")]
     Damaged { id: String, damage: DamagedRecord },
     #[error(transparent)]
+    OverQuota(#[from] OverQuota),
+    #[error(transparent)]
     Store(#[from] StoreError),
 }
 
@@ -142,6 +147,7 @@ impl TopologyStore {
             }
             return Ok((entry, false));
         }
+        call::bill().map_or(Ok(()), |bill| bill.spend(Quota::TopologiesPerHour))?;
         let document = to_json(topology).into_bytes();
         let mut entry = TopologyEntry::of(key, topology, (self.shared.options.now_ms)());
         entry.is_left_by_use = purpose == Purpose::Held;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 use tonic_types::StatusExt as _;
 
@@ -92,10 +92,7 @@ fn write(path: &Path, text: &str, mode: u32) {
 
 /// Calls a method with an empty message: what becomes of it, or that an answer begins.
 async fn call(channel: &Channel, path: &str, shows: &Shows) -> Result<(), Status> {
-    let mut request = Request::new(tokio_stream::once(()));
-    for (name, value) in shows.headers() {
-        request.metadata_mut().append(name, value.parse().unwrap());
-    }
+    let request = shows.with(tokio_stream::once(()));
     let mut client = Grpc::new(channel.clone());
     let path = PathAndQuery::try_from(path).unwrap();
     let answer = async {
@@ -105,7 +102,7 @@ async fn call(channel: &Channel, path: &str, shows: &Shows) -> Result<(), Status
     timeout(PATIENCE, answer).await.expect("an answer begins")
 }
 
-fn reason(status: &Status) -> String {
+pub(crate) fn reason(status: &Status) -> String {
     status.get_error_details().error_info().map(|info| info.reason.clone()).unwrap_or_default()
 }
 

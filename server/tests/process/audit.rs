@@ -20,10 +20,9 @@ use canopy_proto::v1::{
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
-use tonic_types::StatusExt as _;
+use tonic::{Code, Status};
 
-use crate::access::{Issued, Shows};
+use crate::access::{Issued, Shows, reason};
 use crate::support::{Process, request, spawn};
 
 /// Processes that are killed, unless `CANOPY_LIVES` says how many.
@@ -53,18 +52,6 @@ fn audited_in(command: &mut Command, folder: &Path) {
     command.arg("--audit").arg(folder.join("audit"));
 }
 
-fn shown<T>(shows: &Shows, message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    for (name, value) in shows.headers() {
-        request.metadata_mut().append(name, value.parse().unwrap());
-    }
-    request
-}
-
-fn reason(status: &Status) -> String {
-    status.get_error_details().error_info().map(|info| info.reason.clone()).unwrap_or_default()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_and_refusals_have_lines_and_reads_have_none() {
     let issued = Issued::new();
@@ -74,7 +61,7 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
     });
     let channel = process.channel().await;
     let (planner, viewer, reporter) = (issued.token("planner"), issued.token("viewer"), issued.token("fault-reporter"));
-    process.client().await.plan(shown(&planner, request("ring:4"))).await.unwrap();
+    process.client().await.plan(planner.with(request("ring:4"))).await.unwrap();
     let mut leases = LeasesClient::new(channel.clone());
     let asked = AcquireLeaseRequest {
         job: "train-7".to_owned(),
@@ -82,8 +69,8 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
         request_id: REQUEST_ID.to_owned(),
         ..AcquireLeaseRequest::default()
     };
-    leases.acquire_lease(shown(&planner, asked)).await.unwrap();
-    leases.list_leases(shown(&viewer, ListLeasesRequest::default())).await.unwrap();
+    leases.acquire_lease(planner.with(asked)).await.unwrap();
+    leases.list_leases(viewer.with(ListLeasesRequest::default())).await.unwrap();
     let device = DeviceTarget { node: "1".to_owned(), ..DeviceTarget::default() };
     let event = FaultEvent {
         source: "dcgm".to_owned(),
@@ -92,7 +79,7 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
         ..FaultEvent::default()
     };
     let asked = ReportFaultsRequest { job: "train-7".to_owned(), events: vec![event], ..Default::default() };
-    FaultsClient::new(channel.clone()).report_faults(shown(&reporter, asked)).await.unwrap();
+    FaultsClient::new(channel.clone()).report_faults(reporter.with(asked)).await.unwrap();
     let mut admin = PlanAdminClient::new(channel.clone());
     let pin = || PinPlanRequest { name: format!("plans/{}", "0".repeat(64)), ..PinPlanRequest::default() };
     for (shows, code) in [
@@ -100,7 +87,7 @@ async fn changes_and_refusals_have_lines_and_reads_have_none() {
         (viewer, Code::PermissionDenied),
         (Shows::nothing(), Code::Unauthenticated),
     ] {
-        assert_eq!(admin.pin_plan(shown(&shows, pin())).await.unwrap_err().code(), code);
+        assert_eq!(admin.pin_plan(shows.with(pin())).await.unwrap_err().code(), code);
     }
     let folder = process.crash();
     let lines = lines(&folder.path().join("audit"));

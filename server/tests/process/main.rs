@@ -12,6 +12,7 @@ mod deadlines;
 mod kills;
 mod lifecycle;
 mod processor;
+mod quotas;
 mod replans;
 mod support;
 mod traces;

@@ -6,7 +6,7 @@ use canopy_order::OrderError;
 use canopy_topology::Slot;
 use tonic::Code;
 
-use super::{Detail, RETRY_BUSY, Refusal, refusal};
+use super::{Detail, RETRY_BUSY, Refusal, over_quota, refusal};
 use crate::failure::{CallFailure, ClusterFailure, LeaseError};
 use crate::store::clusters::ClusterStoreError;
 use crate::store::receipts::ReceiptError;
@@ -67,6 +67,9 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
             Refusal::limit("WATCHES_FULL", "watches").with("of", of).with("limit", limit)
         }
         CallFailure::LeaseUnknown { name } => missing("LEASE_UNKNOWN", LEASE, name),
+        CallFailure::NotOwner { owner, .. } => {
+            Refusal::new(Code::PermissionDenied, "NOT_OWNER", Detail::None).with("owner", owner)
+        }
         CallFailure::Lease { field, .. } => Refusal::input("LEASE_INVALID", field.clone()),
         CallFailure::Leases(LeaseError::Store(error)) => store(error),
         CallFailure::Leases(LeaseError::TooMany { .. } | LeaseError::TooLarge { .. }) => {
@@ -184,6 +187,7 @@ fn topologies(error: &TopologyStoreError) -> Refusal {
         TopologyStoreError::Damaged { id, .. } => {
             Refusal::new(Code::DataLoss, "STORED_TOPOLOGY_CORRUPT", Detail::Resource(TOPOLOGY, id.clone()))
         }
+        TopologyStoreError::OverQuota(over) => over_quota(over),
         TopologyStoreError::Store(error) => store(error),
     }
 }

@@ -9,6 +9,7 @@ use canopy_wire::Priority;
 use super::QueueLimits;
 use super::history::History;
 use super::line::Line;
+use super::turns::Turns;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Goal, Job, Phase, Worker};
@@ -37,6 +38,8 @@ pub(super) struct Lines {
     pub(super) held_bytes: usize,
     /// Schedules that planning workers search for, and for which job: who else needs one waits for it.
     pub(super) sought: HashMap<ScheduleKey, u64>,
+    /// Whose turn it is.
+    pub(super) turns: Turns,
     /// Memory that planning workers take, by the estimates of their jobs.
     pub(super) planning_bytes: u64,
     /// Jobs that no planning worker has taken yet, those that are being read included; lookups not.
@@ -106,6 +109,7 @@ impl Lines {
     pub(super) fn begin(&mut self, job: &Arc<Job>) {
         self.planning_bytes = self.planning_bytes.saturating_add(job.memory_bytes());
         self.sought.extend(job.schedule().map(|schedule| (schedule, job.number)));
+        self.turns.begin(job);
         self.advance(job, Phase::Planning);
     }
 
@@ -188,7 +192,9 @@ impl Lines {
         }
         self.reading.remove(job);
         self.second_of(job).remove(job);
-        self.held_bytes -= std::mem::take(&mut job.ties.lock().held_bytes);
+        let mut ties = job.ties.lock();
+        self.held_bytes -= std::mem::take(&mut ties.held_bytes);
+        ties.used = None;
     }
 
     /// Moves a settled job from the living to the history. What the store answered at once is not worth a place

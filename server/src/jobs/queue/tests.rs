@@ -301,6 +301,7 @@ fn threads_that_come_and_go_leave_nothing_behind() {
 
 mod memory;
 mod operations;
+mod turns;
 
 /// A plan that stands in for another waits for its own worker, until somebody wants it for itself.
 #[test]
@@ -315,7 +316,7 @@ fn whoever_wants_a_stand_in_for_itself_gets_a_planner() {
     };
     let in_line = |queue: &Queue| {
         let lines = queue.shared.lines.lock();
-        [&lines.planning, &lines.beside].map(|line| line.ahead_of(Priority::Prefetch))
+        [&lines.planning, &lines.beside].map(|line| line.ahead_of("", Priority::Prefetch))
     };
     let (_first, job) = lined_up("ring:4");
     assert_eq!(in_line(&queue), [0, 1]);

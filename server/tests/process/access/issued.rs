@@ -8,6 +8,7 @@ use canopy_access::{Purpose, Roles, TokenChance, Tokens};
 use data_encoding::BASE64URL_NOPAD as BASE64;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::json;
+use tonic::Request;
 
 use super::{ROLES, write};
 
@@ -32,6 +33,15 @@ impl Shows {
 
     fn bearer(token: &str) -> Self {
         Self::header("authorization", &format!("Bearer {token}"))
+    }
+
+    /// A request with this message.
+    pub(crate) fn with<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        for (name, value) in self.headers() {
+            request.metadata_mut().append(name, value.parse().unwrap());
+        }
+        request
     }
 
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
@@ -73,6 +83,11 @@ impl Issued {
 
     /// Has a server take what was issued.
     pub(crate) fn serve(&self, command: &mut Command, folder: &Path) {
+        self.serve_with(command, folder, "");
+    }
+
+    /// The same with more rules.
+    pub(crate) fn serve_with(&self, command: &mut Command, folder: &Path, more: &str) {
         let keys = json!({"keys": [
             {"kty": "OKP", "crv": "Ed25519", "x": BASE64.encode(self.signer.public_key().as_ref())},
         ]});
@@ -84,6 +99,7 @@ impl Issued {
                 rules.push_str(&format!("[[grant]]\n{who}\nroles = [\"{role}\"]\ntenants = [\"red\"]\n"));
             }
         }
+        rules.push_str(more);
         write(&folder.join("access.toml"), &rules, 0o644);
         self.write_tokens(folder);
         command.arg("--access").arg(folder.join("access.toml")).arg("--tokens").arg(folder.join("tokens.json"));

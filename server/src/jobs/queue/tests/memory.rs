@@ -20,7 +20,7 @@ fn line_up(queue: &Queue, text: &str, priority: Priority, memory_bytes: u64) -> 
 /// Whether a planning worker would get a job now.
 fn may_begin(queue: &Queue) -> bool {
     let lines = queue.shared.lines.lock();
-    lines.planning.first(&lines.sought).is_some_and(|job| {
+    lines.planning.first(&lines.sought, &lines.turns, None).is_some_and(|job| {
         lines.planning_bytes == 0 || lines.planning_bytes + job.memory_bytes() <= queue.shared.limits.memory_bytes_max
     })
 }
@@ -36,10 +36,10 @@ fn jobs_run_together_only_as_far_as_there_is_memory() {
     assert!(!may_begin(&queue));
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| queue.next_to_plan().unwrap());
-        queue.vacate(&first);
+        queue.vacate(&first, Duration::ZERO);
         assert_eq!(waiting.join().unwrap().memory_bytes(), 50);
     });
-    queue.vacate(&second);
+    queue.vacate(&second, Duration::ZERO);
 }
 
 #[test]
@@ -51,10 +51,10 @@ fn small_jobs_do_not_pass_a_large_one() {
     let _others: Vec<_> =
         (5..30).map(|ranks| line_up(&queue, &format!("ring:{ranks}"), Priority::Interactive, 10)).collect();
     assert!(!may_begin(&queue), "others would fit beside the one that runs");
-    queue.vacate(&running);
+    queue.vacate(&running, Duration::ZERO);
     assert!(Arc::ptr_eq(&queue.next_to_plan().unwrap(), &large.1));
     assert!(!may_begin(&queue));
-    queue.vacate(&large.1);
+    queue.vacate(&large.1, Duration::ZERO);
     assert_eq!(queue.next_to_plan().unwrap().memory_bytes(), 10);
 }
 

@@ -1,0 +1,52 @@
+//! Whose turn it is: tenants share the workers by their weights, however much each of them asks for.
+//!
+//! Start-time fair queueing (Goyal, Vin and Cheng, 1996) over what jobs turn out to take: a tenant's time is what its jobs
+//! have taken, divided by its weight, and the tenant with the least goes first. Whoever had nothing in line for a while
+//! begins where the others are, so that nothing is saved up.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::jobs::job::Job;
+
+/// What a job counts for while it is not known what it takes, so that one tenant does not get all workers at once.
+const EXPECTED: Duration = Duration::from_secs(1);
+/// Tenants beyond which those that are not ahead are forgotten.
+const TENANTS_MAX: usize = 1024;
+
+/// The times of tenants, in nanoseconds of a tenant of weight 1.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    had: HashMap<String, u64>,
+    /// Where the tenant is whose turn it was last: nobody is behind it.
+    now: u64,
+}
+
+impl Turns {
+    /// The time of a tenant: of two, the lesser goes first. O(1).
+    pub(super) fn of(&self, tenant: &str) -> u64 {
+        self.had.get(tenant).map_or(self.now, |&had| had.max(self.now))
+    }
+
+    /// A worker begins with a job.
+    pub(super) fn begin(&mut self, job: &Job) {
+        let time = self.of(job.tenant());
+        self.now = time;
+        if self.had.len() >= TENANTS_MAX {
+            self.had.retain(|_, had| *had > time);
+        }
+        self.had.insert(job.tenant().to_owned(), time.saturating_add(nanoseconds(EXPECTED) / job.weight()));
+    }
+
+    /// A worker is done with a job that it has begun, after this time.
+    pub(super) fn end(&mut self, job: &Job, took: Duration) {
+        if let Some(had) = self.had.get_mut(job.tenant()) {
+            let expected = nanoseconds(EXPECTED) / job.weight();
+            *had = had.saturating_sub(expected).saturating_add(nanoseconds(took) / job.weight());
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,303 @@
+//! What tenants and callers use of the server, held against their quotas.
+//!
+//! Each call has two accounts: its tenant's, and its caller's own. Whatever is limited is taken from both.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use canopy_access::{Limits, Measure, Quota, Quotas};
+use parking_lot::Mutex;
+
+use crate::clock;
+use crate::metrics::Metrics;
+
+/// Accounts beyond which those that use nothing are forgotten.
+const ACCOUNTS_MAX: usize = 10_000;
+/// When to try again where others of the same account must give something back first.
+const RETRY_AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Whose account it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Holder {
+    /// A tenant; callers without one share the empty name.
+    Tenant(String),
+    Identity(String),
+}
+
+/// What is used, and how much may be.
+struct Account {
+    holder: Holder,
+    metrics: Metrics,
+    state: Mutex<State>,
+}
+
+struct State {
+    limits: Limits,
+    /// What is there at once.
+    held: [u64; Quota::COUNT],
+    /// For what counts over time: when all that was taken will have come back. `None`: it has.
+    back_at: [Option<Instant>; Quota::COUNT],
+}
+
+/// A quota that is used up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{of} has used up its quota `{quota}` of {limit}; try again later, or ask an administrator to raise it")]
+pub struct OverQuota {
+    /// Whose it is.
+    pub of: String,
+    /// What is used up.
+    pub quota: Quota,
+    /// How much there is of it.
+    pub limit: u64,
+    /// When there will be room again, at the earliest.
+    pub retry_after: Duration,
+}
+
+impl Account {
+    fn over(&self, quota: Quota, limit: u64, retry_after: Duration) -> OverQuota {
+        let of = match &self.holder {
+            Holder::Tenant(name) if name.is_empty() => "who calls for no tenant".to_owned(),
+            Holder::Tenant(name) => format!("tenant {name}"),
+            Holder::Identity(name) => format!("caller {name}"),
+        };
+        self.metrics.count("canopy_quota_refusals_total", &[("quota", quota.name().into())]);
+        OverQuota { of, quota, limit, retry_after }
+    }
+
+    /// Takes one of what is limited at once. False: it is not limited, and not counted.
+    fn take(&self, quota: Quota) -> Result<bool, OverQuota> {
+        let mut state = self.state.lock();
+        let Some(limit) = state.limits.of(quota) else { return Ok(false) };
+        let held = &mut state.held[quota.index()];
+        if *held >= limit {
+            return Err(self.over(quota, limit, RETRY_AT_ONCE));
+        }
+        *held += 1;
+        Ok(true)
+    }
+
+    fn give_back(&self, quota: Quota) {
+        let held = &mut self.state.lock().held[quota.index()];
+        *held = held.saturating_sub(1);
+    }
+
+    /// Takes so many of what counts over time, if there is room for one.
+    fn spend(&self, quota: Quota, count: u32, now: Instant) -> Result<(), OverQuota> {
+        let mut state = self.state.lock();
+        let (Some(limit), Measure::Per(period)) = (state.limits.of(quota), quota.measure()) else { return Ok(()) };
+        let (one, back_at) = (one_of(period, limit), state.back_at[quota.index()].map_or(now, |at| at.max(now)));
+        let waits = (back_at + one).duration_since(now).saturating_sub(period);
+        if !waits.is_zero() {
+            return Err(self.over(quota, limit, waits));
+        }
+        state.back_at[quota.index()] = Some(back_at + one * count);
+        Ok(())
+    }
+
+    /// Counts seconds that were used; whoever has used too many is refused until they have come back.
+    fn charge(&self, quota: Quota, used: Duration, now: Instant) {
+        let mut state = self.state.lock();
+        let (Some(limit), Measure::Per(period)) = (state.limits.of(quota), quota.measure()) else { return };
+        let back_at = state.back_at[quota.index()].map_or(now, |at| at.max(now));
+        let taken = one_of(period, limit).saturating_mul(u32::try_from(used.as_millis()).unwrap_or(u32::MAX)) / 1000;
+        state.back_at[quota.index()] = Some(back_at + taken);
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        let state = self.state.lock();
+        state.held.iter().all(|&held| held == 0) && state.back_at.iter().all(|at| at.is_none_or(|at| at <= now))
+    }
+}
+
+/// After which time one of so many in a period has come back.
+fn one_of(period: Duration, limit: u64) -> Duration {
+    period / u32::try_from(limit).unwrap_or(u32::MAX).max(1)
+}
+
+/// All accounts; clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Accounts {
+    all: Arc<Mutex<HashMap<Holder, Arc<Account>>>>,
+    metrics: Metrics,
+}
+
+impl Accounts {
+    pub(crate) fn new(metrics: Metrics) -> Self {
+        for quota in Quota::all() {
+            metrics.none_yet("canopy_quota_refusals_total", &[("quota", quota.name().into())]);
+        }
+        Self { all: Arc::default(), metrics }
+    }
+
+    /// The accounts of a call, with the limits that the rules state now.
+    pub(crate) fn of(&self, identity: &str, tenant: &str, quotas: &Quotas) -> Bill {
+        let tenant_account = self.account(Holder::Tenant(tenant.to_owned()), quotas.of_tenant(tenant));
+        let own = self.account(Holder::Identity(identity.to_owned()), quotas.of_identity(identity));
+        Bill { tenant: tenant_account, own }
+    }
+
+    fn account(&self, holder: Holder, limits: Limits) -> Arc<Account> {
+        let mut all = self.all.lock();
+        if all.len() >= ACCOUNTS_MAX && !all.contains_key(&holder) {
+            let now = clock::now();
+            all.retain(|_, account| Arc::strong_count(account) > 1 || !account.is_idle(now));
+        }
+        let account = all.entry(holder.clone()).or_insert_with(|| {
+            let state = State { limits, held: [0; Quota::COUNT], back_at: [None; Quota::COUNT] };
+            Arc::new(Account { holder, metrics: self.metrics.clone(), state: Mutex::new(state) })
+        });
+        account.state.lock().limits = limits;
+        Arc::clone(account)
+    }
+}
+
+/// The accounts of a call; clones are the same ones.
+#[derive(Clone)]
+pub(crate) struct Bill {
+    tenant: Arc<Account>,
+    own: Arc<Account>,
+}
+
+impl Bill {
+    fn both(&self) -> [&Arc<Account>; 2] {
+        [&self.tenant, &self.own]
+    }
+
+    /// Takes one of what is limited at once.
+    ///
+    /// # Errors
+    /// One of the accounts has as many already.
+    pub(crate) fn take(&self, quota: Quota) -> Result<Used, OverQuota> {
+        let mut used = Used { quota, of: Vec::new() };
+        for account in self.both() {
+            if account.take(quota)? {
+                used.of.push(Arc::clone(account));
+            }
+        }
+        Ok(used)
+    }
+
+    /// Takes one of what counts over time.
+    ///
+    /// # Errors
+    /// One of the accounts has used up what it may. The other one's is taken all the same.
+    pub(crate) fn spend(&self, quota: Quota) -> Result<(), OverQuota> {
+        let now = clock::now();
+        self.both().into_iter().try_for_each(|account| account.spend(quota, 1, now))
+    }
+
+    /// Whether something that is charged afterwards may begin.
+    ///
+    /// # Errors
+    /// One of the accounts has used up what it may.
+    pub(crate) fn require(&self, quota: Quota) -> Result<(), OverQuota> {
+        let now = clock::now();
+        self.both().into_iter().try_for_each(|account| account.spend(quota, 0, now))
+    }
+
+    /// Counts seconds that were used.
+    pub(crate) fn charge(&self, quota: Quota, used: Duration) {
+        let now = clock::now();
+        self.both().into_iter().for_each(|account| account.charge(quota, used, now));
+    }
+
+    /// Whether the tenant may have one more of what is counted elsewhere.
+    ///
+    /// # Errors
+    /// It has as many already.
+    pub(crate) fn allows(&self, quota: Quota, held: impl FnOnce() -> usize) -> Result<(), OverQuota> {
+        let limit = self.tenant.state.lock().limits.of(quota);
+        match limit {
+            Some(limit) if held() as u64 >= limit => Err(self.tenant.over(quota, limit, RETRY_AT_ONCE)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The tenant; empty for none.
+    pub(crate) fn tenant(&self) -> &str {
+        match &self.tenant.holder {
+            Holder::Tenant(name) | Holder::Identity(name) => name,
+        }
+    }
+
+    /// The share of planning workers that its tenant has, compared with others.
+    pub(crate) fn weight(&self) -> u64 {
+        self.tenant.state.lock().limits.weight()
+    }
+}
+
+/// What was taken at once; dropping it gives it back.
+pub(crate) struct Used {
+    quota: Quota,
+    of: Vec<Arc<Account>>,
+}
+
+impl Used {
+    /// Whether anything was counted.
+    pub(crate) fn is_something(&self) -> bool {
+        !self.of.is_empty()
+    }
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        self.of.iter().for_each(|account| account.give_back(self.quota));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_access::Policy;
+
+    use super::*;
+
+    fn bill(rules: &str) -> Bill {
+        let policy = Policy::read(rules, |_| Err("nothing is named".to_owned())).unwrap();
+        Accounts::new(Metrics::off()).of("ann", "red", policy.quotas())
+    }
+
+    #[test]
+    fn what_is_given_back_may_be_taken_again_and_both_accounts_count() {
+        let bill = bill("[quotas]\ndefault = { calls = 2 }\n[quotas.identities]\nann = { calls = 1 }\n");
+        let used = bill.take(Quota::Calls).unwrap();
+        let over = bill.take(Quota::Calls).err().unwrap();
+        assert_eq!((over.of.as_str(), over.limit), ("caller ann", 1));
+        // What the tenant's account had given for it came back.
+        drop(used);
+        assert!(bill.take(Quota::Calls).is_ok_and(|used| used.is_something()));
+        assert!(bill.take(Quota::Jobs).is_ok_and(|used| !used.is_something()), "nothing is said of jobs");
+    }
+
+    #[test]
+    fn what_counts_over_time_comes_back_evenly() {
+        let bill = bill("[quotas]\ndefault = { topologies_per_hour = 4, planning_seconds_per_hour = 3600 }\n");
+        let (account, now) = (&bill.tenant, clock::now());
+        let spend = |seconds| account.spend(Quota::TopologiesPerHour, 1, now + Duration::from_secs(seconds));
+        (0..4).for_each(|_| spend(0).unwrap());
+        assert_eq!(spend(0).unwrap_err().retry_after, Duration::from_secs(900));
+        assert_eq!(spend(600).unwrap_err().retry_after, Duration::from_secs(300));
+        spend(900).unwrap();
+        assert!(spend(901).is_err());
+        // After an hour without use all is back, and no more than that.
+        (0..4).for_each(|_| spend(9000).unwrap());
+        assert!(spend(9000).is_err());
+        // Time of workers is known afterwards: one may have more than there is, and waits that long.
+        let require = |seconds| account.spend(Quota::PlanningSecondsPerHour, 0, now + Duration::from_secs(seconds));
+        require(0).unwrap();
+        account.charge(Quota::PlanningSecondsPerHour, Duration::from_secs(5000), now);
+        assert_eq!(require(0).unwrap_err().retry_after, Duration::from_secs(1401));
+        require(1401).unwrap();
+    }
+
+    #[test]
+    fn accounts_that_use_nothing_are_forgotten() {
+        let accounts = Accounts::new(Metrics::off());
+        let held = accounts.of("ann", "red", &Quotas::default());
+        for number in 0..ACCOUNTS_MAX {
+            accounts.of(&number.to_string(), "red", &Quotas::default());
+        }
+        assert!(accounts.all.lock().len() <= ACCOUNTS_MAX);
+        assert!(Arc::ptr_eq(&held.own, &accounts.of("ann", "red", &Quotas::default()).own));
+    }
+}

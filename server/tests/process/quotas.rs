@@ -1,0 +1,135 @@
+//! Quotas, and what belongs to one tenant alone.
+
+use std::time::Duration;
+
+use canopy_proto::v1::faults_client::FaultsClient;
+use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::planner_client::PlannerClient;
+use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::{
+    AcquireLeaseRequest, GetStatusRequest, PlanRequest, Priority, PutTopologyRequest, ReleaseLeaseRequest,
+    RenewLeaseRequest, WatchReplansRequest,
+};
+use tokio::time::{sleep, timeout};
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+use crate::access::{Issued, Shows, reason};
+use crate::support::{Process, request};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Callers of a second tenant, by tokens of the issuer.
+const BLUE: &str = "[[grant]]\nissuer = \"site\"\nsubject = \"blue\"\nroles = [\"operator\"]\ntenants = [\"blue\"]\n";
+
+/// A server with these quotas, a channel to it, and callers of tenants red and blue.
+async fn serving(quotas: &str) -> (Process, Channel, Shows, Shows) {
+    let issued = Issued::new();
+    let rules = format!("{BLUE}[quotas]\n{quotas}\n");
+    let process = Process::start(|command, folder| issued.serve_with(command, &folder, &rules));
+    let channel = process.channel().await;
+    (process, channel, issued.token("operator"), issued.jwt("blue", "canopy"))
+}
+
+/// A call was refused because of this quota, and says when to try again.
+#[track_caller]
+fn assert_over(status: &Status, quota: &str) -> Duration {
+    assert_eq!((status.code(), reason(status).as_str()), (Code::ResourceExhausted, "QUOTA_EXCEEDED"), "{status:?}");
+    let details = status.get_error_details();
+    assert_eq!(details.error_info().unwrap().metadata["quota"], quota);
+    assert_eq!(details.quota_failure().unwrap().violations[0].subject, quota);
+    assert!(status.message().contains(quota), "{status:?}");
+    details.retry_info().unwrap().retry_delay.unwrap()
+}
+
+async fn status(channel: &Channel, shows: &Shows) -> Result<(), Status> {
+    let asked = shows.with(GetStatusRequest::default());
+    ServerAdminClient::new(channel.clone()).get_status(asked).await.map(drop)
+}
+
+async fn put(channel: &Channel, shows: &Shows, expression: &str) -> Result<(), Status> {
+    let asked = PutTopologyRequest { topology: request(expression).topology, ..PutTopologyRequest::default() };
+    TopologiesClient::new(channel.clone()).put_topology(shows.with(asked)).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_beyond_a_quota_are_refused_until_there_is_room() {
+    let (process, channel, red, blue) =
+        serving("tenants.red = { requests_per_second = 3, topologies_per_hour = 2 }\ntenants.blue = { calls = 2 }")
+            .await;
+    let refused = loop {
+        if let Err(refused) = status(&channel, &red).await {
+            break refused;
+        }
+    };
+    let wait = assert_over(&refused, "requests_per_second");
+    assert!(wait <= Duration::from_millis(334), "{wait:?}");
+    status(&channel, &blue).await.unwrap();
+    sleep(wait).await;
+    status(&channel, &red).await.unwrap();
+    // Streams are calls as long as they are open.
+    let mut watching = FaultsClient::new(channel.clone());
+    let watch = || blue.with(WatchReplansRequest::default());
+    let streams = [watching.watch_replans(watch()).await.unwrap(), watching.watch_replans(watch()).await.unwrap()];
+    assert_over(&status(&channel, &blue).await.unwrap_err(), "calls");
+    drop(streams);
+    let again = async {
+        while status(&channel, &blue).await.is_err() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, again).await.expect("the streams are over");
+    // What is stored already counts for nothing.
+    for (expression, is_new) in [("ring:4", true), ("ring:5", true), ("ring:4", false), ("ring:6", true)] {
+        sleep(Duration::from_millis(400)).await;
+        let outcome = put(&channel, &red, expression).await;
+        if is_new && expression == "ring:6" {
+            assert!(assert_over(&outcome.unwrap_err(), "topologies_per_hour") > Duration::from_secs(60));
+        } else {
+            outcome.unwrap();
+        }
+    }
+    put(&channel, &blue, "ring:6").await.unwrap();
+    let viewer = Issued::new().token("viewer");
+    let (_, token) = viewer.headers().next().unwrap();
+    let page = process.page_with("/metrics", &[("Authorization", token)]).await;
+    assert!(page.contains("canopy_quota_refusals_total{quota=\"calls\"}"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_belong_to_the_tenant_that_acquired_them() {
+    let (_process, channel, red, blue) = serving("default = { leases = 1 }").await;
+    let mut planner = PlannerClient::new(channel.clone());
+    let repair = || PlanRequest { priority: Priority::Repair.into(), ..request("ring:4") };
+    let refused = planner.plan(red.with(repair())).await.unwrap_err();
+    assert_eq!((refused.code(), reason(&refused).as_str()), (Code::PermissionDenied, "REPAIR_WITHOUT_LEASE"));
+    planner.plan(red.with(request("ring:4"))).await.unwrap();
+    let mut leases = LeasesClient::new(channel.clone());
+    let acquire = || AcquireLeaseRequest {
+        job: "train".to_owned(),
+        requests: vec![request("ring:4")],
+        ..AcquireLeaseRequest::default()
+    };
+    let lease = leases.acquire_lease(red.with(acquire())).await.unwrap().into_inner().name;
+    assert_over(&leases.acquire_lease(red.with(acquire())).await.unwrap_err(), "leases");
+    planner.plan(red.with(repair())).await.unwrap();
+    assert_eq!(planner.plan(blue.with(repair())).await.unwrap_err().code(), Code::PermissionDenied);
+    let by_name = || ReleaseLeaseRequest { name: lease.clone(), ..ReleaseLeaseRequest::default() };
+    let by_job = || ReleaseLeaseRequest { job: "train".to_owned(), ..ReleaseLeaseRequest::default() };
+    let renew = || RenewLeaseRequest { name: lease.clone(), ttl: None };
+    for refused in [
+        leases.release_lease(blue.with(by_name())).await.map(drop),
+        leases.release_lease(blue.with(by_job())).await.map(drop),
+        leases.renew_lease(blue.with(renew())).await.map(drop),
+    ] {
+        let refused = refused.unwrap_err();
+        assert_eq!((refused.code(), reason(&refused).as_str()), (Code::PermissionDenied, "NOT_OWNER"), "{refused:?}");
+        assert!(refused.message().contains("belongs to tenant `red`"), "{refused:?}");
+    }
+    // Of one job, each tenant releases what is its own.
+    leases.acquire_lease(blue.with(acquire())).await.unwrap();
+    assert_eq!(leases.release_lease(blue.with(by_job())).await.unwrap().into_inner().released, 1);
+    leases.renew_lease(red.with(renew())).await.unwrap();
+    assert_eq!(leases.release_lease(red.with(by_job())).await.unwrap().into_inner().released, 1);
+}
