@@ -111,6 +111,7 @@ enum Command {
     #[command(subcommand)]
     Jobs(operate::jobs::JobsCommand),
     Stats(operate::stats::StatsArgs),
+    Quota(operate::quota::QuotaArgs),
     Drain(operate::drain::DrainArgs),
     Bench(bench::BenchArgs),
     Prefetch(job::prefetch::PrefetchArgs),
@@ -153,7 +154,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Networks", &["topology", "cluster", "find", "path", "order", "advise", "calibrate"]),
     ("Faults and running jobs", &["faults", "resynth", "leases"]),
     ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
-    ("Server", &["serve", "tokens", "audit", "plans", "jobs", "stats", "drain", "bench"]),
+    ("Server", &["serve", "tokens", "audit", "plans", "jobs", "stats", "quota", "drain", "bench"]),
     ("About canopy", &["completions", "man", "version", "help"]),
 ];
 
@@ -221,6 +222,7 @@ impl Cli {
             Command::Plans(command) => interruptible(operate::plans::run(command)),
             Command::Jobs(command) => interruptible(operate::jobs::run(command)),
             Command::Stats(args) => interruptible(operate::stats::run(args)),
+            Command::Quota(args) => interruptible(operate::quota::run(args)),
             Command::Drain(args) => interruptible(operate::drain::run(args)),
             Command::Bench(args) => interruptible(bench::run(args)),
             Command::Prefetch(args) => job::prefetch::run(args),

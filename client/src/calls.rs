@@ -111,6 +111,8 @@ calls! {
     list_leases = leases.list_leases(ListLeasesRequest) -> ListLeasesReply;
     /// Returns the server's version, capabilities, limits and counters.
     get_status = server_admin.get_status(GetStatusRequest) -> ServerStatus;
+    /// Returns the caller's name and tenant, their quotas and the use of them.
+    get_quota = server_admin.get_quota(GetQuotaRequest) -> QuotaStatus;
     /// Returns the running and waiting jobs.
     get_queue = server_admin.get_queue(GetQueueRequest) -> QueueStatus;
     /// Shuts the server down in order.

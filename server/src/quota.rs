@@ -25,6 +25,14 @@ enum Holder {
     Identity(String),
 }
 
+impl Holder {
+    fn name(&self) -> &str {
+        match self {
+            Self::Tenant(name) | Self::Identity(name) => name,
+        }
+    }
+}
+
 /// What is used, and how much may be.
 struct Account {
     holder: Holder,
@@ -85,9 +93,11 @@ impl Account {
     /// Takes so many of what counts over time, if there is room for one.
     fn spend(&self, quota: Quota, count: u32, now: Instant) -> Result<(), OverQuota> {
         let mut state = self.state.lock();
-        let (Some(limit), Measure::Per(period)) = (state.limits.of(quota), quota.measure()) else { return Ok(()) };
-        let (one, back_at) = (one_of(period, limit), state.back_at[quota.index()].map_or(now, |at| at.max(now)));
-        let waits = (back_at + one).duration_since(now).saturating_sub(period);
+        let (Some(limit), Measure::PerSeconds(seconds)) = (state.limits.of(quota), quota.measure()) else {
+            return Ok(());
+        };
+        let (one, back_at) = (one_of(seconds, limit), state.back_at[quota.index()].map_or(now, |at| at.max(now)));
+        let waits = (back_at + one).duration_since(now).saturating_sub(Duration::from_secs(seconds.into()));
         if !waits.is_zero() {
             return Err(self.over(quota, limit, waits));
         }
@@ -98,10 +108,28 @@ impl Account {
     /// Counts seconds that were used; whoever has used too many is refused until they have come back.
     fn charge(&self, quota: Quota, used: Duration, now: Instant) {
         let mut state = self.state.lock();
-        let (Some(limit), Measure::Per(period)) = (state.limits.of(quota), quota.measure()) else { return };
+        let (Some(limit), Measure::PerSeconds(seconds)) = (state.limits.of(quota), quota.measure()) else { return };
         let back_at = state.back_at[quota.index()].map_or(now, |at| at.max(now));
-        let taken = one_of(period, limit).saturating_mul(u32::try_from(used.as_millis()).unwrap_or(u32::MAX)) / 1000;
+        let taken = one_of(seconds, limit).saturating_mul(u32::try_from(used.as_millis()).unwrap_or(u32::MAX)) / 1000;
         state.back_at[quota.index()] = Some(back_at + taken);
+    }
+
+    /// What is limited, and how much of it is used.
+    fn uses(&self, now: Instant) -> Vec<Use> {
+        let state = self.state.lock();
+        let of = |quota: Quota| {
+            let limit = state.limits.of(quota)?;
+            let used = match quota.measure() {
+                Measure::AtOnce => state.held[quota.index()],
+                Measure::PerSeconds(seconds) => {
+                    let left =
+                        state.back_at[quota.index()].map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+                    u64::try_from(left.as_nanos().div_ceil(one_of(seconds, limit).as_nanos())).unwrap_or(u64::MAX)
+                }
+            };
+            Some(Use { quota, limit, used })
+        };
+        Quota::all().filter_map(of).collect()
     }
 
     fn is_idle(&self, now: Instant) -> bool {
@@ -110,9 +138,17 @@ impl Account {
     }
 }
 
-/// After which time one of so many in a period has come back.
-fn one_of(period: Duration, limit: u64) -> Duration {
-    period / u32::try_from(limit).unwrap_or(u32::MAX).max(1)
+/// After which time one of so many in so many seconds has come back.
+fn one_of(seconds: u32, limit: u64) -> Duration {
+    Duration::from_secs(seconds.into()) / u32::try_from(limit).unwrap_or(u32::MAX).max(1)
+}
+
+/// A limit, and how much of it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) quota: Quota,
+    pub(crate) limit: u64,
+    pub(crate) used: u64,
 }
 
 /// All accounts; clones share them.
@@ -216,9 +252,25 @@ impl Bill {
 
     /// The tenant; empty for none.
     pub(crate) fn tenant(&self) -> &str {
-        match &self.tenant.holder {
-            Holder::Tenant(name) | Holder::Identity(name) => name,
-        }
+        self.tenant.holder.name()
+    }
+
+    /// The caller.
+    pub(crate) fn identity(&self) -> &str {
+        self.own.holder.name()
+    }
+
+    /// What is limited for the tenant, which holds so many leases.
+    pub(crate) fn of_tenant(&self, leases: usize) -> Vec<Use> {
+        let mut uses = self.tenant.uses(clock::now());
+        let of_leases = uses.iter_mut().filter(|one| one.quota == Quota::Leases);
+        of_leases.for_each(|one| one.used = leases as u64);
+        uses
+    }
+
+    /// What is limited for the caller.
+    pub(crate) fn of_identity(&self) -> Vec<Use> {
+        self.own.uses(clock::now())
     }
 
     /// The share of planning workers that its tenant has, compared with others.

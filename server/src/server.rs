@@ -35,7 +35,6 @@ use crate::ops::admin::{self, Pages};
 use crate::ops::config::{ConfigError, Lifetime, Options};
 use crate::ops::observed::{ObservedPlanner, ObservedStore};
 use crate::ops::statistics::Statistics;
-use crate::quota::Accounts;
 use crate::replan::{Bases, ReplanSpaces, Replanner};
 use crate::rpc::answered::Answered;
 use crate::rpc::connection_threads::ConnectionThreads;
@@ -308,12 +307,7 @@ impl Server {
         let record = Record { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
         let timeout = Timeout { policy: deadlines(&options), runtime: Handle::current() };
-        let guard = Guard {
-            access: credentials.access,
-            audit,
-            accounts: Accounts::new(metrics.clone()),
-            metrics: metrics.clone(),
-        };
+        let guard = Guard::new(credentials.access, audit, metrics.clone());
         let service = around(record, around(guard, around(timeout, around(Answered(decodable), routes))));
         let (stop, stopped) = watch::channel(false);
         let unix = (ports.unix, places_of("unix", places.unix));

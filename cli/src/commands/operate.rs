@@ -1,4 +1,4 @@
-//! The commands of those who run a server: `plans`, `jobs`, `stats` and `drain`.
+//! The commands of those who run a server: `plans`, `jobs`, `stats`, `quota` and `drain`.
 
 mod archive;
 mod diff;
@@ -6,6 +6,7 @@ pub(super) mod drain;
 mod get;
 pub(super) mod jobs;
 pub(super) mod plans;
+pub(super) mod quota;
 pub(super) mod show;
 pub(super) mod stats;
 

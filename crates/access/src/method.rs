@@ -147,6 +147,7 @@ pub const METHODS: &[Method] = &[
     row("canopy.v1.Planner/Prefetch", PLANNERS, Changes),
     row("canopy.v1.ServerAdmin/Drain", A, Changes),
     row("canopy.v1.ServerAdmin/GetQueue", READERS, Reads),
+    row("canopy.v1.ServerAdmin/GetQuota", ALL, Reads),
     row("canopy.v1.ServerAdmin/GetStatus", ALL, Reads),
     row("canopy.v1.Topologies/CheckTopology", PLANNERS, Computes),
     row("canopy.v1.Topologies/DeleteTopology", OPERATORS, Changes),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 /// What is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,20 +25,20 @@ pub enum Quota {
 pub enum Measure {
     /// What is there at once; whoever gives something back may have something else.
     AtOnce,
-    /// What was taken in so much time.
-    Per(Duration),
+    /// What was taken in so many seconds.
+    PerSeconds(u32),
 }
 
 /// A row for each quota: its key in the rules, and how use counts.
 const QUOTAS: [(Quota, &str, Measure); Quota::COUNT] = [
-    (Quota::RequestsPerSecond, "requests_per_second", Measure::Per(Duration::from_secs(1))),
+    (Quota::RequestsPerSecond, "requests_per_second", Measure::PerSeconds(1)),
     (Quota::Calls, "calls", Measure::AtOnce),
     (Quota::Jobs, "jobs", Measure::AtOnce),
-    (Quota::PlanningSecondsPerHour, "planning_seconds_per_hour", Measure::Per(HOUR)),
-    (Quota::TopologiesPerHour, "topologies_per_hour", Measure::Per(HOUR)),
+    (Quota::PlanningSecondsPerHour, "planning_seconds_per_hour", Measure::PerSeconds(HOUR)),
+    (Quota::TopologiesPerHour, "topologies_per_hour", Measure::PerSeconds(HOUR)),
     (Quota::Leases, "leases", Measure::AtOnce),
 ];
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: u32 = 3600;
 /// Key of the share of planning workers.
 const WEIGHT: &str = "weight";
 /// Largest weight, so that nobody waits for ever beside it.

@@ -1515,7 +1515,7 @@ pub enum Priority {
     Interactive = 2,
     /// A job is about to start.
     JobStart = 3,
-    /// A running job is halted; runs first.
+    /// A running job is halted; runs first. Where callers have identities, only for tenants that hold a lease.
     Repair = 4,
 }
 impl Priority {
@@ -2364,6 +2364,41 @@ pub struct ServerStatus {
     /// Its counters.
     #[prost(message, optional, tag = "7")]
     pub counts: ::core::option::Option<ServerCounts>,
+}
+/// No parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetQuotaRequest {}
+/// A caller, its tenant and their quotas.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuotaStatus {
+    /// The caller's name: of its token, certificate or user.
+    #[prost(string, tag = "1")]
+    pub identity: ::prost::alloc::string::String,
+    /// The tenant that it acts for; empty for none.
+    #[prost(string, tag = "2")]
+    pub tenant: ::prost::alloc::string::String,
+    /// The tenant's share of planning workers, compared with other tenants.
+    #[prost(uint64, tag = "3")]
+    pub weight: u64,
+    /// Limits of the tenant; quotas without a limit are absent.
+    #[prost(message, repeated, tag = "4")]
+    pub of_tenant: ::prost::alloc::vec::Vec<QuotaUse>,
+    /// Limits of the caller alone.
+    #[prost(message, repeated, tag = "5")]
+    pub of_identity: ::prost::alloc::vec::Vec<QuotaUse>,
+}
+/// A limit and its use.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuotaUse {
+    /// `requests_per_second`, `calls`, `jobs`, `planning_seconds_per_hour`, `topologies_per_hour` or `leases`.
+    #[prost(string, tag = "1")]
+    pub quota: ::prost::alloc::string::String,
+    /// The limit.
+    #[prost(uint64, tag = "2")]
+    pub limit: u64,
+    /// In use; for limits per second or hour: used, and not yet available again.
+    #[prost(uint64, tag = "3")]
+    pub used: u64,
 }
 /// A format of plan files.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3437,6 +3472,28 @@ pub mod server_admin_client {
                 .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetStatus"));
             self.inner.unary(req, path, codec).await
         }
+        /// The caller's name and tenant, their quotas and the use of them.
+        pub async fn get_quota(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetQuotaRequest>,
+        ) -> std::result::Result<tonic::Response<super::QuotaStatus>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.ServerAdmin/GetQuota",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetQuota"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The running and waiting jobs.
         pub async fn get_queue(
             &mut self,
@@ -3504,6 +3561,11 @@ pub mod server_admin_server {
             &self,
             request: tonic::Request<super::GetStatusRequest>,
         ) -> std::result::Result<tonic::Response<super::ServerStatus>, tonic::Status>;
+        /// The caller's name and tenant, their quotas and the use of them.
+        async fn get_quota(
+            &self,
+            request: tonic::Request<super::GetQuotaRequest>,
+        ) -> std::result::Result<tonic::Response<super::QuotaStatus>, tonic::Status>;
         /// The running and waiting jobs.
         async fn get_queue(
             &self,
@@ -3625,6 +3687,51 @@ pub mod server_admin_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetStatusSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.ServerAdmin/GetQuota" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetQuotaSvc<T: ServerAdmin>(pub Arc<T>);
+                    impl<
+                        T: ServerAdmin,
+                    > tonic::server::UnaryService<super::GetQuotaRequest>
+                    for GetQuotaSvc<T> {
+                        type Response = super::QuotaStatus;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetQuotaRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ServerAdmin>::get_quota(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetQuotaSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -35,11 +35,10 @@ pub(crate) struct Admitted;
 /// Refuses what is not allowed, and writes down what is changed.
 #[derive(Clone)]
 pub(crate) struct Guard {
-    pub(crate) access: Access,
-    /// None: nothing is written down.
-    pub(crate) audit: Option<AuditLog>,
-    pub(crate) accounts: Accounts,
-    pub(crate) metrics: Metrics,
+    access: Access,
+    audit: Option<AuditLog>,
+    accounts: Accounts,
+    metrics: Metrics,
 }
 
 /// Why a call is refused before its handler sees it.
@@ -104,6 +103,11 @@ fn holding(used: Used, answer: Answer) -> Answer {
 }
 
 impl Guard {
+    /// A guard with these rules; without `audit` nothing is written down.
+    pub(crate) fn new(access: Access, audit: Option<AuditLog>, metrics: Metrics) -> Self {
+        Self { access, audit, accounts: Accounts::new(metrics.clone()), metrics }
+    }
+
     /// What is known of a call before it is judged.
     fn entry<B>(&self, request: &http::Request<B>) -> Entry {
         let host = request.extensions().get::<Peer>().map_or(Host::Local, |peer| peer.host);

@@ -122,20 +122,8 @@ impl LeasesService {
         if let Some(bill) = call::bill() {
             bill.allows(Quota::Leases, || self.replanner.leases().held_by(viewer.name())).map_err(PlanFailure::from)?;
         }
-        let AcquireLeaseRequest { job, requests, ttl, priority, .. } = request;
-        let is_plain = (1..=JOB_BYTES_MAX).contains(&job.len()) && !job.contains(char::is_control);
-        if !is_plain {
-            return Err(bad("job", format!("use 1 to {JOB_BYTES_MAX} bytes without control characters")));
-        }
-        if requests.is_empty() || requests.len() > REQUESTS_MAX {
-            return Err(bad("requests", format!("found {} requests; send 1 to {REQUESTS_MAX}", requests.len())));
-        }
-        let ttl_ms = millis(ttl_of(ttl)?.unwrap_or(TTL_DEFAULT));
-        let priority = match v1::Priority::try_from(priority) {
-            Ok(v1::Priority::Unspecified) => v1::Priority::JobStart,
-            Ok(priority) => priority,
-            Err(_) => return Err(bad("priority", "use PRIORITY_PREFETCH to PRIORITY_REPAIR".to_owned())),
-        };
+        let (ttl_ms, priority) = checked(&request)?;
+        let AcquireLeaseRequest { job, requests, .. } = request;
         let mut network: Option<(PlanKey, Arc<Base>)> = None;
         let (mut items, mut valid) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
         let mut tenant = String::new();
@@ -343,6 +331,24 @@ impl Leases for LeasesService {
         let (headers, _, request) = request.into_parts();
         let (service, of) = (self.clone(), headers.clone());
         self.pool.run("ListLeases", &headers, move |_| service.list(&of, &request)).await.map(Response::new)
+    }
+}
+
+/// How long a lease that is asked for lasts, and how urgent it is.
+fn checked(request: &AcquireLeaseRequest) -> Result<(u64, v1::Priority), CallFailure> {
+    let AcquireLeaseRequest { job, requests, ttl, priority, .. } = request;
+    let is_plain = (1..=JOB_BYTES_MAX).contains(&job.len()) && !job.contains(char::is_control);
+    if !is_plain {
+        return Err(bad("job", format!("use 1 to {JOB_BYTES_MAX} bytes without control characters")));
+    }
+    if requests.is_empty() || requests.len() > REQUESTS_MAX {
+        return Err(bad("requests", format!("found {} requests; send 1 to {REQUESTS_MAX}", requests.len())));
+    }
+    let ttl_ms = millis(ttl_of(*ttl)?.unwrap_or(TTL_DEFAULT));
+    match v1::Priority::try_from(*priority) {
+        Ok(v1::Priority::Unspecified) => Ok((ttl_ms, v1::Priority::JobStart)),
+        Ok(priority) => Ok((ttl_ms, priority)),
+        Err(_) => Err(bad("priority", "use PRIORITY_PREFETCH to PRIORITY_REPAIR".to_owned())),
     }
 }
 

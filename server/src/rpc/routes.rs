@@ -127,6 +127,7 @@ fn operators(routes: Routes, options: &Options, shared: Shared, pool: CallPool, 
         options.limits,
     );
     let parts = (jobs.queue.clone(), Arc::clone(&jobs.planner), networks.clone());
+    let of_server = (networks.topologies.clone(), replanner.leases().clone());
     let leases =
         LeasesService::new(pool.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);
     let topologies_pool = pool.apart(TOPOLOGIES_AT_ONCE);
@@ -135,7 +136,7 @@ fn operators(routes: Routes, options: &Options, shared: Shared, pool: CallPool, 
         Archives::new(pool, networks.topologies.clone(), plans, (&jobs.planner, options)),
         &jobs,
     );
-    let server = ServerAdminService::new(jobs, urgent, networks.topologies.clone(), drain.clone(), options);
+    let server = ServerAdminService::new(jobs, urgent, of_server, drain.clone(), options);
     let clusters = ClustersService::new(topologies_pool.clone(), networks.clusters.clone(), options.limits);
     let topologies = TopologiesService::new(topologies_pool, networks, finds, options.limits);
     let limit = Answered(oversize(OPERATORS_BYTES_MAX));

@@ -8,14 +8,15 @@ use canopy_plan::Format;
 use canopy_planner::TenantName;
 use canopy_proto::v1::server_admin_server::ServerAdmin;
 use canopy_proto::v1::{
-    DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetStatusRequest, PriorityStatus, QueueStatus,
-    ServerCounts, ServerLimits, ServerStatus,
+    DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetQuotaRequest, GetStatusRequest, PriorityStatus,
+    QueueStatus, QuotaStatus, QuotaUse, ServerCounts, ServerLimits, ServerStatus,
 };
 use canopy_wire::format_on_the_wire;
 use tonic::{Request, Response, Status};
 
 use super::call_pool::{CallPool, log};
 use super::describe;
+use crate::call;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::CallFailure;
@@ -23,6 +24,8 @@ use crate::jobs::job::Job;
 use crate::jobs::workers::Jobs;
 use crate::ops::config::Options;
 use crate::peer::{Host, Peer};
+use crate::quota::Use;
+use crate::replan::Leases;
 use crate::rpc::guard::Admitted;
 use crate::rpc::status::{call_status, to_status};
 use crate::store::Records;
@@ -35,6 +38,7 @@ pub(crate) struct ServerAdminService {
     jobs: Arc<Jobs>,
     pool: CallPool,
     topologies: TopologyStore,
+    leases: Leases,
     drain: DrainHandle,
     limits: ServerLimits,
     started: Instant,
@@ -45,7 +49,7 @@ impl ServerAdminService {
     pub(crate) fn new(
         jobs: Arc<Jobs>,
         pool: CallPool,
-        topologies: TopologyStore,
+        (topologies, leases): (TopologyStore, Leases),
         drain: DrainHandle,
         options: &Options,
     ) -> Self {
@@ -60,7 +64,7 @@ impl ServerAdminService {
             max_deadline: on_the_wire(options.max_deadline),
         };
         let loopback_drain = options.loopback_drain;
-        Self { jobs, pool, topologies, drain, limits, started: clock::now(), loopback_drain }
+        Self { jobs, pool, topologies, leases, drain, limits, started: clock::now(), loopback_drain }
     }
 
     /// Whether whoever calls from there may end the server. Without identities, only the file system tells operators
@@ -105,6 +109,26 @@ impl ServerAdmin for ServerAdminService {
             limits: Some(self.limits),
             counts: Some(counts),
         }))
+    }
+
+    async fn get_quota(&self, request: Request<GetQuotaRequest>) -> Result<Response<QuotaStatus>, Status> {
+        let (headers, ..) = request.into_parts();
+        let leases = self.leases.clone();
+        let status = self.pool.run("GetQuota", &headers, move |_| {
+            let bill = call::bill().ok_or(CallFailure::Broken { what: "the call has no accounts".to_owned() })?;
+            let on_the_wire = |uses: Vec<Use>| {
+                let row = |Use { quota, limit, used }| QuotaUse { quota: quota.name().to_owned(), limit, used };
+                uses.into_iter().map(row).collect()
+            };
+            Ok(QuotaStatus {
+                identity: bill.identity().to_owned(),
+                tenant: bill.tenant().to_owned(),
+                weight: bill.weight(),
+                of_tenant: on_the_wire(bill.of_tenant(leases.held_by(bill.tenant()))),
+                of_identity: on_the_wire(bill.of_identity()),
+            })
+        });
+        status.await.map(Response::new)
     }
 
     async fn get_queue(&self, request: Request<GetQueueRequest>) -> Result<Response<QueueStatus>, Status> {

@@ -65,6 +65,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("Planner/PlanStream", "poa"),
     ("Planner/Prefetch", "poa"),
     ("ServerAdmin/GetQueue", "vpoa"),
+    ("ServerAdmin/GetQuota", "vpfoa"),
     ("ServerAdmin/GetStatus", "vpfoa"),
     ("Topologies/CheckTopology", "poa"),
     ("Topologies/DeleteTopology", "oa"),

@@ -8,8 +8,8 @@ use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
 use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, GetStatusRequest, PlanRequest, Priority, PutTopologyRequest, ReleaseLeaseRequest,
-    RenewLeaseRequest, WatchReplansRequest,
+    AcquireLeaseRequest, GetQuotaRequest, GetStatusRequest, PlanRequest, Priority, PutTopologyRequest, QuotaUse,
+    ReleaseLeaseRequest, RenewLeaseRequest, WatchReplansRequest,
 };
 use tokio::time::{sleep, timeout};
 use tonic::transport::Channel;
@@ -112,6 +112,11 @@ async fn leases_belong_to_the_tenant_that_acquired_them() {
         ..AcquireLeaseRequest::default()
     };
     let lease = leases.acquire_lease(red.with(acquire())).await.unwrap().into_inner().name;
+    let asked = red.with(GetQuotaRequest {});
+    let quota = ServerAdminClient::new(channel.clone()).get_quota(asked).await.unwrap().into_inner();
+    assert_eq!((quota.identity.as_str(), quota.tenant.as_str(), quota.weight), ("operator", "red", 1));
+    let one_lease = QuotaUse { quota: "leases".to_owned(), limit: 1, used: 1 };
+    assert_eq!((quota.of_tenant, quota.of_identity), (vec![one_lease], Vec::new()));
     assert_over(&leases.acquire_lease(red.with(acquire())).await.unwrap_err(), "leases");
     planner.plan(red.with(repair())).await.unwrap();
     assert_eq!(planner.plan(blue.with(repair())).await.unwrap_err().code(), Code::PermissionDenied);

@@ -84,18 +84,18 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::ArchiveRecord { record, .. } => Refusal::input("ARCHIVE_REJECTED", "piece").with("record", record),
         CallFailure::Piece { offset, .. } => Refusal::input("PIECE_INVALID", "piece").with("offset", offset),
         CallFailure::DrainRefused { .. } => Refusal::new(Code::PermissionDenied, "DRAIN_NOT_PERMITTED", Detail::None),
-        CallFailure::Late { deadline_ms } => {
-            Refusal::new(Code::DeadlineExceeded, "CALL_TIME_LIMIT", Detail::None).with("deadline_ms", deadline_ms)
-        }
-        CallFailure::Silence { seconds } => {
-            Refusal::new(Code::DeadlineExceeded, "REQUEST_STALLED", Detail::None).with("silence_s", seconds)
-        }
+        CallFailure::Late { deadline_ms } => late("CALL_TIME_LIMIT", "deadline_ms", deadline_ms),
+        CallFailure::Silence { seconds } => late("REQUEST_STALLED", "silence_s", seconds),
         CallFailure::Slow { arrived, length, .. } => {
-            let refusal = Refusal::new(Code::DeadlineExceeded, "REQUEST_TOO_SLOW", Detail::None);
-            refusal.with("arrived_bytes", arrived).with("length_bytes", length)
+            late("REQUEST_TOO_SLOW", "arrived_bytes", arrived).with("length_bytes", length)
         }
         CallFailure::Broken { .. } => Refusal::fault("CALL_FAILED"),
     }
+}
+
+/// A call that took too long, by this.
+fn late(reason: &'static str, name: &'static str, value: impl ToString) -> Refusal {
+    Refusal::new(Code::DeadlineExceeded, reason, Detail::None).with(name, value)
 }
 
 /// The first rank whose device differs from the caller's.
