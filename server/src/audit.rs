@@ -117,8 +117,9 @@ impl AuditLog {
         let _no_place = self.0.lines.try_send(Waiting { entry, written: None });
     }
 
-    /// Has a line written of a refused call, unless there are too many of them.
-    pub(crate) fn refused(&self, mut entry: Entry) {
+    /// Writes a line of a refused call down, unless there are too many of them. That it cannot be written changes nothing:
+    /// the call is refused anyway.
+    pub(crate) async fn refused(&self, mut entry: Entry) {
         {
             let mut refused = self.0.refused.lock();
             let second = clock::unix_ms() / 1000;
@@ -132,7 +133,7 @@ impl AuditLog {
             }
             entry.skipped = std::mem::take(&mut refused.skipped);
         }
-        self.leave(entry);
+        self.write(entry).await;
     }
 }
 

@@ -134,6 +134,11 @@ pub(crate) fn metrics_of_call() -> Metrics {
     CallContext::current().map(|call| call.metrics().clone()).unwrap_or_default()
 }
 
+/// Whether the caller of the present call is known, so that what belongs to others can be kept from it.
+pub(crate) fn is_guarded() -> bool {
+    CallContext::current().is_some_and(|call| call.caller().is_some())
+}
+
 /// Whose quotas the present call counts against; `None` for what the server does by itself.
 pub(crate) fn bill() -> Option<Bill> {
     CallContext::current().and_then(|call| call.0.bill.get().cloned())

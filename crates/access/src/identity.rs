@@ -59,6 +59,10 @@ pub enum Denied {
     Method { identity: String, method: String },
     #[error("{identity} may not call {method} for tenant `{tenant}`; name one of its own tenants, or none")]
     Tenant { identity: String, method: String, tenant: String },
+    #[error(
+        "{method} changes what all tenants share, and {identity} acts for `{tenant}`; call it with a grant that is not for a tenant"
+    )]
+    Shared { identity: String, method: String, tenant: String },
 }
 
 impl Identity {
@@ -83,11 +87,21 @@ impl Identity {
         if granted.peek().is_none() {
             return Err(Denied::Method { identity, method: method.to_owned() });
         }
-        granted.find_map(|grant| grant.tenants.choose(wanted)).ok_or_else(|| Denied::Tenant {
-            identity,
-            method: method.to_owned(),
-            tenant: wanted.map_or_else(String::new, |name| name.as_str().to_owned()),
-        })
+        let is_shared = crate::method::method(method).is_some_and(|method| method.shared);
+        let mut tenants = granted.filter_map(|grant| grant.tenants.choose(wanted));
+        let first = tenants.next();
+        let method = method.to_owned();
+        match first {
+            Some(Some(tenant)) if is_shared && !tenants.any(|tenant| tenant.is_none()) => {
+                Err(Denied::Shared { identity, method, tenant: tenant.as_str().to_owned() })
+            }
+            Some(_) if is_shared => Ok(None),
+            Some(tenant) => Ok(tenant),
+            None => {
+                let tenant = wanted.map_or_else(String::new, |name| name.as_str().to_owned());
+                Err(Denied::Tenant { identity, method, tenant })
+            }
+        }
     }
 }
 
@@ -125,6 +139,22 @@ mod tests {
         assert!(matches!(caller.admit("canopy.v1.ServerAdmin/Drain", None, 0), Err(Denied::Method { .. })));
         assert!(matches!(caller.admit("nothing/at.all", None, 0), Err(Denied::Method { .. })));
         assert!(matches!(caller.admit(PLAN, None, 100), Err(Denied::Expired { .. })));
+    }
+
+    /// What all tenants share is not changed by callers that act for one of them.
+    #[test]
+    fn what_is_shared_needs_a_grant_for_no_tenant() {
+        let delete = "canopy.v1.Topologies/DeleteTopology";
+        let red = "red".parse::<TenantName>().unwrap();
+        let of_red = identity(&[(Standard::Operator, &["red"])]);
+        assert!(matches!(of_red.admit(delete, None, 0), Err(Denied::Shared { tenant, .. }) if tenant == "red"));
+        let both = identity(&[(Standard::Operator, &["red"]), (Standard::Operator, &[])]);
+        assert_eq!(both.admit(delete, None, 0), Ok(None));
+        assert!(matches!(both.admit(delete, Some(&red), 0), Err(Denied::Shared { .. })));
+        assert_eq!(both.admit(PLAN, None, 0), Ok(Some(red.clone())));
+        let every = identity(&[(Standard::Admin, &["*"])]);
+        assert_eq!(every.admit(delete, None, 0), Ok(None));
+        assert!(matches!(every.admit(delete, Some(&red), 0), Err(Denied::Shared { .. })));
     }
 
     #[test]

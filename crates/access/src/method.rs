@@ -64,6 +64,8 @@ pub struct Method {
     pub effect: Effect,
     /// Whether callers without an identity may call it, too.
     pub open: bool,
+    /// Whether it changes what all tenants share: it is not for callers that act for one of them.
+    pub shared: bool,
     /// One bit for each of [`Standard::ALL`].
     roles: u8,
 }
@@ -98,21 +100,25 @@ const OPERATORS: u8 = O | A;
 const ALL: u8 = V | P | F | O | A;
 
 const fn row(path: &'static str, roles: u8, effect: Effect) -> Method {
-    Method { path, effect, open: false, roles }
+    Method { path, effect, open: false, shared: false, roles }
 }
 
 const fn open(path: &'static str) -> Method {
-    Method { path, effect: Reads, open: true, roles: ALL }
+    Method { path, effect: Reads, open: true, shared: false, roles: ALL }
+}
+
+const fn shared(path: &'static str, roles: u8) -> Method {
+    Method { path, effect: Changes, open: false, shared: true, roles }
 }
 
 use Effect::{Changes, Computes, Reads};
 
 /// All methods, sorted by path.
 pub const METHODS: &[Method] = &[
-    row("canopy.v1.Clusters/DeleteCluster", OPERATORS, Changes),
+    shared("canopy.v1.Clusters/DeleteCluster", OPERATORS),
     row("canopy.v1.Clusters/GetCluster", READERS, Reads),
     row("canopy.v1.Clusters/ListClusters", READERS, Reads),
-    row("canopy.v1.Clusters/PutCluster", OPERATORS, Changes),
+    shared("canopy.v1.Clusters/PutCluster", OPERATORS),
     row("canopy.v1.Faults/ClearFaults", REPORTERS, Changes),
     row("canopy.v1.Faults/ListFaults", READERS | F, Reads),
     row("canopy.v1.Faults/ReportFaults", REPORTERS, Changes),
@@ -128,7 +134,7 @@ pub const METHODS: &[Method] = &[
     row("canopy.v1.Operations/WaitOperation", READERS, Reads),
     row("canopy.v1.PlanAdmin/EvictPlans", OPERATORS, Changes),
     row("canopy.v1.PlanAdmin/ExportPlans", OPERATORS, Reads),
-    row("canopy.v1.PlanAdmin/ForgetRefusals", OPERATORS, Changes),
+    shared("canopy.v1.PlanAdmin/ForgetRefusals", OPERATORS),
     row("canopy.v1.PlanAdmin/GetPlanSummary", READERS, Reads),
     row("canopy.v1.PlanAdmin/ImportPlans", A, Changes),
     row("canopy.v1.PlanAdmin/ListPlans", READERS, Reads),
@@ -150,7 +156,7 @@ pub const METHODS: &[Method] = &[
     row("canopy.v1.ServerAdmin/GetQuota", ALL, Reads),
     row("canopy.v1.ServerAdmin/GetStatus", ALL, Reads),
     row("canopy.v1.Topologies/CheckTopology", PLANNERS, Computes),
-    row("canopy.v1.Topologies/DeleteTopology", OPERATORS, Changes),
+    shared("canopy.v1.Topologies/DeleteTopology", OPERATORS),
     row("canopy.v1.Topologies/Find", PLANNERS, Computes),
     row("canopy.v1.Topologies/GetTopology", READERS, Reads),
     row("canopy.v1.Topologies/ListTopologies", READERS, Reads),

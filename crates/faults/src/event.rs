@@ -6,8 +6,8 @@ use crate::remaining::Remaining;
 use crate::target::{Target, TargetError};
 use crate::text::shown;
 
-/// Longest name of a source in bytes.
-const SOURCE_BYTES_MAX: usize = 64;
+/// Longest name of a source in bytes. Servers put the name of a tenant before it.
+const SOURCE_BYTES_MAX: usize = 160;
 /// Longest id of an event in bytes.
 const ID_BYTES_MAX: usize = 128;
 

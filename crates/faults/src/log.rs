@@ -215,14 +215,28 @@ impl FaultLog {
 
     /// Clears all reports about an element, from every source: it counts as healthy at once.
     pub fn clear(&mut self, target: &Target, now_ms: u64) -> Outcome {
+        self.clear_of(target, |_| true, now_ms)
+    }
+
+    /// Clears the reports of some sources about an element. Where no other source reports it, it counts as healthy at once,
+    /// unless it is held; else what the others say counts.
+    pub fn clear_of(&mut self, target: &Target, is_meant: impl Fn(&str) -> bool, now_ms: u64) -> Outcome {
         let now_ms = self.advance(now_ms);
         let Some(entry) = self.elements.get(target) else { return Outcome::NothingToClear };
         let mut record = entry.record.clone();
         record.settle(&self.policy, now_ms);
         let was_well = record.counts_as().is_whole();
-        record.clear(now_ms);
+        if !record.clear_of(is_meant, &self.policy, now_ms) {
+            return Outcome::NothingToClear;
+        }
+        record.settle(&self.policy, now_ms);
+        let is_well = record.counts_as().is_whole();
         self.replace(record);
-        if was_well { Outcome::NothingToClear } else { Outcome::Cleared }
+        match (was_well, is_well) {
+            (true, _) => Outcome::NothingToClear,
+            (false, true) => Outcome::Cleared,
+            (false, false) => Outcome::Updated,
+        }
     }
 
     /// Advances the time: faults expire, clears count, held elements are released, and old healthy elements are

@@ -80,6 +80,8 @@ pub(crate) enum CallFailure {
     PageToken,
     #[error("`names` and `filter` exclude each other; set exactly one")]
     EvictionTarget,
+    #[error("plan `{plan}` is shared by all tenants; only callers that act for no tenant may change it")]
+    SharedPlan { plan: String },
     #[error("{what} belongs to tenant `{owner}`; act for that tenant (header x-canopy-tenant), or ask it")]
     NotOwner { what: String, owner: String },
     #[error("{found} plans are named, over the limit of {limit}; send several requests")]

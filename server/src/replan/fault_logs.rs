@@ -153,12 +153,17 @@ impl FaultLogs {
         Ok(entered)
     }
 
-    /// Takes elements out of some scopes, or all that is in them, but for those that have been known only since then; returns
-    /// how many counted, once that survives a crash.
+    /// Takes elements out of some scopes, or all that is in them, but for those that have been known only since then, as far
+    /// as sources have reported them that are meant; returns how many counted and do no more, once that survives a crash.
     ///
     /// # Errors
     /// The engine failed, as for [`FaultLogs::report`].
-    pub(crate) fn clear(&self, wanted: &[(Scope, Option<Target>)], until_ms: u64) -> Result<usize, StoreError> {
+    pub(crate) fn clear(
+        &self,
+        wanted: &[(Scope, Option<Target>)],
+        until_ms: u64,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<usize, StoreError> {
         let mut fault_logs = self.shared.fault_logs.lock();
         let now = (self.shared.now_ms)();
         let mut cleared = 0;
@@ -171,7 +176,8 @@ impl FaultLogs {
             };
             let is_old = |target: &Target| kind.book.record(target).is_none_or(|record| record.since_ms() <= until_ms);
             let old: Vec<Target> = all.into_iter().filter(is_old).collect();
-            cleared += old.iter().filter(|target| kind.book.clear(target, now) == Outcome::Cleared).count();
+            let clears = |target: &&Target| kind.book.clear_of(target, &is_meant, now) == Outcome::Cleared;
+            cleared += old.iter().filter(clears).count();
             kind.recount(now);
         }
         self.shared.note(&fault_logs);

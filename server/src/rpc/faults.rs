@@ -46,6 +46,8 @@ use crate::tenant::Viewer;
 /// Longest time in which a watch says nothing.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
 /// Most watches at once: those that nobody reads hold what was sent to them. One host may have half of them; one
+/// Longest name of a source in bytes.
+const SOURCE_BYTES_MAX: usize = 64;
 /// connection far fewer than it may have calls.
 const WATCHES_MAX: u64 = 4096;
 const WATCHES_PER_HOST_MAX: u64 = WATCHES_MAX / 2;
@@ -220,6 +222,12 @@ fn on_the_wire(event: &LeaseEvent) -> ReplanEvent {
     ReplanEvent::decode(event.encode_to_vec().as_slice()).expect("both are laid out alike")
 }
 
+/// What the names of a caller's sources begin with: where callers are told apart, tenants have sources of their own, and
+/// neither take back nor clear what others report. Empty for a caller without a tenant, which may clear everything.
+fn own_sources(viewer: &Viewer) -> String {
+    if viewer.name().is_empty() || !call::is_guarded() { String::new() } else { format!("{}/", viewer.name()) }
+}
+
 fn report(
     replanner: &Replanner,
     viewer: &Viewer,
@@ -232,8 +240,10 @@ fn report(
     }
     let subject = Subject::of(replanner, viewer, (topology, &job), limits)?;
     let (names, now) = (subject.entries(), replanner.leases().now_ms());
+    let prefix = own_sources(viewer);
     let entries = |event| {
-        let event = read_event(event, now)?;
+        let mut event = read_event(event, now)?;
+        event.source.insert_str(0, &prefix);
         names.of_event(&event).map_err(|problem| refused("FAULT_UNKNOWN", &problem))
     };
     let read: Vec<Result<Vec<(Scope, Event)>, ReportedFault>> = events.into_iter().map(entries).collect();
@@ -330,6 +340,9 @@ fn read_event(event: FaultEvent, now: u64) -> Result<Event, ReportedFault> {
         Err(_) => return Err(bad("severity", "use SEVERITY_FATAL or SEVERITY_DEGRADED".to_owned())),
     };
     let FaultEvent { source, event_id, cleared, .. } = event;
+    if source.len() > SOURCE_BYTES_MAX {
+        return Err(bad("source", format!("it has {} bytes; use at most {SOURCE_BYTES_MAX}", source.len())));
+    }
     let canopy_faults::Loss { target, remaining } = loss;
     Ok(Event { source, event_id, target, remaining, severity, observed_ms, expires_ms, cleared })
 }
@@ -414,7 +427,9 @@ fn clear(
     call::concerns(&subject.object(&request.job, wanted.iter().map(|(_, target)| target.as_ref())));
     // Done again after a crash, it must not take out what has broken since.
     let until_ms = open.map(|open| open.begin(replanner.leases().now_ms())).transpose()?.flatten();
-    let cleared = replanner.fault_logs().clear(&wanted, until_ms.unwrap_or(u64::MAX))?;
+    let own = own_sources(viewer);
+    let is_own = |source: &str| source.starts_with(&own);
+    let cleared = replanner.fault_logs().clear(&wanted, until_ms.unwrap_or(u64::MAX), is_own)?;
     replanner.stir_changed();
     let named: Vec<Scope> = wanted.into_iter().map(|(scope, _)| scope).collect();
     let active = subject.active(replanner.fault_logs(), &named);

@@ -73,8 +73,14 @@ where
             Ok(None) => return Box::pin(inner.call(request)),
             Err(refusal) => {
                 let status = refusal.status();
-                self.note(&refusal, &status, entry);
-                return Box::pin(async move { Ok(status.into_http()) });
+                self.note(&refusal, &status, &mut entry);
+                let audit = self.audit.clone();
+                return Box::pin(async move {
+                    if let Some(log) = audit {
+                        log.refused(entry).await;
+                    }
+                    Ok(status.into_http())
+                });
             }
         };
         let used = match self.bill(&entry) {
@@ -159,7 +165,7 @@ impl Guard {
     }
 
     /// Counts a refusal, and says who was refused what.
-    fn note(&self, refusal: &Refusal, status: &Status, mut entry: Entry) {
+    fn note(&self, refusal: &Refusal, status: &Status, entry: &mut Entry) {
         let reason = match refusal {
             Refusal::Stranger(_) => "identity",
             Refusal::Denied(_) => "role",
@@ -169,14 +175,11 @@ impl Guard {
         self.metrics.count("canopy_access_refusals_total", &[("reason", reason.into())]);
         if let Some(skipped) = call::may_log() {
             let skipped = (skipped > 0).then_some(skipped);
-            let Entry { method, identity, peer, .. } = &entry;
+            let Entry { method, identity, peer, .. } = &*entry;
             tracing::info!(method, identity, peer, code = ?status.code(), skipped, message = status.message());
         }
-        if let Some(log) = &self.audit {
-            code_name(status.code()).clone_into(&mut entry.outcome);
-            status.message().clone_into(&mut entry.message);
-            log.refused(entry);
-        }
+        code_name(status.code()).clone_into(&mut entry.outcome);
+        status.message().clone_into(&mut entry.message);
     }
 }
 

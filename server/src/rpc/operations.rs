@@ -106,6 +106,19 @@ fn answer<T>(
     answer.map(Response::new).map_err(|failure| call_status(&failure))
 }
 
+/// Whether the caller may end a job. Where callers are told apart, it must act for the tenant whose call the job began with;
+/// jobs that an earlier server left are everybody's.
+fn require_own(viewer: &Viewer, found: &WaitedOperation, name: &str) -> Result<(), CallFailure> {
+    match found {
+        WaitedOperation::Live(job, _)
+            if call::is_guarded() && job.bill.is_some() && !viewer.owns(Some(job.tenant())) =>
+        {
+            Err(CallFailure::NotOwner { what: format!("operation `{}`", shown(name)), owner: job.tenant().to_owned() })
+        }
+        WaitedOperation::Live(..) | WaitedOperation::Ended(_) => Ok(()),
+    }
+}
+
 #[tonic::async_trait]
 impl Operations for OperationsService {
     async fn get_operation(&self, request: Request<GetOperationRequest>) -> Result<Response<OperationMessage>, Status> {
@@ -140,7 +153,8 @@ impl Operations for OperationsService {
         let (headers, _, request) = request.into_parts();
         let (this, name, caller) = (self.clone(), request.name.clone(), headers.clone());
         let cancel = move |_: &Records| {
-            this.find(&caller, &name)?;
+            let found = this.find(&caller, &name)?;
+            require_own(&Viewer::of(&caller)?, &found, &name)?;
             let cancelled =
                 this.queue.cancel(&name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(&name) })?;
             Ok(describe::operation(&cancelled))

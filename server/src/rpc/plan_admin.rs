@@ -124,8 +124,26 @@ fn changed(
     change: impl Fn(&Records, &PlanKey) -> Result<Option<PlanSummary>, StoreError>,
 ) -> impl FnOnce(&Records) -> Result<v1::PlanSummary, CallFailure> {
     move |records| {
-        let summary = change(records, &key_of(records, &viewer?, &name)?)?;
+        let viewer = viewer?;
+        let key = key_of(records, &viewer, &name)?;
+        if let Some(summary) = records.summary(&key)? {
+            require_own(&viewer, &summary)?;
+        }
+        let summary = change(records, &key)?;
         on_the_wire(records, summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(&name) })?)
+    }
+}
+
+/// Whether the caller may change a plan. Where callers are told apart, those of a tenant change its own plans alone; shared
+/// ones are for callers that act for no tenant.
+fn may_change(viewer: &Viewer, summary: &PlanSummary) -> bool {
+    !call::is_guarded() || viewer.owns(Some(&summary.tenant))
+}
+
+fn require_own(viewer: &Viewer, summary: &PlanSummary) -> Result<(), CallFailure> {
+    match may_change(viewer, summary) {
+        true => Ok(()),
+        false => Err(CallFailure::SharedPlan { plan: summary.id.clone() }),
     }
 }
 
@@ -201,14 +219,18 @@ fn evict(
         let mut named = Vec::with_capacity(names.len());
         for name in names {
             let summary = records.summary(&key_of(records, viewer, name)?)?;
-            named.push(summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(name) })?);
+            let summary = summary.ok_or_else(|| CallFailure::PlanUnknown { name: shown(name) })?;
+            require_own(viewer, &summary)?;
+            named.push(summary);
         }
         named.sort_by_key(|summary| summary.key());
         named.dedup_by_key(|summary| summary.key());
         named.into_iter().try_for_each(evict_one)?;
     } else {
         let filter = Listing::new(FIELDS, &ListRequest { filter, ..ListRequest::default() })?;
-        for_each_seen(records, viewer, |summary| if filter.accepts(&summary) { evict_one(summary) } else { Ok(()) })?;
+        for_each_seen(records, viewer, |summary| {
+            if filter.accepts(&summary) && may_change(viewer, &summary) { evict_one(summary) } else { Ok(()) }
+        })?;
     }
     Ok(reply)
 }

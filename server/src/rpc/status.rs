@@ -91,6 +91,7 @@ pub(crate) fn denied(why: &Denied) -> Status {
         Denied::Expired { .. } => (Code::Unauthenticated, "IDENTITY_EXPIRED"),
         Denied::Method { .. } => (Code::PermissionDenied, "METHOD_NOT_ALLOWED"),
         Denied::Tenant { .. } => (Code::PermissionDenied, "TENANT_NOT_ALLOWED"),
+        Denied::Shared { .. } => (Code::PermissionDenied, "NOT_OWNER"),
     };
     status(Refusal::new(code, reason, Detail::None), &why.to_string())
 }

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
 use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, GetQuotaRequest, GetStatusRequest, PlanRequest, Priority, PutTopologyRequest, QuotaUse,
-    ReleaseLeaseRequest, RenewLeaseRequest, WatchReplansRequest,
+    AcquireLeaseRequest, ClearFaultsRequest, DeviceTarget, EvictPlansRequest, Fault, FaultEvent, ForgetRefusalsRequest,
+    GetQuotaRequest, GetStatusRequest, ListFaultsRequest, PinPlanRequest, PlanRequest, Priority, PutTopologyRequest,
+    QuotaUse, ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest, UnpinPlanRequest, WatchReplansRequest,
+    fault,
 };
 use tokio::time::{sleep, timeout};
 use tonic::transport::Channel;
@@ -137,4 +140,49 @@ async fn leases_belong_to_the_tenant_that_acquired_them() {
     assert_eq!(leases.release_lease(blue.with(by_job())).await.unwrap().into_inner().released, 1);
     leases.renew_lease(red.with(renew())).await.unwrap();
     assert_eq!(leases.release_lease(red.with(by_job())).await.unwrap().into_inner().released, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tenants_change_neither_what_is_shared_nor_what_others_report() {
+    let (_process, channel, red, blue) = serving("").await;
+    let mut planner = PlannerClient::new(channel.clone());
+    let plan = planner.plan(red.with(request("ring:4"))).await.unwrap().into_inner().plan.unwrap().id;
+    let mut admin = PlanAdminClient::new(channel.clone());
+    let name = || plan.clone();
+    for refused in [
+        admin.pin_plan(red.with(PinPlanRequest { name: name(), ..Default::default() })).await.map(drop),
+        admin.unpin_plan(red.with(UnpinPlanRequest { name: name(), ..Default::default() })).await.map(drop),
+        admin.evict_plans(red.with(EvictPlansRequest { names: vec![name()], ..Default::default() })).await.map(drop),
+        admin.forget_refusals(red.with(ForgetRefusalsRequest::default())).await.map(drop),
+    ] {
+        let refused = refused.unwrap_err();
+        assert_eq!((refused.code(), reason(&refused).as_str()), (Code::PermissionDenied, "NOT_OWNER"), "{refused:?}");
+    }
+    // A filter picks only what one may evict.
+    let all = EvictPlansRequest { filter: "ranks > 0".to_owned(), ..Default::default() };
+    assert_eq!(admin.evict_plans(red.with(all)).await.unwrap().into_inner().evicted, 0);
+    let mut faults = FaultsClient::new(channel.clone());
+    let device = DeviceTarget { node: "1".to_owned(), ..DeviceTarget::default() };
+    let fault = || Fault { target: Some(fault::Target::Device(device.clone())), remaining: None };
+    let mut number = 0;
+    let mut report = |cleared: bool| {
+        number += 1;
+        let event_id = number.to_string();
+        let event =
+            FaultEvent { source: "dcgm".to_owned(), event_id, cleared, fault: Some(fault()), ..Default::default() };
+        ReportFaultsRequest { topology: request("ring:4").topology, events: vec![event], ..Default::default() }
+    };
+    let reported = faults.report_faults(red.with(report(false))).await.unwrap().into_inner();
+    assert_eq!(reported.active, 1);
+    let clear = || ClearFaultsRequest { topology: reported.topology.clone(), ..Default::default() };
+    // Neither a clear of its own source of that name nor a clear of all takes it back.
+    faults.report_faults(blue.with(report(true))).await.unwrap();
+    faults.clear_faults(blue.with(clear())).await.unwrap();
+    let shown = faults.list_faults(blue.with(ListFaultsRequest::default())).await.unwrap().into_inner();
+    assert_eq!(
+        (shown.faults.len(), &shown.faults[0].sources[..]),
+        (1, &["blue/dcgm".to_owned(), "red/dcgm".to_owned()][..])
+    );
+    let cleared = faults.clear_faults(red.with(clear())).await.unwrap().into_inner();
+    assert_eq!(cleared.active, 0, "{cleared:?}");
 }

@@ -202,6 +202,27 @@ impl Record {
         self.count(Remaining::WHOLE, now_ms);
     }
 
+    /// Takes back the words of those sources that are meant. If no other says anything, and the element is not held, that
+    /// counts at once. False: none of them has ever said anything.
+    pub(super) fn clear_of(&mut self, is_meant: impl Fn(&str) -> bool, policy: &Policy, now_ms: u64) -> bool {
+        let meant = self.sources.keys().filter(|name| is_meant(name)).count();
+        if meant == self.sources.len() {
+            self.clear(now_ms);
+            return true;
+        }
+        let words = self.sources.iter_mut().filter(|(name, _)| is_meant(name));
+        words.for_each(|(_, word)| (word.is_live, word.observed_ms) = (false, word.observed_ms.max(now_ms)));
+        let is_said = self.sources.values().any(|word| word.is_live);
+        if is_said || self.is_held || meant == 0 {
+            self.follow(policy, now_ms);
+        } else {
+            (self.said, self.changed_ms) = (Remaining::WHOLE, now_ms);
+            self.transitions.clear();
+            self.count(Remaining::WHOLE, now_ms);
+        }
+        meant > 0
+    }
+
     /// Forgets the source that took its word back longest ago if there is no room for one more. What it said stays stale:
     /// nothing that old counts any more, whoever says it.
     fn make_room(&mut self, policy: &Policy) -> Result<(), FaultLogError> {

@@ -140,6 +140,30 @@ fn an_operator_clears_all_at_once_and_for_all_that_was_before() {
     assert_eq!(log.clear(&target("x"), 22), Outcome::Cleared);
 }
 
+/// What others have said stays, with its debounce and its hold-down.
+#[test]
+fn some_sources_are_cleared_without_the_others() {
+    let mut log = FaultLog::new(POLICY);
+    let of = |name: &'static str| move |source: &str| source == name;
+    check(&mut log, &[(by("a", down(10)), Outcome::New, "0/1")]);
+    assert_eq!((log.clear_of(&target("x"), of("b"), 11), counts(&log)), (Outcome::NothingToClear, "0/1".to_owned()));
+    check(&mut log, &[(by("b", Event { remaining: half(), ..down(12) }), Outcome::Updated, "0/1")]);
+    // The worse of the two is taken back: the other one's counts once the element was quiet.
+    assert_eq!((log.clear_of(&target("x"), of("a"), 20), counts(&log)), (Outcome::Updated, "0/1".to_owned()));
+    assert_eq!(log.report(by("a", down(19)), 21), Ok(Outcome::Stale));
+    log.tick(30);
+    assert_eq!(counts(&log), "1/2");
+    assert_eq!((log.clear_of(&target("x"), of("b"), 50), counts(&log)), (Outcome::Cleared, "-".to_owned()));
+    // What changed too often stays held, whoever of several takes a report back.
+    for at in [100, 120, 140] {
+        log.report(by("a", down(at)), at).unwrap();
+        log.report(by("a", Event { cleared: true, ..down(at + 10) }), at + 10).unwrap();
+    }
+    assert!(log.record(&target("x")).unwrap().is_held());
+    assert_eq!(log.clear_of(&target("x"), of("a"), 160), Outcome::Updated);
+    assert_eq!(log.clear_of(&target("x"), |_| true, 161), Outcome::Cleared);
+}
+
 #[test]
 fn faults_expire() {
     let mut log = FaultLog::new(POLICY);

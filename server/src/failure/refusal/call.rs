@@ -70,6 +70,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::NotOwner { owner, .. } => {
             Refusal::new(Code::PermissionDenied, "NOT_OWNER", Detail::None).with("owner", owner)
         }
+        CallFailure::SharedPlan { .. } => Refusal::new(Code::PermissionDenied, "NOT_OWNER", Detail::None),
         CallFailure::Lease { field, .. } => Refusal::input("LEASE_INVALID", field.clone()),
         CallFailure::Leases(LeaseError::Store(error)) => store(error),
         CallFailure::Leases(LeaseError::TooMany { .. } | LeaseError::TooLarge { .. }) => {

@@ -85,7 +85,7 @@ fn what_could_not_be_written_is_written_later_and_not_acknowledged_before() {
     assert_eq!(kept().unwrap().losses.len(), 2, "whoever writes next writes all");
 
     is_sound.store(false, Ordering::Relaxed);
-    assert!(fault_logs.clear(&[(BASE, None)], u64::MAX).is_err());
+    assert!(fault_logs.clear(&[(BASE, None)], u64::MAX, |_| true).is_err());
     assert_eq!(kept().unwrap().losses.len(), 2);
     is_sound.store(true, Ordering::Relaxed);
     fault_logs.write().unwrap();
@@ -117,7 +117,7 @@ fn a_machine_is_known_by_its_whole_and_its_short_name() {
         let host = if target.kind() == "nic" { "gpu1" } else { "gpu10" };
         (Scope::Host(host.to_owned()), Some(target))
     });
-    assert_eq!(fault_logs.clear(&clear, u64::MAX).unwrap(), 2);
+    assert_eq!(fault_logs.clear(&clear, u64::MAX, |_| true).unwrap(), 2);
     assert!(!fault_logs.any_counts());
 }
 
@@ -149,7 +149,7 @@ fn what_is_cleared_counts_until_it_was_sound_for_a_while() {
         shown
     };
     let since = NOW.load(Ordering::Relaxed);
-    assert_eq!(fault_logs.clear(&[(BASE, None)], since - 1).unwrap(), 0, "it has been known only since");
-    assert_eq!((shown(), fault_logs.clear(&[(BASE, None)], since).unwrap()), (1, 1));
+    assert_eq!(fault_logs.clear(&[(BASE, None)], since - 1, |_| true).unwrap(), 0, "it has been known only since");
+    assert_eq!((shown(), fault_logs.clear(&[(BASE, None)], since, |_| true).unwrap()), (1, 1));
     assert_eq!((fault_logs.tick().0, shown()), (vec![BASE], 0));
 }
