@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use canopy_access::{Certificate, Identity, Policy, Quotas, Refused, Source, Tokens};
-use parking_lot::RwLock;
+use tokio::sync::watch;
 use tonic::codegen::http::HeaderMap;
 use tonic::codegen::http::header::AUTHORIZATION;
 
 use crate::clock;
 
-pub(crate) use self::files::{Secrecy, Stamps, read_guarded};
+pub(crate) use self::files::{Current, Secrecy, Stamps, read_guarded};
 
 /// Most bytes of the file of rules, of that of tokens, and of a file that the rules name.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -81,7 +81,7 @@ struct Inner {
     options: AccessOptions,
     /// The user of this process.
     owner: u32,
-    loaded: RwLock<(Arc<Loaded>, Stamps)>,
+    loaded: Current<Loaded>,
 }
 
 /// The rules of a server; clones share them.
@@ -94,7 +94,7 @@ impl Access {
     /// # Errors
     /// They cannot be read, or others may change them.
     pub(crate) fn read(options: AccessOptions) -> Result<Self, AccessError> {
-        let loaded = RwLock::new(load(&options)?);
+        let loaded = Current::new(load(&options)?);
         let owner = rustix::process::geteuid().as_raw();
         Ok(Self(Arc::new(Inner { options, owner, loaded })))
     }
@@ -106,27 +106,17 @@ impl Access {
 
     /// The rules in effect.
     pub(crate) fn rules(&self) -> Rules {
-        Rules(Arc::clone(&self.0.loaded.read().0))
+        Rules(self.0.loaded.get())
     }
 
-    /// Reads the rules again if their files have changed, or in any case if `always`. Where they cannot be used the old
-    /// ones stay. True: they are others now.
+    /// Tells of every change of the rules from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.0.loaded.changes()
+    }
+
+    /// Reads the rules again, as [`Current::reload`].
     pub(crate) fn reload(&self, always: bool) -> Result<bool, AccessError> {
-        let before = self.0.loaded.read().1.clone();
-        if !always && before.are_current() {
-            return Ok(false);
-        }
-        match load(&self.0.options) {
-            Ok(read) => {
-                *self.0.loaded.write() = read;
-                Ok(true)
-            }
-            Err(error) => {
-                // Said once, not again until the files change again.
-                self.0.loaded.write().1 = before.renewed();
-                Err(error)
-            }
-        }
+        self.0.loaded.reload(always, || load(&self.0.options))
     }
 
     /// The caller of a call with these headers, over a connection that shows this.
@@ -135,7 +125,7 @@ impl Access {
         if options.development && options.rules.is_none() {
             return Ok(Identity::all_powerful("anybody".to_owned(), Source::Development));
         }
-        let loaded = Arc::clone(&loaded.read().0);
+        let loaded = loaded.get();
         if let Some(token) = bearer(headers)? {
             return Ok(loaded.policy.bearer(token, &loaded.tokens, clock::unix_ms())?);
         }
@@ -164,7 +154,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Stranger> {
     }
 }
 
-fn load(options: &AccessOptions) -> Result<(Arc<Loaded>, Stamps), AccessError> {
+fn load(options: &AccessOptions) -> Result<(Loaded, Stamps), AccessError> {
     let mut stamps = Stamps::default();
     let refused = |setting, path: &PathBuf| {
         let path = path.display().to_string();
@@ -195,7 +185,7 @@ fn load(options: &AccessOptions) -> Result<(Arc<Loaded>, Stamps), AccessError> {
     } else {
         Tokens::default()
     };
-    Ok((Arc::new(Loaded { policy, tokens }), stamps))
+    Ok((Loaded { policy, tokens }, stamps))
 }
 
 #[cfg(test)]

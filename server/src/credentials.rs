@@ -1,5 +1,6 @@
 //! What keeps strangers out, read again while the server runs: the rules of access, and the certificates.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
@@ -42,31 +43,9 @@ impl Credentials {
 
     /// Reads them again: those whose files have changed, or all if `always`. What cannot be used stays as it was.
     fn reload(&self, always: bool, metrics: &Metrics) {
-        let count = |file: &'static str, outcome: &'static str| {
-            metrics.count("canopy_credentials_reloads_total", &[("file", file.into()), ("outcome", outcome.into())]);
-        };
-        match self.access.reload(always) {
-            Ok(false) => {}
-            Ok(true) => {
-                count("access", "ok");
-                tracing::info!("the rules of access were read again");
-            }
-            Err(error) => {
-                count("access", "error");
-                tracing::error!(%error, "the rules of access cannot be used; those before stay in effect");
-            }
-        }
-        let Some(tls) = &self.tls else { return };
-        match tls.reload(always) {
-            Ok(false) => {}
-            Ok(true) => {
-                count("tls", "ok");
-                tracing::info!("the certificates were read again");
-            }
-            Err(error) => {
-                count("tls", "error");
-                tracing::error!(%error, "the certificates cannot be used; those before stay in effect");
-            }
+        note("access", "the rules of access", self.access.reload(always), metrics);
+        if let Some(tls) = &self.tls {
+            note("tls", "the certificates", tls.reload(always), metrics);
         }
         self.show(metrics);
     }
@@ -84,7 +63,7 @@ impl Credentials {
             let labels = [("file", file.into()), ("outcome", outcome.into())];
             metrics.none_yet("canopy_credentials_reloads_total", &labels);
         }
-        for reason in ["identity", "role", "tenant", "method"] {
+        for reason in ["identity", "role", "tenant", "method", "audit"] {
             metrics.none_yet("canopy_access_refusals_total", &[("reason", reason.into())]);
         }
         self.show(&metrics);
@@ -101,6 +80,24 @@ impl Credentials {
     fn show(&self, metrics: &Metrics) {
         if let Some(tls) = &self.tls {
             metrics.set("canopy_tls_certificate_expiry_timestamp_seconds", &[], tls.expires_ms() as f64 / 1e3);
+        }
+    }
+}
+
+/// Counts and says what came of reading files again.
+fn note<E: fmt::Display>(file: &'static str, what: &'static str, outcome: Result<bool, E>, metrics: &Metrics) {
+    let count = |outcome: &'static str| {
+        metrics.count("canopy_credentials_reloads_total", &[("file", file.into()), ("outcome", outcome.into())]);
+    };
+    match outcome {
+        Ok(false) => {}
+        Ok(true) => {
+            count("ok");
+            tracing::info!("{what} were read again");
+        }
+        Err(error) => {
+            count("error");
+            tracing::error!(%error, "{what} cannot be used; those before stay in effect");
         }
     }
 }

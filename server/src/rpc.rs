@@ -34,6 +34,7 @@ mod planner;
 mod rank_map;
 pub(crate) mod record;
 mod request_log;
+mod revoked;
 mod routes;
 mod server_admin;
 mod sources;

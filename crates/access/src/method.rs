@@ -66,6 +66,8 @@ pub struct Method {
     pub open: bool,
     /// Whether it changes what all tenants share: it is not for callers that act for one of them.
     pub shared: bool,
+    /// Whether its answers go on as long as the caller likes.
+    pub endless: bool,
     /// One bit for each of [`Standard::ALL`].
     roles: u8,
 }
@@ -100,15 +102,19 @@ const OPERATORS: u8 = O | A;
 const ALL: u8 = V | P | F | O | A;
 
 const fn row(path: &'static str, roles: u8, effect: Effect) -> Method {
-    Method { path, effect, open: false, shared: false, roles }
+    Method { path, effect, open: false, shared: false, endless: false, roles }
 }
 
 const fn open(path: &'static str) -> Method {
-    Method { path, effect: Reads, open: true, shared: false, roles: ALL }
+    Method { path, effect: Reads, open: true, shared: false, endless: false, roles: ALL }
+}
+
+const fn endless(path: &'static str, roles: u8) -> Method {
+    Method { path, effect: Reads, open: false, shared: false, endless: true, roles }
 }
 
 const fn shared(path: &'static str, roles: u8) -> Method {
-    Method { path, effect: Changes, open: false, shared: true, roles }
+    Method { path, effect: Changes, open: false, shared: true, endless: false, roles }
 }
 
 use Effect::{Changes, Computes, Reads};
@@ -122,7 +128,7 @@ pub const METHODS: &[Method] = &[
     row("canopy.v1.Faults/ClearFaults", REPORTERS, Changes),
     row("canopy.v1.Faults/ListFaults", READERS | F, Reads),
     row("canopy.v1.Faults/ReportFaults", REPORTERS, Changes),
-    row("canopy.v1.Faults/WatchReplans", READERS, Reads),
+    endless("canopy.v1.Faults/WatchReplans", READERS),
     row("canopy.v1.Leases/AcquireLease", PLANNERS, Changes),
     row("canopy.v1.Leases/GetLease", READERS, Reads),
     row("canopy.v1.Leases/ListLeases", READERS, Reads),

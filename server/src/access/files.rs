@@ -4,6 +4,10 @@ use std::fs::{self, File, Metadata};
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
 
 /// Who may read a file. Nobody but its owner may write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,52 @@ impl Stamps {
             *state = stamp(path);
         }
         self
+    }
+}
+
+/// What was read from files, which may be read again while others use it.
+#[derive(Debug)]
+pub(crate) struct Current<T> {
+    read: RwLock<(Arc<T>, Stamps)>,
+    changes: watch::Sender<()>,
+}
+
+impl<T> Current<T> {
+    /// What was read, and from what.
+    pub(crate) fn new((value, stamps): (T, Stamps)) -> Self {
+        Self { read: RwLock::new((Arc::new(value), stamps)), changes: watch::Sender::new(()) }
+    }
+
+    /// What was read last.
+    pub(crate) fn get(&self) -> Arc<T> {
+        Arc::clone(&self.read.read().0)
+    }
+
+    /// Tells of every change from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// Reads it again if its files have changed, or in any case if `always`. True: it is another now.
+    ///
+    /// # Errors
+    /// It cannot be used: what was read before stays, and this is said once for each state of the files.
+    pub(crate) fn reload<E>(&self, always: bool, load: impl FnOnce() -> Result<(T, Stamps), E>) -> Result<bool, E> {
+        let before = self.read.read().1.clone();
+        if !always && before.are_current() {
+            return Ok(false);
+        }
+        match load() {
+            Ok((value, stamps)) => {
+                *self.read.write() = (Arc::new(value), stamps);
+                self.changes.send_replace(());
+                Ok(true)
+            }
+            Err(error) => {
+                self.read.write().1 = before.renewed();
+                Err(error)
+            }
+        }
     }
 }
 

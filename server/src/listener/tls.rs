@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use canopy_access::Certificate;
-use parking_lot::RwLock;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -18,7 +17,7 @@ use tokio_rustls::server::TlsStream;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use crate::access::{Secrecy, Shown, Stamps, read_guarded};
+use crate::access::{Current, Secrecy, Shown, Stamps, read_guarded};
 
 /// Most bytes of a file of certificates.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -65,7 +64,7 @@ struct Loaded {
 #[derive(Debug)]
 struct Inner {
     files: TlsFiles,
-    loaded: RwLock<(Loaded, Stamps)>,
+    loaded: Current<Loaded>,
 }
 
 /// The certificates of a server; clones share them.
@@ -78,33 +77,18 @@ impl Tls {
     /// # Errors
     /// They cannot be read, do not belong together, or others may read the key.
     pub(crate) fn read(files: TlsFiles) -> Result<Self, TlsError> {
-        let loaded = RwLock::new(load(&files)?);
+        let loaded = Current::new(load(&files)?);
         Ok(Self(Arc::new(Inner { files, loaded })))
     }
 
-    /// Reads the certificates again if their files have changed, or in any case if `always`: connections that come use
-    /// them, those that are there stay. Where they cannot be used the old ones stay. True: they are others now.
+    /// Reads the certificates again, as [`Current::reload`]: connections that come use them, those that are there stay.
     pub(crate) fn reload(&self, always: bool) -> Result<bool, TlsError> {
-        let before = self.0.loaded.read().1.clone();
-        if !always && before.are_current() {
-            return Ok(false);
-        }
-        match load(&self.0.files) {
-            Ok(read) => {
-                *self.0.loaded.write() = read;
-                Ok(true)
-            }
-            Err(error) => {
-                // Said once, not again until the files change again.
-                self.0.loaded.write().1 = before.renewed();
-                Err(error)
-            }
-        }
+        self.0.loaded.reload(always, || load(&self.0.files))
     }
 
     /// When the server's certificate ends, in milliseconds since 1970.
     pub(crate) fn expires_ms(&self) -> u64 {
-        self.0.loaded.read().0.expires_ms
+        self.0.loaded.get().expires_ms
     }
 
     /// Greets a caller, and says what it shows.
@@ -117,8 +101,8 @@ impl Tls {
         spoken: Spoken,
     ) -> io::Result<(TlsStream<I>, Shown)> {
         let config = {
-            let loaded = self.0.loaded.read();
-            Arc::clone(if spoken == Spoken::Calls { &loaded.0.calls } else { &loaded.0.pages })
+            let loaded = self.0.loaded.get();
+            Arc::clone(if spoken == Spoken::Calls { &loaded.calls } else { &loaded.pages })
         };
         let stream = TlsAcceptor::from(config).accept(stream).await?;
         let shown = match stream.get_ref().1.peer_certificates().and_then(<[_]>::first) {

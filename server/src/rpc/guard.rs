@@ -10,6 +10,7 @@ use http_body_util::BodyExt as _;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::http::HeaderValue;
+use tonic::codegen::http::header::AUTHORIZATION;
 use tonic::codegen::{Bytes, http};
 
 use crate::access::{Access, Shown, Stranger};
@@ -23,6 +24,7 @@ use crate::peer::{Host, Peer};
 use crate::quota::{Accounts, OverQuota, Used};
 use crate::rpc::audited::audited;
 use crate::rpc::record::code_name;
+use crate::rpc::revoked::{Revocable, revoked};
 use crate::rpc::status::{denied, stranger, to_status, unaudited};
 
 /// Longest name of a method that is written down.
@@ -83,6 +85,7 @@ where
                 });
             }
         };
+        let again = self.again(&request);
         let used = match self.bill(&entry) {
             Ok(used) => used,
             Err(over) => return Box::pin(async move { Ok(to_status(&PlanFailure::OverQuota(over)).into_http()) }),
@@ -95,7 +98,11 @@ where
             (Effect::Changes, Some(log)) => audited(log.clone(), entry, inner.call(request)),
             (Effect::Changes | Effect::Reads | Effect::Computes, _) => Box::pin(inner.call(request)),
         };
-        if used.is_something() { holding(used, answer) } else { answer }
+        let answer = if used.is_something() { holding(used, answer) } else { answer };
+        match again {
+            Some(again) => watched(self.access.clone(), again, answer),
+            None => answer,
+        }
     }
 }
 
@@ -105,6 +112,29 @@ fn holding(used: Used, answer: Answer) -> Answer {
         let response = answer.await?;
         let hold = move |_: &Frame<Bytes>| _ = &used;
         Ok(response.map(|body| Body::new(body.inspect_frame(hold))))
+    })
+}
+
+/// What it takes to judge a call again.
+struct Again {
+    path: &'static str,
+    shown: Shown,
+    headers: http::HeaderMap,
+    tenant: Option<TenantName>,
+}
+
+/// The answer of a call that goes on for as long as its caller is let in.
+fn watched(access: Access, again: Again, answer: Answer) -> Answer {
+    Box::pin(async move {
+        let response = answer.await?;
+        let rules = access.clone();
+        let judge = move || {
+            let Again { path, shown, headers, tenant } = &again;
+            let identity = rules.identify(shown, headers).map_err(|why| stranger(&why))?;
+            identity.admit(path, tenant.as_ref(), clock::unix_ms()).map_err(|why| denied(&why))?;
+            Ok(identity.expires_ms)
+        };
+        Ok(response.map(|body| Body::new(Revocable::new(body, revoked(access, judge)))))
     })
 }
 
@@ -153,6 +183,18 @@ impl Guard {
             None => _ = headers.remove(TENANT_HEADER),
         }
         Ok(Some(known.effect))
+    }
+
+    /// How to judge a call that was let in again, if it goes on without end.
+    fn again<B>(&self, request: &http::Request<B>) -> Option<Again> {
+        let known = method(request.uri().path().trim_start_matches('/'))?;
+        if !known.endless || !self.access.is_guarded() {
+            return None;
+        }
+        let shown = request.extensions().get::<Shown>().cloned().unwrap_or_default();
+        let mut headers = http::HeaderMap::new();
+        headers.extend(request.headers().get(AUTHORIZATION).map(|value| (AUTHORIZATION, value.clone())));
+        Some(Again { path: known.path, shown, headers, tenant: wanted(request).ok()? })
     }
 
     /// Counts a call against the quotas of its tenant and its caller.

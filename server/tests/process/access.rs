@@ -9,6 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use canopy_proto::FILE_DESCRIPTOR_SET;
+use canopy_proto::v1::WatchReplansRequest;
+use canopy_proto::v1::faults_client::FaultsClient;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use tokio::time::timeout;
@@ -216,6 +218,8 @@ async fn what_is_revoked_is_refused_within_a_second() {
     write(&process.folder.path().join("tokens.json"), "{", 0o600);
     process.wait_for("the rules of access cannot be used; those before stay in effect");
     assert!(call(&channel, STATUS, &token).await.is_ok());
+    let mut watching =
+        FaultsClient::new(channel.clone()).watch_replans(token.with(WatchReplansRequest::default())).await.unwrap();
     issued.revoke("viewer");
     issued.write_tokens(process.folder.path());
     let looking = async {
@@ -228,6 +232,16 @@ async fn what_is_revoked_is_refused_within_a_second() {
     };
     let refused = timeout(Duration::from_secs(10), looking).await.expect("a revoked token is refused");
     assert_eq!(refused, Some((Code::Unauthenticated, "IDENTITY_REVOKED".to_owned())));
+    // What it has open ends as well.
+    let ended = async {
+        loop {
+            if let Err(status) = watching.get_mut().message().await {
+                return status;
+            }
+        }
+    };
+    let ended = timeout(Duration::from_secs(10), ended).await.expect("the stream of a revoked token ends");
+    assert_eq!((ended.code(), reason(&ended).as_str()), (Code::Unauthenticated, "IDENTITY_REVOKED"));
     // Nobody's secret is in the log.
     process.signal("TERM");
     let (status, log) = process.end();
