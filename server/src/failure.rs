@@ -37,6 +37,10 @@ pub enum PlanFailure {
     Remembered { failure: Arc<Self>, age: Duration },
     #[error("the job was stopped because all callers left")]
     Stopped,
+    #[error(
+        "the job was planned for {limit:?} while no call waited for it, and was ended; wait for it, or raise `max_deadline`"
+    )]
+    RunLimit { limit: Duration },
     #[error("the job was cancelled by an operator; ask again if you still need the plan")]
     CancelledByOperator,
     #[error("the plan is not cached; request it with Plan or Prefetch")]

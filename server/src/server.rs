@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 
-use self::upkeep::{keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down};
+use self::upkeep::{end_overlong_jobs, keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down};
 use crate::around::{Calls, around};
 use crate::audit::{AuditLog, AuditOptions};
 use crate::call::LineLimit;
@@ -297,10 +297,11 @@ impl Server {
         let keeper = tasks::spawn("store-upkeep", keeper);
         // One inside a command has nobody who watches.
         let replanner = shared.replanner.clone();
-        let replans =
-            (options.lifetime == Lifetime::Daemon).then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
-        let _clock = (options.lifetime == Lifetime::Daemon)
-            .then(|| tasks::spawn("clock", write_clock_down(options.data_dir.clone())));
+        let is_daemon = options.lifetime == Lifetime::Daemon;
+        let replans = is_daemon.then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
+        let _clock = is_daemon.then(|| tasks::spawn("clock", write_clock_down(options.data_dir.clone())));
+        let overlong = end_overlong_jobs(jobs.queue.clone(), options.max_deadline);
+        let _overlong = tasks::spawn("run-limit", overlong);
         let routes = routes(&options, shared).map_err(|error| RunError(Box::new(error)))?;
         let routes = routes.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);

@@ -134,6 +134,9 @@ pub(crate) fn refusal(failure: &PlanFailure) -> Refusal {
             refusal(failure).with("cache", "negative").with("age_s", age.as_secs())
         }
         PlanFailure::Stopped => stopped(),
+        PlanFailure::RunLimit { limit } => {
+            Refusal::new(Code::DeadlineExceeded, "RUN_TIME_LIMIT", Detail::None).with("limit_s", limit.as_secs())
+        }
         PlanFailure::CancelledByOperator => Refusal::new(Code::Aborted, "OPERATION_CANCELLED", Detail::None),
         PlanFailure::NotCached => not_cached(),
         PlanFailure::OverQuota(over) => over_quota(over),

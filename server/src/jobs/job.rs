@@ -105,6 +105,8 @@ pub(crate) struct Ties {
     pub(crate) detached: bool,
     /// Who makes its plan; a planner as soon as anybody wants it for itself.
     pub(crate) worker: Worker,
+    /// When a planning worker began with it.
+    pub(crate) began: Option<Instant>,
     /// When it ended, in milliseconds since 1970 UTC.
     pub(crate) ended_unix_ms: Option<u64>,
     /// Calls that wait for it, and followers.
@@ -211,6 +213,7 @@ impl Job {
             priority: terms.priority,
             detached: terms.detached,
             worker: terms.worker,
+            began: None,
             ended_unix_ms: None,
             waiters: 0,
             held_bytes,

@@ -12,6 +12,7 @@ use tonic_health::server::HealthReporter;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::jobs::asked;
+use crate::jobs::queue::Queue;
 use crate::metrics::Metrics;
 use crate::replan::{FaultLogs, Leases};
 use crate::rpc::GATED;
@@ -43,6 +44,18 @@ pub(super) fn topologies_in_use(leases: &Leases, fault_logs: &FaultLogs, records
     let summaries = pinned.iter().filter_map(|key| records.summary(key).ok().flatten());
     used.extend(summaries.filter_map(|summary| asked::topology_of(&summary.asked)));
     used
+}
+
+/// Ends detached jobs that are planned for longer than a caller might wait, for as long as the server lives.
+pub(super) async fn end_overlong_jobs(queue: Queue, limit: Duration) {
+    let mut ticks = tokio::time::interval(UPKEEP_INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        for operation in queue.end_overlong(limit) {
+            tracing::warn!(operation, limit_s = limit.as_secs(), "a detached job took too long and was ended");
+        }
+    }
 }
 
 /// Mends the store whenever it cannot be written, and says so meanwhile, until the server drains.

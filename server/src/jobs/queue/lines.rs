@@ -110,6 +110,7 @@ impl Lines {
         self.planning_bytes = self.planning_bytes.saturating_add(job.memory_bytes());
         self.sought.extend(job.schedule().map(|schedule| (schedule, job.number)));
         self.turns.begin(job);
+        job.ties.lock().began = Some(clock::now());
         self.advance(job, Phase::Planning);
     }
 

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use canopy_planner::TenantName;
 use canopy_wire::Priority;
 use tokio::sync::watch;
 
 use super::{Lines, Queue, QueueLimits};
+use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Job, JobState, Operation, Phase};
 
@@ -77,6 +79,22 @@ impl Queue {
             self.finish(job, Err(Arc::new(PlanFailure::CancelledByOperator)));
         }
         Some(operation.describe())
+    }
+
+    /// Ends the jobs that a worker has planned for longer than this while no call waits for them: the names of their operations.
+    pub(crate) fn end_overlong(&self, limit: Duration) -> Vec<String> {
+        let now = clock::now();
+        let is_overlong = |job: &&Arc<Job>| {
+            let ties = job.ties.lock();
+            let began = ties.began.filter(|_| ties.phase == Phase::Planning && ties.waiters == 0);
+            began.is_some_and(|began| now.duration_since(began) > limit)
+        };
+        let overlong: Vec<_> = self.shared.lines.lock().live.values().filter(is_overlong).map(Arc::clone).collect();
+        for job in &overlong {
+            job.cancel();
+            self.finish(job, Err(Arc::new(PlanFailure::RunLimit { limit })));
+        }
+        overlong.iter().map(|job| job.operation()).collect()
     }
 
     /// How many jobs wait for a planning worker and how many have one, by priority. O(unfinished jobs).

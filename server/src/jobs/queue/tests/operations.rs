@@ -273,3 +273,24 @@ fn check_books(queue: &Queue, seed: u64) {
         assert_eq!(ties.leader.is_some(), ties.phase == Phase::Following, "seed {seed}");
     }
 }
+
+#[test]
+fn a_job_that_no_call_waits_for_is_planned_for_a_limited_time() {
+    let queue = Queue::new(LIMITS, None);
+    let detached = submit_as(&queue, "ring:3", Goal::Plan, terms(Priority::Interactive, true)).unwrap();
+    let waited_for = submit_as(&queue, "ring:4", Goal::Plan, terms(Priority::Interactive, true)).unwrap();
+    let mut begun = Vec::new();
+    for _ in 0..2 {
+        let job = queue.next_to_read().unwrap();
+        queue.promote(&job, read(&job)).unwrap();
+        begun.push(queue.next_to_plan().unwrap());
+    }
+    let job = Arc::clone(detached.job());
+    drop(detached);
+    assert!(queue.end_overlong(Duration::from_secs(60)).is_empty());
+    assert_eq!(queue.end_overlong(Duration::ZERO), [job.operation()]);
+    assert!(job.is_requested(), "its worker hears of it");
+    assert!(matches!(job.state(), JobState::Done(Err(failure)) if matches!(*failure, PlanFailure::RunLimit { .. })));
+    assert!(!waited_for.job().is_requested());
+    begun.iter().for_each(|job| queue.vacate(job, Duration::ZERO));
+}
