@@ -15,6 +15,7 @@ use std::time::Duration;
 use canopy_access::Entry;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use self::folder::Folder;
 use crate::clock;
@@ -24,6 +25,8 @@ use crate::metrics::Metrics;
 const WAITING_MAX: usize = 8192;
 /// Lines that are written at once.
 const TOGETHER_MAX: usize = 1024;
+/// How long a call waits for its line: a disk may hang.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a log that cannot be written is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 /// The gauge that says whether the log can be written.
@@ -96,7 +99,7 @@ impl AuditLog {
         Ok(Self(Arc::new(Inner { lines, is_unwritable, policy, refused: Mutex::default() })))
     }
 
-    /// Whether a change may be made: whether its line can be written, as far as is known.
+    /// Whether a change may be made: the last line could be written, or that does not matter.
     pub(crate) fn takes_changes(&self) -> bool {
         self.0.policy == WhenUnwritable::Continue || !self.0.is_unwritable.load(Ordering::Acquire)
     }
@@ -105,7 +108,7 @@ impl AuditLog {
     pub(crate) async fn write(&self, entry: Entry) -> bool {
         let (written, answer) = oneshot::channel();
         let is_kept = match self.0.lines.try_send(Waiting { entry, written: Some(written) }) {
-            Ok(()) => answer.await.unwrap_or(false),
+            Ok(()) => matches!(timeout(PATIENCE, answer).await, Ok(Ok(true))),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => false,
         };
         is_kept || self.0.policy == WhenUnwritable::Continue

@@ -105,7 +105,7 @@ impl Account {
         Ok(())
     }
 
-    /// Counts seconds that were used; whoever has used too many is refused until they have come back.
+    /// Counts seconds that were used. After too many of them, `spend` refuses until they have come back.
     fn charge(&self, quota: Quota, used: Duration, now: Instant) {
         let mut state = self.state.lock();
         let (Some(limit), Measure::PerSeconds(seconds)) = (state.limits.of(quota), quota.measure()) else { return };

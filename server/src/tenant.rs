@@ -71,7 +71,7 @@ impl Viewer {
         owner.is_empty() || self.0.as_ref().is_some_and(|name| name.as_str() == owner)
     }
 
-    /// Whether this caller may change what `owner` has made; what is older than owners anybody may.
+    /// Whether this caller may change what `owner` has made. Without an owner, as in old records, every caller may.
     pub(crate) fn owns(&self, owner: Option<&str>) -> bool {
         owner.is_none_or(|owner| owner == self.name())
     }

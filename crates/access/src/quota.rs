@@ -23,7 +23,7 @@ pub enum Quota {
 /// How use counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// What is there at once; whoever gives something back may have something else.
+    /// What is there at once.
     AtOnce,
     /// What was taken in so many seconds.
     PerSeconds(u32),
@@ -41,7 +41,7 @@ const QUOTAS: [(Quota, &str, Measure); Quota::COUNT] = [
 const HOUR: u32 = 3600;
 /// Key of the share of planning workers.
 const WEIGHT: &str = "weight";
-/// Largest weight, so that nobody waits for ever beside it.
+/// Largest weight: beside it others still get a thousandth.
 const WEIGHT_MAX: u64 = 1000;
 /// Largest limit of anything.
 const LIMIT_MAX: u64 = 1_000_000_000;

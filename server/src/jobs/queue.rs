@@ -144,8 +144,10 @@ impl Queue {
         }
         let weight = order.weight_bytes();
         lines.admit(self.shared.limits, goal, terms.priority, weight)?;
-        let bill = call::bill().filter(|_| goal == Goal::Plan);
-        let used = bill.as_ref().map(|bill| bill.take(Quota::Jobs)).transpose()?;
+        let bill = call::bill();
+        // Plans that stand in for others, and those that need next to no time, are not counted as jobs.
+        let counts = goal == Goal::Plan && terms.worker == Worker::Planner && !order.is_quick();
+        let used = bill.as_ref().filter(|_| counts).map(|bill| bill.take(Quota::Jobs)).transpose()?;
         let tenant = bill.as_ref().map_or("", Bill::tenant);
         let position = lines.reading.ahead_of(tenant, terms.priority)
             + if order.is_quick() { &lines.quick } else { &lines.planning }.ahead_of(tenant, terms.priority);

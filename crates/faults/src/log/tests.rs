@@ -154,7 +154,7 @@ fn some_sources_are_cleared_without_the_others() {
     log.tick(30);
     assert_eq!(counts(&log), "1/2");
     assert_eq!((log.clear_of(&target("x"), of("b"), 50), counts(&log)), (Outcome::Cleared, "-".to_owned()));
-    // What changed too often stays held, whoever of several takes a report back.
+    // What changed too often stays held when one of several takes its report back.
     for at in [100, 120, 140] {
         log.report(by("a", down(at)), at).unwrap();
         log.report(by("a", Event { cleared: true, ..down(at + 10) }), at + 10).unwrap();

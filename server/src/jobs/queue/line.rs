@@ -26,8 +26,8 @@ impl Line {
         of_tenant.insert((Reverse(priority), job.number), job);
     }
 
-    /// The first job whose schedule nobody searches for, among those of at least this priority. O(tenants + jobs that
-    /// wait for schedules).
+    /// The first job whose schedule is not being searched for, among those of at least this priority.
+    /// O(tenants + jobs that wait for schedules).
     pub(super) fn first(
         &self,
         sought: &HashMap<ScheduleKey, u64>,
@@ -63,8 +63,8 @@ impl Line {
         removed
     }
 
-    /// Jobs that stand before a newcomer of this tenant and priority, as far as can be said: those of its own tenant, and
-    /// of each other one as many in turn. O(their number).
+    /// Jobs that stand before a newcomer of this tenant and priority: those of its own tenant, and as many of each other
+    /// one, which may turn out to be fewer. O(their number).
     pub(super) fn ahead_of(&self, tenant: &str, priority: Priority) -> usize {
         let own = self.0.get(tenant).map_or(0, |jobs| jobs.range(..=(Reverse(priority), u64::MAX)).count());
         let others = self.0.iter().filter(|(other, _)| *other != tenant);

@@ -1,7 +1,7 @@
 //! Whose turn it is: tenants share the workers by their weights, however much each of them asks for.
 //!
 //! Start-time fair queueing (Goyal, Vin and Cheng, 1996) over what jobs turn out to take: a tenant's time is what its jobs
-//! have taken, divided by its weight, and the tenant with the least goes first. Whoever had nothing in line for a while
+//! have taken, divided by its weight, and the tenant with the least goes first. One that had nothing in line for a while
 //! begins where the others are, so that nothing is saved up.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ const TENANTS_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     had: HashMap<String, u64>,
-    /// Where the tenant is whose turn it was last: nobody is behind it.
+    /// The time of the tenant whose turn it was last, which is the least of all.
     now: u64,
 }
 

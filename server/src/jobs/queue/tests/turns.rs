@@ -1,4 +1,4 @@
-//! Tenants take turns by their weights, whoever asks for how much.
+//! Tenants take turns by their weights, however much they ask for.
 
 use std::collections::BTreeMap;
 
