@@ -4,7 +4,7 @@
 #     deploy/package.sh [FOLDER]      builds, and writes into FOLDER [default: target/package]
 #
 # Both hold the two programs, the libraries for Open MPI and MPICH, completions for bash, zsh and fish, manual pages, the
-# systemd unit and the example configuration.
+# systemd unit, the example configuration and, with cargo-cyclonedx, the components of each (SBOM).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,11 @@ arch=$(uname -m)
 
 mkdir -p "$out"
 tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+remove() {
+    rm -rf "$tree"
+    find . -name canopy-sbom.json -not -path './target/*' -delete
+}
+trap remove EXIT
 root=$tree/canopy-$version-$arch
 share=$root/usr/share
 
@@ -36,6 +40,17 @@ gzip --best --no-name "$share"/man/man1/*.1
 install -D --mode=0644 --target-directory="$share/doc/canopy" LICENSE README.md CHANGELOG.md deploy/canopyd.toml
 install -D --mode=0644 deploy/systemd/canopyd.service "$root/usr/lib/systemd/system/canopyd.service"
 install -D --mode=0644 deploy/systemd/canopy.sysusers "$root/usr/lib/sysusers.d/canopy.conf"
+
+# What the programs and libraries are built of, for scanners (CycloneDX). The tool writes beside every manifest.
+if command -v cargo-cyclonedx >/dev/null 2>&1; then
+    SOURCE_DATE_EPOCH=0 cargo-cyclonedx cyclonedx -qq --format json --spec-version 1.5 --override-filename canopy-sbom
+    for package in cli server executors/mpi/open-mpi executors/mpi/mpich; do
+        sed "s|file://$PWD|file:///canopy|g" "$package/canopy-sbom.json" >"$tree/sbom.json"
+        install -D --mode=0644 "$tree/sbom.json" "$share/doc/canopy/sbom/$(basename "$package").cdx.json"
+    done
+else
+    echo "the package has no list of components: cargo install --locked cargo-cyclonedx" >&2
+fi
 
 # The same files give the same archive.
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime='@0' -C "$tree" -c "canopy-$version-$arch" |
