@@ -11,8 +11,8 @@ use crate::clock;
 use crate::ops::config::{ConfigError, ServerFlags};
 use crate::replan::EventLog;
 use crate::store::{
-    ArchiveCounts, ArchiveError, ArchivedRecord, CheckReport, Opened, PlanSummary, Recovery, Repair, Space, Store,
-    StoreEngine, StoreError, check_store, open_store, pending_migration, read_archive, write_archive,
+    ArchiveCounts, ArchiveError, ArchiveKey, ArchivedRecord, CheckReport, Opened, PlanSummary, Recovery, Repair, Space,
+    Store, StoreEngine, StoreError, check_store, open_store, pending_migration, read_archive, write_archive,
 };
 
 /// Keys read at a time.
@@ -206,12 +206,13 @@ fn describe_check(space: Space, report: &CheckReport, repair: Repair, output: &m
 fn backup(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), MaintenanceError> {
     let opened = place.open(output)?;
     let failed = |source: ArchiveError| MaintenanceError::Archive { path: file.to_owned(), source };
+    let key = ArchiveKey::of(&place.directory).map_err(|error| failed(error.into()))?;
     let mut name = file.as_os_str().to_owned();
     name.push(".partial");
     let partial = PathBuf::from(name);
     let written = File::create(&partial).map_err(ArchiveError::from).and_then(|target| {
         let mut writer = BufWriter::new(target);
-        let counts = write_archive(&opened, &mut writer)?;
+        let counts = write_archive(&opened, &mut writer, Some(&key))?;
         // Complete on the disk before it takes the name that says so.
         writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(&partial, file)?;

@@ -300,9 +300,8 @@ impl Server {
         let is_daemon = options.lifetime == Lifetime::Daemon;
         let replans = is_daemon.then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
         let _clock = is_daemon.then(|| tasks::spawn("clock", write_clock_down(options.data_dir.clone())));
-        let overlong = end_overlong_jobs(jobs.queue.clone(), options.max_deadline);
-        let _overlong = tasks::spawn("run-limit", overlong);
-        let routes = routes(&options, shared).map_err(|error| RunError(Box::new(error)))?;
+        let _limit = tasks::spawn("run-limit", end_overlong_jobs(jobs.queue.clone(), options.max_deadline));
+        let routes = routes(&options, shared).map_err(RunError)?;
         let routes = routes.add_service(health_service).prepare();
         let uploads = UploadBudget::new(options.queue_bytes_max as u64);
         let record = Record { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };

@@ -39,7 +39,8 @@ mod uses;
 use canopy_planner::PlanKey;
 
 pub use archive::{
-    ArchiveCounts, ArchiveError, ArchiveWriter, ArchivedRecord, Staging, read_archive, receive_archive, write_archive,
+    ArchiveCounts, ArchiveError, ArchiveKey, ArchiveTrust, ArchiveWriter, ArchivedRecord, Staging, read_archive,
+    receive_archive, write_archive,
 };
 pub use check::{CheckReport, Repair, check_store};
 pub use directory::{Opened, Pending, StoreEngine, open_store, pending_migration};

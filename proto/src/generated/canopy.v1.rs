@@ -2364,6 +2364,9 @@ pub struct ServerStatus {
     /// Its counters.
     #[prost(message, optional, tag = "7")]
     pub counts: ::core::option::Option<ServerCounts>,
+    /// The public key with which it signs archives, `ed25519:…`.
+    #[prost(string, tag = "8")]
+    pub archive_key: ::prost::alloc::string::String,
 }
 /// No parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

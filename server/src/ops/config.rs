@@ -18,7 +18,7 @@ use crate::jobs::refusals::RefusalOptions;
 use crate::listener::TlsFiles;
 use crate::ops::telemetry::TelemetryError;
 use crate::replan::ReplanOptions;
-use crate::store::StoreEngine;
+use crate::store::{ArchiveTrust, StoreEngine};
 use crate::tenant::IsolatedTenant;
 
 pub use self::print::{print_effective, print_sample};
@@ -36,6 +36,8 @@ pub struct Options {
     pub access: AccessOptions,
     /// Where changes and refusals are written down. `None`: nowhere.
     pub audit: Option<AuditOptions>,
+    /// Whose archives are imported.
+    pub archive_trust: ArchiveTrust,
     /// TCP address of the operators' port: health, readiness and metrics over HTTP. `None`: no such port and no
     /// metrics.
     pub admin_listen: Option<SocketAddr>,
@@ -124,6 +126,7 @@ impl Options {
             admin_listen: None,
             tls: None,
             audit: None,
+            archive_trust: ArchiveTrust::Everything,
             max_deadline: Duration::from_secs(24 * 3600),
             drain_timeout: Duration::ZERO,
             lifetime: Lifetime::Command,
@@ -183,6 +186,8 @@ pub enum ConfigError {
     Budget { budget: usize, limit: usize },
     #[error("{path}, the file of `family_rates`: {problem}")]
     FamilyRates { path: String, problem: String },
+    #[error("`archive_signers`, {path}: {problem}")]
+    ArchiveSigners { path: String, problem: String },
     #[error("`{key}` is {found}; set at most {limit}, the largest whole number of TOML")]
     Number { key: String, found: u64, limit: i64 },
     #[error("a path cannot be written as a setting: {problem}; rename it, all but `data_dir` must be text")]

@@ -36,7 +36,10 @@ use crate::rpc::judge::{Verdict, judge_plan, judge_request};
 use crate::rpc::status::call_status;
 use crate::store::receipts::{Claim, Open, Repeatable};
 use crate::store::topologies::{TopologyStore, id_of, judge_topology};
-use crate::store::{ArchiveWriter, ArchivedRecord, PlanSummary, Records, Space, Store, StoreError, read_archive};
+use crate::store::{
+    ArchiveKey, ArchiveTrust, ArchiveWriter, ArchivedRecord, PlanSummary, Records, Space, Store, StoreError,
+    read_archive,
+};
 use crate::tasks;
 use crate::tenant::Viewer;
 
@@ -60,6 +63,8 @@ pub(crate) struct Archives {
     /// Makes the keys of plans that come in.
     planner: Arc<dyn Planner>,
     plan_bytes_max: u64,
+    key: Arc<ArchiveKey>,
+    trust: ArchiveTrust,
     exports: Arc<Semaphore>,
     /// One at a time: two could each fit, and together not.
     imports: Arc<Semaphore>,
@@ -74,7 +79,7 @@ impl Archives {
         pool: CallPool,
         topologies: TopologyStore,
         plans: PlanSpace,
-        (planner, options): (&Arc<dyn Planner>, &Options),
+        (planner, options, key): (&Arc<dyn Planner>, &Options, &Arc<ArchiveKey>),
     ) -> Self {
         Self {
             pool,
@@ -84,6 +89,8 @@ impl Archives {
             limits: options.limits,
             planner: Arc::clone(planner),
             plan_bytes_max: options.store_bytes_max,
+            key: Arc::clone(key),
+            trust: options.archive_trust.clone(),
             exports: Arc::new(Semaphore::new(EXPORTS_AT_ONCE)),
             imports: Arc::new(Semaphore::new(1)),
         }
@@ -108,9 +115,11 @@ impl Archives {
         let (keys, contents) = contents.await?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let (records, topologies, plans) = (self.pool.records().clone(), self.topologies.clone(), self.plans.clone());
+        let key = Arc::clone(&self.key);
         let write = move || {
             let _one_of_few = permit;
-            write(&records, &topologies, plans.0.as_ref(), &keys, contents, PieceWriter::new(sender));
+            let spaces = (&records, &topologies, plans.0.as_ref());
+            write(spaces, &keys, contents, &key, PieceWriter::new(sender));
         };
         let task = tasks::spawn("export-plans", async {
             // A panic is the writer's: the stream ends without an end, which its reader notices.
@@ -179,6 +188,7 @@ impl Archives {
             judged.judge(&record, viewer, (self.planner.as_ref(), &self.limits));
             Ok(())
         })?;
+        self.trust.judge(&self.key, &mut file)?;
         if let Some((record, problem)) = judged.problem {
             return Err(CallFailure::ArchiveRecord { record, problem });
         }
@@ -312,11 +322,10 @@ fn judge_record(
 
 /// Writes an archive into the stream. Whoever reads it hears of a failure in the stream.
 fn write(
-    records: &Records,
-    topologies: &TopologyStore,
-    plans: &dyn Store,
+    (records, topologies, plans): (&Records, &TopologyStore, &dyn Store),
     keys: &[PlanKey],
     contents: ArchiveContents,
+    signing: &ArchiveKey,
     mut pieces: PieceWriter,
 ) {
     let written = (|| -> Result<ArchiveContents, CallFailure> {
@@ -341,7 +350,7 @@ fn write(
                 found.record_bytes += size_bytes;
             }
         }
-        archive.finish()?;
+        archive.finish(Some(signing))?;
         Ok(found)
     })();
     match written {

@@ -1,5 +1,6 @@
 //! Everything that is served: the services of `canopy.v1` with their limits, and reflection.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use canopy_proto::FILE_DESCRIPTOR_SET;
@@ -38,6 +39,7 @@ use crate::rpc::answered::Answered;
 use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::finds::Finds;
 use crate::rpc::sources::StoredNetworks;
+use crate::store::ArchiveKey;
 use crate::store::receipts::Receipts;
 
 /// Longest message to an operators' service.
@@ -88,8 +90,8 @@ pub(crate) fn deadlines(options: &Options) -> DeadlinePolicy {
 /// Everything served but health, whose state changes.
 ///
 /// # Errors
-/// The services cannot be described for reflection.
-pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, tonic_reflection::server::Error> {
+/// The services cannot be described for reflection, or the key of archives cannot be read.
+pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dyn Error + Send + Sync>> {
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -107,7 +109,8 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, tonic_
     let planner = PlannerServer::new(planner).max_decoding_message_size(message_bytes_max);
     let planner = around(Answered(oversize(message_bytes_max)), around(Answered(in_parts), planner));
     let planner = around(Gate(shared.drain.clone()), planner);
-    let routes = operators(Routes::new(planner), options, shared, pool, message_bytes_max);
+    let key = Arc::new(ArchiveKey::of(&options.data_dir)?);
+    let routes = operators(Routes::new(planner), (options, &key), shared, pool, message_bytes_max);
     if !options.has_reflection {
         return Ok(routes);
     }
@@ -115,7 +118,13 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, tonic_
 }
 
 /// Adds the operators' services.
-fn operators(routes: Routes, options: &Options, shared: Shared, pool: CallPool, message_bytes_max: usize) -> Routes {
+fn operators(
+    routes: Routes,
+    (options, key): (&Options, &Arc<ArchiveKey>),
+    shared: Shared,
+    pool: CallPool,
+    message_bytes_max: usize,
+) -> Routes {
     let Shared { jobs, drain, plans, networks, finds, replanner, .. } = shared;
     let deadlines = deadlines(options);
     let urgent = pool.apart(URGENT_AT_ONCE);
@@ -133,10 +142,10 @@ fn operators(routes: Routes, options: &Options, shared: Shared, pool: CallPool, 
     let topologies_pool = pool.apart(TOPOLOGIES_AT_ONCE);
     let plans = PlanAdminService::new(
         pool.clone(),
-        Archives::new(pool, networks.topologies.clone(), plans, (&jobs.planner, options)),
+        Archives::new(pool, networks.topologies.clone(), plans, (&jobs.planner, options, key)),
         &jobs,
     );
-    let server = ServerAdminService::new(jobs, urgent, of_server, drain.clone(), options);
+    let server = ServerAdminService::new(jobs, urgent, of_server, drain.clone(), (options, key.name()));
     let clusters = ClustersService::new(topologies_pool.clone(), networks.clusters.clone(), options.limits);
     let topologies = TopologiesService::new(topologies_pool, networks, finds, options.limits);
     let limit = Answered(oversize(OPERATORS_BYTES_MAX));

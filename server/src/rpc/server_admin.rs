@@ -41,6 +41,7 @@ pub(crate) struct ServerAdminService {
     leases: Leases,
     drain: DrainHandle,
     limits: ServerLimits,
+    archive_key: String,
     started: Instant,
     loopback_drain: bool,
 }
@@ -51,7 +52,7 @@ impl ServerAdminService {
         pool: CallPool,
         (topologies, leases): (TopologyStore, Leases),
         drain: DrainHandle,
-        options: &Options,
+        (options, archive_key): (&Options, String),
     ) -> Self {
         let limits = ServerLimits {
             nodes_max: options.limits.nodes_max as u64,
@@ -64,7 +65,7 @@ impl ServerAdminService {
             max_deadline: on_the_wire(options.max_deadline),
         };
         let loopback_drain = options.loopback_drain;
-        Self { jobs, pool, topologies, leases, drain, limits, started: clock::now(), loopback_drain }
+        Self { jobs, pool, topologies, leases, drain, limits, archive_key, started: clock::now(), loopback_drain }
     }
 
     /// Whether whoever calls from there may end the server. Without identities, only the file system tells operators
@@ -108,6 +109,7 @@ impl ServerAdmin for ServerAdminService {
             formats: Format::ALL.map(supported).into(),
             limits: Some(self.limits),
             counts: Some(counts),
+            archive_key: self.archive_key.clone(),
         }))
     }
 

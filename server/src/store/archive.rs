@@ -8,12 +8,14 @@
 //! | per record | 1 for a plan, 2 for a topology, 3 for what became of leases, 4 for a fault, 5 for a lease or 6 for a cluster, key (32), length of the record (8, little-endian), record, length of the summary (8), summary |
 //! | 9 | 0, number of records (8, little-endian) |
 //! | 32 | BLAKE3 of all that precedes |
+//! | 104 | where it is signed: `CNPYSIG1`, the public key (Ed25519) and the signature of the digest |
 //!
 //! Archives `CNPYARC1` hold plans only and are still read. Pins and uses are in the summaries of plans. An archive
 //! holds no file names, so none can lead out of a folder, and no compressed data, so nothing expands. A reader takes
 //! all of it or nothing.
 
 mod read;
+mod signature;
 
 use std::io::{self, Write};
 
@@ -24,6 +26,7 @@ use super::upgrade::upgrade;
 use super::{Opened, Space, Store, StoreError};
 
 pub use self::read::{ArchivedRecord, Staging, read_archive, receive_archive};
+pub use self::signature::{ArchiveKey, ArchiveTrust};
 
 const MAGIC_1: [u8; 8] = *b"CNPYARC1";
 const MAGIC_2: [u8; 8] = *b"CNPYARC2";
@@ -53,6 +56,14 @@ pub enum ArchiveError {
     Version(#[from] VersionError),
     #[error("the archive is damaged at byte {offset}: {what} (nothing was imported)")]
     Damaged { offset: u64, what: &'static str },
+    #[error(
+        "the archive is not signed, and this server takes only signed ones; export it from a server that signs, or add a line `unsigned` to the file of `archive_signers`"
+    )]
+    Unsigned,
+    #[error(
+        "the archive is signed with {name}, which this server does not trust; add the key to the file of `archive_signers`"
+    )]
+    Signer { name: String },
     #[error("the archive is longer than {limit} bytes (nothing was imported); export it in parts, or raise the limit")]
     TooLarge { limit: u64 },
 }
@@ -97,15 +108,19 @@ impl ArchiveCounts {
 ///
 /// # Errors
 /// The engine or the writer failed.
-pub fn write_archive(opened: &Opened, writer: &mut impl Write) -> Result<ArchiveCounts, ArchiveError> {
+pub fn write_archive(
+    opened: &Opened,
+    writer: &mut impl Write,
+    key: Option<&ArchiveKey>,
+) -> Result<ArchiveCounts, ArchiveError> {
     let mut archive = ArchiveWriter::begin_as(MAGIC_3, writer)?;
     for (kind, space) in KINDS {
         let store = opened.space(space).as_ref();
-        for key in store.all_keys() {
-            archive.add((kind, space), store, &key?)?;
+        for entry in store.all_keys() {
+            archive.add((kind, space), store, &entry?)?;
         }
     }
-    archive.finish()
+    archive.finish(key)
 }
 
 /// Writes an archive, record by record. One that is not finished is none: a reader refuses it.
@@ -162,15 +177,18 @@ impl<W: Write> ArchiveWriter<W> {
         Ok(true)
     }
 
-    /// Writes the end.
+    /// Writes the end, signed with a key if there is one.
     ///
     /// # Errors
     /// The writer failed.
-    pub fn finish(mut self) -> Result<ArchiveCounts, ArchiveError> {
+    pub fn finish(mut self, key: Option<&ArchiveKey>) -> Result<ArchiveCounts, ArchiveError> {
         self.write(&[END])?;
         self.write(&self.counts.total().to_le_bytes())?;
         let digest = self.hasher.finalize();
         self.inner.write_all(digest.as_bytes())?;
+        if let Some(key) = key {
+            self.inner.write_all(&key.sign(&digest))?;
+        }
         self.inner.flush()?;
         Ok(self.counts)
     }

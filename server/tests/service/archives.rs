@@ -5,6 +5,7 @@ use std::io::Cursor;
 use canopy_proto::v1::export_plans_event::Event as Exported;
 use canopy_proto::v1::import_plans_request::Event as Imported;
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
+use canopy_proto::v1::server_admin_client::ServerAdminClient;
 use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::{
     ArchiveContents, ArchiveEnd, ArchivePiece, CacheOutcome, Collective, CollectiveSpec, ExportPlansRequest,
@@ -12,7 +13,7 @@ use canopy_proto::v1::{
     PlanReply, PlanRequest, PutTopologyRequest,
 };
 use canopy_server::{
-    ArchiveWriter, MemoryStore, PlanKey, Space, Store as _, decode_record, encode_record, read_archive,
+    ArchiveTrust, ArchiveWriter, MemoryStore, PlanKey, Space, Store as _, decode_record, encode_record, read_archive,
 };
 use prost::Message as _;
 use tonic::transport::Channel;
@@ -217,7 +218,7 @@ fn archive_of(key: &PlanKey, record: &[u8], summary: &[u8]) -> Vec<u8> {
     store.put(key, record, summary).unwrap();
     let mut writer = ArchiveWriter::begin(&mut archive).unwrap();
     assert!(writer.plan(&store, key).unwrap());
-    writer.finish().unwrap();
+    writer.finish(None).unwrap();
     archive
 }
 
@@ -332,4 +333,38 @@ async fn an_import_writes_no_plan_of_another_tenant_and_replaces_none_that_is_pi
     let (archive, _) = export(&here, "").await.unwrap();
     let reply = import(&here, messages(&archive, "")).await.unwrap();
     assert_eq!((reply.plans_added, reply.plans_kept, reply.plans_skipped), (0, 1, 0));
+}
+
+/// What comes from elsewhere is taken only with a signature that is trusted.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_archives_of_trusted_servers_are_imported() {
+    let trusting = |trust: ArchiveTrust| async {
+        let pipeline = std::sync::Arc::new(canopy_server::Pipeline::new(canopy_topology::TopologyLimits::STANDARD));
+        TestServer::start_with(|options| options.archive_trust = trust, pipeline).await
+    };
+    let source = filled().await;
+    let (archive, _) = export(&source, "").await.unwrap();
+    let asked = canopy_proto::v1::GetStatusRequest {};
+    let key = ServerAdminClient::new(source.channel.clone()).get_status(asked).await.unwrap().into_inner().archive_key;
+    // Signed as it is, it ends with 104 bytes that others lack.
+    let (unsigned, server) = (&archive[..archive.len() - 104], trusting(ArchiveTrust::own()).await);
+    for (bytes, words) in [(&archive[..], key.as_str()), (unsigned, "is not signed")] {
+        let refused = import(&server, messages(bytes, "")).await.unwrap_err();
+        let reason = refused.get_error_details().error_info().unwrap().reason.clone();
+        assert_eq!((refused.code(), reason.as_str()), (Code::PermissionDenied, "ARCHIVE_UNTRUSTED"), "{refused:?}");
+        assert!(refused.message().contains(words), "{refused:?}");
+    }
+    assert_eq!(holdings(&server).await, (Vec::new(), Vec::new()));
+    let server = trusting(ArchiveTrust::read(&key).unwrap()).await;
+    assert_eq!(import(&server, messages(&archive, "")).await.unwrap().plans_added, 3);
+    assert!(import(&server, messages(unsigned, "")).await.is_err());
+    let server = trusting(ArchiveTrust::read("unsigned").unwrap()).await;
+    assert_eq!(import(&server, messages(unsigned, "")).await.unwrap().plans_added, 3);
+    // Its own come back whatever the list says.
+    let (own, _) = export(&server, "").await.unwrap();
+    assert!(import(&server, messages(&own, "")).await.is_ok());
+    let mut bent = archive.clone();
+    *bent.last_mut().unwrap() ^= 1;
+    let refused = import(&server, messages(&bent, "")).await.unwrap_err();
+    assert_eq!(refused.get_error_details().error_info().unwrap().reason, "ARCHIVE_DAMAGED");
 }

@@ -28,6 +28,7 @@ pub(crate) struct StatsArgs {
 struct Stats {
     version: String,
     draining: bool,
+    archive_key: String,
     uptime_seconds: i64,
     plans: u64,
     pinned_plans: u64,
@@ -75,6 +76,7 @@ fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
     Stats {
         version: status.version,
         draining: status.draining,
+        archive_key: status.archive_key,
         uptime_seconds: status.uptime.map_or(0, |uptime| uptime.seconds),
         plans: counts.plans,
         pinned_plans: counts.pinned_plans,
@@ -128,6 +130,7 @@ fn readable(stats: Stats) -> String {
             bytes_in_words(stats.held_bytes_max)
         ),
     ];
+    lines.push(format!("archives   signed with {}", stats.archive_key));
     for row in &stats.priorities {
         if row.running > 0 || row.waiting > 0 {
             lines.push(format!("  {}: {} running, {} waiting", row.priority, row.running, row.waiting));

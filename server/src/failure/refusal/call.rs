@@ -200,6 +200,9 @@ fn archive(error: &ArchiveError) -> Refusal {
         ArchiveError::Io(_) => Refusal::new(Code::Unavailable, "STORE_UNREACHABLE", Detail::Retry(RETRY_BUSY)),
         ArchiveError::Magic => Refusal::input("ARCHIVE_DAMAGED", "piece"),
         ArchiveError::Damaged { offset, .. } => Refusal::input("ARCHIVE_DAMAGED", "piece").with("offset", offset),
+        ArchiveError::Unsigned | ArchiveError::Signer { .. } => {
+            Refusal::new(Code::PermissionDenied, "ARCHIVE_UNTRUSTED", Detail::None)
+        }
         ArchiveError::Version(_) => Refusal::infeasible("ARCHIVE_VERSION", "archive"),
         ArchiveError::TooLarge { limit } => Refusal::limit("ARCHIVE_TOO_LARGE", "archive").with("limit", limit),
     }

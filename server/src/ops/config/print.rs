@@ -6,7 +6,8 @@ use toml::{Table, Value};
 use super::{ConfigError, Settings};
 
 /// Values shown for keys that are off or whose default depends on the machine; their lines are comments.
-const EXAMPLES: [(&str, &str); 13] = [
+const EXAMPLES: [(&str, &str); 14] = [
+    ("archive_signers", "\"/etc/canopy/archive-signers\""),
     ("audit", "\"/var/lib/canopy/audit\""),
     ("listen", "\"127.0.0.1:7423\""),
     ("tls_certificate", "\"/etc/canopy/server.pem\""),

@@ -15,13 +15,13 @@ use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
 use super::{AdminListen, AuditFolder, ConfigError, Lifetime, Options, Time, data_dir_default};
-use crate::access::AccessOptions;
+use crate::access::{AccessOptions, Secrecy, read_guarded};
 use crate::audit::{AuditOptions, WhenUnwritable};
 use crate::jobs::refusals::RefusalOptions;
 use crate::listener::TlsFiles;
 use crate::ops::telemetry::{LogFormat, Telemetry};
 use crate::replan::ReplanOptions;
-use crate::store::{RecordOptions, StoreEngine};
+use crate::store::{ArchiveTrust, RecordOptions, StoreEngine};
 use crate::tenant::IsolatedTenant;
 
 /// One layer of settings; unset fields fall through to the layer below.
@@ -66,6 +66,10 @@ pub struct Settings {
     /// What to do with changes while the audit log cannot be written [default: refuse].
     #[arg(long, env = "CANOPY_AUDIT_WHEN_FULL", value_name = "POLICY", value_enum)]
     pub audit_when_full: Option<WhenUnwritable>,
+    /// File of the keys of other servers whose archives may be imported; `unsigned` in a line allows those without a signature
+    /// [default: only archives of this server; all with `dev`].
+    #[arg(long, env = "CANOPY_ARCHIVE_SIGNERS", value_name = "FILE")]
+    pub archive_signers: Option<PathBuf>,
     /// Directory of the store and the Unix socket [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy].
     #[arg(long, env = "CANOPY_DATA_DIR", value_name = "DIR", global = true)]
     pub data_dir: Option<PathBuf>,
@@ -254,6 +258,7 @@ impl Settings {
             audit: None,
             audit_bytes: Some(1 << 30),
             audit_when_full: Some(WhenUnwritable::Refuse),
+            archive_signers: None,
             data_dir: None,
             store_engine: Some(StoreEngine::Sled),
             store_bytes: Some(RecordOptions::STANDARD.bytes_max),
@@ -356,6 +361,11 @@ impl Settings {
                     when_unwritable: all.audit_when_full.expect(GIVEN),
                 }),
             },
+            archive_trust: match &all.archive_signers {
+                Some(path) => archive_trust(path)?,
+                None if all.dev == Some(true) => ArchiveTrust::Everything,
+                None => ArchiveTrust::own(),
+            },
             data_dir: all.data_dir.expect(GIVEN),
             store_engine: all.store_engine.expect(GIVEN),
             store_bytes_max: all.store_bytes.expect(GIVEN),
@@ -440,6 +450,12 @@ fn tls(
         }
         (None, None) => Ok(None),
     }
+}
+
+/// The servers whose archives are imported. Who may change the list could have anything imported.
+fn archive_trust(path: &Path) -> Result<ArchiveTrust, ConfigError> {
+    let read = read_guarded(path, Secrecy::Public, 1 << 20).and_then(|text| ArchiveTrust::read(&text));
+    read.map_err(|problem| ConfigError::ArchiveSigners { path: path.display().to_string(), problem })
 }
 
 /// What a site states of families.

@@ -8,6 +8,7 @@ use canopy_migrations::{Version, steps_from};
 use canopy_planner::PlanKey;
 use canopy_wire::StoredPlan;
 
+use super::signature::{TRAILER_BYTES, is_signature};
 use super::{ArchiveCounts, ArchiveError, END, KINDS, MAGIC_1, MAGIC_2, MAGIC_3};
 use crate::store::records::{decode_plan, request_of};
 use crate::store::upgrade::upgrade;
@@ -149,10 +150,14 @@ fn for_each_record(
         return Err(ArchiveError::Damaged { offset, what: "the checksum does not match" });
     }
     let offset = input.offset;
-    if input.inner.take(1).read_to_end(&mut Vec::new())? != 0 {
-        return Err(ArchiveError::Damaged { offset, what: "unexpected data after the end" });
+    let mut behind = Vec::new();
+    input.inner.take(TRAILER_BYTES as u64 + 1).read_to_end(&mut behind)?;
+    match behind.len() {
+        0 => Ok(counts),
+        TRAILER_BYTES if is_signature(&behind, &digest) => Ok(counts),
+        TRAILER_BYTES => Err(ArchiveError::Damaged { offset, what: "the signature does not match" }),
+        _ => Err(ArchiveError::Damaged { offset, what: "unexpected data after the end" }),
     }
-    Ok(counts)
 }
 
 /// What is too short for a magic is no archive, not a damaged one.

@@ -41,7 +41,7 @@ fn an_archive_moves_plans_pins_uses_topologies_faults_and_leases_between_engines
         let plans = fill(source);
         let mut archive = Vec::new();
         let counts = ArchiveCounts { plans: 3, topologies: 2, replans: 2, faults: 1, leases: 1, clusters: 1 };
-        assert_eq!(write_archive(source, &mut archive).unwrap(), counts);
+        assert_eq!(write_archive(source, &mut archive, None).unwrap(), counts);
         on_every_engine(|other, target| {
             assert_eq!(restore(&archive, target).unwrap(), counts);
             let restored = records(target.space(Space::Plans));
@@ -70,7 +70,7 @@ fn a_damaged_archive_is_refused_whole_whichever_way_it_comes() {
     source.space(Space::Topologies).put(&key(1), &sealed(b"n"), &[]).unwrap();
     source.space(Space::Leases).put(&key(1), &sealed(b"l"), &sealed(b"s")).unwrap();
     let mut archive = Vec::new();
-    write_archive(&source, &mut archive).unwrap();
+    write_archive(&source, &mut archive, None).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let refused = |bytes: &[u8], what: &str| {
         let never = |_: ArchivedRecord<'_>| panic!("{what}: something was taken");
@@ -94,7 +94,7 @@ fn an_archive_is_received_from_a_stream_within_a_limit() {
     fill(&source);
     records(source.space(Space::Plans)).put(&key(9), &plan(&key(9), 5 << 20)).unwrap();
     let mut archive = Vec::new();
-    write_archive(&source, &mut archive).unwrap();
+    write_archive(&source, &mut archive, None).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let limit = archive.len() as u64;
     let target = in_memory();
@@ -141,7 +141,7 @@ fn archives_of_the_first_form_are_read() {
         space.remove(&space.keys(None, 9).unwrap()).unwrap();
     }
     let mut archive = Vec::new();
-    write_archive(&source, &mut archive).unwrap();
+    write_archive(&source, &mut archive, None).unwrap();
     // The same but for the magic, as long as there is nothing but plans.
     let tail = archive.len() - blake3::OUT_LEN;
     archive[7] = b'1';
@@ -157,7 +157,7 @@ fn an_adopted_plan_keeps_its_pin_and_counts_against_the_limit() {
     let source = in_memory();
     let plans = fill(&source);
     let mut archive = Vec::new();
-    write_archive(&source, &mut archive).unwrap();
+    write_archive(&source, &mut archive, None).unwrap();
     let target: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let options = RecordOptions { bytes_max: 150_000, ..RecordOptions::STANDARD };
     let target = Records::with_options(target, options);
@@ -185,7 +185,7 @@ fn an_archive_takes_nobodys_pin_away() {
     unpinned.get(&key(1)).unwrap();
     let mut archive = Vec::new();
     drop(unpinned);
-    write_archive(&source, &mut archive).unwrap();
+    write_archive(&source, &mut archive, None).unwrap();
     let target = Records::with_options(Arc::new(MemoryStore::default()), RecordOptions::STANDARD);
     target.put(&key(1), &plan(&key(1), 10)).unwrap();
     target.pin(&key(1)).unwrap();
