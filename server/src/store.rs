@@ -38,6 +38,7 @@ mod uses;
 
 use canopy_planner::PlanKey;
 
+pub(crate) use self::archive::read_signed_archive;
 pub use archive::{
     ArchiveCounts, ArchiveError, ArchiveKey, ArchiveTrust, ArchiveWriter, ArchivedRecord, Staging, read_archive,
     receive_archive, write_archive,

@@ -34,6 +34,7 @@ use crate::jobs::planner::Planner;
 use crate::ops::config::Options;
 use crate::rpc::judge::{Verdict, judge_plan, judge_request};
 use crate::rpc::status::call_status;
+use crate::store::read_signed_archive;
 use crate::store::receipts::{Claim, Open, Repeatable};
 use crate::store::topologies::{TopologyStore, id_of, judge_topology};
 use crate::store::{
@@ -184,11 +185,11 @@ impl Archives {
         let records = self.pool.records();
         let mut file = BufReader::new(file);
         let mut judged = Judged::default();
-        read_archive(&mut file, clock::unix_ms(), |record| {
+        let (_, signer) = read_signed_archive(&mut file, clock::unix_ms(), |record| {
             judged.judge(&record, viewer, (self.planner.as_ref(), &self.limits));
             Ok(())
         })?;
-        self.trust.judge(&self.key, &mut file)?;
+        self.trust.judge(&self.key, signer)?;
         if let Some((record, problem)) = judged.problem {
             return Err(CallFailure::ArchiveRecord { record, problem });
         }

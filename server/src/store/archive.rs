@@ -25,6 +25,7 @@ use canopy_planner::PlanKey;
 use super::upgrade::upgrade;
 use super::{Opened, Space, Store, StoreError};
 
+pub(crate) use self::read::read_signed_archive;
 pub use self::read::{ArchivedRecord, Staging, read_archive, receive_archive};
 pub use self::signature::{ArchiveKey, ArchiveTrust};
 

@@ -8,7 +8,7 @@ use canopy_migrations::{Version, steps_from};
 use canopy_planner::PlanKey;
 use canopy_wire::StoredPlan;
 
-use super::signature::{TRAILER_BYTES, is_signature};
+use super::signature::{PublicKey, TRAILER_BYTES, signer};
 use super::{ArchiveCounts, ArchiveError, END, KINDS, MAGIC_1, MAGIC_2, MAGIC_3};
 use crate::store::records::{decode_plan, request_of};
 use crate::store::upgrade::upgrade;
@@ -62,8 +62,20 @@ pub struct Staging<'a> {
 pub fn read_archive(
     reader: &mut (impl Read + Seek),
     now_ms: u64,
-    mut take: impl FnMut(ArchivedRecord<'_>) -> Result<(), StoreError>,
+    take: impl FnMut(ArchivedRecord<'_>) -> Result<(), StoreError>,
 ) -> Result<ArchiveCounts, ArchiveError> {
+    read_signed_archive(reader, now_ms, take).map(|(counts, _)| counts)
+}
+
+/// The same, with the key whose signature was verified, if there is one.
+///
+/// # Errors
+/// As [`read_archive`].
+pub(crate) fn read_signed_archive(
+    reader: &mut (impl Read + Seek),
+    now_ms: u64,
+    mut take: impl FnMut(ArchivedRecord<'_>) -> Result<(), StoreError>,
+) -> Result<(ArchiveCounts, Option<PublicKey>), ArchiveError> {
     let start = reader.stream_position()?;
     for_each_record(reader, now_ms, |_| Ok(()))?;
     reader.seek(SeekFrom::Start(start))?;
@@ -90,7 +102,7 @@ pub fn receive_archive(
     verified?;
     let mut copy = tee.copy.into_inner().map_err(io::IntoInnerError::into_error)?;
     copy.rewind()?;
-    for_each_record(&mut BufReader::new(copy), now_ms, |record| Ok(take(record)?))
+    for_each_record(&mut BufReader::new(copy), now_ms, |record| Ok(take(record)?)).map(|(counts, _)| counts)
 }
 
 /// Writes down what is read through it.
@@ -115,7 +127,7 @@ fn for_each_record(
     reader: &mut impl Read,
     now_ms: u64,
     mut each: impl FnMut(ArchivedRecord<'_>) -> Result<(), ArchiveError>,
-) -> Result<ArchiveCounts, ArchiveError> {
+) -> Result<(ArchiveCounts, Option<PublicKey>), ArchiveError> {
     let mut input = Hashed { inner: reader, hasher: blake3::Hasher::new(), offset: 0 };
     let magic = input.array::<8>().map_err(not_an_archive)?;
     let kinds = match magic {
@@ -153,9 +165,11 @@ fn for_each_record(
     let mut behind = Vec::new();
     input.inner.take(TRAILER_BYTES as u64 + 1).read_to_end(&mut behind)?;
     match behind.len() {
-        0 => Ok(counts),
-        TRAILER_BYTES if is_signature(&behind, &digest) => Ok(counts),
-        TRAILER_BYTES => Err(ArchiveError::Damaged { offset, what: "the signature does not match" }),
+        0 => Ok((counts, None)),
+        TRAILER_BYTES => match signer(&behind, &digest) {
+            Some(signer) => Ok((counts, Some(signer))),
+            None => Err(ArchiveError::Damaged { offset, what: "the signature does not match" }),
+        },
         _ => Err(ArchiveError::Damaged { offset, what: "unexpected data after the end" }),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const UNSIGNED: &str = "unsigned";
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A public key.
-type PublicKey = [u8; KEY_BYTES];
+pub(crate) type PublicKey = [u8; KEY_BYTES];
 
 /// The key with which a server signs its archives.
 pub struct ArchiveKey {
@@ -78,24 +78,11 @@ impl ArchiveKey {
     }
 }
 
-/// Whether what stands behind a digest is a signature of it.
-pub(super) fn is_signature(trailer: &[u8], digest: &blake3::Hash) -> bool {
-    let parts = trailer.strip_prefix(&MAGIC).and_then(|rest| rest.split_at_checked(KEY_BYTES));
-    parts.is_some_and(|(key, signature)| {
-        UnparsedPublicKey::new(&ED25519, key).verify(&signed(digest), signature).is_ok()
-    })
-}
-
-/// Who signed an archive that was verified; `None`: nobody did.
-fn signer_of(reader: &mut (impl Read + Seek)) -> io::Result<Option<PublicKey>> {
-    let length = reader.seek(SeekFrom::End(0))?;
-    let Some(start) = length.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
-    reader.seek(SeekFrom::Start(start))?;
-    let mut head = [0; MAGIC.len()];
-    reader.read_exact(&mut head)?;
-    let mut key = [0; KEY_BYTES];
-    reader.read_exact(&mut key)?;
-    Ok((head == MAGIC).then_some(key))
+/// Who signed a digest, by what stands behind it; `None`: that is no signature of it.
+pub(super) fn signer(trailer: &[u8], digest: &blake3::Hash) -> Option<PublicKey> {
+    let (key, signature) = trailer.strip_prefix(&MAGIC)?.split_at_checked(KEY_BYTES)?;
+    UnparsedPublicKey::new(&ED25519, key).verify(&signed(digest), signature).ok()?;
+    key.try_into().ok()
 }
 
 /// Whose archives a server takes.
@@ -141,13 +128,13 @@ impl ArchiveTrust {
         Ok(Self::Keys { keys, unsigned })
     }
 
-    /// Whether an archive that was verified is taken by the server of this key.
+    /// Whether an archive with this signer is taken by the server of this key.
     ///
     /// # Errors
-    /// It is signed by somebody else, or not at all; or it cannot be read.
-    pub(crate) fn judge(&self, own: &ArchiveKey, archive: &mut (impl Read + Seek)) -> Result<(), ArchiveError> {
+    /// It is signed by somebody else, or not at all.
+    pub(crate) fn judge(&self, own: &ArchiveKey, signer: Option<PublicKey>) -> Result<(), ArchiveError> {
         let Self::Keys { keys, unsigned } = self else { return Ok(()) };
-        match signer_of(archive)? {
+        match signer {
             Some(signer) if signer == own.public || keys.contains(&signer) => Ok(()),
             None if *unsigned => Ok(()),
             Some(signer) => Err(ArchiveError::Signer { name: name_of(&signer) }),
@@ -197,15 +184,15 @@ mod tests {
         let [key, other] = folders.each_ref().map(|folder| ArchiveKey::of(folder.path()).unwrap());
         let digest = blake3::hash(b"archive");
         let trailer = key.sign(&digest);
-        assert!(trailer.len() == TRAILER_BYTES && is_signature(&trailer, &digest));
-        assert!(!is_signature(&trailer, &blake3::hash(b"another")));
+        assert!(trailer.len() == TRAILER_BYTES && signer(&trailer, &digest) == Some(key.public));
+        assert_eq!(signer(&trailer, &blake3::hash(b"another")), None);
         for at in 0..TRAILER_BYTES {
             let mut bent = trailer.clone();
             bent[at] ^= 1;
-            assert!(!is_signature(&bent, &digest), "byte {at}");
+            assert_eq!(signer(&bent, &digest), None, "byte {at}");
         }
         let foreign = [&MAGIC[..], &other.public, &trailer[MAGIC.len() + KEY_BYTES..]].concat();
-        assert!(!is_signature(&foreign, &digest));
+        assert_eq!(signer(&foreign, &digest), None);
     }
 
     #[test]
