@@ -171,7 +171,7 @@ pub struct Rival {
     pub is_direct: bool,
     /// What making a plan takes, roughly in microseconds of a processor; saturating.
     pub work: fn(Scale) -> u64,
-    /// Steps that a phase cannot do without, by ranks.
+    /// Messages of a phase of which each waits for the one before, by ranks: the least that there are.
     pub steps_min: fn(u32) -> u32,
 }
 
@@ -189,8 +189,9 @@ pub struct Scale {
 impl Rival {
     /// Any network, in as little as one step for each phase, with a message or a few for each pair of ranks.
     pub const PAIRS: Self = Self { place: 0, is_direct: false, work: Scale::pairs, steps_min: |_| 1 };
-    /// The same in steps in which distances double, so that what a rank has reaches twice as many in each.
-    pub const DOUBLING: Self = Self { steps_min: |ranks| ranks.next_power_of_two().ilog2(), ..Self::PAIRS };
+    /// The same in steps in which distances double: data that goes by a distance whose binary digits are all ones goes
+    /// by each of them in a message of its own. Beside that chain, what is one step more may wait for nothing.
+    pub const DOUBLING: Self = Self { steps_min: |ranks| ranks.checked_ilog2().unwrap_or(0), ..Self::PAIRS };
     /// Networks without switches, with work for each rank and link.
     pub const LINKS: Self = Self { is_direct: true, work: Scale::ranks_by_links, ..Self::PAIRS };
 }

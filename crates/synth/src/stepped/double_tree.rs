@@ -11,7 +11,7 @@ use crate::algorithm::{Rival, Synthesizer};
 /// Two binary trees.
 pub(crate) static DOUBLE_TREE: Synthesizer = Synthesizer {
     // The trees are as deep as a binary tree must be.
-    rival: Some(Rival { place: 10, steps_min: |ranks| ranks.checked_ilog2().unwrap_or(0), ..Rival::PAIRS }),
+    rival: Some(Rival { place: 10, ..Rival::DOUBLING }),
     ..Synthesizer::new(
         "double-tree",
         "two binary trees, each with half the data (Sanders 2009)",

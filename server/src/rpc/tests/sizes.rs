@@ -142,6 +142,12 @@ fn rings_that_meet_a_rank_again_are_compared() {
     check_fastest(&expression("random-regular:n=8,d=3,seed=926"), CollectiveKind::Gather, 1 << 10);
 }
 
+/// A binomial tree of five ranks is two messages deep, though it has three steps.
+#[test]
+fn trees_that_are_not_full_are_compared() {
+    check_fastest(&expression("random-euler:n=5,switches=1,seed=268"), CollectiveKind::Reduce, 1 << 10);
+}
+
 #[test]
 fn large_messages_get_the_best_rate_everywhere() {
     for (text, kind, name) in [
