@@ -4,6 +4,7 @@
 //! many changes at once cost one write.
 
 mod folder;
+mod refused;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,12 +13,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError
 use std::thread;
 use std::time::Duration;
 
-use canopy_access::Entry;
+use canopy_access::audit::Entry;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use self::folder::Folder;
+use self::refused::RefusedLines;
 use crate::clock;
 use crate::metrics::Metrics;
 
@@ -31,8 +33,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_secs(1);
 /// The gauge that says whether the log can be written.
 const WRITABLE: &str = "canopy_audit_writable";
-/// Refused calls of each second that have lines of their own.
-const REFUSED_PER_SECOND: u64 = 1000;
 
 /// What becomes of changes while the log cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize, clap::ValueEnum)]
@@ -55,7 +55,7 @@ pub struct AuditOptions {
     pub when_unwritable: WhenUnwritable,
 }
 
-/// A line that waits, and who waits for it.
+/// A line to write, and its caller, if that waits for it.
 struct Waiting {
     entry: Entry,
     written: Option<oneshot::Sender<bool>>,
@@ -66,14 +66,7 @@ struct Inner {
     /// Whether the last attempt to write failed.
     is_unwritable: Arc<AtomicBool>,
     policy: WhenUnwritable,
-    refused: Mutex<RefusedCount>,
-}
-
-#[derive(Default)]
-struct RefusedCount {
-    second: u64,
-    count: u64,
-    skipped: u64,
+    refused: Mutex<RefusedLines>,
 }
 
 /// The log; clones share it.
@@ -123,20 +116,12 @@ impl AuditLog {
     /// Writes a line of a refused call down, unless there are too many of them. That it cannot be written changes nothing:
     /// the call is refused anyway.
     pub(crate) async fn refused(&self, mut entry: Entry) {
-        {
-            let mut refused = self.0.refused.lock();
-            let second = clock::unix_ms() / 1000;
-            if refused.second != second {
-                (refused.second, refused.count) = (second, 0);
-            }
-            refused.count += 1;
-            if refused.count > REFUSED_PER_SECOND {
-                refused.skipped += 1;
-                return;
-            }
-            entry.skipped = std::mem::take(&mut refused.skipped);
+        let caller = if entry.identity.is_empty() { &entry.peer } else { &entry.identity };
+        let admitted = self.0.refused.lock().admit(caller, clock::unix_ms());
+        if let Some(skipped) = admitted {
+            entry.skipped = skipped;
+            self.write(entry).await;
         }
-        self.write(entry).await;
     }
 }
 

@@ -63,7 +63,7 @@ impl Credentials {
             let labels = [("file", file.into()), ("outcome", outcome.into())];
             metrics.none_yet("canopy_credentials_reloads_total", &labels);
         }
-        for reason in ["identity", "role", "tenant", "method", "audit"] {
+        for reason in ["identity", "role", "tenant", "method", "quota", "audit"] {
             metrics.none_yet("canopy_access_refusals_total", &[("reason", reason.into())]);
         }
         self.show(&metrics);

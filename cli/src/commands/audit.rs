@@ -4,16 +4,13 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use canopy_access::{Broken, Chain};
+use canopy_access::audit::{Broken, Chain, LINE_BYTES_MAX, is_file_name};
 use clap::Subcommand;
 use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::print_json;
 use crate::stdout::print;
-
-/// Longest line of a log.
-const LINE_BYTES_MAX: u64 = 64 << 10;
 
 /// A server's audit log: verify
 #[derive(Debug, Subcommand)]
@@ -125,7 +122,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     for entry in std::fs::read_dir(folder).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with("audit-") && name.ends_with(".jsonl") {
+        if is_file_name(name) {
             paths.push(path);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use canopy_access::{Chain, Entry};
+use canopy_access::audit::{Chain, Entry};
 
 use crate::support::Workspace;
 

@@ -2,7 +2,9 @@
 //!
 //! A line is a JSON object that ends with the hash of all before it in the line. The line names the hash of the line
 //! before it and counts on, so that a line cannot be changed, taken out or put in without all after it being written
-//! anew. Who keeps the last hash somewhere else notices even that.
+//! anew. Whoever keeps the last hash somewhere else notices even that.
+//!
+//! A log is a folder of files. The name of each states the number of its first line.
 
 use serde::{Deserialize, Serialize};
 
@@ -75,10 +77,28 @@ pub enum Broken {
     Before { number: u64 },
 }
 
+/// Most bytes of a line, its line break included.
+pub const LINE_BYTES_MAX: u64 = 64 << 10;
+/// What the names of files have before and after the number of the first line.
+const FILE_NAME: (&str, &str) = ("audit-", ".jsonl");
 /// What stands between a line and its hash.
 const HASH_KEY: &str = ",\"hash\":\"";
 /// Hexadecimal digits of a hash.
 const HASH_DIGITS: usize = 64;
+
+/// The name of the file whose first line has this number. Sorted by name, files are in the order of their lines.
+pub fn file_name(number: u64) -> String {
+    let (before, after) = FILE_NAME;
+    format!("{before}{number:015}{after}")
+}
+
+/// Whether a file of this name belongs to a log.
+pub fn is_file_name(name: &str) -> bool {
+    let (before, after) = FILE_NAME;
+    name.strip_prefix(before)
+        .and_then(|name| name.strip_suffix(after))
+        .is_some_and(|number| number.len() >= 15 && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
 
 impl Default for Chain {
     fn default() -> Self {
@@ -87,7 +107,7 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// The number of the last line; zero if there is none.
+    /// The number of the last line; zero before the first.
     pub const fn number(&self) -> u64 {
         self.number
     }
@@ -111,20 +131,12 @@ impl Chain {
         text
     }
 
-    /// Where a log goes on after this line, whatever was before it.
+    /// The chain at the end of this line, whatever was before it.
     ///
     /// # Errors
     /// The line is not what was written.
     pub fn after(line: &str) -> Result<(Self, Entry), Broken> {
-        let line = line.trim_end_matches('\n');
-        let (text, end) = line.rsplit_once(HASH_KEY).ok_or(Broken::NoHash)?;
-        let stated = end.strip_suffix("\"}").filter(|hash| hash.len() == HASH_DIGITS).ok_or(Broken::NoHash)?;
-        let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
-        if hash != stated {
-            return Err(Broken::Hash);
-        }
-        let Line { number, entry, .. } = read(text)?;
-        Ok((Self { number, hash }, entry))
+        read(line).map(|(chain, line)| (chain, line.entry))
     }
 
     /// Goes on over this line, which must be the next one.
@@ -132,21 +144,29 @@ impl Chain {
     /// # Errors
     /// It is another one, or not what was written.
     pub fn follow(&mut self, line: &str) -> Result<Entry, Broken> {
-        let (next, entry) = Self::after(line)?;
-        if next.number != self.number + 1 {
-            return Err(Broken::Number { last: self.number, found: next.number });
+        let (next, Line { number, before, entry }) = read(line)?;
+        if Some(number) != self.number.checked_add(1) {
+            return Err(Broken::Number { last: self.number, found: number });
         }
-        let (text, _) = line.rsplit_once(HASH_KEY).ok_or(Broken::NoHash)?;
-        if read(text)?.before != self.hash {
-            return Err(Broken::Before { number: next.number });
+        if before != self.hash {
+            return Err(Broken::Before { number });
         }
         *self = next;
         Ok(entry)
     }
 }
 
-fn read(text: &str) -> Result<Line, Broken> {
-    serde_json::from_str(&format!("{text}}}")).map_err(|error| Broken::Malformed { problem: error.to_string() })
+/// A line that is what its hash says, and the chain at its end.
+fn read(line: &str) -> Result<(Chain, Line), Broken> {
+    let (text, end) = line.trim_end_matches('\n').rsplit_once(HASH_KEY).ok_or(Broken::NoHash)?;
+    let stated = end.strip_suffix("\"}").filter(|hash| hash.len() == HASH_DIGITS).ok_or(Broken::NoHash)?;
+    let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
+    if hash != stated {
+        return Err(Broken::Hash);
+    }
+    let line: Line =
+        serde_json::from_str(&format!("{text}}}")).map_err(|error| Broken::Malformed { problem: error.to_string() })?;
+    Ok((Chain { number: line.number, hash }, line))
 }
 
 #[cfg(test)]
@@ -176,6 +196,15 @@ mod tests {
         assert_eq!((chain.number(), Chain::after(&lines[4]).unwrap().0), (5, chain.clone()));
         let mut goes_on = chain;
         assert!(verify(&[lines, vec![goes_on.next_line(entry("bob", "x"))]].concat()).is_ok());
+    }
+
+    #[test]
+    fn files_are_known_by_their_names_and_sorted_by_them() {
+        let names: Vec<String> = [1, 9, 10, 999_999, 1_000_000].map(file_name).to_vec();
+        assert!(names.is_sorted() && names.iter().all(|name| is_file_name(name)), "{names:?}");
+        for other in ["audit-1.jsonl", "audit-00000000000000x.jsonl", "audit-000000000000001.json", "ballast", ""] {
+            assert!(!is_file_name(other), "{other}");
+        }
     }
 
     #[test]

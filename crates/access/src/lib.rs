@@ -18,7 +18,7 @@
 //! | `quota` | how much tenants and callers may use |
 //! | `token` | tokens of our own, kept as hashes |
 
-mod audit;
+pub mod audit;
 mod grant;
 mod identity;
 mod jwt;
@@ -29,7 +29,6 @@ mod quota;
 mod role;
 mod token;
 
-pub use audit::{Broken, Chain, Entry};
 pub use grant::{Grant, Tenants};
 pub use identity::{Denied, Identity, Source};
 pub use jwt::{Issuer, JwtError, Keys, KeysError, TOKEN_BYTES_MAX};

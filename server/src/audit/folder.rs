@@ -1,19 +1,19 @@
 //! The files of the log: the last one is written to, full ones are only read, the oldest are removed.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use canopy_access::Chain;
+use canopy_access::audit::{Chain, file_name, is_file_name};
 use rustix::fs::{FallocateFlags, fallocate};
 
 /// Bytes after which a file is full.
 const FILE_BYTES: u64 = 64 << 20;
 /// Bytes that are taken from the disk ahead: as many lines as may be on their way when the disk becomes full.
 const RESERVE_BYTES: u64 = 4 << 20;
-const BEFORE_NUMBER: &str = "audit-";
-const BEHIND_NUMBER: &str = ".jsonl";
+/// Bytes that are read first on the way back to the last line; then as many as were read already.
+const BLOCK_BYTES: usize = 64 << 10;
 
 /// The folder of a log, and the file that is written to.
 #[derive(Debug)]
@@ -94,54 +94,154 @@ fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(path)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with(BEFORE_NUMBER) && name.ends_with(BEHIND_NUMBER) {
+        if is_file_name(name) {
             found.push(path);
         }
     }
-    // Numbers have leading zeros.
     found.sort();
     Ok(found)
 }
 
 /// A new file, whose first line has this number.
 fn create(path: &Path, number: u64) -> io::Result<File> {
-    let name = format!("{BEFORE_NUMBER}{number:015}{BEHIND_NUMBER}");
-    let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path.join(name))?;
+    let path_of_file = path.join(file_name(number));
+    let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path_of_file)?;
     // So that the name survives a loss of power.
     File::open(path)?.sync_all()?;
     Ok(file)
 }
 
-/// Where a file ends: its last whole line, and the file to go on in.
+/// The chain at the end of a file, the file to go on in, and the bytes of its whole lines.
 fn go_on(path: &Path) -> io::Result<(Chain, File, u64)> {
-    let mut text = Vec::new();
-    File::open(path)?.read_to_end(&mut text)?;
-    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    let file = OpenOptions::new().append(true).open(path)?;
-    if whole < text.len() {
-        file.set_len(whole as u64)?;
+    let file = OpenOptions::new().read(true).append(true).open(path)?;
+    let length = file.metadata()?.len();
+    let Tail { whole, last } = tail(&file, length)?;
+    if whole < length {
+        file.set_len(whole)?;
         file.sync_all()?;
-        tracing::warn!(path = %path.display(), bytes = text.len() - whole, "an audit line that was never acknowledged is cut off");
+        tracing::warn!(
+            path = %path.display(),
+            bytes = length - whole,
+            "an audit line that was never acknowledged is cut off"
+        );
     }
-    let invalid =
-        |problem: String| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {problem}", path.display()));
-    let text = std::str::from_utf8(&text[..whole]).map_err(|error| invalid(error.to_string()))?;
-    let chain = match text.lines().next_back() {
-        Some(line) => Chain::after(line).map_err(|error| invalid(error.to_string()))?.0,
-        None => before_first(path).ok_or_else(|| invalid("it is empty, and so is its name".to_owned()))?,
+    let chain = match last {
+        Some(line) => chain_after(path, &line)?,
+        None => before_first(path)?,
     };
-    Ok((chain, file, whole as u64))
+    Ok((chain, file, whole))
 }
 
-/// Where the log was before the first line of a file that has none yet: what the file before it ends with.
-fn before_first(path: &Path) -> Option<Chain> {
-    let all = files(path.parent()?).ok()?;
-    let before = all.iter().rev().find(|other| other.as_path() < path);
-    match before {
-        Some(before) => {
-            let text = fs::read_to_string(before).ok()?;
-            Chain::after(text.lines().next_back()?).ok().map(|(chain, _)| chain)
+/// The end of a file.
+struct Tail {
+    /// Bytes of its whole lines.
+    whole: u64,
+    /// The last of them, without its line break.
+    last: Option<Vec<u8>>,
+}
+
+/// Reads a file of this length from its end, back to where its last whole line begins.
+fn tail(file: &File, length: u64) -> io::Result<Tail> {
+    let mut read = Vec::new();
+    let mut from = length;
+    loop {
+        let break_before = |end: usize| read[..end].iter().rposition(|&byte| byte == b'\n');
+        let end = break_before(read.len());
+        let begin = end.and_then(break_before);
+        let offset = |at: usize| from + at as u64;
+        match (end, begin) {
+            (Some(end), Some(begin)) => {
+                return Ok(Tail { whole: offset(end) + 1, last: Some(read[begin + 1..end].to_vec()) });
+            }
+            (Some(end), None) if from == 0 => {
+                return Ok(Tail { whole: offset(end) + 1, last: Some(read[..end].to_vec()) });
+            }
+            (None, _) if from == 0 => return Ok(Tail { whole: 0, last: None }),
+            _ => {}
         }
-        None => Some(Chain::default()),
+        let block = usize::try_from(from).unwrap_or(usize::MAX).min(read.len().max(BLOCK_BYTES));
+        from -= block as u64;
+        let mut longer = vec![0; block];
+        file.read_exact_at(&mut longer, from)?;
+        longer.append(&mut read);
+        read = longer;
+    }
+}
+
+fn chain_after(path: &Path, line: &[u8]) -> io::Result<Chain> {
+    let invalid = |problem: &dyn std::fmt::Display| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("{}, last line: {problem}", path.display()))
+    };
+    let line = std::str::from_utf8(line).map_err(|error| invalid(&error))?;
+    Chain::after(line).map(|(chain, _)| chain).map_err(|error| invalid(&error))
+}
+
+/// The chain before the first line of a file that has no line yet: that at the end of the file before it.
+fn before_first(path: &Path) -> io::Result<Chain> {
+    let all = path.parent().map_or_else(|| Ok(Vec::new()), files)?;
+    let Some(before) = all.iter().rev().find(|other| other.as_path() < path) else { return Ok(Chain::default()) };
+    let file = File::open(before)?;
+    match tail(&file, file.metadata()?.len())?.last {
+        Some(line) => chain_after(before, &line),
+        None => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} has no line", before.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_access::audit::Entry;
+
+    use super::*;
+
+    fn entry(object: &str) -> Entry {
+        Entry { object: object.to_owned(), ..Entry::default() }
+    }
+
+    fn append(folder: &mut Folder, object: &str) {
+        let mut chain = folder.chain.clone();
+        let line = chain.next_line(entry(object));
+        folder.append(&line, chain).unwrap();
+    }
+
+    fn open(path: &Path) -> io::Result<Folder> {
+        Folder::open(path, 1 << 30)
+    }
+
+    #[test]
+    fn a_log_goes_on_after_its_last_whole_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let mut log = open(path).unwrap();
+        assert_eq!(open(path).unwrap().chain, Chain::default());
+        for length in [10, 5, 3 * BLOCK_BYTES, 20] {
+            append(&mut log, &"x".repeat(length));
+            let again = open(path).unwrap();
+            assert_eq!((&again.chain, again.length), (&log.chain, log.length));
+        }
+        let file = path.join(file_name(1));
+        for rest in [1, 2 * BLOCK_BYTES] {
+            log.file.write_all("{".repeat(rest).as_bytes()).unwrap();
+            assert_eq!(open(path).unwrap().chain, log.chain);
+            assert_eq!(fs::metadata(&file).unwrap().len(), log.length);
+        }
+        log.file.write_all(b"{}\n").unwrap();
+        let problem = open(path).unwrap_err().to_string();
+        assert!(problem.contains("000000000000001.jsonl, last line: the line has no `hash`"), "{problem}");
+    }
+
+    #[test]
+    fn a_file_without_a_line_goes_on_after_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let mut log = open(path).unwrap();
+        append(&mut log, "a");
+        create(path, 2).unwrap();
+        let mut again = open(path).unwrap();
+        assert_eq!((&again.chain, again.length), (&log.chain, 0));
+        append(&mut again, "b");
+        assert_eq!(open(path).unwrap().chain.number(), 2);
+        fs::write(path.join(file_name(1)), "").unwrap();
+        fs::write(path.join(file_name(2)), "").unwrap();
+        assert!(open(path).unwrap_err().to_string().contains("has no line"));
     }
 }

@@ -20,7 +20,10 @@ pub(super) const COUNTERS: &[(&str, &str)] = &[
     ),
     ("canopy_export_total", "Files written for runtimes."),
     ("canopy_config_reloads_total", "Reloads of the configuration."),
-    ("canopy_access_refusals_total", "Calls refused because of who made them."),
+    (
+        "canopy_access_refusals_total",
+        "Calls refused before their work began: because of who made them, a quota, or the audit log.",
+    ),
     ("canopy_quota_refusals_total", "Calls and jobs refused because a quota was used up."),
     ("canopy_audit_write_failures_total", "Failed writes of the audit log."),
     ("canopy_credentials_reloads_total", "Rules, tokens or certificates read again."),

@@ -1,6 +1,6 @@
 //! A call that changes something, until its line is in the audit log.
 
-use canopy_access::Entry;
+use canopy_access::audit::Entry;
 use tonic::body::Body;
 use tonic::codegen::http;
 use tonic::{Code, Status};

@@ -2,7 +2,8 @@
 //!
 //! Everything behind this believes the header that names the tenant: here it is set, or taken out.
 
-use canopy_access::{Denied, Effect, Entry, Quota, method};
+use canopy_access::audit::Entry;
+use canopy_access::{Denied, Effect, Quota, method};
 use canopy_planner::TenantName;
 use canopy_wire::{RequestError, TENANT_HEADER};
 use http_body::Frame;
@@ -48,6 +49,7 @@ enum Refusal {
     Stranger(Stranger),
     Denied(Denied),
     Tenant(PlanFailure),
+    Quota(PlanFailure),
     NoMethod,
 }
 
@@ -56,7 +58,7 @@ impl Refusal {
         match self {
             Self::Stranger(why) => stranger(why),
             Self::Denied(why) => denied(why),
-            Self::Tenant(failure) => to_status(failure),
+            Self::Tenant(failure) | Self::Quota(failure) => to_status(failure),
             Self::NoMethod => Status::unimplemented("this server has no such method; update the client or the server"),
         }
     }
@@ -73,22 +75,12 @@ where
         let effect = match self.judge(&mut request, &mut entry) {
             Ok(Some(effect)) => effect,
             Ok(None) => return Box::pin(inner.call(request)),
-            Err(refusal) => {
-                let status = refusal.status();
-                self.note(&refusal, &status, &mut entry);
-                let audit = self.audit.clone();
-                return Box::pin(async move {
-                    if let Some(log) = audit {
-                        log.refused(entry).await;
-                    }
-                    Ok(status.into_http())
-                });
-            }
+            Err(refusal) => return self.refuse(&refusal, entry),
         };
         let again = self.again(&request);
         let used = match self.bill(&entry) {
             Ok(used) => used,
-            Err(over) => return Box::pin(async move { Ok(to_status(&PlanFailure::OverQuota(over)).into_http()) }),
+            Err(over) => return self.refuse(&Refusal::Quota(over.into()), entry),
         };
         let answer: Answer = match (effect, &self.audit) {
             (Effect::Changes, Some(log)) if !log.takes_changes() => {
@@ -185,6 +177,19 @@ impl Guard {
         Ok(Some(known.effect))
     }
 
+    /// The answer of a call that is not let in, once its line is written.
+    fn refuse(&self, refusal: &Refusal, mut entry: Entry) -> Answer {
+        let status = refusal.status();
+        self.note(refusal, &status, &mut entry);
+        let audit = self.audit.clone();
+        Box::pin(async move {
+            if let Some(log) = audit {
+                log.refused(entry).await;
+            }
+            Ok(status.into_http())
+        })
+    }
+
     /// How to judge a call that was let in again, if it goes on without end.
     fn again<B>(&self, request: &http::Request<B>) -> Option<Again> {
         let known = method(request.uri().path().trim_start_matches('/'))?;
@@ -212,6 +217,7 @@ impl Guard {
             Refusal::Stranger(_) => "identity",
             Refusal::Denied(_) => "role",
             Refusal::Tenant(_) => "tenant",
+            Refusal::Quota(_) => "quota",
             Refusal::NoMethod => "method",
         };
         self.metrics.count("canopy_access_refusals_total", &[("reason", reason.into())]);

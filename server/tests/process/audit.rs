@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use canopy_access::{Chain, Entry};
+use canopy_access::audit::{Chain, Entry, is_file_name};
 use canopy_prerequisites::SmallDisk;
 use canopy_proto::v1::clusters_client::ClustersClient;
 use canopy_proto::v1::faults_client::FaultsClient;
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The lines of a log, which must be whole from the first one.
 fn lines(folder: &Path) -> Vec<Entry> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    paths.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_file_name));
     paths.sort();
     let mut chain = Chain::default();
     let texts: Vec<String> = paths.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
