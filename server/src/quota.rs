@@ -18,24 +18,17 @@ const ACCOUNTS_MAX: usize = 10_000;
 const RETRY_AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Whose account it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     /// A tenant; callers without one share the empty name.
-    Tenant(String),
-    Identity(String),
-}
-
-impl Holder {
-    fn name(&self) -> &str {
-        match self {
-            Self::Tenant(name) | Self::Identity(name) => name,
-        }
-    }
+    Tenant,
+    Identity,
 }
 
 /// What is used, and how much may be.
 struct Account {
     holder: Holder,
+    name: String,
     metrics: Metrics,
     state: Mutex<State>,
 }
@@ -44,7 +37,7 @@ struct State {
     limits: Limits,
     /// What is there at once.
     held: [u64; Quota::COUNT],
-    /// For what counts over time: when all that was taken will have come back. `None`: it has.
+    /// For what counts over time: when all that was taken will have come back; `None` if it never was taken.
     back_at: [Option<Instant>; Quota::COUNT],
 }
 
@@ -64,10 +57,11 @@ pub struct OverQuota {
 
 impl Account {
     fn over(&self, quota: Quota, limit: u64, retry_after: Duration) -> OverQuota {
-        let of = match &self.holder {
-            Holder::Tenant(name) if name.is_empty() => "who calls for no tenant".to_owned(),
-            Holder::Tenant(name) => format!("tenant {name}"),
-            Holder::Identity(name) => format!("caller {name}"),
+        let name = &self.name;
+        let of = match self.holder {
+            Holder::Tenant if name.is_empty() => "the group of callers without a tenant".to_owned(),
+            Holder::Tenant => format!("tenant {name}"),
+            Holder::Identity => format!("caller {name}"),
         };
         self.metrics.count("canopy_quota_refusals_total", &[("quota", quota.name().into())]);
         OverQuota { of, quota, limit, retry_after }
@@ -90,7 +84,7 @@ impl Account {
         *held = held.saturating_sub(1);
     }
 
-    /// Takes so many of what counts over time, if there is room for one.
+    /// Takes `count` of what counts over time, if there is room for one.
     fn spend(&self, quota: Quota, count: u32, now: Instant) -> Result<(), OverQuota> {
         let mut state = self.state.lock();
         let (Some(limit), Measure::PerSeconds(seconds)) = (state.limits.of(quota), quota.measure()) else {
@@ -138,7 +132,7 @@ impl Account {
     }
 }
 
-/// After which time one of so many in so many seconds has come back.
+/// The time after which one of `limit` in `seconds` has come back.
 fn one_of(seconds: u32, limit: u64) -> Duration {
     Duration::from_secs(seconds.into()) / u32::try_from(limit).unwrap_or(u32::MAX).max(1)
 }
@@ -151,10 +145,14 @@ pub(crate) struct Use {
     pub(crate) used: u64,
 }
 
+/// Accounts by the names of their holders.
+type ByName = HashMap<String, Arc<Account>>;
+
 /// All accounts; clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Accounts {
-    all: Arc<Mutex<HashMap<Holder, Arc<Account>>>>,
+    /// Those of tenants, those of identities.
+    all: Arc<Mutex<[ByName; 2]>>,
     metrics: Metrics,
 }
 
@@ -168,23 +166,27 @@ impl Accounts {
 
     /// The accounts of a call, with the limits that the rules state now.
     pub(crate) fn of(&self, identity: &str, tenant: &str, quotas: &Quotas) -> Bill {
-        let tenant_account = self.account(Holder::Tenant(tenant.to_owned()), quotas.of_tenant(tenant));
-        let own = self.account(Holder::Identity(identity.to_owned()), quotas.of_identity(identity));
-        Bill { tenant: tenant_account, own }
+        Bill {
+            tenant: self.account(Holder::Tenant, tenant, quotas.of_tenant(tenant)),
+            own: self.account(Holder::Identity, identity, quotas.of_identity(identity)),
+        }
     }
 
-    fn account(&self, holder: Holder, limits: Limits) -> Arc<Account> {
-        let mut all = self.all.lock();
-        if all.len() >= ACCOUNTS_MAX && !all.contains_key(&holder) {
+    fn account(&self, holder: Holder, name: &str, limits: Limits) -> Arc<Account> {
+        let all = &mut self.all.lock()[holder as usize];
+        if let Some(account) = all.get(name) {
+            account.state.lock().limits = limits;
+            return Arc::clone(account);
+        }
+        if all.len() >= ACCOUNTS_MAX {
             let now = clock::now();
             all.retain(|_, account| Arc::strong_count(account) > 1 || !account.is_idle(now));
         }
-        let account = all.entry(holder.clone()).or_insert_with(|| {
-            let state = State { limits, held: [0; Quota::COUNT], back_at: [None; Quota::COUNT] };
-            Arc::new(Account { holder, metrics: self.metrics.clone(), state: Mutex::new(state) })
-        });
-        account.state.lock().limits = limits;
-        Arc::clone(account)
+        let state = State { limits, held: [0; Quota::COUNT], back_at: [None; Quota::COUNT] };
+        let (name, metrics) = (name.to_owned(), self.metrics.clone());
+        let account = Arc::new(Account { holder, name: name.clone(), metrics, state: Mutex::new(state) });
+        all.insert(name, Arc::clone(&account));
+        account
     }
 }
 
@@ -238,29 +240,29 @@ impl Bill {
         self.both().into_iter().for_each(|account| account.charge(quota, used, now));
     }
 
-    /// Whether the tenant may have one more of what is counted elsewhere.
+    /// Whether the tenant, which holds this many of what is counted elsewhere, may have one more.
     ///
     /// # Errors
     /// It has as many already.
-    pub(crate) fn allows(&self, quota: Quota, held: impl FnOnce() -> usize) -> Result<(), OverQuota> {
+    pub(crate) fn admits(&self, quota: Quota, held: usize) -> Result<(), OverQuota> {
         let limit = self.tenant.state.lock().limits.of(quota);
         match limit {
-            Some(limit) if held() as u64 >= limit => Err(self.tenant.over(quota, limit, RETRY_AT_ONCE)),
+            Some(limit) if held as u64 >= limit => Err(self.tenant.over(quota, limit, RETRY_AT_ONCE)),
             _ => Ok(()),
         }
     }
 
     /// The tenant; empty for none.
     pub(crate) fn tenant(&self) -> &str {
-        self.tenant.holder.name()
+        &self.tenant.name
     }
 
     /// The caller.
     pub(crate) fn identity(&self) -> &str {
-        self.own.holder.name()
+        &self.own.name
     }
 
-    /// What is limited for the tenant, which holds so many leases.
+    /// What is limited for the tenant, which holds this number of leases.
     pub(crate) fn of_tenant(&self, leases: usize) -> Vec<Use> {
         let mut uses = self.tenant.uses(clock::now());
         let of_leases = uses.iter_mut().filter(|one| one.quota == Quota::Leases);
@@ -349,7 +351,7 @@ mod tests {
         for number in 0..ACCOUNTS_MAX {
             accounts.of(&number.to_string(), "red", &Quotas::default());
         }
-        assert!(accounts.all.lock().len() <= ACCOUNTS_MAX);
+        assert!(accounts.all.lock()[Holder::Identity as usize].len() <= ACCOUNTS_MAX);
         assert!(Arc::ptr_eq(&held.own, &accounts.of("ann", "red", &Quotas::default()).own));
     }
 }

@@ -10,6 +10,7 @@ use canopy_planner::chain;
 use canopy_topology::Slot;
 
 use super::{ClusterFailure, PlanFailure};
+use crate::quota::OverQuota;
 use crate::store::receipts::{NotAnId, ReceiptError};
 use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
@@ -21,6 +22,8 @@ pub(crate) enum LeaseError {
     TooMany { count: usize },
     #[error("leases hold {held} bytes, and this one of {found} bytes would exceed the limit of {limit}; release some")]
     TooLarge { held: usize, found: usize, limit: usize },
+    #[error(transparent)]
+    OverQuota(#[from] OverQuota),
     #[error(transparent)]
     Store(#[from] StoreError),
 }

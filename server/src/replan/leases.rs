@@ -18,6 +18,7 @@ use self::table::Table;
 use super::placed::Placed;
 use crate::clock;
 use crate::failure::{KeptRefusal, LeaseError};
+use crate::quota::OverQuota;
 use crate::store::{Durability, Store, StoreError, decode_message, encode_message};
 
 pub(crate) use self::table::{HeldKey, HeldLinks};
@@ -240,14 +241,20 @@ impl Leases {
         Ok(Self { shared: Arc::new(Shared { store, options, table, writing }) })
     }
 
-    /// Keeps a lease, and gives it its number.
-    pub(crate) fn acquire(&self, mut terms: LeaseTerms, state: LeaseState) -> Result<Lease, LeaseError> {
+    /// Keeps a lease, and gives it its number, if its owner `may` have one more than this number.
+    pub(crate) fn acquire(
+        &self,
+        mut terms: LeaseTerms,
+        state: LeaseState,
+        may: impl FnOnce(usize) -> Result<(), OverQuota>,
+    ) -> Result<Lease, LeaseError> {
         let LeaseOptions { count_max, bytes_max: limit, now_ms } = self.shared.options;
         let _turn = self.shared.writing.lock();
-        let (count, held, last) = {
+        let (count, of_owner, held, last) = {
             let table = self.shared.table.lock();
-            (table.all().len(), table.bytes(), table.last)
+            (table.all().len(), table.owned_by(terms.owner.as_deref()), table.bytes(), table.last)
         };
+        may(of_owner)?;
         if count >= count_max {
             return Err(LeaseError::TooMany { count });
         }
@@ -382,9 +389,9 @@ impl Leases {
         self.shared.table.lock().all().filter(|lease| wanted(lease)).cloned().collect()
     }
 
-    /// How many leases this tenant has acquired. O(leases).
-    pub(crate) fn held_by(&self, owner: &str) -> usize {
-        self.shared.table.lock().all().filter(|lease| lease.terms.owner.as_deref() == Some(owner)).count()
+    /// The number of leases that this tenant has acquired.
+    pub(crate) fn owned_by(&self, owner: &str) -> usize {
+        self.shared.table.lock().owned_by(Some(owner))
     }
 
     /// Plans that are held on a topology.

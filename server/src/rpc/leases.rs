@@ -119,9 +119,10 @@ impl LeasesService {
         marked: LeaseTerms,
     ) -> Result<WireLease, CallFailure> {
         let viewer = Viewer::of(headers)?;
-        if let Some(bill) = call::bill() {
-            bill.allows(Quota::Leases, || self.replanner.leases().held_by(viewer.name())).map_err(PlanFailure::from)?;
-        }
+        let bill = call::bill();
+        let may = |held| bill.as_ref().map_or(Ok(()), |bill| bill.admits(Quota::Leases, held));
+        // Asked again as the lease is kept: this spares the work of one that is over the quota.
+        may(self.replanner.leases().owned_by(viewer.name())).map_err(PlanFailure::from)?;
         let (ttl_ms, priority) = checked(&request)?;
         let AcquireLeaseRequest { job, requests, .. } = request;
         let mut network: Option<(PlanKey, Arc<Base>)> = None;
@@ -172,7 +173,7 @@ impl LeasesService {
             items,
             ..marked
         };
-        let lease = self.replanner.leases().acquire(terms, state)?;
+        let lease = self.replanner.leases().acquire(terms, state, may)?;
         self.replanner.stir(key);
         Ok(self.describe(&lease))
     }

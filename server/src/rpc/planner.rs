@@ -198,7 +198,7 @@ impl PlannerService {
 
     /// Whether a tenant has leases, whose plans may have to be repaired.
     fn holds_leases(&self, viewer: &Viewer) -> bool {
-        self.replanner.as_ref().is_some_and(|replanner| replanner.leases().held_by(viewer.name()) > 0)
+        self.replanner.as_ref().is_some_and(|replanner| replanner.leases().owned_by(viewer.name()) > 0)
     }
 
     /// Puts a request in line.

@@ -126,7 +126,7 @@ impl ServerAdmin for ServerAdminService {
                 identity: bill.identity().to_owned(),
                 tenant: bill.tenant().to_owned(),
                 weight: bill.weight(),
-                of_tenant: on_the_wire(bill.of_tenant(leases.held_by(bill.tenant()))),
+                of_tenant: on_the_wire(bill.of_tenant(leases.owned_by(bill.tenant()))),
                 of_identity: on_the_wire(bill.of_identity()),
             })
         });

@@ -73,6 +73,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::SharedPlan { .. } => Refusal::new(Code::PermissionDenied, "NOT_OWNER", Detail::None),
         CallFailure::Lease { field, .. } => Refusal::input("LEASE_INVALID", field.clone()),
         CallFailure::Leases(LeaseError::Store(error)) => store(error),
+        CallFailure::Leases(LeaseError::OverQuota(over)) => over_quota(over),
         CallFailure::Leases(LeaseError::TooMany { .. } | LeaseError::TooLarge { .. }) => {
             Refusal::limit("LEASES_FULL", "leases")
         }

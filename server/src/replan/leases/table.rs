@@ -1,5 +1,6 @@
 //! Leases in memory: by number, by when they end, and by what they hold, so that a fault costs no look at all of them.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub(super) struct Table {
     bases: HashMap<PlanKey, OnBase>,
     /// By the request that acquired it.
     requests: HashMap<PlanKey, u64>,
+    /// By the tenant that acquired them, how many there are.
+    owners: HashMap<Option<String>, usize>,
     /// Bytes of all records.
     bytes: usize,
     /// The last number that was given.
@@ -81,6 +84,7 @@ impl Table {
         let number = lease.terms.number;
         self.unlink(number);
         self.bytes += lease.record_bytes;
+        *self.owners.entry(lease.terms.owner.clone()).or_default() += 1;
         self.last = self.last.max(number);
         self.ends.insert((lease.state.expire_ms, number));
         self.requests.extend(lease.request().map(|request| (request, number)));
@@ -110,6 +114,12 @@ impl Table {
     fn unlink(&mut self, number: u64) {
         let Some(lease) = self.leases.remove(&number) else { return };
         self.bytes = self.bytes.saturating_sub(lease.record_bytes);
+        if let Entry::Occupied(mut count) = self.owners.entry(lease.terms.owner.clone()) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
         self.ends.remove(&(lease.state.expire_ms, number));
         if let Some(request) = lease.request().filter(|request| self.requests.get(request) == Some(&number)) {
             self.requests.remove(&request);
@@ -142,6 +152,11 @@ impl Table {
     /// All, by their numbers.
     pub(super) fn all(&self) -> impl ExactSizeIterator<Item = &Lease> {
         self.leases.values()
+    }
+
+    /// The number of those that this tenant has acquired.
+    pub(super) fn owned_by(&self, owner: Option<&str>) -> usize {
+        self.owners.get(&owner.map(str::to_owned)).copied().unwrap_or_default()
     }
 
     pub(super) const fn bytes(&self) -> usize {
@@ -235,6 +250,7 @@ mod tests {
             number,
             base: vec![base; 32],
             items: plans.iter().map(item).collect(),
+            owner: Some(format!("tenant-{}", number % 2)),
             ..LeaseTerms::default()
         };
         let items = plans.iter().map(|_| ValidPlan { avoided: avoided.clone(), ..ValidPlan::default() }).collect();
@@ -289,6 +305,9 @@ mod tests {
             }
             prop_assert_eq!(table.ended(now_ms).collect::<BTreeSet<_>>(), of(&|lease| lease.state.expire_ms <= now_ms));
             prop_assert_eq!(table.bytes(), 100 * table.all().len());
+            let owned = [0, 1].map(|owner| table.owned_by(Some(&format!("tenant-{owner}"))));
+            prop_assert_eq!(owned, [0, 1].map(|owner| of(&|lease| lease.terms.number % 2 == owner).len()));
+            prop_assert_eq!(table.owners.values().sum::<usize>(), table.all().len());
             let held: BTreeSet<HeldKey> = table.all().flat_map(|lease| {
                 let plans = lease.terms.items.iter().map(Item::original_key);
                 plans.map(|plan| HeldKey { base: lease.base().unwrap(), plan }).collect::<Vec<_>>()

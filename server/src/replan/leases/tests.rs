@@ -20,8 +20,8 @@ fn state(plan: &str) -> LeaseState {
 fn leases_survive_a_restart_with_what_became_of_them() {
     let store = Arc::new(MemoryStore::default());
     let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
-    let first = leases.acquire(terms("a"), state("plans/a")).unwrap();
-    let second = leases.acquire(terms("b"), state("plans/b")).unwrap();
+    let first = leases.acquire(terms("a"), state("plans/a"), |_| Ok(())).unwrap();
+    let second = leases.acquire(terms("b"), state("plans/b"), |_| Ok(())).unwrap();
     assert_eq!(number_of(&second.name()), Some(second.terms.number));
     leases.follow(second.terms.number, 0, state("plans/c").items.remove(0));
     let renewed = leases.renew(second.terms.number, Some(5)).unwrap().unwrap().state;
@@ -34,7 +34,7 @@ fn leases_survive_a_restart_with_what_became_of_them() {
     assert_eq!((&kept.terms, kept.state.items[0].plan.as_str()), (&second.terms, "plans/c"));
     let survivors = kept.state.items[0].survivors(kept.terms.items[0].ranks);
     assert_eq!(survivors, [0, 1, 3]);
-    let third = again.acquire(terms("c"), state("")).unwrap();
+    let third = again.acquire(terms("c"), state(""), |_| Ok(())).unwrap();
     assert!(third.terms.number > second.terms.number, "names are not given twice");
 }
 
@@ -42,9 +42,10 @@ fn leases_survive_a_restart_with_what_became_of_them() {
 fn leases_are_limited_in_number_and_size() {
     let leases = Leases::open(Arc::new(MemoryStore::default()), OPTIONS).unwrap();
     let large = LeaseTerms { job: "x".repeat(1000), ..terms("") };
-    assert!(matches!(leases.acquire(large, state("")), Err(LeaseError::TooLarge { .. })));
-    let numbers: Vec<u64> = (0..3).map(|_| leases.acquire(terms("a"), state("")).unwrap().terms.number).collect();
-    assert!(matches!(leases.acquire(terms("a"), state("")), Err(LeaseError::TooMany { count: 3 })));
+    assert!(matches!(leases.acquire(large, state(""), |_| Ok(())), Err(LeaseError::TooLarge { .. })));
+    let numbers: Vec<u64> =
+        (0..3).map(|_| leases.acquire(terms("a"), state(""), |_| Ok(())).unwrap().terms.number).collect();
+    assert!(matches!(leases.acquire(terms("a"), state(""), |_| Ok(())), Err(LeaseError::TooMany { count: 3 })));
     assert_eq!(leases.release(&numbers).unwrap(), 3);
     assert_eq!(leases.shared.table.lock().bytes(), 0);
 }
@@ -55,7 +56,7 @@ fn who_renews_in_time_is_not_ended_and_others_are() {
     let options = LeaseOptions { now_ms: || NOW.load(Ordering::Relaxed), ..OPTIONS };
     let store = Arc::new(MemoryStore::default());
     let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, options).unwrap();
-    let [kept, ended] = ["a", "b"].map(|job| leases.acquire(terms(job), state("")).unwrap().terms.number);
+    let [kept, ended] = ["a", "b"].map(|job| leases.acquire(terms(job), state(""), |_| Ok(())).unwrap().terms.number);
     NOW.store(9, Ordering::Relaxed);
     let expire = || leases.expire(|_| Ok::<(), StoreError>(())).unwrap();
     assert_eq!(expire(), 0);
@@ -74,7 +75,7 @@ fn a_lease_lasts_as_long_as_it_was_given_whatever_the_clock_is_set_to() {
     static ELAPSED: AtomicU64 = AtomicU64::new(0);
     let now_ms = || CLOCK.now_ms(ELAPSED.load(Ordering::Relaxed));
     let leases = Leases::open(Arc::new(MemoryStore::default()), LeaseOptions { now_ms, ..OPTIONS }).unwrap();
-    leases.acquire(terms("a"), LeaseState { expire_ms: START + 10_000, ..state("") }).unwrap();
+    leases.acquire(terms("a"), LeaseState { expire_ms: START + 10_000, ..state("") }, |_| Ok(())).unwrap();
     let expired_after = |elapsed_ms: u64, shift_ms: i64| {
         ELAPSED.store(elapsed_ms, Ordering::Relaxed);
         CLOCK.observe((START + elapsed_ms).saturating_add_signed(shift_ms), elapsed_ms);
@@ -91,7 +92,7 @@ fn a_lease_is_told_of_before_it_is_gone_and_held_until_that_can_be_done() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let options = LeaseOptions { now_ms: || NOW.load(Ordering::Relaxed), ..OPTIONS };
     let leases = Leases::open(Arc::new(MemoryStore::default()), options).unwrap();
-    let numbers = ["a", "b", "c"].map(|job| leases.acquire(terms(job), state("")).unwrap().terms.number);
+    let numbers = ["a", "b", "c"].map(|job| leases.acquire(terms(job), state(""), |_| Ok(())).unwrap().terms.number);
     NOW.store(10, Ordering::Relaxed);
     let tell = |lease: &Lease| {
         assert!(leases.get(lease.terms.number).is_some());
@@ -106,7 +107,7 @@ fn a_lease_is_told_of_before_it_is_gone_and_held_until_that_can_be_done() {
 fn what_an_event_says_holds_at_once_and_is_written_later() {
     let store = Arc::new(MemoryStore::default());
     let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
-    let number = leases.acquire(terms("a"), state("plans/a")).unwrap().terms.number;
+    let number = leases.acquire(terms("a"), state("plans/a"), |_| Ok(())).unwrap().terms.number;
     leases.follow(number, 0, state("plans/b").items.remove(0));
     let plan = |leases: &Leases| leases.get(number).unwrap().state.items[0].plan.clone();
     let reopened = || Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
@@ -121,7 +122,7 @@ fn what_an_event_says_holds_at_once_and_is_written_later() {
 fn a_damaged_lease_goes_into_quarantine() {
     let store = Arc::new(MemoryStore::default());
     let leases = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
-    let number = leases.acquire(terms("a"), state("")).unwrap().terms.number;
+    let number = leases.acquire(terms("a"), state(""), |_| Ok(())).unwrap().terms.number;
     store.put(&PlanKey::numbered(number), &[1, 2, 3], &encode_message(&state(""))).unwrap();
     let again = Leases::open(Arc::clone(&store) as Arc<dyn Store>, OPTIONS).unwrap();
     assert_eq!((again.len(), store.quarantined_count().unwrap()), (0, 1));
