@@ -98,7 +98,13 @@ impl Port for UnixListener {
     }
 
     async fn next(&self) -> io::Result<(UnixStream, Host)> {
-        Ok((self.accept().await?.0, Host::Local))
+        let (stream, _) = self.accept().await?;
+        let own = rustix::process::geteuid().as_raw();
+        let host = match stream.peer_cred()?.uid() {
+            user if user == own || user == 0 => Host::Local,
+            user => Host::User(user),
+        };
+        Ok((stream, host))
     }
 
     fn shown(stream: &UnixStream) -> Shown {

@@ -11,8 +11,10 @@ use parking_lot::Mutex;
 /// A host that calls, as far as an address tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Host {
-    /// This one, through the Unix socket.
+    /// This one: the user of the server or root, through a Unix socket.
     Local,
+    /// This one: another of its users, through a Unix socket.
+    User(u32),
     /// The one at this address.
     Address(IpAddr),
 }
@@ -29,7 +31,7 @@ impl Host {
     /// Whether it is this one.
     pub(crate) fn is_here(self) -> bool {
         match self {
-            Self::Local => true,
+            Self::Local | Self::User(_) => true,
             Self::Address(address) => address.is_loopback() || address == IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         }
     }
@@ -39,7 +41,7 @@ impl Host {
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Local => f.write_str("unix"),
+            Self::Local | Self::User(_) => f.write_str("unix"),
             Self::Address(address) => address.fmt(f),
         }
     }

@@ -4,6 +4,7 @@ mod upkeep;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -73,6 +74,8 @@ pub struct Server {
 struct Ports {
     tcp: Option<TcpListener>,
     unix: UnixListener,
+    /// For all users of the machine.
+    users: Option<UnixListener>,
     admin: Option<TcpListener>,
     socket: Arc<SocketPath>,
 }
@@ -88,7 +91,9 @@ impl Ports {
         let socket_name = || crate::ops::config::socket_path(&options.data_dir).display().to_string();
         let socket = Arc::new(SocketPath::of(&options.data_dir).map_err(listen_error(socket_name()))?);
         let unix = socket::bind(&socket).map_err(listen_error(socket_name()))?;
-        Ok(Self { tcp, unix, admin, socket })
+        let for_users = |path: &PathBuf| socket::bind_for_users(path).map_err(listen_error(path.display().to_string()));
+        let users = options.users_socket.as_ref().map(for_users).transpose()?;
+        Ok(Self { tcp, unix, users, admin, socket })
     }
 }
 
@@ -310,7 +315,7 @@ impl Server {
         let guard = Guard::new(credentials.access, audit, metrics.clone());
         let service = around(record, around(guard, around(timeout, around(Answered(decodable), routes))));
         let (stop, stopped) = watch::channel(false);
-        let unix = (ports.unix, places_of("unix", places.unix));
+        let unix = (ports.unix, ports.users, places_of("unix", places.unix));
         let tcp = ports.tcp.map(|port| (port, places_of("tcp", places.tcp), credentials.tls));
         let listeners = listen(&front, unix, tcp, service, stopped);
         tokio::select! {
@@ -332,7 +337,9 @@ impl Server {
         let ended = join(listeners).await.and(end_workers(workers).await);
         save_clock(&options);
         // While the directory is still this process's, so that no successor loses its socket.
-        let _nothing_to_remove = std::fs::remove_file(ports.socket.path());
+        for path in [Some(ports.socket.path()), options.users_socket.as_deref()].into_iter().flatten() {
+            let _nothing_to_remove = std::fs::remove_file(path);
+        }
         drop((jobs, ports.socket));
         ended
     }
@@ -361,7 +368,7 @@ async fn open_audit(options: Option<AuditOptions>, metrics: Metrics) -> Result<O
 /// Begins to serve the ports, until told to stop.
 fn listen<S>(
     front: &ConnectionThreads,
-    (unix, unix_places): (UnixListener, Places),
+    (unix, users, unix_places): (UnixListener, Option<UnixListener>, Places),
     tcp: Option<(TcpListener, Places, Option<Tls>)>,
     service: S,
     stopped: watch::Receiver<bool>,
@@ -369,8 +376,11 @@ fn listen<S>(
 where
     S: Calls<Incoming> + Clone + Send + Sync + 'static,
 {
-    let unix = listener::serve_calls(unix, unix_places, service.clone(), stopped.clone());
-    let mut listeners = vec![front.connections("unix-listener", unix)];
+    let mut listeners = Vec::new();
+    for port in [Some(unix), users].into_iter().flatten() {
+        let unix = listener::serve_calls(port, unix_places.clone(), service.clone(), stopped.clone());
+        listeners.push(front.connections("unix-listener", unix));
+    }
     if let Some((port, places, tls)) = tcp {
         let tcp = listener::serve_calls_over_tcp(port, places, service, tls, stopped);
         listeners.push(front.connections("tcp-listener", tcp));

@@ -1,10 +1,12 @@
-//! The Unix socket in the data directory.
+//! The Unix sockets: that in the data directory, which is its owner's alone, and one for all users of the machine.
 //!
 //! A socket's address holds only some hundred bytes of path. Where a data directory's path is longer, or no UTF-8, the
 //! socket is reached through an open handle of the directory instead (Linux).
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
@@ -57,7 +59,34 @@ pub(crate) fn bind(socket: &SocketPath) -> io::Result<UnixListener> {
     }
     let listener = UnixListener::bind(socket.path())?;
     // The directory is its owner's alone already; this holds when somebody opens it up.
-    fs::set_permissions(socket.path(), std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    fs::set_permissions(socket.path(), PermissionsExt::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Listens on a socket to which every user of this machine may connect.
+///
+/// # Errors
+/// Something else is there, or somebody listens there already, or the system refuses it.
+pub(crate) fn bind_for_users(path: &Path) -> io::Result<UnixListener> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+        Ok(found) if !found.file_type().is_socket() => {
+            let problem = "something else has this name; move it away, or change `users_socket`";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+        }
+        Ok(_) => match UnixStream::connect(path) {
+            // Whoever listened there has ended.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+            Err(error) => return Err(error),
+            Ok(_) => {
+                let problem = "another process listens there; end it, or change `users_socket`";
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, problem));
+            }
+        },
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, PermissionsExt::from_mode(0o666))?;
     Ok(listener)
 }
 
@@ -83,8 +112,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_socket_for_users_replaces_nothing_but_a_leftover() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("canopy.sock");
+        let listener = bind_for_users(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o666);
+        assert!(bind_for_users(&path).unwrap_err().to_string().contains("another process listens there"));
+        drop(listener);
+        drop(bind_for_users(&path).unwrap());
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "a file").unwrap();
+        assert!(bind_for_users(&path).unwrap_err().to_string().contains("something else has this name"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a file");
+    }
+
+    #[tokio::test]
     async fn a_leftover_socket_is_replaced_and_only_its_owner_may_use_the_new_one() {
-        use std::os::unix::fs::PermissionsExt as _;
         let base = tempfile::tempdir().unwrap();
         let socket = SocketPath::of(base.path()).unwrap();
         drop(bind(&socket).unwrap());

@@ -99,7 +99,7 @@ impl Places {
             Full { limit, host }
         };
         let all = self.taken.take((), self.limit).ok_or_else(|| refused(self.limit, None))?;
-        // There is one host behind a Unix socket.
+        // Who runs the server gets in, whatever other users of the machine have.
         let share = if host == Host::Local { self.limit } else { self.limit - self.limit / 4 };
         let of_host = self.by_host.take(host, share).ok_or_else(|| refused(share, Some(host)))?;
         let open = self.metrics.going_on("canopy_connections", &[("port", self.port.into())]);

@@ -41,6 +41,8 @@ pub struct Options {
     /// TCP address of the operators' port: health, readiness and metrics over HTTP. `None`: no such port and no
     /// metrics.
     pub admin_listen: Option<SocketAddr>,
+    /// Unix socket to which every user of this machine may connect, beside that in the data directory.
+    pub users_socket: Option<PathBuf>,
     /// Directory of the store and the socket; created if needed.
     pub data_dir: PathBuf,
     /// Storage engine for plans.
@@ -124,6 +126,7 @@ impl Options {
         Self {
             listen: None,
             admin_listen: None,
+            users_socket: None,
             tls: None,
             audit: None,
             archive_trust: ArchiveTrust::Everything,
@@ -149,6 +152,9 @@ impl Options {
             }
         } else if self.access.development && self.access.rules.is_none() {
             return Err(ConfigError::OpenToAll);
+        }
+        if self.users_socket.is_some() && self.access.rules.is_none() {
+            return Err(ConfigError::UsersWithoutRules);
         }
         if self.default_deadline > self.max_deadline {
             let (default, max) = (self.default_deadline, self.max_deadline);
@@ -178,6 +184,8 @@ pub enum ConfigError {
         "with `dev` and without `access`, everybody who reaches the server may do everything; take `dev` away, or state `access`"
     )]
     OpenToAll,
+    #[error("`users_socket` is for callers whom `access` knows; state `access`, or take `users_socket` away")]
+    UsersWithoutRules,
     #[error("`{present}` is stated, and `{absent}` is not; a certificate and its key belong together")]
     HalfOfTls { present: &'static str, absent: &'static str },
     #[error("`default_deadline` {default:?} exceeds `max_deadline` {max:?}; change one of them")]

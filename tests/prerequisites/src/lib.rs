@@ -4,6 +4,7 @@
 //! set, as in CI, a test that would be skipped fails.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -73,6 +74,19 @@ pub fn python_with(module: &str) -> Option<PathBuf> {
         skip(&format!("no python3 on the search path has {module}: install it"));
     }
     found
+}
+
+/// Whether this process may start others as other users. Says so if not.
+///
+/// # Panics
+/// If it may not and all is required.
+#[track_caller]
+pub fn is_root() -> bool {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    if !is_root {
+        skip("only root can be another user");
+    }
+    is_root
 }
 
 /// Whether processes may have networks of their own with links of limited rate: as root, or by user namespaces. Says so if not.

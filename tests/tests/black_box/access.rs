@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
 
-use canopy_tests::{Bench, Daemon};
+use canopy_tests::{Bench, Daemon, Run};
 
 #[test]
 fn tokens_let_in_until_they_are_revoked() {
@@ -51,10 +54,38 @@ fn without_a_way_to_keep_strangers_out_there_is_no_port() {
         (&["--dev", "--listen", "0.0.0.0:0"], "can be reached from other machines"),
         (&["--tls-certificate", "c.pem"], "belong together"),
         (&["--tls-certificate", "c.pem", "--tls-key", "k.pem"], "c.pem, the file of `tls_certificate`"),
+        (&["--users-socket", "users.sock"], "state `access`"),
         (&["--access", "missing.toml"], "missing.toml, the file of `access`"),
     ] {
-        let run = canopy_tests::Run::from(bench.command("canopyd").args(arguments).output().unwrap());
+        let run = Run::from(bench.command("canopyd").args(arguments).output().unwrap());
         assert!(run.stderr.contains(words), "{arguments:?}: {run:?}");
         run.exits(2);
     }
+}
+
+/// Users of this machine show who they are by connecting. Only root can try that as somebody else.
+#[test]
+fn users_of_this_machine_need_no_token() {
+    if !canopy_prerequisites::is_root() {
+        return;
+    }
+    let bench = Bench::default();
+    fs::write(bench.file("access.toml"), "[[grant]]\nuser = 1200\nroles = [\"viewer\"]\n").unwrap();
+    // Where others can reach it.
+    let (socket, program) = (bench.file("users.sock"), bench.file("canopy"));
+    fs::set_permissions(socket.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::copy(bench.command("canopy").get_program(), &program).unwrap();
+    let socket = socket.to_str().unwrap();
+    let daemon = Daemon::start(&bench, &["--access", "access.toml", "--users-socket", socket]);
+    let quota_of = |user: u32| {
+        let mut command = Command::new(&program);
+        command.args(["quota", "--server", &format!("unix:{socket}")]).env_clear().current_dir("/").uid(user);
+        Run::from(command.output().unwrap())
+    };
+    let known = quota_of(1200).exits(0);
+    assert!(known.stdout.starts_with("uid:1200, for no tenant"), "{known:?}");
+    let refused = quota_of(1201).exits(2);
+    assert!(refused.stderr.contains("no rule of this server is about user uid:1201"), "{refused:?}");
+    daemon.stop();
+    assert!(!Path::new(socket).exists());
 }

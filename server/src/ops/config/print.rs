@@ -6,10 +6,11 @@ use toml::{Table, Value};
 use super::{ConfigError, Settings};
 
 /// Values shown for keys that are off or whose default depends on the machine; their lines are comments.
-const EXAMPLES: [(&str, &str); 14] = [
+const EXAMPLES: [(&str, &str); 15] = [
     ("archive_signers", "\"/etc/canopy/archive-signers\""),
     ("audit", "\"/var/lib/canopy/audit\""),
     ("listen", "\"127.0.0.1:7423\""),
+    ("users_socket", "\"/run/canopy/users.sock\""),
     ("tls_certificate", "\"/etc/canopy/server.pem\""),
     ("tls_key", "\"/etc/canopy/server.key\""),
     ("tls_client_ca", "\"/etc/canopy/clients.pem\""),

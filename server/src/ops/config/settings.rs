@@ -42,6 +42,9 @@ pub struct Settings {
     #[arg(long, env = "CANOPY_DEV", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub dev: Option<bool>,
+    /// Unix socket to which every user of this machine may connect; `access` says who may what [default: none].
+    #[arg(long, env = "CANOPY_USERS_SOCKET", value_name = "PATH")]
+    pub users_socket: Option<PathBuf>,
     /// Certificate of the TCP ports, and those that lead to its root (PEM); read again when it changes [default: none].
     #[arg(long, env = "CANOPY_TLS_CERTIFICATE", value_name = "FILE")]
     pub tls_certificate: Option<PathBuf>,
@@ -250,6 +253,7 @@ impl Settings {
             listen: None,
             admin_listen: None,
             dev: Some(false),
+            users_socket: None,
             tls_certificate: None,
             tls_key: None,
             tls_client_ca: None,
@@ -347,6 +351,7 @@ impl Settings {
                 AdminListen::Off => None,
                 AdminListen::At(address) => Some(address),
             },
+            users_socket: all.users_socket,
             tls: tls(all.tls_certificate, all.tls_key, all.tls_client_ca)?,
             access: AccessOptions {
                 rules: all.access,
