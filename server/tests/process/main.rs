@@ -3,6 +3,7 @@
 
 mod abuse;
 mod access;
+mod attacks;
 mod audit;
 #[path = "../common/bare.rs"]
 mod bare;

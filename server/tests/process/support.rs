@@ -16,9 +16,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
-/// A command that knows no configuration but what it is given.
+/// A command that knows no configuration but what it is given. It is the program that was built with the tests, unless
+/// `CANOPY_CANOPYD` names another one.
 pub(crate) fn canopyd() -> Command {
-    canopyd_as(env!("CARGO_BIN_EXE_canopyd"))
+    let program = std::env::var("CANOPY_CANOPYD");
+    canopyd_as(program.as_deref().unwrap_or(env!("CARGO_BIN_EXE_canopyd")))
 }
 
 /// The same for a program that starts it.
