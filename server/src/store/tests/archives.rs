@@ -194,3 +194,28 @@ fn an_archive_takes_nobodys_pin_away() {
     assert_eq!((summary.pinned, summary.hits), (true, 1));
     assert_eq!(target.usage().unwrap().pinned, 1);
 }
+
+/// Where the signature of a signed archive stands, an unsigned one has the end of its last record, which may be anything.
+#[test]
+fn an_archive_that_ends_like_a_signed_one_is_not_signed() {
+    const TRAILER_BYTES: usize = 104;
+    const BYTES_AFTER_RECORDS: usize = 1 + 8 + 32;
+    let folder = tempfile::tempdir().unwrap();
+    let signing = ArchiveKey::of(folder.path()).unwrap();
+    let public = *blake3::Hash::from_hex(signing.name().trim_start_matches("ed25519:")).unwrap().as_bytes();
+    let mut forged = [&b"CNPYSIG1"[..], &public].concat();
+    forged.resize(TRAILER_BYTES - BYTES_AFTER_RECORDS, 7);
+    let source = in_memory();
+    source.space(Space::Topologies).put(&key(1), &sealed(b"n"), &sealed(&forged)).unwrap();
+    let mut signers = Vec::new();
+    for with in [None, Some(&signing)] {
+        let mut archive = Vec::new();
+        write_archive(&source, &mut archive, with).unwrap();
+        assert_eq!(archive[archive.len() - TRAILER_BYTES..][..8], *b"CNPYSIG1");
+        signers.push(read_signed_archive(&mut Cursor::new(&archive), 0, |_| Ok(())).unwrap().1);
+    }
+    assert_eq!(signers, [None, Some(public)]);
+    let trust = ArchiveTrust::own();
+    assert!(matches!(trust.judge(&signing, signers[0]), Err(ArchiveError::Unsigned)));
+    assert!(trust.judge(&signing, signers[1]).is_ok());
+}
