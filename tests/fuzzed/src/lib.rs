@@ -5,6 +5,7 @@
 //! must run. The test beside this crate gives each body its committed corpus, so that a finding stays fixed without a
 //! fuzzer.
 
+mod access;
 mod imports;
 mod plans;
 mod requests;
@@ -48,7 +49,11 @@ macro_rules! targets {
 }
 
 targets! {
+    access_rules "Rules of access, with quotas: only methods that exist may be called." access::rules;
     archive "Archives of a store: all of one is read, or nothing." stores::archive;
+    archive_signers "Lists of servers whose archives are taken." access::archive_signers;
+    audit_line "Lines of an audit log: the same when written again." access::audit_line;
+    bearer_token "Tokens that callers show: none of them is valid." access::bearer_token;
     calibration "Overlays of measured rates, which are written and read again." texts::calibration;
     cluster_request "Descriptions of clusters on the wire: machines are joined as stated." requests::cluster;
     configuration "Files of settings: what is in effect is the same when printed and read." stores::configuration;
@@ -74,6 +79,7 @@ targets! {
     import_slurm_conf "topology.conf of Slurm." imports::slurm_conf;
     import_slurm_yaml "topology.yaml of Slurm." imports::slurm_yaml;
     import_topograph "Models of Topograph." imports::topograph;
+    issuer_documents "Key sets and discovery documents of issuers." access::issuer_documents;
     measured_runs "Output of benchmarks." texts::measured_runs;
     msccl_xml "MSCCL XML for each runtime: equal when written and read, and run if it is proved." plans::msccl_xml;
     mscclpp_json "Plans of MSCCL++: equal when written and read, and run if they are proved." plans::mscclpp_json;
@@ -82,6 +88,7 @@ targets! {
     plan_request "Requests on the wire: the same after they were kept in the journal." requests::plan;
     routes_xml "Route plans: equal when written and read, and proved." plans::routes_xml;
     store_record "Records of a store: damaged ones are noticed, and payloads are read." stores::record;
+    stored_tokens "The file of tokens: the same when written and read." access::stored_tokens;
     topology_json "Topologies in JSON: equal when written and read, in JSON and in YAML." topologies::json;
     topology_request "Topologies on the wire: equal when sent again and when written as a document." requests::topology;
     topology_yaml "Topologies in YAML: equal when written and read, in YAML and in JSON." topologies::yaml;
