@@ -1,6 +1,10 @@
 # syntax=docker/dockerfile:1
 
-FROM rust:1.95-slim-bookworm AS build
+# Names may be given to other images at any time. A build that is kept states digests: docs/operations/deploy.md.
+ARG RUST_IMAGE=rust:1.95-slim-bookworm
+ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+
+FROM ${RUST_IMAGE} AS build
 WORKDIR /source
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
@@ -23,7 +27,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && install -d --mode=0700 /image/data
 
 # glibc and nothing else: no shell, no package manager; user and group 65532.
-FROM gcr.io/distroless/cc-debian12:nonroot
+FROM ${RUNTIME_IMAGE}
 LABEL org.opencontainers.image.title="canopy" \
       org.opencontainers.image.description="Planner of collective communication: canopyd and canopy" \
       org.opencontainers.image.licenses="Apache-2.0"

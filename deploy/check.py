@@ -182,7 +182,9 @@ def check_image():
     for member in {name.split("/")[0] for name in re.findall(r'"([^"]+)"', members)}:
         require(member in copied, f"Dockerfile does not copy {member}, which is a member of the workspace")
     rust = re.search(r'^rust-version = "(.+)"', Path("Cargo.toml").read_text(), re.MULTILINE)[1]
-    require(f"FROM rust:{rust}-" in dockerfile, f"Dockerfile does not build with Rust {rust}")
+    require(f"ARG RUST_IMAGE=rust:{rust}-" in dockerfile, f"Dockerfile does not build with Rust {rust}")
+    named = [line for line in re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE) if not line.startswith("${")]
+    require(not named, f"Dockerfile takes {named} by name: a build could not state its digest")
 
 
 def check_unit():

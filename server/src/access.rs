@@ -1,4 +1,4 @@
-//! Who calls this server: the rules and tokens on its disk, read again when they change.
+//! Callers of this server: the rules and tokens on its disk, read again when they change.
 
 mod files;
 
@@ -131,7 +131,7 @@ impl Access {
         }
         match shown {
             Shown::Certificate(certificate) => Ok(loaded.policy.certificate(certificate)?),
-            // Who runs the server, or the machine, could change the rules as well.
+            // These users could change the rules as well.
             Shown::User(user, _) if user == owner || *user == 0 => {
                 Ok(Identity::all_powerful(format!("uid:{user}"), Source::User))
             }

@@ -2,7 +2,7 @@
 //!
 //! A line is a JSON object that ends with the hash of all before it in the line. The line names the hash of the line
 //! before it and counts on, so that a line cannot be changed, taken out or put in without all after it being written
-//! anew. Whoever keeps the last hash somewhere else notices even that.
+//! anew. A copy of the last hash that is kept elsewhere shows even that.
 //!
 //! A log is a folder of files. The name of each states the number of its first line.
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Entry {
     /// When it was answered, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Who made it; empty for strangers.
+    /// Name of the caller; empty for strangers.
     pub identity: String,
     /// What the caller showed: `token`, `jwt`, `certificate`, `user` or nothing.
     pub source: String,

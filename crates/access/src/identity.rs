@@ -10,7 +10,7 @@ use crate::method::Standard;
 /// What a caller showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Nothing: the server asks nobody.
+    /// Nothing: the server takes every caller.
     Development,
     /// The user of a process on this machine.
     User,
@@ -47,7 +47,7 @@ pub struct Identity {
     pub expires_ms: Option<u64>,
 }
 
-/// Why a call of somebody known is refused.
+/// Why a call of a known caller is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum Denied {
@@ -66,7 +66,7 @@ pub enum Denied {
 }
 
 impl Identity {
-    /// One who may do everything for everybody.
+    /// A caller that may call everything for every tenant.
     pub fn all_powerful(name: String, source: Source) -> Self {
         let grants = vec![Grant { methods: Standard::Admin.methods(), tenants: Tenants::Every }];
         Self { name, source, grants, expires_ms: None }

@@ -1,6 +1,6 @@
-//! Signed tokens of others: JSON Web Tokens, as Kubernetes and OpenID providers issue them.
+//! Tokens that others sign: JSON Web Tokens, as Kubernetes and OpenID providers issue them.
 //!
-//! Keys come from a JSON Web Key Set that somebody has put on the disk: nothing is fetched. Only signatures of key pairs
+//! Keys come from a JSON Web Key Set on the disk: nothing is fetched. Only signatures of key pairs
 //! count (RSA from 2,048 bits, P-256, P-384, Ed25519): a token never chooses a secret, or none.
 //!
 //! Source: RFC 7515, 7517, 7519.
@@ -107,7 +107,7 @@ fn algorithms(kind: &AlgorithmParameters) -> Option<&'static [Algorithm]> {
     }
 }
 
-/// Somebody whose tokens count.
+/// An issuer whose tokens are accepted.
 #[derive(Clone, Debug)]
 pub struct Issuer {
     /// Its `iss`.

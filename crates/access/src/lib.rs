@@ -1,4 +1,4 @@
-//! Who calls, and what they may do.
+//! Callers, and what each may do.
 //!
 //! A caller shows something: a client certificate, a bearer token, or the user that its process runs as. The rules of a
 //! [`Policy`] make an [`Identity`] of it: for some tenants, some methods. Nothing else is allowed.
@@ -8,13 +8,13 @@
 //! | module | what it does |
 //! |---|---|
 //! | `audit` | lines of a log that cannot be changed unnoticed |
-//! | `method` | every method, who of the standard roles may call it, and what it does |
+//! | `method` | every method, which standard roles may call it, and what it does |
 //! | `role` | named sets of methods |
 //! | `pattern` | texts with a `*` |
 //! | `policy` | the file of rules |
 //! | `grant` | what one rule gives |
 //! | `identity` | a caller, and the judgement of its calls |
-//! | `jwt` | signed tokens of others |
+//! | `jwt` | tokens that others sign |
 //! | `quota` | how much tenants and callers may use |
 //! | `token` | tokens of our own, kept as hashes |
 

@@ -1,4 +1,4 @@
-//! Every method that is served: who of the standard roles may call it, and what it does.
+//! Every method that is served: which standard roles may call it, and what it does.
 //!
 //! This table is the one place that says so. The server refuses what is not listed, and its tests compare the table with
 //! the descriptions of all services.
@@ -55,7 +55,7 @@ pub enum Effect {
     Changes,
 }
 
-/// A method, and who may call it.
+/// A method, and the roles that may call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
     /// Service and method, such as `canopy.v1.Planner/Plan`; pages of the operators' port are `http/PATH`.
@@ -90,13 +90,13 @@ const F: u8 = 1 << Standard::FaultReporter as u8;
 const O: u8 = 1 << Standard::Operator as u8;
 const A: u8 = 1 << Standard::Admin as u8;
 
-/// Those who read.
+/// Roles that read.
 const READERS: u8 = V | P | O | A;
-/// Those who have plans made.
+/// Roles that request plans.
 const PLANNERS: u8 = P | O | A;
-/// Those who tell of faults.
+/// Roles that report faults.
 const REPORTERS: u8 = F | O | A;
-/// Those who look after what is stored.
+/// Roles that manage what is stored.
 const OPERATORS: u8 = O | A;
 /// Everybody with an identity.
 const ALL: u8 = V | P | F | O | A;

@@ -1,4 +1,4 @@
-//! The file of rules: roles, issuers of tokens, and who gets what.
+//! The file of rules: roles, issuers of tokens, and grants to callers.
 
 use std::collections::BTreeMap;
 

@@ -25,7 +25,7 @@ pub enum Quota {
 pub enum Measure {
     /// What is there at once.
     AtOnce,
-    /// What was taken in so many seconds.
+    /// What was taken within this number of seconds.
     PerSeconds(u32),
 }
 
@@ -124,7 +124,7 @@ impl Limits {
         Self { limits, weight: self.weight.or(below.weight) }
     }
 
-    /// The limit of a quota; `None`: there is none.
+    /// The limit of a quota; `None` if use is unlimited.
     pub const fn of(&self, quota: Quota) -> Option<u64> {
         self.limits[quota.index()]
     }

@@ -1,6 +1,6 @@
 //! Tokens of our own: random, kept as salted hashes, with an end.
 //!
-//! A token reads `canopy_ID_SECRET`. The secret has 256 random bits: nobody guesses it, so one pass of a keyed hash
+//! A token reads `canopy_ID_SECRET`. The secret has 256 random bits and cannot be guessed, so one pass of a keyed hash
 //! suffices, and the file of hashes gives nobody a token.
 
 use std::collections::BTreeMap;
@@ -221,7 +221,7 @@ impl Tokens {
     /// The caller that shows this token.
     ///
     /// # Errors
-    /// It is unknown, revoked or has expired; who does not know the secret learns nothing about the token.
+    /// It is unknown, revoked or has expired; callers that do not know the secret learn nothing about the token.
     pub fn identify(&self, text: &str, roles: &Roles, now_ms: u64) -> Result<Identity, TokenError> {
         let (id, secret) =
             text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')).ok_or(TokenError::Unknown)?;

@@ -1,4 +1,4 @@
-//! Files that decide who may do what: read only where others could not have changed them.
+//! Files that decide what callers may do: read only if no other user could have changed them.
 
 use std::fs::{self, File, Metadata};
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-/// Who may read a file. Nobody but its owner may write it.
+/// Which users may read a file. Only its owner may write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Secrecy {
     /// Everybody.

@@ -25,12 +25,12 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 const NAMES_MAX: usize = 64;
 const NAME_BYTES_MAX: usize = 2048;
 
-/// Where a server's certificate is, and those of who signs its callers'.
+/// Paths of a server's certificate, and of the certificates that sign those of its callers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The certificate and those that lead to its root (PEM).
     pub certificate: PathBuf,
-    /// Its private key (PEM); nobody but its owner, and perhaps its group, may read it.
+    /// Its private key (PEM); only its owner, and its group at most, may read it.
     pub key: PathBuf,
     /// Certificates that sign callers' certificates (PEM); without them callers show tokens.
     pub client_ca: Option<PathBuf>,
@@ -140,7 +140,7 @@ fn load(files: &TlsFiles) -> Result<(Loaded, Stamps), TlsError> {
             for root in certificates(&text).map_err(&refused)? {
                 roots.add(root).map_err(|error| refused(error.to_string()))?;
             }
-            // Who shows none may show a token.
+            // A caller without a certificate may show a token.
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()

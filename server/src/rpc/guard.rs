@@ -148,7 +148,7 @@ impl Guard {
         }
     }
 
-    /// What the call does, if it may be made; the entry then says who makes it, and for whom. `None`: it is open to all.
+    /// What the call does, if it may be made; the entry then says who makes it, and for whom. `None` if it is open to all.
     fn judge<B>(&self, request: &mut http::Request<B>, entry: &mut Entry) -> Result<Option<Effect>, Refusal> {
         let path = request.uri().path().trim_start_matches('/');
         let known = method(path);
@@ -211,7 +211,7 @@ impl Guard {
         Ok(used)
     }
 
-    /// Counts a refusal, and says who was refused what.
+    /// Counts and logs a refusal.
     fn note(&self, refusal: &Refusal, status: &Status, entry: &mut Entry) {
         let reason = match refusal {
             Refusal::Stranger(_) => "identity",
@@ -247,7 +247,7 @@ mod tests {
 
     use crate::rpc::methods;
 
-    /// A method that is not in the table is open to nobody; one in the table that is not served is a mistake.
+    /// A method that is not in the table cannot be called; one in the table that is not served is a mistake.
     #[test]
     fn the_table_lists_every_method_that_is_served_and_no_other() {
         let served: BTreeSet<String> = methods().paths().map(|path| path.trim_start_matches('/').to_owned()).collect();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::jobs::job::Job;
 
-/// What a job counts for while it is not known what it takes, so that one tenant does not get all workers at once.
+/// Assumed time of a job that has not ended, so that one tenant does not get all workers at once.
 const EXPECTED: Duration = Duration::from_secs(1);
 /// Tenants beyond which those that are not ahead are forgotten.
 const TENANTS_MAX: usize = 1024;

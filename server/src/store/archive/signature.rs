@@ -1,4 +1,4 @@
-//! Who wrote an archive: the signature of a server behind the digest, and whose are trusted.
+//! The signer of an archive: a server's signature behind the digest, and the servers that are trusted.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -40,7 +40,7 @@ pub struct ArchiveKey {
 }
 
 impl ArchiveKey {
-    /// The key of a data directory, which is made where there is none.
+    /// The key of a data directory; a new one if it has none.
     ///
     /// # Errors
     /// Its file cannot be read or written, holds something else, or others may read it.
@@ -78,7 +78,7 @@ impl ArchiveKey {
     }
 }
 
-/// Who signed a digest, by what stands behind it; `None`: that is no signature of it.
+/// The signer of a digest, by what stands behind it; `None` if that does not sign this digest.
 pub(super) fn signer(trailer: &[u8], digest: &blake3::Hash) -> Option<PublicKey> {
     let (key, signature) = trailer.strip_prefix(&MAGIC)?.split_at_checked(KEY_BYTES)?;
     UnparsedPublicKey::new(&ED25519, key).verify(&signed(digest), signature).ok()?;
