@@ -4,7 +4,7 @@ mod upkeep;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -337,9 +337,7 @@ impl Server {
         let ended = join(listeners).await.and(end_workers(workers).await);
         save_clock(&options);
         // While the directory is still this process's, so that no successor loses its socket.
-        for path in [Some(ports.socket.path()), options.users_socket.as_deref()].into_iter().flatten() {
-            let _nothing_to_remove = std::fs::remove_file(path);
-        }
+        remove_sockets(ports.socket.path(), options.users_socket.as_deref());
         drop((jobs, ports.socket));
         ended
     }
@@ -386,6 +384,12 @@ where
         listeners.push(front.connections("tcp-listener", tcp));
     }
     listeners
+}
+
+fn remove_sockets(own: &Path, of_users: Option<&Path>) {
+    for path in [Some(own), of_users].into_iter().flatten() {
+        let _nothing_to_remove = std::fs::remove_file(path);
+    }
 }
 
 /// Writes the clock down for the next server on the directory.
