@@ -36,6 +36,7 @@ use crate::ops::admin::{self, Pages};
 use crate::ops::config::{ConfigError, Lifetime, Options};
 use crate::ops::observed::{ObservedPlanner, ObservedStore};
 use crate::ops::statistics::Statistics;
+use crate::quota::Accounts;
 use crate::replan::{Bases, ReplanSpaces, Replanner};
 use crate::rpc::answered::Answered;
 use crate::rpc::connection_threads::ConnectionThreads;
@@ -67,6 +68,7 @@ pub struct Server {
     upkeep: Upkeep,
     credentials: Credentials,
     audit: Option<AuditLog>,
+    accounts: Accounts,
 }
 
 /// The addresses of a server.
@@ -174,6 +176,7 @@ impl Server {
         let ports = Ports::bind(&options).await?;
         let metrics = if ports.admin.is_some() { Metrics::on() } else { Metrics::off() };
         let audit = open_audit(options.audit.clone(), metrics.clone()).await?;
+        let accounts = Accounts::new(metrics.clone());
         let limits = QueueLimits {
             length_max: options.queue_length_max.get(),
             bytes_max: options.queue_bytes_max,
@@ -219,15 +222,16 @@ impl Server {
             replanner,
         };
         if options.lifetime == Lifetime::Daemon {
-            let jobs = Arc::clone(&jobs);
-            if let Err(error) = spawn_blocking(move || jobs.warm_up()).await {
+            let (jobs, accounts, access) = (Arc::clone(&jobs), accounts.clone(), credentials.access.clone());
+            let bill_of = move |identity: &str, tenant: &str| accounts.of(identity, tenant, access.rules().quotas());
+            if let Err(error) = spawn_blocking(move || jobs.warm_up(bill_of)).await {
                 // An engine may panic on damaged files; what it can read of them is served all the same.
                 tracing::error!(%error, "the store could not be read");
             }
         }
         let workers = Workers::start(&jobs, options.worker_count.get()).map_err(StartError::Threads)?;
         let upkeep = opened.upkeep;
-        Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials, audit })
+        Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts })
     }
 
     /// The TCP address served, with the actual port if 0 was requested.
@@ -273,7 +277,7 @@ impl Server {
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
-        let Self { options, shared, workers, ports, metrics, upkeep, credentials, audit } = self;
+        let Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts } = self;
         let (jobs, drain) = (Arc::clone(&shared.jobs), shared.drain.clone());
         // It stays to the very end: a server that drains is alive, and not ready.
         let pages = Pages {
@@ -312,7 +316,7 @@ impl Server {
         let record = Record { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
         let timeout = Timeout { policy: deadlines(&options), runtime: Handle::current() };
-        let guard = Guard::new(credentials.access, audit, metrics.clone());
+        let guard = Guard::new(credentials.access, audit, accounts, metrics.clone());
         let service = around(record, around(guard, around(timeout, around(Answered(decodable), routes))));
         let (stop, stopped) = watch::channel(false);
         let unix = (ports.unix, ports.users, places_of("unix", places.unix));

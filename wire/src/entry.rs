@@ -27,6 +27,19 @@ pub struct Entry {
     pub priority: Priority,
     /// When it was requested, in milliseconds since 1970 UTC.
     pub arrived_unix_ms: u64,
+    /// Whose call began the job; `None` for what the server began itself, and for entries of versions before 0.2.0.
+    pub caller: Option<EntryCaller>,
+}
+
+/// Whose call began a job. Fields are only ever added.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct EntryCaller {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub identity: String,
+    /// The tenant that it acted for; empty for none.
+    #[prost(string, tag = "2")]
+    pub tenant: String,
 }
 
 /// The layout. Fields are only ever added.
@@ -97,6 +110,8 @@ struct Layout {
     /// None: the usual one.
     #[prost(uint64, optional, tag = "29")]
     alpha_ns: Option<u64>,
+    #[prost(message, optional, tag = "30")]
+    caller: Option<EntryCaller>,
 }
 
 /// One of several joint collectives.
@@ -115,8 +130,15 @@ struct Task {
 }
 
 /// Encodes a request and the state of its job.
-pub fn encode_entry(number: u64, request: &Request, priority: Priority, arrived_unix_ms: u64) -> Vec<u8> {
+pub fn encode_entry(
+    number: u64,
+    request: &Request,
+    priority: Priority,
+    arrived_unix_ms: u64,
+    caller: Option<EntryCaller>,
+) -> Vec<u8> {
     let layout = Layout {
+        caller,
         number,
         arrived_unix_ms,
         priority: priority.number(),
@@ -201,7 +223,8 @@ pub fn decode_entry(bytes: &[u8]) -> Option<Entry> {
             .filter(|outputs| !outputs.is_empty())?,
         tenant: (!entry.tenant.is_empty()).then(|| entry.tenant.parse().ok().ok_or(())).transpose().ok()?,
     };
-    Some(Entry { number: entry.number, request, priority, arrived_unix_ms: entry.arrived_unix_ms })
+    let Layout { number, arrived_unix_ms, caller, .. } = entry;
+    Some(Entry { number, request, priority, arrived_unix_ms, caller })
 }
 
 fn task(task: &JointTask) -> Task {

@@ -17,7 +17,7 @@ mod stored_plan;
 
 pub use cluster::{ClusterError, cluster_model};
 pub use digest::sha256_hex;
-pub use entry::{Entry, decode_entry, encode_entry};
+pub use entry::{Entry, EntryCaller, decode_entry, encode_entry};
 pub use formats::{OUTPUT_FORMATS, format_of_wire, format_on_the_wire, target, target_on_the_wire};
 pub use losses::{LossError, in_words, loss, loss_read, loss_written, on_the_wire as loss_on_the_wire};
 pub use plan::{

@@ -242,12 +242,12 @@ impl Job {
     }
 
     /// A job that an earlier process left unfinished: nobody waits for it, and it goes on without.
-    pub(crate) fn resumed(entry: Entry, starts: u32, held_bytes: usize) -> Self {
-        let Entry { number, request: order, priority, arrived_unix_ms } = entry;
+    pub(crate) fn resumed(entry: Entry, bill: Option<Bill>, starts: u32, held_bytes: usize) -> Self {
+        let Entry { number, request: order, priority, arrived_unix_ms, .. } = entry;
         let terms = Terms { priority, detached: true, worker: Worker::Planner };
         let job = Self::new(number, RequestKey::of(&order), order, Goal::Plan, terms, held_bytes);
         job.ties.lock().written = Some(Written { starts, started_here: false });
-        Self { arrived_unix_ms, ..job }
+        Self { arrived_unix_ms, bill, ..job }
     }
 
     /// The name of its operation. Numbers go on behind those of jobs that an earlier server left unfinished, and else

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use canopy_planner::{Making, PlanKey, Request as Order, chain};
-use canopy_wire::{Priority, decode_entry, encode_entry};
+use canopy_wire::{EntryCaller, Priority, decode_entry, encode_entry};
 use parking_lot::{Condvar, Mutex};
 
 use self::progress::{Progress, encode_progress};
@@ -69,12 +69,16 @@ enum End {
 
 /// The record of a job.
 fn record_of(job: &Job, priority: Priority) -> Vec<u8> {
-    encode_record(&encode_entry(job.number, &job.order, priority, job.arrived_unix_ms))
+    let caller = job.bill.as_ref().map(|bill| {
+        let (identity, tenant) = (bill.identity().to_owned(), bill.tenant().to_owned());
+        EntryCaller { identity, tenant }
+    });
+    encode_record(&encode_entry(job.number, &job.order, priority, job.arrived_unix_ms, caller))
 }
 
 /// A request by itself, in the envelope of a record.
 pub(crate) fn encode_order(order: &Order) -> Vec<u8> {
-    encode_record(&encode_entry(0, order, Priority::Prefetch, 0))
+    encode_record(&encode_entry(0, order, Priority::Prefetch, 0, None))
 }
 
 /// Reads what [`encode_order`] wrote. None: it is damaged, or this build does not know it.

@@ -27,6 +27,7 @@ use crate::jobs::journal::Journal;
 use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::jobs::queue::Queue;
 use crate::jobs::refusals::Refusals;
+use crate::quota::Bill;
 use crate::reading::STACK_BYTES;
 use crate::store::{Durability, Lookup, Records, Request};
 
@@ -168,8 +169,9 @@ impl Drop for Workers {
 
 impl Jobs {
     /// Gets ready to serve: learns what is stored, and puts the jobs in line that an earlier process left unfinished.
-    /// A store that fails at this is no reason not to serve. O(stored plans).
-    pub(crate) fn warm_up(&self) {
+    /// A store that fails at this is no reason not to serve. `bill_of` has the accounts of an identity and a tenant.
+    /// O(stored plans).
+    pub(crate) fn warm_up(&self, bill_of: impl Fn(&str, &str) -> Bill) {
         let started = clock::now();
         match self.records.usage() {
             Ok(usage) => {
@@ -183,7 +185,8 @@ impl Jobs {
         let mut resumed = 0_usize;
         let read = journal.for_each_unfinished(|unfinished| {
             let number = unfinished.entry.number;
-            match self.queue.resume(unfinished) {
+            let bill = unfinished.entry.caller.as_ref().map(|caller| bill_of(&caller.identity, &caller.tenant));
+            match self.queue.resume(unfinished, bill) {
                 Ok(()) => resumed += 1,
                 Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job was not resumed"),
             }

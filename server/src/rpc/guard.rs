@@ -132,8 +132,8 @@ fn watched(access: Access, again: Again, answer: Answer) -> Answer {
 
 impl Guard {
     /// A guard with these rules; without `audit` nothing is written down.
-    pub(crate) fn new(access: Access, audit: Option<AuditLog>, metrics: Metrics) -> Self {
-        Self { access, audit, accounts: Accounts::new(metrics.clone()), metrics }
+    pub(crate) fn new(access: Access, audit: Option<AuditLog>, accounts: Accounts, metrics: Metrics) -> Self {
+        Self { access, audit, accounts, metrics }
     }
 
     /// What is known of a call before it is judged.

@@ -106,8 +106,7 @@ fn answer<T>(
     answer.map(Response::new).map_err(|failure| call_status(&failure))
 }
 
-/// Whether the caller may end a job. Where callers are told apart, it must act for the tenant whose call the job began with;
-/// jobs that an earlier server left are everybody's.
+/// Whether the caller may end a job. Where callers are told apart, it must act for the tenant whose call began the job.
 fn require_own(viewer: &Viewer, found: &WaitedOperation, name: &str) -> Result<(), CallFailure> {
     match found {
         WaitedOperation::Live(job, _)

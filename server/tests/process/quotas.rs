@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
 use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, ClearFaultsRequest, DeviceTarget, EvictPlansRequest, Fault, FaultEvent, ForgetRefusalsRequest,
-    GetQuotaRequest, GetStatusRequest, ListFaultsRequest, PinPlanRequest, PlanRequest, Priority, PutTopologyRequest,
-    QuotaUse, ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest, UnpinPlanRequest, WatchReplansRequest,
-    fault,
+    AcquireLeaseRequest, CancelOperationRequest, ClearFaultsRequest, DeviceTarget, EvictPlansRequest, Fault,
+    FaultEvent, ForgetRefusalsRequest, GetQuotaRequest, GetStatusRequest, ListFaultsRequest, PinPlanRequest,
+    PlanRequest, Priority, PutTopologyRequest, QuotaUse, ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest,
+    UnpinPlanRequest, WatchReplansRequest, fault,
 };
 use tokio::time::{sleep, timeout};
 use tonic::transport::Channel;
@@ -140,6 +141,23 @@ async fn leases_belong_to_the_tenant_that_acquired_them() {
     assert_eq!(leases.release_lease(blue.with(by_job())).await.unwrap().into_inner().released, 1);
     leases.renew_lease(red.with(renew())).await.unwrap();
     assert_eq!(leases.release_lease(red.with(by_job())).await.unwrap().into_inner().released, 1);
+}
+
+/// A job that a crash has interrupted is still its tenant's.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_belong_to_their_tenant_after_a_crash() {
+    let issued = Issued::new();
+    let (red, blue) = (issued.token("operator"), issued.jwt("blue", "canopy"));
+    let start = |folder| Process::start_in(folder, |command, folder| issued.serve_with(command, &folder, BLUE));
+    let process = start(tempfile::tempdir().unwrap());
+    let prefetched = PlannerClient::new(process.channel().await).prefetch(red.with(request("torus:24x24"))).await;
+    let name = prefetched.unwrap().into_inner().name;
+    let process = start(process.crash());
+    let mut operations = OperationsClient::new(process.channel().await);
+    let cancel = || CancelOperationRequest { name: name.clone(), ..CancelOperationRequest::default() };
+    let refused = operations.cancel_operation(blue.with(cancel())).await.unwrap_err();
+    assert_eq!((refused.code(), reason(&refused).as_str()), (Code::PermissionDenied, "NOT_OWNER"), "{refused:?}");
+    operations.cancel_operation(red.with(cancel())).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

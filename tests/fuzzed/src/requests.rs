@@ -21,7 +21,7 @@ pub(crate) fn plan(input: &[u8]) {
         Ok(request) => request,
         Err(error) => return refused(&error),
     };
-    let kept = encode_entry(1, &request, Priority::Interactive, 2);
+    let kept = encode_entry(1, &request, Priority::Interactive, 2, None);
     let entry = decode_entry(&kept).unwrap_or_else(|| panic!("the journal does not read {request:?}"));
     assert_eq!(entry.request, request);
     assert_eq!((entry.number, entry.arrived_unix_ms), (1, 2));

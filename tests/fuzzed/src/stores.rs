@@ -29,7 +29,8 @@ pub(crate) fn record(input: &[u8]) {
     let record = encode_record(input);
     assert_eq!(decode_record(&record), Ok(input));
     if let Some(entry) = decode_entry(input) {
-        let kept = encode_entry(entry.number, &entry.request, entry.priority, entry.arrived_unix_ms);
+        let caller = entry.caller.clone();
+        let kept = encode_entry(entry.number, &entry.request, entry.priority, entry.arrived_unix_ms, caller);
         assert_eq!(decode_entry(&kept).as_ref(), Some(&entry));
     }
     seen(StoredPlan::request_in(input));

@@ -40,7 +40,7 @@ impl Journal {
 
 /// The record of a job.
 fn written(number: u64, expression: &str) -> Vec<u8> {
-    encode_record(&encode_entry(number, &order(expression), Priority::Prefetch, 0))
+    encode_record(&encode_entry(number, &order(expression), Priority::Prefetch, 0, None))
 }
 
 fn unfinished(journal: &Journal) -> Vec<Unfinished> {
@@ -59,7 +59,7 @@ impl Process {
     fn start(store: &Arc<dyn Store>, limits: QueueLimits) -> Self {
         let journal = Arc::new(Journal::new(Arc::clone(store)));
         let queue = Queue::new(limits, Some(Arc::clone(&journal)));
-        journal.for_each_unfinished(|unfinished| drop(queue.resume(unfinished))).unwrap();
+        journal.for_each_unfinished(|unfinished| drop(queue.resume(unfinished, None))).unwrap();
         Self { journal, queue }
     }
 

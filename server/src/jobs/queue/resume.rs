@@ -8,17 +8,18 @@ use super::{Queue, end_phase};
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Goal, Job, Unfinished};
 use crate::jobs::journal::STARTS_MAX;
+use crate::quota::Bill;
 
 impl Queue {
     /// Puts a job at the end of the first line again, detached and under its old name; later jobs have greater
-    /// numbers.
+    /// numbers. It counts against the quotas of `bill`, which do not keep it out.
     ///
     /// # Errors
     /// It was begun too often, or there is no room. It is shown as failed, and struck from the journal.
-    pub(crate) fn resume(&self, unfinished: Unfinished) -> Result<(), Arc<PlanFailure>> {
+    pub(crate) fn resume(&self, unfinished: Unfinished, bill: Option<Bill>) -> Result<(), Arc<PlanFailure>> {
         let Unfinished { entry, starts } = unfinished;
         let weight = entry.request.weight_bytes();
-        let job = Arc::new(Job::resumed(entry, starts, weight));
+        let job = Arc::new(Job::resumed(entry, bill, starts, weight));
         let mut lines = self.shared.lines.lock();
         lines.number = lines.number.max(job.number);
         if lines.by_request.contains_key(&(Goal::Plan, job.key)) {

@@ -87,10 +87,12 @@ fn every_order_is_read_back() {
                     size_bytes_max: number,
                     states_default_size: number % 8 > 4,
                 };
-                let record = encode_entry(number, &order, priority, 5);
+                let caller = (number % 2 == 1)
+                    .then(|| EntryCaller { identity: format!("caller {number}"), tenant: "red".to_owned() });
+                let record = encode_entry(number, &order, priority, 5, caller.clone());
                 let read = decode_entry(&record).unwrap();
                 assert_eq!(RequestKey::of(&read.request), RequestKey::of(&order));
-                let entry = canopy_wire::Entry { number, request: order, priority, arrived_unix_ms: 5 };
+                let entry = canopy_wire::Entry { number, request: order, priority, arrived_unix_ms: 5, caller };
                 assert_eq!(read, entry);
             }
         }
