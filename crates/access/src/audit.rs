@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::short::short;
+
 /// What is written of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Entry {
@@ -69,7 +71,7 @@ pub enum Broken {
     NoHash,
     #[error("the line is not what its `hash` says: it was changed")]
     Hash,
-    #[error("the line cannot be read: {problem}")]
+    #[error("the line cannot be read: {}", short(problem))]
     Malformed { problem: String },
     #[error("line {found} follows line {last}: lines between them are missing, or it was put in")]
     Number { last: u64, found: u64 },
@@ -196,6 +198,14 @@ mod tests {
         assert_eq!((chain.number(), Chain::after(&lines[4]).unwrap().0), (5, chain.clone()));
         let mut goes_on = chain;
         assert!(verify(&[lines, vec![goes_on.next_line(entry("bob", "x"))]].concat()).is_ok());
+    }
+
+    #[test]
+    fn what_stands_in_a_line_is_not_repeated_in_full() {
+        let text = format!("\"{}\"", "x".repeat(10_000));
+        let line = format!("{text}{HASH_KEY}{}\"}}", blake3::hash(text.as_bytes()));
+        let problem = Chain::after(&line).unwrap_err().to_string();
+        assert!(problem.starts_with("the line cannot be read: ") && problem.len() < 300, "{problem}");
     }
 
     #[test]

@@ -11,6 +11,8 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, JwkSet, PublicKeyUse
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde_json::{Map, Value};
 
+use crate::short::short;
+
 /// Longest token.
 pub const TOKEN_BYTES_MAX: usize = 8 << 10;
 /// Most keys of an issuer.
@@ -22,13 +24,14 @@ const KEYS_MAX: usize = 64;
 pub enum JwtError {
     #[error("the token is not a JSON Web Token; send the three parts that its issuer gave")]
     Malformed,
-    #[error("the token's issuer `{issuer}` is not one of this server's; get a token of one that is")]
+    #[error("the token's issuer `{}` is not one of this server's; get a token of one that is", short(issuer))]
     Issuer { issuer: String },
     #[error(
-        "the token's signature is not one of issuer `{issuer}`; get a new token, or bring the server's keys up to date"
+        "the token's signature is not one of issuer `{}`; get a new token, or bring the server's keys up to date",
+        short(issuer)
     )]
     Signature { issuer: String },
-    #[error("the token is not for this server; ask its issuer for audience {audiences}")]
+    #[error("the token is not for this server; ask its issuer for audience {}", short(audiences))]
     Audience { audiences: String },
     #[error("the token has expired; get a new one")]
     Expired,
@@ -42,7 +45,7 @@ pub enum JwtError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum KeysError {
-    #[error("it is not a JSON Web Key Set: {problem}")]
+    #[error("it is not a JSON Web Key Set: {}", short(problem))]
     Malformed { problem: String },
     #[error("it holds no key for signatures (RSA, P-256, P-384 or Ed25519)")]
     Empty,

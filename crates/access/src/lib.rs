@@ -10,6 +10,7 @@
 //! | `audit` | lines of a log that cannot be changed unnoticed |
 //! | `method` | every method, which standard roles may call it, and what it does |
 //! | `role` | named sets of methods |
+//! | `short` | texts of others in messages |
 //! | `pattern` | texts with a `*` |
 //! | `policy` | the file of rules |
 //! | `grant` | what one rule gives |
@@ -27,6 +28,7 @@ mod pattern;
 mod policy;
 mod quota;
 mod role;
+mod short;
 mod token;
 
 pub use grant::{Grant, Tenants};

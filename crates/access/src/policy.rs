@@ -12,6 +12,7 @@ use crate::jwt::{Issuer, JwtError, Keys, KeysError, issuer_of};
 use crate::pattern::Pattern;
 use crate::quota::{QuotaError, Quotas, QuotasText};
 use crate::role::{RoleError, RoleText, Roles};
+use crate::short::short;
 use crate::token::{TokenError, Tokens};
 
 /// Most rules.
@@ -25,7 +26,7 @@ const LEEWAY_S_DEFAULT: u64 = 60;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum PolicyError {
-    #[error("line {line}: {problem}")]
+    #[error("line {line}: {}", short(problem))]
     Malformed { line: usize, problem: String },
     #[error(transparent)]
     Role(#[from] RoleError),
@@ -39,13 +40,13 @@ pub enum PolicyError {
         "grant {number} must name one of `certificate`, `user`, `group`, and `issuer` with `subject`; it names {named}"
     )]
     GrantSubject { number: usize, named: String },
-    #[error("grant {number}: `issuer` `{issuer}` is not one of the `[issuers]`; there are {known}")]
+    #[error("grant {number}: `issuer` `{}` is not one of the `[issuers]`; there are {}", short(issuer), short(known))]
     GrantIssuer { number: usize, issuer: String, known: String },
     #[error("there are {count} grants; at most {GRANTS_MAX} are taken")]
     TooMany { count: usize },
-    #[error("issuer `{issuer}`: {problem}")]
+    #[error("issuer `{}`: {}", short(issuer), short(problem))]
     Issuer { issuer: String, problem: String },
-    #[error("`keys` of issuer `{issuer}`, {path}: {source}")]
+    #[error("`keys` of issuer `{}`, {}: {source}", short(issuer), short(path))]
     Keys { issuer: String, path: String, source: KeysError },
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::short::short;
+
 /// What is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Quota {
@@ -81,11 +83,15 @@ impl fmt::Display for Quota {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum QuotaError {
-    #[error("quota of {of}: `{key}` is not a quota; there are {WEIGHT}, {}", names())]
+    #[error("quota of {}: `{}` is not a quota; there are {WEIGHT}, {}", short(of), short(key), names())]
     Unknown { of: String, key: String },
-    #[error("quota of {of}: `{key}` is {found}; use 1 to {limit}")]
+    #[error("quota of {}: `{}` is {found}; use 1 to {limit}", short(of), short(key))]
     Range { of: String, key: String, found: u64, limit: u64 },
-    #[error("quota of identity {name}: `{key}` counts for tenants alone; state it under `quotas.tenants`")]
+    #[error(
+        "quota of identity {}: `{}` counts for tenants alone; state it under `quotas.tenants`",
+        short(name),
+        short(key)
+    )]
     TenantsAlone { name: String, key: String },
 }
 

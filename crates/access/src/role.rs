@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::method::{MethodSet, Standard};
+use crate::short::short;
 
 /// A role as a file states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -26,15 +27,17 @@ pub struct Roles(BTreeMap<String, MethodSet>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum RoleError {
-    #[error("`{name}` is not a role; there are {known}")]
+    #[error("`{}` is not a role; there are {}", short(name), short(known))]
     Unknown { name: String, known: String },
-    #[error("role `{name}` has the name of a standard role; choose another name")]
+    #[error("role `{}` has the name of a standard role; choose another name", short(name))]
     Standard { name: String },
     #[error(
-        "`calls` of role `{role}`: `{pattern}` names no method; write one such as canopy.v1.Planner/Plan, or SERVICE/*"
+        "`calls` of role `{}`: `{}` names no method; write one such as canopy.v1.Planner/Plan, or SERVICE/*",
+        short(role),
+        short(pattern)
     )]
     NoMethod { role: String, pattern: String },
-    #[error("role `{name}` includes itself; take one of its `includes` out")]
+    #[error("role `{}` includes itself; take one of its `includes` out", short(name))]
     Cycle { name: String },
 }
 

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 use crate::grant::{Grant, Tenants};
 use crate::identity::{Identity, Source};
 use crate::role::{RoleError, Roles};
+use crate::short::short;
 
 /// What every token of ours begins with.
 const PREFIX: &str = "canopy_";
@@ -55,17 +56,17 @@ pub struct StoredToken {
 pub enum TokenError {
     #[error("the token is not one of this server's; ask an administrator for one (`canopy tokens create`)")]
     Unknown,
-    #[error("token `{name}` has expired; ask an administrator for a new one (`canopy tokens create`)")]
+    #[error("token `{}` has expired; ask an administrator for a new one (`canopy tokens create`)", short(name))]
     Expired { name: String },
-    #[error("token `{name}` was revoked; ask an administrator for a new one (`canopy tokens create`)")]
+    #[error("token `{}` was revoked; ask an administrator for a new one (`canopy tokens create`)", short(name))]
     Revoked { name: String },
-    #[error("the file of tokens cannot be read: {problem}")]
+    #[error("the file of tokens cannot be read: {}", short(problem))]
     Malformed { problem: String },
     #[error("there are {TOKENS_MAX} tokens already; take those that have ended out of the file")]
     TooMany,
-    #[error("`{name}` cannot be the name of a token; use 1 to {NAME_CHARS_MAX} characters without controls")]
+    #[error("`{}` cannot be the name of a token; use 1 to {NAME_CHARS_MAX} characters without controls", short(name))]
     Name { name: String },
-    #[error("no valid token has the name or identifier `{name}`; `canopy tokens list` shows all")]
+    #[error("no valid token has the name or identifier `{}`; `canopy tokens list` shows all", short(name))]
     NotFound { name: String },
     #[error(transparent)]
     Role(#[from] RoleError),
