@@ -7,8 +7,6 @@ pub(crate) mod journal;
 pub(crate) mod pipeline;
 pub(crate) mod planner;
 pub(crate) mod queue;
-#[cfg(test)]
-pub(crate) mod random;
 pub(crate) mod refusals;
 pub(crate) mod stand_in;
 pub(crate) mod workers;

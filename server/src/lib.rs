@@ -25,6 +25,8 @@ mod ops;
 mod peer;
 mod process;
 mod quota;
+#[cfg(test)]
+mod random;
 mod reading;
 mod replan;
 mod rpc;

@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 
 use self::upkeep::{end_overlong_jobs, keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down};
+use crate::access::Access;
 use crate::around::{Calls, around};
 use crate::audit::{AuditLog, AuditOptions};
 use crate::call::LineLimit;
@@ -222,12 +223,7 @@ impl Server {
             replanner,
         };
         if options.lifetime == Lifetime::Daemon {
-            let (jobs, accounts, access) = (Arc::clone(&jobs), accounts.clone(), credentials.access.clone());
-            let bill_of = move |identity: &str, tenant: &str| accounts.of(identity, tenant, access.rules().quotas());
-            if let Err(error) = spawn_blocking(move || jobs.warm_up(bill_of)).await {
-                // An engine may panic on damaged files; what it can read of them is served all the same.
-                tracing::error!(%error, "the store could not be read");
-            }
+            warm_up(&jobs, &accounts, &credentials.access).await;
         }
         let workers = Workers::start(&jobs, options.worker_count.get()).map_err(StartError::Threads)?;
         let upkeep = opened.upkeep;
@@ -344,6 +340,16 @@ impl Server {
         remove_sockets(ports.socket.path(), options.users_socket.as_deref());
         drop((jobs, ports.socket));
         ended
+    }
+}
+
+/// Learns what is stored, and takes up what an earlier process left unfinished.
+async fn warm_up(jobs: &Arc<Jobs>, accounts: &Accounts, access: &Access) {
+    let (jobs, accounts, access) = (Arc::clone(jobs), accounts.clone(), access.clone());
+    let bill_of = move |identity: &str, tenant: &str| accounts.of(identity, tenant, access.rules().quotas());
+    if let Err(error) = spawn_blocking(move || jobs.warm_up(bill_of)).await {
+        // An engine may panic on damaged files; what it can read of them is served all the same.
+        tracing::error!(%error, "the store could not be read");
     }
 }
 

@@ -8,6 +8,7 @@ mod archive;
 mod check;
 pub(crate) mod clusters;
 mod directory;
+mod disk;
 mod doubled;
 mod engine;
 mod file;

@@ -8,7 +8,8 @@
 //! |---|---|
 //! | 4 | magic `CNPL` |
 //! | 1 | 1: a record and its summary; 2: both are removed; 3: a fresh start, before which nothing counts; 4: a summary without a record |
-//! | 3 | 0 |
+//! | 1 | 1: the next entry belongs to the same change, and none of them counts without it; else 0 |
+//! | 2 | 0 |
 //! | 8 | number of the entry, little-endian, rising by one |
 //! | 32 | key |
 //! | 4, 4 | lengths of record and summary, little-endian |
@@ -16,14 +17,14 @@
 //! | | record, summary |
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::io;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use canopy_planner::PlanKey;
 use parking_lot::Mutex;
 
+use super::disk::{Disk, LogFile};
 use super::engine::io_error;
 use super::upkeep::Health;
 use super::{Durability, Store, StoreError};
@@ -72,6 +73,7 @@ pub(super) struct Damage {
 
 /// One space. All of it is in memory as well.
 pub(super) struct DoubledSpace {
+    disk: Disk,
     folder: PathBuf,
     name: &'static str,
     health: Health,
@@ -80,7 +82,7 @@ pub(super) struct DoubledSpace {
 
 struct State {
     held: BTreeMap<PlanKey, Held>,
-    files: [LogFile; 2],
+    files: [Twin; 2],
     /// Number of the last entry.
     last: u64,
     /// Bytes that entries of all that is held take.
@@ -88,8 +90,8 @@ struct State {
 }
 
 /// One of the files.
-struct LogFile {
-    file: File,
+struct Twin {
+    file: LogFile,
     /// Where the next entry goes.
     end: u64,
     /// Whether it lacks something, and is to be written anew.
@@ -100,33 +102,34 @@ impl DoubledSpace {
     /// Opens the files in this folder; what neither had before is taken from `earlier`, where the space was kept before there were such
     /// files. O(bytes of the files).
     pub(super) fn open(
+        disk: &Disk,
         folder: PathBuf,
         name: &'static str,
         earlier: &dyn Store,
         health: Health,
     ) -> Result<(Self, Damage), StoreError> {
         let failed = |doing| io_error(&folder, doing);
-        fs::create_dir_all(folder.join(QUARANTINE)).map_err(failed("making its folder"))?;
+        let make_folder = |path| disk.make_folder(path).map_err(failed("making its folder"));
+        make_folder(&folder)?;
+        make_folder(&folder.join(QUARANTINE))?;
         let paths = NAMES.map(|name| folder.join(name));
-        let is_new = paths.iter().all(|path| !path.exists());
-        let read = |path: &Path| match fs::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            read => read,
-        };
-        let [first, second] = paths.each_ref().map(|path| read(path).map_err(failed("reading its files")));
-        let (first, second) = (first?, second?);
+        let read = |path: &PathBuf| Ok(disk.read(path).map_err(failed("reading its files"))?.unwrap_or_default());
+        let (first, second) = (read(&paths[0])?, read(&paths[1])?);
         let lengths = [first.len() as u64, second.len() as u64];
+        // A file that was written once has an entry at least.
+        let is_new = lengths == [0, 0];
         let ((first, first_is_whole), (second, second_is_whole)) = (entries(&first), entries(&second));
-        let (held, last, damage) = merge(&first, &second);
-        let is_behind = !(first_is_whole && second_is_whole && damage == Damage::default() && first == second);
+        let Merged { held, last, is_cut, damage } = merge(&first, &second);
+        let is_whole = first_is_whole && second_is_whole && damage == Damage::default() && !is_cut;
+        let is_behind = !(is_whole && first == second);
         let open = |(path, end): (&PathBuf, u64)| {
-            let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path);
-            file.map(|file| LogFile { file, end, is_behind }).map_err(failed("opening its files"))
+            let file = LogFile::open(disk, path);
+            file.map(|file| Twin { file, end, is_behind }).map_err(failed("opening its files"))
         };
         let [first, second] = [open((&paths[0], lengths[0])), open((&paths[1], lengths[1]))];
         let live = held.values().map(Held::entry_bytes).sum();
         let state = Mutex::new(State { held, files: [first?, second?], last, live });
-        let space = Self { folder, name, health, state };
+        let space = Self { disk: disk.clone(), folder, name, health, state };
         let mut state = space.state.lock();
         if is_new {
             for key in earlier.all_keys() {
@@ -163,7 +166,8 @@ impl DoubledSpace {
     fn change(&self, state: &mut State, changes: Vec<Change>) -> Result<(), StoreError> {
         let mut bytes = Vec::new();
         for (number, change) in (state.last + 1..).zip(&changes) {
-            encode(number, change, &mut bytes);
+            let has_more = number < state.last + changes.len() as u64;
+            encode((number, has_more), change, &mut bytes);
         }
         if state.files[0].is_behind {
             self.write_anew(state)?;
@@ -192,24 +196,17 @@ impl DoubledSpace {
     fn write_anew(&self, state: &mut State) -> Result<(), StoreError> {
         let first = state.last + 1;
         let mut bytes = Vec::new();
-        encode(first, &Change::Afresh, &mut bytes);
+        encode((first, false), &Change::Afresh, &mut bytes);
         for (number, (key, held)) in (first + 1..).zip(&state.held) {
-            encode(number, &Change::Put { key: *key, held: held.clone() }, &mut bytes);
+            encode((number, false), &Change::Put { key: *key, held: held.clone() }, &mut bytes);
         }
         // The whole one last.
         let order = if state.files[0].is_behind { [0, 1] } else { [1, 0] };
         for position in order {
             let name = NAMES[position];
-            let written = (|| {
-                let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.folder)?;
-                file.write_all(&bytes)?;
-                file.as_file().sync_all()?;
-                let file = file.persist(self.folder.join(name)).map_err(io::Error::from)?;
-                File::open(&self.folder)?.sync_all()?;
-                Ok(file)
-            })();
+            let written = self.disk.replace(&self.folder.join(name), &[&bytes], Durability::Synced);
             let file = written.map_err(self.failed("writing its files anew"))?;
-            state.files[position] = LogFile { file, end: bytes.len() as u64, is_behind: false };
+            state.files[position] = Twin { file, end: bytes.len() as u64, is_behind: false };
         }
         state.last = first + state.held.len() as u64;
         state.live = bytes.len() as u64;
@@ -217,19 +214,16 @@ impl DoubledSpace {
     }
 }
 
-impl LogFile {
+impl Twin {
     /// Adds bytes at the end; what has come of an attempt that fails is cut off again.
     fn append(&mut self, bytes: &[u8], synced: bool) -> io::Result<()> {
-        let written = (|| {
-            self.file.seek(SeekFrom::Start(self.end))?;
-            self.file.write_all(bytes)?;
-            if synced { self.file.sync_data() } else { Ok(()) }
-        })();
+        let written = self.file.write_at(self.end, bytes);
+        let written = written.and_then(|()| if synced { self.file.sync() } else { Ok(()) });
         match written {
             Ok(()) => self.end += bytes.len() as u64,
             Err(_) => {
                 // Else the next one is written over it, or all of it anew.
-                self.is_behind = self.file.set_len(self.end).and_then(|()| self.file.sync_data()).is_err();
+                self.is_behind = self.file.cut(self.end).and_then(|()| self.file.sync()).is_err();
             }
         }
         written
@@ -279,7 +273,8 @@ impl Store for DoubledSpace {
         let Some(held) = state.held.get(key) else { return Ok(()) };
         if let Some(record) = &held.record {
             let aside = self.folder.join(QUARANTINE).join(key.to_string());
-            fs::write(aside, record).map_err(self.failed("quarantining a record"))?;
+            let written = self.disk.replace(&aside, &[record], Durability::Synced);
+            written.map_err(self.failed("quarantining a record"))?;
         }
         self.health.damaged(self.name, 1);
         self.change(&mut state, vec![Change::Removed { key: *key }])
@@ -314,12 +309,12 @@ impl Store for DoubledSpace {
     }
 
     fn quarantined_count(&self) -> Result<usize, StoreError> {
-        let aside = fs::read_dir(self.folder.join(QUARANTINE));
-        Ok(aside.map_err(io_error(&self.folder, "counting its quarantine"))?.count())
+        let aside = self.disk.names(&self.folder.join(QUARANTINE));
+        Ok(aside.map_err(io_error(&self.folder, "counting its quarantine"))?.len())
     }
 }
 
-fn encode(number: u64, change: &Change, bytes: &mut Vec<u8>) {
+fn encode((number, has_more): (u64, bool), change: &Change, bytes: &mut Vec<u8>) {
     let none = PlanKey::from_bytes([0; 32]);
     let (kind, key, record, summary): (u8, &PlanKey, &[u8], &[u8]) = match change {
         Change::Put { key, held: Held { record: Some(record), summary } } => (1, key, record, summary),
@@ -329,7 +324,7 @@ fn encode(number: u64, change: &Change, bytes: &mut Vec<u8>) {
     };
     let start = bytes.len();
     bytes.extend_from_slice(&MAGIC);
-    bytes.extend_from_slice(&[kind, 0, 0, 0]);
+    bytes.extend_from_slice(&[kind, has_more.into(), 0, 0]);
     bytes.extend_from_slice(&number.to_le_bytes());
     bytes.extend_from_slice(key.as_bytes());
     for part in [record, summary] {
@@ -342,13 +337,24 @@ fn encode(number: u64, change: &Change, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(summary);
 }
 
-/// The intact entries of a file, by their numbers, and whether that is all of it. Damaged places are passed over, to the next entry.
-fn entries(file: &[u8]) -> (BTreeMap<u64, Change>, bool) {
+/// Entries by their numbers.
+type Entries = BTreeMap<u64, Entry>;
+
+/// An entry of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    change: Change,
+    /// Whether the next entry belongs to the same change.
+    has_more: bool,
+}
+
+/// The intact entries of a file, and whether that is all of it. Damaged places are passed over, to the next entry.
+fn entries(file: &[u8]) -> (Entries, bool) {
     let (mut found, mut rest, mut is_whole) = (BTreeMap::new(), file, true);
     while rest.len() >= HEADER {
         match entry(rest) {
-            Some((number, change, length)) => {
-                found.insert(number, change);
+            Some((number, entry, length)) => {
+                found.insert(number, entry);
                 rest = rest.get(length..).unwrap_or_default();
             }
             None => {
@@ -362,7 +368,7 @@ fn entries(file: &[u8]) -> (BTreeMap<u64, Change>, bool) {
 }
 
 /// The entry at the start of these bytes, its number and its length.
-fn entry(bytes: &[u8]) -> Option<(u64, Change, usize)> {
+fn entry(bytes: &[u8]) -> Option<(u64, Entry, usize)> {
     let header = bytes.first_chunk::<HEADER>()?;
     let (fields, digest) = header.split_first_chunk::<HASHED>()?;
     let number = u64::from_le_bytes(*fields.get(8..)?.first_chunk()?);
@@ -383,18 +389,32 @@ fn entry(bytes: &[u8]) -> Option<(u64, Change, usize)> {
         3 => Change::Afresh,
         _ => return None,
     };
-    Some((number, change, HEADER + payload.len()))
+    let has_more = *fields.get(5)? != 0;
+    Some((number, Entry { change, has_more }, HEADER + payload.len()))
 }
 
-/// What two files hold together, the number of the last entry, and what had to be mended.
-fn merge(first: &BTreeMap<u64, Change>, second: &BTreeMap<u64, Change>) -> (BTreeMap<PlanKey, Held>, u64, Damage) {
-    let mut all: BTreeMap<u64, &Change> = second.iter().map(|(number, change)| (*number, change)).collect();
-    all.extend(first.iter().map(|(number, change)| (*number, change)));
+/// What two files hold together.
+struct Merged {
+    held: BTreeMap<PlanKey, Held>,
+    /// Number of the last entry.
+    last: u64,
+    /// Whether the last change is not whole: it was never acknowledged, and does not count.
+    is_cut: bool,
+    damage: Damage,
+}
+
+fn merge(first: &Entries, second: &Entries) -> Merged {
+    let mut all: BTreeMap<u64, &Entry> = second.iter().map(|(number, entry)| (*number, entry)).collect();
+    all.extend(first.iter().map(|(number, entry)| (*number, entry)));
     let last = all.last_key_value().map_or(0, |(number, _)| *number);
-    let fresh = all.iter().rev().find(|(_, change)| ***change == Change::Afresh).map(|(number, _)| *number);
+    let is_cut = all.last_key_value().is_some_and(|(_, entry)| entry.has_more);
+    while all.last_key_value().is_some_and(|(_, entry)| entry.has_more) {
+        all.pop_last();
+    }
+    let fresh = all.iter().rev().find(|(_, entry)| entry.change == Change::Afresh).map(|(number, _)| *number);
     let begin = fresh.unwrap_or_else(|| all.first_key_value().map_or(0, |(number, _)| *number));
     let counting = || all.range(begin..);
-    let span = if all.is_empty() { 0 } else { last - begin + 1 };
+    let span = all.last_key_value().map_or(0, |(last, _)| last - begin + 1);
     let there = counting().count() as u64;
     // What the second file lacks at its end was not synced. A first file that is all older is one that was not written anew yet.
     let mended = match (first.last_key_value(), second.is_empty()) {
@@ -405,19 +425,19 @@ fn merge(first: &BTreeMap<u64, Change>, second: &BTreeMap<u64, Change>) -> (BTre
     let of_second = second.range(begin..).next_back().map_or(0, |(number, _)| *number);
     let inside = counting().filter(|(number, _)| **number <= of_second && !second.contains_key(number)).count() as u64;
     let damage = Damage { mended: mended + inside, lost: span - there };
-    let mut state = BTreeMap::new();
-    for (_, change) in counting() {
-        match change {
+    let mut held_by_key = BTreeMap::new();
+    for (_, entry) in counting() {
+        match &entry.change {
             Change::Put { key, held } => {
-                state.insert(*key, held.clone());
+                held_by_key.insert(*key, held.clone());
             }
             Change::Removed { key } => {
-                state.remove(key);
+                held_by_key.remove(key);
             }
-            Change::Afresh => state.clear(),
+            Change::Afresh => held_by_key.clear(),
         }
     }
-    (state, last, damage)
+    Merged { held: held_by_key, last, is_cut, damage }
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! engine has lost is read from them when the space is opened.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, BufReader, Write as _};
+use std::fs::File;
+use std::io::{self, BufReader};
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use std::thread;
 use canopy_planner::PlanKey;
 use parking_lot::{Mutex, RwLock};
 
+use super::disk::{Disk, UNFINISHED};
 use super::engine::io_error;
 use super::file::{head, read_summary, record_range};
 use super::slot::Companion;
@@ -23,8 +24,6 @@ use super::{Durability, Recovery, Store, StoreError};
 
 /// Files read by one thread at least.
 const SHARE_MIN: usize = 1024;
-/// How names of files that are being written begin.
-const UNFINISHED: &str = ".new-";
 const QUARANTINE: &str = "quarantine";
 
 /// A key, and the summary in its file; none: that is damaged.
@@ -33,6 +32,7 @@ type ReadSummary = (PlanKey, Option<Vec<u8>>);
 /// One space: records in files below a folder, summaries in a space of an engine whose records stay empty.
 pub(super) struct FiledSpace<S> {
     index: S,
+    disk: Disk,
     folder: PathBuf,
     /// Keys of all files: 32 bytes for each record.
     keys: Mutex<BTreeSet<PlanKey>>,
@@ -45,11 +45,15 @@ impl<S: Store> FiledSpace<S> {
     /// Opens the files below this folder, which is made if needed, and brings the index in line with them.
     ///
     /// O(records) names and summaries; of files that the index does not know the first kilobyte.
-    pub(super) fn open(index: S, folder: PathBuf, health: Health) -> Result<(Self, Recovery), StoreError> {
+    pub(super) fn open(disk: &Disk, index: S, folder: PathBuf, health: Health) -> Result<(Self, Recovery), StoreError> {
         let failed = |doing| io_error(&folder, doing);
-        fs::create_dir_all(folder.join(QUARANTINE)).map_err(failed("making its folders"))?;
-        let keys = list_files(&folder).map_err(failed("listing its files"))?;
-        let space = Self { index, keys: Mutex::new(keys), folder, changing: RwLock::default(), health };
+        let make_folder = |path| disk.make_folder(path).map_err(failed("making its folders"));
+        make_folder(&folder)?;
+        // The names of all folders in it survive a power cut from here on, whoever made them.
+        make_folder(&folder.join(QUARANTINE))?;
+        let keys = list_files(disk, &folder).map_err(failed("listing its files"))?;
+        let (keys, changing) = (Mutex::new(keys), RwLock::default());
+        let space = Self { index, disk: disk.clone(), keys, folder, changing, health };
         let recovery = space.reconcile()?;
         Ok((space, recovery))
     }
@@ -114,23 +118,13 @@ impl<S: Store> FiledSpace<S> {
 
     /// Writes a file in place of an earlier one; if asked to, returns only once it survives a crash of the machine.
     fn write(&self, key: &PlanKey, parts: [&[u8]; 2], durability: Durability) -> io::Result<()> {
-        let is_synced = durability == Durability::Synced;
         let path = self.path_of(key);
         let folder = path.parent().expect("files of records are in folders");
         if !folder.exists() {
-            fs::create_dir_all(folder)?;
             // Also for a lazy write: whoever finds the folder there relies on it.
-            sync_folder(&self.folder)?;
+            self.disk.make_folder(folder)?;
         }
-        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
-        for part in parts {
-            file.write_all(part)?;
-        }
-        if is_synced {
-            file.as_file().sync_all()?;
-        }
-        file.persist(&path)?;
-        if is_synced { sync_folder(folder) } else { Ok(()) }
+        self.disk.replace(&path, &parts, durability).map(drop)
     }
 
     /// The index follows at leisure where it does not hold anything wrong meanwhile: from the file it can be made again.
@@ -146,8 +140,9 @@ impl<S: Store> FiledSpace<S> {
             // What is refused must not be there after a restart.
             self.keys.lock().remove(key);
             let path = self.path_of(key);
-            fs::remove_file(&path)
-                .and_then(|()| path.parent().map_or(Ok(()), sync_folder))
+            let removed = self.disk.remove(&path);
+            removed
+                .and_then(|_| path.parent().map_or(Ok(()), |folder| self.disk.sync_names(folder)))
                 .map_err(self.unwritten("taking a record back"))?;
         }
         indexed
@@ -162,25 +157,15 @@ impl<S: Store> FiledSpace<S> {
     }
 
     fn set_aside(&self, key: &PlanKey) -> Result<(), StoreError> {
-        let path = self.path_of(key);
-        let aside = self.folder.join(QUARANTINE);
-        let moved = match fs::rename(&path, aside.join(key.to_string())) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error),
-            Ok(()) => path.parent().map_or(Ok(()), sync_folder).and_then(|()| sync_folder(&aside)),
-        };
-        moved.map_err(self.failed("quarantining a record"))?;
+        let aside = self.folder.join(QUARANTINE).join(key.to_string());
+        self.disk.rename(&self.path_of(key), &aside).map_err(self.failed("quarantining a record"))?;
         self.health.damaged(&self.folder.file_name().unwrap_or_default().to_string_lossy(), 1);
         self.keys.lock().remove(key);
         self.index.remove(&[*key])
     }
 
     fn read(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
-        match fs::read(self.path_of(key)) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.failed("reading a record")(error)),
-        }
+        self.disk.read(&self.path_of(key)).map_err(self.failed("reading a record"))
     }
 }
 
@@ -207,15 +192,13 @@ impl<S: Store> Store for FiledSpace<S> {
         let mut folders = BTreeSet::new();
         for key in keys {
             let path = self.path_of(key);
-            match fs::remove_file(&path) {
-                Ok(()) => folders.extend(path.parent().map(Path::to_owned)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(self.failed("removing a record")(error)),
+            if self.disk.remove(&path).map_err(self.failed("removing a record"))? {
+                folders.extend(path.parent().map(Path::to_owned));
             }
             self.keys.lock().remove(key);
         }
         for folder in folders {
-            sync_folder(&folder).map_err(self.failed("removing a record"))?;
+            self.disk.sync_names(&folder).map_err(self.failed("removing a record"))?;
         }
         self.index.remove(keys)
     }
@@ -250,8 +233,8 @@ impl<S: Store> Store for FiledSpace<S> {
     }
 
     fn quarantined_count(&self) -> Result<usize, StoreError> {
-        let aside = fs::read_dir(self.folder.join(QUARANTINE)).map_err(self.failed("counting its quarantine"))?;
-        Ok(aside.count())
+        let aside = self.disk.names(&self.folder.join(QUARANTINE));
+        Ok(aside.map_err(self.failed("counting its quarantine"))?.len())
     }
 }
 
@@ -262,27 +245,20 @@ impl<S: Store> Companion for FiledSpace<S> {
     }
 }
 
-/// Makes names in a folder survive a power cut.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
 /// Keys of the files below a folder. Files that a crash left unfinished are removed; anything else that is no record's
 /// is not canopy's and stays.
-fn list_files(folder: &Path) -> io::Result<BTreeSet<PlanKey>> {
+fn list_files(disk: &Disk, folder: &Path) -> io::Result<BTreeSet<PlanKey>> {
     let mut keys = BTreeSet::new();
-    for shard in fs::read_dir(folder)? {
-        let shard = shard?;
-        if shard.file_name() == QUARANTINE || !shard.file_type()?.is_dir() {
+    for (shard, is_folder) in disk.names(folder)? {
+        if shard == QUARANTINE || !is_folder {
             continue;
         }
-        for entry in fs::read_dir(shard.path())? {
-            let entry = entry?;
-            let name = entry.file_name();
+        let path = folder.join(&shard);
+        for (name, _) in disk.names(&path)? {
             let Some(name) = name.to_str() else { continue };
             if name.starts_with(UNFINISHED) {
-                fs::remove_file(entry.path())?;
-            } else if shard.file_name().to_str() == name.get(..2)
+                disk.remove(&path.join(name))?;
+            } else if shard.to_str() == name.get(..2)
                 && let Some(key) = PlanKey::from_digits(name).filter(|key| key.to_string() == name)
             {
                 keys.insert(key);

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::{fs, io};
 
+use super::disk::Disk;
 use super::doubled::DoubledSpace;
+use super::engine::io_error;
 use super::filed::FiledSpace;
 use super::slot::Companion;
 use super::upkeep::Health;
@@ -55,6 +57,11 @@ impl Spaces {
         health: &Health,
     ) -> Result<Self, StoreError> {
         let (mut recovery, mut companions) = (Recovery::default(), Vec::new());
+        let disk = &Disk::default();
+        if version >= FILED_SINCE {
+            let folder = records_folder(directory, version);
+            disk.make_folder(&folder).map_err(io_error(&folder, "making its folder"))?;
+        }
         let open = |space: Space| -> Result<Arc<dyn Store>, StoreError> {
             if version < FILED_SINCE {
                 return Ok(Arc::new(engine(space)));
@@ -62,19 +69,19 @@ impl Spaces {
             let folder = records_folder(directory, version).join(space.name());
             if space.is_doubled() {
                 // Earlier builds had them in the engine.
-                let (doubled, _) = DoubledSpace::open(folder, space.name(), &engine(space), health.clone())?;
+                let (doubled, _) = DoubledSpace::open(disk, folder, space.name(), &engine(space), health.clone())?;
                 return Ok(Arc::new(doubled));
             }
             if space == Space::Leases {
                 // Their owner reads all of them at every start, and what an engine says of them may be older than the files.
-                let (filed, part) = FiledSpace::open(MemoryStore::default(), folder, health.clone())?;
+                let (filed, part) = FiledSpace::open(disk, MemoryStore::default(), folder, health.clone())?;
                 recovery.quarantined += part.quarantined;
                 return Ok(Arc::new(filed));
             }
             if !space.is_filed() {
                 return Ok(Arc::new(engine(space)));
             }
-            let (filed, part) = FiledSpace::open(engine(space), folder, health.clone())?;
+            let (filed, part) = FiledSpace::open(disk, engine(space), folder, health.clone())?;
             recovery.restored += part.restored;
             recovery.lost += part.lost;
             recovery.quarantined += part.quarantined;
@@ -88,7 +95,7 @@ impl Spaces {
             Arc::new(MemoryStore::default())
         } else {
             let folder = records_folder(directory, version).join(PINS);
-            Arc::new(DoubledSpace::open(folder, PINS, &MemoryStore::default(), health.clone())?.0)
+            Arc::new(DoubledSpace::open(disk, folder, PINS, &MemoryStore::default(), health.clone())?.0)
         };
         Ok(Self { spaces, pins, recovery, companions })
     }

@@ -11,6 +11,7 @@ mod archives;
 mod damage;
 mod filed;
 mod limits;
+mod power;
 mod reopening;
 mod versions;
 

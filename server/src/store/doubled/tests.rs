@@ -1,3 +1,6 @@
+use std::fs;
+use std::path::Path;
+
 use super::*;
 use crate::store::MemoryStore;
 
@@ -6,7 +9,8 @@ fn key(byte: u8) -> PlanKey {
 }
 
 fn open(folder: &Path) -> (DoubledSpace, Damage) {
-    DoubledSpace::open(folder.to_owned(), "faults", &MemoryStore::default(), Health::of(folder)).unwrap()
+    DoubledSpace::open(&Disk::default(), folder.to_owned(), "faults", &MemoryStore::default(), Health::of(folder))
+        .unwrap()
 }
 
 /// Twenty records, some of them changed and two removed.
@@ -76,8 +80,11 @@ fn what_was_kept_elsewhere_is_taken_over_once_and_files_stay_small() {
     let folder = tempfile::tempdir().unwrap();
     let earlier = MemoryStore::default();
     earlier.put(&key(1), b"one", b"").unwrap();
-    let open =
-        || DoubledSpace::open(folder.path().to_owned(), "faults", &earlier, Health::of(folder.path())).unwrap().0;
+    let open = || {
+        DoubledSpace::open(&Disk::default(), folder.path().to_owned(), "faults", &earlier, Health::of(folder.path()))
+            .unwrap()
+            .0
+    };
     let space = open();
     assert_eq!(space.get(&key(1)).unwrap(), Some(b"one".to_vec()));
     space.remove(&[key(1)]).unwrap();

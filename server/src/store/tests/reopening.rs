@@ -147,8 +147,14 @@ fn a_record_whose_summary_is_refused_is_not_there_after_a_restart() {
     DISK.set(Arc::clone(&disk));
     let lock = Arc::new(lock_directory(directory.path()).unwrap());
     let Ok(engine) = Flaky::open(directory.path(), &lock) else { panic!("it opens") };
-    let open =
-        || FiledSpace::open(engine.space(Space::Plans), directory.path().join("plans"), Health::of(directory.path()));
+    let open = || {
+        FiledSpace::open(
+            &disk::Disk::default(),
+            engine.space(Space::Plans),
+            directory.path().join("plans"),
+            Health::of(directory.path()),
+        )
+    };
     let (space, _) = open().unwrap();
     space.put(&key(1), b"one", b"1").unwrap();
     disk.is_full.store(true, Ordering::Relaxed);
@@ -157,7 +163,9 @@ fn a_record_whose_summary_is_refused_is_not_there_after_a_restart() {
     let Ok(engine) = Flaky::open(directory.path(), &lock) else { panic!("it opens") };
     disk.is_full.store(false, Ordering::Relaxed);
     let folder = directory.path().join("plans");
-    let (space, recovery) = FiledSpace::open(engine.space(Space::Plans), folder, Health::of(directory.path())).unwrap();
+    let (space, recovery) =
+        FiledSpace::open(&disk::Disk::default(), engine.space(Space::Plans), folder, Health::of(directory.path()))
+            .unwrap();
     assert!(recovery.is_empty(), "{recovery:?}");
     assert_eq!(space.keys(None, 9).unwrap(), [key(1)]);
 }

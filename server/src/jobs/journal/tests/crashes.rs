@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::jobs::random::Random;
+use crate::random::Random;
 
 /// A process that dies at a certain write, which may or may not reach the disk.
 struct Mortal {

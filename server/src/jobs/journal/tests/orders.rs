@@ -25,6 +25,10 @@ fn limits(number: u64) -> TreeLimits {
     }
 }
 
+fn caller(number: u64) -> Option<EntryCaller> {
+    (number % 2 == 1).then(|| EntryCaller { identity: format!("caller {number}"), tenant: "red".to_owned() })
+}
+
 #[test]
 fn every_order_is_read_back() {
     let node = |id: &str| {
@@ -87,8 +91,7 @@ fn every_order_is_read_back() {
                     size_bytes_max: number,
                     states_default_size: number % 8 > 4,
                 };
-                let caller = (number % 2 == 1)
-                    .then(|| EntryCaller { identity: format!("caller {number}"), tenant: "red".to_owned() });
+                let caller = caller(number);
                 let record = encode_entry(number, &order, priority, 5, caller.clone());
                 let read = decode_entry(&record).unwrap();
                 assert_eq!(RequestKey::of(&read.request), RequestKey::of(&order));

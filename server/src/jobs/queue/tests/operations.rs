@@ -4,7 +4,7 @@ use tokio::time;
 
 use super::*;
 use crate::jobs::job::State;
-use crate::jobs::random::Random;
+use crate::random::Random;
 
 fn terms(priority: Priority, detached: bool) -> Terms {
     Terms { priority, detached, worker: Worker::Planner }

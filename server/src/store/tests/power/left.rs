@@ -1,0 +1,222 @@
+//! What a power cut may leave of what was done to a disk.
+//!
+//! Contents of a file are there up to its last sync. Of what was written later a part may be there, in order, and of the
+//! last write only its beginning, or zeros. Names in a folder are there up to its last sync, and of later changes to
+//! them the first few. Nothing else is promised by POSIX.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+
+use crate::random::Random;
+use crate::store::disk::{Step, Witness};
+
+/// A step, as it was done. Paths are relative to the folder that is watched.
+#[derive(Clone, Debug)]
+enum Done {
+    Folder(PathBuf),
+    File(PathBuf),
+    Written { path: PathBuf, offset: u64, bytes: Vec<u8> },
+    Length { path: PathBuf, length: u64 },
+    Synced(PathBuf),
+    Renamed { from: PathBuf, to: PathBuf },
+    Removed(PathBuf),
+    NamesSynced(PathBuf),
+}
+
+/// Remembers what was done below a folder.
+pub(super) struct Recording {
+    root: PathBuf,
+    done: Mutex<Vec<Done>>,
+    /// Whether contents of files are synced: without, this is a disk on which nothing may be acknowledged.
+    is_synced: bool,
+}
+
+impl Recording {
+    pub(super) fn below(root: &Path, is_synced: bool) -> Self {
+        Self { root: root.to_owned(), done: Mutex::default(), is_synced }
+    }
+
+    /// How many steps were done.
+    pub(super) fn count(&self) -> usize {
+        self.done.lock().len()
+    }
+
+    /// Makes in an empty folder what may be left if the power is cut after this number of steps.
+    pub(super) fn leave(&self, count: usize, chance: &mut Random, folder: &Path) {
+        let tree = Tree::of(&self.done.lock()[..count], chance);
+        for (path, entry) in &tree.names {
+            let path = folder.join(path);
+            match entry {
+                Entry::Folder => fs::create_dir_all(&path).unwrap(),
+                // The folder itself may be gone.
+                Entry::File(file) if path.parent().is_some_and(Path::exists) => {
+                    fs::write(&path, &tree.contents[*file]).unwrap();
+                }
+                Entry::File(_) => {}
+            }
+        }
+    }
+}
+
+impl Witness for Recording {
+    fn saw(&self, step: Step<'_>) {
+        let path = |path: &Path| path.strip_prefix(&self.root).unwrap_or(Path::new("")).to_owned();
+        let done = match step {
+            Step::Folder { path: made } => Done::Folder(path(made)),
+            Step::File { path: made } => Done::File(path(made)),
+            Step::Written { path: into, offset, bytes } => {
+                Done::Written { path: path(into), offset, bytes: bytes.to_vec() }
+            }
+            Step::Length { path: of, length } => Done::Length { path: path(of), length },
+            Step::Synced { .. } if !self.is_synced => return,
+            Step::Synced { path: synced } => Done::Synced(path(synced)),
+            Step::Renamed { from, to } => Done::Renamed { from: path(from), to: path(to) },
+            Step::Removed { path: removed } => Done::Removed(path(removed)),
+            Step::NamesSynced { folder } => Done::NamesSynced(path(folder)),
+        };
+        self.done.lock().push(done);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    Folder,
+    /// The number of its contents.
+    File(usize),
+}
+
+/// A change of names.
+enum Naming {
+    Made { path: PathBuf, entry: Entry },
+    Renamed { from: PathBuf, to: PathBuf },
+    Removed(PathBuf),
+}
+
+impl Naming {
+    /// The folders whose names change.
+    fn folders(&self) -> Vec<PathBuf> {
+        let of = |path: &PathBuf| path.parent().unwrap_or(Path::new("")).to_owned();
+        match self {
+            Self::Made { path, .. } | Self::Removed(path) => vec![of(path)],
+            Self::Renamed { from, to } => vec![of(from), of(to)],
+        }
+    }
+}
+
+/// A change of contents.
+#[derive(Debug)]
+enum Writing<'a> {
+    At { offset: usize, bytes: &'a [u8] },
+    Length(usize),
+}
+
+/// What is left.
+struct Tree {
+    names: BTreeMap<PathBuf, Entry>,
+    contents: Vec<Vec<u8>>,
+}
+
+impl Tree {
+    fn of(done: &[Done], chance: &mut Random) -> Self {
+        // Which file has which name at the moment, what was written into each and how much of that is synced.
+        let mut current: BTreeMap<&Path, usize> = BTreeMap::new();
+        let mut writings: Vec<(Vec<Writing<'_>>, usize)> = Vec::new();
+        let mut namings: Vec<Naming> = Vec::new();
+        // For each folder: how many of all namings are sure to be there.
+        let mut sure: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        for step in done {
+            match step {
+                Done::Folder(path) => namings.push(Naming::Made { path: path.clone(), entry: Entry::Folder }),
+                Done::File(path) => {
+                    current.insert(path, writings.len());
+                    namings.push(Naming::Made { path: path.clone(), entry: Entry::File(writings.len()) });
+                    writings.push((Vec::new(), 0));
+                }
+                Done::Written { path, offset, bytes } => {
+                    let offset = usize::try_from(*offset).unwrap();
+                    writings[current[path.as_path()]].0.push(Writing::At { offset, bytes });
+                }
+                Done::Length { path, length } => {
+                    let length = usize::try_from(*length).unwrap();
+                    writings[current[path.as_path()]].0.push(Writing::Length(length));
+                }
+                Done::Synced(path) => {
+                    let (of_file, synced) = &mut writings[current[path.as_path()]];
+                    *synced = of_file.len();
+                }
+                Done::Renamed { from, to } => {
+                    if let Some(file) = current.remove(from.as_path()) {
+                        current.insert(to, file);
+                    }
+                    namings.push(Naming::Renamed { from: from.clone(), to: to.clone() });
+                }
+                Done::Removed(path) => {
+                    current.remove(path.as_path());
+                    namings.push(Naming::Removed(path.clone()));
+                }
+                Done::NamesSynced(folder) => _ = sure.insert(folder.clone(), namings.len()),
+            }
+        }
+        let contents = writings.iter().map(|(of_file, synced)| contents(of_file, *synced, chance)).collect();
+        Self { names: names(&namings, &sure, chance), contents }
+    }
+}
+
+/// The contents of a file into which this was written, of which the first `synced` are sure to be there.
+fn contents(writings: &[Writing<'_>], synced: usize, chance: &mut Random) -> Vec<u8> {
+    let (whole, later) = writings.split_at(synced + chance.below(writings.len() - synced + 1));
+    let mut contents = Vec::new();
+    for writing in whole {
+        match writing {
+            Writing::At { offset, bytes } => put(&mut contents, *offset, bytes),
+            Writing::Length(length) => contents.resize(*length, 0),
+        }
+    }
+    // The next one is torn: its beginning is there, and behind it zeros or nothing.
+    if let Some(Writing::At { offset, bytes }) = later.first() {
+        put(&mut contents, *offset, &bytes[..chance.below(bytes.len() + 1)]);
+        if chance.below(2) == 0 {
+            let length = offset + chance.below(bytes.len() + 1);
+            contents.resize(contents.len().max(length), 0);
+        }
+    }
+    contents
+}
+
+fn put(contents: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    let end = offset + bytes.len();
+    contents.resize(contents.len().max(end), 0);
+    contents[offset..end].copy_from_slice(bytes);
+}
+
+/// The names after these changes, of which some are sure to be there in each folder.
+fn names(namings: &[Naming], sure: &BTreeMap<PathBuf, usize>, chance: &mut Random) -> BTreeMap<PathBuf, Entry> {
+    let mut there: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for naming in namings {
+        for folder in naming.folders() {
+            there.entry(folder.clone()).or_insert_with(|| {
+                let sure = sure.get(&folder).copied().unwrap_or_default();
+                sure + chance.below(namings.len() - sure + 1)
+            });
+        }
+    }
+    let mut names = BTreeMap::new();
+    for (number, naming) in namings.iter().enumerate() {
+        if !naming.folders().iter().any(|folder| number < there[folder]) {
+            continue;
+        }
+        match naming {
+            Naming::Made { path, entry } => _ = names.insert(path.clone(), *entry),
+            Naming::Renamed { from, to } => {
+                if let Some(entry) = names.remove(from) {
+                    names.insert(to.clone(), entry);
+                }
+            }
+            Naming::Removed(path) => _ = names.remove(path),
+        }
+    }
+    names
+}
