@@ -14,3 +14,10 @@ impl Random {
         usize::try_from((bits >> 33) % limit as u64).unwrap()
     }
 }
+
+/// The seeds that a test tries: so many from 1 on, unless `CANOPY_SEEDS` says how many and `CANOPY_SEED` which is the first.
+pub(crate) fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let asked = |name, usual| std::env::var(name).map_or(usual, |text| text.parse().expect("a number"));
+    let first: u64 = asked("CANOPY_SEED", 1);
+    first..first + asked("CANOPY_SEEDS", usual)
+}

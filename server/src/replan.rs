@@ -13,6 +13,8 @@
 
 mod bases;
 mod concerned;
+#[cfg(test)]
+mod crashes;
 mod event;
 mod event_log;
 mod fault_logs;

@@ -19,6 +19,8 @@ mod ledger;
 mod memory;
 mod migrate;
 mod pages;
+#[cfg(test)]
+pub(crate) mod power;
 pub(crate) mod receipts;
 mod recent;
 mod record;

@@ -272,6 +272,12 @@ impl Leases {
         Ok(table.get(number).expect("it was put there").clone())
     }
 
+    /// Gives new leases greater numbers than this one.
+    pub(crate) fn number_beyond(&self, number: u64) {
+        let mut table = self.shared.table.lock();
+        table.last = table.last.max(number);
+    }
+
     /// The lease of this number, if it is held.
     pub(crate) fn get(&self, number: u64) -> Option<Lease> {
         self.shared.table.lock().get(number).cloned()

@@ -418,6 +418,8 @@ fn said_by(kept: &KeptEvent, ranks: u32) -> ValidPlan {
 /// The engine failed.
 pub(super) fn catch_up(leases: &Leases, events: &EventLog) -> Result<(), StoreError> {
     let all = events.all();
+    // An event is about one lease for ever: no other one gets its name while the event is kept.
+    leases.number_beyond(all.iter().filter_map(|kept| number_of(&kept.event.lease)).max().unwrap_or_default());
     all.iter().for_each(|event| apply(leases, event));
     let expired = all.iter().filter(|kept| is_expiry(kept));
     let numbers: Vec<u64> = expired.filter_map(|kept| number_of(&kept.event.lease)).collect();

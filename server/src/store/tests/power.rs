@@ -1,22 +1,17 @@
 //! Power cuts: whatever was acknowledged is there afterwards, and a change that was on its way is there or is not.
 //!
-//! Each seed is a sequence of changes and some moments at which the power goes. `CANOPY_SEEDS` says how many are tried,
-//! and `CANOPY_SEED` is the first.
-
-mod left;
+//! Each seed is a sequence of changes and some moments at which the power goes.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use tempfile::TempDir;
-
-use self::left::Recording;
 use super::*;
-use crate::random::Random;
+use crate::random::{Random, seeds};
 use crate::store::disk::Disk;
 use crate::store::doubled::DoubledSpace;
 use crate::store::filed::FiledSpace;
+use crate::store::power::{Recording, memory_folder};
 use crate::store::upkeep::Health;
 
 /// Seeds of each test where nothing is said.
@@ -108,11 +103,6 @@ fn change<K: Kind>(space: &K::Space, state: &mut State, chance: &mut Random) {
     }
 }
 
-/// A folder that costs no real disk its time, where the machine has such a one.
-fn folder() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
-}
-
 /// What one sequence leaves behind.
 struct Sequence {
     recording: Arc<Recording>,
@@ -122,7 +112,7 @@ struct Sequence {
 
 impl Sequence {
     fn of<K: Kind>(seed: u64, is_synced: bool) -> Self {
-        let (folder, mut chance) = (folder(), Random(seed));
+        let (folder, mut chance) = (memory_folder(), Random(seed));
         let recording = Arc::new(Recording::below(folder.path(), is_synced));
         let disk = Disk::watched(Arc::clone(&recording) as Arc<_>);
         let space = K::open(&disk, folder.path());
@@ -139,7 +129,7 @@ impl Sequence {
     /// Cuts the power at a moment by chance, and opens what is left: what is held, and what may be.
     fn cut<K: Kind>(&self, chance: &mut Random) -> (State, Vec<&State>) {
         let count = chance.below(self.recording.count() + 1);
-        let folder = folder();
+        let folder = memory_folder();
         self.recording.leave(count, chance, folder.path());
         let acknowledged = self.held.iter().rposition(|(steps, _)| *steps <= count).unwrap_or_default();
         let may_be = self.held[acknowledged..].iter().take(2).map(|(_, state)| state).collect();
@@ -164,10 +154,6 @@ fn in_short(state: &State) -> String {
     format!("{{{}}}", held.collect::<Vec<_>>().join("; "))
 }
 
-fn number(name: &str, usual: u64) -> u64 {
-    std::env::var(name).map_or(usual, |text| text.parse().unwrap())
-}
-
 /// Tries seeds until one shows a loss; the seed, and what was lost.
 fn first_loss<K: Kind>(seeds: std::ops::Range<u64>, is_synced: bool) -> Option<(u64, String)> {
     seeds.into_iter().find_map(|seed| {
@@ -189,8 +175,7 @@ fn first_loss<K: Kind>(seeds: std::ops::Range<u64>, is_synced: bool) -> Option<(
 }
 
 fn check<K: Kind>() {
-    let first = number("CANOPY_SEED", 1);
-    let loss = first_loss::<K>(first..first + number("CANOPY_SEEDS", SEEDS), true);
+    let loss = first_loss::<K>(seeds(SEEDS), true);
     assert_eq!(loss, None);
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::random::Random;
+use crate::random::{Random, seeds};
 
 /// A process that dies at a certain write, which may or may not reach the disk.
 struct Mortal {
@@ -38,7 +38,7 @@ struct Expected {
 #[test]
 fn whenever_the_process_dies_no_job_that_was_written_down_is_lost() {
     const TEXTS: [&str; 5] = ["ring:3", "ring:4", "ring:5", "ring:6", "ring:7"];
-    for seed in 0..300 {
+    for seed in seeds(300) {
         let mut random = Random(seed);
         let disk = memory();
         let mut expected = Expected::default();

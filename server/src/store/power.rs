@@ -7,11 +7,41 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tempfile::TempDir;
 
+use super::disk::{Disk, Step, Witness};
+use super::doubled::DoubledSpace;
+use super::filed::FiledSpace;
+use super::upkeep::Health;
+use super::{MemoryStore, Store};
 use crate::random::Random;
-use crate::store::disk::{Step, Witness};
+
+/// A folder that costs no real disk its time, where the machine has such a one.
+pub(crate) fn memory_folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}
+
+/// The spaces of faults, leases and events, on a disk whose power may be cut.
+pub(crate) struct ReplanStores {
+    pub(crate) faults: Arc<dyn Store>,
+    pub(crate) leases: Arc<dyn Store>,
+    pub(crate) replans: Arc<dyn Store>,
+}
+
+impl ReplanStores {
+    /// Opens them in a folder. Its engine is empty: leases are in files of their own.
+    pub(crate) fn open(folder: &Path, recording: Option<&Arc<Recording>>) -> Self {
+        let disk = recording.map(|recording| Disk::watched(Arc::clone(recording) as Arc<_>)).unwrap_or_default();
+        let (none, health) = (MemoryStore::default(), Health::of(folder));
+        let doubled =
+            |name: &'static str| DoubledSpace::open(&disk, folder.join(name), name, &none, health.clone()).unwrap().0;
+        let leases = FiledSpace::open(&disk, MemoryStore::default(), folder.join("leases"), health.clone()).unwrap().0;
+        Self { faults: Arc::new(doubled("faults")), leases: Arc::new(leases), replans: Arc::new(doubled("replans")) }
+    }
+}
 
 /// A step, as it was done. Paths are relative to the folder that is watched.
 #[derive(Clone, Debug)]
@@ -27,26 +57,31 @@ enum Done {
 }
 
 /// Remembers what was done below a folder.
-pub(super) struct Recording {
+pub(crate) struct Recording {
     root: PathBuf,
     done: Mutex<Vec<Done>>,
+    /// How many of the steps made what was there before.
+    earlier: usize,
     /// Whether contents of files are synced: without, this is a disk on which nothing may be acknowledged.
     is_synced: bool,
 }
 
 impl Recording {
-    pub(super) fn below(root: &Path, is_synced: bool) -> Self {
-        Self { root: root.to_owned(), done: Mutex::default(), is_synced }
+    /// What is there already survives.
+    pub(crate) fn below(root: &Path, is_synced: bool) -> Self {
+        let mut earlier = Vec::new();
+        found(root, Path::new(""), &mut earlier);
+        Self { root: root.to_owned(), earlier: earlier.len(), done: Mutex::new(earlier), is_synced }
     }
 
     /// How many steps were done.
-    pub(super) fn count(&self) -> usize {
-        self.done.lock().len()
+    pub(crate) fn count(&self) -> usize {
+        self.done.lock().len() - self.earlier
     }
 
     /// Makes in an empty folder what may be left if the power is cut after this number of steps.
-    pub(super) fn leave(&self, count: usize, chance: &mut Random, folder: &Path) {
-        let tree = Tree::of(&self.done.lock()[..count], chance);
+    pub(crate) fn leave(&self, count: usize, chance: &mut Random, folder: &Path) {
+        let tree = Tree::of(&self.done.lock()[..self.earlier + count], chance);
         for (path, entry) in &tree.names {
             let path = folder.join(path);
             match entry {
@@ -79,6 +114,24 @@ impl Witness for Recording {
         };
         self.done.lock().push(done);
     }
+}
+
+/// The steps that would have made what is in a folder, all of which survives.
+fn found(root: &Path, folder: &Path, steps: &mut Vec<Done>) {
+    for entry in fs::read_dir(root.join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let path = folder.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            steps.push(Done::Folder(path.clone()));
+            found(root, &path, steps);
+        } else {
+            let bytes = fs::read(entry.path()).unwrap();
+            steps.push(Done::File(path.clone()));
+            steps.push(Done::Written { path: path.clone(), offset: 0, bytes });
+            steps.push(Done::Synced(path));
+        }
+    }
+    steps.push(Done::NamesSynced(folder.to_owned()));
 }
 
 #[derive(Clone, Copy, Debug)]
