@@ -1,7 +1,7 @@
 //! Faults, leases and events over power cuts: one thread, a clock that is set, a disk that forgets what was not synced.
 //!
 //! A seed is several lives of a server on one folder. Each life ends with a power cut at a step of the disk by chance, and
-//! the next one must know all that was acknowledged, and nothing that was refused or is over.
+//! the next one must know all that was acknowledged, and nothing that was refused or is over. At times the disk is full.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,7 @@ struct Life {
     faults: FaultLogs,
     leases: Leases,
     events: EventLog,
+    stores: ReplanStores,
 }
 
 impl Life {
@@ -50,9 +51,10 @@ impl Life {
         let leases = LeaseOptions { now_ms, ..LeaseOptions::STANDARD };
         let events = EventOptions { now_ms, count_max: 12, ..EventOptions::STANDARD };
         let life = Self {
-            faults: FaultLogs::open(stores.faults, policy, now_ms).unwrap(),
-            leases: Leases::open(stores.leases, leases).unwrap(),
-            events: EventLog::open(stores.replans, events).unwrap(),
+            faults: FaultLogs::open(Arc::clone(&stores.faults), policy, now_ms).unwrap(),
+            leases: Leases::open(Arc::clone(&stores.leases), leases).unwrap(),
+            events: EventLog::open(Arc::clone(&stores.replans), events).unwrap(),
+            stores,
         };
         catch_up(&life.leases, &life.events).unwrap();
         life
@@ -78,32 +80,37 @@ impl Life {
         }
     }
 
-    /// One change; it is acknowledged when this returns.
-    fn change(&self, chance: &mut Random) {
+    /// One change; it is acknowledged when this returns without an error.
+    fn change(&self, chance: &mut Random) -> Result<(), Refused> {
         let held: Vec<u64> = self.leases.select(|_| true).iter().map(|lease| lease.terms.number).collect();
         let one = (!held.is_empty()).then(|| held[chance.below(held.len())]);
         match (chance.below(9), one) {
             (0 | 1, _) | (2..=4, None) => self.acquire(chance),
-            (2, Some(number)) => _ = self.leases.renew(number, Some(chance.below(300) as u64)).unwrap(),
-            (3, Some(number)) => _ = self.leases.release(&[number]).unwrap(),
+            (2, Some(number)) => Ok(self.leases.renew(number, Some(chance.below(300) as u64)).map(drop)?),
+            (3, Some(number)) => Ok(self.leases.release(&[number]).map(drop)?),
             (4, Some(number)) => self.tell_of_a_plan(number, chance),
             (5, _) => {
                 NOW_MS.set(now_ms() + chance.below(200) as u64);
-                self.leases.expire(|lease| tell_expired(&self.events, lease)).unwrap();
-                while self.leases.write_behind().unwrap() {}
+                self.keep_up()
             }
-            (6, _) => {
-                self.faults.clear(&[(SCOPE, None)], now_ms(), |_| true).unwrap();
-            }
+            (6, _) => Ok(self.faults.clear(&[(SCOPE, None)], now_ms(), |_| true).map(drop)?),
             _ => self.report(chance),
         }
     }
 
-    fn acquire(&self, chance: &mut Random) {
+    /// What a server does by itself.
+    fn keep_up(&self) -> Result<(), Refused> {
+        self.faults.write()?;
+        self.leases.expire(|lease| tell_expired(&self.events, lease))?;
+        while self.leases.write_behind()? {}
+        Ok(())
+    }
+
+    fn acquire(&self, chance: &mut Random) -> Result<(), Refused> {
         let number = u8::try_from(chance.below(REQUESTS)).unwrap();
         // As the service does: a request that is repeated gets the lease that it has.
         if self.leases.of_request(&PlanKey::from_bytes([number; 32])).is_some() {
-            return;
+            return Ok(());
         }
         let terms = LeaseTerms {
             job: format!("job-{number}"),
@@ -115,11 +122,11 @@ impl Life {
         let ttl_ms = chance.below(500) as u64;
         let valid = ValidPlan { plan: "plans/first".to_owned(), ..ValidPlan::default() };
         let state = LeaseState { expire_ms: now_ms() + ttl_ms, ttl_ms, items: vec![valid] };
-        self.leases.acquire(terms, state, |_| Ok(())).unwrap();
+        Ok(self.leases.acquire(terms, state, |_| Ok(())).map(drop)?)
     }
 
     /// Another plan is valid, which is an event, and then the lease says so.
-    fn tell_of_a_plan(&self, number: u64, chance: &mut Random) {
+    fn tell_of_a_plan(&self, number: u64, chance: &mut Random) -> Result<(), Refused> {
         let plan = format!("plans/{}", chance.below(100));
         let superseded = event::Superseded { new_plan: plan.clone(), ..Default::default() };
         let lease = leases::name_of(number);
@@ -131,10 +138,10 @@ impl Life {
             leases.follow(number, 0, valid);
         };
         let draft = event_log::Draft { make: Box::new(move || Some(kept)), follow: Box::new(follow) };
-        self.events.append(draft).unwrap();
+        Ok(self.events.append(draft).map(drop)?)
     }
 
-    fn report(&self, chance: &mut Random) {
+    fn report(&self, chance: &mut Random) -> Result<(), Refused> {
         let report = |chance: &mut Random| Report {
             source: "monitor".to_owned(),
             event_id: chance.below(1 << 30).to_string(),
@@ -147,9 +154,12 @@ impl Life {
         };
         let reports = (0..=chance.below(3)).map(|_| (SCOPE, report(chance)));
         let reports: Vec<_> = reports.collect();
-        self.faults.report(reports).unwrap();
+        Ok(self.faults.report(reports).map(drop)?)
     }
 }
+
+/// Why something was not done: the disk was full.
+type Refused = Box<dyn std::error::Error>;
 
 /// What a server knows.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,11 +202,10 @@ fn check(found: &Known, before: &Known, after: &Known) {
         assert_eq!(known, Some(event), "event {number} was never there");
     }
     // Whoever watches learns of every end by time.
-    let ended = after.events.values().filter(|(_, is_end)| *is_end).map(|(lease, _)| lease);
-    for number in ended.filter_map(|lease| number_of(lease)) {
+    let ended = after.events.values().filter(|(_, is_end)| *is_end).filter_map(|(lease, _)| number_of(lease));
+    for number in ended.filter(|number| before.leases.contains_key(number)) {
         let is_told = found.events.values().any(|(lease, is_end)| *is_end && number_of(lease) == Some(number));
-        let was_on_its_way = before.leases.contains_key(&number);
-        assert!(is_told || (was_on_its_way && found.leases.contains_key(&number)), "no event says that {number} ended");
+        assert!(is_told || found.leases.contains_key(&number), "no event says that {number} ended");
     }
 }
 
@@ -210,13 +219,42 @@ fn live(seed: u64, is_synced: bool) {
         let recording = Arc::new(Recording::below(folder.path(), is_synced));
         let life = Life::begin(folder.path(), Some(&recording));
         let mut moments = vec![(recording.count(), known.clone().unwrap_or_else(|| life.known()))];
+        let mut unsure: Vec<std::ops::Range<usize>> = Vec::new();
         for _ in 0..chance.below(CHANGES_MAX) {
-            life.change(&mut chance);
+            let is_full = chance.below(4) == 0;
+            recording.fill_after(is_full.then(|| chance.below(6)));
+            let (before, begun) = (life.known(), recording.count());
+            let outcome = life.change(&mut chance);
+            recording.fill_after(None);
+            let after = life.known();
+            assert!(outcome.is_ok() || is_full, "seed {seed}: {outcome:?}");
+            if outcome.is_err() && now_ms() == before.time_ms {
+                assert_eq!(
+                    (&after.leases, &after.events),
+                    (&before.leases, &before.events),
+                    "seed {seed}: {outcome:?}"
+                );
+            }
+            if outcome.is_ok() {
+                moments.push((recording.count(), after));
+            }
+            // With room again, what is left of it is done soon.
+            life.stores.settle();
+            life.keep_up().unwrap();
+            if outcome.is_err() {
+                // Until then what was refused may be there after all: its caller does not know, and asks again.
+                unsure.push(begun + 1..recording.count());
+            }
             moments.push((recording.count(), life.known()));
         }
         drop(life);
         let left = memory_folder();
-        let cut = chance.below(recording.count() + 1);
+        let cut = loop {
+            let cut = chance.below(recording.count() + 1);
+            if !unsure.iter().any(|steps| steps.contains(&cut)) {
+                break cut;
+            }
+        };
         recording.leave(cut, &mut chance, left.path());
         let acknowledged = moments.iter().rposition(|(steps, _)| *steps <= cut).unwrap_or_default();
         let before = &moments[acknowledged].1;

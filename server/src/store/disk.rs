@@ -36,6 +36,12 @@ pub(super) enum Step<'a> {
 
 /// Listens to steps.
 pub(super) trait Witness: Send + Sync {
+    /// This is about to be done.
+    ///
+    /// # Errors
+    /// The disk shall refuse it.
+    fn allows(&self, step: Step<'_>) -> io::Result<()>;
+
     /// This was done.
     fn saw(&self, step: Step<'_>);
 }
@@ -53,16 +59,19 @@ impl Disk {
         Self { witness: Some(witness) }
     }
 
-    fn tell(&self, step: Step<'_>) {
-        if let Some(witness) = &self.witness {
-            witness.saw(step);
-        }
+    /// Does a step, and tells of it.
+    fn step<T>(&self, step: Step<'_>, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let Some(witness) = &self.witness else { return work() };
+        witness.allows(step)?;
+        let done = work()?;
+        witness.saw(step);
+        Ok(done)
     }
 
     /// Makes a folder if needed. Its name survives a power cut, also where an earlier process made it.
     pub(super) fn make_folder(&self, path: &Path) -> io::Result<()> {
-        match fs::create_dir(path) {
-            Ok(()) => self.tell(Step::Folder { path }),
+        match self.step(Step::Folder { path }, || fs::create_dir(path)) {
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
             Err(error) => return Err(error),
         }
@@ -71,30 +80,26 @@ impl Disk {
 
     /// Makes the names in a folder survive a power cut.
     pub(super) fn sync_names(&self, folder: &Path) -> io::Result<()> {
-        File::open(folder)?.sync_all()?;
-        self.tell(Step::NamesSynced { folder });
-        Ok(())
+        self.step(Step::NamesSynced { folder }, || File::open(folder)?.sync_all())
     }
 
     /// Writes a file in place of an earlier one: whoever looks finds one of them whole. With [`Durability::Synced`] that
     /// holds after a power cut as well, and the new one survives it once this returns.
     pub(super) fn replace(&self, path: &Path, parts: &[&[u8]], durability: Durability) -> io::Result<LogFile> {
         let folder = path.parent().ok_or_else(|| io::Error::other("a file is in a folder"))?;
-        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
-        self.tell(Step::File { path: file.path() });
+        let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
+        let (mut file, temporary) = temporary.into_parts();
+        let from = temporary.to_path_buf();
+        self.step(Step::File { path: &from }, || Ok(()))?;
         let mut offset = 0;
         for bytes in parts {
-            file.write_all(bytes)?;
-            self.tell(Step::Written { path: file.path(), offset, bytes });
+            self.step(Step::Written { path: &from, offset, bytes }, || file.write_all(bytes))?;
             offset += bytes.len() as u64;
         }
         if durability == Durability::Synced {
-            file.as_file().sync_all()?;
-            self.tell(Step::Synced { path: file.path() });
+            self.step(Step::Synced { path: &from }, || file.sync_all())?;
         }
-        let from = file.path().to_owned();
-        let file = file.persist(path)?;
-        self.tell(Step::Renamed { from: &from, to: path });
+        self.step(Step::Renamed { from: &from, to: path }, || temporary.persist(path).map_err(io::Error::from))?;
         if durability == Durability::Synced {
             self.sync_names(folder)?;
         }
@@ -112,8 +117,8 @@ impl Disk {
 
     /// Gives a file another name, which survives a power cut. False: it does not exist.
     pub(super) fn rename(&self, from: &Path, to: &Path) -> io::Result<bool> {
-        match fs::rename(from, to) {
-            Ok(()) => self.tell(Step::Renamed { from, to }),
+        match self.step(Step::Renamed { from, to }, || fs::rename(from, to)) {
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -125,12 +130,11 @@ impl Disk {
 
     /// Removes a file. Its name may come back after a power cut until [`Disk::sync_names`]. False: it does not exist.
     pub(super) fn remove(&self, path: &Path) -> io::Result<bool> {
-        match fs::remove_file(path) {
-            Ok(()) => self.tell(Step::Removed { path }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
+        match self.step(Step::Removed { path }, || fs::remove_file(path)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
-        Ok(true)
     }
 
     /// Names in a folder, and which of them are folders.
@@ -150,33 +154,24 @@ pub(super) struct LogFile {
 impl LogFile {
     /// Opens a file, which is made if needed.
     pub(super) fn open(disk: &Disk, path: &Path) -> io::Result<Self> {
-        let is_new = !path.exists();
-        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
-        if is_new {
-            disk.tell(Step::File { path });
-        }
-        Ok(Self { file, path: path.to_owned(), disk: disk.clone() })
+        let open = || OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path);
+        let file = if path.exists() { open() } else { disk.step(Step::File { path }, open) };
+        Ok(Self { file: file?, path: path.to_owned(), disk: disk.clone() })
     }
 
     /// Writes bytes at an offset.
     pub(super) fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(offset))?;
-        self.file.write_all(bytes)?;
-        self.disk.tell(Step::Written { path: &self.path, offset, bytes });
-        Ok(())
+        self.disk.step(Step::Written { path: &self.path, offset, bytes }, || self.file.write_all(bytes))
     }
 
     /// Makes what was written survive a power cut.
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()?;
-        self.disk.tell(Step::Synced { path: &self.path });
-        Ok(())
+        self.disk.step(Step::Synced { path: &self.path }, || self.file.sync_data())
     }
 
     /// Cuts what stands behind this length.
     pub(super) fn cut(&self, length: u64) -> io::Result<()> {
-        self.file.set_len(length)?;
-        self.disk.tell(Step::Length { path: &self.path, length });
-        Ok(())
+        self.disk.step(Step::Length { path: &self.path, length }, || self.file.set_len(length))
     }
 }

@@ -26,6 +26,7 @@ use parking_lot::Mutex;
 
 use super::disk::{Disk, LogFile};
 use super::engine::io_error;
+use super::slot::Companion;
 use super::upkeep::Health;
 use super::{Durability, Store, StoreError};
 
@@ -311,6 +312,14 @@ impl Store for DoubledSpace {
     fn quarantined_count(&self) -> Result<usize, StoreError> {
         let aside = self.disk.names(&self.folder.join(QUARANTINE));
         Ok(aside.map_err(io_error(&self.folder, "counting its quarantine"))?.len())
+    }
+}
+
+impl Companion for DoubledSpace {
+    /// What was refused may still be at the end of a file, where a start would find it.
+    fn agree(&self, _: bool) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        if state.files.iter().any(|file| file.is_behind) { self.write_anew(&mut state) } else { Ok(()) }
     }
 }
 

@@ -239,7 +239,10 @@ impl<S: Store> Store for FiledSpace<S> {
 }
 
 impl<S: Store> Companion for FiledSpace<S> {
-    fn agree(&self) -> Result<(), StoreError> {
+    fn agree(&self, was_reopened: bool) -> Result<(), StoreError> {
+        if !was_reopened {
+            return Ok(());
+        }
         let _alone = self.changing.write();
         self.reconcile().map(drop)
     }

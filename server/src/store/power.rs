@@ -5,9 +5,9 @@
 //! them the first few. Nothing else is promised by POSIX.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use parking_lot::Mutex;
 use tempfile::TempDir;
@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use super::disk::{Disk, Step, Witness};
 use super::doubled::DoubledSpace;
 use super::filed::FiledSpace;
+use super::slot::Companion as _;
 use super::upkeep::Health;
 use super::{MemoryStore, Store};
 use crate::random::Random;
@@ -29,6 +30,7 @@ pub(crate) struct ReplanStores {
     pub(crate) faults: Arc<dyn Store>,
     pub(crate) leases: Arc<dyn Store>,
     pub(crate) replans: Arc<dyn Store>,
+    doubled: [Arc<DoubledSpace>; 2],
 }
 
 impl ReplanStores {
@@ -36,10 +38,17 @@ impl ReplanStores {
     pub(crate) fn open(folder: &Path, recording: Option<&Arc<Recording>>) -> Self {
         let disk = recording.map(|recording| Disk::watched(Arc::clone(recording) as Arc<_>)).unwrap_or_default();
         let (none, health) = (MemoryStore::default(), Health::of(folder));
-        let doubled =
+        let space =
             |name: &'static str| DoubledSpace::open(&disk, folder.join(name), name, &none, health.clone()).unwrap().0;
         let leases = FiledSpace::open(&disk, MemoryStore::default(), folder.join("leases"), health.clone()).unwrap().0;
-        Self { faults: Arc::new(doubled("faults")), leases: Arc::new(leases), replans: Arc::new(doubled("replans")) }
+        let [faults, replans] = ["faults", "replans"].map(|name| Arc::new(space(name)));
+        let doubled = [Arc::clone(&faults), Arc::clone(&replans)];
+        Self { faults, leases: Arc::new(leases), replans, doubled }
+    }
+
+    /// What the upkeep of a store does once the disk has room again.
+    pub(crate) fn settle(&self) {
+        self.doubled.iter().for_each(|space| space.agree(false).unwrap());
     }
 }
 
@@ -62,6 +71,8 @@ pub(crate) struct Recording {
     done: Mutex<Vec<Done>>,
     /// How many of the steps made what was there before.
     earlier: usize,
+    /// Steps after which the disk refuses whatever takes room, if it does so.
+    room_for: Mutex<Option<usize>>,
     /// Whether contents of files are synced: without, this is a disk on which nothing may be acknowledged.
     is_synced: bool,
 }
@@ -71,7 +82,13 @@ impl Recording {
     pub(crate) fn below(root: &Path, is_synced: bool) -> Self {
         let mut earlier = Vec::new();
         found(root, Path::new(""), &mut earlier);
-        Self { root: root.to_owned(), earlier: earlier.len(), done: Mutex::new(earlier), is_synced }
+        let (count, done) = (earlier.len(), Mutex::new(earlier));
+        Self { root: root.to_owned(), earlier: count, room_for: Mutex::default(), done, is_synced }
+    }
+
+    /// Has the disk become full after some more steps, or have room again.
+    pub(crate) fn fill_after(&self, steps: Option<usize>) {
+        *self.room_for.lock() = steps;
     }
 
     /// How many steps were done.
@@ -97,6 +114,21 @@ impl Recording {
 }
 
 impl Witness for Recording {
+    fn allows(&self, step: Step<'_>) -> io::Result<()> {
+        if matches!(step, Step::Length { .. } | Step::Removed { .. } | Step::Renamed { .. } | Step::NamesSynced { .. })
+        {
+            return Ok(());
+        }
+        match &mut *self.room_for.lock() {
+            None => Ok(()),
+            Some(0) => Err(io::ErrorKind::StorageFull.into()),
+            Some(room) => {
+                *room -= 1;
+                Ok(())
+            }
+        }
+    }
+
     fn saw(&self, step: Step<'_>) {
         let path = |path: &Path| path.strip_prefix(&self.root).unwrap_or(Path::new("")).to_owned();
         let done = match step {

@@ -23,8 +23,8 @@ pub(super) struct Slot<E> {
 
 /// Something beside an engine that must agree with it.
 pub(super) trait Companion: Send + Sync {
-    /// Makes both agree after the engine has been opened again.
-    fn agree(&self) -> Result<(), StoreError>;
+    /// Makes both agree after the disk has refused something: with an engine that was opened again, or with itself.
+    fn agree(&self, was_reopened: bool) -> Result<(), StoreError>;
 }
 
 impl<E: Engine + Send + Sync + 'static> Slot<E> {
@@ -54,9 +54,9 @@ impl<E: Engine + Send + Sync + 'static> Reopen for Slot<E> {
         Ok(())
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self, was_reopened: bool) -> Result<(), StoreError> {
         let companions = self.companions.lock().clone();
-        companions.iter().filter_map(Weak::upgrade).try_for_each(|companion| companion.agree())
+        companions.iter().filter_map(Weak::upgrade).try_for_each(|companion| companion.agree(was_reopened))
     }
 }
 

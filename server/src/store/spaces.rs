@@ -70,7 +70,9 @@ impl Spaces {
             if space.is_doubled() {
                 // Earlier builds had them in the engine.
                 let (doubled, _) = DoubledSpace::open(disk, folder, space.name(), &engine(space), health.clone())?;
-                return Ok(Arc::new(doubled));
+                let doubled = Arc::new(doubled);
+                companions.push(companion(&doubled));
+                return Ok(doubled);
             }
             if space == Space::Leases {
                 // Their owner reads all of them at every start, and what an engine says of them may be older than the files.
@@ -86,8 +88,7 @@ impl Spaces {
             recovery.lost += part.lost;
             recovery.quarantined += part.quarantined;
             let filed = Arc::new(filed);
-            let companion: Weak<dyn Companion> = Arc::downgrade(&(Arc::clone(&filed) as Arc<dyn Companion>));
-            companions.push(companion);
+            companions.push(companion(&filed));
             Ok(filed)
         };
         let spaces = Space::ALL.into_iter().map(open).collect::<Result<_, _>>()?;
@@ -95,10 +96,17 @@ impl Spaces {
             Arc::new(MemoryStore::default())
         } else {
             let folder = records_folder(directory, version).join(PINS);
-            Arc::new(DoubledSpace::open(disk, folder, PINS, &MemoryStore::default(), health.clone())?.0)
+            let pins = Arc::new(DoubledSpace::open(disk, folder, PINS, &MemoryStore::default(), health.clone())?.0);
+            companions.push(companion(&pins));
+            pins
         };
         Ok(Self { spaces, pins, recovery, companions })
     }
+}
+
+fn companion<C: Companion + 'static>(space: &Arc<C>) -> Weak<dyn Companion> {
+    let space: Weak<C> = Arc::downgrade(space);
+    space
 }
 
 /// Where data of this schema version has the files of its records.

@@ -114,11 +114,12 @@ pub(super) trait Reopen: Send + Sync {
     /// It cannot be opened now; it stays closed, and is to be tried again.
     fn reopen(&self) -> Result<(), StoreError>;
 
-    /// Brings what goes with the engine in line, after it was opened again and takes changes.
+    /// Brings what goes with the engine in line, after the disk has room again and the engine takes changes, whether it
+    /// was opened again or had not failed.
     ///
     /// # Errors
-    /// The engine has failed again.
-    fn settle(&self) -> Result<(), StoreError>;
+    /// Something has failed again.
+    fn settle(&self, was_reopened: bool) -> Result<(), StoreError>;
 }
 
 /// Whoever keeps a store going: says whether it can be written, and mends it. Keeps nothing open. Clones share it.
@@ -160,21 +161,20 @@ impl Upkeep {
             // Said already.
             return false;
         }
-        let engine = self.engine.as_ref().and_then(Weak::upgrade).filter(|_| trouble.needs_reopening);
-        if let Some(engine) = &engine
-            && let Err(error) = engine.reopen()
-        {
+        let engine = self.engine.as_ref().and_then(Weak::upgrade);
+        let reopened = trouble.needs_reopening && engine.is_some();
+        if reopened && let Some(Err(error)) = engine.as_ref().map(|engine| engine.reopen()) {
             tracing::error!(error = chain(&error), "the store could not be reopened; the server retries every second");
             return false;
         }
         *self.health.shared.trouble.lock() = None;
         if let Some(engine) = &engine
-            && let Err(error) = engine.settle()
+            && let Err(error) = engine.settle(reopened)
         {
-            self.health.engine_failed(&error);
+            self.health.failed(&error, reopened);
             return false;
         }
-        tracing::warn!(reason = trouble.reason, reopened = engine.is_some(), "the store can be written again");
+        tracing::warn!(reason = trouble.reason, reopened, "the store can be written again");
         true
     }
 }

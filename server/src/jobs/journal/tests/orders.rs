@@ -25,6 +25,15 @@ fn limits(number: u64) -> TreeLimits {
     }
 }
 
+/// All kinds of files.
+fn outputs(number: u64) -> Vec<Target> {
+    let instances = [Instances::ONE, Instances::Exactly(NonZeroU32::new(7).unwrap()), Instances::Auto];
+    let msccl = instances.map(|instances| Target { instances, ..Profile::Msccl.into() });
+    let layers_max = NonZeroU32::new(u32::try_from(number % 3).unwrap());
+    let routes = Target { layers_max, ..Format::RoutesXml.usual() };
+    msccl.into_iter().chain([Format::Json.usual(), Format::OnecclXml.usual(), routes]).collect()
+}
+
 fn caller(number: u64) -> Option<EntryCaller> {
     (number % 2 == 1).then(|| EntryCaller { identity: format!("caller {number}"), tenant: "red".to_owned() })
 }
@@ -51,14 +60,7 @@ fn every_order_is_read_back() {
             for (algorithm, priority) in canopy_baselines::algorithms().zip(Priority::ALL) {
                 number += 1;
                 let root = kind.has_root().then_some(1);
-                let instances = [Instances::ONE, Instances::Exactly(NonZeroU32::new(7).unwrap()), Instances::Auto];
-                let msccl = instances.map(|instances| Target { instances, ..Profile::Msccl.into() });
-                let routes = Target {
-                    layers_max: NonZeroU32::new(u32::try_from(number % 3).unwrap()),
-                    ..Format::RoutesXml.usual()
-                };
-                let outputs =
-                    msccl.into_iter().chain([Format::Json.usual(), Format::OnecclXml.usual(), routes]).collect();
+                let outputs = outputs(number);
                 let in_place = number % 2 == 0;
                 let (topology, limits) = (topology.clone(), limits(number));
                 let forms = [None, Some(AllreduceForm::TwoPhases), Some(AllreduceForm::Trees)];
