@@ -24,6 +24,9 @@ use crate::replan::ReplanOptions;
 use crate::store::{ArchiveTrust, RecordOptions, StoreEngine};
 use crate::tenant::IsolatedTenant;
 
+/// Characters of a message of the TOML reader that are shown.
+const PROBLEM_CHARS_MAX: usize = 1000;
+
 /// One layer of settings; unset fields fall through to the layer below.
 ///
 /// The field names are the keys of the file; their documentation is the help of the flags and the comments of the
@@ -242,6 +245,8 @@ impl Settings {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
             let problem = error.message().split('\n').collect::<Vec<_>>().join(", ");
+            // It may repeat a value.
+            let problem = problem.chars().take(PROBLEM_CHARS_MAX).collect();
             ConfigError::Malformed { path: path.to_owned(), line, problem }
         })
     }
