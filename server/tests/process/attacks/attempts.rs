@@ -324,10 +324,10 @@ pub(super) const ATTACKS: &[Attack] = &[
         },
     },
     Attack {
-        name: "a thousand silent connections",
+        name: "hundreds of silent connections",
         refused_as: &[""],
-        may_take: 1000,
-        most: 1000,
+        may_take: 300,
+        most: 300,
         attempt: |attacker, number| {
             Box::pin(async move { silent(&attacker, if number % 2 == 0 { b"" } else { b"P" }).await })
         },
