@@ -150,8 +150,10 @@ impl Witness for Recording {
 
 /// The steps that would have made what is in a folder, all of which survives.
 fn found(root: &Path, folder: &Path, steps: &mut Vec<Done>) {
-    for entry in fs::read_dir(root.join(folder)).unwrap() {
-        let entry = entry.unwrap();
+    let mut entries: Vec<_> = fs::read_dir(root.join(folder)).unwrap().map(Result::unwrap).collect();
+    // In the same order whenever a seed is tried.
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
         let path = folder.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             steps.push(Done::Folder(path.clone()));
