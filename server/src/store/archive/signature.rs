@@ -1,9 +1,7 @@
 //! The signer of an archive: a server's signature behind the digest, and the servers that are trusted.
 
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::Path;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -12,6 +10,8 @@ use zeroize::Zeroizing;
 
 use super::ArchiveError;
 use crate::access::{Secrecy, read_guarded};
+use crate::store::Durability;
+use crate::store::disk::Disk;
 
 /// The file of a server's own key in its data directory: 64 hexadecimal digits.
 const FILE: &str = "archive.key";
@@ -51,11 +51,8 @@ impl ArchiveKey {
             let mut seed = Zeroizing::new([0_u8; KEY_BYTES]);
             SystemRandom::new().fill(&mut *seed).map_err(|_| refused("the system gives no chance".to_owned()))?;
             let text = Zeroizing::new(format!("{}\n", hex(&*seed)));
-            let mut partial = path.clone().into_os_string();
-            partial.push(".partial");
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
-            file.write_all(text.as_bytes()).and_then(|()| file.sync_all())?;
-            fs::rename(&partial, &path)?;
+            // New files are for their owner alone.
+            Disk::default().replace(&path, &[text.as_bytes()], Durability::Synced)?;
         }
         let text = Zeroizing::new(read_guarded(&path, Secrecy::Secret, FILE_BYTES_MAX).map_err(refused)?);
         let seed =
@@ -161,6 +158,7 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
