@@ -102,12 +102,7 @@ impl Process {
 
     /// The same for a request with these headers.
     pub(crate) async fn page_with(&self, path: &str, headers: &[(&str, &str)]) -> String {
-        let mut connection = TcpStream::connect(self.address("admin")).await.unwrap();
-        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        connection.write_all(format!("GET {path} HTTP/1.0\r\n{headers}\r\n").as_bytes()).await.unwrap();
-        let mut page = String::new();
-        connection.read_to_string(&mut page).await.unwrap();
-        page
+        page_at(self.address("admin"), path, headers.iter().copied()).await.unwrap()
     }
 
     /// Syntheses that run, and those that have ended, as the metrics say.
@@ -182,6 +177,20 @@ impl Drop for Process {
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }
+}
+
+/// A page of a port for operators, with its headers, for a request with these headers.
+pub(crate) async fn page_at(
+    address: SocketAddr,
+    path: &str,
+    headers: impl Iterator<Item = (&str, &str)>,
+) -> std::io::Result<String> {
+    let mut connection = TcpStream::connect(address).await?;
+    let headers: String = headers.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    connection.write_all(format!("GET {path} HTTP/1.0\r\n{headers}\r\n").as_bytes()).await?;
+    let mut page = String::new();
+    connection.read_to_string(&mut page).await?;
+    Ok(page)
 }
 
 pub(crate) fn request(expression: &str) -> PlanRequest {

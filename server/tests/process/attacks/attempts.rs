@@ -14,13 +14,13 @@ use canopy_proto::v1::{
     PutTopologyRequest, ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest, UnpinPlanRequest,
     WatchReplansRequest, fault, import_plans_request,
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tonic::{Response, Status};
 
 use super::Outcome;
 use super::site::{Attacker, JOB};
-use crate::support::request;
+use crate::support::{page_at, request};
 
 /// An attempt on its way.
 type Attempt = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -52,7 +52,7 @@ fn is_broken(node: u64) -> Fault {
     Fault { target: Some(fault::Target::Device(device)), remaining: None }
 }
 
-/// A report of a fault on a network that nobody has.
+/// A report of a fault on a network that does not exist.
 fn sham_fault(number: u64) -> ReportFaultsRequest {
     let event_id = format!("sham-{number}");
     let event = FaultEvent { source: "sham".to_owned(), event_id, fault: Some(is_broken(1)), ..FaultEvent::default() };
@@ -62,12 +62,8 @@ fn sham_fault(number: u64) -> ReportFaultsRequest {
 
 /// A page of the port for operators: an error if it is not shown.
 async fn page(attacker: &Attacker, path: &str) -> Outcome {
-    let lost = |error: std::io::Error| Status::unavailable(error.to_string());
-    let mut connection = TcpStream::connect(attacker.admin_address).await.map_err(lost)?;
-    let headers: String = attacker.viewer.headers().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    connection.write_all(format!("GET {path} HTTP/1.0\r\n{headers}\r\n").as_bytes()).await.map_err(lost)?;
-    let mut page = String::new();
-    connection.read_to_string(&mut page).await.map_err(lost)?;
+    let page = page_at(attacker.admin_address, path, attacker.viewer.headers()).await;
+    let page = page.map_err(|error| Status::unavailable(error.to_string()))?;
     match page.starts_with("HTTP/1.0 403") {
         true => Err(Status::permission_denied(page)),
         false => Ok(Box::new(page)),
