@@ -15,7 +15,7 @@ impl Random {
     }
 }
 
-/// The seeds that a test tries: so many from 1 on, unless `CANOPY_SEEDS` says how many and `CANOPY_SEED` which is the first.
+/// The seeds of a test. `CANOPY_SEEDS` is their number, else `usual`; `CANOPY_SEED` is the first, else 1.
 pub(crate) fn seeds(usual: u64) -> std::ops::Range<u64> {
     let asked = |name, usual| std::env::var(name).map_or(usual, |text| text.parse().expect("a number"));
     let first: u64 = asked("CANOPY_SEED", 1);

@@ -1,5 +1,4 @@
-//! Which refused calls have lines of their own: not so many that they push out all others, and not those of one caller
-//! alone.
+//! Limits the lines of refused calls, of each caller and of all together, so that they do not push out other lines.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,4 @@
-//! What spaces do with files of their own. Each step is told to whoever listens: a test makes of the steps what a power
-//! cut may leave.
+//! The steps by which spaces change their own files. A test can record them, and make of them what a power cut may leave.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -83,7 +82,7 @@ impl Disk {
         self.step(Step::NamesSynced { folder }, || File::open(folder)?.sync_all())
     }
 
-    /// Writes a file in place of an earlier one: whoever looks finds one of them whole. With [`Durability::Synced`] that
+    /// Writes a file in place of an earlier one: a reader finds one of them whole. With [`Durability::Synced`] that
     /// holds after a power cut as well, and the new one survives it once this returns.
     pub(super) fn replace(&self, path: &Path, parts: &[&[u8]], durability: Durability) -> io::Result<LogFile> {
         let folder = path.parent().ok_or_else(|| io::Error::other("a file is in a folder"))?;

@@ -49,7 +49,7 @@ impl<S: Store> FiledSpace<S> {
         let failed = |doing| io_error(&folder, doing);
         let make_folder = |path| disk.make_folder(path).map_err(failed("making its folders"));
         make_folder(&folder)?;
-        // The names of all folders in it survive a power cut from here on, whoever made them.
+        // This syncs the names of all folders in it, also those that an earlier process made.
         make_folder(&folder.join(QUARANTINE))?;
         let keys = list_files(disk, &folder).map_err(failed("listing its files"))?;
         let (keys, changing) = (Mutex::new(keys), RwLock::default());
