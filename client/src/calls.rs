@@ -113,6 +113,8 @@ calls! {
     get_status = server_admin.get_status(GetStatusRequest) -> ServerStatus;
     /// Returns the caller's name and tenant, their quotas and the use of them.
     get_quota = server_admin.get_quota(GetQuotaRequest) -> QuotaStatus;
+    /// Reads the configuration, the rules of access and the certificates again.
+    reload_config = server_admin.reload_config(ReloadConfigRequest) -> ReloadConfigReply;
     /// Returns the running and waiting jobs.
     get_queue = server_admin.get_queue(GetQueueRequest) -> QueueStatus;
     /// Shuts the server down in order.

@@ -42,19 +42,20 @@ impl Credentials {
     }
 
     /// Reads them again: those whose files have changed, or all if `always`. What cannot be used stays as it was.
-    fn reload(&self, always: bool, metrics: &Metrics) {
-        note("access", "the rules of access", self.access.reload(always), metrics);
+    fn reload(&self, always: bool, metrics: &Metrics) -> Vec<Reloaded> {
+        let mut all = vec![note("access", "the rules of access", self.access.reload(always), metrics)];
         if let Some(tls) = &self.tls {
-            note("tls", "the certificates", tls.reload(always), metrics);
+            all.push(note("tls", "the certificates", tls.reload(always), metrics));
         }
         self.show(metrics);
+        all
     }
 
     /// Reads all again, off the threads that answer calls.
-    pub(crate) async fn reload_now(&self, metrics: &Metrics) {
+    pub(crate) async fn reload_now(&self, metrics: &Metrics) -> Vec<Reloaded> {
         let (all, metrics) = (self.clone(), metrics.clone());
-        // What panics there is said by the panic itself.
-        let _ended = spawn_blocking(move || all.reload(true, &metrics)).await;
+        let read = spawn_blocking(move || all.reload(true, &metrics)).await;
+        read.unwrap_or_else(|panic| vec![Reloaded { what: "access", outcome: Err(panic.to_string()) }])
     }
 
     /// Looks at the files for ever.
@@ -84,12 +85,25 @@ impl Credentials {
     }
 }
 
+/// What was read again, and why it stays as it was if it cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reloaded {
+    /// `access`, `tls` or `configuration`.
+    pub(crate) what: &'static str,
+    pub(crate) outcome: Result<(), String>,
+}
+
 /// Counts and says what came of reading files again.
-fn note<E: fmt::Display>(file: &'static str, what: &'static str, outcome: Result<bool, E>, metrics: &Metrics) {
+fn note<E: fmt::Display>(
+    file: &'static str,
+    what: &'static str,
+    outcome: Result<bool, E>,
+    metrics: &Metrics,
+) -> Reloaded {
     let count = |outcome: &'static str| {
         metrics.count("canopy_credentials_reloads_total", &[("file", file.into()), ("outcome", outcome.into())]);
     };
-    match outcome {
+    match &outcome {
         Ok(false) => {}
         Ok(true) => {
             count("ok");
@@ -100,4 +114,5 @@ fn note<E: fmt::Display>(file: &'static str, what: &'static str, outcome: Result
             tracing::error!(%error, "{what} cannot be used; those before stay in effect");
         }
     }
+    Reloaded { what: file, outcome: outcome.map(drop).map_err(|error| error.to_string()) }
 }

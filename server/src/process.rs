@@ -70,7 +70,7 @@ async fn serve(options: Options, reload: Reload) -> Result<(), ServeError> {
     let notifier = Arc::new(Notifier::from_environment());
     let hangups = signal(SignalKind::hangup()).map_err(ServeError::Process)?;
     let server = Server::build(options).await.map_err(ServeError::Start)?;
-    let _reloads = tasks::spawn("reload", reload.at_each(hangups, server.metrics(), server.credentials()));
+    let _reloads = tasks::spawn("reload", server.reloads().at_each(hangups, reload));
     let _looks = tasks::spawn("credentials", server.credentials().keep_current(server.metrics()));
     tracing::info!(
         tcp = server.tcp_address().map(|address| address.to_string()),

@@ -85,27 +85,29 @@ impl Account {
     }
 
     /// Takes `count` of what counts over time, if there is room for one.
-    fn spend(&self, quota: Quota, count: u32, now: Instant) -> Result<(), OverQuota> {
+    fn spend(&self, quota: Quota, count: u64, now: Instant) -> Result<(), OverQuota> {
         let mut state = self.state.lock();
         let (Some(limit), Measure::PerSeconds(seconds)) = (state.limits.of(quota), quota.measure()) else {
             return Ok(());
         };
-        let (one, back_at) = (one_of(seconds, limit), state.back_at[quota.index()].map_or(now, |at| at.max(now)));
-        let waits = (back_at + one).duration_since(now).saturating_sub(Duration::from_secs(seconds.into()));
+        let back_at = state.back_at[quota.index()].map_or(now, |at| at.max(now));
+        let room = Duration::from_secs(seconds.into());
+        let waits = (back_at + time_of(MILLI, seconds, limit)).duration_since(now).saturating_sub(room);
         if !waits.is_zero() {
             return Err(self.over(quota, limit, waits));
         }
-        state.back_at[quota.index()] = Some(back_at + one * count);
+        state.back_at[quota.index()] = Some(back_at + time_of(count.saturating_mul(MILLI), seconds, limit));
         Ok(())
     }
 
-    /// Counts seconds that were used. After too many of them, `spend` refuses until they have come back.
-    fn charge(&self, quota: Quota, used: Duration, now: Instant) {
+    /// Counts what was used, in thousandths. After too much of it, `spend` refuses until that has come back.
+    fn charge(&self, quota: Quota, thousandths: u64, now: Instant) {
         let mut state = self.state.lock();
         let (Some(limit), Measure::PerSeconds(seconds)) = (state.limits.of(quota), quota.measure()) else { return };
         let back_at = state.back_at[quota.index()].map_or(now, |at| at.max(now));
-        let taken = one_of(seconds, limit).saturating_mul(u32::try_from(used.as_millis()).unwrap_or(u32::MAX)) / 1000;
-        state.back_at[quota.index()] = Some(back_at + taken);
+        // What can never come back would be no time at all.
+        let back_at = back_at.checked_add(time_of(thousandths, seconds, limit)).unwrap_or(back_at);
+        state.back_at[quota.index()] = Some(back_at);
     }
 
     /// What is limited, and how much of it is used.
@@ -118,7 +120,8 @@ impl Account {
                 Measure::PerSeconds(seconds) => {
                     let left =
                         state.back_at[quota.index()].map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
-                    u64::try_from(left.as_nanos().div_ceil(one_of(seconds, limit).as_nanos())).unwrap_or(u64::MAX)
+                    let used = left.as_nanos().saturating_mul(limit.into());
+                    u64::try_from(used.div_ceil(u128::from(seconds) * NANOS)).unwrap_or(u64::MAX)
                 }
             };
             Some(Use { quota, limit, used })
@@ -132,9 +135,15 @@ impl Account {
     }
 }
 
-/// The time after which one of `limit` in `seconds` has come back.
-fn one_of(seconds: u32, limit: u64) -> Duration {
-    Duration::from_secs(seconds.into()) / u32::try_from(limit).unwrap_or(u32::MAX).max(1)
+/// Thousandths of one.
+const MILLI: u64 = 1000;
+/// Nanoseconds of a second.
+const NANOS: u128 = 1_000_000_000;
+
+/// The time after which so many thousandths of one of `limit` in `seconds` have come back, rounded down to nanoseconds.
+fn time_of(thousandths: u64, seconds: u32, limit: u64) -> Duration {
+    let nanos = u128::from(seconds) * NANOS * u128::from(thousandths) / (u128::from(limit.max(1)) * u128::from(MILLI));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 /// A limit, and how much of it is used.
@@ -234,10 +243,20 @@ impl Bill {
         self.both().into_iter().try_for_each(|account| account.spend(quota, 0, now))
     }
 
-    /// Counts seconds that were used.
-    pub(crate) fn charge(&self, quota: Quota, used: Duration) {
+    /// Counts time of a planning worker that was used.
+    pub(crate) fn charge_planning(&self, used: Duration) {
+        let millis = u64::try_from(used.as_millis()).unwrap_or(u64::MAX);
+        self.charge(Quota::PlanningSecondsPerHour, millis);
+    }
+
+    /// Counts bytes that were stored.
+    pub(crate) fn charge_stored(&self, bytes: u64) {
+        self.charge(Quota::StoredBytesPerHour, bytes.saturating_mul(MILLI));
+    }
+
+    fn charge(&self, quota: Quota, thousandths: u64) {
         let now = clock::now();
-        self.both().into_iter().for_each(|account| account.charge(quota, used, now));
+        self.both().into_iter().for_each(|account| account.charge(quota, thousandths, now));
     }
 
     /// Whether the tenant, which holds this many of what is counted elsewhere, may have one more.
@@ -339,9 +358,24 @@ mod tests {
         // Time of workers is known afterwards: one may have more than there is, and waits that long.
         let require = |seconds| account.spend(Quota::PlanningSecondsPerHour, 0, now + Duration::from_secs(seconds));
         require(0).unwrap();
-        account.charge(Quota::PlanningSecondsPerHour, Duration::from_secs(5000), now);
+        account.charge(Quota::PlanningSecondsPerHour, 5_000_000, now);
         assert_eq!(require(0).unwrap_err().retry_after, Duration::from_secs(1401));
         require(1401).unwrap();
+    }
+
+    #[test]
+    fn bytes_are_counted_to_the_last_one_however_many_there_may_be() {
+        let bill = bill("[quotas]\ndefault = { stored_bytes_per_hour = 1000000000000 }\n");
+        bill.charge_stored(999_999_999_999);
+        let used = || bill.of_tenant(0)[0].used;
+        assert!((999_000_000_000..=999_999_999_999).contains(&used()), "{}", used());
+        bill.require(Quota::StoredBytesPerHour).unwrap();
+        bill.charge_stored(2_000_000_000_000);
+        let wait = bill.require(Quota::StoredBytesPerHour).unwrap_err().retry_after;
+        assert!((Duration::from_secs(7190)..Duration::from_secs(7201)).contains(&wait), "{wait:?}");
+        // More than will ever come back is not held against it for ever.
+        bill.charge_stored(u64::MAX);
+        assert!(bill.require(Quota::StoredBytesPerHour).is_err());
     }
 
     #[test]

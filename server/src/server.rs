@@ -36,6 +36,7 @@ use crate::metrics::Metrics;
 use crate::ops::admin::{self, Pages};
 use crate::ops::config::{ConfigError, Lifetime, Options};
 use crate::ops::observed::{ObservedPlanner, ObservedStore};
+use crate::ops::reload::Reloads;
 use crate::ops::statistics::Statistics;
 use crate::quota::Accounts;
 use crate::replan::{Bases, ReplanSpaces, Replanner};
@@ -221,6 +222,7 @@ impl Server {
             finds: Finds::new(space(Space::Finds)),
             receipts: Receipts::new(space(Space::Requests), ReceiptOptions::STANDARD),
             replanner,
+            reloads: Reloads::new(credentials.clone(), metrics.clone()),
         };
         if options.lifetime == Lifetime::Daemon {
             warm_up(&jobs, &accounts, &credentials.access).await;
@@ -253,6 +255,11 @@ impl Server {
     /// Who may call what, and the certificates: what can be read again while the server runs.
     pub(crate) fn credentials(&self) -> Credentials {
         self.credentials.clone()
+    }
+
+    /// What reads again what can change while it runs.
+    pub(crate) fn reloads(&self) -> Reloads {
+        self.shared.reloads.clone()
     }
 
     /// The metrics of the server.

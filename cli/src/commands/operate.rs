@@ -1,4 +1,4 @@
-//! The commands of those who run a server: `plans`, `jobs`, `stats`, `quota` and `drain`.
+//! The commands of those who run a server: `plans`, `jobs`, `stats`, `quota`, `reload` and `drain`.
 
 mod archive;
 mod diff;
@@ -7,6 +7,7 @@ mod get;
 pub(super) mod jobs;
 pub(super) mod plans;
 pub(super) mod quota;
+pub(super) mod reload;
 pub(super) mod show;
 pub(super) mod stats;
 

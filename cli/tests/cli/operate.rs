@@ -104,6 +104,18 @@ fn jobs_are_listed_followed_and_ended() {
 }
 
 #[test]
+fn a_server_reads_its_configuration_again_by_word() {
+    let workspace = Workspace::new();
+    workspace.refused("reload", 2, &["nothing to reload"]);
+    let _server = Serving::on(&workspace);
+    let reloaded = workspace.json("reload --json");
+    check_members(&reloaded, &["canopy", "command", "parts"]);
+    assert_eq!(names(&reloaded, "parts", "part"), ["access", "configuration"]);
+    let said = workspace.run("reload").stdout;
+    assert_eq!(said, "rules of access: read again\nlog filter: read again\n");
+}
+
+#[test]
 fn a_server_is_drained_by_word() {
     let workspace = Workspace::new();
     workspace.refused("drain", 2, &["nothing to drain"]);

@@ -161,6 +161,7 @@ pub const METHODS: &[Method] = &[
     row("canopy.v1.ServerAdmin/GetQueue", READERS, Reads),
     row("canopy.v1.ServerAdmin/GetQuota", ALL, Reads),
     row("canopy.v1.ServerAdmin/GetStatus", ALL, Reads),
+    row("canopy.v1.ServerAdmin/ReloadConfig", A, Changes),
     row("canopy.v1.Topologies/CheckTopology", PLANNERS, Computes),
     shared("canopy.v1.Topologies/DeleteTopology", OPERATORS),
     row("canopy.v1.Topologies/Find", PLANNERS, Computes),

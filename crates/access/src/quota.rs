@@ -18,6 +18,10 @@ pub enum Quota {
     PlanningSecondsPerHour,
     /// Topologies that were not stored before, in an hour.
     TopologiesPerHour,
+    /// Bytes of new plans and topologies that are stored, in an hour.
+    StoredBytesPerHour,
+    /// Networks and machines that had no faults before, in an hour.
+    FaultScopesPerHour,
     /// Leases held; only of tenants.
     Leases,
 }
@@ -38,6 +42,8 @@ const QUOTAS: [(Quota, &str, Measure); Quota::COUNT] = [
     (Quota::Jobs, "jobs", Measure::AtOnce),
     (Quota::PlanningSecondsPerHour, "planning_seconds_per_hour", Measure::PerSeconds(HOUR)),
     (Quota::TopologiesPerHour, "topologies_per_hour", Measure::PerSeconds(HOUR)),
+    (Quota::StoredBytesPerHour, "stored_bytes_per_hour", Measure::PerSeconds(HOUR)),
+    (Quota::FaultScopesPerHour, "fault_scopes_per_hour", Measure::PerSeconds(HOUR)),
     (Quota::Leases, "leases", Measure::AtOnce),
 ];
 const HOUR: u32 = 3600;
@@ -46,11 +52,11 @@ const WEIGHT: &str = "weight";
 /// Largest weight: beside it others still get a thousandth.
 const WEIGHT_MAX: u64 = 1000;
 /// Largest limit of anything.
-const LIMIT_MAX: u64 = 1_000_000_000;
+const LIMIT_MAX: u64 = 1_000_000_000_000;
 
 impl Quota {
     /// Number of quotas.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 8;
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -222,7 +228,7 @@ mod tests {
     fn what_is_no_quota_is_refused_by_name() {
         for (text, words) in [
             ("default = { cores = 8 }", "`default`: `cores` is not a quota; there are weight, requests_per_second"),
-            ("[tenants.red]\njobs = 0", "tenant red: `jobs` is 0; use 1 to 1000000000"),
+            ("[tenants.red]\njobs = 0", "tenant red: `jobs` is 0; use 1 to 1000000000000"),
             ("[tenants.red]\nweight = 1001", "tenant red: `weight` is 1001; use 1 to 1000"),
             ("[identities.ann]\nweight = 2", "identity ann: `weight` counts for tenants alone"),
             ("[identities.ann]\nleases = 2", "identity ann: `leases` counts for tenants alone"),

@@ -2393,7 +2393,8 @@ pub struct QuotaStatus {
 /// A limit and its use.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QuotaUse {
-    /// `requests_per_second`, `calls`, `jobs`, `planning_seconds_per_hour`, `topologies_per_hour` or `leases`.
+    /// `requests_per_second`, `calls`, `jobs`, `planning_seconds_per_hour`, `topologies_per_hour`,
+    /// `stored_bytes_per_hour`, `fault_scopes_per_hour` or `leases`.
     #[prost(string, tag = "1")]
     pub quota: ::prost::alloc::string::String,
     /// The limit.
@@ -2402,6 +2403,26 @@ pub struct QuotaUse {
     /// In use; for limits per second or hour: used, and not yet available again.
     #[prost(uint64, tag = "3")]
     pub used: u64,
+}
+/// Nothing to say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadConfigRequest {}
+/// What was read again.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReloadConfigReply {
+    /// One entry each.
+    #[prost(message, repeated, tag = "1")]
+    pub parts: ::prost::alloc::vec::Vec<ReloadedConfig>,
+}
+/// A part of the configuration that was read again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadedConfig {
+    /// `configuration`, `access` (rules and tokens) or `tls` (certificates).
+    #[prost(string, tag = "1")]
+    pub what: ::prost::alloc::string::String,
+    /// Why it stays as it was; empty if it is in effect.
+    #[prost(string, tag = "2")]
+    pub error: ::prost::alloc::string::String,
 }
 /// A format of plan files.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3497,6 +3518,32 @@ pub mod server_admin_client {
                 .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetQuota"));
             self.inner.unary(req, path, codec).await
         }
+        /// Reads the configuration, the rules of access and the certificates again, as SIGHUP does. Of the configuration, only
+        /// the log filter changes while the server runs. A part that cannot be used stays as it was, and its `error` says why.
+        pub async fn reload_config(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReloadConfigRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReloadConfigReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.ServerAdmin/ReloadConfig",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "ReloadConfig"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The running and waiting jobs.
         pub async fn get_queue(
             &mut self,
@@ -3569,6 +3616,15 @@ pub mod server_admin_server {
             &self,
             request: tonic::Request<super::GetQuotaRequest>,
         ) -> std::result::Result<tonic::Response<super::QuotaStatus>, tonic::Status>;
+        /// Reads the configuration, the rules of access and the certificates again, as SIGHUP does. Of the configuration, only
+        /// the log filter changes while the server runs. A part that cannot be used stays as it was, and its `error` says why.
+        async fn reload_config(
+            &self,
+            request: tonic::Request<super::ReloadConfigRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReloadConfigReply>,
+            tonic::Status,
+        >;
         /// The running and waiting jobs.
         async fn get_queue(
             &self,
@@ -3735,6 +3791,51 @@ pub mod server_admin_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetQuotaSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.ServerAdmin/ReloadConfig" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReloadConfigSvc<T: ServerAdmin>(pub Arc<T>);
+                    impl<
+                        T: ServerAdmin,
+                    > tonic::server::UnaryService<super::ReloadConfigRequest>
+                    for ReloadConfigSvc<T> {
+                        type Response = super::ReloadConfigReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReloadConfigRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ServerAdmin>::reload_config(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReloadConfigSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -239,7 +239,7 @@ impl Queue {
     /// ended.
     pub(crate) fn vacate(&self, job: &Job, took: Duration) {
         if let Some(bill) = &job.bill {
-            bill.charge(Quota::PlanningSecondsPerHour, took);
+            bill.charge_planning(took);
         }
         let mut lines = self.shared.lines.lock();
         lines.turns.end(job, took);
@@ -268,10 +268,12 @@ impl Queue {
     ///
     /// # Errors
     /// [`PlanFailure::QueueBudget`] when others hold so much that there is no room for it; [`PlanFailure::OverQuota`] when
-    /// its tenant has used up its time.
+    /// its tenant has used up its time, or has stored too much.
     pub(crate) fn promote(&self, job: &Arc<Job>, read: Read) -> Result<(), PlanFailure> {
         let (key, weight) = (read.prepared.key, read.prepared.weight_bytes());
-        job.bill.as_ref().map_or(Ok(()), |bill| bill.require(Quota::PlanningSecondsPerHour))?;
+        for charged_later in [Quota::PlanningSecondsPerHour, Quota::StoredBytesPerHour] {
+            job.bill.as_ref().map_or(Ok(()), |bill| bill.require(charged_later))?;
+        }
         let mut lines = self.shared.lines.lock();
         if job.ties.lock().phase.is_end() {
             return Ok(());

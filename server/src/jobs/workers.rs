@@ -341,10 +341,13 @@ impl Jobs {
         // What was made without a search can be made again: its schedule survives crashes of the machine.
         let durability = if is_recalled { Durability::Lazy } else { Durability::Synced };
         let asked = Request { whole: asked::request(&job.order), asked: asked::encode(&job.order, &read.prepared) };
-        if let Err(error) = self.records.put_asked(&read.prepared.key, &plan, asked, durability) {
-            tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
-            let text = "the plan could not be stored; the next request computes it again";
-            warnings.push(Warning::new(NOT_STORED, text.to_owned()));
+        match self.records.put_asked(&read.prepared.key, &plan, asked, durability) {
+            Ok(size_bytes) => job.bill.iter().for_each(|bill| bill.charge_stored(size_bytes)),
+            Err(error) => {
+                tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
+                let text = "the plan could not be stored; the next request computes it again";
+                warnings.push(Warning::new(NOT_STORED, text.to_owned()));
+            }
         }
         let timings = Timings { queue_ms, canonical_ms: read.canonical_ms, planned: timings };
         let cache = if is_recalled { Cache::Hit } else { Cache::Miss };

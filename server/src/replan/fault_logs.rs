@@ -8,14 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use canopy_access::Quota;
 use canopy_faults::{Event, FaultLog, FaultLogError, Loss, Outcome, Policy, Record, Target};
 use canopy_planner::PlanKey;
 use parking_lot::Mutex;
 
 use super::scope::{KeptScope, Scope};
 use super::suspects::Suspects;
-use crate::clock;
+use crate::quota::OverQuota;
 use crate::store::{Store, StoreError, decode_message, encode_message};
+use crate::{call, clock};
 
 /// Most topologies with faults, those that are placed counted by placement.
 const BOOKS_MAX: usize = 1024;
@@ -43,6 +45,8 @@ pub(crate) enum ReportError {
     FaultLog(#[from] FaultLogError),
     #[error("the limit of {count} {what} with faults is reached; clear the faults of some")]
     TooManyBooks { count: usize, what: &'static str },
+    #[error(transparent)]
+    OverQuota(#[from] OverQuota),
 }
 
 /// What became of an event.
@@ -134,6 +138,7 @@ impl FaultLogs {
                 true => fault_logs.get_mut(&scope),
                 false => {
                     require_room(&fault_logs, &scope)?;
+                    call::bill().map_or(Ok(()), |bill| bill.spend(Quota::FaultScopesPerHour))?;
                     let new = Kind::new(FaultLog::new(self.shared.policy), now);
                     Some(fault_logs.entry(scope.clone()).or_insert(new))
                 }

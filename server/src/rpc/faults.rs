@@ -293,7 +293,7 @@ fn outcome_of_all(
                     scope: scope_of(&scope).into(),
                 },
             ),
-            Err(error) => (false, refused(report_reason(&error), &chain(&error))),
+            Err(error) => (false, refused_as(report_reason(&error), &chain(&error))),
         };
         if changes {
             changed.push(scope);
@@ -372,21 +372,28 @@ const fn outcome_name(outcome: ReportOutcome) -> &'static str {
 }
 
 fn refused(reason: &str, message: &str) -> ReportedFault {
+    refused_as((Code::InvalidArgument, reason), message)
+}
+
+fn refused_as((code, reason): (Code, &str), message: &str) -> ReportedFault {
     let (reason, message) = (reason.to_owned(), message.chars().take(500).collect());
-    let error = OperationError { code: Code::InvalidArgument.into(), reason, message };
+    let error = OperationError { code: code.into(), reason, message };
     ReportedFault { outcome: ReportOutcome::Refused.into(), error: Some(error), ..ReportedFault::default() }
 }
 
-const fn report_reason(error: &ReportError) -> &'static str {
+const fn report_reason(error: &ReportError) -> (Code, &'static str) {
     use canopy_faults::FaultLogError;
     match error {
-        ReportError::FaultLog(FaultLogError::Event(_) | FaultLogError::Future { .. }) => "FAULT_INVALID",
+        ReportError::FaultLog(FaultLogError::Event(_) | FaultLogError::Future { .. }) => {
+            (Code::InvalidArgument, "FAULT_INVALID")
+        }
         ReportError::FaultLog(
             FaultLogError::TooManyElements { .. }
             | FaultLogError::TooManySources { .. }
             | FaultLogError::TooManyIds { .. },
         )
-        | ReportError::TooManyBooks { .. } => "TOO_MANY_FAULTS",
+        | ReportError::TooManyBooks { .. } => (Code::ResourceExhausted, "TOO_MANY_FAULTS"),
+        ReportError::OverQuota(_) => (Code::ResourceExhausted, "QUOTA_EXCEEDED"),
     }
 }
 

@@ -34,6 +34,7 @@ use crate::drain::DrainHandle;
 use crate::jobs::answers::Answers;
 use crate::jobs::workers::Jobs;
 use crate::ops::config::Options;
+use crate::ops::reload::Reloads;
 use crate::replan::Replanner;
 use crate::rpc::answered::Answered;
 use crate::rpc::deadline::DeadlinePolicy;
@@ -80,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) finds: Finds,
     pub(crate) receipts: Receipts,
     pub(crate) replanner: Replanner,
+    pub(crate) reloads: Reloads,
 }
 
 /// How long calls may take.
@@ -125,7 +127,7 @@ fn operators(
     pool: CallPool,
     message_bytes_max: usize,
 ) -> Routes {
-    let Shared { jobs, drain, plans, networks, finds, replanner, .. } = shared;
+    let Shared { jobs, drain, plans, networks, finds, replanner, reloads, .. } = shared;
     let deadlines = deadlines(options);
     let urgent = pool.apart(URGENT_AT_ONCE);
     let operations = OperationsService::new(jobs.queue.clone(), urgent.clone(), deadlines);
@@ -145,7 +147,7 @@ fn operators(
         Archives::new(pool, networks.topologies.clone(), plans, (&jobs.planner, options, key)),
         &jobs,
     );
-    let server = ServerAdminService::new(jobs, urgent, of_server, drain.clone(), (options, key.name()));
+    let server = ServerAdminService::new(jobs, urgent, of_server, (drain.clone(), reloads), (options, key.name()));
     let clusters = ClustersService::new(topologies_pool.clone(), networks.clusters.clone(), options.limits);
     let topologies = TopologiesService::new(topologies_pool, networks, finds, options.limits);
     let limit = Answered(oversize(OPERATORS_BYTES_MAX));

@@ -9,7 +9,8 @@ use canopy_planner::TenantName;
 use canopy_proto::v1::server_admin_server::ServerAdmin;
 use canopy_proto::v1::{
     DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetQuotaRequest, GetStatusRequest, PriorityStatus,
-    QueueStatus, QuotaStatus, QuotaUse, ServerCounts, ServerLimits, ServerStatus,
+    QueueStatus, QuotaStatus, QuotaUse, ReloadConfigReply, ReloadConfigRequest, ReloadedConfig, ServerCounts,
+    ServerLimits, ServerStatus,
 };
 use canopy_wire::format_on_the_wire;
 use tonic::{Request, Response, Status};
@@ -18,11 +19,13 @@ use super::call_pool::{CallPool, log};
 use super::describe;
 use crate::call;
 use crate::clock;
+use crate::credentials::Reloaded;
 use crate::drain::DrainHandle;
 use crate::failure::CallFailure;
 use crate::jobs::job::Job;
 use crate::jobs::workers::Jobs;
 use crate::ops::config::Options;
+use crate::ops::reload::Reloads;
 use crate::peer::{Host, Peer};
 use crate::quota::Use;
 use crate::replan::Leases;
@@ -40,6 +43,7 @@ pub(crate) struct ServerAdminService {
     topologies: TopologyStore,
     leases: Leases,
     drain: DrainHandle,
+    reloads: Reloads,
     limits: ServerLimits,
     archive_key: String,
     started: Instant,
@@ -51,7 +55,7 @@ impl ServerAdminService {
         jobs: Arc<Jobs>,
         pool: CallPool,
         (topologies, leases): (TopologyStore, Leases),
-        drain: DrainHandle,
+        (drain, reloads): (DrainHandle, Reloads),
         (options, archive_key): (&Options, String),
     ) -> Self {
         let limits = ServerLimits {
@@ -65,7 +69,8 @@ impl ServerAdminService {
             max_deadline: on_the_wire(options.max_deadline),
         };
         let loopback_drain = options.loopback_drain;
-        Self { jobs, pool, topologies, leases, drain, limits, archive_key, started: clock::now(), loopback_drain }
+        let started = clock::now();
+        Self { jobs, pool, topologies, leases, drain, reloads, limits, archive_key, started, loopback_drain }
     }
 
     /// Whether whoever calls from there may end the server. Without identities, only the file system tells operators
@@ -163,6 +168,20 @@ impl ServerAdmin for ServerAdminService {
         };
         log("GetQueue", arrived, None);
         Ok(Response::new(status))
+    }
+
+    async fn reload_config(
+        &self,
+        _request: Request<ReloadConfigRequest>,
+    ) -> Result<Response<ReloadConfigReply>, Status> {
+        let arrived = clock::now();
+        let on_the_wire = |Reloaded { what, outcome }| ReloadedConfig {
+            what: what.to_owned(),
+            error: outcome.err().unwrap_or_default(),
+        };
+        let parts = self.reloads.now().await.into_iter().map(on_the_wire).collect();
+        log("ReloadConfig", arrived, None);
+        Ok(Response::new(ReloadConfigReply { parts }))
     }
 
     async fn drain(&self, request: Request<DrainRequest>) -> Result<Response<DrainReply>, Status> {

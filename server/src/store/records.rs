@@ -180,17 +180,17 @@ impl Records {
     /// # Errors
     /// As [`Records::put`].
     pub fn put_with(&self, key: &PlanKey, plan: &StoredPlan, durability: Durability) -> Result<(), StoreError> {
-        self.put_asked(key, plan, Request::default(), durability)
+        self.put_asked(key, plan, Request::default(), durability).map(drop)
     }
 
-    /// The same with what the plan was asked for by.
+    /// The same with what the plan was asked for by. Returns the bytes of its record.
     pub(crate) fn put_asked(
         &self,
         key: &PlanKey,
         plan: &StoredPlan,
         Request { whole, asked }: Request,
         durability: Durability,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         let record = encode_plan(plan, whole);
         let size_bytes = record.len() as u64;
         let fresh = PlanSummary::of(*key, plan, size_bytes, (self.shared.options.now_ms)());
@@ -211,7 +211,7 @@ impl Records {
         self.shared.recent.changed(&[*key]);
         stored?;
         ledger.enter(&summary);
-        Ok(())
+        Ok(size_bytes)
     }
 
     /// At most `limit` summaries in the order of their keys, from the first key after `after`; fewer only at the end.

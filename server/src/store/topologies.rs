@@ -147,12 +147,17 @@ impl TopologyStore {
             }
             return Ok((entry, false));
         }
-        call::bill().map_or(Ok(()), |bill| bill.spend(Quota::TopologiesPerHour))?;
+        let bill = call::bill();
+        if let Some(bill) = &bill {
+            bill.require(Quota::StoredBytesPerHour)?;
+            bill.spend(Quota::TopologiesPerHour)?;
+        }
         let document = to_json(topology).into_bytes();
         let mut entry = TopologyEntry::of(key, topology, (self.shared.options.now_ms)());
         entry.is_left_by_use = purpose == Purpose::Held;
         let (record, entry) = entry.encode_with(document);
         self.shared.keep(room, &key, &record, &entry)?;
+        bill.iter().for_each(|bill| bill.charge_stored(record.len() as u64));
         Ok((entry, true))
     }
 

@@ -77,6 +77,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("Topologies/PutTopology", "poa"),
     // The last one: it ends the server.
     ("ServerAdmin/Drain", "a"),
+    ("ServerAdmin/ReloadConfig", "a"),
 ];
 
 /// Methods that change what all tenants share; the callers here act for one.

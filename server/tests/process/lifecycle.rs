@@ -3,7 +3,8 @@
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-use canopy_proto::v1::PlanRequest;
+use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::{PlanRequest, ReloadConfigRequest};
 use tonic::Code;
 
 use crate::support::{Process, request, spawn};
@@ -88,9 +89,19 @@ async fn a_hangup_applies_the_log_filter_of_the_file_and_keeps_it_when_the_file_
         process.signal("HUP");
         process.wait_for(message);
     }
+    // Whoever asks by a call is told what came of it.
+    let mut admin = ServerAdminClient::new(process.channel().await);
+    let mut reloaded = async || {
+        let reply = admin.reload_config(ReloadConfigRequest {}).await.unwrap().into_inner();
+        reply.parts.into_iter().find(|part| part.what == "configuration").unwrap()
+    };
+    let refused = reloaded().await;
+    assert!(refused.error.contains("max_deadline"), "{refused:?}");
+    std::fs::write(&file, "log = \"warn,canopy_server::ops=info\"\n").unwrap();
+    assert_eq!(reloaded().await.error, "");
     let metrics = process.page("/metrics").await;
     for line in
-        ["canopy_config_reloads_total{outcome=\"ok\"} 1\n", "canopy_config_reloads_total{outcome=\"error\"} 2\n"]
+        ["canopy_config_reloads_total{outcome=\"ok\"} 2\n", "canopy_config_reloads_total{outcome=\"error\"} 3\n"]
     {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }

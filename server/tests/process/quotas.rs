@@ -101,6 +101,42 @@ async fn calls_beyond_a_quota_are_refused_until_there_is_room() {
     assert!(page.contains("canopy_quota_refusals_total{quota=\"calls\"}"), "{page}");
 }
 
+/// What is stored counts afterwards, and sham networks leave room for the faults of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_bytes_and_networks_with_faults_are_limited() {
+    let (_process, channel, red, blue) =
+        serving("tenants.red = { stored_bytes_per_hour = 500 }\ntenants.blue = { fault_scopes_per_hour = 2 }").await;
+    let mut planner = PlannerClient::new(channel.clone());
+    planner.plan(red.with(request("ring:8"))).await.unwrap();
+    for refused in [
+        planner.plan(red.with(request("ring:9"))).await.map(drop).unwrap_err(),
+        put(&channel, &red, "ring:9").await.unwrap_err(),
+    ] {
+        assert!(assert_over(&refused, "stored_bytes_per_hour") > Duration::from_secs(60), "{refused:?}");
+    }
+    // What is there already takes no room, and others have theirs.
+    planner.plan(red.with(request("ring:8"))).await.unwrap();
+    planner.plan(blue.with(request("ring:9"))).await.unwrap();
+    let mut faults = FaultsClient::new(channel.clone());
+    let device = DeviceTarget { node: "0".to_owned(), ..DeviceTarget::default() };
+    let dead = |ranks: u32| FaultEvent {
+        source: "dcgm".to_owned(),
+        event_id: ranks.to_string(),
+        fault: Some(Fault { target: Some(fault::Target::Device(device.clone())), remaining: None }),
+        ..FaultEvent::default()
+    };
+    for (ranks, is_room) in [(4, true), (5, true), (6, false), (4, true)] {
+        let asked = ReportFaultsRequest {
+            topology: request(&format!("ring:{ranks}")).topology,
+            events: vec![dead(ranks)],
+            ..ReportFaultsRequest::default()
+        };
+        let reported = faults.report_faults(blue.with(asked)).await.unwrap().into_inner();
+        let refused = reported.outcomes[0].error.as_ref().map(|error| error.reason.as_str());
+        assert_eq!(refused, (!is_room).then_some("QUOTA_EXCEEDED"), "{ranks}: {reported:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_belong_to_the_tenant_that_acquired_them() {
     let (_process, channel, red, blue) = serving("default = { leases = 1 }").await;
