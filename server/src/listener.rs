@@ -4,6 +4,7 @@
 
 mod limits;
 mod preface;
+mod silent;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -26,6 +27,7 @@ use tonic::codegen::http::Request;
 use tower::ServiceExt as _;
 
 use self::preface::Prefaced;
+use self::silent::SilentConnections;
 use crate::access::Shown;
 use crate::around::Calls;
 use crate::clock;
@@ -34,6 +36,7 @@ use crate::peer::{Host, Peer};
 pub use self::tls::{TlsError, TlsFiles};
 
 pub(crate) use self::limits::{ConnectionLimits, Places, raise_descriptor_limit};
+pub(crate) use self::silent::Begun;
 pub(crate) use self::tls::{Spoken, Tls};
 
 /// Most calls in flight on one connection.
@@ -113,12 +116,13 @@ impl Port for UnixListener {
 }
 
 /// Gives every connection of a port to `connect`, one task each, until told to stop, and then waits until the last one
-/// has ended. One for which there is no place is closed at once: its caller tries again, rather than wait without a
-/// word. Dropping the future ends all connections.
+/// has ended. Where there is no place, the oldest connection on which nothing was asked makes room, and else the new one
+/// is closed at once: its caller tries again, rather than wait without a word. `connect` notes when a connection has
+/// begun. Dropping the future ends all connections.
 pub(crate) async fn serve<P, C, F>(port: P, places: Places, connect: C, mut stopped: watch::Receiver<bool>)
 where
     P: Port,
-    C: Fn(P::Stream, Peer) -> F + Send,
+    C: Fn(P::Stream, Peer, Begun) -> F + Send,
     F: Future<Output = ()> + Send + 'static,
 {
     let port = match port.adopt() {
@@ -126,23 +130,29 @@ where
         Err(error) => return tracing::error!(%error, "a port cannot be served"),
     };
     let mut connections = JoinSet::new();
+    let mut silent = SilentConnections::default();
     let mut complaints = Complaints::default();
     loop {
         tokio::select! {
             () = told(&mut stopped) => break,
             Some(_) = connections.join_next() => {}
             accepted = port.next() => match accepted {
-                Ok((stream, host)) => match places.take(host) {
+                Ok((stream, host)) => match silent.place_for(&places, host).await {
                     Ok((place, peer)) => {
-                        let served = connect(stream, peer);
-                        connections.spawn(async move {
+                        let begun = Begun::default();
+                        let served = connect(stream, peer, begun.clone());
+                        let task = connections.spawn(async move {
                             let _place = place;
                             served.await;
                         });
+                        silent.add(host, begun, task);
                     }
-                    Err(full) => complaints.note(|count| {
-                        tracing::warn!(count, limit = full.limit, host = ?full.host, "connections were refused: {full}")
-                    }),
+                    Err(full) => {
+                        places.count_refusal(full.reason());
+                        complaints.note(|count| {
+                            tracing::warn!(count, limit = full.limit, host = ?full.host, "connections were refused: {full}")
+                        });
+                    }
                 },
                 Err(error) => {
                     complaints.note(|count| tracing::warn!(count, %error, "connections could not be accepted"));
@@ -181,9 +191,9 @@ where
     S: Calls<Incoming> + Clone + Send + 'static,
 {
     let stop = stopped.clone();
-    let connect = move |stream: P::Stream, peer| {
+    let connect = move |stream: P::Stream, peer, begun| {
         let caller = (peer, P::shown(&stream));
-        serve_http2(stream, caller, service.clone(), stop.clone())
+        serve_http2(stream, (caller, begun), service.clone(), stop.clone())
     };
     serve(port, places, connect, stopped).await;
 }
@@ -200,11 +210,11 @@ pub(crate) async fn serve_calls_over_tcp<S>(
 {
     let Some(tls) = tls else { return serve_calls(port, places, service, stopped).await };
     let stop = stopped.clone();
-    let connect = move |stream: TcpStream, peer| {
+    let connect = move |stream: TcpStream, peer, begun| {
         let (tls, service, stop) = (tls.clone(), service.clone(), stop.clone());
         async move {
             match time::timeout(PREFACE_MAX, tls.accept(stream, Spoken::Calls)).await {
-                Ok(Ok((stream, shown))) => serve_http2(stream, (peer, shown), service, stop).await,
+                Ok(Ok((stream, shown))) => serve_http2(stream, ((peer, shown), begun), service, stop).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a connection was not secured"),
                 Err(_) => {}
             }
@@ -214,16 +224,21 @@ pub(crate) async fn serve_calls_over_tcp<S>(
 }
 
 /// Serves one HTTP/2 connection. Every request says who its peer is, and what it shows.
-async fn serve_http2<I, S>(stream: I, (peer, shown): (Peer, Shown), service: S, mut stopped: watch::Receiver<bool>)
-where
+async fn serve_http2<I, S>(
+    stream: I,
+    ((peer, shown), begun): ((Peer, Shown), Begun),
+    service: S,
+    mut stopped: watch::Receiver<bool>,
+) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Calls<Incoming> + Clone + Send + 'static,
 {
-    let begun = tokio::select! {
-        begun = time::timeout(PREFACE_MAX, Prefaced::read(stream)) => begun,
+    let prefaced = tokio::select! {
+        prefaced = time::timeout(PREFACE_MAX, Prefaced::read(stream)) => prefaced,
         () = told(&mut stopped) => return,
     };
-    let Ok(Ok(stream)) = begun else { return };
+    let Ok(Ok(stream)) = prefaced else { return };
+    begun.note();
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())

@@ -77,11 +77,18 @@ pub(crate) struct Full {
     pub(crate) host: Option<Host>,
 }
 
+impl Full {
+    /// As metrics name it.
+    pub(crate) const fn reason(&self) -> &'static str {
+        if self.host.is_some() { "host" } else { "full" }
+    }
+}
+
 impl Places {
     /// So many places of a port with this name.
     pub(crate) fn new(port: &'static str, limit: u64, metrics: Metrics) -> Self {
         let (taken, by_host) = (Shares::default(), Shares::default());
-        for reason in ["full", "host"] {
+        for reason in ["full", "host", "silent"] {
             metrics.none_yet("canopy_connections_refused_total", &[("port", port.into()), ("reason", reason.into())]);
         }
         Self { port, limit, taken, by_host, metrics, numbers: Arc::default() }
@@ -92,16 +99,30 @@ impl Places {
     /// # Errors
     /// There is none, or none for this host.
     pub(crate) fn take(&self, host: Host) -> Result<(Place, Peer), Full> {
-        let refused = |limit, host: Option<Host>| {
-            let reason = if host.is_some() { "host" } else { "full" };
-            let labels = [("port", self.port.into()), ("reason", reason.into())];
-            self.metrics.count("canopy_connections_refused_total", &labels);
-            Full { limit, host }
-        };
-        let all = self.taken.take((), self.limit).ok_or_else(|| refused(self.limit, None))?;
+        self.take_beyond(host, 0)
+    }
+
+    /// The place of a connection that was ended to make room, and may not have left yet.
+    ///
+    /// # Errors
+    /// Too many of those have not left yet.
+    pub(crate) fn take_over(&self, host: Host) -> Result<(Place, Peer), Full> {
+        self.count_refusal("silent");
+        self.take_beyond(host, (self.limit / 8).max(1))
+    }
+
+    /// Counts a connection that is closed for this reason.
+    pub(crate) fn count_refusal(&self, reason: &'static str) {
+        let labels = [("port", self.port.into()), ("reason", reason.into())];
+        self.metrics.count("canopy_connections_refused_total", &labels);
+    }
+
+    fn take_beyond(&self, host: Host, beyond: u64) -> Result<(Place, Peer), Full> {
+        let full = |limit, host| Full { limit, host };
+        let all = self.taken.take((), self.limit + beyond).ok_or(full(self.limit, None))?;
         // Who runs the server gets in, whatever other users of the machine have.
         let share = if host == Host::Local { self.limit } else { self.limit - self.limit / 4 };
-        let of_host = self.by_host.take(host, share).ok_or_else(|| refused(share, Some(host)))?;
+        let of_host = self.by_host.take(host, share + beyond).ok_or(full(share, Some(host)))?;
         let open = self.metrics.going_on("canopy_connections", &[("port", self.port.into())]);
         let connection = self.numbers.fetch_add(1, Ordering::Relaxed);
         Ok((Place { _all: all, _of_host: of_host, _open: open }, Peer { host, connection }))

@@ -92,12 +92,18 @@ async fn connections_that_do_not_begin_in_time_are_closed() {
 async fn a_connection_without_a_place_is_closed_at_once_and_places_come_back() {
     let listening = Listening::with(8);
     let host = Host::at([10, 0, 0, 1].into());
-    let silent: Vec<DuplexStream> = (0..6).map(|_| listening.connect(host)).collect();
+    let mut open = Vec::new();
+    for _ in 0..6 {
+        let mut connection = listening.connect(host);
+        connection.write_all(PREFACE).await.unwrap();
+        // Its answer: the settings of the server.
+        connection.read_exact(&mut [0; 9]).await.unwrap();
+        open.push(connection);
+    }
     assert_eq!(kept_for(listening.connect(host)).await, Duration::ZERO);
     let other = listening.connect(Host::at([10, 0, 0, 2].into()));
-    for connection in silent {
-        kept_for(connection).await;
-    }
+    drop(open);
+    time::sleep(Duration::from_millis(1)).await;
     drop(other);
     let connection = listening.connect(host);
     let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(connection)).await;
@@ -105,4 +111,28 @@ async fn a_connection_without_a_place_is_closed_at_once_and_places_come_back() {
     let _connection = tasks::spawn("test-client", async move { drop(connection.await) });
     sender.send_request(Request::new(Body::empty())).await.unwrap();
     assert_eq!(listening.peers.lock().unwrap()[0].host, host);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_silent_connection_of_a_host_makes_room_for_a_new_one() {
+    let listening = Listening::with(8);
+    let host = Host::at([10, 0, 0, 1].into());
+    let wait = |host| tasks::spawn("silent", kept_for(listening.connect(host)));
+    let other = wait(Host::at([10, 0, 0, 2].into()));
+    let mut begun = listening.connect(host);
+    begun.write_all(PREFACE).await.unwrap();
+    begun.read_exact(&mut [0; 9]).await.unwrap();
+    let silent: Vec<_> = (0..5).map(|_| wait(host)).collect();
+    let mut open = Vec::new();
+    for (number, connection) in silent.into_iter().enumerate() {
+        let hyper_io = TokioIo::new(listening.connect(host));
+        let (mut sender, driven) = hyper::client::conn::http2::handshake(TokioExecutor::new(), hyper_io).await.unwrap();
+        let driven = tasks::spawn("test-client", async move { drop(driven.await) });
+        sender.send_request(Request::new(Body::empty())).await.unwrap();
+        open.push((sender, driven));
+        assert_eq!(listening.peers.lock().unwrap().len(), number + 1);
+        // In the order in which they came, and at once.
+        assert_eq!(connection.join().await.unwrap(), Duration::ZERO, "{number}");
+    }
+    assert!(other.join().await.unwrap() >= PREFACE_MAX, "those of others stay as long as they may");
 }

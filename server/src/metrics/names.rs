@@ -4,7 +4,7 @@
 pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("canopy_rpc_requests_total", "Calls ended."),
     ("canopy_clock_jumps_total", "Times the system clock was set; leases and faults use a monotonic clock."),
-    ("canopy_connections_refused_total", "Connections closed at once because a connection limit was reached."),
+    ("canopy_connections_refused_total", "Connections closed because a connection limit was reached."),
     ("canopy_plan_requests_total", "Plan requests ended."),
     ("canopy_plan_fallbacks_total", "Provisional plans sent in place of the requested ones."),
     (

@@ -9,11 +9,12 @@ mod queue_page;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{Request, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Extension, Router, middleware};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -22,12 +23,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time;
+use tower::ServiceExt as _;
 
 use self::queue_page::QueuePage;
 use crate::access::Shown;
 use crate::credentials::Credentials;
 use crate::drain::DrainHandle;
-use crate::listener::{self, Places, Spoken, Tls};
+use crate::listener::{self, Begun, Places, Spoken, Tls};
 use crate::metrics::Metrics;
 use crate::ops::statistics::WeakStatistics;
 use crate::store::Upkeep;
@@ -57,10 +59,10 @@ pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
     let (tls, router) = (pages.credentials.tls.clone(), router(pages));
     // It stays to the end of the process, and nobody has to be told.
     let (_stop, stopped) = watch::channel(false);
-    let connect = move |stream, _| {
+    let connect = move |stream, _, begun| {
         let (tls, router) = (tls.clone(), router.clone());
         async move {
-            let shown = time::timeout(PAGE_MAX, greet_and_show(stream, tls, router));
+            let shown = time::timeout(PAGE_MAX, greet_and_show(stream, tls, (router, begun)));
             if let Ok(Err(error)) = shown.await {
                 tracing::debug!(%error, "a connection to the operators' port failed");
             }
@@ -81,26 +83,29 @@ pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
 async fn greet_and_show(
     stream: TcpStream,
     tls: Option<Tls>,
-    router: Router,
+    pages: (Router, Begun),
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     match tls {
-        None => show(stream, router, Shown::Nothing).await?,
+        None => show(stream, pages, Shown::Nothing).await?,
         Some(tls) => {
             let (stream, shown) = time::timeout(HEADERS_MAX, tls.accept(stream, Spoken::Pages)).await??;
-            show(stream, router, shown).await?;
+            show(stream, pages, shown).await?;
         }
     }
     Ok(())
 }
 
 /// Answers one request: the next one comes over a connection of its own, so that none stays open for nothing.
-async fn show<I>(stream: I, router: Router, shown: Shown) -> hyper::Result<()>
+async fn show<I>(stream: I, (router, begun): (Router, Begun), shown: Shown) -> hyper::Result<()>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_MAX).keep_alive(false);
-    let router = router.layer(Extension(shown));
+    let router = router.layer(Extension(shown)).map_request(move |request: Request<Incoming>| {
+        begun.note();
+        request
+    });
     builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await
 }
 

@@ -293,17 +293,64 @@ async fn closed_by_the_server(mut connection: TcpStream) -> bool {
     tokio::io::AsyncReadExt::read_to_end(&mut connection, &mut Vec::new()).await.is_ok()
 }
 
-/// Few files may be open, and three kinds of silent connections want more than there are: those that fit are closed in
-/// time, the others at once, and calls and pages are answered all along the other way in.
-#[tokio::test(flavor = "multi_thread")]
-async fn silent_connections_are_closed_and_leave_room_for_others() {
-    let process = Process::start(|command, _| {
+/// A server that may have so many open files.
+fn serving_within(descriptors: u32) -> Process {
+    Process::start(|command, _| {
         let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         let program = command.get_program().to_owned();
         let mut limited = crate::support::canopyd_as("sh");
-        limited.args(["-c", "ulimit -n 128; exec \"$0\" \"$@\""]).arg(program).args(arguments);
+        let script = format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"");
+        limited.args(["-c", &script]).arg(program).args(arguments);
         *command = limited;
-    });
+    })
+}
+
+/// From one host with the others, thousands of connections that say nothing or one byte: new callers get in all along.
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_silent_connections_keep_nobody_out() {
+    let process = serving_within(1024);
+    process.client().await.plan(request("ring:8")).await.unwrap();
+    for (what, port, said, count) in [
+        ("silent", "tcp", &b""[..], 1010),
+        ("silent on the operators' port", "admin", b"", 1010),
+        ("of one byte", "tcp", b"P", 8000),
+    ] {
+        let mut open = std::collections::VecDeque::new();
+        let (mut pages, mut calls) = (Vec::new(), Vec::new());
+        for number in 0..count {
+            let mut connection = TcpStream::connect(process.address(port)).await.unwrap();
+            // One that is closed already may refuse it.
+            let _taken = connection.write_all(said).await;
+            open.push_back(connection);
+            // This process has few files, too; by then the server has closed them long ago.
+            if open.len() > 1100 {
+                open.pop_front();
+            }
+            if number % 100 == 99 {
+                let (waited, started) = (|| waited_here() + waited_to_answer(process.id()), Instant::now());
+                let before = waited();
+                assert!(process.page("/healthz").await.starts_with("HTTP/1.0 200"));
+                pages.push(started.elapsed().saturating_sub(waited().saturating_sub(before)));
+                let (started, before) = (Instant::now(), waited());
+                process.client().await.lookup_plan(request("ring:8")).await.unwrap();
+                calls.push(started.elapsed().saturating_sub(waited().saturating_sub(before)));
+            }
+        }
+        let (slowest_page, slowest_call) = (pages.iter().max().unwrap(), calls.iter().max().unwrap());
+        eprintln!("{count} connections {what}: /healthz {slowest_page:?}, a new caller's lookup {slowest_call:?}");
+        assert!(*slowest_page < Duration::from_millis(100) && *slowest_call < Duration::from_millis(50), "{what}");
+    }
+    process.signal("TERM");
+    let (status, lines) = tokio::task::spawn_blocking(|| process.end()).await.unwrap();
+    assert_eq!(status, Some(0));
+    assert!(lines.iter().filter(|line| line["level"] == "WARN").count() <= 8, "{lines:?}");
+}
+
+/// Few files may be open, and three kinds of silent connections want more than there are: those that fit are closed in
+/// time, the others at once, and calls and pages are answered all along.
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_connections_are_closed_and_leave_room_for_others() {
+    let process = serving_within(128);
     let mut silent = Vec::new();
     for port in ["tcp", "admin"] {
         for begun in [&b""[..], b"P"] {
@@ -322,7 +369,7 @@ async fn silent_connections_are_closed_and_leave_room_for_others() {
     process.client().await.plan(request("ring:4")).await.unwrap();
     let page = process.page("/metrics").await;
     let refused = |port: &str| {
-        let name = format!("canopy_connections_refused_total{{port=\"{port}\",reason=\"host\"}} ");
+        let name = format!("canopy_connections_refused_total{{port=\"{port}\",reason=\"silent\"}} ");
         page.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok())
     };
     assert!(refused("tcp") > Some(0) && refused("admin") > Some(0), "{page}");
