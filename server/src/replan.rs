@@ -27,6 +27,7 @@ mod plans_ahead;
 mod replan_queue;
 mod resynthesis;
 mod scope;
+mod snapshot;
 mod suspects;
 mod write_behind;
 
@@ -65,6 +66,7 @@ pub(crate) use self::network::{Network, entry_by_host};
 pub use self::options::ReplanOptions;
 pub(crate) use self::placed::Placed;
 pub(crate) use self::scope::Scope;
+pub(crate) use self::snapshot::Snapshot;
 
 /// Seats whose plans are made at once; the queue decides what of it runs.
 const AT_ONCE: usize = 16;

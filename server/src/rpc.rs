@@ -39,6 +39,7 @@ mod routes;
 mod server_admin;
 mod sources;
 pub(crate) mod status;
+pub(crate) mod store_check;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeout;

@@ -46,6 +46,7 @@ use crate::rpc::finds::Finds;
 use crate::rpc::guard::Guard;
 use crate::rpc::malformed::decodable;
 use crate::rpc::record::{Record, UploadBudget};
+use crate::rpc::store_check::AllSpaces;
 use crate::rpc::timeout::Timeout;
 use crate::rpc::{GATED, OPEN, PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
 use crate::socket::{self, SocketPath};
@@ -223,6 +224,8 @@ impl Server {
             receipts: Receipts::new(space(Space::Requests), ReceiptOptions::STANDARD),
             replanner,
             reloads: Reloads::new(credentials.clone(), metrics.clone()),
+            clusters: space(Space::Clusters),
+            spaces: AllSpaces(Space::ALL.map(|one| (one, space(one))).into()),
         };
         if options.lifetime == Lifetime::Daemon {
             warm_up(&jobs, &accounts, &credentials.access).await;

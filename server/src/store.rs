@@ -46,6 +46,7 @@ pub use archive::{
     ArchiveCounts, ArchiveError, ArchiveKey, ArchiveTrust, ArchiveWriter, ArchivedRecord, Staging, read_archive,
     receive_archive, write_archive,
 };
+pub(crate) use check::check_store_in_use;
 pub use check::{CheckReport, Repair, check_store};
 pub use directory::{Opened, Pending, StoreEngine, open_store, pending_migration};
 #[cfg(test)]

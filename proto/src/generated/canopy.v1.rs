@@ -2242,6 +2242,18 @@ pub struct ArchiveContents {
     /// Size of the records in bytes; the archive is a little larger. For showing progress.
     #[prost(uint64, tag = "4")]
     pub record_bytes: u64,
+    /// Of a backup: clusters, leases, faults and events of leases.
+    #[prost(uint64, tag = "5")]
+    pub clusters: u64,
+    #[prost(uint64, tag = "6")]
+    pub leases: u64,
+    #[prost(uint64, tag = "7")]
+    pub faults: u64,
+    #[prost(uint64, tag = "8")]
+    pub events: u64,
+    /// Plans that are damaged and not in the archive.
+    #[prost(uint64, tag = "9")]
+    pub damaged_plans: u64,
 }
 /// A piece of an archive.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2403,6 +2415,48 @@ pub struct QuotaUse {
     /// In use; for limits per second or hour: used, and not yet available again.
     #[prost(uint64, tag = "3")]
     pub used: u64,
+}
+/// Nothing to say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackUpRequest {}
+/// Nothing to say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckStoreRequest {}
+/// What the check of a space found.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CheckStoreEntry {
+    /// `plans`, `topologies`, `jobs`, `requests`, `schedules`, `finds`, `faults`, `leases`, `replans` or `clusters`.
+    #[prost(string, tag = "1")]
+    pub space: ::prost::alloc::string::String,
+    /// Records that are in order, and their bytes.
+    #[prost(uint64, tag = "2")]
+    pub intact: u64,
+    #[prost(uint64, tag = "3")]
+    pub bytes: u64,
+    /// Records that are damaged. The next read of one puts it into quarantine.
+    #[prost(uint64, tag = "4")]
+    pub damaged: u64,
+    /// Records whose summary is missing or wrong, and summaries without a record. The next start puts both right.
+    #[prost(uint64, tag = "5")]
+    pub without_summary: u64,
+    #[prost(uint64, tag = "6")]
+    pub without_record: u64,
+    /// Records in quarantine.
+    #[prost(uint64, tag = "7")]
+    pub quarantined: u64,
+    /// The first 100 of them: keys, and what is wrong.
+    #[prost(message, repeated, tag = "8")]
+    pub problems: ::prost::alloc::vec::Vec<StoreProblem>,
+}
+/// A record that is not in order.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreProblem {
+    /// Its key, 64 hexadecimal digits.
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    /// What is wrong with it.
+    #[prost(string, tag = "2")]
+    pub problem: ::prost::alloc::string::String,
 }
 /// Nothing to say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3566,6 +3620,60 @@ pub mod server_admin_client {
                 .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetQueue"));
             self.inner.unary(req, path, codec).await
         }
+        /// Writes everything that a successor needs into one archive while the server runs: plans with their pins and uses,
+        /// topologies, clusters, leases, faults, and what became of leases. They fit together: every lease has its events, and
+        /// every event the faults that caused it, as of one moment after the call arrived. `canopyd restore` reads it. Answers
+        /// without a deadline as long as the reader takes pieces.
+        pub async fn back_up(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BackUpRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ExportPlansEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.ServerAdmin/BackUp",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "BackUp"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Reads and verifies everything that is stored while the server runs, and changes nothing. Sends an entry for each
+        /// space as soon as it is checked.
+        pub async fn check_store(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CheckStoreRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::CheckStoreEntry>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.ServerAdmin/CheckStore",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "CheckStore"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// Shuts the server down in order, as SIGTERM does. New requests are refused with UNAVAILABLE and reason DRAINING;
         /// running ones have until the drain time-out. Answers at once. A service manager may restart the server. Refused with
         /// PERMISSION_DENIED and reason DRAIN_NOT_PERMITTED unless the call comes over the Unix socket, or from this host if
@@ -3630,6 +3738,32 @@ pub mod server_admin_server {
             &self,
             request: tonic::Request<super::GetQueueRequest>,
         ) -> std::result::Result<tonic::Response<super::QueueStatus>, tonic::Status>;
+        /// Server streaming response type for the BackUp method.
+        type BackUpStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ExportPlansEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Writes everything that a successor needs into one archive while the server runs: plans with their pins and uses,
+        /// topologies, clusters, leases, faults, and what became of leases. They fit together: every lease has its events, and
+        /// every event the faults that caused it, as of one moment after the call arrived. `canopyd restore` reads it. Answers
+        /// without a deadline as long as the reader takes pieces.
+        async fn back_up(
+            &self,
+            request: tonic::Request<super::BackUpRequest>,
+        ) -> std::result::Result<tonic::Response<Self::BackUpStream>, tonic::Status>;
+        /// Server streaming response type for the CheckStore method.
+        type CheckStoreStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::CheckStoreEntry, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Reads and verifies everything that is stored while the server runs, and changes nothing. Sends an entry for each
+        /// space as soon as it is checked.
+        async fn check_store(
+            &self,
+            request: tonic::Request<super::CheckStoreRequest>,
+        ) -> std::result::Result<tonic::Response<Self::CheckStoreStream>, tonic::Status>;
         /// Shuts the server down in order, as SIGTERM does. New requests are refused with UNAVAILABLE and reason DRAINING;
         /// running ones have until the drain time-out. Answers at once. A service manager may restart the server. Refused with
         /// PERMISSION_DENIED and reason DRAIN_NOT_PERMITTED unless the call comes over the Unix socket, or from this host if
@@ -3892,6 +4026,98 @@ pub mod server_admin_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.ServerAdmin/BackUp" => {
+                    #[allow(non_camel_case_types)]
+                    struct BackUpSvc<T: ServerAdmin>(pub Arc<T>);
+                    impl<
+                        T: ServerAdmin,
+                    > tonic::server::ServerStreamingService<super::BackUpRequest>
+                    for BackUpSvc<T> {
+                        type Response = super::ExportPlansEvent;
+                        type ResponseStream = T::BackUpStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BackUpRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ServerAdmin>::back_up(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BackUpSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.ServerAdmin/CheckStore" => {
+                    #[allow(non_camel_case_types)]
+                    struct CheckStoreSvc<T: ServerAdmin>(pub Arc<T>);
+                    impl<
+                        T: ServerAdmin,
+                    > tonic::server::ServerStreamingService<super::CheckStoreRequest>
+                    for CheckStoreSvc<T> {
+                        type Response = super::CheckStoreEntry;
+                        type ResponseStream = T::CheckStoreStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CheckStoreRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ServerAdmin>::check_store(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CheckStoreSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

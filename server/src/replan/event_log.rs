@@ -336,6 +336,16 @@ impl EventLog {
         Ok(log.events.iter().skip(skipped).take(limit).map(Arc::clone).collect())
     }
 
+    /// All that are kept, and how far the log has come: keys and records.
+    pub(super) fn snapshot(&self) -> Vec<(PlanKey, Vec<u8>)> {
+        let (head, events) = {
+            let log = self.shared.log.lock();
+            (log.head.clone(), log.events.clone())
+        };
+        let record = |event: &Arc<KeptEvent>| (PlanKey::numbered(event.sequence()), encode_message(&**event));
+        events.iter().map(record).chain([(HEAD, encode_message(&head))]).collect()
+    }
+
     /// All that are kept, in order.
     pub(crate) fn all(&self) -> Vec<Arc<KeptEvent>> {
         self.shared.log.lock().events.iter().map(Arc::clone).collect()

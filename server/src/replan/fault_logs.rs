@@ -257,6 +257,14 @@ impl FaultLogs {
         counting.for_each(|(scope, record)| take(scope, record));
     }
 
+    /// All that is remembered of elements: keys and records.
+    pub(super) fn snapshot(&self) -> Vec<(PlanKey, Vec<u8>)> {
+        let fault_logs = self.shared.fault_logs.lock();
+        let records = fault_logs.iter().flat_map(|(scope, kind)| kind.book.records().map(move |one| (scope, one)));
+        let kept = |(scope, one): (&Scope, &Record)| (scope.key_of(&one.target().to_string()), encode(scope, one));
+        records.map(kept).collect()
+    }
+
     /// Elements that count, over all scopes, and changes that were held back.
     pub(crate) fn totals(&self) -> (usize, u64) {
         let fault_logs = self.shared.fault_logs.lock();

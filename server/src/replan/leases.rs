@@ -456,6 +456,14 @@ impl Leases {
     }
 }
 
+impl Lease {
+    /// As it is kept: key, record and summary.
+    pub(super) fn kept(&self) -> (PlanKey, Vec<u8>, Vec<u8>) {
+        let (key, summary) = summary_of(self);
+        (key, encode_message(&*self.terms), summary)
+    }
+}
+
 /// What has become of a lease, as it is written down.
 fn summary_of(lease: &Lease) -> (PlanKey, Vec<u8>) {
     (PlanKey::numbered(lease.terms.number), encode_message(&*lease.state))

@@ -17,8 +17,9 @@ use canopy_proto::v1::{
     ArchiveContents, ExportPlansEvent, ExportPlansRequest, ImportPlansReply, ImportPlansRequest, SkippedPlan,
 };
 use canopy_topology::TopologyLimits;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
+use tonic::metadata::MetadataMap;
 use tonic::{Request, Status, Streaming};
 
 use self::incoming::{Incoming, Refused};
@@ -32,6 +33,7 @@ use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::ops::config::Options;
+use crate::replan::{Replanner, Snapshot};
 use crate::rpc::judge::{Verdict, judge_plan, judge_request};
 use crate::rpc::status::call_status;
 use crate::store::read_signed_archive;
@@ -66,6 +68,8 @@ pub(crate) struct Archives {
     plan_bytes_max: u64,
     key: Arc<ArchiveKey>,
     trust: ArchiveTrust,
+    clusters: Arc<dyn Store>,
+    replanner: Replanner,
     exports: Arc<Semaphore>,
     /// One at a time: two could each fit, and together not.
     imports: Arc<Semaphore>,
@@ -78,13 +82,15 @@ pub(crate) struct PlanSpace(pub(crate) Arc<dyn Store>);
 impl Archives {
     pub(crate) fn new(
         pool: CallPool,
-        topologies: TopologyStore,
+        (topologies, clusters, replanner): (TopologyStore, Arc<dyn Store>, Replanner),
         plans: PlanSpace,
         (planner, options, key): (&Arc<dyn Planner>, &Options, &Arc<ArchiveKey>),
     ) -> Self {
         Self {
             pool,
             topologies,
+            clusters,
+            replanner,
             plans,
             directory: options.data_dir.clone(),
             limits: options.limits,
@@ -113,20 +119,45 @@ impl Archives {
             contents.record_bytes += kept.bytes;
             Ok((keys, contents))
         });
-        let (keys, contents) = contents.await?;
+        let (plans, contents) = contents.await?;
+        Ok(self.send(permit, Selection { plans, contents, beside: None }))
+    }
+
+    /// Sends an archive of everything that a successor needs.
+    pub(super) async fn back_up(&self, headers: &MetadataMap) -> Result<EventStream<ExportPlansEvent>, Status> {
+        let permit = Arc::clone(&self.exports).acquire_owned().await.map_err(|error| broken(&error))?;
+        let (topologies, replanner) = (self.topologies.clone(), self.replanner.clone());
+        let selection = self.pool.run("BackUp", headers, move |records| {
+            // Plans that they speak of are there already, as they were stored before.
+            let beside = replanner.snapshot();
+            let (mut plans, mut contents) = (Vec::new(), ArchiveContents::default());
+            for_each(records, |summary| {
+                plans.push(summary.key());
+                contents.record_bytes += summary.size_bytes;
+                contents.pinned_plans += u64::from(summary.pinned);
+                Ok(())
+            })?;
+            let kept = topologies.usage()?;
+            (contents.plans, contents.topologies) = (plans.len() as u64, kept.count as u64);
+            contents.record_bytes += kept.bytes;
+            (contents.leases, contents.faults, contents.events) = beside.counts();
+            Ok(Selection { plans, contents, beside: Some(beside) })
+        });
+        Ok(self.send(permit, selection.await?))
+    }
+
+    fn send(&self, permit: OwnedSemaphorePermit, selection: Selection) -> EventStream<ExportPlansEvent> {
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
-        let (records, topologies, plans) = (self.pool.records().clone(), self.topologies.clone(), self.plans.clone());
-        let key = Arc::clone(&self.key);
+        let this = self.clone();
         let write = move || {
             let _one_of_few = permit;
-            let spaces = (&records, &topologies, plans.0.as_ref());
-            write(spaces, &keys, contents, &key, PieceWriter::new(sender));
+            this.write(&selection, PieceWriter::new(sender));
         };
-        let task = tasks::spawn("export-plans", async {
+        let task = tasks::spawn("archive", async {
             // A panic is the writer's: the stream ends without an end, which its reader notices.
             let _ended = spawn_blocking(write).await;
         });
-        Ok(EventStream::new(receiver, task))
+        EventStream::new(receiver, task)
     }
 
     /// Takes an archive whole, or not at all.
@@ -321,42 +352,61 @@ fn judge_record(
     judge_request(archived.key, &plan, &request, planner, limits)
 }
 
-/// Writes an archive into the stream. Whoever reads it hears of a failure in the stream.
-fn write(
-    (records, topologies, plans): (&Records, &TopologyStore, &dyn Store),
-    keys: &[PlanKey],
+/// What goes into an archive.
+struct Selection {
+    plans: Vec<PlanKey>,
     contents: ArchiveContents,
-    signing: &ArchiveKey,
-    mut pieces: PieceWriter,
-) {
-    let written = (|| -> Result<ArchiveContents, CallFailure> {
-        pieces.contents(contents).map_err(crate::store::ArchiveError::from)?;
+    /// Of a backup: everything else.
+    beside: Option<Snapshot>,
+}
+
+impl Archives {
+    /// Writes an archive into the stream. Whoever reads it hears of a failure in the stream.
+    fn write(&self, selection: &Selection, mut pieces: PieceWriter) {
+        match self.write_all(selection, &mut pieces) {
+            Ok(found) => pieces.finish(found),
+            Err(failure) => pieces.fail(call_status(&failure)),
+        }
+    }
+
+    fn write_all(&self, selection: &Selection, pieces: &mut PieceWriter) -> Result<ArchiveContents, CallFailure> {
+        let Selection { plans, contents, beside } = selection;
+        pieces.contents(*contents).map_err(crate::store::ArchiveError::from)?;
+        let records = self.pool.records();
         // Uses that are counted in memory travel with their plans.
         records.write_back()?;
         let mut found = ArchiveContents::default();
-        let mut archive = ArchiveWriter::begin(&mut pieces)?;
-        for key in keys {
+        let mut archive = match beside {
+            None => ArchiveWriter::begin(pieces)?,
+            Some(_) => ArchiveWriter::begin_backup(pieces)?,
+        };
+        for key in plans {
             let summary = records.summary(key)?;
-            if archive.plan(plans, key)? {
+            if archive.plan(self.plans.0.as_ref(), key)? {
                 found.plans += 1;
                 found.pinned_plans += u64::from(summary.as_ref().is_some_and(|summary| summary.pinned));
                 found.record_bytes += summary.map_or(0, |summary| summary.size_bytes);
+            } else {
+                found.damaged_plans += u64::from(summary.is_some());
             }
         }
         let mut entries = Vec::new();
-        topologies.for_each(|entry| entries.push((entry.key(), entry.size_bytes)))?;
+        self.topologies.for_each(|entry| entries.push((entry.key(), entry.size_bytes)))?;
         for (key, size_bytes) in entries {
-            if archive.topology(topologies.store(), &key)? {
+            if archive.topology(self.topologies.store(), &key)? {
                 found.topologies += 1;
                 found.record_bytes += size_bytes;
             }
         }
-        archive.finish(Some(signing))?;
+        if let Some(beside) = beside {
+            archive.all_of(Space::Clusters, self.clusters.as_ref())?;
+            beside.for_each(|space, key, parts| archive.record(space, key, parts))?;
+            let counts = archive.counts();
+            (found.clusters, found.leases) = (counts.clusters, counts.leases);
+            (found.faults, found.events) = (counts.faults, counts.replans);
+        }
+        archive.finish(Some(&self.key))?;
         Ok(found)
-    })();
-    match written {
-        Ok(found) => pieces.finish(found),
-        Err(failure) => pieces.fail(call_status(&failure)),
     }
 }
 

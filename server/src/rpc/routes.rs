@@ -40,7 +40,9 @@ use crate::rpc::answered::Answered;
 use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::finds::Finds;
 use crate::rpc::sources::StoredNetworks;
+use crate::rpc::store_check::AllSpaces;
 use crate::store::ArchiveKey;
+use crate::store::Store;
 use crate::store::receipts::Receipts;
 
 /// Longest message to an operators' service.
@@ -82,6 +84,9 @@ pub(crate) struct Shared {
     pub(crate) receipts: Receipts,
     pub(crate) replanner: Replanner,
     pub(crate) reloads: Reloads,
+    pub(crate) clusters: Arc<dyn Store>,
+    /// Everything that is stored, for who checks it.
+    pub(crate) spaces: AllSpaces,
 }
 
 /// How long calls may take.
@@ -127,7 +132,7 @@ fn operators(
     pool: CallPool,
     message_bytes_max: usize,
 ) -> Routes {
-    let Shared { jobs, drain, plans, networks, finds, replanner, reloads, .. } = shared;
+    let Shared { jobs, drain, plans, networks, finds, replanner, reloads, clusters, spaces, .. } = shared;
     let deadlines = deadlines(options);
     let urgent = pool.apart(URGENT_AT_ONCE);
     let operations = OperationsService::new(jobs.queue.clone(), urgent.clone(), deadlines);
@@ -139,15 +144,20 @@ fn operators(
     );
     let parts = (jobs.queue.clone(), Arc::clone(&jobs.planner), networks.clone());
     let of_server = (networks.topologies.clone(), replanner.leases().clone());
+    let of_archives = (networks.topologies.clone(), clusters, replanner.clone());
+    let archives = Archives::new(pool.clone(), of_archives, plans, (&jobs.planner, options, key));
     let leases =
         LeasesService::new(pool.apart(LEASES_AT_ONCE), replanner, parts, &options.isolated_tenants, options.limits);
     let topologies_pool = pool.apart(TOPOLOGIES_AT_ONCE);
-    let plans = PlanAdminService::new(
-        pool.clone(),
-        Archives::new(pool, networks.topologies.clone(), plans, (&jobs.planner, options, key)),
-        &jobs,
+    let plans = PlanAdminService::new(pool, archives.clone(), &jobs);
+    let server = ServerAdminService::new(
+        jobs,
+        urgent,
+        of_server,
+        (drain.clone(), reloads),
+        (archives, spaces),
+        (options, key.name()),
     );
-    let server = ServerAdminService::new(jobs, urgent, of_server, (drain.clone(), reloads), (options, key.name()));
     let clusters = ClustersService::new(topologies_pool.clone(), networks.clusters.clone(), options.limits);
     let topologies = TopologiesService::new(topologies_pool, networks, finds, options.limits);
     let limit = Answered(oversize(OPERATORS_BYTES_MAX));

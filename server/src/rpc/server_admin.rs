@@ -8,13 +8,15 @@ use canopy_plan::Format;
 use canopy_planner::TenantName;
 use canopy_proto::v1::server_admin_server::ServerAdmin;
 use canopy_proto::v1::{
-    DrainReply, DrainRequest, FormatSupport, GetQueueRequest, GetQuotaRequest, GetStatusRequest, PriorityStatus,
-    QueueStatus, QuotaStatus, QuotaUse, ReloadConfigReply, ReloadConfigRequest, ReloadedConfig, ServerCounts,
-    ServerLimits, ServerStatus,
+    BackUpRequest, CheckStoreEntry, CheckStoreRequest, DrainReply, DrainRequest, ExportPlansEvent, FormatSupport,
+    GetQueueRequest, GetQuotaRequest, GetStatusRequest, PriorityStatus, QueueStatus, QuotaStatus, QuotaUse,
+    ReloadConfigReply, ReloadConfigRequest, ReloadedConfig, ServerCounts, ServerLimits, ServerStatus,
 };
 use canopy_wire::format_on_the_wire;
 use tonic::{Request, Response, Status};
 
+use super::EventStream;
+use super::archives::Archives;
 use super::call_pool::{CallPool, log};
 use super::describe;
 use crate::call;
@@ -31,6 +33,7 @@ use crate::quota::Use;
 use crate::replan::Leases;
 use crate::rpc::guard::Admitted;
 use crate::rpc::status::{call_status, to_status};
+use crate::rpc::store_check::AllSpaces;
 use crate::store::Records;
 use crate::store::topologies::TopologyStore;
 use crate::tenant::Viewer;
@@ -44,6 +47,8 @@ pub(crate) struct ServerAdminService {
     leases: Leases,
     drain: DrainHandle,
     reloads: Reloads,
+    archives: Archives,
+    spaces: AllSpaces,
     limits: ServerLimits,
     archive_key: String,
     started: Instant,
@@ -56,6 +61,7 @@ impl ServerAdminService {
         pool: CallPool,
         (topologies, leases): (TopologyStore, Leases),
         (drain, reloads): (DrainHandle, Reloads),
+        (archives, spaces): (Archives, AllSpaces),
         (options, archive_key): (&Options, String),
     ) -> Self {
         let limits = ServerLimits {
@@ -70,7 +76,20 @@ impl ServerAdminService {
         };
         let loopback_drain = options.loopback_drain;
         let started = clock::now();
-        Self { jobs, pool, topologies, leases, drain, reloads, limits, archive_key, started, loopback_drain }
+        Self {
+            jobs,
+            pool,
+            topologies,
+            leases,
+            drain,
+            reloads,
+            archives,
+            spaces,
+            limits,
+            archive_key,
+            started,
+            loopback_drain,
+        }
     }
 
     /// Whether whoever calls from there may end the server. Without identities, only the file system tells operators
@@ -168,6 +187,22 @@ impl ServerAdmin for ServerAdminService {
         };
         log("GetQueue", arrived, None);
         Ok(Response::new(status))
+    }
+
+    type BackUpStream = EventStream<ExportPlansEvent>;
+
+    async fn back_up(&self, request: Request<BackUpRequest>) -> Result<Response<Self::BackUpStream>, Status> {
+        self.archives.back_up(request.metadata()).await.map(Response::new)
+    }
+
+    type CheckStoreStream = EventStream<CheckStoreEntry>;
+
+    async fn check_store(
+        &self,
+        _request: Request<CheckStoreRequest>,
+    ) -> Result<Response<Self::CheckStoreStream>, Status> {
+        log("CheckStore", clock::now(), None);
+        Ok(Response::new(self.spaces.check()))
     }
 
     async fn reload_config(

@@ -115,11 +115,8 @@ pub fn write_archive(
     key: Option<&ArchiveKey>,
 ) -> Result<ArchiveCounts, ArchiveError> {
     let mut archive = ArchiveWriter::begin_as(MAGIC_3, writer)?;
-    for (kind, space) in KINDS {
-        let store = opened.space(space).as_ref();
-        for entry in store.all_keys() {
-            archive.add((kind, space), store, &entry?)?;
-        }
+    for (_, space) in KINDS {
+        archive.all_of(space, opened.space(space).as_ref())?;
     }
     archive.finish(key)
 }
@@ -139,6 +136,14 @@ impl<W: Write> ArchiveWriter<W> {
     /// The writer failed.
     pub fn begin(writer: W) -> Result<Self, ArchiveError> {
         Self::begin_as(MAGIC_2, writer)
+    }
+
+    /// Writes the head of one that holds leases, faults and clusters as well.
+    ///
+    /// # Errors
+    /// The writer failed.
+    pub fn begin_backup(writer: W) -> Result<Self, ArchiveError> {
+        Self::begin_as(MAGIC_3, writer)
     }
 
     fn begin_as(magic: [u8; 8], writer: W) -> Result<Self, ArchiveError> {
@@ -168,14 +173,47 @@ impl<W: Write> ArchiveWriter<W> {
         let Some(record) = store.get(key)? else { return Ok(false) };
         // What is written must be what a reader accepts.
         let Some(entry) = upgrade(&[], space, key, record, store.summary(key)?, 0) else { return Ok(false) };
+        self.entry((kind, space), key, [&entry.record, &entry.summary])?;
+        Ok(true)
+    }
+
+    /// Writes everything intact of a space.
+    ///
+    /// # Errors
+    /// The engine or the writer failed.
+    pub(crate) fn all_of(&mut self, space: Space, store: &dyn Store) -> Result<(), ArchiveError> {
+        let Some(kind) = KINDS.into_iter().find(|kind| kind.1 == space) else { return Ok(()) };
+        store.all_keys().try_for_each(|key| self.add(kind, store, &key?).map(drop))
+    }
+
+    /// Writes a record with its summary, in the form in which a store of this version has them.
+    ///
+    /// # Errors
+    /// The writer failed.
+    pub(crate) fn record(
+        &mut self,
+        space: Space,
+        key: &PlanKey,
+        (record, summary): (&[u8], &[u8]),
+    ) -> Result<(), ArchiveError> {
+        let Some(kind) = KINDS.into_iter().find(|kind| kind.1 == space) else { return Ok(()) };
+        self.entry(kind, key, [record, summary])
+    }
+
+    fn entry(&mut self, (kind, space): (u8, Space), key: &PlanKey, parts: [&[u8]; 2]) -> Result<(), ArchiveError> {
         self.write(&[kind])?;
         self.write(key.as_bytes())?;
-        for part in [entry.record, entry.summary] {
+        for part in parts {
             self.write(&(part.len() as u64).to_le_bytes())?;
-            self.write(&part)?;
+            self.write(part)?;
         }
         self.counts.count(space);
-        Ok(true)
+        Ok(())
+    }
+
+    /// What was written so far.
+    pub(crate) const fn counts(&self) -> ArchiveCounts {
+        self.counts
     }
 
     /// Writes the end, signed with a key if there is one.

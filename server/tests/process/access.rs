@@ -75,14 +75,21 @@ const EXPECTED: &[(&str, &str)] = &[
     ("Topologies/GetTopology", "vpoa"),
     ("Topologies/ListTopologies", "vpoa"),
     ("Topologies/PutTopology", "poa"),
+    ("ServerAdmin/BackUp", "a"),
+    ("ServerAdmin/CheckStore", "oa"),
+    ("ServerAdmin/ReloadConfig", "a"),
     // The last one: it ends the server.
     ("ServerAdmin/Drain", "a"),
-    ("ServerAdmin/ReloadConfig", "a"),
 ];
 
-/// Methods that change what all tenants share; the callers here act for one.
-const SHARED: [&str; 4] =
-    ["Clusters/DeleteCluster", "Clusters/PutCluster", "PlanAdmin/ForgetRefusals", "Topologies/DeleteTopology"];
+/// Methods that change or hold what all tenants share; the callers here act for one.
+const SHARED: [&str; 5] = [
+    "Clusters/DeleteCluster",
+    "Clusters/PutCluster",
+    "PlanAdmin/ForgetRefusals",
+    "ServerAdmin/BackUp",
+    "Topologies/DeleteTopology",
+];
 
 const ROLES: [(&str, char); 5] =
     [("viewer", 'v'), ("planner", 'p'), ("fault-reporter", 'f'), ("operator", 'o'), ("admin", 'a')];

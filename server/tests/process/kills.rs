@@ -21,17 +21,17 @@ use crate::support::{Process, request, spawn};
 
 /// Processes that are killed, unless `CANOPY_LIVES` says how many.
 const LIVES: u64 = 6;
-const NETWORK: &str = "ring:6";
+pub(crate) const NETWORK: &str = "ring:6";
 const RANKS: u64 = 6;
 /// Leases at once: few enough for one page.
 const LEASES_MAX: usize = 30;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// xorshift64*, so that a seed is a run.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -46,32 +46,34 @@ impl Random {
 }
 
 /// What the servers have acknowledged. What was under way when one was killed may have been done or not.
-#[derive(Default)]
-struct Acknowledged {
+#[derive(Clone, Default)]
+pub(crate) struct Acknowledged {
     /// Leases by name, and the earliest time at which each may end.
-    held: BTreeMap<String, i64>,
+    pub(crate) held: BTreeMap<String, i64>,
     /// Leases whose release is open.
-    maybe_held: BTreeSet<String>,
+    pub(crate) maybe_held: BTreeSet<String>,
     /// Leases that were let go: they never come back.
     released: BTreeSet<String>,
     /// GPUs that are broken, and those of which it is open.
     broken: BTreeSet<u64>,
-    maybe_broken: BTreeSet<u64>,
+    pub(crate) maybe_broken: BTreeSet<u64>,
+    /// GPUs that were reported or cleared, if only for the trying.
+    pub(crate) touched: BTreeSet<u64>,
     /// The topology, once a server has named it.
     topology: String,
     requests: u64,
 }
 
 /// All that was told, over the lives of all servers.
-type Told = Arc<Mutex<Vec<ReplanEvent>>>;
+pub(crate) type Told = Arc<Mutex<Vec<ReplanEvent>>>;
 
-struct Workspace {
+pub(crate) struct Workspace {
     faults: FaultsClient<Channel>,
     leases: LeasesClient<Channel>,
 }
 
 impl Workspace {
-    async fn at(process: &Process) -> Self {
+    pub(crate) async fn at(process: &Process) -> Self {
         let channel = process.channel().await;
         Self { faults: FaultsClient::new(channel.clone()), leases: LeasesClient::new(channel) }
     }
@@ -82,7 +84,7 @@ impl Workspace {
     }
 
     /// Does one thing, and notes what the server says of it.
-    async fn act(&mut self, random: &mut Random, known: &mut Acknowledged) -> Result<(), Status> {
+    pub(crate) async fn act(&mut self, random: &mut Random, known: &mut Acknowledged) -> Result<(), Status> {
         known.requests += 1;
         match random.below(10) {
             0 | 1 if known.held.len() < LEASES_MAX => {
@@ -118,6 +120,7 @@ impl Workspace {
                 let event = FaultEvent { source, event_id, fault: Some(lost(gpu)), ..FaultEvent::default() };
                 let was_broken = known.broken.remove(&gpu);
                 known.maybe_broken.insert(gpu);
+                known.touched.insert(gpu);
                 let asked = ReportFaultsRequest {
                     topology: request(NETWORK).topology,
                     events: vec![event],
@@ -140,6 +143,7 @@ impl Workspace {
                 let cleared = if all { std::mem::take(&mut known.broken) } else { some.iter().copied().collect() };
                 known.broken.retain(|gpu| !cleared.contains(gpu));
                 known.maybe_broken.extend(&cleared);
+                known.touched.extend(if all { 0..RANKS } else { 0..0 }.chain(cleared.iter().copied()));
                 let faults = if all { Vec::new() } else { some.into_iter().map(lost).collect() };
                 let topology = known.topology.clone();
                 self.faults.clear_faults(ClearFaultsRequest { topology, faults, ..Default::default() }).await?;
@@ -153,7 +157,7 @@ impl Workspace {
     }
 
     /// Compares what a server knows with what its predecessors have acknowledged; what was open is settled.
-    async fn check(&mut self, known: &mut Acknowledged, life: u64) {
+    pub(crate) async fn check(&mut self, known: &mut Acknowledged, life: u64) {
         let leases: BTreeMap<String, Lease> =
             self.list().await.into_iter().map(|lease| (lease.name.clone(), lease)).collect();
         for (name, end) in &known.held {
@@ -189,7 +193,7 @@ fn lost(gpu: u64) -> Fault {
     Fault { target: Some(fault::Target::Device(device)), remaining: None }
 }
 
-fn start(folder: Option<tempfile::TempDir>) -> Process {
+pub(crate) fn start(folder: Option<tempfile::TempDir>) -> Process {
     let arrange = |command: &mut std::process::Command, _| {
         command.args(["--replan-window", "20ms", "--fault-debounce", "50ms", "--plan-ahead=false"]);
     };
@@ -200,7 +204,7 @@ fn start(folder: Option<tempfile::TempDir>) -> Process {
 }
 
 /// Follows what is told from where the last watch ended, until the server is gone.
-async fn follow(process: &Process, told: &Told) -> JoinHandle<()> {
+pub(crate) async fn follow(process: &Process, told: &Told) -> JoinHandle<()> {
     let resume_token = told.lock().unwrap().last().map(|event| event.resume_token.clone()).unwrap_or_default();
     let asked = WatchReplansRequest { resume_token, ..WatchReplansRequest::default() };
     let mut events = Workspace::at(process).await.faults.watch_replans(asked).await.unwrap().into_inner();
@@ -215,7 +219,7 @@ async fn follow(process: &Process, told: &Told) -> JoinHandle<()> {
 }
 
 /// Every event once, in order, and none that says of a lease what the one before said.
-fn check_told(told: &[ReplanEvent]) {
+pub(crate) fn check_told(told: &[ReplanEvent]) {
     let mut last: BTreeMap<&str, &ReplanEvent> = BTreeMap::new();
     for (event, sequence) in told.iter().zip(1..) {
         assert_eq!(event.sequence, sequence, "none is missing, and none comes twice");
@@ -235,7 +239,7 @@ fn plan_of(event: &ReplanEvent) -> Option<(&str, bool)> {
 }
 
 /// Waits until nothing is planned any more, and all that became of the leases was told.
-async fn settled(workspace: &mut Workspace, told: &Told) -> Vec<Lease> {
+pub(crate) async fn settled(workspace: &mut Workspace, told: &Told) -> Vec<Lease> {
     let limit = tokio::time::Instant::now() + PATIENCE;
     loop {
         let leases = workspace.list().await;

@@ -1,0 +1,140 @@
+//! Backups of a server that goes on meanwhile: what is restored from one hangs together, and has all that was
+//! acknowledged before.
+
+use std::path::Path;
+
+use canopy_proto::v1::export_plans_event::Event as Archived;
+use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::{ArchiveContents, BackUpRequest, CheckStoreEntry, CheckStoreRequest, ListPlansRequest};
+use canopy_proto::v1::{PinPlanRequest, plan_admin_client::PlanAdminClient};
+use tonic::Status;
+use tonic::transport::Channel;
+
+use crate::kills::{Acknowledged, NETWORK, Random, Told, Workspace, check_told, follow, settled, start};
+use crate::support::{Process, canopyd, request, spawn};
+
+const BACKUPS: u64 = 6;
+
+async fn back_up(channel: Channel) -> Result<(Vec<u8>, ArchiveContents), Status> {
+    let mut stream = ServerAdminClient::new(channel).back_up(BackUpRequest {}).await?.into_inner();
+    let mut archive = Vec::new();
+    while let Some(event) = stream.message().await? {
+        match event.event.unwrap() {
+            Archived::Contents(_) => {}
+            Archived::Piece(piece) => archive.extend_from_slice(&piece.data),
+            Archived::End(end) => return Ok((archive, end.contents.unwrap())),
+        }
+    }
+    panic!("the archive has no end")
+}
+
+/// A server on what a backup holds. The archive is restored and checked by hand, as an administrator would.
+fn restored(archive: &[u8]) -> Process {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backup.canopy");
+    std::fs::write(&file, archive).unwrap();
+    let run = |arguments: &[&Path]| {
+        let output = canopyd().arg("--data-dir").arg(folder.path().join("data")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(&[Path::new("restore"), &file]);
+    run(&[Path::new("fsck")]);
+    start(Some(folder))
+}
+
+/// What a server restored from a backup must have, given what was known before the backup began and after it had ended.
+fn certain(before: &Acknowledged, after: &Acknowledged) -> Acknowledged {
+    let mut known = before.clone();
+    known.held.retain(|name, _| after.held.contains_key(name));
+    known.maybe_broken.extend(&after.touched);
+    known
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_restored_from_a_backup_of_a_busy_server_hangs_together() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let (mut known, told) = (Acknowledged::default(), Told::default());
+    let process = start(None);
+    let pinned = process.client().await.plan(request(NETWORK)).await.unwrap().into_inner().plan.unwrap().id;
+    let mut plans = PlanAdminClient::new(process.channel().await);
+    plans.pin_plan(PinPlanRequest { name: pinned.clone(), request_id: String::new() }).await.unwrap();
+    let _watching = follow(&process, &told).await;
+    let mut workspace = Workspace::at(&process).await;
+    for number in 0..BACKUPS {
+        for _ in 0..20 + random.below(20) {
+            workspace.act(&mut random, &mut known).await.unwrap();
+        }
+        known.touched.clear();
+        let (before, heard) = (known.clone(), told.lock().unwrap().clone());
+        let backup = spawn(back_up(process.channel().await));
+        while !backup.is_finished() {
+            workspace.act(&mut random, &mut known).await.unwrap();
+        }
+        let (archive, contents) = backup.await.unwrap().unwrap();
+        let successor = restored(&archive);
+        // Whoever has watched goes on at the successor with the token it has: nothing is missing, nothing comes twice.
+        let told_there = Told::new(std::sync::Mutex::new(heard));
+        let _watching = follow(&successor, &told_there).await;
+        let mut there = Workspace::at(&successor).await;
+        let mut certain = certain(&before, &known);
+        there.check(&mut certain, number).await;
+        let leases = settled(&mut there, &told_there).await;
+        assert!(leases.len() as u64 <= contents.leases && contents.events > 0, "{contents:?}");
+        check_told(&told_there.lock().unwrap());
+        let asked = ListPlansRequest { filter: "pinned = true".to_owned(), ..ListPlansRequest::default() };
+        let mut plans = PlanAdminClient::new(successor.channel().await);
+        let listed = plans.list_plans(asked).await.unwrap().into_inner().plans;
+        assert_eq!(listed.iter().map(|plan| &plan.id).collect::<Vec<_>>(), [&pinned]);
+    }
+}
+
+async fn check_store(channel: &Channel) -> Vec<CheckStoreEntry> {
+    let mut stream =
+        ServerAdminClient::new(channel.clone()).check_store(CheckStoreRequest {}).await.unwrap().into_inner();
+    let mut entries = Vec::new();
+    while let Some(entry) = stream.message().await.unwrap() {
+        entries.push(entry);
+    }
+    entries
+}
+
+/// While all goes on nothing seems wrong, and what is damaged is found.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_is_checked_while_it_is_used() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut known = Acknowledged::default();
+    let process = start(None);
+    let channel = process.channel().await;
+    let mut workspace = Workspace::at(&process).await;
+    for _ in 0..5 {
+        for ranks in 4..12 {
+            process.client().await.plan(request(&format!("ring:{ranks}"))).await.unwrap();
+        }
+        let asked = channel.clone();
+        let checking = spawn(async move { check_store(&asked).await });
+        while !checking.is_finished() {
+            workspace.act(&mut random, &mut known).await.unwrap();
+        }
+        let entries = checking.await.unwrap();
+        assert_eq!(entries.len(), 10);
+        let is_clean = |entry: &CheckStoreEntry| entry.damaged + entry.without_summary + entry.without_record == 0;
+        assert!(entries.iter().all(|entry| is_clean(entry) && entry.problems.is_empty()), "{entries:?}");
+        assert!(entries[0].space == "plans" && entries[0].intact >= 8 && entries[0].bytes > 0, "{entries:?}");
+    }
+    let folder = process.folder.path().join("data").join("records-4").join("plans");
+    let file = walk(&folder).into_iter().find(|path| path.metadata().is_ok_and(|file| file.len() > 500)).unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    std::fs::write(&file, bytes).unwrap();
+    let plans = check_store(&channel).await.swap_remove(0);
+    assert_eq!((plans.damaged, plans.problems.len(), plans.problems[0].key.len()), (1, 1, 64), "{plans:?}");
+    // Backups say what they had to leave out.
+    assert_eq!(back_up(channel).await.unwrap().1.damaged_plans, 1);
+}
+
+/// All files below a folder.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
