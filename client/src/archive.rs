@@ -6,12 +6,14 @@ use std::time::Duration;
 use canopy_proto::v1::export_plans_event::Event as Exported;
 use canopy_proto::v1::import_plans_request::Event as Imported;
 use canopy_proto::v1::{
-    ArchiveContents, ArchiveEnd, ArchivePiece, ExportPlansRequest, ImportPlansReply, ImportPlansRequest,
+    ArchiveContents, ArchiveEnd, ArchivePiece, BackUpRequest, CheckStoreEntry, CheckStoreRequest, ExportPlansEvent,
+    ExportPlansRequest, ImportPlansReply, ImportPlansRequest,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
 
 use crate::assembly::{hex, is_digest};
 use crate::calls::answer;
@@ -24,12 +26,12 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Most pieces waiting to be sent.
 const PIECES_WAITING: usize = 4;
 
-/// Follows [`Client::export_plans`]. Bytes are checked before they arrive here.
+/// Follows [`Client::export_plans`] and [`Client::back_up`]. Bytes are checked before they arrive here.
 pub trait ArchiveReceiver: Send {
     /// Receives the contents of the archive.
     fn contents(&mut self, contents: &ArchiveContents);
 
-    /// Receives the next bytes. The archive is complete only when [`Client::export_plans`] returns without an error.
+    /// Receives the next bytes. The archive is complete only when the call returns without an error.
     ///
     /// # Errors
     /// An error ends the call.
@@ -49,25 +51,43 @@ impl Client {
     ) -> Result<ArchiveEnd, ClientError> {
         let request = self.limited(ExportPlansRequest { filter: filter.to_owned() }, deadline);
         let mut service = self.plan_admin.clone();
+        let call = async { answer(service.export_plans(request), deadline).await };
+        within(deadline, receive(call, deadline, receiver)).await
+    }
+
+    /// Receives an archive of all that a successor of the server needs: plans, topologies, clusters, leases, faults and
+    /// events. `canopyd restore` reads it.
+    ///
+    /// # Errors
+    /// As [`Client::export_plans`].
+    pub async fn back_up(
+        &self,
+        deadline: Option<Duration>,
+        receiver: &mut dyn ArchiveReceiver,
+    ) -> Result<ArchiveEnd, ClientError> {
+        let request = self.limited(BackUpRequest {}, deadline);
+        let mut service = self.server_admin.clone();
+        let call = async { answer(service.back_up(request), deadline).await };
+        within(deadline, receive(call, deadline, receiver)).await
+    }
+
+    /// Has the server verify all that it stores; `checked` receives what it finds in each space.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn check_store(
+        &self,
+        deadline: Option<Duration>,
+        mut checked: impl FnMut(CheckStoreEntry),
+    ) -> Result<(), ClientError> {
+        let request = self.limited(CheckStoreRequest {}, deadline);
+        let mut service = self.server_admin.clone();
         let received = async {
-            let mut stream = answer(service.export_plans(request), deadline).await?;
-            let mut check = Check::default();
-            while let Some(message) = stream.message().await.map_err(|status| from_status(&status, deadline))? {
-                match message.event {
-                    Some(Exported::Contents(contents)) => receiver.contents(&contents),
-                    Some(Exported::Piece(piece)) => {
-                        check.accept(&piece)?;
-                        receiver.content(&piece.data).map_err(ClientError::Write)?;
-                    }
-                    Some(Exported::End(end)) => {
-                        check.finish(&end)?;
-                        return Ok(end);
-                    }
-                    // Of a kind that this client does not know.
-                    None => {}
-                }
+            let mut stream = answer(service.check_store(request), deadline).await?;
+            while let Some(entry) = stream.message().await.map_err(|status| from_status(&status, deadline))? {
+                checked(entry);
             }
-            Err(ClientError::Protocol { what: "the archive has no end" })
+            Ok(())
         };
         within(deadline, received).await
     }
@@ -97,6 +117,32 @@ impl Client {
             Err(error) => reply.map_err(|_| ClientError::Lost { message: error.to_string() }),
         }
     }
+}
+
+/// Receives an archive, and checks it piece by piece.
+async fn receive(
+    call: impl Future<Output = Result<Streaming<ExportPlansEvent>, ClientError>>,
+    deadline: Option<Duration>,
+    receiver: &mut dyn ArchiveReceiver,
+) -> Result<ArchiveEnd, ClientError> {
+    let mut stream = call.await?;
+    let mut check = Check::default();
+    while let Some(message) = stream.message().await.map_err(|status| from_status(&status, deadline))? {
+        match message.event {
+            Some(Exported::Contents(contents)) => receiver.contents(&contents),
+            Some(Exported::Piece(piece)) => {
+                check.accept(&piece)?;
+                receiver.content(&piece.data).map_err(ClientError::Write)?;
+            }
+            Some(Exported::End(end)) => {
+                check.finish(&end)?;
+                return Ok(end);
+            }
+            // Of a kind that this client does not know.
+            None => {}
+        }
+    }
+    Err(ClientError::Protocol { what: "the archive has no end" })
 }
 
 /// Reads an archive and sends its messages until the receiver is gone.

@@ -133,7 +133,12 @@ impl MaintenanceError {
 
     /// The error with all its causes, for people.
     pub fn describe(&self) -> String {
-        chain(self)
+        match self {
+            Self::Store(StoreError::InUse { directory }) => format!(
+                "a server uses the data directory {directory}; stop it, or use `canopy backup` and `canopy fsck`, which ask the server"
+            ),
+            _ => chain(self),
+        }
     }
 }
 

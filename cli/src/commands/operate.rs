@@ -1,8 +1,9 @@
-//! The commands of those who run a server: `plans`, `jobs`, `stats`, `quota`, `reload` and `drain`.
+//! The commands of those who run a server: `plans`, `jobs`, `stats`, `quota`, `backup`, `fsck`, `reload` and `drain`.
 
-mod archive;
+pub(super) mod archive;
 mod diff;
 pub(super) mod drain;
+pub(super) mod fsck;
 mod get;
 pub(super) mod jobs;
 pub(super) mod plans;

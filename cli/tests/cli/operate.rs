@@ -116,6 +116,27 @@ fn a_server_reads_its_configuration_again_by_word() {
 }
 
 #[test]
+fn a_server_is_backed_up_and_checked_while_it_runs() {
+    let workspace = Workspace::new();
+    let backup = |name: &str| workspace.json(&format!("backup {name} --json"));
+    let members = ["clusters", "damaged_plans", "faults", "files", "leases", "pinned", "plans", "topologies"];
+    {
+        let _server = Serving::on(&workspace);
+        workspace.json("plan ring:4 -c allgather --json -o plan.out");
+        let made = backup("busy.canopy");
+        check_members(&made, &[&["canopy", "command"][..], &members].concat());
+        assert_eq!((&made["plans"], &made["files"][0]["path"]), (&1.into(), &"busy.canopy".into()));
+        let checked = workspace.json("fsck --json");
+        assert_eq!(names(&checked, "spaces", "space").len(), 10);
+        assert_eq!((&checked["spaces"][0]["intact"], &checked["problems"]), (&1.into(), &serde_json::json!([])));
+        assert!(workspace.run("fsck").stdout.starts_with("space "), "a table");
+    }
+    // The same without a server, on what it left.
+    assert_eq!(backup("idle.canopy")["plans"], 1);
+    assert!(workspace.run("backup again.canopy").stdout.starts_with("1 plans, "));
+}
+
+#[test]
 fn a_server_is_drained_by_word() {
     let workspace = Workspace::new();
     workspace.refused("drain", 2, &["nothing to drain"]);

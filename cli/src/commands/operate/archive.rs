@@ -1,4 +1,5 @@
-//! `canopy plans export` and `canopy plans import`: plans, pins and topologies in one file.
+//! `canopy plans export` and `canopy plans import`: plans, pins and topologies in one file; `canopy backup`: leases and
+//! faults as well.
 
 use std::fs::File;
 
@@ -7,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_client::{ArchiveReceiver, ClientError, RequestId};
-use canopy_proto::v1::{ArchiveContents, ImportPlansReply, SkippedPlan};
+use canopy_proto::v1::{ArchiveContents, ArchiveEnd, ImportPlansReply, SkippedPlan};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::args;
-use crate::connection::{ServerArgs, ask};
+use crate::connection::{Connection, ServerArgs, ask};
 use crate::destination::{self, Destination};
 use crate::exit::Failure;
 use crate::input::{STDIN, cannot_read};
@@ -41,14 +42,30 @@ pub(crate) struct ExportArgs {
 /// Arguments of `import`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
-    /// File that `export` or `canopyd backup` wrote, or `-` for standard input
+    /// File that `export`, `canopy backup` or `canopyd backup` wrote, or `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     transfer: TransferArgs,
 }
 
-/// What both take.
+/// Back up the server while it runs: plans, topologies, clusters, leases and faults
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  canopy backup all.canopy --server unix:/run/canopy/canopy.sock
+
+Leases, events and faults are those of one moment. Restore the file with `canopyd restore`, while no server uses the data
+directory. Without a server, the file is made of what is in the data folder.")]
+pub(in crate::commands) struct BackupArgs {
+    /// File to write, or `-` for standard output; it appears once it is complete
+    #[arg(value_name = "FILE")]
+    output: Destination,
+    #[command(flatten)]
+    transfer: TransferArgs,
+}
+
+/// What all of them take.
 #[derive(Debug, clap::Args)]
 struct TransferArgs {
     /// Longest time in all, such as 10m
@@ -61,12 +78,23 @@ struct TransferArgs {
     server: ServerArgs,
 }
 
-/// JSON object of `export`.
+/// JSON object of `export` and `backup`.
 #[derive(Serialize)]
 struct Exported {
     #[serde(flatten)]
     contents: Contents,
+    #[serde(flatten)]
+    beside: Option<Beside>,
+    damaged_plans: u64,
     files: Vec<FileSummary>,
+}
+
+/// What only a backup holds.
+#[derive(Clone, Copy, Serialize)]
+struct Beside {
+    clusters: u64,
+    leases: u64,
+    faults: u64,
 }
 
 /// JSON object of `import`.
@@ -116,27 +144,65 @@ pub(super) async fn export(args: &ExportArgs) -> Result<(), Failure> {
     if !args.all && filter.trim().is_empty() {
         return Err(Failure::input("the filter is empty").help("say --all to export all plans"));
     }
-    let transfer = &args.transfer;
-    let output = destination::beside_json(Some(&args.output), transfer.json, "the archive")?;
-    let exported = ask(&transfer.server, Some(transfer.deadline), async |connection, left| {
+    let call = async |connection: &Connection, left, writer: &mut Writer| {
+        connection.shared().export_plans(&filter, left, writer).await
+    };
+    let (path, end) = received(&args.output, &args.transfer, call).await?;
+    let contents = Contents::of(end.contents);
+    report("plans export", (path, &args.transfer), contents.words(), end, None)
+}
+
+/// Writes a backup, which appears whole or not at all.
+pub(in crate::commands) async fn backup(args: BackupArgs) -> Result<(), Failure> {
+    let call =
+        async |connection: &Connection, left, writer: &mut Writer| connection.shared().back_up(left, writer).await;
+    let (path, end) = received(&args.output, &args.transfer, call).await?;
+    let ArchiveContents { plans, topologies, clusters, leases, faults, .. } = end.contents.unwrap_or_default();
+    let words =
+        format!("{plans} plans, {topologies} topologies, {clusters} clusters, {leases} leases and {faults} faults");
+    report("backup", (path, &args.transfer), words, end, Some(Beside { clusters, leases, faults }))
+}
+
+/// Has a call write the file.
+async fn received<'a>(
+    output: &'a Destination,
+    transfer: &TransferArgs,
+    call: impl AsyncFn(&Connection, Option<Duration>, &mut Writer) -> Result<ArchiveEnd, ClientError>,
+) -> Result<(Option<&'a Path>, ArchiveEnd), Failure> {
+    let output = destination::beside_json(Some(output), transfer.json, "the archive")?;
+    let received = ask(&transfer.server, Some(transfer.deadline), async |connection, left| {
         let failed = |failure: &Failure| ClientError::Write(std::io::Error::other(failure.sentence()));
         let file = AtomicFile::at(output).map_err(|failure| failed(&failure))?;
         let mut writer = Writer { file, progress: ProgressLine::start(), bytes: 0, bytes_about: 0 };
-        let end = connection.shared().export_plans(&filter, left, &mut writer).await?;
+        let end = call(connection, left, &mut writer).await?;
         Ok((writer.file, end))
     });
-    let (file, end) = exported.await?;
+    let (file, end) = received.await?;
     file.commit()?;
-    let contents = Contents::of(end.contents);
-    let Some(path) = output else {
-        say(&format!("{} to standard output, {} bytes", contents.words(), end.size_bytes));
+    Ok((output, end))
+}
+
+/// Says what was written, and what could not be.
+fn report(
+    command: &'static str,
+    (path, transfer): (Option<&Path>, &TransferArgs),
+    words: String,
+    end: ArchiveEnd,
+    beside: Option<Beside>,
+) -> Result<(), Failure> {
+    let (contents, damaged_plans) = (Contents::of(end.contents), end.contents.unwrap_or_default().damaged_plans);
+    if damaged_plans > 0 {
+        say(&format!("{damaged_plans} plans are damaged and were left out; `canopy fsck` names them"));
+    }
+    let Some(path) = path else {
+        say(&format!("{words} to standard output, {} bytes", end.size_bytes));
         return Ok(());
     };
     if transfer.json {
         let file = FileSummary::new("canopy-archive", path, end.size_bytes, end.sha256);
-        return print_json("plans export", &Exported { contents, files: vec![file] });
+        return print_json(command, &Exported { contents, beside, damaged_plans, files: vec![file] });
     }
-    print(&format!("{} to {}, {} bytes", contents.words(), path.display(), end.size_bytes))
+    print(&format!("{words} to {}, {} bytes", path.display(), end.size_bytes))
 }
 
 /// Takes an archive as it comes in.
