@@ -19,6 +19,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::quota::Bill;
+use crate::uploads::Upload;
 
 thread_local! {
     static CURRENT: RefCell<Option<CallContext>> = const { RefCell::new(None) };
@@ -35,6 +36,7 @@ struct Call {
     request: OnceLock<RequestKey>,
     caller: OnceLock<Caller>,
     bill: OnceLock<Bill>,
+    upload: OnceLock<Upload>,
     object: OnceLock<String>,
     request_id: OnceLock<String>,
 }
@@ -62,6 +64,7 @@ impl CallContext {
             request: OnceLock::new(),
             caller: OnceLock::new(),
             bill: OnceLock::new(),
+            upload: OnceLock::new(),
             object: OnceLock::new(),
             request_id: OnceLock::new(),
         }))
@@ -100,6 +103,11 @@ impl CallContext {
     /// Whose quotas it counts against.
     pub(crate) fn billed_to(&self, bill: Bill) {
         let _known_already = self.0.bill.set(bill);
+    }
+
+    /// What its request takes of the memory for requests.
+    pub(crate) fn holds(&self, upload: Upload) {
+        let _known_already = self.0.upload.set(upload);
     }
 
     /// What the call is about, for the audit log.
@@ -142,6 +150,13 @@ pub(crate) fn is_guarded() -> bool {
 /// Whose quotas the present call counts against; `None` for what the server does by itself.
 pub(crate) fn bill() -> Option<Bill> {
     CallContext::current().and_then(|call| call.0.bill.get().cloned())
+}
+
+/// Says that the request of the present call is counted elsewhere from now on.
+pub(crate) fn hands_on() {
+    if let Some(upload) = CallContext::current().as_ref().and_then(|call| call.0.upload.get()) {
+        upload.release();
+    }
 }
 
 /// Longest text that is kept of what a call is about.

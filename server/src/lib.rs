@@ -36,6 +36,7 @@ mod store;
 mod tasks;
 mod tenant;
 mod trace;
+mod uploads;
 
 pub use access::{AccessError, AccessOptions};
 pub use audit::{AuditOptions, WhenUnwritable};

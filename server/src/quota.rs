@@ -67,21 +67,21 @@ impl Account {
         OverQuota { of, quota, limit, retry_after }
     }
 
-    /// Takes one of what is limited at once. False: it is not limited, and not counted.
-    fn take(&self, quota: Quota) -> Result<bool, OverQuota> {
+    /// Takes so much of what is limited at once. False: it is not limited, and not counted.
+    fn take(&self, quota: Quota, amount: u64) -> Result<bool, OverQuota> {
         let mut state = self.state.lock();
         let Some(limit) = state.limits.of(quota) else { return Ok(false) };
         let held = &mut state.held[quota.index()];
-        if *held >= limit {
+        if held.saturating_add(amount) > limit {
             return Err(self.over(quota, limit, RETRY_AT_ONCE));
         }
-        *held += 1;
+        *held += amount;
         Ok(true)
     }
 
-    fn give_back(&self, quota: Quota) {
+    fn give_back(&self, quota: Quota, amount: u64) {
         let held = &mut self.state.lock().held[quota.index()];
-        *held = held.saturating_sub(1);
+        *held = held.saturating_sub(amount);
     }
 
     /// Takes `count` of what counts over time, if there is room for one.
@@ -216,9 +216,17 @@ impl Bill {
     /// # Errors
     /// One of the accounts has as many already.
     pub(crate) fn take(&self, quota: Quota) -> Result<Used, OverQuota> {
-        let mut used = Used { quota, of: Vec::new() };
+        self.take_some(quota, 1)
+    }
+
+    /// Takes so much of what is limited at once.
+    ///
+    /// # Errors
+    /// One of the accounts would have too much.
+    pub(crate) fn take_some(&self, quota: Quota, amount: u64) -> Result<Used, OverQuota> {
+        let mut used = Used { quota, amount, of: Vec::new() };
         for account in self.both() {
-            if account.take(quota)? {
+            if account.take(quota, amount)? {
                 used.of.push(Arc::clone(account));
             }
         }
@@ -303,6 +311,7 @@ impl Bill {
 /// What was taken at once; dropping it gives it back.
 pub(crate) struct Used {
     quota: Quota,
+    amount: u64,
     of: Vec<Arc<Account>>,
 }
 
@@ -315,7 +324,7 @@ impl Used {
 
 impl Drop for Used {
     fn drop(&mut self) {
-        self.of.iter().for_each(|account| account.give_back(self.quota));
+        self.of.iter().for_each(|account| account.give_back(self.quota, self.amount));
     }
 }
 

@@ -45,7 +45,7 @@ use crate::rpc::connection_threads::ConnectionThreads;
 use crate::rpc::finds::Finds;
 use crate::rpc::guard::Guard;
 use crate::rpc::malformed::decodable;
-use crate::rpc::record::{Record, UploadBudget};
+use crate::rpc::record::Record;
 use crate::rpc::store_check::AllSpaces;
 use crate::rpc::timeout::Timeout;
 use crate::rpc::{GATED, OPEN, PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
@@ -54,6 +54,7 @@ use crate::store::receipts::{ReceiptOptions, Receipts};
 use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
 use crate::store::{RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
+use crate::uploads::UploadBudget;
 
 /// Stored schedules may take this fraction of the limit for plans, in addition to it.
 const SCHEDULES_SHARE: u64 = 4;

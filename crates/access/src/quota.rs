@@ -12,6 +12,8 @@ pub enum Quota {
     RequestsPerSecond,
     /// Calls inside at once; those that stay open to watch included.
     Calls,
+    /// Bytes of long requests that arrive or are worked on.
+    RequestBytes,
     /// Jobs that wait or run.
     Jobs,
     /// Seconds of planning workers in an hour.
@@ -39,6 +41,7 @@ pub enum Measure {
 const QUOTAS: [(Quota, &str, Measure); Quota::COUNT] = [
     (Quota::RequestsPerSecond, "requests_per_second", Measure::PerSeconds(1)),
     (Quota::Calls, "calls", Measure::AtOnce),
+    (Quota::RequestBytes, "request_bytes", Measure::AtOnce),
     (Quota::Jobs, "jobs", Measure::AtOnce),
     (Quota::PlanningSecondsPerHour, "planning_seconds_per_hour", Measure::PerSeconds(HOUR)),
     (Quota::TopologiesPerHour, "topologies_per_hour", Measure::PerSeconds(HOUR)),
@@ -56,7 +59,7 @@ const LIMIT_MAX: u64 = 1_000_000_000_000;
 
 impl Quota {
     /// Number of quotas.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {

@@ -2405,7 +2405,7 @@ pub struct QuotaStatus {
 /// A limit and its use.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QuotaUse {
-    /// `requests_per_second`, `calls`, `jobs`, `planning_seconds_per_hour`, `topologies_per_hour`,
+    /// `requests_per_second`, `calls`, `request_bytes`, `jobs`, `planning_seconds_per_hour`, `topologies_per_hour`,
     /// `stored_bytes_per_hour`, `fault_scopes_per_hour` or `leases`.
     #[prost(string, tag = "1")]
     pub quota: ::prost::alloc::string::String,

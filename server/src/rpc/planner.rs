@@ -206,7 +206,11 @@ impl PlannerService {
         let wanted = (call.quality.on_miss, terms.priority, call.deadline.work);
         let stand_in = StandIn::submit(&self.jobs.queue, &order, wanted);
         match self.jobs.queue.submit(call.key, order, goal, terms) {
-            Ok(subscription) => Ok(Call { terms: call, answers: self.answers.clone(), subscription, stand_in }),
+            Ok(subscription) => {
+                // The queue counts what it holds, and holds equal requests once.
+                call::hands_on();
+                Ok(Call { terms: call, answers: self.answers.clone(), subscription, stand_in })
+            }
             Err(failure) => {
                 let status = to_status(&failure);
                 call.log.failed(&status);

@@ -29,8 +29,9 @@ use crate::clock;
 use crate::metrics::{GoingOn, Metrics};
 use crate::peer::{Host, Peer};
 use crate::trace::call_span;
+use crate::uploads::UploadBudget;
 
-pub(crate) use self::received::{Arrived, UploadBudget};
+pub(crate) use self::received::Arrived;
 
 /// The methods a server knows. A path that names none of them is counted as `other`.
 #[derive(Clone, Debug)]
@@ -99,10 +100,12 @@ where
         let host = request.extensions().get::<Peer>().map_or(Host::Local, |peer| peer.host);
         let upload = self.uploads.upload(host);
         let arrived = Arrived::default();
+        let kept = upload.clone();
         let received = |body| Body::new(Received::new(body, upload, arrived.clone(), metrics.clone()));
         let mut request = request.map(received);
         request.extensions_mut().insert(arrived);
         let context = CallContext::begin(metrics, self.lines.clone(), request.headers(), &span);
+        context.holds(kept.clone());
         let answer = {
             let _within = (span.enter(), context.enter());
             inner.call(request)
@@ -110,6 +113,7 @@ where
         let answer = context.within(answer).instrument(span);
         Box::pin(async move {
             let response = answer.await?;
+            kept.release();
             // A refusal has its status among the headers, everything else at the end of the body.
             call.code = Status::from_header_map(response.headers()).map_or(call.code, |status| status.code());
             let mut messages = Messages::default();

@@ -9,11 +9,12 @@ use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
 use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, CancelOperationRequest, ClearFaultsRequest, DeviceTarget, EvictPlansRequest, Fault,
     FaultEvent, ForgetRefusalsRequest, GetQuotaRequest, GetStatusRequest, ListFaultsRequest, PinPlanRequest,
     PlanRequest, Priority, PutTopologyRequest, QuotaUse, ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest,
-    UnpinPlanRequest, WatchReplansRequest, fault,
+    TopologyDocument, TopologySource, UnpinPlanRequest, WatchReplansRequest, fault,
 };
 use tokio::time::{sleep, timeout};
 use tonic::transport::Channel;
@@ -99,6 +100,25 @@ async fn calls_beyond_a_quota_are_refused_until_there_is_room() {
     let (_, token) = viewer.headers().next().unwrap();
     let page = process.page_with("/metrics", &[("Authorization", token)]).await;
     assert!(page.contains("canopy_quota_refusals_total{quota=\"calls\"}"), "{page}");
+}
+
+/// A long request counts until it is answered, whoever works on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_of_long_requests_are_limited() {
+    let (_process, channel, red, blue) = serving("tenants.red = { request_bytes = 300000 }").await;
+    let long = |length: usize| {
+        let text = format!("canopy: 1\nnodes: []\nlinks: []\n# {}\n", "x".repeat(length));
+        let source = Source::Document(TopologyDocument { content: text.into(), ..TopologyDocument::default() });
+        PutTopologyRequest { topology: Some(TopologySource { source: Some(source) }), ..PutTopologyRequest::default() }
+    };
+    let mut topologies = TopologiesClient::new(channel.clone());
+    assert_over(&topologies.put_topology(red.with(long(400_000))).await.unwrap_err(), "request_bytes");
+    // They are read, and refused for what they say; each gives its room back.
+    for shows in [&red, &red, &blue] {
+        let length = if std::ptr::eq(shows, &red) { 200_000 } else { 400_000 };
+        let refused = topologies.put_topology(shows.with(long(length))).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
+    }
 }
 
 /// What is stored counts afterwards, and sham networks leave room for the faults of others.

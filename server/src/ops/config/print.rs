@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::{ConfigError, Settings};
 
 /// Values shown for keys that are off or whose default depends on the machine; their lines are comments.
-const EXAMPLES: [(&str, &str); 15] = [
+const EXAMPLES: [(&str, &str); 17] = [
     ("archive_signers", "\"/etc/canopy/archive-signers\""),
     ("audit", "\"/var/lib/canopy/audit\""),
     ("listen", "\"127.0.0.1:7423\""),
@@ -19,6 +19,8 @@ const EXAMPLES: [(&str, &str); 15] = [
     ("admin_listen", "\"127.0.0.1:7424\""),
     ("data_dir", "\"/var/lib/canopy\""),
     ("workers", "8"),
+    ("queue_bytes", "536870912"),
+    ("job_memory_bytes", "8589934592"),
     ("log", "\"info\""),
     ("otlp_endpoint", "\"http://127.0.0.1:4317\""),
     ("family_rates", "\"/etc/canopy/family-rates.yaml\""),

@@ -19,6 +19,7 @@ use crate::access::{AccessOptions, Secrecy, read_guarded};
 use crate::audit::{AuditOptions, WhenUnwritable};
 use crate::jobs::refusals::RefusalOptions;
 use crate::listener::TlsFiles;
+use crate::ops::machine::Memory;
 use crate::ops::telemetry::{LogFormat, Telemetry};
 use crate::replan::ReplanOptions;
 use crate::store::{ArchiveTrust, RecordOptions, StoreEngine};
@@ -26,6 +27,8 @@ use crate::tenant::IsolatedTenant;
 
 /// Characters of a message of the TOML reader that are shown.
 const PROBLEM_CHARS_MAX: usize = 1000;
+/// Bytes of requests that wait or run, where the memory allows.
+const QUEUE_BYTES: usize = 512 << 20;
 
 /// One layer of settings; unset fields fall through to the layer below.
 ///
@@ -91,10 +94,12 @@ pub struct Settings {
     /// Most waiting requests; further ones are refused at once [default: 1024].
     #[arg(long, env = "CANOPY_QUEUE_LENGTH", value_name = "COUNT")]
     pub queue_length: Option<NonZeroUsize>,
-    /// Most bytes of waiting and running requests, including their networks [default: 536870912].
+    /// Most bytes of waiting and running requests, including their networks [default: 536870912, or an eighth of the
+    /// memory limit if that is less].
     #[arg(long, env = "CANOPY_QUEUE_BYTES", value_name = "BYTES")]
     pub queue_bytes: Option<usize>,
-    /// Most memory for planning, in bytes, by estimate: larger jobs are refused, others wait [default: 8589934592].
+    /// Most memory for planning, in bytes, by estimate: larger jobs are refused, others wait [default: three quarters of
+    /// the memory limit, else half of the machine's memory, at most 8589934592].
     #[arg(long, env = "CANOPY_JOB_MEMORY_BYTES", value_name = "BYTES")]
     pub job_memory_bytes: Option<u64>,
     /// Most nodes of a topology [default: 10000].
@@ -273,8 +278,8 @@ impl Settings {
             store_bytes: Some(RecordOptions::STANDARD.bytes_max),
             workers: None,
             queue_length: NonZeroUsize::new(1024),
-            queue_bytes: Some(512 << 20),
-            job_memory_bytes: Some(8 << 30),
+            queue_bytes: None,
+            job_memory_bytes: None,
             max_nodes: Some(limits.nodes_max),
             max_links: Some(limits.links_max),
             max_request_bytes: Some(limits.bytes_max),
@@ -311,6 +316,10 @@ impl Settings {
             all.data_dir = Some(data_dir_default()?);
         }
         all.workers.get_or_insert_with(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+        let memory = Memory::of_process();
+        all.job_memory_bytes.get_or_insert_with(|| memory.for_plans());
+        let request_bytes = all.max_request_bytes.unwrap_or(0);
+        all.queue_bytes.get_or_insert_with(|| memory.for_requests(QUEUE_BYTES).max(request_bytes));
         if all.tls_certificate.is_some() || all.dev == Some(true) {
             all.listen.get_or_insert(SocketAddr::from((Ipv4Addr::LOCALHOST, 7423)));
         }

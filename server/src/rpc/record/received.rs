@@ -12,10 +12,11 @@ use tonic::Status;
 use tonic::codegen::Bytes;
 
 use super::messages::Messages;
-use crate::failure::{CallFailure, PlanFailure};
+use crate::call;
+use crate::failure::CallFailure;
 use crate::metrics::Metrics;
-use crate::peer::{Host, Share, Shares};
 use crate::rpc::status::{call_status, to_status};
+use crate::uploads::Upload;
 
 /// Longest time in which nothing of a request arrives.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -23,59 +24,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// waited for, in bytes per second: it holds room that others need.
 const MESSAGE_MAX: Duration = Duration::from_secs(10);
 const RATE_MIN: u64 = 512 << 10;
-
-/// Bytes of messages that have begun to arrive, of all calls together; clones share it. One host may have half of it,
-/// or one message.
-#[derive(Clone, Debug)]
-pub(crate) struct UploadBudget {
-    held: Shares<()>,
-    by_host: Shares<Host>,
-    limit: u64,
-}
-
-impl UploadBudget {
-    /// At most so many bytes.
-    pub(crate) fn new(limit: u64) -> Self {
-        Self { held: Shares::default(), by_host: Shares::default(), limit }
-    }
-
-    /// What one call from this host has of it: nothing yet.
-    pub(crate) fn upload(&self, host: Host) -> Upload {
-        Upload { held: self.held.empty(()), of_host: self.by_host.empty(host), bytes: 0, limit: self.limit }
-    }
-}
-
-/// What one call has of the budget; dropping it gives it back.
-#[derive(Debug)]
-pub(crate) struct Upload {
-    held: Share<()>,
-    of_host: Share<Host>,
-    bytes: u64,
-    limit: u64,
-}
-
-impl Upload {
-    /// Has so many bytes from now on.
-    fn hold(&mut self, bytes: u64) -> Result<(), Status> {
-        let before = std::mem::replace(&mut self.bytes, bytes);
-        if bytes <= before {
-            self.held.shrink(before - bytes);
-            self.of_host.shrink(before - bytes);
-            return Ok(());
-        }
-        let (all, of_host) = (self.held.grow(bytes - before), self.of_host.grow(bytes - before));
-        let (held, limit) = match of_host > bytes && of_host > self.limit / 2 {
-            true => (of_host, self.limit / 2),
-            false => (all, self.limit),
-        };
-        if held <= limit {
-            return Ok(());
-        }
-        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let (held, found, limit) = (size(held - bytes), size(bytes), size(limit));
-        Err(to_status(&PlanFailure::QueueBudget { held, found, limit }))
-    }
-}
 
 /// How much of a call's request has arrived; clones share it. Goes with the request, for those who handle it.
 #[derive(Clone, Debug, Default)]
@@ -130,19 +78,24 @@ impl<B> Received<B> {
     fn take(&mut self, data: &[u8]) -> Result<(), Status> {
         let metrics = &self.metrics;
         self.arrived.add(data.len());
-        let mut ended = 0_u32;
+        let mut ended = None;
         self.messages.take(data, |length| {
-            ended += 1;
+            ended = Some(length);
             metrics.message_bytes("in", length);
         });
         let begun = self.messages.announced();
-        if ended > 0 || begun.is_none() {
+        if ended.is_some() || begun.is_none() {
             self.whole_by = None;
         }
         if let (None, Some(length)) = (&self.whole_by, begun) {
             self.whole_by = Some(Box::pin(sleep(MESSAGE_MAX + Duration::from_secs(length / RATE_MIN))));
         }
-        self.upload.hold(self.messages.arrived())
+        let held = match (begun, ended) {
+            (Some(length), _) => self.upload.arriving(self.messages.arrived(), length, call::bill()),
+            (None, Some(length)) => self.upload.arrived(length),
+            (None, None) => Ok(()),
+        };
+        held.map_err(|failure| to_status(&failure))
     }
 
     /// Why a request that does not go on is given up, once it is.
@@ -203,6 +156,8 @@ mod tests {
     use tonic::Code;
 
     use super::*;
+    use crate::peer::Host;
+    use crate::uploads::UploadBudget;
 
     const HOST: Host = Host::Local;
 
@@ -242,7 +197,7 @@ mod tests {
         drop((first, second));
         let mut whole = begun(100, &budget);
         assert!(next(&mut whole).await.unwrap().is_ok());
-        assert_eq!(whole.upload.bytes, 0, "a message that is there is its decoder's");
+        assert_eq!(whole.upload.bytes(), 0, "a message that is there is its decoder's");
         let mut again = begun(100, &budget);
         assert!(next(&mut again).await.unwrap().is_ok(), "all of the budget is there");
     }
