@@ -84,6 +84,15 @@ impl PlanError {
         }
     }
 
+    /// The check that rejected the plan, or `broken` if its search broke; `None` if canopy is not at fault.
+    pub fn failed_check(&self) -> Option<&'static str> {
+        match self {
+            Self::Rejected { check, .. } => Some(check),
+            Self::InJoint { failure, .. } => failure.failed_check(),
+            _ => self.fault().map(|_| "broken"),
+        }
+    }
+
     /// The index of the output that cannot be made, if a file is at fault.
     pub fn output(&self) -> Option<usize> {
         match self {

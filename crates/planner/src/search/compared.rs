@@ -59,9 +59,15 @@ pub(crate) fn best(search: &mut Search<'_>) -> Result<Fitted, PlanError> {
         return Ok(Fitted { note, ..fitted });
     }
     let timer = Timer::of(&case);
-    let Some(time) = timer.time_ps(&fitted.attempt)? else {
-        return Ok(Fitted { note: note::of_none(&case), ..fitted });
+    let time = match timer.time_ps(&fitted.attempt) {
+        Err(failure) if failure.fault().is_some() => {
+            // It is checked all the same, and any other would be compared with a time that is not known.
+            search.record.rejections.note(case.algorithm, &failure, case.context.watch);
+            None
+        }
+        time => time?,
     };
+    let Some(time) = time else { return Ok(Fitted { note: note::of_none(&case), ..fitted }) };
     if timer.least_ps(&search.bound.upper, field.messages_min) >= time {
         return Ok(fitted);
     }

@@ -115,13 +115,27 @@ pub(super) fn fitted(search: &mut Search<'_>, first: Attempt) -> Result<Fitted, 
         }
     }
     let failure = match search.files(&first) {
-        Ok(files) => return Ok(Fitted { attempt: first, files, warning: None, note: None }),
+        Ok(files) => {
+            note_bug(search, of_all);
+            return Ok(Fitted { attempt: first, files, warning: None, note: None });
+        }
         Err(failure) => failure,
     };
     drop(first);
-    let (Some(goal), Some(words)) = (goal, over_limit(&failure)) else { return Err(failure) };
+    let (Some(goal), Some(words)) = (goal, over_limit(&failure)) else {
+        note_bug(search, of_all);
+        return Err(failure);
+    };
     let made = with_fewer(search, &goal, failure, of_all)?;
     Ok(goal.fitted(&case, made, &words))
+}
+
+/// Notes that a plan is not used because of a bug.
+fn note_bug(search: &mut Search<'_>, unused: Option<Result<Made, PlanError>>) {
+    if let Some(Err(failure)) = unused {
+        let Case { request, algorithm, context, .. } = search.case;
+        search.record.rejections.note_bug(algorithm.resolved(request.kind), &failure, context.watch);
+    }
 }
 
 /// How many transfers the files of a plan are made from, if they are many.

@@ -24,19 +24,22 @@ impl Rejections {
     /// Notes why an algorithm has no part in the plan. That a runtime has no room, or that a network is none of its kind, is ordinary.
     pub(super) fn note(&mut self, algorithm: Algorithm, reason: &PlanError, watch: &dyn Watch) {
         let algorithm = algorithm.name();
-        let Some(problem) = reason.fault() else {
+        let Some((check, problem)) = reason.failed_check().zip(reason.fault()) else {
             watch.note(Note::NoRival { algorithm, reason });
             return;
         };
-        let reason = match reason {
-            PlanError::Rejected { check, .. } => check,
-            _ => "broken",
-        };
         let problem = problem[..problem.floor_char_boundary(PROBLEM_BYTES_MAX)].to_owned();
-        let rejection = Rejection { algorithm, reason, problem };
+        let rejection = Rejection { algorithm, reason: check, problem };
         watch.note(Note::Rejected(&rejection));
         if self.0.len() < KEPT_MAX {
             self.0.push(rejection);
+        }
+    }
+
+    /// The same for a plan that is not used because another is as good, where its failure is a bug.
+    pub(super) fn note_bug(&mut self, algorithm: Algorithm, reason: &PlanError, watch: &dyn Watch) {
+        if reason.failed_check().is_some() {
+            self.note(algorithm, reason, watch);
         }
     }
 
@@ -61,6 +64,7 @@ mod tests {
 
     use super::*;
 
+    /// What was noted: of a bug the check that failed, of anything else nothing.
     #[derive(Default)]
     struct Counted(Mutex<Vec<(&'static str, &'static str)>>);
 
@@ -69,9 +73,12 @@ mod tests {
         fn bound(&self, _: &Rate) {}
         fn incumbent(&self, _: &Rate) {}
         fn note(&self, note: Note<'_>) {
-            if let Note::Rejected(Rejection { algorithm, reason, .. }) = note {
-                self.0.lock().unwrap().push((algorithm, reason));
-            }
+            let noted = match note {
+                Note::Rejected(Rejection { algorithm, reason, .. }) => (*algorithm, *reason),
+                Note::NoRival { algorithm, .. } => (algorithm, ""),
+                other => unreachable!("{other:?}"),
+            };
+            self.0.lock().unwrap().push(noted);
         }
     }
 
@@ -83,12 +90,24 @@ mod tests {
         rejections.note(Algorithm::Tacos, &rejected, &watch);
         rejections.note(Algorithm::Bfb, &PlanError::Synthesis(broken), &watch);
         rejections.note(Algorithm::Ring, &PlanError::NotKnown, &watch);
-        assert_eq!(*watch.0.lock().unwrap(), [("tacos", "meaning"), ("bfb", "broken")]);
+        assert_eq!(*watch.0.lock().unwrap(), [("tacos", "meaning"), ("bfb", "broken"), ("ring", "")]);
         let kept = rejections.into_kept();
         let brief: Vec<_> = kept.iter().map(|kept| (kept.algorithm, kept.reason)).collect();
         assert_eq!(brief, [("tacos", "meaning"), ("bfb", "broken")]);
         assert!(kept[0].problem.len() <= PROBLEM_BYTES_MAX && kept[0].problem.starts_with("meaning: ü"));
         assert_eq!(kept[1].problem, "no way");
+    }
+
+    #[test]
+    fn of_what_is_not_used_only_bugs_are_noted() {
+        let (watch, mut rejections) = (Counted::default(), Rejections::new());
+        let rejected = PlanError::Rejected { check: "load", problem: "too slow".to_owned() };
+        rejections.note_bug(Algorithm::Forest, &rejected, &watch);
+        for ordinary in [SynthesisError::NoTrees, SynthesisError::Stopped] {
+            rejections.note_bug(Algorithm::Forest, &PlanError::Synthesis(ordinary), &watch);
+        }
+        assert_eq!(*watch.0.lock().unwrap(), [("forest", "load")]);
+        assert_eq!(rejections.into_kept().len(), 1);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use canopy_plan::chain;
 use canopy_schedule::{CompileError, TransferGraph, compile_until};
 use canopy_simulate::{SimulateError, SimulateOptions, bandwidth_limit_ps, least_time_ps, simulate};
 use canopy_synth::Stop;
@@ -58,16 +59,11 @@ impl<'a> Timer<'a> {
             Some(graph) => Cow::Borrowed(graph),
             None => match compile_until(self.topology, &attempt.plan.schedule, &is_stopped) {
                 Ok(graph) => Cow::Owned(graph),
-                Err(CompileError::Stopped) => return Err(PlanError::Stopped),
-                Err(_) => return Ok(None),
+                Err(error) => return not_compiled(error).map_or(Ok(None), Err),
             },
         };
-        match self.simulated_below(&graph, than_ps, &is_stopped) {
-            Ok(time) => Ok(time),
-            Err(SimulateError::Stopped) => Err(PlanError::Stopped),
-            // Too much work, or too long: then the plan of the best rate it is.
-            Err(_) => Ok(None),
-        }
+        let time = self.simulated_below(&graph, than_ps, &is_stopped);
+        time.or_else(|error| not_simulated(error).map_or(Ok(None), Err))
     }
 
     fn simulated_below(
@@ -84,5 +80,49 @@ impl<'a> Timer<'a> {
         }
         let time = simulate(self.topology, graph, &options, is_stopped)?.time_ps;
         Ok((time < than_ps).then_some(time))
+    }
+}
+
+/// What is wrong where a checked plan has no transfers; `None` if it is too large for them, and so for a comparison.
+fn not_compiled(error: CompileError) -> Option<PlanError> {
+    match error {
+        CompileError::Stopped => Some(PlanError::Stopped),
+        CompileError::TooManyHops { .. }
+        | CompileError::TooManySends { .. }
+        | CompileError::TooManyPathHops { .. }
+        | CompileError::TooTangled { .. } => None,
+        error => Some(PlanError::rejected("structure", chain(&error))),
+    }
+}
+
+/// What is wrong where the transfers of a checked plan are not simulated; `None` if that takes too much work, or they too
+/// long.
+fn not_simulated(error: SimulateError) -> Option<PlanError> {
+    match error {
+        SimulateError::Stopped => Some(PlanError::Stopped),
+        SimulateError::SizeTooLarge { .. } | SimulateError::TooLarge { .. } | SimulateError::TooLong => None,
+        error @ (SimulateError::Shares(_)
+        | SimulateError::Malformed { .. }
+        | SimulateError::StepCount { .. }
+        | SimulateError::StepOrder { .. }) => Some(PlanError::rejected("structure", chain(&error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_too_large_for_a_comparison_is_ordinary_and_a_malformed_one_is_a_bug() {
+        let check = |failure: Option<PlanError>| failure.map(|failure| failure.failed_check());
+        assert_eq!(check(not_compiled(CompileError::TooManySends { found: 2, limit: 1 })), None);
+        assert_eq!(check(not_simulated(SimulateError::TooLong)), None);
+        assert_eq!(check(not_simulated(SimulateError::TooLarge { messages: 2, limit: 1 })), None);
+        assert_eq!(check(not_compiled(CompileError::UnknownRoot { root: 4, rank_count: 4 })), Some(Some("structure")));
+        let malformed = SimulateError::Malformed { transfer: 0, what: "waits for itself" };
+        assert_eq!(check(not_simulated(malformed)), Some(Some("structure")));
+        for stopped in [not_compiled(CompileError::Stopped), not_simulated(SimulateError::Stopped)] {
+            assert!(matches!(stopped, Some(PlanError::Stopped)), "{stopped:?}");
+        }
     }
 }
