@@ -92,6 +92,14 @@ impl PlanFailure {
             _ => None,
         }
     }
+
+    /// The check that rejected the plan, or `broken` if its search broke; `None` if canopy is not at fault.
+    pub(crate) fn failed_check(&self) -> Option<&'static str> {
+        match self {
+            Self::Planning(error) => error.failed_check(),
+            _ => None,
+        }
+    }
 }
 
 impl From<PlanError> for PlanFailure {

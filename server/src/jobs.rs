@@ -8,5 +8,6 @@ pub(crate) mod pipeline;
 pub(crate) mod planner;
 pub(crate) mod queue;
 pub(crate) mod refusals;
+pub(crate) mod reproducers;
 pub(crate) mod stand_in;
 pub(crate) mod workers;

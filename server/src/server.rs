@@ -30,6 +30,7 @@ use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::{Queue, QueueLimits};
 use crate::jobs::refusals::Refusals;
+use crate::jobs::reproducers::Reproducers;
 use crate::jobs::workers::{Jobs, Workers};
 use crate::listener::{self, ConnectionLimits, Places, Tls};
 use crate::metrics::Metrics;
@@ -203,6 +204,7 @@ impl Server {
             records: Records::with_pins(store, Arc::clone(&opened.pins), record_options),
             refusals: Refusals::new(options.refusals),
             journal,
+            reproducers: Some(open_reproducers(&options).await?),
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),
         });
@@ -373,6 +375,12 @@ where
 {
     let done = spawn_blocking(work).await.map_err(|error| StartError::Threads(io::Error::other(error)))?;
     Ok(done?)
+}
+
+/// Finds out what is kept of plans that were refused.
+async fn open_reproducers(options: &Options) -> Result<Arc<Reproducers>, StartError> {
+    let (data_dir, limits) = (options.data_dir.clone(), options.limits);
+    aside(move || Ok::<_, StoreError>(Arc::new(Reproducers::of(&data_dir, limits)))).await
 }
 
 /// Opens the audit log, if there is to be one.

@@ -27,6 +27,7 @@ mod record;
 mod records;
 #[cfg(feature = "redb")]
 mod redb;
+pub(crate) mod reproducers;
 pub(crate) mod schedules;
 mod sled;
 mod slot;

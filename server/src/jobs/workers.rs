@@ -27,6 +27,7 @@ use crate::jobs::journal::Journal;
 use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::jobs::queue::Queue;
 use crate::jobs::refusals::Refusals;
+use crate::jobs::reproducers::{Refused, Reproducers};
 use crate::quota::Bill;
 use crate::reading::STACK_BYTES;
 use crate::store::{Durability, Lookup, Records, Request};
@@ -48,6 +49,8 @@ pub(crate) struct Jobs {
     pub(crate) refusals: Refusals,
     /// Where jobs that must survive a crash are written down.
     pub(crate) journal: Option<Arc<Journal>>,
+    /// Where plans that a check refused are kept for a person, if there is a data directory.
+    pub(crate) reproducers: Option<Arc<Reproducers>>,
     /// Syntheses that were started.
     pub(crate) synthesis_count: AtomicU64,
     /// Held while a large plan is made from what is known.
@@ -59,17 +62,24 @@ pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
     queue: Queue,
     journal: Option<(Arc<Journal>, JoinHandle<()>)>,
+    reproducers: Option<(Arc<Reproducers>, JoinHandle<()>)>,
 }
 
 impl Workers {
     /// Starts the readers, `planner_count` planning threads, two for plans that may have to stand in for others, one of
-    /// which makes only what takes next to no time, and one for the journal if there is one.
+    /// which makes only what takes next to no time, and one each for the journal and the reproducers if there are any.
     pub(crate) fn start(jobs: &Arc<Jobs>, planner_count: usize) -> io::Result<Self> {
-        let mut workers = Self { threads: Vec::new(), queue: jobs.queue.clone(), journal: None };
+        let mut workers = Self { threads: Vec::new(), queue: jobs.queue.clone(), journal: None, reproducers: None };
         if let Some(journal) = &jobs.journal {
             let (journal, writer) = (Arc::clone(journal), Arc::clone(journal));
             let builder = thread::Builder::new().name("canopy-journal".to_owned());
             workers.journal = Some((journal, builder.spawn(move || writer.run())?));
+        }
+        if let Some(reproducers) = &jobs.reproducers {
+            let (reproducers, writer) = (Arc::clone(reproducers), Arc::clone(reproducers));
+            // It reads topologies, as readers do.
+            let builder = thread::Builder::new().name("canopy-reproducers".to_owned()).stack_size(STACK_BYTES);
+            workers.reproducers = Some((reproducers, builder.spawn(move || writer.run())?));
         }
         for number in 0..READER_COUNT {
             let jobs = Arc::clone(jobs);
@@ -124,6 +134,10 @@ impl Workers {
             journal.close();
             let _ended = thread.join();
         }
+        if let Some((reproducers, thread)) = self.reproducers.take() {
+            reproducers.close();
+            let _ended = thread.join();
+        }
     }
 }
 
@@ -163,6 +177,9 @@ impl Drop for Workers {
         self.queue.abort();
         if let Some((journal, _)) = &self.journal {
             journal.close();
+        }
+        if let Some((reproducers, _)) = &self.reproducers {
+            reproducers.close();
         }
     }
 }
@@ -204,7 +221,11 @@ impl Jobs {
         let priority = job.ties.lock().priority;
         let _in_trace = job.trace.enter(priority);
         let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-            tracing::error!(request = %job.key, panic = panic_text(panic.as_ref()), "a job panicked");
+            let panic = panic_text(panic.as_ref());
+            // One that panicked before its topology was read has no plan to make again.
+            let read = job.read.get();
+            let file = read.and_then(|read| self.reproducer(job, &read.prepared.key, own(job, "panic", panic)));
+            tracing::error!(request = %job.key, panic, reproducer = file, "a job panicked");
             Some(Err(Arc::new(PlanFailure::Panicked { request: job.key })))
         });
         if let Some(outcome) = outcome {
@@ -301,8 +322,12 @@ impl Jobs {
         } else {
             self.synthesis_count.fetch_add(1, Ordering::Relaxed);
         }
-        let produced =
-            self.planner.produce(&job.order, &read.prepared, job.as_ref(), &JobWatch::new(job, &read.prepared.key));
+        let produced = self.planner.produce(
+            &job.order,
+            &read.prepared,
+            job.as_ref(),
+            &JobWatch::new(self, job, &read.prepared.key),
+        );
         Some(match produced {
             Ok(produced) => Ok(self.kept(job, read, queue_ms, produced)),
             Err(failure) => Err(self.failed(job, read, failure)),
@@ -318,14 +343,23 @@ impl Jobs {
         }
         let is_large = read.prepared.memory_bytes > LARGE_BYTES;
         let _alone = is_large.then(|| self.large_recalls.lock());
-        self.planner.recall(&job.order, &read.prepared, job, &JobWatch::new(job, &read.prepared.key))
+        self.planner.recall(&job.order, &read.prepared, job, &JobWatch::new(self, job, &read.prepared.key))
+    }
+
+    /// Has a plan kept that was refused. Returns the file, for the log; `None` if none is kept.
+    fn reproducer(&self, job: &Job, plan: &PlanKey, rejection: Rejection) -> Option<String> {
+        let Rejection { algorithm, reason, problem } = rejection;
+        let (order, request) = (job.order.clone(), job.key);
+        let refused = Refused { order, request, plan: *plan, algorithm, reason, problem };
+        self.reproducers.as_ref()?.note(refused).map(|file| file.display().to_string())
     }
 
     /// Remembers that there is no such plan, and reports a job that failed through a bug.
     fn failed(&self, job: &Job, read: &Read, failure: PlanFailure) -> Arc<PlanFailure> {
-        if let Some(fault) = failure.fault() {
+        if let Some((check, fault)) = failure.failed_check().zip(failure.fault()) {
             let (request, plan) = (job.key, read.prepared.key);
-            tracing::error!(%request, %plan, fault, "a job failed because of a bug; its plan was not released");
+            let reproducer = self.reproducer(job, &plan, own(job, check, &fault));
+            tracing::error!(%request, %plan, fault, reproducer, "a job failed because of a bug; its plan was not released");
         }
         let failure = Arc::new(failure);
         self.refusals.learn(&read.prepared.key, &failure, clock::now());
@@ -373,14 +407,15 @@ impl Jobs {
 
 /// Passes the reports of a planner on to those who wait for a job: within one stage, some each second.
 struct JobWatch<'a> {
+    jobs: &'a Jobs,
     job: &'a Job,
     plan: &'a PlanKey,
     passed_on: Mutex<(&'static str, Instant)>,
 }
 
 impl<'a> JobWatch<'a> {
-    fn new(job: &'a Job, plan: &'a PlanKey) -> Self {
-        Self { job, plan, passed_on: Mutex::new(("", clock::now())) }
+    fn new(jobs: &'a Jobs, job: &'a Job, plan: &'a PlanKey) -> Self {
+        Self { jobs, job, plan, passed_on: Mutex::new(("", clock::now())) }
     }
 }
 
@@ -405,8 +440,9 @@ impl Watch for JobWatch<'_> {
     fn note(&self, note: Note<'_>) {
         let plan = self.plan.plan_id();
         match note {
-            Note::Rejected(Rejection { algorithm, reason, problem }) => {
-                tracing::error!(%plan, algorithm, reason, problem, "a plan failed its check and was left out of the comparison");
+            Note::Rejected(rejection @ Rejection { algorithm, reason, problem }) => {
+                let reproducer = self.jobs.reproducer(self.job, self.plan, rejection.clone());
+                tracing::error!(%plan, algorithm, reason, problem, reproducer, "a plan failed its check and was left out of the comparison");
             }
             Note::NoRival { algorithm, reason } => {
                 tracing::debug!(%plan, algorithm, failure = %reason, "a plan for the comparison could not be made");
@@ -422,7 +458,12 @@ impl Watch for JobWatch<'_> {
     }
 }
 
-/// What a panic said, for the log only.
+/// What was wrong with the plan of a job as a whole.
+fn own(job: &Job, reason: &'static str, problem: &str) -> Rejection {
+    Rejection { algorithm: job.order.algorithm.name(), reason, problem: problem.to_owned() }
+}
+
+/// What a panic said.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&'static str>().copied()).unwrap_or("no text")

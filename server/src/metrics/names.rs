@@ -18,6 +18,10 @@ pub(super) const COUNTERS: &[(&str, &str)] = &[
         "canopy_rivals_rejected_total",
         "Plans left out of a comparison because they failed a check or their search broke; each is a bug.",
     ),
+    (
+        "canopy_reproducers_dropped_total",
+        "Plans that a check rejected and of which no reproducer was kept: the folder is full, or cannot be written.",
+    ),
     ("canopy_export_total", "Files written for runtimes."),
     ("canopy_config_reloads_total", "Reloads of the configuration."),
     (
@@ -65,6 +69,7 @@ pub(super) const GAUGES: &[(&str, &str)] = &[
     ("canopy_cache_schedules", "Schedules kept for other networks of the same shape."),
     ("canopy_cache_schedule_bytes", "Size of the kept schedules on disk in bytes."),
     ("canopy_negative_cache_entries", "Remembered refusals: requests known to have no plan."),
+    ("canopy_reproducers", "Kept reproducers of plans that a check rejected; each is a bug."),
     ("canopy_faults_active", "Elements that count as broken or slow."),
     ("canopy_leases_active", "Leases held."),
     ("canopy_replans_waiting", "Replans waiting to start."),

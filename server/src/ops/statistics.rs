@@ -75,6 +75,10 @@ impl Statistics {
         metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
         const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
         const MEMORY: &[(&str, SharedString)] = &[("tier", SharedString::const_str("memory"))];
+        if let Some(reproducers) = &self.jobs.reproducers {
+            metrics.set("canopy_reproducers", &[], reproducers.kept_count() as f64);
+            metrics.count_is("canopy_reproducers_dropped_total", &[], reproducers.dropped_count());
+        }
         let refusals = self.jobs.refusals.counts();
         metrics.set("canopy_negative_cache_entries", &[], refusals.kept as f64);
         metrics.count_is("canopy_negative_cache_hits_total", &[], refusals.served);

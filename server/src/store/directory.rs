@@ -5,6 +5,7 @@
 //! | `lock` | held by the process that owns the directory |
 //! | `store`, `store-redb` | the files of the engine |
 //! | `records-4` | plans, topologies, schedules and leases, a file each; faults, what became of leases, and pins, in two files each |
+//! | `reproducers` | reports of plans that a check refused, for a person |
 //! | `….damaged-N` | files that could not be opened, kept for a person |
 //! | `….migrating`, `….migrated`, `….old` | a change of schema under way; removed or finished at the next start |
 

@@ -1,10 +1,15 @@
+use std::fs;
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use canopy_planner::{PlanError, Request as Order, RequestKey, ScheduleKey};
+use canopy_planner::{PlanError, Request as Order, RequestKey, ScheduleKey, TopologyInput, read_topology};
 use canopy_schedule::CollectiveKind;
-use canopy_topology::TopologyLimits;
+use canopy_synth::{Never, SynthesisError};
+use canopy_topology::{Topology, TopologyLimits, generate};
 use canopy_wire::Priority;
+use serde_json::Value;
+use tempfile::TempDir;
 
 use super::*;
 use crate::jobs::job::{JobState, Phase, Terms, Worker};
@@ -52,6 +57,7 @@ struct Shop {
     jobs: Arc<Jobs>,
     store: Arc<MemoryStore>,
     workers: Option<Workers>,
+    folder: TempDir,
 }
 
 impl Shop {
@@ -60,18 +66,24 @@ impl Shop {
     }
 
     fn with_planners(planner_count: usize, before_planning: impl Fn(&dyn Stop) + Send + Sync + 'static) -> Self {
-        let store = Arc::new(MemoryStore::default());
+        Self::with(planner_count, Staged(Pipeline::new(TopologyLimits::STANDARD), before_planning))
+    }
+
+    fn with(planner_count: usize, planner: impl Planner) -> Self {
+        let (store, folder) = (Arc::new(MemoryStore::default()), tempfile::tempdir().unwrap());
+        let reproducers = Reproducers::of(folder.path(), TopologyLimits::STANDARD);
         let jobs = Arc::new(Jobs {
             queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None),
-            planner: Arc::new(Staged(Pipeline::new(TopologyLimits::STANDARD), before_planning)),
+            planner: Arc::new(planner),
             records: Records::new(Arc::clone(&store) as Arc<_>),
             refusals: Refusals::new(RefusalOptions::STANDARD),
             journal: None,
+            reproducers: Some(Arc::new(reproducers)),
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),
         });
         let workers = Some(Workers::start(&jobs, planner_count).unwrap());
-        Self { jobs, store, workers }
+        Self { jobs, store, workers, folder }
     }
 
     fn submit(&self, expression: &str) -> Subscription {
@@ -89,10 +101,29 @@ impl Shop {
     }
 }
 
+impl Shop {
+    /// Ends it, and returns what it kept for a person: each report, and the topology beside it.
+    fn reproducers(mut self) -> Vec<(Value, Topology)> {
+        self.jobs.queue.abort();
+        self.workers.take().unwrap().join();
+        let Ok(entries) = fs::read_dir(self.folder.path().join("reproducers")) else { return Vec::new() };
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        let is_report = |path: &&PathBuf| !path.to_string_lossy().ends_with(".topology.json");
+        let read = |path: &PathBuf| {
+            let report: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+            let content = fs::read(path.with_file_name(report["topology"].as_str().unwrap())).unwrap().into();
+            let source = TopologyInput::Document { kind: None, content };
+            (report, read_topology(&source, &TopologyLimits::STANDARD, &Never).unwrap().0)
+        };
+        paths.iter().filter(is_report).map(read).collect()
+    }
+}
+
 impl Drop for Shop {
     fn drop(&mut self) {
         self.jobs.queue.abort();
-        self.workers.take().unwrap().join();
+        self.workers.take().into_iter().for_each(Workers::join);
     }
 }
 
@@ -205,4 +236,72 @@ fn a_stored_plan_does_not_wait_behind_a_synthesis() {
     has_started.recv().unwrap();
     drop(busy);
     assert!(shop.wait("ring:6").is_ok(), "the last waiter's leaving freed the thread");
+}
+
+/// Refuses its own plans of rings, breaks on meshes, panics once, and makes others with a rival that it refuses.
+struct Refusing(Pipeline);
+
+impl Planner for Refusing {
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        self.0.prepare(order, stop)
+    }
+
+    fn produce(
+        &self,
+        order: &Order,
+        prepared: &Prepared,
+        stop: &dyn Stop,
+        watch: &dyn Watch,
+    ) -> Result<Produced, PlanFailure> {
+        let TopologyInput::Expression(expression) = &order.topology else { unreachable!("all are expressions") };
+        if expression.starts_with("ring") {
+            return Err(PlanError::Rejected { check: "load", problem: "too slow".to_owned() }.into());
+        }
+        if expression.starts_with("mesh") {
+            return Err(PlanError::Synthesis(SynthesisError::Broken { what: "no way".to_owned() }).into());
+        }
+        assert_ne!(expression, "torus:2x4", "as planned");
+        for _ in 0..2 {
+            let rejection =
+                Rejection { algorithm: "tacos", reason: "meaning", problem: "a rank is left out".to_owned() };
+            watch.note(Note::Rejected(&rejection));
+        }
+        self.0.produce(order, prepared, stop, watch)
+    }
+}
+
+#[test]
+fn what_is_refused_is_kept_with_the_network_that_was_asked_for() {
+    let shop = Shop::with(1, Refusing(Pipeline::new(TopologyLimits::STANDARD)));
+    for (expression, is_made) in [("ring:5", false), ("mesh:2x3", false), ("torus:2x4", false), ("torus:3x3", true)] {
+        for _ in 0..2 {
+            assert_eq!(shop.wait(expression).is_ok(), is_made, "{expression}");
+        }
+    }
+    let text = |report: &Value, field| report[field].as_str().unwrap().to_owned();
+    let kept = shop.reproducers();
+    let mut brief: Vec<_> = kept.iter().map(|(report, topology)| (text(report, "reason"), topology.clone())).collect();
+    brief.sort_by(|left, right| left.0.cmp(&right.0));
+    let network = |expression| generate(expression, &TopologyLimits::STANDARD).unwrap();
+    let expected = [("broken", "mesh:2x3"), ("load", "ring:5"), ("meaning", "torus:3x3"), ("panic", "torus:2x4")];
+    assert_eq!(brief, expected.map(|(reason, expression)| (reason.to_owned(), network(expression))));
+    for (report, _) in kept {
+        let whose = if report["reason"] == "meaning" { "tacos" } else { "auto" };
+        assert_eq!(
+            (text(&report, "algorithm"), text(&report["request"], "collective")),
+            (whose.into(), "allgather".into())
+        );
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_harms_no_job() {
+    let shop = Shop::with(1, Refusing(Pipeline::new(TopologyLimits::STANDARD)));
+    fs::write(shop.folder.path().join("reproducers"), "a file").unwrap();
+    assert!(shop.wait("torus:3x3").is_ok());
+    assert!(matches!(shop.wait("ring:5"), Err(failure) if failure.failed_check() == Some("load")));
+    let jobs = Arc::clone(&shop.jobs);
+    assert!(shop.reproducers().is_empty());
+    // Of two rivals that are alike the first is not there, so both count.
+    assert_eq!(jobs.reproducers.as_ref().unwrap().dropped_count(), 3);
 }

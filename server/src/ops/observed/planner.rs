@@ -36,8 +36,10 @@ impl Planner for ObservedPlanner {
         stop: &dyn Stop,
         watch: &dyn Watch,
     ) -> Result<Recall, PlanFailure> {
-        let recalled = stage_span!("recall").in_scope(|| self.inner.recall(order, prepared, stop, watch));
+        let watch = Rivals { metrics: &self.metrics, inner: watch };
+        let recalled = stage_span!("recall").in_scope(|| self.inner.recall(order, prepared, stop, &watch));
         self.observe_recall(order, &recalled);
+        self.count_rejected(&recalled);
         recalled
     }
 
@@ -78,9 +80,7 @@ impl Planner for ObservedPlanner {
             let labels = [("algorithm", order.algorithm.name().into()), ("collective", order.kind.name().into())];
             self.metrics.measured("canopy_plan_quality_ratio", &labels, quality.optimality_float);
         }
-        if let Err(PlanFailure::Planning(PlanError::Rejected { check, .. })) = &result {
-            self.metrics.count("canopy_verifier_failures_total", &[("check", (*check).into())]);
-        }
+        self.count_rejected(&result);
         result
     }
 }
@@ -94,6 +94,13 @@ impl ObservedPlanner {
         };
         let labels = [("algorithm", order.algorithm.name().into()), ("outcome", outcome.into())];
         self.metrics.count("canopy_recall_total", &labels);
+    }
+
+    /// Counts a plan that was made, with or without a search, and failed a check.
+    fn count_rejected<T>(&self, result: &Result<T, PlanFailure>) {
+        if let Err(PlanFailure::Planning(PlanError::Rejected { check, .. })) = result {
+            self.metrics.count("canopy_verifier_failures_total", &[("check", (*check).into())]);
+        }
     }
 
     fn count_files(&self, order: &Order, result: &Result<Produced, PlanFailure>) {
@@ -250,10 +257,104 @@ impl Watch for Stages<'_> {
     }
 
     fn note(&self, note: Note<'_>) {
-        if let Note::Rejected(Rejection { algorithm, reason, .. }) = note {
-            let labels = [("algorithm", (*algorithm).into()), ("reason", (*reason).into())];
-            self.run.metrics.count("canopy_rivals_rejected_total", &labels);
-        }
+        count_rival(self.run.metrics, note);
         self.inner.note(note);
+    }
+}
+
+/// Passes reports on, and counts rejected rivals: plans are compared without a search, too.
+struct Rivals<'a> {
+    metrics: &'a Metrics,
+    inner: &'a dyn Watch,
+}
+
+impl Watch for Rivals<'_> {
+    fn stage(&self, stage: &'static str, done: u64, total: u64) {
+        self.inner.stage(stage, done, total);
+    }
+
+    fn bound(&self, algbw: &Rate) {
+        self.inner.bound(algbw);
+    }
+
+    fn incumbent(&self, algbw: &Rate) {
+        self.inner.incumbent(algbw);
+    }
+
+    fn note(&self, note: Note<'_>) {
+        count_rival(self.metrics, note);
+        self.inner.note(note);
+    }
+}
+
+fn count_rival(metrics: &Metrics, note: Note<'_>) {
+    if let Note::Rejected(Rejection { algorithm, reason, .. }) = note {
+        metrics
+            .count("canopy_rivals_rejected_total", &[("algorithm", (*algorithm).into()), ("reason", (*reason).into())]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_schedule::CollectiveKind;
+    use canopy_synth::Never;
+    use canopy_topology::TopologyLimits;
+
+    use super::*;
+    use crate::jobs::pipeline::Pipeline;
+
+    /// Refuses a rival, and its own plan.
+    struct Refusing(Pipeline);
+
+    impl Planner for Refusing {
+        fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+            self.0.prepare(order, stop)
+        }
+
+        fn recall(&self, _: &Order, _: &Prepared, _: &dyn Stop, watch: &dyn Watch) -> Result<Recall, PlanFailure> {
+            watch.note(Note::Rejected(&Rejection { algorithm: "tacos", reason: "meaning", problem: String::new() }));
+            Err(PlanError::Rejected { check: "load", problem: String::new() }.into())
+        }
+
+        fn produce(
+            &self,
+            order: &Order,
+            prepared: &Prepared,
+            stop: &dyn Stop,
+            watch: &dyn Watch,
+        ) -> Result<Produced, PlanFailure> {
+            self.recall(order, prepared, stop, watch)?;
+            unreachable!("it is refused")
+        }
+    }
+
+    struct Unwatched;
+
+    impl Watch for Unwatched {
+        fn stage(&self, _: &'static str, _: u64, _: u64) {}
+        fn bound(&self, _: &Rate) {}
+        fn incumbent(&self, _: &Rate) {}
+    }
+
+    #[test]
+    fn what_is_refused_counts_with_and_without_a_search() {
+        let metrics = Metrics::on();
+        let inner = Arc::new(Refusing(Pipeline::new(TopologyLimits::STANDARD)));
+        let planner = ObservedPlanner { inner, metrics: metrics.clone() };
+        let order = Order::on("ring:4", CollectiveKind::Allgather);
+        let prepared = planner.prepare(&order, &Never).unwrap();
+        let counts = |expected: u32| {
+            let page = metrics.render();
+            for line in [
+                format!("canopy_verifier_failures_total{{check=\"load\"}} {expected}\n"),
+                format!("canopy_rivals_rejected_total{{algorithm=\"tacos\",reason=\"meaning\"}} {expected}\n"),
+            ] {
+                assert!(page.contains(&line), "{line}{page}");
+            }
+        };
+        planner.recall(&order, &prepared, &Never, &Unwatched).unwrap_err();
+        counts(1);
+        planner.produce(&order, &prepared, &Never, &Unwatched).unwrap_err();
+        counts(2);
     }
 }
