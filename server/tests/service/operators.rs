@@ -1,9 +1,14 @@
 //! The port for operators, and what a draining server tells its callers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use canopy_planner::PlanError;
 use canopy_proto::v1::{OutputFormat, OutputSpec, PlanRequest};
+use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
+use canopy_synth::Stop;
+use canopy_topology::TopologyLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tonic::Code;
@@ -239,6 +244,37 @@ async fn nothing_a_caller_says_becomes_a_label() {
     check_label_values(&parse(&text));
     let others = [("service", "other"), ("method", "other"), ("code", "UNIMPLEMENTED")];
     assert!((sum(&parse(&text), "canopy_rpc_requests_total", &others) - 2.0).abs() < 0.1, "{text}");
+    server.stop().await;
+}
+
+/// Refuses all of its plans.
+struct RefusingPlanner(Pipeline);
+
+impl Planner for RefusingPlanner {
+    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
+        self.0.prepare(order, stop)
+    }
+
+    fn produce(&self, _: &Order, _: &Prepared, _: &dyn Stop, _: &dyn Watch) -> Result<Produced, PlanFailure> {
+        Err(PlanError::Rejected { check: "load", problem: "too slow".to_owned() }.into())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_reproduces_a_refused_plan_is_kept_and_counted_by_the_next_server_too() {
+    let planner = || Arc::new(RefusingPlanner(Pipeline::new(TopologyLimits::STANDARD)));
+    let server = TestServer::start_with(|_| {}, planner()).await;
+    let refused = server.client().plan(request("ring:4")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Internal, "{refused}");
+    let kept = async |server: &TestServer| sum(&parse(&page(server, "/metrics").await.1), "canopy_reproducers", &[]);
+    let written = async { while kept(&server).await < 0.5 {} };
+    tokio::time::timeout(Duration::from_secs(20), written).await.expect("it is written soon");
+    let directory = server.stop().await;
+    let files = std::fs::read_dir(directory.path().join("reproducers")).unwrap().count();
+    assert_eq!(files, 2, "a report and a topology");
+
+    let server = TestServer::start_in(directory, |_| {}, planner()).await;
+    assert!((kept(&server).await - 1.0).abs() < 0.1);
     server.stop().await;
 }
 
