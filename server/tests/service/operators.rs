@@ -182,7 +182,9 @@ fn check_label_values(samples: &Samples) {
                 "format" => any_of(&["json", "msccl-xml"], value),
                 "profile" => any_of(&["none", "msccl"], value),
                 "port" => any_of(&["admin", "tcp", "unix"], value),
-                "reason" => any_of(&["full", "host", "identity", "role", "tenant", "method", "quota", "audit"], value),
+                "reason" => {
+                    any_of(&["full", "host", "silent", "identity", "role", "tenant", "method", "quota", "audit"], value)
+                }
                 "quota" => canopy_access::Quota::all().any(|quota| quota.name() == value),
                 "file" => any_of(&["access", "tls"], value),
                 "tier" => any_of(&["disk", "memory"], value),
