@@ -28,6 +28,7 @@ mod records;
 #[cfg(feature = "redb")]
 mod redb;
 pub(crate) mod reproducers;
+mod room;
 pub(crate) mod schedules;
 mod sled;
 mod slot;
@@ -57,6 +58,7 @@ pub use migrate::Migration;
 pub use record::{DamagedRecord, decode_record, encode_record};
 pub use records::{Eviction, RecordOptions, Records, Usage};
 pub(crate) use records::{Request, keys_of_id};
+pub(crate) use room::DiskRoom;
 pub use space::Space;
 pub use spaces::Recovery;
 pub use summary::{PlanSummary, StatedCollective};
@@ -138,6 +140,12 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// The engine failed.
     fn quarantined_count(&self) -> Result<usize, StoreError>;
+
+    /// Bytes that records may still take of the disk; what is beside them is kept free for what must be written. None:
+    /// unknown, or there is no disk.
+    fn room_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// When a change survives a crash.
@@ -191,6 +199,8 @@ pub enum StoreError {
         "a plan of {needed} bytes does not fit into the store: {pinned} of its {limit} bytes are pinned; unpin plans or raise the limit"
     )]
     Full { needed: u64, pinned: u64, limit: u64 },
+    #[error("the disk of the data directory has {free} bytes left to plans; free some, or move the directory")]
+    DiskFull { free: u64 },
 }
 
 #[cfg(test)]

@@ -76,6 +76,8 @@ pub(super) const GAUGES: &[(&str, &str)] = &[
     ("canopy_topologies", "Stored topologies."),
     ("canopy_topologies_max", "Most stored topologies; an eighth of them is reserved for leases and faults."),
     ("canopy_topology_bytes", "Size of the stored topologies in bytes."),
+    ("canopy_disk_bytes", "Size of the disk of the data directory, in bytes."),
+    ("canopy_disk_free_bytes", "Bytes that the server may still write to that disk."),
     ("canopy_topology_bytes_max", "Most bytes of stored topologies."),
     ("canopy_audit_writable", "1 if the audit log is writable, else 0."),
     ("canopy_store_writable", "1 if the data directory is writable, else 0."),

@@ -154,7 +154,7 @@ pub(crate) fn read_answer<R: Message + Default>(answer: &[u8]) -> Result<R, Call
 pub(crate) fn log(method: &'static str, arrived: Instant, failure: Option<&CallFailure>) {
     match failure {
         Some(CallFailure::Broken { what }) => tracing::error!(method, what, "a call failed because of a bug"),
-        Some(CallFailure::Store(error)) if !matches!(error, StoreError::Full { .. }) => {
+        Some(CallFailure::Store(error)) if !matches!(error, StoreError::Full { .. } | StoreError::DiskFull { .. }) => {
             tracing::error!(method, error = chain(error), "the store failed")
         }
         _ => {}

@@ -85,6 +85,10 @@ pub(super) async fn keep_up(
             metrics.set("canopy_topology_bytes_max", &[], kept.bytes_max as f64);
             metrics.count_is("canopy_topologies_removed_total", &[], kept.removed);
         }
+        if let Some(room) = upkeep.room() {
+            metrics.set("canopy_disk_free_bytes", &[], room.free as f64);
+            metrics.set("canopy_disk_bytes", &[], room.total as f64);
+        }
         metrics.set("canopy_store_writable", &[], f64::from(u8::from(can_write)));
         metrics.count_is("canopy_store_write_failures_total", &[], upkeep.failures());
         for (space, count) in upkeep.damages() {

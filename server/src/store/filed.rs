@@ -20,7 +20,7 @@ use super::engine::io_error;
 use super::file::{head, read_summary, record_range};
 use super::slot::Companion;
 use super::upkeep::Health;
-use super::{Durability, Recovery, Store, StoreError};
+use super::{DiskRoom, Durability, Recovery, Store, StoreError};
 
 /// Files read by one thread at least.
 const SHARE_MIN: usize = 1024;
@@ -230,6 +230,10 @@ impl<S: Store> Store for FiledSpace<S> {
     fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
         let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
         Ok(self.keys.lock().range((from, std::ops::Bound::Unbounded)).take(limit).copied().collect())
+    }
+
+    fn room_bytes(&self) -> Option<u64> {
+        DiskRoom::of(&self.folder).map(DiskRoom::for_plans)
     }
 
     fn quarantined_count(&self) -> Result<usize, StoreError> {

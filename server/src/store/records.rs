@@ -376,11 +376,15 @@ impl Shared {
         Ok(())
     }
 
-    /// Evicts until a record of `needed` bytes fits under `key`.
+    /// Evicts until a record of `needed` bytes fits under `key`, and on the disk.
     fn make_room(&self, ledger: &mut Ledger, key: &PlanKey, needed: u64) -> Result<(), StoreError> {
-        let limit = self.options.bytes_max;
         let (bytes, pinned) = ledger.with(key, needed);
+        let room = self.store.room_bytes().map(|room| bytes.saturating_sub(needed).saturating_add(room));
+        let limit = room.unwrap_or(u64::MAX).min(self.options.bytes_max);
         if pinned.saturating_add(needed) > limit {
+            if let Some(free) = self.store.room_bytes().filter(|_| limit < self.options.bytes_max) {
+                return Err(StoreError::DiskFull { free });
+            }
             return Err(StoreError::Full { needed, pinned, limit });
         }
         if bytes <= limit {

@@ -12,11 +12,14 @@ use std::sync::{Arc, Weak};
 use canopy_planner::chain;
 use parking_lot::Mutex;
 
-use super::StoreError;
 use super::engine::io_error;
+use super::{DiskRoom, StoreError};
 
 /// What a disk must take before an engine is opened again: more than what it writes to be opened.
 const PROBE_BYTES: usize = 4 << 20;
+
+/// With less than this, a disk is full before anybody has written to it in vain.
+const FREE_BYTES_MIN: u64 = 64 << 10;
 
 /// What is known of the health of a store. Clones share it.
 #[derive(Clone)]
@@ -154,8 +157,17 @@ impl Upkeep {
         self.health.damages()
     }
 
-    /// Tries to mend a store that could not be written; true: it can be, again or still. Blocks on the disk.
+    /// The room of the disk; none where the system does not say.
+    pub(crate) fn room(&self) -> Option<DiskRoom> {
+        DiskRoom::of(&self.health.shared.directory)
+    }
+
+    /// Tries to mend a store that could not be written, or will not be since its disk is full; true: it can be, again or
+    /// still. Blocks on the disk.
     pub fn mend(&self) -> bool {
+        if let Some(DiskRoom { free, .. }) = self.room().filter(|room| room.free < FREE_BYTES_MIN) {
+            self.health.failed(&StoreError::DiskFull { free }, false);
+        }
         let Some(trouble) = self.health.shared.trouble.lock().clone() else { return true };
         if self.health.probe().is_err() {
             // Said already.

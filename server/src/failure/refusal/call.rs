@@ -132,6 +132,7 @@ fn cluster(error: &ClusterFailure) -> Refusal {
 fn store(error: &StoreError) -> Refusal {
     match error {
         StoreError::Full { limit, .. } => Refusal::limit("STORE_FULL", "store_bytes").with("limit", limit),
+        StoreError::DiskFull { .. } => Refusal::limit("STORE_FULL", "disk"),
         StoreError::Engine { .. }
         | StoreError::Io { .. }
         | StoreError::Failing { .. }

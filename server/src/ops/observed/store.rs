@@ -69,6 +69,10 @@ impl Store for ObservedStore {
         self.watched("keys", || self.inner.keys(after, limit))
     }
 
+    fn room_bytes(&self) -> Option<u64> {
+        self.inner.room_bytes()
+    }
+
     fn quarantined_count(&self) -> Result<usize, StoreError> {
         self.watched("quarantined_count", || self.inner.quarantined_count())
     }
