@@ -105,11 +105,14 @@ async fn soak(arguments: &Arguments) -> Result<Outcome, Failure> {
     let stuck_loops = load.stop(LOOPS_END_MAX).await;
     let settled = settle(&observer, &load).await;
     let current = current_plans(&observer.client).await?;
-    load.leave_watches().await;
+    let stayed = witnessed(&load.stayed);
+    let resumed = RESUMED.iter().zip(&load.resumed).map(|(job, seen)| ((*job).to_owned(), witnessed(seen))).collect();
     let resting = sample(&server, &observer, samples.last().map_or(Duration::ZERO, |last| last.at)).await;
     let ledger = load.ledger.all();
-    drop(observer);
-    let (status, drain) = server.stop()?;
+    // The watches are open, and end by the drain.
+    let stopping = tokio::task::spawn_blocking(move || server.stop().map_err(|error| error.to_string()));
+    let (status, drain) = stopping.await??;
+    load.leave_watches().await;
     Ok(Outcome {
         minutes: arguments.minutes,
         samples,
@@ -117,8 +120,8 @@ async fn soak(arguments: &Arguments) -> Result<Outcome, Failure> {
         ledger,
         leases: load.leases.known(),
         operations: load.operations.counts(),
-        stayed: witnessed(&load.stayed),
-        resumed: RESUMED.iter().zip(&load.resumed).map(|(job, seen)| ((*job).to_owned(), witnessed(seen))).collect(),
+        stayed,
+        resumed,
         current,
         stuck_loops,
         settled,
