@@ -81,7 +81,7 @@ impl Kind {
             Self::Lookup | Self::AcquireLease => &["PLAN_NOT_CACHED"],
             Self::ShortDeadline => LATE,
             // Others remove plans and topologies meanwhile.
-            Self::Pin | Self::Unpin => &["PLAN_UNKNOWN"],
+            Self::Pin | Self::Unpin | Self::Evict => &["PLAN_UNKNOWN"],
             Self::DeleteTopology => &["TOPOLOGY_UNKNOWN"],
             // Jobs are cancelled by their operation.
             Self::PlanNew | Self::Prefetch => &["OPERATION_CANCELLED"],
