@@ -16,7 +16,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(120);
 /// Rest after a failure, so that a broken server does not make this program spin.
 const AFTER_FAILURE: Duration = Duration::from_millis(5);
 
-/// Calls in turn, as told by its random numbers.
+/// Makes one call after the other, chosen by its random numbers.
 pub(super) struct Caller {
     pub(super) client: Client,
     pub(super) random: Random,

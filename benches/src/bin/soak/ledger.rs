@@ -39,8 +39,10 @@ pub(super) enum Kind {
 
 /// Busy answers that any call may get at saturation.
 const BUSY: &[&str] = &["QUEUE_FULL", "MEMORY_BUDGET"];
-/// Answers to a deadline that passed: the server's, and the client's if the server's comes later.
-const LATE: &[&str] = &["SOLVER_TIME_LIMIT", "CALL_TIME_LIMIT", "deadline"];
+/// Ends of calls with short deadlines: the server's answers, and the client's own if the server's comes later.
+const LATE: &[&str] = &["SOLVER_TIME_LIMIT", "CALL_TIME_LIMIT", "deadline", CANCELLED];
+/// The end of every call that shares a job which an operator cancels.
+const CANCELLED: &str = "OPERATION_CANCELLED";
 
 impl Kind {
     /// Its name in tables.
@@ -84,7 +86,7 @@ impl Kind {
             Self::Pin | Self::Unpin | Self::Evict => &["PLAN_UNKNOWN"],
             Self::DeleteTopology => &["TOPOLOGY_UNKNOWN"],
             // Jobs are cancelled by their operation.
-            Self::PlanNew | Self::Prefetch => &["OPERATION_CANCELLED"],
+            Self::PlanNew | Self::Prefetch => &[CANCELLED],
             // An ended operation makes room for later ones.
             Self::WaitOperation | Self::CancelOperation => &["OPERATION_UNKNOWN"],
             _ => &[],
