@@ -176,10 +176,10 @@ pub(crate) fn has_request_id(id: &str) {
     }
 }
 
-/// Whether the call that ends may have its line in the log: none if not, else how many had to go without since the
-/// last one. Outside of a call every line may.
-pub(crate) fn may_log() -> Option<u64> {
-    CallContext::current().map_or(Some(0), |call| call.0.lines.admit(clock::unix_ms()))
+/// Whether the call that ends may have its line in the log: none if not, else how many of those that ended as it did had to
+/// go without since the last one. Outside of a call every line may.
+pub(crate) fn may_log(failed: bool) -> Option<u64> {
+    CallContext::current().map_or(Some(0), |call| call.0.lines.admit(failed, clock::unix_ms()))
 }
 
 /// Runs a future within a call, if there is one.
@@ -240,10 +240,10 @@ impl std::fmt::Display for TraceId {
     }
 }
 
-/// Keeps the log from growing with the load: the first lines of each second are written, then one in many. Clones
-/// share it.
+/// Keeps the log from growing with the load: the first lines of each second are written, then one in many; of calls that
+/// failed more than of those that succeeded. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LineLimit(Arc<Mutex<LineCount>>);
+pub(crate) struct LineLimit(Arc<[Mutex<LineCount>; 2]>);
 
 #[derive(Debug, Default)]
 struct LineCount {
@@ -253,18 +253,19 @@ struct LineCount {
 }
 
 impl LineLimit {
-    /// Lines of each second that are written in any case.
-    const LINES_MAX: u64 = 1000;
+    /// Lines of each second that are written in any case, for calls that succeeded and for those that failed.
+    const LINES_MAX: [u64; 2] = [20, 200];
     /// Of the others, one in so many is written.
-    const ONE_IN: u64 = 100;
+    const ONE_IN: u64 = 1000;
 
-    fn admit(&self, now_ms: u64) -> Option<u64> {
-        let mut lines = self.0.lock();
+    fn admit(&self, failed: bool, now_ms: u64) -> Option<u64> {
+        let (lines, lines_max) = (&self.0[usize::from(failed)], Self::LINES_MAX[usize::from(failed)]);
+        let mut lines = lines.lock();
         if lines.second != now_ms / 1000 {
             (lines.second, lines.count) = (now_ms / 1000, 0);
         }
         lines.count += 1;
-        if lines.count > Self::LINES_MAX && !lines.count.is_multiple_of(Self::ONE_IN) {
+        if lines.count > lines_max && !lines.count.is_multiple_of(Self::ONE_IN) {
             lines.skipped += 1;
             return None;
         }
@@ -319,11 +320,15 @@ mod tests {
     #[test]
     fn many_lines_in_one_second_are_thinned_out_and_the_rest_is_counted() {
         let lines = LineLimit::default();
-        let written = |now_ms: u64, count: usize| (0..count).filter_map(|_| lines.admit(now_ms)).collect::<Vec<u64>>();
-        assert_eq!(written(5_000, 1000), [0; 1000]);
-        assert_eq!(written(5_999, 200), [99, 99]);
-        assert_eq!(written(6_000, 50)[0], 0);
-        assert_eq!(written(7_000, 1050).len(), 1000);
-        assert_eq!(written(8_000, 1), [50]);
+        let of = |failed: bool, now_ms: u64, count: usize| {
+            (0..count).filter_map(|_| lines.admit(failed, now_ms)).collect::<Vec<u64>>()
+        };
+        assert_eq!(of(false, 5_000, 20), [0; 20]);
+        assert_eq!(of(false, 5_999, 1980), [979, 999]);
+        assert_eq!(of(false, 6_000, 25), [0; 20]);
+        assert_eq!(of(false, 8_000, 1), [5]);
+        // Those that fail are counted by themselves, and more of them are written.
+        assert_eq!(of(true, 8_000, 250), [0; 200]);
+        assert_eq!(of(true, 9_000, 1), [50]);
     }
 }

@@ -56,7 +56,7 @@ Examples:
   canopy backup all.canopy --server unix:/run/canopy/canopy.sock
 
 Leases, events and faults are those of one moment. Restore the file with `canopyd restore`, while no server uses the data
-directory. Without a server, the file is made of what is in the data folder.")]
+directory. Without a server, the command backs up the data folder.")]
 pub(in crate::commands) struct BackupArgs {
     /// File to write, or `-` for standard output; it appears once it is complete
     #[arg(value_name = "FILE")]
