@@ -5,9 +5,8 @@ use std::sync::Arc;
 use canopy_access::Quota;
 use parking_lot::Mutex;
 
-use crate::failure::PlanFailure;
 use crate::peer::{Host, Share, Shares};
-use crate::quota::{Bill, Used};
+use crate::quota::{Bill, OverQuota, Used};
 
 /// Messages up to this length are forgotten once they have arrived: there are many, and what they take is little.
 const SHORT_BYTES: u64 = 64 << 10;
@@ -57,18 +56,27 @@ struct Held {
     is_over: bool,
 }
 
+/// Why a message is not taken.
+#[derive(Debug)]
+pub(crate) enum NoRoom {
+    /// Others hold so much that these bytes would exceed the limit.
+    Budget { held: usize, found: usize, limit: usize },
+    /// Its caller has as much as it may.
+    Quota(OverQuota),
+}
+
 impl Upload {
     /// Counts a message of this length, of which so much has arrived.
     ///
     /// # Errors
     /// There is no room for it, or its caller has too much of it.
-    pub(crate) fn arriving(&self, arrived: u64, length: u64, bill: Option<Bill>) -> Result<(), PlanFailure> {
+    pub(crate) fn arriving(&self, arrived: u64, length: u64, bill: Option<Bill>) -> Result<(), NoRoom> {
         let mut held = self.0.lock();
         if held.used.is_none()
             && length > SHORT_BYTES
             && let Some(bill) = bill
         {
-            held.used = Some(bill.take_some(Quota::RequestBytes, length)?);
+            held.used = Some(bill.take_some(Quota::RequestBytes, length).map_err(NoRoom::Quota)?);
         }
         held.hold(arrived)
     }
@@ -77,7 +85,7 @@ impl Upload {
     ///
     /// # Errors
     /// As [`Upload::arriving`].
-    pub(crate) fn arrived(&self, length: u64) -> Result<(), PlanFailure> {
+    pub(crate) fn arrived(&self, length: u64) -> Result<(), NoRoom> {
         let mut held = self.0.lock();
         if length > SHORT_BYTES {
             return held.hold(length);
@@ -101,7 +109,7 @@ impl Upload {
 
 impl Held {
     /// Has so many bytes from now on.
-    fn hold(&mut self, bytes: u64) -> Result<(), PlanFailure> {
+    fn hold(&mut self, bytes: u64) -> Result<(), NoRoom> {
         if self.is_over {
             return Ok(());
         }
@@ -121,7 +129,7 @@ impl Held {
         }
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let (held, found, limit) = (size(held - bytes), size(bytes), size(limit));
-        Err(PlanFailure::QueueBudget { held, found, limit })
+        Err(NoRoom::Budget { held, found, limit })
     }
 
     fn give_back(&mut self) {
@@ -155,7 +163,7 @@ mod tests {
         short.arriving(10, 20, None).unwrap();
         short.arrived(20).unwrap();
         assert_eq!((long.bytes(), short.bytes()), (LONG, 0));
-        assert!(matches!(short.arriving(11, 20, None), Err(PlanFailure::QueueBudget { .. })));
+        assert!(matches!(short.arriving(11, 20, None), Err(NoRoom::Budget { .. })));
         drop(short);
         long.release();
         upload(&budget).arriving(LONG, LONG, None).unwrap();

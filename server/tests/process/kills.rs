@@ -121,11 +121,8 @@ impl Workspace {
                 let was_broken = known.broken.remove(&gpu);
                 known.maybe_broken.insert(gpu);
                 known.touched.insert(gpu);
-                let asked = ReportFaultsRequest {
-                    topology: request(NETWORK).topology,
-                    events: vec![event],
-                    ..Default::default()
-                };
+                let topology = request(NETWORK).topology;
+                let asked = ReportFaultsRequest { topology, events: vec![event], ..Default::default() };
                 let reply = self.faults.report_faults(asked).await?.into_inner();
                 known.topology.clone_from(&reply.topology);
                 known.maybe_broken.remove(&gpu);
@@ -143,7 +140,7 @@ impl Workspace {
                 let cleared = if all { std::mem::take(&mut known.broken) } else { some.iter().copied().collect() };
                 known.broken.retain(|gpu| !cleared.contains(gpu));
                 known.maybe_broken.extend(&cleared);
-                known.touched.extend(if all { 0..RANKS } else { 0..0 }.chain(cleared.iter().copied()));
+                known.touched.extend((0..RANKS).filter(|gpu| all || cleared.contains(gpu)));
                 let faults = if all { Vec::new() } else { some.into_iter().map(lost).collect() };
                 let topology = known.topology.clone();
                 self.faults.clear_faults(ClearFaultsRequest { topology, faults, ..Default::default() }).await?;

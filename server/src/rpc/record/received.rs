@@ -13,10 +13,10 @@ use tonic::codegen::Bytes;
 
 use super::messages::Messages;
 use crate::call;
-use crate::failure::CallFailure;
+use crate::failure::{CallFailure, PlanFailure};
 use crate::metrics::Metrics;
 use crate::rpc::status::{call_status, to_status};
-use crate::uploads::Upload;
+use crate::uploads::{NoRoom, Upload};
 
 /// Longest time in which nothing of a request arrives.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -95,7 +95,12 @@ impl<B> Received<B> {
             (None, Some(length)) => self.upload.arrived(length),
             (None, None) => Ok(()),
         };
-        held.map_err(|failure| to_status(&failure))
+        held.map_err(|no_room| {
+            to_status(&match no_room {
+                NoRoom::Budget { held, found, limit } => PlanFailure::QueueBudget { held, found, limit },
+                NoRoom::Quota(over) => PlanFailure::OverQuota(over),
+            })
+        })
     }
 
     /// Why a request that does not go on is given up, once it is.
