@@ -1,5 +1,7 @@
 //! `canopyd`: the server process.
 
+mod allocator;
+
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -42,7 +44,10 @@ fn main() -> ExitCode {
             }
         },
         Some(Command::Maintenance(command)) => maintain(&command, arguments.server),
-        None => serve(arguments.server),
+        None => {
+            allocator::begin_again_thriftily();
+            serve(arguments.server)
+        }
     }
 }
 

@@ -199,7 +199,7 @@ fn an_import_restores_what_an_export_saved() {
     workspace.json("topology put ring:7 --json");
     let before = holdings(&workspace);
     let exported = workspace.json("plans export --all -o plans.canopy --json");
-    check_members(&exported, &["canopy", "command", "plans", "pinned", "topologies", "files"]);
+    check_members(&exported, &["canopy", "command", "plans", "pinned", "topologies", "damaged_plans", "files"]);
     assert_eq!((&exported["plans"], &exported["pinned"], &exported["topologies"]), (&2.into(), &1.into(), &1.into()));
     assert_eq!(text(&exported["files"][0], "sha256"), sha256(&workspace.path("plans.canopy")));
     let some = workspace.json("plans export --filter ranks=9 -o some.canopy --json");
