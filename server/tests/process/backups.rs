@@ -107,7 +107,7 @@ async fn a_store_is_checked_while_it_is_used() {
     let channel = process.channel().await;
     let mut workspace = Workspace::at(&process).await;
     for _ in 0..5 {
-        for ranks in 4..12 {
+        for ranks in 8..16 {
             process.client().await.plan(request(&format!("ring:{ranks}"))).await.unwrap();
         }
         let asked = channel.clone();
