@@ -140,7 +140,7 @@ const MILLI: u64 = 1000;
 /// Nanoseconds of a second.
 const NANOS: u128 = 1_000_000_000;
 
-/// The time after which so many thousandths of one of `limit` in `seconds` have come back, rounded down to nanoseconds.
+/// The time in which a quota of `limit` per `seconds` gives these thousandths of one back, rounded down to nanoseconds.
 fn time_of(thousandths: u64, seconds: u32, limit: u64) -> Duration {
     let nanos = u128::from(seconds) * NANOS * u128::from(thousandths) / (u128::from(limit.max(1)) * u128::from(MILLI));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -21,7 +21,7 @@ pub(crate) struct UploadBudget {
 }
 
 impl UploadBudget {
-    /// At most so many bytes.
+    /// A budget of this number of bytes.
     pub(crate) fn new(limit: u64) -> Self {
         Self { held: Shares::default(), by_host: Shares::default(), limit }
     }
@@ -108,7 +108,7 @@ impl Upload {
 }
 
 impl Held {
-    /// Has so many bytes from now on.
+    /// Changes the number of bytes held.
     fn hold(&mut self, bytes: u64) -> Result<(), NoRoom> {
         if self.is_over {
             return Ok(());

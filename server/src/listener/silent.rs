@@ -53,7 +53,7 @@ impl SilentConnections {
     /// A place for a connection from this host, if need be of a silent one that ends for it.
     ///
     /// # Errors
-    /// There is none, and nobody who could make room.
+    /// All places are taken, and every connection that could make room has begun.
     pub(super) async fn place_for(&mut self, places: &Places, host: Host) -> Result<(Place, Peer), Full> {
         let full = match places.take(host) {
             Ok(taken) => return Ok(taken),
@@ -67,7 +67,7 @@ impl SilentConnections {
         places.take_over(host)
     }
 
-    /// Ends the oldest one, of this host if one is named. False: there is none. O(connections).
+    /// Ends the oldest one, of this host if one is named. Returns false if no connection is silent. O(connections).
     fn end_oldest(&mut self, host: Option<Host>) -> bool {
         self.0.retain(|one| !one.is_over());
         let oldest = self.0.iter().position(|one| host.is_none_or(|host| host == one.host));

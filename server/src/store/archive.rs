@@ -43,6 +43,11 @@ const KINDS: [(u8, Space); 6] = [
     (6, Space::Clusters),
 ];
 
+/// The kind of the records of a space; none: archives do not hold them.
+fn kind_of(space: Space) -> Option<(u8, Space)> {
+    KINDS.into_iter().find(|kind| kind.1 == space)
+}
+
 /// Why an archive could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
@@ -182,7 +187,7 @@ impl<W: Write> ArchiveWriter<W> {
     /// # Errors
     /// The engine or the writer failed.
     pub(crate) fn all_of(&mut self, space: Space, store: &dyn Store) -> Result<(), ArchiveError> {
-        let Some(kind) = KINDS.into_iter().find(|kind| kind.1 == space) else { return Ok(()) };
+        let Some(kind) = kind_of(space) else { return Ok(()) };
         store.all_keys().try_for_each(|key| self.add(kind, store, &key?).map(drop))
     }
 
@@ -196,7 +201,7 @@ impl<W: Write> ArchiveWriter<W> {
         key: &PlanKey,
         (record, summary): (&[u8], &[u8]),
     ) -> Result<(), ArchiveError> {
-        let Some(kind) = KINDS.into_iter().find(|kind| kind.1 == space) else { return Ok(()) };
+        let Some(kind) = kind_of(space) else { return Ok(()) };
         self.entry(kind, key, [record, summary])
     }
 

@@ -379,10 +379,11 @@ impl Shared {
     /// Evicts until a record of `needed` bytes fits under `key`, and on the disk.
     fn make_room(&self, ledger: &mut Ledger, key: &PlanKey, needed: u64) -> Result<(), StoreError> {
         let (bytes, pinned) = ledger.with(key, needed);
-        let room = self.store.room_bytes().map(|room| bytes.saturating_sub(needed).saturating_add(room));
-        let limit = room.unwrap_or(u64::MAX).min(self.options.bytes_max);
+        let free = self.store.room_bytes();
+        let on_disk = free.map_or(u64::MAX, |free| bytes.saturating_sub(needed).saturating_add(free));
+        let limit = on_disk.min(self.options.bytes_max);
         if pinned.saturating_add(needed) > limit {
-            if let Some(free) = self.store.room_bytes().filter(|_| limit < self.options.bytes_max) {
+            if let Some(free) = free.filter(|_| limit < self.options.bytes_max) {
                 return Err(StoreError::DiskFull { free });
             }
             return Err(StoreError::Full { needed, pinned, limit });

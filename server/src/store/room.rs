@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// Most bytes that are kept free for leases, faults, events and the engine.
 const RESERVE_MAX: u64 = 256 << 20;
-/// On a small disk, one part in so many.
+/// The reserve of a small disk is the disk divided by this.
 const RESERVE_SHARE: u64 = 20;
 
 /// The room of a disk.
