@@ -112,13 +112,23 @@ impl<A: Abi> Library<A> {
     fn set_up(&self, comm: A::Handle) -> Result<Communicator<A>, Code> {
         let mpi = &self.mpi;
         let (rank, size) = (mpi.rank(comm)?, mpi.size(comm)?);
-        let made = |state| Ok(Communicator { handle: comm, rank, size, state });
-        if mpi.is_inter(comm)? {
-            return made(State::Passive(Reason::InterCommunicator));
+        let state = if mpi.is_inter(comm)? {
+            State::Passive(Reason::InterCommunicator)
+        } else if size < 2 {
+            State::Passive(Reason::OneRank)
+        } else {
+            self.agree(comm, (rank, size))?
+        };
+        if matches!(state, State::Refused) {
+            // The calls that fail now may end the program: not before rank 0 has said why.
+            let _met = mpi.greatest(comm, [0])?;
         }
-        if size < 2 {
-            return made(State::Passive(Reason::OneRank));
-        }
+        Ok(Communicator { handle: comm, rank, size, state })
+    }
+
+    /// What calls do that all ranks make together. Collective, and the answer is the same on all ranks.
+    fn agree(&self, comm: A::Handle, (rank, size): (u32, u32)) -> Result<State<A>, Code> {
+        let mpi = &self.mpi;
         let folder = self.folder();
         let digest = match folder {
             None => [0, 0],
@@ -139,21 +149,21 @@ impl<A: Abi> Library<A> {
                 others.join(", ")
             );
             say(rank, is_strict, &text);
-            return made(refused(Reason::Disagreement));
+            return Ok(refused(Reason::Disagreement));
         }
         let folder = match folder {
-            None => return made(State::Passive(Reason::NoFolder)),
+            None => return Ok(State::Passive(Reason::NoFolder)),
             Some(Err(problem)) => {
                 say(rank, is_strict, problem);
-                return made(refused(Reason::BadFolder));
+                return Ok(refused(Reason::BadFolder));
             }
             Some(Ok(folder)) => folder,
         };
-        match self.table(comm, (rank, size), folder, is_strict)? {
-            Ok(table) => made(State::Active(Box::new(Active::new(mpi, comm, rank, Arc::clone(folder), table)?))),
-            Err(None) => made(State::Refused),
-            Err(Some(reason)) => made(State::Passive(reason)),
-        }
+        Ok(match self.table(comm, (rank, size), folder, is_strict)? {
+            Ok(table) => State::Active(Box::new(Active::new(mpi, comm, rank, Arc::clone(folder), table)?)),
+            Err(None) => State::Refused,
+            Err(Some(reason)) => State::Passive(reason),
+        })
     }
 
     /// The plans for the ranks of a communicator on their machines. Without any, the reason why calls run without
