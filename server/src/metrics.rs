@@ -18,7 +18,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 use tonic::Code;
 
 pub(crate) use names::size_class;
-pub(crate) use process::thread_time;
+pub(crate) use process::{resident_bytes, thread_time};
 
 /// Counts, times and sizes of one server; clones share them. [`Metrics::off`] costs nothing and shows nothing.
 #[derive(Clone, Default)]

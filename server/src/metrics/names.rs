@@ -13,6 +13,10 @@ pub(super) const COUNTERS: &[(&str, &str)] = &[
     ),
     ("canopy_synthesis_total", "Syntheses ended."),
     ("canopy_synthesis_cpu_seconds_total", "CPU time of syntheses."),
+    (
+        "canopy_job_memory_underestimated_total",
+        "Syntheses that took a quarter and 64 MiB more memory than was estimated; of those that ran alone.",
+    ),
     ("canopy_verifier_failures_total", "Plans that failed the checker; each is a bug."),
     (
         "canopy_rivals_rejected_total",
@@ -91,6 +95,11 @@ pub(super) const HISTOGRAMS: &[(&str, &str, &[f64])] = &[
     ("canopy_plan_latency_seconds", "Time to a plan that was cached, joined or made.", SECONDS),
     ("canopy_plan_quality_ratio", "Achieved algbw ÷ proven bound of a finished plan.", RATIOS),
     ("canopy_synthesis_duration_seconds", "Duration of a synthesis, by stage; stage `all` is the total.", SECONDS),
+    (
+        "canopy_job_memory_ratio",
+        "Memory of a synthesis ÷ its estimate; of those that ran alone and took, or might have, 64 MiB.",
+        RATIOS_OF_ESTIMATES,
+    ),
     ("canopy_synthesis_queue_wait_seconds", "Time that a job waited before its synthesis.", SECONDS),
     ("canopy_export_duration_seconds", "Time to write a file, read it back and prove it.", SECONDS),
     ("canopy_artifact_bytes", "Size of the files written, in bytes.", BYTES),
@@ -103,6 +112,7 @@ const SECONDS: &[f64] =
 const SECONDS_OF_DISK: &[f64] = &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5];
 const BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const RATIOS: &[f64] = &[0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.99, 0.999, 1.0];
+const RATIOS_OF_ESTIMATES: &[f64] = &[0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 4.0, 10.0];
 const BYTES_OF_MESSAGES: &[f64] = &[64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 16777216.0];
 
 /// The help text of a counter.

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Ticks per second in `/proc`. Linux fixes it at 100 for programs on every processor that it is built for today.
@@ -23,7 +24,7 @@ pub(super) fn heading(page: &mut String, kind: &str, name: &str, help: &str) {
 pub(super) fn render(page: &mut String) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let booted = fs::read_to_string("/proc/stat").ok().and_then(|text| number(&text, "btime "));
+    let booted = fs::read_to_string("/proc/stat").ok().and_then(|text| number::<f64>(&text, "btime "));
     let open = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as f64);
     let stat = Stat::parse(&stat);
     let field = |of: fn(&Stat) -> f64| stat.as_ref().map(of);
@@ -31,7 +32,12 @@ pub(super) fn render(page: &mut String) {
     let figures = [
         ("counter", "process_cpu_seconds_total", "User and system CPU time.", field(|stat| stat.cpu_s)),
         ("gauge", "process_start_time_seconds", "Start time of the process, in Unix seconds.", started),
-        ("gauge", "process_resident_memory_bytes", "Resident memory in bytes.", resident_bytes()),
+        (
+            "gauge",
+            "process_resident_memory_bytes",
+            "Resident memory in bytes.",
+            resident_bytes().map(|bytes| bytes as f64),
+        ),
         ("gauge", "process_virtual_memory_bytes", "Virtual memory in bytes.", field(|stat| stat.virtual_bytes)),
         ("gauge", "process_threads", "Threads.", field(|stat| stat.threads)),
         // One of them is this look.
@@ -47,14 +53,15 @@ pub(super) fn render(page: &mut String) {
 }
 
 /// The number behind this beginning of a line.
-fn number(text: &str, beginning: &str) -> Option<f64> {
+fn number<T: FromStr>(text: &str, beginning: &str) -> Option<T> {
     let rest = text.lines().find_map(|line| line.strip_prefix(beginning))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-fn resident_bytes() -> Option<f64> {
+/// Memory of this process that is in use, in bytes.
+pub(crate) fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    number(&status, "VmRSS:").map(|kibibytes| kibibytes * 1024.0)
+    number::<u64>(&status, "VmRSS:")?.checked_mul(1024)
 }
 
 /// Fields of `/proc/self/stat`.
@@ -104,10 +111,10 @@ mod tests {
         for name in
             ["cpu_seconds_total", "start_time_seconds", "resident_memory_bytes", "open_fds", "max_fds", "threads"]
         {
-            let value = number(&page, &format!("process_{name} ")).unwrap();
+            let value: f64 = number(&page, &format!("process_{name} ")).unwrap();
             assert!(value >= 0.0, "{name} {value}");
         }
-        assert!(number(&page, "process_threads ").unwrap() >= 1.0);
+        assert!(number::<f64>(&page, "process_threads ").unwrap() >= 1.0);
     }
 
     #[cfg(target_os = "linux")]

@@ -1,5 +1,7 @@
 //! Checks every record and summary of a space, and repairs what it can.
 
+use std::mem;
+
 use bytes::Bytes;
 use canopy_planner::PlanKey;
 
@@ -40,38 +42,67 @@ impl CheckReport {
     }
 }
 
+/// What one look at a key found.
+enum Finding {
+    /// No record: it was removed meanwhile.
+    Absent,
+    Damaged(DamagedRecord),
+    Intact {
+        bytes: u64,
+        /// The summary that it should have, if it has another one or none.
+        mended: Option<Vec<u8>>,
+    },
+}
+
+impl CheckReport {
+    fn note(&mut self, key: PlanKey, finding: Finding) {
+        match finding {
+            Finding::Absent => {}
+            Finding::Damaged(damage) => self.damaged.push((key, damage)),
+            Finding::Intact { bytes, mended } => {
+                self.intact += 1;
+                self.bytes += bytes;
+                if mended.is_some() {
+                    self.without_summary.push(key);
+                }
+            }
+        }
+    }
+}
+
+/// How often what seems wrong is looked at while the space is in use.
+const LOOKS: usize = 3;
+
 /// Reads and verifies every record and every summary of a space that is in use meanwhile, and changes nothing. What was
 /// written or removed while it was looked at is looked at again. O(bytes stored).
 ///
 /// # Errors
 /// The engine failed.
 pub(crate) fn check_store_in_use(space: Space, store: &dyn Store) -> Result<CheckReport, StoreError> {
-    let mut report = check_store(space, store, Repair::Report, 0)?;
-    for _ in 0..LOOKS_MAX {
-        if report.is_clean() {
-            break;
-        }
-        let mut again = CheckReport::default();
-        let damaged = report.damaged.iter().map(|(key, _)| key);
-        for key in damaged.chain(&report.without_summary) {
-            check_record(space, store, key, Repair::Report, 0, &mut again)?;
-        }
-        for key in &report.without_record {
-            let is_there = store.keys(predecessor(key).as_ref(), 1)?.first() == Some(key);
-            if !is_there && store.summary(key)?.is_some() {
-                again.without_record.push(*key);
+    let mut report = CheckReport::default();
+    let mut orphans = Vec::new();
+    let mut suspects = store.all_keys().collect::<Result<Vec<_>, _>>()?;
+    for look_number in 1..=LOOKS {
+        for key in mem::take(&mut suspects) {
+            match look(space, store, &key, 0)? {
+                Finding::Damaged(_) | Finding::Intact { mended: Some(_), .. } if look_number < LOOKS => {
+                    suspects.push(key)
+                }
+                finding => report.note(key, finding),
             }
         }
-        let put_right = report.damaged.len() - again.damaged.len().min(report.damaged.len());
-        again.intact = report.intact + put_right;
-        (again.bytes, again.quarantined) = (report.bytes, store.quarantined_count()?);
-        report = again;
+        if look_number == 1 {
+            orphans = summaries_without_record(store)?;
+        }
     }
+    for key in orphans {
+        if !has_record(store, &key)? && store.summary(&key)?.is_some() {
+            report.without_record.push(key);
+        }
+    }
+    report.quarantined = store.quarantined_count()?;
     Ok(report)
 }
-
-/// How often what seems wrong is looked at again.
-const LOOKS_MAX: usize = 2;
 
 /// Reads and verifies every record and every summary of a space: plans down to their payload, anything else as far as
 /// its envelope. O(bytes stored).
@@ -81,14 +112,14 @@ const LOOKS_MAX: usize = 2;
 pub fn check_store(space: Space, store: &dyn Store, repair: Repair, now_ms: u64) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
     for key in store.all_keys() {
-        check_record(space, store, &key?, repair, now_ms, &mut report)?;
-    }
-    for entry in store.all_summaries() {
-        let (key, _) = entry?;
-        if store.keys(predecessor(&key).as_ref(), 1)?.first() != Some(&key) {
-            report.without_record.push(key);
+        let key = key?;
+        let finding = look(space, store, &key, now_ms)?;
+        if repair == Repair::Fix {
+            mend(store, &key, &finding)?;
         }
+        report.note(key, finding);
     }
+    report.without_record = summaries_without_record(store)?;
     if repair == Repair::Fix {
         // Those of records that went into quarantine are gone with them.
         store.remove(&report.without_record)?;
@@ -97,20 +128,23 @@ pub fn check_store(space: Space, store: &dyn Store, repair: Repair, now_ms: u64)
     Ok(report)
 }
 
-fn check_record(
-    space: Space,
-    store: &dyn Store,
-    key: &PlanKey,
-    repair: Repair,
-    now_ms: u64,
-    report: &mut CheckReport,
-) -> Result<(), StoreError> {
-    let Some(record) = store.get(key)? else { return Ok(()) };
-    let size_bytes = record.len() as u64;
+fn mend(store: &dyn Store, key: &PlanKey, finding: &Finding) -> Result<(), StoreError> {
+    match finding {
+        Finding::Damaged(_) => store.quarantine(key),
+        Finding::Intact { mended: Some(summary), .. } => {
+            store.set_summaries(&[(*key, summary.clone())], Durability::Synced)
+        }
+        Finding::Absent | Finding::Intact { mended: None, .. } => Ok(()),
+    }
+}
+
+fn look(space: Space, store: &dyn Store, key: &PlanKey, now_ms: u64) -> Result<Finding, StoreError> {
+    let Some(record) = store.get(key)? else { return Ok(Finding::Absent) };
+    let bytes = record.len() as u64;
     let stored = store.summary(key)?;
     let mended = match space {
         Space::Plans => decode_plan(key, Bytes::from(record)).map(|stored_plan| {
-            let fresh = PlanSummary::of(*key, &stored_plan, size_bytes, now_ms);
+            let fresh = PlanSummary::of(*key, &stored_plan, bytes, now_ms);
             let stored = stored.and_then(|bytes| PlanSummary::decode(key, &bytes).ok());
             let fits = stored.as_ref().is_some_and(|stored| stored.describes_same_as(&fresh));
             (!fits).then(|| stored.map_or_else(|| fresh.clone(), |stored| fresh.with_history_of(&stored)).encode())
@@ -121,21 +155,25 @@ fn check_record(
             (!fits).then(Vec::new)
         }),
     };
-    let mended = match mended {
-        Ok(mended) => mended,
-        Err(damage) => {
-            report.damaged.push((*key, damage));
-            return if repair == Repair::Fix { store.quarantine(key) } else { Ok(()) };
+    Ok(match mended {
+        Ok(mended) => Finding::Intact { bytes, mended },
+        Err(damage) => Finding::Damaged(damage),
+    })
+}
+
+fn summaries_without_record(store: &dyn Store) -> Result<Vec<PlanKey>, StoreError> {
+    let mut found = Vec::new();
+    for entry in store.all_summaries() {
+        let (key, _) = entry?;
+        if !has_record(store, &key)? {
+            found.push(key);
         }
-    };
-    report.intact += 1;
-    report.bytes += size_bytes;
-    let Some(mended) = mended else { return Ok(()) };
-    report.without_summary.push(*key);
-    match repair {
-        Repair::Fix => store.set_summaries(&[(*key, mended)], Durability::Synced),
-        Repair::Report => Ok(()),
     }
+    Ok(found)
+}
+
+fn has_record(store: &dyn Store, key: &PlanKey) -> Result<bool, StoreError> {
+    Ok(store.keys(predecessor(key).as_ref(), 1)?.first() == Some(key))
 }
 
 /// The greatest key below this one.

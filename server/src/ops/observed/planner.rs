@@ -15,6 +15,7 @@ use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::metrics::{Metrics, size_class, thread_time};
+use crate::ops::observed::memory::{Growth, MemoryMeter};
 use crate::store::StoreError;
 use crate::trace::stage_span;
 
@@ -22,6 +23,7 @@ use crate::trace::stage_span;
 pub(crate) struct ObservedPlanner {
     pub(crate) inner: Arc<dyn Planner>,
     pub(crate) metrics: Metrics,
+    pub(crate) memory: MemoryMeter,
 }
 
 impl Planner for ObservedPlanner {
@@ -67,8 +69,10 @@ impl Planner for ObservedPlanner {
         let (started, cpu) = (clock::now(), thread_time());
         let mut run = Run { metrics: &self.metrics, order, size_class, started, cpu, outcome: "error" };
         let stages = Stages::new(&run, watch);
+        let memory = self.memory.begin();
         let result = self.inner.produce(order, prepared, stop, &stages);
-        drop(stages);
+        self.observe_growth(order, prepared, memory.growth(prepared.memory_bytes));
+        drop((memory, stages));
         run.outcome = match &result {
             Ok(_) => "ok",
             Err(failure) => outcome(failure),
@@ -94,6 +98,17 @@ impl ObservedPlanner {
         };
         let labels = [("algorithm", order.algorithm.name().into()), ("outcome", outcome.into())];
         self.metrics.count("canopy_recall_total", &labels);
+    }
+
+    fn observe_growth(&self, order: &Order, prepared: &Prepared, growth: Option<Growth>) {
+        let Some(growth) = growth else { return };
+        let algorithm = order.algorithm.name();
+        self.metrics.measured("canopy_job_memory_ratio", &[("algorithm", algorithm.into())], growth.ratio());
+        if growth.is_underestimated() {
+            self.metrics.count("canopy_job_memory_underestimated_total", &[("algorithm", algorithm.into())]);
+            let Growth { found, estimate } = growth;
+            tracing::warn!(plan = %prepared.key, algorithm, found, estimate, "a job took more memory than was estimated");
+        }
     }
 
     /// Counts a plan that was made, with or without a search, and failed a check.
@@ -340,7 +355,7 @@ mod tests {
     fn what_is_refused_counts_with_and_without_a_search() {
         let metrics = Metrics::on();
         let inner = Arc::new(Refusing(Pipeline::new(TopologyLimits::STANDARD)));
-        let planner = ObservedPlanner { inner, metrics: metrics.clone() };
+        let planner = ObservedPlanner { inner, metrics: metrics.clone(), memory: MemoryMeter::start(|| None) };
         let order = Order::on("ring:4", CollectiveKind::Allgather);
         let prepared = planner.prepare(&order, &Never).unwrap();
         let counts = |expected: u32| {
