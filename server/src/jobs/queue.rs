@@ -50,6 +50,16 @@ pub(crate) struct QueueLimits {
     pub(crate) memory_bytes_max: u64,
 }
 
+impl QueueLimits {
+    /// Whether this job may be planned beside others that take so many bytes. A repair may take an eighth more than there
+    /// is for all: a job with broken links does not wait for searches to give their memory back.
+    fn have_room(&self, planning_bytes: u64, job: &Job) -> bool {
+        let is_repair = job.ties.lock().priority >= Priority::Repair;
+        let limit = self.memory_bytes_max.saturating_add(if is_repair { self.memory_bytes_max / 8 } else { 0 });
+        planning_bytes == 0 || planning_bytes.saturating_add(job.memory_bytes()) <= limit
+    }
+}
+
 /// A handle of the queue; clones share it.
 #[derive(Clone)]
 pub(crate) struct Queue {
@@ -207,17 +217,18 @@ impl Queue {
         ])
     }
 
-    /// The first job of the first of these lines that has one of at least the priority.
+    /// The first job, of at least the priority, of the first of these lines where there is memory for it.
     fn next_with_memory(&self, from: &[From]) -> Option<Arc<Job>> {
-        let limit = self.shared.limits.memory_bytes_max;
+        let limits = self.shared.limits;
         let take = |lines: &mut Lines| {
             let (sought, turns) = (std::mem::take(&mut lines.sought), std::mem::take(&mut lines.turns));
-            let first = from.iter().find_map(|(line, least)| Some((line, line(lines).first(&sought, &turns, *least)?)));
+            let planning_bytes = lines.planning_bytes;
+            let first = from.iter().find_map(|(line, least)| {
+                let job = line(lines).first(&sought, &turns, *least)?;
+                limits.have_room(planning_bytes, &job).then_some((line, job))
+            });
             (lines.sought, lines.turns) = (sought, turns);
             let (line, job) = first?;
-            if lines.planning_bytes > 0 && lines.planning_bytes.saturating_add(job.memory_bytes()) > limit {
-                return None;
-            }
             line(lines).remove(&job);
             lines.begin(&job);
             Some(job)

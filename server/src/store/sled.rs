@@ -22,7 +22,7 @@ use super::{Durability, Space, Store, StoreError};
 /// Greatest value given to sled, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
 /// Memory sled may use for pages; its own default of 1 GiB is out of proportion for a command-line process.
-const CACHE_BYTES: u64 = 64 << 20;
+const CACHE_BYTES: u64 = 8 << 20;
 const SCHEMA_VERSION: &[u8] = b"schema_version";
 
 /// A sled database: the tree `meta`, and three trees per space.

@@ -20,9 +20,8 @@ fn line_up(queue: &Queue, text: &str, priority: Priority, memory_bytes: u64) -> 
 /// Whether a planning worker would get a job now.
 fn may_begin(queue: &Queue) -> bool {
     let lines = queue.shared.lines.lock();
-    lines.planning.first(&lines.sought, &lines.turns, None).is_some_and(|job| {
-        lines.planning_bytes == 0 || lines.planning_bytes + job.memory_bytes() <= queue.shared.limits.memory_bytes_max
-    })
+    let first = lines.planning.first(&lines.sought, &lines.turns, None);
+    first.is_some_and(|job| queue.shared.limits.have_room(lines.planning_bytes, &job))
 }
 
 #[test]
@@ -79,6 +78,24 @@ fn a_waiting_worker_hears_of_every_change_of_the_line() {
         });
         drop(small);
     }
+}
+
+#[test]
+fn a_repair_may_take_an_eighth_more() {
+    let queue = queue(100);
+    let _search = line_up(&queue, "ring:3", Priority::Interactive, 100);
+    let search = queue.next_to_plan().unwrap();
+    let (large, _) = line_up(&queue, "ring:4", Priority::Repair, 13);
+    assert!(!may_begin(&queue));
+    drop(large);
+    let _other = line_up(&queue, "ring:5", Priority::JobStart, 1);
+    assert!(!may_begin(&queue));
+    let (_small, repair) = line_up(&queue, "ring:6", Priority::Repair, 12);
+    assert!(Arc::ptr_eq(&queue.next_beside().unwrap(), &repair));
+    assert!(!may_begin(&queue));
+    queue.vacate(&repair, Duration::ZERO);
+    queue.vacate(&search, Duration::ZERO);
+    assert!(may_begin(&queue));
 }
 
 #[test]
