@@ -2,6 +2,8 @@
 //!
 //! It goes with the work, from the handler into tasks and onto worker threads; nothing is decided by it.
 
+mod lines;
+
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,11 +13,12 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use canopy_planner::RequestKey;
 use opentelemetry::trace::TraceContextExt as _;
-use parking_lot::Mutex;
+use tonic::Code;
 use tonic::codegen::http::HeaderMap;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+pub(crate) use self::lines::LineLimit;
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::quota::Bill;
@@ -176,10 +179,10 @@ pub(crate) fn has_request_id(id: &str) {
     }
 }
 
-/// Whether the call that ends may have its line in the log: none if not, else how many of those that ended as it did had to
-/// go without since the last one. Outside of a call every line may.
-pub(crate) fn may_log(failed: bool) -> Option<u64> {
-    CallContext::current().map_or(Some(0), |call| call.0.lines.admit(failed, clock::unix_ms()))
+/// Whether the call that ends with this code may have its line in the log: none if not, else how many of those that ended
+/// as it did had to go without since the last one. Outside of a call every line may.
+pub(crate) fn may_log(code: Code) -> Option<u64> {
+    CallContext::current().map_or(Some(0), |call| call.0.lines.admit(code, clock::unix_ms()))
 }
 
 /// Runs a future within a call, if there is one.
@@ -240,39 +243,6 @@ impl std::fmt::Display for TraceId {
     }
 }
 
-/// Keeps the log from growing with the load: the first lines of each second are written, then one in many; of calls that
-/// failed more than of those that succeeded. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LineLimit(Arc<[Mutex<LineCount>; 2]>);
-
-#[derive(Debug, Default)]
-struct LineCount {
-    second: u64,
-    count: u64,
-    skipped: u64,
-}
-
-impl LineLimit {
-    /// Lines of each second that are written in any case, for calls that succeeded and for those that failed.
-    const LINES_MAX: [u64; 2] = [20, 200];
-    /// Of the others, one in so many is written.
-    const ONE_IN: u64 = 1000;
-
-    fn admit(&self, failed: bool, now_ms: u64) -> Option<u64> {
-        let (lines, lines_max) = (&self.0[usize::from(failed)], Self::LINES_MAX[usize::from(failed)]);
-        let mut lines = lines.lock();
-        if lines.second != now_ms / 1000 {
-            (lines.second, lines.count) = (now_ms / 1000, 0);
-        }
-        lines.count += 1;
-        if lines.count > lines_max && !lines.count.is_multiple_of(Self::ONE_IN) {
-            lines.skipped += 1;
-            return None;
-        }
-        Some(std::mem::take(&mut lines.skipped))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -315,20 +285,5 @@ mod tests {
         {
             assert_eq!(TraceId::stated(bad), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn many_lines_in_one_second_are_thinned_out_and_the_rest_is_counted() {
-        let lines = LineLimit::default();
-        let of = |failed: bool, now_ms: u64, count: usize| {
-            (0..count).filter_map(|_| lines.admit(failed, now_ms)).collect::<Vec<u64>>()
-        };
-        assert_eq!(of(false, 5_000, 20), [0; 20]);
-        assert_eq!(of(false, 5_999, 1980), [979, 999]);
-        assert_eq!(of(false, 6_000, 25), [0; 20]);
-        assert_eq!(of(false, 8_000, 1), [5]);
-        // Those that fail are counted by themselves, and more of them are written.
-        assert_eq!(of(true, 8_000, 250), [0; 200]);
-        assert_eq!(of(true, 9_000, 1), [50]);
     }
 }

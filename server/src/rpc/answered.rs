@@ -37,7 +37,7 @@ pub(crate) fn reworded(
     let Some(status) = Status::from_header_map(response.headers()).and_then(|status| reword(&status)) else {
         return response;
     };
-    if let Some(skipped) = call::may_log(true) {
+    if let Some(skipped) = call::may_log(status.code()) {
         let method: String = path.rsplit('/').next().unwrap_or_default().chars().take(80).collect();
         let skipped = (skipped > 0).then_some(skipped);
         tracing::info!(method, code = ?status.code(), skipped, message = status.message());

@@ -161,7 +161,7 @@ pub(crate) fn log(method: &'static str, arrived: Instant, failure: Option<&CallF
     }
     let message = failure.map(ToString::to_string).unwrap_or_default();
     let code = failure.map_or(tonic::Code::Ok, |failure| call_status(failure).code());
-    let Some(skipped) = call::may_log(failure.is_some()) else { return };
+    let Some(skipped) = call::may_log(code) else { return };
     let skipped = (skipped > 0).then_some(skipped);
     tracing::info!(method, ?code, total_ms = clock::millis_since(arrived), skipped, message);
 }

@@ -221,7 +221,7 @@ impl Guard {
             Refusal::NoMethod => "method",
         };
         self.metrics.count("canopy_access_refusals_total", &[("reason", reason.into())]);
-        if let Some(skipped) = call::may_log(true) {
+        if let Some(skipped) = call::may_log(status.code()) {
             let skipped = (skipped > 0).then_some(skipped);
             let Entry { method, identity, peer, .. } = &*entry;
             tracing::info!(method, identity, peer, code = ?status.code(), skipped, message = status.message());

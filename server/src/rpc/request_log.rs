@@ -86,7 +86,7 @@ impl Drop for RequestLog {
         // A call that is cancelled is dropped by whoever drives it, outside of itself.
         let _in_call = self.call.as_ref().map(CallContext::enter);
         call::metrics_of_call().plan_request(self.collective, self.cache, self.code, self.ranks, time);
-        let Some(skipped) = call::may_log(self.code != Code::Ok) else { return };
+        let Some(skipped) = call::may_log(self.code) else { return };
         tracing::info!(
             method = self.method,
             code = ?self.code,
