@@ -112,15 +112,11 @@ impl Archives {
         let permit = Arc::clone(&self.exports).acquire_owned().await.map_err(|error| broken(&error))?;
         let topologies = self.topologies.clone();
         let viewer = Viewer::of(&headers);
-        let contents = self.pool.run("ExportPlans", &headers, move |records| {
-            let (keys, mut contents) = chosen(records, &viewer?, &filter)?;
-            let kept = topologies.usage()?;
-            contents.topologies = kept.count as u64;
-            contents.record_bytes += kept.bytes;
-            Ok((keys, contents))
+        let selection = self.pool.run("ExportPlans", &headers, move |records| {
+            let (plans, contents) = chosen(records, &viewer?, &filter)?;
+            Selection { plans, contents, beside: None }.with_all(&topologies)
         });
-        let (plans, contents) = contents.await?;
-        Ok(self.send(permit, Selection { plans, contents, beside: None }))
+        Ok(self.send(permit, selection.await?))
     }
 
     /// Sends an archive of everything that a successor needs.
@@ -137,11 +133,9 @@ impl Archives {
                 contents.pinned_plans += u64::from(summary.pinned);
                 Ok(())
             })?;
-            let kept = topologies.usage()?;
-            (contents.plans, contents.topologies) = (plans.len() as u64, kept.count as u64);
-            contents.record_bytes += kept.bytes;
+            contents.plans = plans.len() as u64;
             (contents.leases, contents.faults, contents.events) = beside.counts();
-            Ok(Selection { plans, contents, beside: Some(beside) })
+            Selection { plans, contents, beside: Some(beside) }.with_all(&topologies)
         });
         Ok(self.send(permit, selection.await?))
     }
@@ -360,6 +354,16 @@ struct Selection {
     beside: Option<Snapshot>,
 }
 
+impl Selection {
+    /// All topologies go with it.
+    fn with_all(mut self, topologies: &TopologyStore) -> Result<Self, CallFailure> {
+        let kept = topologies.usage()?;
+        self.contents.topologies = kept.count as u64;
+        self.contents.record_bytes += kept.bytes;
+        Ok(self)
+    }
+}
+
 impl Archives {
     /// Writes an archive into the stream. Whoever reads it hears of a failure in the stream.
     fn write(&self, selection: &Selection, mut pieces: PieceWriter) {
@@ -383,7 +387,6 @@ impl Archives {
         for key in plans {
             let summary = records.summary(key)?;
             if archive.plan(self.plans.0.as_ref(), key)? {
-                found.plans += 1;
                 found.pinned_plans += u64::from(summary.as_ref().is_some_and(|summary| summary.pinned));
                 found.record_bytes += summary.map_or(0, |summary| summary.size_bytes);
             } else {
@@ -394,18 +397,16 @@ impl Archives {
         self.topologies.for_each(|entry| entries.push((entry.key(), entry.size_bytes)))?;
         for (key, size_bytes) in entries {
             if archive.topology(self.topologies.store(), &key)? {
-                found.topologies += 1;
                 found.record_bytes += size_bytes;
             }
         }
         if let Some(beside) = beside {
             archive.all_of(Space::Clusters, self.clusters.as_ref())?;
             beside.for_each(|space, key, parts| archive.record(space, key, parts))?;
-            let counts = archive.counts();
-            (found.clusters, found.leases) = (counts.clusters, counts.leases);
-            (found.faults, found.events) = (counts.faults, counts.replans);
         }
-        archive.finish(Some(&self.key))?;
+        let counts = archive.finish(Some(&self.key))?;
+        (found.plans, found.topologies, found.clusters) = (counts.plans, counts.topologies, counts.clusters);
+        (found.leases, found.faults, found.events) = (counts.leases, counts.faults, counts.replans);
         Ok(found)
     }
 }

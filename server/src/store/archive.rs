@@ -216,11 +216,6 @@ impl<W: Write> ArchiveWriter<W> {
         Ok(())
     }
 
-    /// What was written so far.
-    pub(crate) const fn counts(&self) -> ArchiveCounts {
-        self.counts
-    }
-
     /// Writes the end, signed with a key if there is one.
     ///
     /// # Errors

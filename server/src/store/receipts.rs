@@ -36,9 +36,9 @@ pub(crate) struct ReceiptOptions {
 }
 
 impl ReceiptOptions {
-    /// 65,536 receipts of 64 MiB for 24 hours, by the clock of the system.
+    /// 16,384 receipts of 16 MiB for 24 hours, by the clock of the system.
     pub(crate) const STANDARD: Self =
-        Self { count_max: 65_536, bytes_max: 64 << 20, age_max_ms: 24 * 3_600_000, now_ms: clock::steady_ms };
+        Self { count_max: 16_384, bytes_max: 16 << 20, age_max_ms: 24 * 3_600_000, now_ms: clock::steady_ms };
 }
 
 struct Shared {

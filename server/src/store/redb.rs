@@ -21,7 +21,7 @@ type Bytes = TableDefinition<'static, [u8; 32], &'static [u8]>;
 const META: TableDefinition<'static, &str, u32> = TableDefinition::new("meta");
 const SCHEMA_VERSION: &str = "schema_version";
 /// Memory for pages; its own default of 1 GiB is out of proportion for a command-line process.
-const CACHE_BYTES: usize = 64 << 20;
+const CACHE_BYTES: usize = 8 << 20;
 
 /// A redb database: the file `db` in a directory of its own, with the table `meta` and three tables per space.
 pub(super) struct RedbEngine {
