@@ -157,7 +157,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Networks", &["topology", "cluster", "find", "path", "order", "advise", "calibrate"]),
     ("Faults and running jobs", &["faults", "resynth", "leases"]),
     ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
-    ("Server", &["serve", "tokens", "audit", "plans", "jobs", "stats", "quota", "drain", "bench"]),
+    (
+        "Server",
+        &["serve", "tokens", "audit", "plans", "jobs", "stats", "quota", "backup", "fsck", "reload", "drain", "bench"],
+    ),
     ("About canopy", &["completions", "man", "version", "help"]),
 ];
 
@@ -340,5 +343,22 @@ where
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(error) => Err(Failure::fault(format!("canopy ended early: {error}"))),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The list of the help text is written by groups, and a command that is in none would be found by nobody.
+    #[test]
+    fn the_help_lists_every_command() {
+        let mut command = Cli::command();
+        command.build();
+        let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            let times = listed.iter().filter(|name| **name == sub.get_name()).count();
+            assert_eq!(times, 1, "{}", sub.get_name());
+        }
     }
 }
