@@ -134,7 +134,7 @@ async fn a_store_is_checked_while_it_is_used() {
 }
 
 /// All files below a folder.
-fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+pub(crate) fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }

@@ -64,12 +64,20 @@ pub(crate) struct Acknowledged {
     requests: u64,
 }
 
+impl Acknowledged {
+    /// The last request was refused: it has changed nothing.
+    pub(crate) fn takes_back(&mut self, before: Self) {
+        let requests = self.requests;
+        *self = Self { requests, ..before };
+    }
+}
+
 /// All that was told, over the lives of all servers.
 pub(crate) type Told = Arc<Mutex<Vec<ReplanEvent>>>;
 
 pub(crate) struct Workspace {
-    faults: FaultsClient<Channel>,
-    leases: LeasesClient<Channel>,
+    pub(crate) faults: FaultsClient<Channel>,
+    pub(crate) leases: LeasesClient<Channel>,
 }
 
 impl Workspace {
@@ -185,7 +193,7 @@ fn end_of(lease: &Lease) -> i64 {
     lease.expire_time.unwrap().seconds
 }
 
-fn lost(gpu: u64) -> Fault {
+pub(crate) fn lost(gpu: u64) -> Fault {
     let device = DeviceTarget { node: gpu.to_string(), ..DeviceTarget::default() };
     Fault { target: Some(fault::Target::Device(device)), remaining: None }
 }

@@ -8,9 +8,12 @@ mod audit;
 mod backups;
 #[path = "../common/bare.rs"]
 mod bare;
+mod clocks;
 mod configuration;
 mod crashes;
 mod deadlines;
+mod disks;
+mod flips;
 mod kills;
 mod lifecycle;
 mod processor;

@@ -39,6 +39,8 @@ pub(crate) fn canopyd_as(program: &str) -> Command {
 pub(crate) struct Process {
     child: Child,
     log: Lines<BufReader<ChildStderr>>,
+    /// Its log until it began to serve.
+    pub(crate) beginning: Vec<Value>,
     /// What it said about itself when it began to serve.
     pub(crate) serving: Value,
     pub(crate) folder: TempDir,
@@ -69,13 +71,15 @@ impl Process {
         arrange(&mut command, folder.path().to_owned());
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut beginning = Vec::new();
         let serving = loop {
             let line: Value = serde_json::from_str(&log.next().unwrap().unwrap()).unwrap();
             if line["message"] == "serving canopy.v1" {
                 break line;
             }
+            beginning.push(line);
         };
-        Self { child, log, serving, folder }
+        Self { child, log, beginning, serving, folder }
     }
 
     pub(crate) fn address(&self, name: &str) -> SocketAddr {
