@@ -56,8 +56,8 @@ pub(super) fn new(number: usize) -> PlanRequest {
     let collective = COLLECTIVES[number % COLLECTIVES.len()];
     let size = number / 20;
     let network = match number % 5 {
-        0 => format!("ring:{}", 4 + size),
-        1 => format!("torus:{}x{}", 2 + size % 3, 3 + size / 3),
+        0 => format!("ring:{}", 9 + size),
+        1 => format!("torus:{}x{}", 2 + size % 3, 5 + size / 3),
         2 => format!("random-regular:n={},d=4,seed={number}", 12 + 4 * (size % 4)),
         3 => format!("dgx-a100:boxes=2,degrade=b0g{}-ib*{}/100", number % 8, 20 + size),
         _ => format!("random-euler:n={},switches=4,seed={number}", 8 + 2 * (size % 4)),
@@ -87,6 +87,16 @@ mod tests {
     use canopy_topology::{TopologyLimits, generate};
 
     use super::*;
+
+    /// What is asked for all the time is cancelled by nobody.
+    #[test]
+    fn new_plans_are_none_of_those_that_are_cached_or_leased() {
+        let wanted = |request: &PlanRequest| (request.topology.clone(), request.collective);
+        let fixed: Vec<_> = cached().iter().chain(&[leased(0), leased(1)]).map(wanted).collect();
+        for number in 0..NEW_COUNT {
+            assert!(!fixed.contains(&wanted(&new(number))), "{number}");
+        }
+    }
 
     #[test]
     fn every_network_exists_and_new_plans_differ() {
