@@ -204,13 +204,16 @@ impl DoubledSpace {
         // The whole one last.
         let order = if state.files[0].is_behind { [0, 1] } else { [1, 0] };
         for position in order {
+            // It keeps what it has; what is added to it alone would have other numbers than in its twin.
+            state.files[position].is_behind = true;
             let name = NAMES[position];
             let written = self.disk.replace(&self.folder.join(name), &[&bytes], Durability::Synced);
             let file = written.map_err(self.failed("writing its files anew"))?;
             state.files[position] = Twin { file, end: bytes.len() as u64, is_behind: false };
+            // These numbers are taken from now on, whatever becomes of the other file.
+            state.last = first + state.held.len() as u64;
+            state.live = bytes.len() as u64;
         }
-        state.last = first + state.held.len() as u64;
-        state.live = bytes.len() as u64;
         Ok(())
     }
 }

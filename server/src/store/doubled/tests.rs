@@ -1,8 +1,11 @@
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::*;
 use crate::store::MemoryStore;
+use crate::store::disk::Witness;
+use crate::store::power::Recording;
 
 fn key(byte: u8) -> PlanKey {
     PlanKey::from_bytes([byte; 32])
@@ -100,4 +103,36 @@ fn what_was_kept_elsewhere_is_taken_over_once_and_files_stay_small() {
     }
     space.quarantine(&key(2)).unwrap();
     assert_eq!((space.get(&key(2)).unwrap(), space.quarantined_count().unwrap()), (None, 1));
+}
+
+/// A disk that is full in the middle of any change, and of any attempt to write the files anew, takes nothing away.
+#[test]
+fn a_disk_that_is_full_at_any_step_costs_nothing_that_was_taken() {
+    for (room, tries) in (0..16).flat_map(|room| (1..4).map(move |tries| (room, tries))) {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = Arc::new(Recording::below(folder.path(), true));
+        let disk = Disk::watched(Arc::clone(&recording) as Arc<dyn Witness>);
+        let path = folder.path().join("faults");
+        let open = |disk| {
+            DoubledSpace::open(disk, path.clone(), "faults", &MemoryStore::default(), Health::of(&path)).unwrap()
+        };
+        let (space, _) = open(&disk);
+        let records: Vec<_> = (0..20).map(|number| (key(number), vec![number; 30])).collect();
+        space.put_all(&records).unwrap();
+        recording.fill_after(Some(0));
+        space.put(&key(18), b"refused", b"").unwrap_err();
+        recording.fill_after(Some(room));
+        for number in 0..tries {
+            let _refused_or_not = space.put(&key(10 + number), b"changed", b"");
+        }
+        recording.fill_after(None);
+        // What comes last in order is what an outdated entry behind this one would undo.
+        space.put(&key(19), b"changed", b"").unwrap();
+        space.remove(&[key(17)]).unwrap();
+        let known = held(&space);
+        drop(space);
+        let (space, damage) = open(&Disk::default());
+        let wrong: Vec<_> = held(&space).into_iter().filter(|entry| !known.contains(entry)).collect();
+        assert_eq!((wrong, damage), (Vec::new(), Damage::default()), "room for {room} steps, {tries} tries");
+    }
 }
