@@ -292,6 +292,20 @@ impl FaultLog {
         unsaved.into_iter().map(|target| (target.clone(), self.record(&target))).collect()
     }
 
+    /// Takes the change of an element from one record to another back, unless it has changed again since; `None`: no record.
+    /// O(log elements).
+    pub fn take_back(&mut self, target: &Target, before: Option<Record>, after: Option<&Record>) {
+        if self.record(target) != after {
+            return;
+        }
+        self.take_out(target);
+        match before {
+            Some(record) => self.put(record),
+            None => self.version += u64::from(self.active.remove(target).is_some()),
+        }
+        self.unsaved.insert(target.clone());
+    }
+
     fn advance(&mut self, now_ms: u64) -> u64 {
         self.now_ms = self.now_ms.max(now_ms);
         self.now_ms

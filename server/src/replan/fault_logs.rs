@@ -83,6 +83,41 @@ struct Shared {
     writing: Mutex<BTreeSet<(Scope, Target)>>,
 }
 
+/// What one call changes.
+#[derive(Default)]
+struct Changes(BTreeMap<(Scope, Target), Change>);
+
+/// The record of an element before and after.
+#[derive(Default)]
+struct Change {
+    before: Option<Record>,
+    after: Option<Record>,
+}
+
+impl Changes {
+    /// The element may change now.
+    fn begin(&mut self, scope: &Scope, target: &Target, book: &FaultLog) {
+        let change = || Change { before: book.record(target).cloned(), after: None };
+        self.0.entry((scope.clone(), target.clone())).or_insert_with(change);
+    }
+
+    /// All of them have.
+    fn end(&mut self, fault_logs: &BTreeMap<Scope, Kind>) {
+        for ((scope, target), change) in &mut self.0 {
+            change.after = fault_logs.get(scope).and_then(|kind| kind.book.record(target)).cloned();
+        }
+    }
+
+    /// Undoes what nobody has changed since.
+    fn take_back(self, fault_logs: &mut BTreeMap<Scope, Kind>, policy: Policy, now_ms: u64) {
+        for ((scope, target), Change { before, after }) in self.0 {
+            let kind = fault_logs.entry(scope).or_insert_with(|| Kind::new(FaultLog::new(policy), now_ms));
+            kind.book.take_back(&target, before, after.as_ref());
+            kind.recount(now_ms);
+        }
+    }
+}
+
 /// A book, and what was last told of it.
 struct Kind {
     book: FaultLog,
@@ -125,11 +160,11 @@ impl FaultLogs {
     /// entered survives a crash.
     ///
     /// # Errors
-    /// The engine failed: what was entered counts, and may be lost in a crash.
+    /// The engine failed: what was entered is taken back.
     pub(crate) fn report(&self, events: Vec<(Scope, Event)>) -> Result<Vec<Result<Entered, ReportError>>, StoreError> {
         let mut fault_logs = self.shared.fault_logs.lock();
         let now = (self.shared.now_ms)();
-        let mut touched = BTreeSet::new();
+        let (mut touched, mut changes) = (BTreeSet::new(), Changes::default());
         let mut enter = |(scope, event): (Scope, Event)| -> Result<Entered, ReportError> {
             let event = event.checked().map_err(FaultLogError::from)?;
             let scope = known_scope(&fault_logs, scope);
@@ -145,16 +180,17 @@ impl FaultLogs {
             };
             let kind = kind.expect("it was found, or put there");
             let before = kind.book.version();
+            changes.begin(&scope, &event.target, &kind.book);
             let outcome = kind.book.report(event, now)?;
-            let changes = kind.book.version() != before;
             touched.insert(scope);
-            Ok(Entered { outcome, changes })
+            Ok(Entered { outcome, changes: kind.book.version() != before })
         };
         let entered = events.into_iter().map(&mut enter).collect();
         touched.iter().for_each(|scope| fault_logs.get_mut(scope).into_iter().for_each(|kind| kind.recount(now)));
         self.shared.note(&fault_logs);
+        changes.end(&fault_logs);
         drop(fault_logs);
-        self.write()?;
+        self.write_or_take_back(changes)?;
         Ok(entered)
     }
 
@@ -171,7 +207,7 @@ impl FaultLogs {
     ) -> Result<usize, StoreError> {
         let mut fault_logs = self.shared.fault_logs.lock();
         let now = (self.shared.now_ms)();
-        let mut cleared = 0;
+        let (mut cleared, mut changes) = (0, Changes::default());
         for (scope, target) in wanted {
             let scope = known_scope(&fault_logs, scope.clone());
             let Some(kind) = fault_logs.get_mut(&scope) else { continue };
@@ -181,13 +217,26 @@ impl FaultLogs {
             };
             let is_old = |target: &Target| kind.book.record(target).is_none_or(|record| record.since_ms() <= until_ms);
             let old: Vec<Target> = all.into_iter().filter(is_old).collect();
+            old.iter().for_each(|target| changes.begin(&scope, target, &kind.book));
             let clears = |target: &&Target| kind.book.clear_of(target, &is_meant, now) == Outcome::Cleared;
             cleared += old.iter().filter(clears).count();
             kind.recount(now);
         }
         self.shared.note(&fault_logs);
+        changes.end(&fault_logs);
         drop(fault_logs);
-        self.write().map(|()| cleared)
+        self.write_or_take_back(changes).map(|()| cleared)
+    }
+
+    /// Writes what has changed. What cannot be written was refused, and is taken back.
+    fn write_or_take_back(&self, changes: Changes) -> Result<(), StoreError> {
+        let written = self.write();
+        if written.is_err() {
+            let mut fault_logs = self.shared.fault_logs.lock();
+            changes.take_back(&mut fault_logs, self.shared.policy, (self.shared.now_ms)());
+            self.shared.note(&fault_logs);
+        }
+        written
     }
 
     /// Lets the time pass; returns the scopes in which other things count than when this was last called, and when it should

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use canopy_prerequisites::SmallDisk;
 use canopy_proto::v1::ListFaultsRequest;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tonic_types::StatusExt as _;
 
 use crate::kills::{Acknowledged, Random, Workspace};

@@ -399,6 +399,37 @@ proptest! {
         }
     }
 
+    /// A change that is taken back leaves nothing, unless another one came after it.
+    #[test]
+    fn changes_are_taken_back(steps in happenings(), last in 0_usize..6) {
+        let mut log = FaultLog::new(POLICY);
+        for (number, (at, happening)) in steps.iter().enumerate() {
+            let targets: Vec<Target> = match happening {
+                Happening::Event(event) => vec![event.target.clone()],
+                Happening::ClearAll(target) => vec![target.clone()],
+                Happening::Nothing => Vec::new(),
+            };
+            log.tick(*at);
+            let (before, records) = (state(&log), log.records().len());
+            let old = targets.first().and_then(|target| log.record(target).cloned());
+            happen(&mut log, *at, happening);
+            let Some(target) = targets.first().filter(|_| number % 6 == last) else { continue };
+            let new = log.record(target).cloned();
+            let version = log.version();
+            let untouched = state(&log);
+            log.take_back(target, old.clone(), old.as_ref());
+            if new != old {
+                prop_assert_eq!(state(&log), untouched, "it is not what was to be taken back");
+                log.take_back(target, old.clone(), new.as_ref());
+            }
+            // Room that was made for it stays.
+            if log.records().len() == records {
+                prop_assert_eq!(state(&log), before);
+            }
+            prop_assert!(log.version() >= version);
+        }
+    }
+
     /// The version counts exactly the changes of what counts, and what counts is never better than what is said.
     #[test]
     fn versions_count_changes_and_memory_is_bounded(steps in happenings()) {
