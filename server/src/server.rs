@@ -33,10 +33,10 @@ use crate::jobs::refusals::Refusals;
 use crate::jobs::reproducers::Reproducers;
 use crate::jobs::workers::{Jobs, Workers};
 use crate::listener::{self, ConnectionLimits, Places, Tls};
-use crate::metrics::{Metrics, resident_bytes};
+use crate::metrics::Metrics;
 use crate::ops::admin::{self, Pages};
 use crate::ops::config::{ConfigError, Lifetime, Options};
-use crate::ops::observed::{MemoryMeter, ObservedPlanner, ObservedStore};
+use crate::ops::observed::{ObservedPlanner, ObservedStore};
 use crate::ops::reload::Reloads;
 use crate::ops::statistics::Statistics;
 use crate::quota::Accounts;
@@ -197,11 +197,7 @@ impl Server {
         let journal = (options.lifetime == Lifetime::Daemon).then(|| Arc::new(Journal::new(space(Space::Jobs))));
         let jobs = Arc::new(Jobs {
             queue: Queue::new(limits, journal.clone()),
-            planner: Arc::new(ObservedPlanner {
-                inner: planner(&options, space(Space::Schedules)),
-                metrics: metrics.clone(),
-                memory: MemoryMeter::start(resident_bytes),
-            }),
+            planner: Arc::new(ObservedPlanner::new(planner(&options, space(Space::Schedules)), metrics.clone())),
             records: Records::with_pins(store, Arc::clone(&opened.pins), record_options),
             refusals: Refusals::new(options.refusals),
             journal,

@@ -4,6 +4,5 @@ mod memory;
 mod planner;
 mod store;
 
-pub(crate) use memory::MemoryMeter;
 pub(crate) use planner::ObservedPlanner;
 pub(crate) use store::ObservedStore;

@@ -14,16 +14,22 @@ use tracing::Span;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
-use crate::metrics::{Metrics, size_class, thread_time};
+use crate::metrics::{Metrics, resident_bytes, size_class, thread_time};
 use crate::ops::observed::memory::{Growth, MemoryMeter};
 use crate::store::StoreError;
 use crate::trace::stage_span;
 
 /// Counts, times and traces syntheses.
 pub(crate) struct ObservedPlanner {
-    pub(crate) inner: Arc<dyn Planner>,
-    pub(crate) metrics: Metrics,
-    pub(crate) memory: MemoryMeter,
+    inner: Arc<dyn Planner>,
+    metrics: Metrics,
+    memory: MemoryMeter,
+}
+
+impl ObservedPlanner {
+    pub(crate) fn new(inner: Arc<dyn Planner>, metrics: Metrics) -> Self {
+        Self { inner, metrics, memory: MemoryMeter::start(resident_bytes) }
+    }
 }
 
 impl Planner for ObservedPlanner {
@@ -355,7 +361,7 @@ mod tests {
     fn what_is_refused_counts_with_and_without_a_search() {
         let metrics = Metrics::on();
         let inner = Arc::new(Refusing(Pipeline::new(TopologyLimits::STANDARD)));
-        let planner = ObservedPlanner { inner, metrics: metrics.clone(), memory: MemoryMeter::start(|| None) };
+        let planner = ObservedPlanner::new(inner, metrics.clone());
         let order = Order::on("ring:4", CollectiveKind::Allgather);
         let prepared = planner.prepare(&order, &Never).unwrap();
         let counts = |expected: u32| {
