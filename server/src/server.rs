@@ -202,6 +202,7 @@ impl Server {
             refusals: Refusals::new(options.refusals),
             journal,
             reproducers: Some(open_reproducers(&options).await?),
+            metrics: metrics.clone(),
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),
         });

@@ -16,6 +16,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::call::{CallContext, InCall};
 use crate::clock;
+use crate::metrics::Metrics;
 
 /// Target of all spans that make up the trace of a request.
 pub(crate) const TRACE: &str = "canopy_trace";
@@ -88,13 +89,12 @@ impl JobTrace {
     }
 
     /// A worker has taken the job and works on it until the result is dropped.
-    pub(crate) fn enter(&self, priority: Priority) -> InJob {
+    pub(crate) fn enter(&self, priority: Priority, metrics: &Metrics) -> InJob {
         let mut state = self.state.lock();
         state.queue = Span::none();
         if let Some(since) = state.waiting.take() {
             let time = clock::now().duration_since(since);
             let priority = [("priority", priority.name().into())];
-            let metrics = self.call.as_ref().map(|call| call.metrics().clone()).unwrap_or_default();
             metrics.took("canopy_synthesis_queue_wait_seconds", &priority, time);
         }
         InJob { _span: state.job.clone().entered(), _call: self.call.as_ref().map(CallContext::enter) }

@@ -28,6 +28,7 @@ use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
 use crate::jobs::queue::Queue;
 use crate::jobs::refusals::Refusals;
 use crate::jobs::reproducers::{Refused, Reproducers};
+use crate::metrics::Metrics;
 use crate::quota::Bill;
 use crate::reading::STACK_BYTES;
 use crate::store::{Durability, Lookup, Records, Request};
@@ -51,6 +52,8 @@ pub(crate) struct Jobs {
     pub(crate) journal: Option<Arc<Journal>>,
     /// Where plans that a check refused are kept for a person, if there is a data directory.
     pub(crate) reproducers: Option<Arc<Reproducers>>,
+    /// Where the times that jobs wait are counted.
+    pub(crate) metrics: Metrics,
     /// Syntheses that were started.
     pub(crate) synthesis_count: AtomicU64,
     /// Held while a large plan is made from what is known.
@@ -219,7 +222,7 @@ impl Jobs {
     /// Runs one step of a job and settles the job if the step ends it, by whatever means.
     fn guard(&self, job: &Arc<Job>, step: impl FnOnce() -> Option<Outcome>) {
         let priority = job.ties.lock().priority;
-        let _in_trace = job.trace.enter(priority);
+        let _in_trace = job.trace.enter(priority, &self.metrics);
         let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
             let panic = panic_text(panic.as_ref());
             // One that panicked before its topology was read has no plan to make again.

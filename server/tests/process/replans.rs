@@ -19,6 +19,8 @@ use crate::support::{Process, request};
 /// Long enough to plan anew that it can be killed meanwhile.
 const LARGE: &str = "torus:16x16";
 const SMALL: &str = "ring:6";
+/// What is left of it takes a search.
+const SEARCHED: &str = "torus:6x6";
 
 fn start(folder: Option<tempfile::TempDir>) -> Process {
     let arrange = |command: &mut std::process::Command, _| {
@@ -103,4 +105,34 @@ async fn a_kill_loses_no_fault_no_lease_and_no_event() {
     let mut sequences: BTreeMap<u64, usize> = BTreeMap::new();
     again.iter().for_each(|event| *sequences.entry(event.sequence).or_default() += 1);
     assert!(sequences.values().all(|&times| times == 1));
+}
+
+/// A plan around a fault has a worker, and memory, though searches have all there is of both.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repair_begins_at_once_though_all_workers_search() {
+    let process = Process::start(|command, _| {
+        command.args(["--workers", "2", "--replan-window", "20ms", "--fault-debounce", "50ms", "--plan-ahead=false"]);
+        command.args(["--drain-timeout", "0s"]);
+    });
+    lease(&process, "job", request(SEARCHED)).await;
+    let mut events = watch(&process, "").await;
+    let (_, ended) = process.syntheses().await;
+    for number in 0..8 {
+        let large = request(&format!("dgx-a100:boxes=125,degrade=b{number}g3-ib*1/2"));
+        process.client().await.prefetch(large).await.unwrap();
+    }
+    while process.syntheses().await.0 < 2 {
+        assert!(process.syntheses().await.1 < ended + 6, "two searches run for a while");
+    }
+    lose(&process, SEARCHED, "23").await;
+    until_final(&mut events).await;
+    assert!(process.syntheses().await.1 < ended + 8, "searches were going on all the time");
+    let page = process.page("/metrics").await;
+    let figure = |what: &str| -> f64 {
+        let name = format!("canopy_synthesis_queue_wait_seconds_{what}{{priority=\"repair\"}} ");
+        page.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or_default()
+    };
+    let (waited, repairs) = (figure("sum"), figure("count"));
+    eprintln!("{repairs} repairs waited {waited} s for a worker");
+    assert!(repairs >= 1.0 && waited <= 0.2 * repairs, "{repairs} repairs waited {waited} s");
 }

@@ -79,6 +79,7 @@ impl Shop {
             refusals: Refusals::new(RefusalOptions::STANDARD),
             journal: None,
             reproducers: Some(Arc::new(reproducers)),
+            metrics: Metrics::off(),
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),
         });
