@@ -109,7 +109,9 @@ impl Workspace {
             }
             2 => {
                 let Some(name) = random.pick(known.held.keys()).cloned() else { return Ok(()) };
-                let ttl = Some(prost_types::Duration { seconds: 3600 + 60 * known.requests as i64, nanos: 0 });
+                // Later each time, up to a week.
+                let seconds = (3600 + 60 * known.requests as i64).min(7 * 24 * 3600);
+                let ttl = Some(prost_types::Duration { seconds, nanos: 0 });
                 let lease = self.leases.renew_lease(RenewLeaseRequest { name, ttl }).await?.into_inner();
                 known.held.insert(lease.name.clone(), end_of(&lease));
             }
