@@ -350,7 +350,7 @@ where
 mod tests {
     use super::*;
 
-    /// The list of the help text is written by groups, and a command that is in none would be found by nobody.
+    /// The groups are written by hand: each command must be in one of them.
     #[test]
     fn the_help_lists_every_command() {
         let mut command = Cli::command();

@@ -23,7 +23,7 @@ struct LineCount {
 impl LineLimit {
     /// Lines of each second, and status, that are written in any case.
     const LINES_MAX: u64 = 10;
-    /// Of the others, one in so many is written.
+    /// Beyond that, one line of this number is written.
     const ONE_IN: u64 = 1000;
 
     /// Whether a call that ended with this code may have its line: none if not, else how many had to go without since the

@@ -51,8 +51,8 @@ pub(crate) struct QueueLimits {
 }
 
 impl QueueLimits {
-    /// Whether this job may be planned beside others that take so many bytes. A repair may take an eighth more than there
-    /// is for all: a job with broken links does not wait for searches to give their memory back.
+    /// Whether there is memory to plan this job beside jobs that take `planning_bytes`. A repair may exceed the limit by an
+    /// eighth: a job with broken links does not wait for searches to give their memory back.
     fn have_room(&self, planning_bytes: u64, job: &Job) -> bool {
         let is_repair = job.ties.lock().priority >= Priority::Repair;
         let limit = self.memory_bytes_max.saturating_add(if is_repair { self.memory_bytes_max / 8 } else { 0 });

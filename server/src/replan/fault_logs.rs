@@ -108,7 +108,7 @@ impl Changes {
         }
     }
 
-    /// Undoes what nobody has changed since.
+    /// Undoes each change, unless the element has changed again since.
     fn take_back(self, fault_logs: &mut BTreeMap<Scope, Kind>, policy: Policy, now_ms: u64) {
         for ((scope, target), Change { before, after }) in self.0 {
             let kind = fault_logs.entry(scope).or_insert_with(|| Kind::new(FaultLog::new(policy), now_ms));

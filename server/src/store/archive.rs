@@ -43,7 +43,7 @@ const KINDS: [(u8, Space); 6] = [
     (6, Space::Clusters),
 ];
 
-/// The kind of the records of a space; none: archives do not hold them.
+/// The kind of a space's records; `None` if archives do not hold them.
 fn kind_of(space: Space) -> Option<(u8, Space)> {
     KINDS.into_iter().find(|kind| kind.1 == space)
 }

@@ -80,7 +80,7 @@ const LOOKS: usize = 3;
 /// The engine failed.
 pub(crate) fn check_store_in_use(space: Space, store: &dyn Store) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
-    let mut orphans = Vec::new();
+    let orphans = summaries_without_record(store)?;
     let mut suspects = store.all_keys().collect::<Result<Vec<_>, _>>()?;
     for look_number in 1..=LOOKS {
         for key in mem::take(&mut suspects) {
@@ -90,9 +90,6 @@ pub(crate) fn check_store_in_use(space: Space, store: &dyn Store) -> Result<Chec
                 }
                 finding => report.note(key, finding),
             }
-        }
-        if look_number == 1 {
-            orphans = summaries_without_record(store)?;
         }
     }
     for key in orphans {

@@ -22,7 +22,7 @@ use tower::{Service as _, ServiceExt as _};
 
 use crate::bare::{Bare, answered};
 use crate::processor::{bytes_held, waited_here, waited_to_answer};
-use crate::support::{Process, request, spawn};
+use crate::support::{Process, request, spawn, stated};
 
 /// Of a build that is not optimised: milliseconds, as the README says of one that is.
 const SLOW: Duration = Duration::from_millis(10);
@@ -412,7 +412,6 @@ fn memory(process: &Process) -> (u64, u64) {
 /// where they are stated.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cached_plan_is_in_memory_once_however_many_ask_for_it() {
-    let stated = |name| std::env::var(name).ok().map(|text: String| text.parse::<u64>().expect("a number"));
     let callers = stated("CANOPY_CALLERS").unwrap_or(200);
     let ranks = stated("CANOPY_RANKS").unwrap_or(80);
     let process = Process::start(|command, _| {

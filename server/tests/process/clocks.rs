@@ -66,7 +66,7 @@ impl TimeOfDay {
         made
     }
 
-    /// Sets it so many seconds ahead of that of the machine.
+    /// Sets it ahead of the machine's time by this many seconds.
     fn set(&self, ahead_s: i64) {
         use std::os::unix::fs::FileExt as _;
         let file = fs::OpenOptions::new().write(true).open(&self.file).unwrap();
@@ -99,10 +99,8 @@ async fn wait_until_planned_around(workspace: &mut Workspace, around: bool) {
     timeout(PATIENCE, planned).await.unwrap_or_else(|_| panic!("planned around a fault: {around}"));
 }
 
-async fn jumps(process: &Process) -> u64 {
-    let page = process.page("/metrics").await;
-    let count = page.lines().find_map(|line| line.strip_prefix("canopy_clock_jumps_total "));
-    count.unwrap().parse().unwrap()
+async fn jumps(process: &Process) -> f64 {
+    process.metric("canopy_clock_jumps_total").await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +113,7 @@ async fn a_clock_that_is_set_by_days_ends_no_lease_and_delays_no_plan() {
     let process = Process::start(|command, _| {
         command.env("LD_PRELOAD", &time.library).env("SHIFT_FILE", &time.file);
         command.args(["--replan-window", "20ms", "--fault-debounce", "200ms", "--fault-hold-down", "400ms"]);
-        command.args(["--store-engine", "sled", "--plan-ahead=false"]);
+        command.arg("--plan-ahead=false");
     });
     process.client().await.plan(request(NETWORK)).await.unwrap();
     let (mut workspace, told) = (Workspace::at(&process).await, Told::default());

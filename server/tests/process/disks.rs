@@ -10,8 +10,8 @@ use canopy_proto::v1::ListFaultsRequest;
 use tokio::time::{Instant, sleep};
 use tonic_types::StatusExt as _;
 
-use crate::kills::{Acknowledged, Random, Workspace};
-use crate::support::{Process, request};
+use crate::kills::{Acknowledged, Random, Workspace, start_with};
+use crate::support::{Process, request, stated};
 
 /// How often a disk is full, unless `CANOPY_ROUNDS` says so.
 const ROUNDS: u64 = 2;
@@ -20,13 +20,6 @@ const MEBIBYTES: u32 = 12;
 const TRIES_MAX: usize = 20_000;
 /// From room on the disk to a server that takes everything.
 const RECOVERY_MAX: Duration = Duration::from_secs(5);
-
-fn start(folder: tempfile::TempDir, engine: &str) -> Process {
-    Process::start_in(folder, |command, _| {
-        command.args(["--replan-window", "20ms", "--fault-debounce", "50ms", "--plan-ahead=false"]);
-        command.args(["--store-engine", engine]);
-    })
-}
 
 /// Does one thing. What is refused must not have been done: nothing is open then. Returns whether it was taken.
 async fn act(workspace: &mut Workspace, random: &mut Random, known: &mut Acknowledged) -> bool {
@@ -100,12 +93,12 @@ async fn recover(process: &Process, random: &mut Random, known: &mut Acknowledge
 }
 
 async fn full_again_and_again(engine: &str) {
-    let rounds = std::env::var("CANOPY_ROUNDS").map_or(ROUNDS, |text| text.parse().expect("a number"));
+    let rounds = stated("CANOPY_ROUNDS").unwrap_or(ROUNDS);
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
     let Some(_disk) = SmallDisk::on(&data, MEBIBYTES) else { return };
-    let mut process = start(folder, engine);
+    let mut process = start_with(folder, engine);
     let (mut random, mut known) = (Random(0x9e37_79b9_7f4a_7c15), Acknowledged::default());
     let mut slowest = Duration::ZERO;
     for round in 0..rounds {
@@ -117,7 +110,7 @@ async fn full_again_and_again(engine: &str) {
         let is_kept = reply.warnings.iter().all(|warning| warning.code != "NOT_STORED");
         assert!(is_kept, "{:?}", reply.warnings);
         if round % 2 == 1 {
-            process = start(process.crash(), engine);
+            process = start_with(process.crash(), engine);
             compare(&mut Workspace::at(&process).await, &mut known, round).await;
         }
     }

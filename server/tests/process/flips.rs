@@ -10,23 +10,15 @@ use canopy_proto::v1::{
     ReplanEvent,
 };
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::time::{Duration, sleep};
 
 use crate::backups::walk;
-use crate::kills::{Acknowledged, NETWORK, Random, Told, Workspace, follow, settled};
-use crate::support::{Process, request};
+use crate::kills::{Acknowledged, NETWORK, Random, Told, Workspace, follow, settled, start_with};
+use crate::support::{Process, request, stated};
 
 /// Bits that are flipped for each engine, unless `CANOPY_TRIALS` says how many.
 const TRIALS: u64 = 4;
 const NETWORKS: [&str; 4] = [NETWORK, "ring:5", "torus:2x4", "mesh:2x3"];
-
-fn start(folder: TempDir, engine: &str) -> Process {
-    Process::start_in(folder, |command, _| {
-        command.args(["--replan-window", "20ms", "--fault-debounce", "50ms", "--plan-ahead=false"]);
-        command.args(["--store-engine", engine]);
-    })
-}
 
 fn wanted(network: &str) -> PlanRequest {
     let output = OutputSpec { format: OutputFormat::MscclXml.into(), ..OutputSpec::default() };
@@ -127,11 +119,10 @@ fn flip(folder: &Path, random: &mut Random) -> String {
 }
 
 async fn bits_flip(engine: &str) {
-    let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    let (trials, seed) = (asked("CANOPY_TRIALS").unwrap_or(TRIALS), asked("CANOPY_SEED").unwrap_or(1));
+    let (trials, seed) = (stated("CANOPY_TRIALS").unwrap_or(TRIALS), stated("CANOPY_SEED").unwrap_or(1));
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (mut known, told) = (Acknowledged::default(), Told::default());
-    let process = start(tempfile::tempdir().unwrap(), engine);
+    let process = start_with(tempfile::tempdir().unwrap(), engine);
     for network in NETWORKS {
         process.client().await.plan(wanted(network)).await.unwrap();
     }
@@ -156,10 +147,10 @@ async fn bits_flip(engine: &str) {
     // The first of them is left as it is.
     for trial in 0..=trials {
         let folder = tempfile::tempdir().unwrap();
-        copy(&original.path().join("data"), &folder.path().join("data"));
         let data = folder.path().join("data");
+        copy(&original.path().join("data"), &data);
         let place = if trial == 0 { "nowhere".to_owned() } else { flip(&data, &mut random) };
-        let process = start(folder, engine);
+        let process = start_with(folder, engine);
         let mut found = Contents::of(&process).await;
         found.events = events(&process, &first, whole.events.len()).await;
         let lost = whole.lost(&found);

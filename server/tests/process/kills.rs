@@ -17,7 +17,7 @@ use tonic::Status;
 use tonic::transport::Channel;
 use tonic_types::StatusExt as _;
 
-use crate::support::{Process, request, spawn};
+use crate::support::{Process, request, spawn, stated};
 
 /// Processes that are killed, unless `CANOPY_LIVES` says how many.
 const LIVES: u64 = 6;
@@ -201,13 +201,14 @@ pub(crate) fn lost(gpu: u64) -> Fault {
 }
 
 pub(crate) fn start(folder: Option<tempfile::TempDir>) -> Process {
-    let arrange = |command: &mut std::process::Command, _| {
+    start_with(folder.unwrap_or_else(|| tempfile::tempdir().unwrap()), "sled")
+}
+
+pub(crate) fn start_with(folder: tempfile::TempDir, engine: &str) -> Process {
+    Process::start_in(folder, |command, _| {
         command.args(["--replan-window", "20ms", "--fault-debounce", "50ms", "--plan-ahead=false"]);
-    };
-    match folder {
-        None => Process::start(arrange),
-        Some(folder) => Process::start_in(folder, arrange),
-    }
+        command.args(["--store-engine", engine]);
+    })
 }
 
 /// Follows what is told from where the last watch ended, until the server is gone.
@@ -269,8 +270,7 @@ pub(crate) async fn settled(workspace: &mut Workspace, told: &Told) -> Vec<Lease
 /// Whenever a process is killed, all that it acknowledged is there in the next one, and whoever watches is told of every event once.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_was_acknowledged_outlives_every_kill() {
-    let asked = |name| std::env::var(name).ok().map(|text: String| text.parse::<u64>().expect("a number"));
-    let (lives, seed) = (asked("CANOPY_LIVES").unwrap_or(LIVES), asked("CANOPY_SEED").unwrap_or(1));
+    let (lives, seed) = (stated("CANOPY_LIVES").unwrap_or(LIVES), stated("CANOPY_SEED").unwrap_or(1));
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (mut known, told) = (Acknowledged::default(), Told::default());
     let mut process = start(None);

@@ -127,12 +127,11 @@ async fn a_repair_begins_at_once_though_all_workers_search() {
     lose(&process, SEARCHED, "23").await;
     until_final(&mut events).await;
     assert!(process.syntheses().await.1 < ended + 8, "searches were going on all the time");
-    let page = process.page("/metrics").await;
-    let figure = |what: &str| -> f64 {
-        let name = format!("canopy_synthesis_queue_wait_seconds_{what}{{priority=\"repair\"}} ");
-        page.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or_default()
+    let figure = async |what: &str| {
+        let name = format!("canopy_synthesis_queue_wait_seconds_{what}{{priority=\"repair\"}}");
+        process.metric(&name).await.unwrap_or_default()
     };
-    let (waited, repairs) = (figure("sum"), figure("count"));
+    let (waited, repairs) = (figure("sum").await, figure("count").await);
     eprintln!("{repairs} repairs waited {waited} s for a worker");
     assert!(repairs >= 1.0 && waited <= 0.2 * repairs, "{repairs} repairs waited {waited} s");
 }

@@ -35,6 +35,11 @@ pub(crate) fn canopyd_as(program: &str) -> Command {
     command
 }
 
+/// The number that a variable of the environment states, if it is set.
+pub(crate) fn stated(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
 /// A running process that serves; killed when dropped.
 pub(crate) struct Process {
     child: Child,
@@ -107,6 +112,12 @@ impl Process {
     /// The same for a request with these headers.
     pub(crate) async fn page_with(&self, path: &str, headers: &[(&str, &str)]) -> String {
         page_at(self.address("admin"), path, headers.iter().copied()).await.unwrap()
+    }
+
+    /// The value of a metric with these labels, if it has one.
+    pub(crate) async fn metric(&self, name: &str) -> Option<f64> {
+        let page = self.page("/metrics").await;
+        page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
     }
 
     /// Syntheses that run, and those that have ended, as the metrics say.

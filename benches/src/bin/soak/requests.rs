@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// What is asked for all the time is cancelled by nobody.
+    /// Else prefetches that are cancelled would end plans that others always ask for.
     #[test]
     fn new_plans_are_none_of_those_that_are_cached_or_leased() {
         let wanted = |request: &PlanRequest| (request.topology.clone(), request.collective);

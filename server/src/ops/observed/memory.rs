@@ -65,7 +65,7 @@ impl Growth {
 }
 
 impl MemoryMeter {
-    /// Starts the thread that looks. Where there is none, only the ends of plans are seen.
+    /// Starts the thread that looks. If it cannot start, memory is only measured when a plan is finished.
     pub(crate) fn start(resident: fn() -> Option<u64>) -> Self {
         let shared = Arc::new(Shared { resident, runs: Mutex::default(), changed: Condvar::new() });
         let watched = Arc::clone(&shared);
