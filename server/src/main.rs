@@ -1,7 +1,5 @@
 //! `canopyd`: the server process.
 
-mod allocator;
-
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -45,7 +43,7 @@ fn main() -> ExitCode {
         },
         Some(Command::Maintenance(command)) => maintain(&command, arguments.server),
         None => {
-            allocator::begin_again_thriftily();
+            canopy_allocator::begin_again_thriftily();
             serve(arguments.server)
         }
     }

@@ -1,5 +1,7 @@
 //! A process that serves until it is asked to stop.
 
+mod memory;
+
 use std::io;
 use std::sync::Arc;
 
@@ -70,6 +72,7 @@ async fn serve(options: Options, reload: Reload) -> Result<(), ServeError> {
     let notifier = Arc::new(Notifier::from_environment());
     let hangups = signal(SignalKind::hangup()).map_err(ServeError::Process)?;
     let server = Server::build(options).await.map_err(ServeError::Start)?;
+    let _memory = tasks::spawn("memory", memory::give_back_what_is_free());
     let _reloads = tasks::spawn("reload", server.reloads().at_each(hangups, reload));
     let _looks = tasks::spawn("credentials", server.credentials().keep_current(server.metrics()));
     tracing::info!(

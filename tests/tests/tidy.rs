@@ -80,6 +80,7 @@ const LAYERS: [(&str, &[&str]); 33] = [
     ),
     ("client", &["canopy-proto"]),
     ("migrations", &[]),
+    ("server/allocator", &[]),
     ("executors/mpi", &["canopy-plan", "canopy-schedule", "canopy-topology"]),
     ("executors/mpi/mpich", &["canopy-mpi"]),
     ("executors/mpi/open-mpi", &["canopy-mpi"]),

@@ -1,4 +1,4 @@
-//! How the allocator of glibc keeps memory that is free.
+//! Settings with which the allocator of glibc keeps less.
 //!
 //! It has eight arenas for each core, and gives nothing back from the middle of one. Reading sixteen documents of 38 MB at
 //! once left 1,088 MB in a process that needs 40. With two arenas, large pieces mapped by themselves and free ends returned
@@ -17,7 +17,7 @@ const TUNABLES: &str = "GLIBC_TUNABLES";
 
 /// Replaces this process by the same program with these settings, unless any of them was stated already. Where that is not
 /// possible, it goes on as it is.
-pub(crate) fn begin_again_thriftily() {
+pub fn begin_again_thriftily() {
     let is_stated = |name: &str| env::var_os(name).is_some();
     if !cfg!(target_env = "gnu") || is_stated(TUNABLES) || SETTINGS.iter().any(|(name, _)| is_stated(name)) {
         return;
