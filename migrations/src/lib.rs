@@ -1,15 +1,18 @@
-//! Versions of the store's records, and how to migrate old ones.
+//! Versions of the store's records and of a shared database, and how to migrate old ones.
 //!
 //! One module per version of the schema, each with a pure function from the record bytes of the previous version to its
 //! own. The store decides which files hold records and when they are rewritten.
 //!
 //! The rule for operators: data of any listed version opens; data of a newer version is refused.
 
+mod database;
 mod record;
 mod v0001_first;
 mod v0002_summaries;
 mod v0003_spaces;
 mod v0004_files;
+
+pub use database::{DATABASE_VERSIONS, DatabaseVersion, current_database_version};
 
 /// One version of the schema.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,14 @@
 //! The one place where a test is skipped. Someone who has just cloned the repository reads why; where [`REQUIRE_ALL`] is
 //! set, as in CI, a test that would be skipped fails.
 
+mod postgres;
+
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+pub use postgres::{Commits, PROGRAMS, Postgres};
 
 /// The environment variable that makes every skip a failure, unless it is empty or `0`.
 pub const REQUIRE_ALL: &str = "CANOPY_REQUIRE_ALL";

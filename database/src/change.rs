@@ -1,0 +1,171 @@
+//! Changes to records: all of one call or none, and only where nobody else was first.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::Object;
+use tokio::time::{Instant, sleep};
+
+use crate::Key;
+use crate::body::{self, SMALL_BYTES};
+use crate::database::Database;
+use crate::error::DatabaseError;
+use crate::mirror::{Entry, RecordFacts};
+
+/// How long it is tried to find out whether a change was made when its connection broke.
+const CERTAINTY_LIMIT: Duration = Duration::from_secs(10);
+/// Time between two attempts at that.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A change of one record.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Its key.
+    pub key: Key,
+    /// What is done.
+    pub write: Write,
+}
+
+/// What is done to a record.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// It is put there with its summary.
+    Put {
+        /// The record.
+        record: Vec<u8>,
+        /// Its summary.
+        summary: Vec<u8>,
+    },
+    /// Its summary is replaced.
+    Summary(Vec<u8>),
+    /// It is removed with its summary.
+    Remove,
+    /// It is moved out of the way, and its summary removed.
+    Quarantine,
+}
+
+/// The arguments of `change_records`, one element for each record.
+#[derive(Default)]
+struct Columns {
+    kind: Vec<i16>,
+    space: Vec<i16>,
+    key: Vec<Vec<u8>>,
+    expected: Vec<i64>,
+    size: Vec<Option<i64>>,
+    digest: Vec<Option<Vec<u8>>>,
+    small: Vec<Option<Vec<u8>>>,
+    body: Vec<Option<i64>>,
+    summary: Vec<Option<Vec<u8>>>,
+}
+
+/// Makes changes in a space whose records are at the versions stated; returns the number of the change.
+pub(crate) fn make(database: &Database, space: i16, changes: &[(Change, i64)]) -> Result<i64, DatabaseError> {
+    let mut attempt = [0; 16];
+    getrandom::fill(&mut attempt).map_err(|error| DatabaseError::Refused { reason: error.to_string() })?;
+    let columns = database.call(async |client| {
+        let mut columns = Columns::default();
+        for (change, expected) in changes {
+            columns.push(client, space, change, *expected).await?;
+        }
+        Ok(columns)
+    })?;
+    let first = database.call_once(async |client| change(client, &attempt, &columns).await);
+    if !first.as_ref().is_err_and(DatabaseError::is_of_connection) {
+        return first;
+    }
+    // It may have been made, or be made yet. Asking for the same again settles it: only one of both can be the first.
+    database.wait(async {
+        let until = Instant::now() + CERTAINTY_LIMIT;
+        let mut last = first;
+        while Instant::now() < until {
+            sleep(RETRY_INTERVAL).await;
+            last = database.attempt(&async |client: &Object| settle(client, &attempt, &columns).await).await;
+            if !last.as_ref().is_err_and(DatabaseError::is_of_connection) {
+                break;
+            }
+        }
+        last
+    })
+}
+
+/// Makes a change unless it was made.
+async fn settle(client: &Object, attempt: &[u8], columns: &Columns) -> Result<i64, DatabaseError> {
+    if let Some(version) = made(client, attempt).await? {
+        return Ok(version);
+    }
+    match change(client, attempt, columns).await {
+        // By itself, perhaps.
+        Err(DatabaseError::Overtaken) => made(client, attempt).await?.ok_or(DatabaseError::Overtaken),
+        done => done,
+    }
+}
+
+/// The number of the change that an attempt has made.
+async fn made(client: &Object, attempt: &[u8]) -> Result<Option<i64>, DatabaseError> {
+    let row = client.query_opt("select version from changes where attempt = $1 limit 1", &[&attempt]).await?;
+    Ok(row.map(|row| row.get(0)))
+}
+
+async fn change(client: &Object, attempt: &[u8], columns: &Columns) -> Result<i64, DatabaseError> {
+    let statement = client.prepare_cached("select change_records($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)").await?;
+    let Columns { kind, space, key, expected, size, digest, small, body, summary } = columns;
+    let row = client
+        .query_one(&statement, &[&attempt, kind, space, key, expected, size, digest, small, body, summary])
+        .await?;
+    Ok(row.try_get(0)?)
+}
+
+impl Columns {
+    /// Adds a change; a large record is written first.
+    async fn push(&mut self, client: &Object, space: i16, change: &Change, expected: i64) -> Result<(), DatabaseError> {
+        let kind = match &change.write {
+            Write::Put { .. } => 1,
+            Write::Summary(_) => 2,
+            Write::Remove => 3,
+            Write::Quarantine => 4,
+        };
+        let (mut facts, mut small, mut body) = (None, None, None);
+        if let Write::Put { record, .. } = &change.write {
+            facts = Some(RecordFacts::of(record));
+            if record.len() <= SMALL_BYTES {
+                small = Some(record.clone());
+            } else {
+                body = Some(body::write(client, record).await?);
+            }
+        }
+        let summary = match &change.write {
+            Write::Put { summary, .. } | Write::Summary(summary) => Some(summary.clone()),
+            Write::Remove | Write::Quarantine => None,
+        };
+        self.kind.push(kind);
+        self.space.push(space);
+        self.key.push(change.key.to_vec());
+        self.expected.push(expected);
+        self.size.push(facts.map(|facts| i64::try_from(facts.size).unwrap_or(i64::MAX)));
+        self.digest.push(facts.map(|facts| facts.digest.to_vec()));
+        self.small.push(small);
+        self.body.push(body);
+        self.summary.push(summary);
+        Ok(())
+    }
+}
+
+impl Write {
+    /// What is there after it, made by the change of this number, where `before` was.
+    pub(crate) fn after(self, version: i64, before: Option<&Entry>, keeps_small: bool) -> Option<Entry> {
+        match self {
+            Self::Put { record, summary } => {
+                let facts = RecordFacts::of(&record);
+                let small = (keeps_small && record.len() <= SMALL_BYTES).then(|| Arc::from(record));
+                Some(Entry { version, record: Some(facts), summary: Some(Arc::from(summary)), small })
+            }
+            Self::Summary(summary) => {
+                let before = before.cloned();
+                let record = before.as_ref().and_then(|before| before.record);
+                let small = before.and_then(|before| before.small);
+                Some(Entry { version, record, summary: Some(Arc::from(summary)), small })
+            }
+            Self::Remove | Self::Quarantine => None,
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Connections to a database, and a runtime of their own for them.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime as PoolRuntime};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::watch;
+use tokio_postgres::{Client, Config, NoTls};
+
+use crate::address::{Address, Encryption, SCHEMA, reason_of};
+use crate::error::DatabaseError;
+use crate::tls;
+
+/// Longest time that a server may take to answer the first message.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Longest time without a sign of life on a connection with something under way.
+const SILENCE_LIMIT: Duration = Duration::from_secs(15);
+/// Longest time that a call waits for one of the connections.
+const POOL_WAIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// How a database is used.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it is.
+    pub address: Address,
+    /// Most connections, beside the one that hears of changes.
+    pub connections: usize,
+}
+
+/// Whether a database can be reached, as far as is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The last attempt succeeded.
+    There,
+    /// It failed, for this reason.
+    Away(String),
+}
+
+/// A database. Clones share its connections.
+#[derive(Clone)]
+pub struct Database {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    address: Address,
+    config: Config,
+    pool: Pool,
+    state: watch::Sender<State>,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // It may be dropped where nothing may block.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Database({})", self.shared.address)
+    }
+}
+
+impl Database {
+    /// Gets ready to connect; the first call does.
+    ///
+    /// # Errors
+    /// The roots of certificates cannot be read, or the system refuses a thread.
+    pub fn new(options: &Options) -> Result<Self, DatabaseError> {
+        let address = options.address.clone();
+        let mut config = address.config();
+        let stated = config.get_options().unwrap_or_default();
+        config
+            .options(format!("{stated} -c search_path={SCHEMA} -c statement_timeout=60s -c lock_timeout=20s"))
+            .application_name("canopyd")
+            .tcp_user_timeout(SILENCE_LIMIT)
+            .keepalives_idle(SILENCE_LIMIT);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_LIMIT);
+        }
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match address.encryption() {
+            Encryption::Off => Manager::from_config(config.clone(), NoTls, recycling),
+            Encryption::Verified { roots } => {
+                Manager::from_config(config.clone(), tls::connector(roots.as_ref())?, recycling)
+            }
+        };
+        let no_thread = |error: io::Error| DatabaseError::Refused { reason: error.to_string() };
+        let pool = Pool::builder(manager).max_size(options.connections).runtime(PoolRuntime::Tokio1);
+        let pool = pool.wait_timeout(Some(POOL_WAIT_LIMIT)).create_timeout(Some(CONNECT_LIMIT)).build();
+        let pool = pool.map_err(|error| DatabaseError::Refused { reason: error.to_string() })?;
+        let mut runtime = Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(1).thread_name("canopy-database").enable_all().build();
+        let runtime = Some(runtime.map_err(no_thread)?);
+        let state = watch::Sender::new(State::There);
+        Ok(Self { shared: Arc::new(Shared { address, config, pool, state, runtime }) })
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &Address {
+        &self.shared.address
+    }
+
+    /// Whether it can be reached, as far as is known.
+    pub fn state(&self) -> State {
+        self.shared.state.borrow().clone()
+    }
+
+    /// Does something on one of the connections and waits for it. A connection that has broken without anybody's noticing
+    /// is replaced once.
+    pub(crate) fn call<T>(&self, work: impl AsyncFn(&Object) -> Result<T, DatabaseError>) -> Result<T, DatabaseError> {
+        self.wait(async {
+            let mut done = self.attempt(&work).await;
+            if done.as_ref().is_err_and(DatabaseError::is_of_connection) && self.state() == State::There {
+                done = self.attempt(&work).await;
+            }
+            done
+        })
+    }
+
+    /// The same once: for what must not be done twice without a look in between.
+    pub(crate) fn call_once<T>(
+        &self,
+        work: impl AsyncFn(&Object) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        self.wait(self.attempt(&work))
+    }
+
+    /// Does something on one of the connections, once.
+    pub(crate) async fn attempt<T>(
+        &self,
+        work: &impl AsyncFn(&Object) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        let done = async {
+            let client =
+                self.shared.pool.get().await.map_err(|error| DatabaseError::Away { reason: reason_of(&error) })?;
+            work(&client).await
+        };
+        let done = done.await;
+        self.note(&done);
+        done
+    }
+
+    /// Learns from a result whether the database can be reached.
+    pub(crate) fn note<T>(&self, done: &Result<T, DatabaseError>) {
+        let state = match done {
+            Err(DatabaseError::Away { reason }) => State::Away(reason.clone()),
+            Ok(_) | Err(_) => State::There,
+        };
+        self.shared.state.send_if_modified(|known| {
+            let changes = std::mem::discriminant(known) != std::mem::discriminant(&state);
+            if changes {
+                match &state {
+                    State::There => tracing::warn!("the database can be reached again"),
+                    State::Away(reason) => tracing::error!(reason, "the database cannot be reached; trying again"),
+                }
+                *known = state;
+            }
+            changes
+        });
+    }
+
+    /// A connection by itself, and what drives it, until either is dropped.
+    pub(crate) async fn connect(&self) -> Result<Connected, DatabaseError> {
+        let config = &self.shared.config;
+        match self.shared.address.encryption() {
+            Encryption::Off => {
+                let (client, connection) = config.connect(NoTls).await?;
+                Ok(Connected::driving(client, connection))
+            }
+            Encryption::Verified { roots } => {
+                let (client, connection) = config.connect(tls::connector(roots.as_ref())?).await?;
+                Ok(Connected::driving(client, connection))
+            }
+        }
+    }
+
+    /// Waits for something on the runtime of the connections. Not to be called from the async runtime.
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime().block_on(work)
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        self.shared.runtime.as_ref().expect("it goes when this is dropped")
+    }
+}
+
+/// A connection by itself.
+pub(crate) struct Connected {
+    pub(crate) client: Client,
+    /// Is told whenever the server says that something has changed; closed when the connection is.
+    pub(crate) hints: watch::Receiver<u64>,
+}
+
+impl Connected {
+    fn driving<S, T>(client: Client, mut connection: tokio_postgres::Connection<S, T>) -> Self
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+        T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let (told, hints) = watch::channel(0);
+        // It ends with the connection, which ends with the client.
+        Handle::current().spawn(async move {
+            while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+                if matches!(message, tokio_postgres::AsyncMessage::Notification(_)) {
+                    told.send_modify(|count| *count += 1);
+                }
+            }
+        });
+        Self { client, hints }
+    }
+}

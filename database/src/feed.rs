@@ -1,0 +1,151 @@
+//! Hears what others have changed: hints say when to look, and it is looked once a second in any case.
+
+use std::collections::BTreeMap;
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::{Client, Row};
+
+use crate::Key;
+use crate::copies::{Shared, SpaceNumber};
+use crate::database::Connected;
+use crate::error::DatabaseError;
+use crate::mirror::{COLUMNS, Entry};
+
+/// Longest time between two looks.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Time until the next attempt to connect.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// Most changes that are read at once.
+const AT_ONCE: i64 = 1000;
+/// Time between two times that old things are removed.
+const CLEANING_INTERVAL: Duration = Duration::from_secs(600);
+/// Longest time that one look may take.
+const LOOK_LIMIT: Duration = Duration::from_secs(60);
+
+/// The last change that was heard of: its number, and which of its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    version: i64,
+    number: i32,
+}
+
+/// Reads all spaces; returns the last change that they show.
+pub(crate) async fn read_all(client: &Client, shared: &Shared) -> Result<Place, DatabaseError> {
+    client.batch_execute("begin isolation level repeatable read, read only").await?;
+    let read = async {
+        let version: i64 = client.query_one("select version from head", &[]).await?.try_get(0)?;
+        for (&number, space) in &shared.spaces {
+            let select = format!("select r.key, {COLUMNS} from records r where r.space = $1");
+            let mut all = BTreeMap::new();
+            for row in client.query(&select, &[&number]).await? {
+                let entry = Entry::read(&row, 1, space.keeps_small)?;
+                all.extend(entry.map(|entry| Ok::<_, DatabaseError>((key_of(&row, 0)?, entry))).transpose()?);
+            }
+            space.mirror.lock().heard_all(version, all);
+        }
+        Ok(Place { version, number: i32::MAX })
+    };
+    let read = read.await;
+    let ended = client.batch_execute("rollback").await;
+    read.and_then(|place| ended.map(|()| place).map_err(DatabaseError::from))
+}
+
+/// Hears of changes for as long as somebody uses the records.
+pub(crate) async fn follow(shared: Weak<Shared>, mut place: Place) {
+    loop {
+        let Some(here) = shared.upgrade() else { return };
+        let connected = here.database.connect().await;
+        here.database.note(&connected.as_ref().map(drop).map_err(Clone::clone));
+        drop(here);
+        if let Ok(connected) = connected {
+            let ended = listen(&shared, connected, &mut place).await;
+            let Some(here) = shared.upgrade() else { return };
+            here.database.note(&ended);
+        }
+        sleep(RETRY_INTERVAL).await;
+    }
+}
+
+/// Looks again and again on one connection, until it breaks.
+async fn listen(shared: &Weak<Shared>, connected: Connected, place: &mut Place) -> Result<(), DatabaseError> {
+    let Connected { client, mut hints } = connected;
+    client.batch_execute("listen canopy_changes").await?;
+    let mut cleaned = Instant::now();
+    loop {
+        hints.borrow_and_update();
+        let Some(here) = shared.upgrade() else { return Ok(()) };
+        let late = |_| DatabaseError::Away { reason: "it does not answer".to_owned() };
+        let is_news = timeout(LOOK_LIMIT, look(&client, &here, place)).await.map_err(late)??;
+        here.database.note(&Ok(()));
+        if is_news {
+            here.news.send_modify(|count| *count += 1);
+        }
+        if cleaned.elapsed() > CLEANING_INTERVAL {
+            cleaned = Instant::now();
+            clean(&client).await?;
+        }
+        drop(here);
+        if let Ok(Err(_)) = timeout(LOOK_INTERVAL, hints.changed()).await {
+            return Err(DatabaseError::Away { reason: "the connection has broken".to_owned() });
+        }
+    }
+}
+
+/// Reads what has changed since; returns whether any of it is news.
+async fn look(client: &Client, shared: &Shared, place: &mut Place) -> Result<bool, DatabaseError> {
+    let select = format!(
+        "select h.version, c.version, c.number, c.space, c.key, {COLUMNS}
+             from head h
+             left join lateral (
+                 select * from changes where (version, number) > ($1, $2) order by version, number limit {AT_ONCE}
+             ) c on true
+             left join records r on r.space = c.space and r.key = c.key
+             order by c.version, c.number"
+    );
+    let mut is_news = false;
+    loop {
+        let rows = client.query(&select, &[&place.version, &place.number]).await?;
+        let head: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        let first: Option<i64> = rows.first().map_or(Ok(None), |row| row.try_get(1))?;
+        let has_gap = match first {
+            Some(first) => first > place.version + 1,
+            None => head != place.version,
+        };
+        if has_gap {
+            // What changed since is not known any more; or the database is another one, of an older backup.
+            tracing::warn!(head, seen = place.version, "changes are no longer known; all records are compared");
+            *place = read_all(client, shared).await?;
+            return Ok(true);
+        }
+        if first.is_none() {
+            return Ok(is_news);
+        }
+        for row in &rows {
+            is_news |= hear(row, shared, place)?;
+        }
+    }
+}
+
+/// Hears of one record that changed.
+fn hear(row: &Row, shared: &Shared, place: &mut Place) -> Result<bool, DatabaseError> {
+    *place = Place { version: row.try_get(1)?, number: row.try_get(2)? };
+    let number: SpaceNumber = row.try_get(3)?;
+    // One that only newer servers have.
+    let Some(space) = shared.spaces.get(&number) else { return Ok(false) };
+    let (key, entry) = (key_of(row, 4)?, Entry::read(row, 5, space.keeps_small)?);
+    Ok(space.mirror.lock().heard(key, place.version, entry))
+}
+
+/// Removes what nobody needs any more: changes that all have heard of or take for lost, and bodies that no record took.
+async fn clean(client: &Client) -> Result<(), DatabaseError> {
+    client.execute("delete from changes where changed < now() - interval '1 hour'", &[]).await?;
+    client.execute("delete from bodies where not is_taken and created < now() - interval '1 hour'", &[]).await?;
+    Ok(())
+}
+
+fn key_of(row: &Row, column: usize) -> Result<Key, DatabaseError> {
+    let key: &[u8] = row.try_get(column)?;
+    key.try_into().map_err(|_| DatabaseError::Damaged { reason: format!("a key of {} bytes", key.len()) })
+}

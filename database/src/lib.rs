@@ -1,0 +1,33 @@
+//! Records that several servers share, in PostgreSQL.
+//!
+//! A record has a key, a summary, and the number of the change that made it; the numbers of all changes are in the order in
+//! which they came to be. Every server has a copy of what is small ([`SharedSpace`]), changes records only if they are still
+//! as its copy says, and follows the changes of the others. Whoever decides something by what it reads therefore either
+//! decides by the latest there is, or is told that it has been overtaken, catches up and decides again.
+//!
+//! Keys and bytes are all this knows; which spaces there are is said by its user. Calls block, and are made from threads
+//! that may wait.
+
+mod address;
+mod body;
+mod change;
+mod copies;
+mod database;
+mod error;
+mod feed;
+mod migrate;
+mod mirror;
+mod space;
+mod tls;
+
+pub use address::{Address, AddressError};
+pub use change::{Change, Write};
+pub use copies::SpaceNumber;
+pub use database::{Database, Options, State};
+pub use error::DatabaseError;
+pub use migrate::{Migrated, SchemaError};
+pub use mirror::{Entry, RecordFacts};
+pub use space::{SharedRecords, SharedSpace};
+
+/// What a record is kept under.
+pub type Key = [u8; 32];

@@ -1,0 +1,147 @@
+//! The spaces of a database as a server uses them.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::change::{Change, make};
+use crate::copies::{Shared, Space, SpaceNumber};
+use crate::database::Database;
+use crate::error::DatabaseError;
+use crate::mirror::Entry;
+use crate::{Key, body, feed};
+
+/// All spaces. Clones share them.
+#[derive(Clone)]
+pub struct SharedRecords {
+    shared: Arc<Shared>,
+}
+
+/// One space. Clones share it.
+#[derive(Clone)]
+pub struct SharedSpace {
+    shared: Arc<Shared>,
+    number: SpaceNumber,
+}
+
+impl SharedRecords {
+    /// Reads what is in these spaces, small records too where that is stated, and follows the changes of others from then
+    /// on. O(records).
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn open(database: &Database, spaces: &[(SpaceNumber, bool)]) -> Result<Self, DatabaseError> {
+        let space = |&(number, keeps_small)| (number, Space { mirror: Mutex::default(), keeps_small });
+        let spaces = spaces.iter().map(space).collect();
+        let news = watch::Sender::new(0);
+        let shared = Arc::new(Shared { database: database.clone(), spaces, news });
+        let place = database.call(async |client| feed::read_all(client, &shared).await)?;
+        for space in shared.spaces.values() {
+            space.mirror.lock().catch_up();
+        }
+        let follow = feed::follow(Arc::downgrade(&shared), place);
+        database.runtime().spawn(follow);
+        Ok(Self { shared })
+    }
+
+    /// One of the spaces.
+    ///
+    /// # Panics
+    /// If it is none of those that were opened.
+    pub fn space(&self, number: SpaceNumber) -> SharedSpace {
+        assert!(self.shared.spaces.contains_key(&number), "space {number} was opened");
+        SharedSpace { shared: Arc::clone(&self.shared), number }
+    }
+
+    /// The database that they are in.
+    pub fn database(&self) -> &Database {
+        &self.shared.database
+    }
+
+    /// Is told whenever others have changed something.
+    pub fn news(&self) -> watch::Receiver<u64> {
+        self.shared.news.subscribe()
+    }
+}
+
+impl SharedSpace {
+    /// What is known of a key. Waits for nobody.
+    pub fn entry(&self, key: &Key) -> Option<Entry> {
+        self.own().mirror.lock().get(key).cloned()
+    }
+
+    /// At most `limit` keys with what is known of them, in rising order, from the first after `after`, of those that are
+    /// `wanted`. Waits for nobody.
+    pub fn entries(&self, after: Option<&Key>, limit: usize, wanted: impl Fn(&Entry) -> bool) -> Vec<(Key, Entry)> {
+        let mirror = self.own().mirror.lock();
+        let found = mirror.after(after).filter(|(_, entry)| wanted(entry)).take(limit);
+        found.map(|(key, entry)| (*key, entry.clone())).collect()
+    }
+
+    /// The record under a key as it is in the database, or here.
+    ///
+    /// # Errors
+    /// The database failed, or the record is damaged.
+    pub fn record(&self, key: &Key) -> Result<Option<Vec<u8>>, DatabaseError> {
+        match self.entry(key) {
+            None | Some(Entry { record: None, .. }) => Ok(None),
+            Some(Entry { small: Some(small), .. }) => Ok(Some(small.to_vec())),
+            Some(_) => self.shared.database.call(async |client| body::read(client, self.number, key).await),
+        }
+    }
+
+    /// Changes records, all or none, if they are still as is known here; returns once that survives a crash of the database.
+    /// Each key once.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Overtaken`]: others have changed one of them; catch up, and decide again. Or the database failed.
+    pub fn change(&self, changes: Vec<Change>) -> Result<(), DatabaseError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let space = self.own();
+        let expecting: Vec<(Change, i64)> = {
+            let mirror = space.mirror.lock();
+            let expecting = changes.into_iter().map(|change| {
+                let expected = mirror.version_of(&change.key);
+                (change, expected)
+            });
+            expecting.collect()
+        };
+        let version = make(&self.shared.database, self.number, &expecting)?;
+        let mut mirror = space.mirror.lock();
+        for (Change { key, write }, _) in expecting {
+            let entry = write.after(version, mirror.get(&key), space.keeps_small);
+            mirror.wrote(key, version, entry);
+        }
+        Ok(())
+    }
+
+    /// Learns what others have changed; returns the keys of which other things hold now. Whoever decides by this space does so
+    /// in turn with this.
+    pub fn catch_up(&self) -> Vec<Key> {
+        self.own().mirror.lock().catch_up()
+    }
+
+    /// Number of records in quarantine.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn quarantined_count(&self) -> Result<u64, DatabaseError> {
+        let count: i64 = self.shared.database.call(async |client| {
+            let row = client.query_one("select count(*) from quarantine where space = $1", &[&self.number]).await?;
+            Ok(row.try_get(0)?)
+        })?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// The database that it is in.
+    pub fn database(&self) -> &Database {
+        &self.shared.database
+    }
+
+    fn own(&self) -> &Space {
+        self.shared.spaces.get(&self.number).expect("it was there when this was made")
+    }
+}
