@@ -24,7 +24,7 @@ impl LineLimit {
     /// Lines of each second, and status, that are written in any case.
     const LINES_MAX: u64 = 10;
     /// Beyond that, one line of this number is written.
-    const ONE_IN: u64 = 1000;
+    const ONE_IN: u64 = 10_000;
 
     /// Whether a call that ended with this code may have its line: none if not, else how many had to go without since the
     /// last one.
@@ -52,7 +52,7 @@ mod tests {
         let of =
             |code, now_ms, count: usize| (0..count).filter_map(|_| lines.admit(code, now_ms)).collect::<Vec<u64>>();
         assert_eq!(of(Code::Ok, 5_000, 10), [0; 10]);
-        assert_eq!(of(Code::Ok, 5_999, 1990), [989, 999]);
+        assert_eq!(of(Code::Ok, 5_999, 19_990), [9_989, 9_999]);
         assert_eq!(of(Code::Ok, 6_000, 15), [0; 10]);
         assert_eq!(of(Code::Ok, 8_000, 1), [5]);
         // Those that fail are counted by themselves, each kind.
