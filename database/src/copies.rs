@@ -17,6 +17,8 @@ pub(crate) struct Shared {
     pub(crate) spaces: BTreeMap<SpaceNumber, Space>,
     /// Is told when there is something to catch up with.
     pub(crate) news: watch::Sender<u64>,
+    /// The number of the last change that was heard of.
+    pub(crate) heard: watch::Sender<i64>,
 }
 
 /// One of them.

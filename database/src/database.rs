@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -50,6 +51,8 @@ struct Shared {
     config: Config,
     pool: Pool,
     state: watch::Sender<State>,
+    /// Whether somebody looks all the time whether it can be reached, so that nobody else need wait to learn that it cannot.
+    is_watched: AtomicBool,
     runtime: Option<Runtime>,
 }
 
@@ -100,7 +103,9 @@ impl Database {
         let runtime = runtime.worker_threads(1).thread_name("canopy-database").enable_all().build();
         let runtime = Some(runtime.map_err(no_thread)?);
         let state = watch::Sender::new(State::There);
-        Ok(Self { shared: Arc::new(Shared { address, config, pool, state, runtime }) })
+        Ok(Self {
+            shared: Arc::new(Shared { address, config, pool, state, is_watched: AtomicBool::new(false), runtime }),
+        })
     }
 
     /// Where it is.
@@ -138,6 +143,11 @@ impl Database {
         &self,
         work: &impl AsyncFn(&Object) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
+        if self.shared.is_watched.load(Ordering::Relaxed)
+            && let State::Away(reason) = self.state()
+        {
+            return Err(DatabaseError::Away { reason });
+        }
         let done = async {
             let client =
                 self.shared.pool.get().await.map_err(|error| DatabaseError::Away { reason: reason_of(&error) })?;
@@ -146,6 +156,11 @@ impl Database {
         let done = done.await;
         self.note(&done);
         done
+    }
+
+    /// From now on somebody looks all the time whether the database can be reached, and notes it.
+    pub(crate) fn is_watched(&self) {
+        self.shared.is_watched.store(true, Ordering::Relaxed);
     }
 
     /// Learns from a result whether the database can be reached.

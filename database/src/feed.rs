@@ -79,6 +79,7 @@ async fn listen(shared: &Weak<Shared>, connected: Connected, place: &mut Place) 
         let late = |_| DatabaseError::Away { reason: "it does not answer".to_owned() };
         let is_news = timeout(LOOK_LIMIT, look(&client, &here, place)).await.map_err(late)??;
         here.database.note(&Ok(()));
+        here.heard.send_replace(place.version);
         if is_news {
             here.news.send_modify(|count| *count += 1);
         }

@@ -1,9 +1,11 @@
 //! The spaces of a database as a server uses them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::change::{Change, make};
 use crate::copies::{Shared, Space, SpaceNumber};
@@ -11,6 +13,9 @@ use crate::database::Database;
 use crate::error::DatabaseError;
 use crate::mirror::Entry;
 use crate::{Key, body, feed};
+
+/// Longest time that is waited for news of others.
+const HEARING_LIMIT: Duration = Duration::from_secs(10);
 
 /// All spaces. Clones share them.
 #[derive(Clone)]
@@ -34,13 +39,14 @@ impl SharedRecords {
     pub fn open(database: &Database, spaces: &[(SpaceNumber, bool)]) -> Result<Self, DatabaseError> {
         let space = |&(number, keeps_small)| (number, Space { mirror: Mutex::default(), keeps_small });
         let spaces = spaces.iter().map(space).collect();
-        let news = watch::Sender::new(0);
-        let shared = Arc::new(Shared { database: database.clone(), spaces, news });
+        let (news, heard) = (watch::Sender::new(0), watch::Sender::new(0));
+        let shared = Arc::new(Shared { database: database.clone(), spaces, news, heard });
         let place = database.call(async |client| feed::read_all(client, &shared).await)?;
         for space in shared.spaces.values() {
             space.mirror.lock().catch_up();
         }
         let follow = feed::follow(Arc::downgrade(&shared), place);
+        database.is_watched();
         database.runtime().spawn(follow);
         Ok(Self { shared })
     }
@@ -57,6 +63,14 @@ impl SharedRecords {
     /// The database that they are in.
     pub fn database(&self) -> &Database {
         &self.shared.database
+    }
+
+    /// Waits until all that has changed up to now is heard of.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn hear_of_all(&self) -> Result<(), DatabaseError> {
+        hear_of_all(&self.shared)
     }
 
     /// Is told whenever others have changed something.
@@ -95,7 +109,8 @@ impl SharedSpace {
     /// Each key once.
     ///
     /// # Errors
-    /// [`DatabaseError::Overtaken`]: others have changed one of them; catch up, and decide again. Or the database failed.
+    /// [`DatabaseError::Overtaken`]: others have changed one of them, of which this server has heard by now; catch up, and
+    /// decide again. Or the database failed.
     pub fn change(&self, changes: Vec<Change>) -> Result<(), DatabaseError> {
         if changes.is_empty() {
             return Ok(());
@@ -109,7 +124,13 @@ impl SharedSpace {
             });
             expecting.collect()
         };
-        let version = make(&self.shared.database, self.number, &expecting)?;
+        let version = match make(&self.shared.database, self.number, &expecting) {
+            Err(DatabaseError::Overtaken) => {
+                hear_of_all(&self.shared)?;
+                return Err(DatabaseError::Overtaken);
+            }
+            made => made?,
+        };
         let mut mirror = space.mirror.lock();
         for (Change { key, write }, _) in expecting {
             let entry = write.after(version, mirror.get(&key), space.keeps_small);
@@ -144,4 +165,15 @@ impl SharedSpace {
     fn own(&self) -> &Space {
         self.shared.spaces.get(&self.number).expect("it was there when this was made")
     }
+}
+
+fn hear_of_all(shared: &Shared) -> Result<(), DatabaseError> {
+    let head: i64 = shared.database.call(async |client| {
+        let row = client.query_one("select version from head", &[]).await?;
+        Ok(row.try_get(0)?)
+    })?;
+    let mut heard = shared.heard.subscribe();
+    let heard = async { timeout(HEARING_LIMIT, heard.wait_for(|heard| *heard >= head)).await.is_ok() };
+    let late = || DatabaseError::Away { reason: "changes of other servers cannot be read".to_owned() };
+    shared.database.wait(heard).then_some(()).ok_or_else(late)
 }

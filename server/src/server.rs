@@ -17,7 +17,9 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 
-use self::upkeep::{end_overlong_jobs, keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down};
+use self::upkeep::{
+    end_overlong_jobs, follow_others, keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down,
+};
 use crate::access::Access;
 use crate::around::{Calls, around};
 use crate::audit::{AuditLog, AuditOptions};
@@ -74,6 +76,8 @@ pub struct Server {
     credentials: Credentials,
     audit: Option<AuditLog>,
     accounts: Accounts,
+    /// Where other servers use the same store: hears of what they change.
+    _follower: Option<Task<()>>,
 }
 
 /// The addresses of a server.
@@ -231,9 +235,11 @@ impl Server {
         if options.lifetime == Lifetime::Daemon {
             warm_up(&jobs, &accounts, &credentials.access).await;
         }
+        let follower = opened.news.map(|news| follow_others(news, Arc::clone(&jobs), shared.networks.clone()));
+        let _follower = follower.map(|follower| tasks::spawn("follower", follower));
         let workers = Workers::start(&jobs, options.worker_count.get()).map_err(StartError::Threads)?;
         let upkeep = opened.upkeep;
-        Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts })
+        Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts, _follower })
     }
 
     /// The TCP address served, with the actual port if 0 was requested.
@@ -284,7 +290,7 @@ impl Server {
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
-        let Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts } = self;
+        let Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts, _follower } = self;
         let (jobs, drain) = (Arc::clone(&shared.jobs), shared.drain.clone());
         // It stays to the very end: a server that drains is alive, and not ready.
         let pages = Pages {

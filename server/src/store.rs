@@ -30,12 +30,14 @@ mod redb;
 pub(crate) mod reproducers;
 mod room;
 pub(crate) mod schedules;
+mod shared;
 mod sled;
 mod slot;
 mod space;
 mod spaces;
 mod summary;
 pub(crate) mod topologies;
+mod turns;
 mod typed;
 mod upgrade;
 mod upkeep;
@@ -59,9 +61,11 @@ pub use record::{DamagedRecord, decode_record, encode_record};
 pub use records::{Eviction, RecordOptions, Records, Usage};
 pub(crate) use records::{Request, keys_of_id};
 pub(crate) use room::DiskRoom;
+pub use shared::open_shared_store;
 pub use space::Space;
 pub use spaces::Recovery;
 pub use summary::{PlanSummary, StatedCollective};
+pub(crate) use turns::deciding;
 pub use typed::Lookup;
 pub(crate) use typed::{SpaceOf, Stored, Summarised, decode_message, encode_message};
 pub use upkeep::Upkeep;
@@ -141,6 +145,13 @@ pub trait Store: Send + Sync + 'static {
     /// The engine failed.
     fn quarantined_count(&self) -> Result<usize, StoreError>;
 
+    /// Learns what other servers have changed since this was asked last; returns the keys of which other things hold now. None, where
+    /// only one server uses the store. Whoever decides by a space asks first, and nobody else of this process may meanwhile: what others
+    /// change after that makes the change fail as [`StoreError::Overtaken`].
+    fn catch_up(&self) -> Vec<PlanKey> {
+        Vec::new()
+    }
+
     /// Bytes that records may still take of the disk; what is beside them is kept free for what must be written. None:
     /// unknown, or there is no disk.
     fn room_bytes(&self) -> Option<u64> {
@@ -199,6 +210,12 @@ pub enum StoreError {
         "a plan of {needed} bytes does not fit into the store: {pinned} of its {limit} bytes are pinned; unpin plans or raise the limit"
     )]
     Full { needed: u64, pinned: u64, limit: u64 },
+    #[error("the database of the servers cannot be reached: {reason}")]
+    Away { reason: String },
+    #[error("the database of the servers failed: {reason}")]
+    Database { reason: String },
+    #[error("another server has changed the same meanwhile; try again")]
+    Overtaken,
     #[error("the disk of the data directory has {free} bytes left to plans; free some, or move the directory")]
     DiskFull { free: u64 },
 }

@@ -49,6 +49,11 @@ struct Model {
 }
 
 impl ClusterParts {
+    /// Learns what other servers have changed.
+    pub(crate) fn follow(&self) {
+        self.store.follow();
+    }
+
     pub(crate) fn new(store: ClusterStore) -> Self {
         Self { store, at_hand: Arc::default() }
     }

@@ -12,6 +12,7 @@ use canopy_planner::{PlanKey, chain};
 use canopy_proto::v1::{FindBounds, FindReply, FoundTopology, LackingTopology};
 use parking_lot::Mutex;
 
+use crate::store::deciding;
 use crate::store::{DamagedRecord, Lookup, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
 
 /// Most answers that are kept: some ten MiB.
@@ -38,6 +39,7 @@ impl Finds {
     /// Those of [`Finder::find`]. A store that fails costs time only.
     pub(crate) fn find(&self, query: Query, stop: &dyn Stop) -> Result<FindReply, FindError> {
         query.check()?;
+        self.space.catch_up();
         let key = key_of(query);
         match self.space.get(&key).map(Lookup::found) {
             Ok(Some(kept)) => return Ok(FindReply { cached: true, ..kept }),
@@ -45,7 +47,7 @@ impl Finds {
             Err(error) => tracing::error!(error = chain(&error), "a cached network search could not be read"),
         }
         let answer = on_the_wire(&Finder::new().find(query, stop)?);
-        if let Err(error) = self.put(&key, &answer) {
+        if let Err(error) = deciding(|| self.put(&key, &answer)) {
             tracing::error!(error = chain(&error), "a network search could not be cached");
         }
         Ok(answer)
@@ -53,6 +55,7 @@ impl Finds {
 
     fn put(&self, key: &PlanKey, answer: &FindReply) -> Result<(), StoreError> {
         let _alone = self.housekeeping.lock();
+        self.space.catch_up();
         // Keys are hashes: the first of them are any.
         let kept = self.space.keys(None, COUNT_MAX)?;
         if kept.len() >= COUNT_MAX {

@@ -22,7 +22,7 @@ use crate::replan::{Base, Bases};
 use crate::rpc::cluster_parts::ClusterParts;
 use crate::store::Store;
 use crate::store::clusters::ClusterStore;
-use crate::store::topologies::TopologyStore;
+use crate::store::topologies::{TopologyStore, TopologyStoreError};
 
 /// Stored topologies and clusters, which sources name. Clones share them.
 #[derive(Clone)]
@@ -34,6 +34,12 @@ pub(crate) struct StoredNetworks {
 }
 
 impl StoredNetworks {
+    /// Learns what other servers have changed.
+    pub(crate) fn follow(&self) -> Result<(), TopologyStoreError> {
+        self.clusters.follow();
+        self.topologies.follow()
+    }
+
     /// Those topologies, the clusters of a space of the store, and what the site states.
     pub(crate) fn new(topologies: &TopologyStore, clusters: Arc<dyn Store>, rates: &SiteRates) -> Self {
         let clusters = ClusterParts::new(ClusterStore::new(clusters, clock::unix_ms));

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use canopy_planner::PlanKey;
+use canopy_planner::{PlanKey, chain};
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
@@ -13,10 +15,11 @@ use crate::clock;
 use crate::drain::DrainHandle;
 use crate::jobs::asked;
 use crate::jobs::queue::Queue;
+use crate::jobs::workers::Jobs;
 use crate::metrics::Metrics;
 use crate::replan::{FaultLogs, Leases};
-use crate::rpc::GATED;
-use crate::store::topologies::TopologyStore;
+use crate::rpc::{GATED, StoredNetworks};
+use crate::store::topologies::{TopologyStore, TopologyStoreError};
 use crate::store::{Opened, Records, Recovery, Upkeep};
 
 /// Time between two looks.
@@ -98,6 +101,23 @@ pub(super) async fn keep_up(
             serves = can_write;
             let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
             say_of_gated(&health, status).await;
+        }
+    }
+}
+
+/// Has what is in memory follow what other servers change in the store that they share.
+pub(super) async fn follow_others(mut news: watch::Receiver<u64>, jobs: Arc<Jobs>, networks: StoredNetworks) {
+    while news.changed().await.is_ok() {
+        let (jobs, networks) = (Arc::clone(&jobs), networks.clone());
+        let followed = spawn_blocking(move || -> Result<(), TopologyStoreError> {
+            networks.follow()?;
+            jobs.records.follow()?;
+            // The schedules of shapes follow as they are counted.
+            jobs.planner.kept()?;
+            Ok(())
+        });
+        if let Ok(Err(error)) = followed.await {
+            tracing::error!(error = chain(&error), "changes of other servers could not be followed");
         }
     }
 }

@@ -8,6 +8,7 @@ use canopy_planner::PlanKey;
 use canopy_topology::is_cluster_name;
 use parking_lot::Mutex;
 
+use super::turns::{MayBeOvertaken, deciding};
 use crate::store::{
     DamagedRecord, Lookup, SpaceOf, Store, StoreError, Stored, Summarised, decode_message, encode_message,
 };
@@ -72,6 +73,12 @@ pub(crate) enum ClusterStoreError {
     Store(#[from] StoreError),
 }
 
+impl MayBeOvertaken for ClusterStoreError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_overtaken())
+    }
+}
+
 /// What became of a cluster that was put.
 #[derive(Debug)]
 pub(crate) struct PutCluster {
@@ -118,7 +125,19 @@ impl ClusterStore {
         counts: ClusterCounts,
         description: Bytes,
     ) -> Result<PutCluster, ClusterStoreError> {
-        let _alone = self.changing.lock();
+        deciding(|| {
+            let _alone = self.changing.lock();
+            self.space.catch_up();
+            self.put_in_turn(name, counts, description.clone())
+        })
+    }
+
+    fn put_in_turn(
+        &self,
+        name: &ClusterName,
+        counts: ClusterCounts,
+        description: Bytes,
+    ) -> Result<PutCluster, ClusterStoreError> {
         let known = match self.get(name) {
             // It is stored again, as the refusal says.
             Err(ClusterStoreError::Damaged { .. }) => None,
@@ -151,10 +170,19 @@ impl ClusterStore {
 
     /// Removes the cluster of this name; returns the bytes of its record.
     pub(crate) fn remove(&self, name: &ClusterName) -> Result<Option<u64>, ClusterStoreError> {
+        deciding(|| {
+            let _alone = self.changing.lock();
+            self.space.catch_up();
+            let Some(cluster) = self.get(name)? else { return Ok(None) };
+            self.space.remove(&[name.key])?;
+            Ok(Some(cluster.size_bytes))
+        })
+    }
+
+    /// Learns what other servers have changed.
+    pub(crate) fn follow(&self) {
         let _alone = self.changing.lock();
-        let Some(cluster) = self.get(name)? else { return Ok(None) };
-        self.space.remove(&[name.key])?;
-        Ok(Some(cluster.size_bytes))
+        self.space.catch_up();
     }
 
     /// Shows all clusters to `take`, without their descriptions, in the order of their keys.

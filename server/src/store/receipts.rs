@@ -13,6 +13,7 @@ use canopy_planner::{PlanKey, chain};
 use parking_lot::{Condvar, Mutex};
 use prost::Message;
 
+use super::turns::deciding;
 use crate::clock;
 use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, Summarised, decode_message, encode_message};
 
@@ -255,7 +256,15 @@ impl Shared {
     /// The receipts that are there, read the first time. One whose summary cannot be read is removed: it is worth
     /// little, and its age is not known. O(receipts) once.
     fn index<'a>(&self, guard: &'a mut Option<Index>) -> Result<&'a mut Index, StoreError> {
-        if guard.is_none() {
+        let changed = self.space.catch_up();
+        if let Some(index) = guard.as_mut() {
+            for key in changed {
+                index.strike(&key);
+                let summary = self.space.summary(&key)?;
+                let summary = summary.and_then(|summary| Receipt::decode_summary(&key, &summary).ok());
+                summary.into_iter().for_each(|summary| index.enter(key, summary));
+            }
+        } else {
             let (mut index, mut unreadable) = (Index::default(), Vec::new());
             for entry in self.space.summaries() {
                 match entry? {
@@ -289,14 +298,16 @@ impl Shared {
         let record = encode_message(&receipt);
         let now = (self.options.now_ms)();
         let summary = Summary { created_ms: now, size_bytes: record.len() as u64 };
-        let mut guard = self.index.lock();
-        let index = self.index(&mut guard)?;
-        let old = index.oldest(self.options, now.saturating_sub(self.options.age_max_ms), summary.size_bytes);
-        self.space.remove(&old)?;
-        old.iter().for_each(|key| index.strike(key));
-        self.space.put(key, &record, &encode_message(&summary))?;
-        index.enter(*key, summary);
-        Ok(())
+        deciding(|| {
+            let mut guard = self.index.lock();
+            let index = self.index(&mut guard)?;
+            let old = index.oldest(self.options, now.saturating_sub(self.options.age_max_ms), summary.size_bytes);
+            self.space.remove(&old)?;
+            old.iter().for_each(|key| index.strike(key));
+            self.space.put(key, &record, &encode_message(&summary))?;
+            index.enter(*key, summary);
+            Ok(())
+        })
     }
 }
 

@@ -19,6 +19,7 @@ use super::ledger::Ledger;
 use super::pages::PAGE;
 use super::recent::Recent;
 use super::summary::Uses;
+use super::turns::{MayBeOvertaken, deciding};
 use super::{Durability, Lookup, MemoryStore, PlanSummary, Store, StoreError};
 use crate::clock;
 
@@ -194,24 +195,25 @@ impl Records {
         let record = encode_plan(plan, whole);
         let size_bytes = record.len() as u64;
         let fresh = PlanSummary::of(*key, plan, size_bytes, (self.shared.options.now_ms)());
-        let mut summary = PlanSummary { asked, ..fresh };
-        let mut guard = self.shared.ledger.lock();
-        let ledger = self.shared.ledger_of(&mut guard)?;
-        if let Some(old) = self.shared.stored_summary(key)? {
-            summary = summary.with_history_of(&old);
-        }
-        // Its file may have been damaged, and its summary lost with it.
-        summary.pinned |= self.shared.is_pinned(key)?;
-        self.shared.make_room(ledger, key, size_bytes)?;
-        let summary_bytes = summary.encode();
-        let stored = match durability {
-            Durability::Synced => self.shared.store.put(key, &record, &summary_bytes),
-            Durability::Lazy => self.shared.store.put_lazily(key, &record, &summary_bytes),
-        };
-        self.shared.recent.changed(&[*key]);
-        stored?;
-        ledger.enter(&summary);
-        Ok(size_bytes)
+        let fresh = PlanSummary { asked, ..fresh };
+        self.shared.decide(|ledger| {
+            let mut summary = fresh.clone();
+            if let Some(old) = self.shared.stored_summary(key)? {
+                summary = summary.with_history_of(&old);
+            }
+            // Its file may have been damaged, and its summary lost with it.
+            summary.pinned |= self.shared.is_pinned(key)?;
+            self.shared.make_room(ledger, key, size_bytes)?;
+            let summary_bytes = summary.encode();
+            let stored = match durability {
+                Durability::Synced => self.shared.store.put(key, &record, &summary_bytes),
+                Durability::Lazy => self.shared.store.put_lazily(key, &record, &summary_bytes),
+            };
+            self.shared.recent.changed(&[*key]);
+            stored?;
+            ledger.enter(&summary);
+            Ok(size_bytes)
+        })
     }
 
     /// At most `limit` summaries in the order of their keys, from the first key after `after`; fewer only at the end.
@@ -221,7 +223,7 @@ impl Records {
     /// The engine failed.
     pub fn list(&self, after: Option<PlanKey>, limit: usize) -> Result<Vec<PlanSummary>, StoreError> {
         // The ledger's making has put every damaged summary right.
-        self.shared.ledger_of(&mut self.shared.ledger.lock())?;
+        self.shared.decide(|_| Ok(()))?;
         let mut listed = Vec::new();
         let mut after = after;
         while listed.len() < limit {
@@ -268,13 +270,19 @@ impl Records {
     /// # Errors
     /// The engine failed.
     pub fn evict(&self, key: &PlanKey) -> Result<Eviction, StoreError> {
-        let mut guard = self.shared.ledger.lock();
-        let ledger = self.shared.ledger_of(&mut guard)?;
-        match self.shared.stored_summary(key)? {
+        self.shared.decide(|ledger| match self.shared.stored_summary(key)? {
             None => Ok(Eviction::Missing),
             Some(PlanSummary { pinned: true, .. }) => Ok(Eviction::Pinned),
             Some(_) => self.shared.remove(ledger, &[*key]).map(|()| Eviction::Evicted),
-        }
+        })
+    }
+
+    /// Learns what other servers have changed.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn follow(&self) -> Result<(), StoreError> {
+        self.shared.decide(|_| Ok(()))
     }
 
     /// How much is stored.
@@ -283,8 +291,7 @@ impl Records {
     /// The engine failed.
     pub fn usage(&self) -> Result<Usage, StoreError> {
         let quarantined = self.shared.store.quarantined_count()?;
-        let mut guard = self.shared.ledger.lock();
-        Ok(self.shared.ledger_of(&mut guard)?.usage(self.shared.options.bytes_max, quarantined))
+        self.shared.decide(|ledger| Ok(ledger.usage(self.shared.options.bytes_max, quarantined)))
     }
 
     /// Writes down the uses counted in memory, without waiting for the disk.
@@ -307,6 +314,31 @@ impl Records {
 }
 
 impl Shared {
+    /// Does something that is decided by the ledger.
+    fn decide<T>(&self, mut decide: impl FnMut(&mut Ledger) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        deciding(|| {
+            let mut guard = self.ledger.lock();
+            if self.catch_up(guard.as_mut()).is_err() {
+                // It is read anew: what it has not learned it is not told again.
+                *guard = None;
+            }
+            decide(self.ledger_of(&mut guard)?)
+        })
+    }
+
+    /// Enters what other servers have changed into the ledger, if it has been read.
+    fn catch_up(&self, mut ledger: Option<&mut Ledger>) -> Result<(), StoreError> {
+        self.pins.catch_up();
+        let changed = self.store.catch_up();
+        self.recent.changed(&changed);
+        let Some(ledger) = &mut ledger else { return Ok(()) };
+        for key in changed {
+            ledger.strike(&key);
+            self.stored_summary(&key)?.iter().for_each(|summary| ledger.enter(summary));
+        }
+        Ok(())
+    }
+
     /// The ledger, read from the summaries the first time. A summary that cannot be read is made again from its
     /// record. O(plans) once.
     fn ledger_of<'a>(&self, guard: &'a mut Option<Ledger>) -> Result<&'a mut Ledger, StoreError> {
@@ -371,7 +403,10 @@ impl Shared {
         self.corruptions.fetch_add(1, Ordering::Relaxed);
         let moved = self.store.quarantine(key);
         self.recent.changed(&[*key]);
-        moved?;
+        // Where another server was first, it has another record or is gone.
+        if !moved.as_ref().is_err_and(MayBeOvertaken::is_overtaken) {
+            moved?;
+        }
         guard.iter_mut().for_each(|ledger| ledger.strike(key));
         Ok(())
     }
@@ -410,26 +445,29 @@ impl Shared {
     }
 
     fn write_back(&self) -> Result<(), StoreError> {
-        let mut guard = self.ledger.lock();
         if self.uses.lock().is_empty() {
             return Ok(());
         }
-        let ledger = self.ledger_of(&mut guard)?;
-        self.write_uses(ledger)
+        self.decide(|ledger| self.write_uses(ledger))
     }
 
     fn write_uses(&self, ledger: &mut Ledger) -> Result<(), StoreError> {
         let uses = std::mem::take(&mut *self.uses.lock());
         self.written_ms.store((self.options.now_ms)(), Ordering::Relaxed);
         let mut changed = Vec::with_capacity(uses.len());
-        for (key, uses) in uses {
-            if let Some(mut summary) = self.stored_summary(&key)? {
-                summary.add_uses(uses);
+        for (key, uses) in &uses {
+            if let Some(mut summary) = self.stored_summary(key)? {
+                summary.add_uses(*uses);
                 ledger.enter(&summary);
-                changed.push((key, summary.encode()));
+                changed.push((*key, summary.encode()));
             }
         }
-        self.store.set_summaries(&changed, Durability::Lazy)
+        let written = self.store.set_summaries(&changed, Durability::Lazy);
+        if written.as_ref().is_err_and(MayBeOvertaken::is_overtaken) {
+            let mut since = self.uses.lock();
+            uses.into_iter().for_each(|(key, uses)| since.entry(key).or_default().add(uses));
+        }
+        written
     }
 }
 

@@ -12,6 +12,7 @@ use canopy_planner::{PlanKey, Recent, ScheduleKey, Schedules, chain};
 use canopy_topology::{Topology, TopologyLimits};
 use parking_lot::Mutex;
 
+use super::turns::deciding;
 use crate::store::{Store, StoreError, decode_record, encode_record};
 
 /// Eviction stops when this share of the limit is free, so that not every put has to look for victims.
@@ -74,7 +75,7 @@ impl StoredSchedules {
         }
     }
 
-    /// Number of schedules, and their bytes on the disk. O(1), but for the first time.
+    /// Number of schedules, and their bytes on the disk, those that other servers have stored since then included. O(1), but for the first time.
     pub(crate) fn usage(&self) -> Result<(usize, u64), StoreError> {
         self.with_books(|books| Ok((books.entries.len(), books.bytes)))
     }
@@ -129,13 +130,23 @@ impl StoredSchedules {
         })
     }
 
-    fn with_books<T>(&self, work: impl FnOnce(&mut Books) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let mut guard = self.books.lock();
-        let books = match guard.as_mut() {
-            Some(books) => books,
-            None => guard.insert(self.read_books()?),
-        };
-        work(books)
+    fn with_books<T>(&self, mut work: impl FnMut(&mut Books) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        deciding(|| {
+            let mut guard = self.books.lock();
+            let changed = self.store.catch_up();
+            let books = match guard.as_mut() {
+                Some(books) => books,
+                None => guard.insert(self.read_books()?),
+            };
+            for key in changed {
+                self.recent.lock().forget(&ScheduleKey::from_bytes(*key.as_bytes()));
+                books.strike(&key);
+                if let Some(bytes) = self.store.summary(&key)?.and_then(|summary| stated_bytes(&summary)) {
+                    books.enter(key, bytes);
+                }
+            }
+            work(books)
+        })
     }
 
     /// O(schedules); those without a summary are read for their sizes.
@@ -143,7 +154,7 @@ impl StoredSchedules {
         let mut books = Books::default();
         for entry in self.store.all_summaries() {
             let (key, summary) = entry?;
-            let stated = decode_record(&summary).ok().and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+            let stated = stated_bytes(&summary);
             let bytes = match stated {
                 Some(bytes) => bytes,
                 None => self.store.get(&key)?.map_or(0, |record| record.len() as u64),
@@ -248,6 +259,11 @@ impl std::fmt::Debug for StoredSchedules {
 /// Stores know keys of one kind.
 const fn stored_under(key: &ScheduleKey) -> PlanKey {
     PlanKey::from_bytes(*key.as_bytes())
+}
+
+/// The bytes of a record, by its summary.
+fn stated_bytes(summary: &[u8]) -> Option<u64> {
+    decode_record(summary).ok().and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
 }
 
 fn weight(record_bytes: usize) -> u64 {

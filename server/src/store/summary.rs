@@ -197,3 +197,12 @@ pub(crate) struct Uses {
     /// The plan that it was sent in place of last, if it was.
     pub(crate) stood_in_for: Option<PlanKey>,
 }
+
+impl Uses {
+    /// Counts earlier uses, too.
+    pub(crate) fn add(&mut self, earlier: Self) {
+        self.count = self.count.saturating_add(earlier.count);
+        self.last_ms = self.last_ms.max(earlier.last_ms);
+        self.stood_in_for = self.stood_in_for.or(earlier.stood_in_for);
+    }
+}

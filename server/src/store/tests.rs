@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use canopy_planner::Warning;
+use canopy_prerequisites::Postgres;
 use canopy_wire::StoredPlan;
 
 use super::*;
@@ -22,7 +23,7 @@ fn key(byte: u8) -> PlanKey {
 }
 
 /// A plan with a file of so many bytes.
-fn plan(key: &PlanKey, size: usize) -> StoredPlan {
+pub(super) fn plan(key: &PlanKey, size: usize) -> StoredPlan {
     let content: Vec<u8> = (0_u8..=250).cycle().take(size).collect();
     let mut stored = StoredPlan::default();
     stored.warnings.push(Warning::new("W", "w".to_owned()));
@@ -55,6 +56,7 @@ fn in_memory() -> Opened {
         migration: None,
         recovery: Recovery::default(),
         upkeep: Upkeep::none(),
+        news: None,
     }
 }
 
@@ -65,6 +67,10 @@ fn records(store: &Arc<dyn Store>) -> Records {
 /// Runs a check on a new data directory of every kind.
 fn on_every_engine(check: impl Fn(&str, &Opened)) {
     check("memory", &in_memory());
+    if let Some(postgres) = Postgres::shared() {
+        let directory = tempfile::tempdir().unwrap();
+        check("PostgreSQL", &shared::tests::Server::new(directory.path(), &postgres.database()).opened);
+    }
     for engine in ENGINES {
         let directory = tempfile::tempdir().unwrap();
         check(engine.name(), &open_all(directory.path(), engine));

@@ -18,10 +18,13 @@ use canopy_topology::{Topology, identity_hash, to_json};
 use parking_lot::Mutex;
 
 use self::room::{Limits, Room};
+use super::turns::{MayBeOvertaken, deciding};
 use crate::call;
 use crate::clock;
 use crate::quota::OverQuota;
-use crate::store::{DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _, keys_of_id};
+use crate::store::{
+    DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _, Summarised as _, keys_of_id,
+};
 
 pub(crate) use self::entry::{TopologyEntry, TopologyFacts, judge as judge_topology};
 pub(crate) use self::room::Purpose;
@@ -94,6 +97,12 @@ pub(crate) enum TopologyStoreError {
     Store(#[from] StoreError),
 }
 
+impl MayBeOvertaken for TopologyStoreError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_overtaken())
+    }
+}
+
 /// A topology with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Kept {
@@ -133,6 +142,17 @@ impl TopologyStore {
         purpose: Purpose,
     ) -> Result<(TopologyEntry, bool), TopologyStoreError> {
         let key = PlanKey::from_bytes(*identity_hash(topology).as_bytes());
+        let mut is_billed = false;
+        deciding(|| self.try_to_put(key, topology, purpose, &mut is_billed))
+    }
+
+    fn try_to_put(
+        &self,
+        key: PlanKey,
+        topology: &Topology,
+        purpose: Purpose,
+        is_billed: &mut bool,
+    ) -> Result<(TopologyEntry, bool), TopologyStoreError> {
         let mut guard = self.shared.room.lock();
         let room = self.shared.room(&mut guard)?;
         if room.touch(&key)
@@ -148,7 +168,8 @@ impl TopologyStore {
             return Ok((entry, false));
         }
         let bill = call::bill();
-        if let Some(bill) = &bill {
+        if let Some(bill) = bill.as_ref().filter(|_| !*is_billed) {
+            *is_billed = true;
             bill.require(Quota::StoredBytesPerHour)?;
             bill.spend(Quota::TopologiesPerHour)?;
         }
@@ -167,11 +188,13 @@ impl TopologyStore {
             Ok(kept) => kept.entry,
             Err(damage) => return Err(TopologyStoreError::Damaged { id: id_of(key), damage }),
         };
-        let mut guard = self.shared.room.lock();
-        let room = self.shared.room(&mut guard)?;
-        let is_new = room.size_of(key).is_none();
-        self.shared.keep(room, key, record, &entry)?;
-        Ok(is_new)
+        deciding(|| {
+            let mut guard = self.shared.room.lock();
+            let room = self.shared.room(&mut guard)?;
+            let is_new = room.size_of(key).is_none();
+            self.shared.keep(room, key, record, &entry)?;
+            Ok(is_new)
+        })
     }
 
     /// Whether all of these can be kept: keys and bytes of records. What is there already is replaced.
@@ -209,11 +232,19 @@ impl TopologyStore {
 
     /// Removes the topology of this id; returns what it was.
     pub(crate) fn remove(&self, id: &str) -> Result<Option<u64>, TopologyStoreError> {
-        let mut guard = self.shared.room.lock();
-        let room = self.shared.room(&mut guard)?;
-        let Some(key) = find(room, id) else { return Ok(None) };
-        self.shared.space.remove(&[key])?;
-        Ok(room.strike(&key))
+        deciding(|| {
+            let mut guard = self.shared.room.lock();
+            let room = self.shared.room(&mut guard)?;
+            let Some(key) = find(room, id) else { return Ok(None) };
+            self.shared.space.remove(&[key])?;
+            Ok(room.strike(&key))
+        })
+    }
+
+    /// Learns what other servers have changed.
+    pub(crate) fn follow(&self) -> Result<(), TopologyStoreError> {
+        self.shared.room(&mut self.shared.room.lock())?;
+        Ok(())
     }
 
     /// Shows all topologies to `take` in the order of their keys. What comes or goes meanwhile may or may not be shown.
@@ -248,17 +279,25 @@ impl Shared {
     /// What is there, read from the summaries the first time, the oldest as if it had been used first. A summary that cannot be read is
     /// made again from its record; a record that cannot be read either is put into quarantine. O(topologies) once.
     fn room<'a>(&self, guard: &'a mut Option<Room>) -> Result<&'a mut Room, StoreError> {
-        if guard.is_none() {
+        let changed = self.space.catch_up();
+        if let Some(room) = guard.as_mut() {
+            for key in changed {
+                room.strike(&key);
+                let summary = self.space.summary(&key)?;
+                let entry = summary.and_then(|summary| Kept::decode_summary(&key, &summary).ok());
+                entry.iter().for_each(|entry| room.enter(key, entry.size_bytes, entry.purpose()));
+            }
+        } else {
             let mut found = BTreeSet::new();
             for entry in self.space.summaries() {
                 let (key, entry) = entry?;
                 let entry = entry.map_or_else(|| self.mend(&key), |entry| Ok(Some(entry)))?;
-                let known = |entry: TopologyEntry| (entry.created_ms, key, entry.size_bytes, entry.is_left_by_use);
+                let known = |entry: TopologyEntry| (entry.created_ms, key, entry.size_bytes, entry.purpose());
                 found.extend(entry.map(known));
             }
             let mut room = Room::default();
-            for (_, key, size_bytes, is_left_by_use) in found {
-                room.enter(key, size_bytes, if is_left_by_use { Purpose::Held } else { Purpose::Named });
+            for (_, key, size_bytes, purpose) in found {
+                room.enter(key, size_bytes, purpose);
             }
             *guard = Some(room);
         }
@@ -293,7 +332,7 @@ impl Shared {
         record: &[u8],
         entry: &TopologyEntry,
     ) -> Result<(), TopologyStoreError> {
-        let purpose = if entry.is_left_by_use { Purpose::Held } else { Purpose::Named };
+        let purpose = entry.purpose();
         let (limits, found) = (self.limits().of(purpose), record.len() as u64);
         if room.size_of(key).is_none() {
             let in_use = || self.in_use.get().map(|in_use| in_use()).unwrap_or_default();

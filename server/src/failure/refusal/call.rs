@@ -137,6 +137,9 @@ fn store(error: &StoreError) -> Refusal {
         | StoreError::Io { .. }
         | StoreError::Failing { .. }
         | StoreError::Unkept
+        | StoreError::Away { .. }
+        | StoreError::Database { .. }
+        | StoreError::Overtaken
         | StoreError::InUse { .. }
         | StoreError::Version { .. }
         | StoreError::OtherEngine { .. }

@@ -69,6 +69,10 @@ impl Store for ObservedStore {
         self.watched("keys", || self.inner.keys(after, limit))
     }
 
+    fn catch_up(&self) -> Vec<PlanKey> {
+        self.inner.catch_up()
+    }
+
     fn room_bytes(&self) -> Option<u64> {
         self.inner.room_bytes()
     }

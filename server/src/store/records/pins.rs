@@ -26,26 +26,26 @@ impl Records {
     }
 
     fn set_pinned(&self, key: &PlanKey, pinned: bool) -> Result<Option<PlanSummary>, StoreError> {
-        let mut guard = self.shared.ledger.lock();
-        let ledger = self.shared.ledger_of(&mut guard)?;
-        if !pinned {
-            self.shared.pins.remove(&[*key])?;
-        }
-        let Some(mut summary) = self.shared.stored_summary(key)? else { return Ok(None) };
-        if pinned {
-            self.shared.keep_pin(key)?;
-        }
-        if summary.pinned != pinned {
-            summary.pinned = pinned;
-            let written = self.shared.store.set_summaries(&[(*key, summary.encode())], Durability::Synced);
-            if written.is_err() && pinned {
-                // What is refused must not turn up after a restart.
+        self.shared.decide(|ledger| {
+            if !pinned {
                 self.shared.pins.remove(&[*key])?;
             }
-            written?;
-            ledger.enter(&summary);
-        }
-        drop(guard);
+            let Some(mut summary) = self.shared.stored_summary(key)? else { return Ok(()) };
+            if pinned {
+                self.shared.keep_pin(key)?;
+            }
+            if summary.pinned != pinned {
+                summary.pinned = pinned;
+                let written = self.shared.store.set_summaries(&[(*key, summary.encode())], Durability::Synced);
+                if written.is_err() && pinned {
+                    // What is refused must not turn up after a restart.
+                    self.shared.pins.remove(&[*key])?;
+                }
+                written?;
+                ledger.enter(&summary);
+            }
+            Ok(())
+        })?;
         self.summary(key)
     }
 
@@ -54,8 +54,7 @@ impl Records {
     /// # Errors
     /// The engine failed.
     pub(crate) fn pinned(&self, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
-        let mut guard = self.shared.ledger.lock();
-        Ok(self.shared.ledger_of(&mut guard)?.pinned(limit))
+        self.shared.decide(|ledger| Ok(ledger.pinned(limit)))
     }
 }
 

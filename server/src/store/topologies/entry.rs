@@ -6,7 +6,7 @@ use canopy_topology::{DocumentFormat, Topology, TopologyLimits, identity_hash, r
 use canopy_wire::topology_summary;
 use prost::Message as _;
 
-use super::{Kept, id_of};
+use super::{Kept, Purpose, id_of};
 use crate::clock;
 use crate::store::{DamagedRecord, Stored, Summarised, decode_message, decode_record, encode_message};
 
@@ -68,6 +68,11 @@ impl TopologyFacts {
 }
 
 impl TopologyEntry {
+    /// What it is kept for.
+    pub(super) const fn purpose(&self) -> Purpose {
+        if self.is_left_by_use { Purpose::Held } else { Purpose::Named }
+    }
+
     /// What is to be known of a topology that is stored for the first time; the size is that of nothing yet.
     pub(super) fn of(key: PlanKey, topology: &Topology, now_ms: u64) -> Self {
         Self {

@@ -10,7 +10,7 @@ const RECENT: usize = 128;
 const RESERVE_SHARE: u64 = 8;
 
 /// What a topology is kept for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Purpose {
     /// Somebody has put it, to name it.
     Named,

@@ -1,0 +1,225 @@
+//! Spaces that several servers share: in a database, and what was read of it on the disk of each.
+
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use canopy_database::{Change, Database, DatabaseError, Entry, RecordFacts, SharedRecords, SharedSpace, Write};
+use canopy_planner::{PlanKey, chain};
+
+use super::directory::{Opened, StoreEngine, open_store};
+use super::engine::{DirectoryLock, lock_directory};
+use super::{Durability, Recovery, Space, Store, StoreError};
+
+/// Where what was read of the database is kept: apart from the store of a server without one.
+const CACHE: &str = "cache";
+
+/// Where it is in the database which plans are pinned.
+const PINS: i16 = 100;
+
+impl Space {
+    /// Its number in a database that servers share. They stay the same for ever.
+    const fn number(self) -> i16 {
+        match self {
+            Self::Plans => 1,
+            Self::Topologies => 2,
+            Self::Jobs => 3,
+            Self::Requests => 4,
+            Self::Schedules => 5,
+            Self::Finds => 6,
+            Self::Faults => 7,
+            Self::Leases => 8,
+            Self::Replans => 9,
+            Self::Clusters => 10,
+        }
+    }
+
+    /// Whether its records are large, and kept on the disk once they were read. All others are in memory.
+    const fn is_cached(self) -> bool {
+        matches!(self, Self::Plans | Self::Topologies | Self::Schedules | Self::Clusters)
+    }
+}
+
+/// Opens the spaces in a database, whose schema is made or brought up to date first, with a cache in the data directory.
+///
+/// # Errors
+/// [`StoreError::InUse`] when another process holds the directory; otherwise the database, or the file system, failed.
+pub fn open_shared_store(
+    directory: &Path,
+    engine: StoreEngine,
+    database: &Database,
+) -> Result<(Opened, SharedRecords), StoreError> {
+    let lock = Arc::new(lock_directory(directory)?);
+    let migrated = database.migrate().map_err(|error| StoreError::Database { reason: error.to_string() })?;
+    if migrated.from != migrated.to {
+        let (from, to) = (migrated.from, migrated.to);
+        tracing::info!(from, to, "the schema of the database was migrated");
+    }
+    let cache = open_store(&directory.join(CACHE), engine)?;
+    let numbers = Space::ALL.map(|space| (space.number(), !space.is_cached()));
+    let numbers: Vec<_> = numbers.into_iter().chain([(PINS, true)]).collect();
+    let records = SharedRecords::open(database, &numbers).map_err(store_error)?;
+    let store = |number: i16, cache: Option<Arc<dyn Store>>| -> Arc<dyn Store> {
+        Arc::new(SharedStore { space: records.space(number), cache, _lock: Arc::clone(&lock) })
+    };
+    let mut spaces = Vec::new();
+    for space in Space::ALL {
+        let of_space = space.is_cached().then(|| Arc::clone(cache.space(space)));
+        if let Some(cache) = &of_space {
+            forget_removed(cache.as_ref(), &records.space(space.number()))?;
+        }
+        spaces.push(store(space.number(), of_space));
+    }
+    let Opened { moved_aside, migration, upkeep, .. } = cache;
+    let pins = store(PINS, None);
+    let (recovery, news) = (Recovery::default(), Some(records.news()));
+    Ok((Opened { spaces, pins, moved_aside, migration, recovery, upkeep, news }, records))
+}
+
+/// Removes what is in the database no more.
+fn forget_removed(cache: &dyn Store, space: &SharedSpace) -> Result<(), StoreError> {
+    let keys: Vec<PlanKey> = cache.all_keys().collect::<Result<_, _>>()?;
+    let gone: Vec<PlanKey> = keys.into_iter().filter(|key| space.entry(key.as_bytes()).is_none()).collect();
+    cache.remove(&gone)
+}
+
+/// A space of the database.
+struct SharedStore {
+    space: SharedSpace,
+    /// Records that were read or written here; what is not as the database says is not used.
+    cache: Option<Arc<dyn Store>>,
+    _lock: Arc<DirectoryLock>,
+}
+
+impl SharedStore {
+    fn change(&self, keys: impl IntoIterator<Item = PlanKey>, write: &Write) -> Result<(), StoreError> {
+        let changes = keys.into_iter().map(|key| Change { key: *key.as_bytes(), write: write.clone() });
+        self.space.change(changes.collect()).map_err(store_error)
+    }
+
+    /// Keeps a record on the disk. Without it, it is read from the database again.
+    fn cache(&self, key: &PlanKey, record: &[u8]) {
+        if let Some(cache) = &self.cache
+            && let Err(error) = cache.put_lazily(key, record, &[])
+        {
+            tracing::debug!(error = chain(&error), "a record of the database could not be cached");
+        }
+    }
+
+    fn cached(&self, key: &PlanKey, facts: RecordFacts) -> Option<Vec<u8>> {
+        let record = self.cache.as_ref()?.get(key).ok().flatten()?;
+        (RecordFacts::of(&record) == facts).then_some(record)
+    }
+
+    fn forget(&self, keys: &[PlanKey]) {
+        if let Some(cache) = &self.cache
+            && let Err(error) = cache.remove(keys)
+        {
+            tracing::debug!(error = chain(&error), "records could not be removed from the cache");
+        }
+    }
+
+    /// Those of the keys under which anything is.
+    fn present(&self, keys: &[PlanKey]) -> Vec<PlanKey> {
+        let mut present: Vec<PlanKey> = keys.to_vec();
+        present.sort_unstable();
+        present.dedup();
+        present.retain(|key| self.space.entry(key.as_bytes()).is_some());
+        present
+    }
+}
+
+impl Store for SharedStore {
+    fn get(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(Entry { record: Some(facts), .. }) = self.space.entry(key.as_bytes()) else { return Ok(None) };
+        if let Some(record) = self.cached(key, facts) {
+            return Ok(Some(record));
+        }
+        match self.space.record(key.as_bytes()) {
+            Ok(Some(record)) => {
+                self.cache(key, &record);
+                Ok(Some(record))
+            }
+            // Whoever asked finds that it is damaged, and has it moved out of the way.
+            Err(DatabaseError::Damaged { .. }) => Ok(Some(Vec::new())),
+            other => other.map_err(store_error),
+        }
+    }
+
+    fn put(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        self.change([*key], &Write::Put { record: record.to_vec(), summary: summary.to_vec() })?;
+        self.cache(key, record);
+        Ok(())
+    }
+
+    fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
+        let put = |(key, record): &(PlanKey, Vec<u8>)| Change {
+            key: *key.as_bytes(),
+            write: Write::Put { record: record.clone(), summary: Vec::new() },
+        };
+        self.space.change(records.iter().map(put).collect()).map_err(store_error)
+    }
+
+    fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
+        let present = self.present(keys);
+        self.change(present.iter().copied(), &Write::Remove)?;
+        self.forget(&present);
+        Ok(())
+    }
+
+    fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {
+        let present = self.present(&[*key]);
+        self.change(present.iter().copied(), &Write::Quarantine)?;
+        self.forget(&present);
+        Ok(())
+    }
+
+    fn summary(&self, key: &PlanKey) -> Result<Option<Vec<u8>>, StoreError> {
+        let entry = self.space.entry(key.as_bytes());
+        Ok(entry.and_then(|entry| entry.summary).map(|summary| summary.to_vec()))
+    }
+
+    fn set_summaries(&self, summaries: &[(PlanKey, Vec<u8>)], _: Durability) -> Result<(), StoreError> {
+        let change = |(key, summary): &(PlanKey, Vec<u8>)| Change {
+            key: *key.as_bytes(),
+            write: Write::Summary(summary.clone()),
+        };
+        self.space.change(summaries.iter().map(change).collect()).map_err(store_error)
+    }
+
+    fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
+        let found = self.space.entries(after.map(PlanKey::as_bytes), limit, |entry| entry.summary.is_some());
+        let summary = |(key, entry): ([u8; 32], Entry)| Some((PlanKey::from_bytes(key), entry.summary?.to_vec()));
+        Ok(found.into_iter().filter_map(summary).collect())
+    }
+
+    fn keys(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<PlanKey>, StoreError> {
+        let found = self.space.entries(after.map(PlanKey::as_bytes), limit, |entry| entry.record.is_some());
+        Ok(found.into_iter().map(|(key, _)| PlanKey::from_bytes(key)).collect())
+    }
+
+    fn quarantined_count(&self) -> Result<usize, StoreError> {
+        let count = self.space.quarantined_count().map_err(store_error)?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    fn catch_up(&self) -> Vec<PlanKey> {
+        let changed: Vec<PlanKey> = self.space.catch_up().into_iter().map(PlanKey::from_bytes).collect();
+        let is_gone = |key: &&PlanKey| self.space.entry(key.as_bytes()).is_none();
+        let gone: Vec<PlanKey> = changed.iter().filter(is_gone).copied().collect();
+        if !gone.is_empty() {
+            self.forget(&gone);
+        }
+        changed
+    }
+}
+
+fn store_error(error: DatabaseError) -> StoreError {
+    match error {
+        DatabaseError::Away { reason } => StoreError::Away { reason },
+        DatabaseError::Overtaken => StoreError::Overtaken,
+        DatabaseError::Refused { reason } | DatabaseError::Damaged { reason } => StoreError::Database { reason },
+    }
+}
