@@ -22,6 +22,8 @@ mod leases;
 mod link_set;
 mod network;
 mod options;
+#[cfg(test)]
+mod others;
 mod placed;
 mod plans_ahead;
 mod replan_queue;
@@ -161,6 +163,8 @@ impl Replanner {
         let fault_logs = FaultLogs::open(spaces.faults, options.policy(), SYSTEM_CLOCK)?;
         let leases = Leases::open(spaces.leases, LeaseOptions::STANDARD)?;
         let events = EventLog::open(spaces.replans, EventOptions::STANDARD)?;
+        let told = leases.clone();
+        events.when_heard(move |event| resynthesis::apply(&told, event));
         resynthesis::catch_up(&leases, &events)?;
         let state = State {
             replan_queue: ReplanQueue::new(options.pace()),
@@ -223,6 +227,18 @@ impl Replanner {
     /// Has the leases looked at soon that scopes matter to in which other things count.
     pub(crate) fn stir_changed(&self) {
         self.shared.stir.notify_one();
+    }
+
+    /// Learns what other servers have changed, and has looked at soon what that matters to.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn follow(&self) -> Result<(), StoreError> {
+        self.shared.leases.follow_others()?;
+        self.shared.fault_logs.follow()?;
+        self.shared.events.follow()?;
+        self.stir_changed();
+        Ok(())
     }
 
     /// Whether another plan is being made for a held plan, or will be.

@@ -235,8 +235,7 @@ impl Server {
         if options.lifetime == Lifetime::Daemon {
             warm_up(&jobs, &accounts, &credentials.access).await;
         }
-        let follower = opened.news.map(|news| follow_others(news, Arc::clone(&jobs), shared.networks.clone()));
-        let _follower = follower.map(|follower| tasks::spawn("follower", follower));
+        let _follower = opened.news.map(|news| tasks::spawn("follower", follow_others(news, &shared)));
         let workers = Workers::start(&jobs, options.worker_count.get()).map_err(StartError::Threads)?;
         let upkeep = opened.upkeep;
         Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts, _follower })

@@ -306,6 +306,25 @@ impl FaultLog {
         self.unsaved.insert(target.clone());
     }
 
+    /// Takes over what is known of an element elsewhere, in place of what is known here; `None`: nothing. It is saved there.
+    /// O(log elements).
+    pub fn learn(&mut self, target: &Target, record: Option<Record>) {
+        self.take_out(target);
+        match record {
+            Some(record) => {
+                self.now_ms = self.now_ms.max(record.changed_ms());
+                self.put(record);
+            }
+            None => self.version += u64::from(self.active.remove(target).is_some()),
+        }
+        self.unsaved.remove(target);
+    }
+
+    /// Whether the record of an element has changed or gone since somebody asked for what is unsaved.
+    pub fn is_unsaved(&self, target: &Target) -> bool {
+        self.unsaved.contains(target)
+    }
+
     fn advance(&mut self, now_ms: u64) -> u64 {
         self.now_ms = self.now_ms.max(now_ms);
         self.now_ms

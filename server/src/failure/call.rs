@@ -13,7 +13,7 @@ use super::{ClusterFailure, PlanFailure};
 use crate::quota::OverQuota;
 use crate::store::receipts::{NotAnId, ReceiptError};
 use crate::store::topologies::TopologyStoreError;
-use crate::store::{ArchiveError, DamagedRecord, StoreError};
+use crate::store::{ArchiveError, DamagedRecord, MayBeOvertaken, StoreError};
 
 /// Why a lease is refused.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +26,12 @@ pub(crate) enum LeaseError {
     OverQuota(#[from] OverQuota),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl MayBeOvertaken for LeaseError {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_overtaken())
+    }
 }
 
 /// Errors of calls about cached plans, operations or the server.

@@ -121,7 +121,7 @@ impl Life {
         };
         let ttl_ms = chance.below(500) as u64;
         let valid = ValidPlan { plan: "plans/first".to_owned(), ..ValidPlan::default() };
-        let state = LeaseState { expire_ms: now_ms() + ttl_ms, ttl_ms, items: vec![valid] };
+        let state = LeaseState { expire_ms: now_ms() + ttl_ms, ttl_ms, items: vec![valid], is_ending: false };
         Ok(self.leases.acquire(terms, state, |_| Ok(())).map(drop)?)
     }
 
@@ -137,7 +137,7 @@ impl Life {
             let valid = ValidPlan { plan, event: kept.sequence(), avoided: vec![7; 32], ..ValidPlan::default() };
             leases.follow(number, 0, valid);
         };
-        let draft = event_log::Draft { make: Box::new(move || Some(kept)), follow: Box::new(follow) };
+        let draft = event_log::Draft { make: Box::new(move || Some(kept.clone())), follow: Box::new(follow) };
         Ok(self.events.append(draft).map(drop)?)
     }
 

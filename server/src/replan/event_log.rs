@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::event::Event;
 use crate::clock;
-use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, decode_message, encode_message};
+use crate::store::{DamagedRecord, SpaceOf, Store, StoreError, Stored, deciding, decode_message, encode_message};
 
 /// Where it is written which log this is, and how far it has come: behind every event.
 const HEAD: PlanKey = PlanKey::from_bytes([0xff; 32]);
@@ -113,8 +113,8 @@ pub(crate) struct EventLog {
 
 /// An event that is to be told of.
 pub(crate) struct Draft {
-    /// Makes it when it is its turn; none: there is nothing to tell any more.
-    pub(crate) make: Box<dyn FnOnce() -> Option<KeptEvent> + Send>,
+    /// Makes it when it is its turn, and again where another server was first; none: there is nothing to tell any more.
+    pub(crate) make: Box<dyn Fn() -> Option<KeptEvent> + Send>,
     /// Is called with it once it is on the disk, before anybody is told and before the next one is made.
     pub(crate) follow: Box<dyn FnOnce(&KeptEvent) + Send>,
 }
@@ -128,21 +128,77 @@ struct Waiting {
     told: Arc<OnceLock<Told>>,
 }
 
+/// Is called with an event of another server.
+type Heard = Box<dyn Fn(&KeptEvent) + Send + Sync>;
+
 struct Shared {
     space: SpaceOf<KeptEvent>,
     options: EventOptions,
     log: Mutex<Log>,
     waiting: Mutex<Vec<Waiting>>,
-    /// Held by who writes; taken before `log` and `waiting`.
-    writing: Mutex<()>,
+    /// Held by who writes; taken before `log` and `waiting`. Whether others have changed something that is not known here yet.
+    writing: Mutex<bool>,
     /// The last event that is on the disk.
     latest: watch::Sender<u64>,
+    /// Is called with each event of another server before anybody is told.
+    heard: OnceLock<Heard>,
 }
 
 struct Log {
     head: Head,
     /// In order, without gaps.
     events: VecDeque<Arc<KeptEvent>>,
+}
+
+/// Events that are on the disk, and that nobody has been told of.
+struct Written {
+    /// The head of the log with them.
+    head: Head,
+    kept: Vec<Arc<KeptEvent>>,
+    now_ms: u64,
+}
+
+impl Waiting {
+    fn settle(self, told: Told) {
+        self.told.set(told).expect("it is set in one turn");
+    }
+}
+
+impl Log {
+    /// Reads what is kept, and the head as it is written down.
+    fn read(space: &SpaceOf<KeptEvent>, options: EventOptions) -> Result<(Option<Head>, Self), StoreError> {
+        let (mut events, mut unreadable) = (VecDeque::<Arc<KeptEvent>>::new(), Vec::new());
+        for entry in space.all() {
+            match entry? {
+                (HEAD, _) => {}
+                (_, Some(event)) => {
+                    let follows = events.back().is_none_or(|last| last.sequence() + 1 == event.sequence());
+                    if !follows {
+                        unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
+                    }
+                    events.push_back(Arc::new(event));
+                }
+                (key, None) => unreadable.push(key),
+            }
+        }
+        let found = Head::read(&**space)?;
+        let last = events.back().map_or(0, |event| event.sequence());
+        if found.as_ref().is_some_and(|head: &Head| head.last > last) {
+            // The last ones are missing: what comes next would not follow.
+            unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
+        }
+        if !unreadable.is_empty() {
+            tracing::error!(
+                count = unreadable.len(),
+                "unreadable events, and all events before them, are dropped; watchers list the leases again"
+            );
+            space.remove(&unreadable)?;
+        }
+        // Without a head it is a new log: tokens of whatever was here before mean nothing in it.
+        let head = found.clone().unwrap_or_else(|| Head { epoch: (options.now_ms)(), ..Head::default() });
+        let head = Head { last: head.last.max(last), ..head };
+        Ok((found, Self { head, events }))
+    }
 }
 
 /// A token that is none of this log, or whose successors are kept no more.
@@ -159,48 +215,71 @@ impl EventLog {
     /// The engine failed.
     pub(crate) fn open(store: Arc<dyn Store>, options: EventOptions) -> Result<Self, StoreError> {
         let space = SpaceOf::<KeptEvent>::new(store);
-        let (mut events, mut unreadable) = (VecDeque::<Arc<KeptEvent>>::new(), Vec::new());
-        for entry in space.all() {
-            match entry? {
-                (HEAD, _) => {}
-                (_, Some(event)) => {
-                    let follows = events.back().is_none_or(|last| last.sequence() + 1 == event.sequence());
-                    if !follows {
-                        unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
-                    }
-                    events.push_back(Arc::new(event));
-                }
-                (key, None) => unreadable.push(key),
+        let log = deciding(|| {
+            space.catch_up();
+            let (found, log) = Log::read(&space, options)?;
+            if found.as_ref() != Some(&log.head) {
+                space.put_all(&[(HEAD, encode_message(&log.head))])?;
             }
+            Ok::<_, StoreError>(log)
+        })?;
+        let latest = watch::Sender::new(log.head.last);
+        let (log, waiting, writing, heard) = (Mutex::new(log), Mutex::default(), Mutex::new(false), OnceLock::new());
+        Ok(Self { shared: Arc::new(Shared { space, options, log, waiting, writing, latest, heard }) })
+    }
+
+    /// Has this called with each event of another server, in order and before anybody is told; once.
+    pub(crate) fn when_heard(&self, heard: impl Fn(&KeptEvent) + Send + Sync + 'static) {
+        let _known_already = self.shared.heard.set(Box::new(heard));
+    }
+
+    /// Learns what other servers have told.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn follow(&self) -> Result<(), StoreError> {
+        self.hear(&mut self.shared.writing.lock())
+    }
+
+    /// The same, in turn.
+    fn hear(&self, is_behind: &mut bool) -> Result<(), StoreError> {
+        let changed = self.shared.space.catch_up();
+        if changed.is_empty() && !*is_behind {
+            return Ok(());
         }
-        let head = Head::read(&*space)?;
-        let last = events.back().map_or(0, |event| event.sequence());
-        if head.as_ref().is_some_and(|head: &Head| head.last > last) {
-            // The last ones are missing: what comes next would not follow.
-            unreadable.extend(events.drain(..).map(|old| PlanKey::numbered(old.sequence())));
+        let was_behind = std::mem::replace(is_behind, true);
+        let mut events = Vec::new();
+        for key in changed.iter().filter(|key| **key != HEAD) {
+            events.extend(self.shared.space.get(key)?.found().map(Arc::new));
         }
-        if !unreadable.is_empty() {
-            tracing::error!(
-                count = unreadable.len(),
-                "unreadable events, and all events before them, are dropped; watchers list the leases again"
-            );
-            space.remove(&unreadable)?;
+        let head = Head::read(&*self.shared.space)?;
+        let last = self.shared.log.lock().head.last;
+        let follows = events.iter().map(|event| event.sequence()).eq(last + 1..=last + events.len() as u64);
+        let new = match head {
+            Some(head) if !was_behind && follows && head.last == last + events.len() as u64 => {
+                let mut log = self.shared.log.lock();
+                log.head = head;
+                log.events.retain(|event| !changed.contains(&PlanKey::numbered(event.sequence())));
+                events
+            }
+            // Some were missed, or it is another log: what there is is read again.
+            _ => {
+                let (_, read) = Log::read(&self.shared.space, self.shared.options)?;
+                let new = read.events.iter().filter(|event| event.sequence() > last).map(Arc::clone).collect();
+                *self.shared.log.lock() = Log { events: VecDeque::new(), ..read };
+                new
+            }
+        };
+        if let Some(heard) = self.shared.heard.get() {
+            new.iter().for_each(|event| heard(event));
         }
-        // Without a head it is a new log: tokens of whatever was here before mean nothing in it.
-        let head = head.unwrap_or_else(|| Head { epoch: (options.now_ms)(), ..Head::default() });
-        let head = Head { last: head.last.max(last), ..head };
-        space.put_all(&[(HEAD, encode_message(&head))])?;
-        let latest = watch::Sender::new(head.last);
-        Ok(Self {
-            shared: Arc::new(Shared {
-                space,
-                options,
-                log: Mutex::new(Log { head, events }),
-                waiting: Mutex::default(),
-                writing: Mutex::new(()),
-                latest,
-            }),
-        })
+        let mut log = self.shared.log.lock();
+        log.events.extend(new);
+        let last = log.head.last;
+        drop(log);
+        self.shared.latest.send_replace(last);
+        *is_behind = false;
+        Ok(())
     }
 
     /// Keeps an event, and tells those who watch once it survives a crash. True: there was one. Those that wait for the disk are
@@ -211,41 +290,41 @@ impl EventLog {
     pub(crate) fn append(&self, draft: Draft) -> Told {
         let told = Arc::new(OnceLock::new());
         self.shared.waiting.lock().push(Waiting { draft, told: Arc::clone(&told) });
-        let _turn = self.shared.writing.lock();
+        let mut is_behind = self.shared.writing.lock();
         if let Some(told) = told.get() {
             return told.clone();
         }
         let waiting = std::mem::take(&mut *self.shared.waiting.lock());
-        let (mut made, mut follow) = (Vec::new(), Vec::new());
-        for Waiting { draft, told } in waiting {
-            match (draft.make)() {
-                Some(event) => {
-                    made.push(event);
-                    follow.push((draft.follow, told));
-                }
-                None => told.set(Ok(false)).expect("it is set in one turn"),
-            }
-        }
-        let kept = self.keep(made, |kept| {
-            for (event, (follow, told)) in kept.iter().zip(std::mem::take(&mut follow)) {
-                follow(event);
-                told.set(Ok(true)).expect("it is set in one turn");
-            }
+        let written = deciding(|| {
+            self.hear(&mut is_behind)?;
+            let made: Vec<Option<KeptEvent>> = waiting.iter().map(|one| (one.draft.make)()).collect();
+            let is_told: Vec<bool> = made.iter().map(Option::is_some).collect();
+            let written = self.write(made.into_iter().flatten().collect())?;
+            Ok((is_told, written))
         });
-        if let Err(error) = kept {
-            let error = Arc::new(error);
-            follow.into_iter().for_each(|(_, told)| told.set(Err(Arc::clone(&error))).expect("it is set in one turn"));
+        let (is_told, written) = match written {
+            Ok(written) => written,
+            Err(error) => {
+                let error = Arc::new(error);
+                waiting.into_iter().for_each(|one| one.settle(Err(Arc::clone(&error))));
+                return Err(error);
+            }
+        };
+        let mut kept = written.kept.iter();
+        for (waiting, is_told) in waiting.into_iter().zip(is_told) {
+            let Waiting { draft, told } = waiting;
+            if let Some(event) = kept.by_ref().take(usize::from(is_told)).next() {
+                (draft.follow)(event);
+            }
+            told.set(Ok(is_told)).expect("it is set in one turn");
         }
+        self.publish(written);
         told.get().cloned().unwrap_or(Ok(false))
     }
 
-    /// Writes events, has them followed, and tells of them. Numbers and dates them. In turn.
-    fn keep(&self, new: Vec<KeptEvent>, follow: impl FnOnce(&[Arc<KeptEvent>])) -> Result<(), StoreError> {
-        if new.is_empty() {
-            return Ok(());
-        }
-        let EventOptions { count_max, age_max_ms, now_ms } = self.shared.options;
-        let now = now_ms();
+    /// Writes events, which it numbers and dates. In turn.
+    fn write(&self, new: Vec<KeptEvent>) -> Result<Written, StoreError> {
+        let now = (self.shared.options.now_ms)();
         // Who reads the log need not wait for the disk.
         let mut head = self.shared.log.lock().head.clone();
         let (mut kept, mut records) = (Vec::new(), Vec::new());
@@ -258,14 +337,24 @@ impl EventLog {
             records.push((PlanKey::numbered(head.last), encode_message(&event)));
             kept.push(Arc::new(event));
         }
-        records.push((HEAD, encode_message(&head)));
-        self.shared.space.put_all(&records)?;
-        follow(&kept);
+        if !kept.is_empty() {
+            records.push((HEAD, encode_message(&head)));
+            self.shared.space.put_all(&records)?;
+        }
+        Ok(Written { head, kept, now_ms: now })
+    }
+
+    /// Tells of events that were written and followed, and lets old ones go.
+    fn publish(&self, Written { head, kept, now_ms }: Written) {
+        if kept.is_empty() {
+            return;
+        }
+        let EventOptions { count_max, age_max_ms, .. } = self.shared.options;
         let last = head.last;
         let mut log = self.shared.log.lock();
         log.head = head;
         log.events.extend(kept);
-        let outdated = now.saturating_sub(age_max_ms);
+        let outdated = now_ms.saturating_sub(age_max_ms);
         let mut gone = Vec::new();
         while log.events.len() > count_max || log.events.front().is_some_and(|oldest| oldest.unix_ms < outdated) {
             gone.extend(log.events.pop_front().map(|oldest| PlanKey::numbered(oldest.sequence())));
@@ -278,7 +367,6 @@ impl EventLog {
             // The new ones are told of all the same. The old ones are read at the next start, and go after that.
             tracing::error!(error = chain(&error), count = gone.len(), "old events could not be removed");
         }
-        Ok(())
     }
 
     /// Has a log that nobody has open go on under another name, as it was brought here from elsewhere: what follows there is unknown

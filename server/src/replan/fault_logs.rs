@@ -4,19 +4,23 @@
 //! gets at it, so that a storm costs as many writes as the disk can do, and not as many as there are events. What could not be
 //! written stays to be written, and until it is, nobody's report is acknowledged.
 
+mod book;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use canopy_access::Quota;
-use canopy_faults::{Event, FaultLog, FaultLogError, Loss, Outcome, Policy, Record, Target};
+use canopy_faults::{Event, FaultLog, FaultLogError, Outcome, Policy, Record, Target};
 use canopy_planner::PlanKey;
 use parking_lot::Mutex;
 
+pub(crate) use self::book::Count;
+use self::book::{Changes, Kind};
 use super::scope::{KeptScope, Scope};
 use super::suspects::Suspects;
 use crate::quota::OverQuota;
-use crate::store::{Store, StoreError, decode_message, encode_message};
+use crate::store::{Store, StoreError, deciding, decode_message, encode_message};
 use crate::{call, clock};
 
 /// Most topologies with faults, those that are placed counted by placement.
@@ -57,15 +61,6 @@ pub(crate) struct Entered {
     pub(crate) changes: bool,
 }
 
-/// What counts as broken or slow in a scope, or in a network.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
-    /// In a fixed order, each element once.
-    pub(crate) losses: Arc<Vec<Loss>>,
-    /// When that changed last, in milliseconds since 1970 UTC.
-    pub(crate) since_ms: u64,
-}
-
 /// All fault logs. Clones share them.
 #[derive(Clone)]
 pub(crate) struct FaultLogs {
@@ -79,52 +74,19 @@ struct Shared {
     fault_logs: Mutex<BTreeMap<Scope, Kind>>,
     /// Whether anything counts anywhere, for those who need not wait to learn that nothing does.
     any_counts: AtomicBool,
-    /// Held by who writes: elements whose records on the disk are behind.
-    writing: Mutex<BTreeSet<(Scope, Target)>>,
+    /// Held by who writes.
+    writing: Mutex<Unwritten>,
+    /// How often another server was first to change an element: what was entered here of it is gone.
+    overtaken: AtomicU64,
 }
 
-/// What one call changes.
+/// What the disk and this server do not know of each other.
 #[derive(Default)]
-struct Changes(BTreeMap<(Scope, Target), Change>);
-
-/// The record of an element before and after.
-#[derive(Default)]
-struct Change {
-    before: Option<Record>,
-    after: Option<Record>,
-}
-
-impl Changes {
-    /// The element may change now.
-    fn begin(&mut self, scope: &Scope, target: &Target, book: &FaultLog) {
-        let change = || Change { before: book.record(target).cloned(), after: None };
-        self.0.entry((scope.clone(), target.clone())).or_insert_with(change);
-    }
-
-    /// All of them have.
-    fn end(&mut self, fault_logs: &BTreeMap<Scope, Kind>) {
-        for ((scope, target), change) in &mut self.0 {
-            change.after = fault_logs.get(scope).and_then(|kind| kind.book.record(target)).cloned();
-        }
-    }
-
-    /// Undoes each change, unless the element has changed again since.
-    fn take_back(self, fault_logs: &mut BTreeMap<Scope, Kind>, policy: Policy, now_ms: u64) {
-        for ((scope, target), Change { before, after }) in self.0 {
-            let kind = fault_logs.entry(scope).or_insert_with(|| Kind::new(FaultLog::new(policy), now_ms));
-            kind.book.take_back(&target, before, after.as_ref());
-            kind.recount(now_ms);
-        }
-    }
-}
-
-/// A book, and what was last told of it.
-struct Kind {
-    book: FaultLog,
-    told: u64,
-    /// Its version when it was counted.
-    counted: u64,
-    count: Count,
+struct Unwritten {
+    /// Elements whose records on the disk are behind.
+    behind: BTreeSet<(Scope, Target)>,
+    /// Keys under which other servers have changed something that is not known here yet.
+    unheard: Vec<PlanKey>,
 }
 
 impl FaultLogs {
@@ -153,7 +115,8 @@ impl FaultLogs {
         let fault_logs: BTreeMap<Scope, Kind> = fault_logs.collect();
         let any_counts = AtomicBool::new(any_counts(&fault_logs));
         let (fault_logs, writing) = (Mutex::new(fault_logs), Mutex::default());
-        Ok(Self { shared: Arc::new(Shared { store, policy, now_ms, fault_logs, any_counts, writing }) })
+        let overtaken = AtomicU64::new(0);
+        Ok(Self { shared: Arc::new(Shared { store, policy, now_ms, fault_logs, any_counts, writing, overtaken }) })
     }
 
     /// Enters events, each in its scope under the one name that its element has there, in their order; returns once what was
@@ -162,6 +125,11 @@ impl FaultLogs {
     /// # Errors
     /// The engine failed: what was entered is taken back.
     pub(crate) fn report(&self, events: Vec<(Scope, Event)>) -> Result<Vec<Result<Entered, ReportError>>, StoreError> {
+        deciding(|| self.try_to_report(events.clone()))
+    }
+
+    fn try_to_report(&self, events: Vec<(Scope, Event)>) -> Result<Vec<Result<Entered, ReportError>>, StoreError> {
+        let overtaken = self.shared.overtaken.load(Ordering::Acquire);
         let mut fault_logs = self.shared.fault_logs.lock();
         let now = (self.shared.now_ms)();
         let (mut touched, mut changes) = (BTreeSet::new(), Changes::default());
@@ -190,7 +158,7 @@ impl FaultLogs {
         self.shared.note(&fault_logs);
         changes.end(&fault_logs);
         drop(fault_logs);
-        self.write_or_take_back(changes)?;
+        self.write_or_take_back(changes, overtaken)?;
         Ok(entered)
     }
 
@@ -205,6 +173,16 @@ impl FaultLogs {
         until_ms: u64,
         is_meant: impl Fn(&str) -> bool,
     ) -> Result<usize, StoreError> {
+        deciding(|| self.try_to_clear(wanted, until_ms, &is_meant))
+    }
+
+    fn try_to_clear(
+        &self,
+        wanted: &[(Scope, Option<Target>)],
+        until_ms: u64,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<usize, StoreError> {
+        let overtaken = self.shared.overtaken.load(Ordering::Acquire);
         let mut fault_logs = self.shared.fault_logs.lock();
         let now = (self.shared.now_ms)();
         let (mut cleared, mut changes) = (0, Changes::default());
@@ -225,12 +203,16 @@ impl FaultLogs {
         self.shared.note(&fault_logs);
         changes.end(&fault_logs);
         drop(fault_logs);
-        self.write_or_take_back(changes).map(|()| cleared)
+        self.write_or_take_back(changes, overtaken).map(|()| cleared)
     }
 
-    /// Writes what has changed. What cannot be written was refused, and is taken back.
-    fn write_or_take_back(&self, changes: Changes) -> Result<(), StoreError> {
-        let written = self.write();
+    /// Writes what has changed. What cannot be written was refused, and is taken back; so is what was entered while another
+    /// server was first, as `overtaken` then says no more.
+    fn write_or_take_back(&self, changes: Changes, overtaken: u64) -> Result<(), StoreError> {
+        let written = self.write().and_then(|()| match self.shared.overtaken.load(Ordering::Acquire) == overtaken {
+            true => Ok(()),
+            false => Err(StoreError::Overtaken),
+        });
         if written.is_err() {
             let mut fault_logs = self.shared.fault_logs.lock();
             changes.take_back(&mut fault_logs, self.shared.policy, (self.shared.now_ms)());
@@ -332,7 +314,9 @@ impl FaultLogs {
     /// # Errors
     /// The engine failed: all of it is still to be written.
     pub(crate) fn write(&self) -> Result<(), StoreError> {
-        let mut behind = self.shared.writing.lock();
+        let mut unwritten = self.shared.writing.lock();
+        self.hear(&mut unwritten)?;
+        let behind = &mut unwritten.behind;
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
         {
             let mut fault_logs = self.shared.fault_logs.lock();
@@ -358,6 +342,41 @@ impl FaultLogs {
         behind.clear();
         Ok(())
     }
+
+    /// Learns what other servers have changed. What counts otherwise by that, [`FaultLogs::tick`] tells.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn follow(&self) -> Result<(), StoreError> {
+        self.hear(&mut self.shared.writing.lock())
+    }
+
+    /// The same, by who writes. What was entered here of an element that another server has changed is gone: whoever entered it
+    /// is told, and enters it again.
+    fn hear(&self, unwritten: &mut Unwritten) -> Result<(), StoreError> {
+        unwritten.unheard.extend(self.shared.store.catch_up());
+        while let Some(key) = unwritten.unheard.last().copied() {
+            let found = self.shared.store.get(&key)?.and_then(|record| read(&key, &record));
+            let mut fault_logs = self.shared.fault_logs.lock();
+            let now = (self.shared.now_ms)();
+            let (known, record) = match found {
+                Some((scope, record)) => (Some((scope, record.target().clone())), Some(record)),
+                None => (element_of(&fault_logs, &key), None),
+            };
+            if let Some((scope, target)) = known {
+                let element = (scope.clone(), target);
+                let kind = fault_logs.entry(scope).or_insert_with(|| Kind::new(FaultLog::new(self.shared.policy), now));
+                let is_lost = kind.book.is_unsaved(&element.1) | unwritten.behind.remove(&element);
+                self.shared.overtaken.fetch_add(u64::from(is_lost), Ordering::Release);
+                kind.book.learn(&element.1, record);
+                kind.recount(now);
+            }
+            self.shared.note(&fault_logs);
+            drop(fault_logs);
+            unwritten.unheard.pop();
+        }
+        Ok(())
+    }
 }
 
 impl Shared {
@@ -369,6 +388,14 @@ impl Shared {
 
 fn any_counts(fault_logs: &BTreeMap<Scope, Kind>) -> bool {
     fault_logs.values().any(|kind| !kind.count.losses.is_empty())
+}
+
+/// The element whose record is under this key. O(elements).
+fn element_of(fault_logs: &BTreeMap<Scope, Kind>, key: &PlanKey) -> Option<(Scope, Target)> {
+    let elements = fault_logs.iter().flat_map(|(scope, kind)| kind.book.records().map(move |record| (scope, record)));
+    let mut targets = elements.map(|(scope, record)| (scope, record.target()));
+    let found = targets.find(|(scope, target)| scope.key_of(&target.to_string()) == *key);
+    found.map(|(scope, target)| (scope.clone(), target.clone()))
 }
 
 /// Machines of which anything is remembered that a name may mean: the one of that name, those that it is short for, and those
@@ -403,21 +430,6 @@ fn require_room(fault_logs: &BTreeMap<Scope, Kind>, scope: &Scope) -> Result<(),
         }
     };
     if count < limit { Ok(()) } else { Err(ReportError::TooManyBooks { count, what }) }
-}
-
-impl Kind {
-    fn new(book: FaultLog, since_ms: u64) -> Self {
-        let count = Count { losses: Arc::new(book.active()), since_ms };
-        // Nobody has been told of it.
-        Self { told: u64::MAX, counted: book.version(), book, count }
-    }
-
-    fn recount(&mut self, now: u64) {
-        if self.counted != self.book.version() {
-            self.counted = self.book.version();
-            self.count = Count { losses: Arc::new(self.book.active()), since_ms: now };
-        }
-    }
 }
 
 /// Now, by the clock that nobody sets.

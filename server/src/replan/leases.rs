@@ -2,25 +2,27 @@
 //!
 //! What a lease is about never changes and is its record; what becomes of it is its summary.
 
+mod kept;
 mod table;
 mod valid;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use canopy_faults::Loss;
 use canopy_planner::PlanKey;
 use canopy_wire::Priority;
 use parking_lot::{Mutex, MutexGuard};
 
+use self::kept::{key_from, read, summary_of};
 use self::table::Table;
 use super::placed::Placed;
 use crate::clock;
-use crate::failure::{KeptRefusal, LeaseError};
+use crate::failure::LeaseError;
 use crate::quota::OverQuota;
-use crate::store::{Durability, Store, StoreError, decode_message, encode_message};
+use crate::store::{Durability, Store, StoreError, deciding, encode_message};
 
+pub(super) use self::kept::digest;
+pub(crate) use self::kept::{Avoided, Item, LeaseState, LeaseTerms, ValidPlan};
 pub(crate) use self::table::{HeldKey, HeldLinks};
 
 /// Leases that are behind on the disk and written at once: nobody else can write meanwhile.
@@ -42,112 +44,6 @@ pub(crate) struct LeaseOptions {
 impl LeaseOptions {
     /// 100,000 leases, 256 MiB, and the clock that nobody sets.
     pub(crate) const STANDARD: Self = Self { count_max: 100_000, bytes_max: 256 << 20, now_ms: clock::steady_ms };
-}
-
-/// What a lease is about; fields are only ever added.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct LeaseTerms {
-    #[prost(uint64, tag = "1")]
-    pub(crate) number: u64,
-    #[prost(string, tag = "2")]
-    pub(crate) job: String,
-    /// Empty: everybody's.
-    #[prost(string, tag = "3")]
-    pub(crate) tenant: String,
-    /// Its number on the wire.
-    #[prost(int32, tag = "4")]
-    pub(crate) priority: i32,
-    /// Key of the sound network.
-    #[prost(bytes = "vec", tag = "5")]
-    pub(crate) base: Vec<u8>,
-    /// What is held.
-    #[prost(message, repeated, tag = "6")]
-    pub(crate) items: Vec<Item>,
-    #[prost(uint64, tag = "7")]
-    pub(crate) created_ms: u64,
-    /// The key and the digest of the request that acquired it; both are empty where that had no id.
-    #[prost(bytes = "vec", tag = "8")]
-    pub(crate) request_key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "9")]
-    pub(crate) request_digest: Vec<u8>,
-    /// The tenant that acquired it, isolated or not; empty for none. Leases that were acquired before there were owners
-    /// have none.
-    #[prost(string, optional, tag = "10")]
-    pub(crate) owner: Option<String>,
-}
-
-/// A plan that is held.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Item {
-    /// What was asked for, a `canopy.v1.PlanRequest`; the topology by its id or expression.
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(crate) request: Bytes,
-    /// Key of the plan for the sound network.
-    #[prost(bytes = "bytes", tag = "2")]
-    pub(crate) original: Bytes,
-    /// The links that it is on, see [`LinkSet`](super::link_set::LinkSet).
-    #[prost(bytes = "bytes", tag = "3")]
-    pub(crate) links: Bytes,
-    /// Number of its ranks.
-    #[prost(uint32, tag = "4")]
-    pub(crate) ranks: u32,
-}
-
-impl Item {
-    /// Key of the plan for the sound network. That of a lease which was read from the disk is one.
-    pub(crate) fn original_key(&self) -> PlanKey {
-        key_from(&self.original).unwrap_or(PlanKey::from_bytes([0; 32]))
-    }
-}
-
-/// What has become of a lease; fields are only ever added.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct LeaseState {
-    #[prost(uint64, tag = "1")]
-    pub(crate) expire_ms: u64,
-    #[prost(uint64, tag = "2")]
-    pub(crate) ttl_ms: u64,
-    /// One for each item.
-    #[prost(message, repeated, tag = "3")]
-    pub(crate) items: Vec<ValidPlan>,
-}
-
-/// The plan that is valid now in place of one that is held.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ValidPlan {
-    /// `plans/…`; empty: there is none.
-    #[prost(string, tag = "1")]
-    pub(crate) plan: String,
-    /// What it avoids, see [`Avoided`]; empty: nothing, it is the original.
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) avoided: Vec<u8>,
-    /// Why there is none.
-    #[prost(message, optional, tag = "3")]
-    pub(crate) error: Option<KeptRefusal>,
-    /// Ranks of the request that it lacks, rising.
-    #[prost(uint32, repeated, tag = "4")]
-    pub(crate) lost: Vec<u32>,
-    /// The last event that said so; 0: none.
-    #[prost(uint64, tag = "5")]
-    pub(crate) event: u64,
-    /// Whether a better one may follow for the same faults.
-    #[prost(bool, tag = "6")]
-    pub(crate) is_provisional: bool,
-    /// The faults themselves, as texts, where they are few: whether more of them matter can be told without them only by planning again.
-    #[prost(string, repeated, tag = "7")]
-    pub(crate) faults: Vec<String>,
-}
-
-/// Tells one set of faults from another: the hash of their texts in order.
-pub(crate) type Avoided = [u8; 32];
-
-/// Tells one set of losses from another, see [`Avoided`].
-pub(super) fn digest(losses: &[Loss]) -> Avoided {
-    let mut hasher = blake3::Hasher::new_derive_key("canopy losses 1");
-    for text in losses.iter().map(Loss::to_string) {
-        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
-    }
-    *hasher.finalize().as_bytes()
 }
 
 /// A lease. Cheap to clone.
@@ -183,11 +79,6 @@ impl Lease {
     }
 }
 
-/// A key that was written down.
-fn key_from(bytes: &[u8]) -> Option<PlanKey> {
-    bytes.try_into().ok().map(PlanKey::from_bytes)
-}
-
 pub(crate) fn name_of(number: u64) -> String {
     format!("{FOLDER}{number:016x}")
 }
@@ -209,9 +100,12 @@ struct Shared {
     store: Arc<dyn Store>,
     options: LeaseOptions,
     table: Mutex<Table>,
-    /// Held by who writes; taken before `table`.
-    writing: Mutex<()>,
+    /// Held by who writes; taken before `table`. Keys under which other servers have changed something that is not known here yet.
+    writing: Mutex<Vec<PlanKey>>,
 }
+
+/// Nobody else writes as long as this is held.
+type Turn<'a> = MutexGuard<'a, Vec<PlanKey>>;
 
 impl Leases {
     /// Reads what is kept. A lease that cannot be read goes into quarantine.
@@ -244,12 +138,24 @@ impl Leases {
     /// Keeps a lease, and gives it its number, if its owner `may` have one more than this number.
     pub(crate) fn acquire(
         &self,
+        terms: LeaseTerms,
+        state: LeaseState,
+        may: impl Fn(usize) -> Result<(), OverQuota>,
+    ) -> Result<Lease, LeaseError> {
+        deciding(|| self.try_to_acquire(terms.clone(), state.clone(), &may))
+    }
+
+    fn try_to_acquire(
+        &self,
         mut terms: LeaseTerms,
         state: LeaseState,
-        may: impl FnOnce(usize) -> Result<(), OverQuota>,
+        may: impl Fn(usize) -> Result<(), OverQuota>,
     ) -> Result<Lease, LeaseError> {
         let LeaseOptions { count_max, bytes_max: limit, now_ms } = self.shared.options;
-        let _turn = self.shared.writing.lock();
+        let _turn = self.turn()?;
+        if let Some(lease) = self.acquired_by_same(&terms) {
+            return Ok(lease);
+        }
         let (count, of_owner, held, last) = {
             let table = self.shared.table.lock();
             (table.all().len(), table.owned_by(terms.owner.as_deref()), table.bytes(), table.last)
@@ -272,6 +178,38 @@ impl Leases {
         Ok(table.get(number).expect("it was put there").clone())
     }
 
+    /// The lease that the same request has acquired at another server meanwhile.
+    fn acquired_by_same(&self, terms: &LeaseTerms) -> Option<Lease> {
+        let lease = self.of_request(&key_from(&terms.request_key)?)?;
+        (lease.terms.request_digest == terms.request_digest).then_some(lease)
+    }
+
+    /// Learns what other servers have changed.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn follow_others(&self) -> Result<(), StoreError> {
+        self.turn().map(drop)
+    }
+
+    /// Lets nobody else write, and learns what other servers have changed.
+    fn turn(&self) -> Result<Turn<'_>, StoreError> {
+        let mut unheard = self.shared.writing.lock();
+        unheard.extend(self.shared.store.catch_up());
+        while let Some(key) = unheard.last().copied() {
+            let (record, summary) = (self.shared.store.get(&key)?, self.shared.store.summary(&key)?);
+            let lease = record.zip(summary).and_then(|(record, summary)| read(&key, &record, &summary));
+            let mut table = self.shared.table.lock();
+            match lease {
+                Some(lease) => table.learn(lease),
+                None => table.take_out(key.number()),
+            }
+            table.last = table.last.max(key.number());
+            unheard.pop();
+        }
+        Ok(unheard)
+    }
+
     /// Gives new leases greater numbers than this one.
     pub(crate) fn number_beyond(&self, number: u64) {
         let mut table = self.shared.table.lock();
@@ -290,8 +228,12 @@ impl Leases {
 
     /// Has a lease last for so long from now on, or as long as before; returns it once that survives a crash. `None`: it is not held.
     pub(crate) fn renew(&self, number: u64, ttl_ms: Option<u64>) -> Result<Option<Lease>, StoreError> {
-        let _turn = self.shared.writing.lock();
-        let Some(mut lease) = self.get(number) else { return Ok(None) };
+        deciding(|| self.try_to_renew(number, ttl_ms))
+    }
+
+    fn try_to_renew(&self, number: u64, ttl_ms: Option<u64>) -> Result<Option<Lease>, StoreError> {
+        let _turn = self.turn()?;
+        let Some(mut lease) = self.get(number).filter(|lease| !lease.state.is_ending) else { return Ok(None) };
         let now = self.now_ms();
         let renew = |state: &mut LeaseState| {
             state.ttl_ms = ttl_ms.unwrap_or(state.ttl_ms);
@@ -323,7 +265,11 @@ impl Leases {
     /// # Errors
     /// The engine failed; they are still behind.
     pub(crate) fn write_behind(&self) -> Result<bool, StoreError> {
-        let _turn = self.shared.writing.lock();
+        deciding(|| self.try_to_write_behind())
+    }
+
+    fn try_to_write_behind(&self) -> Result<bool, StoreError> {
+        let _turn = self.turn()?;
         let some: Vec<Lease> = {
             let table = self.shared.table.lock();
             table.behind.iter().take(BEHIND_AT_ONCE).filter_map(|number| table.get(*number)).cloned().collect()
@@ -344,8 +290,10 @@ impl Leases {
 
     /// Lets go of leases; returns how many were held.
     pub(crate) fn release(&self, numbers: &[u64]) -> Result<usize, StoreError> {
-        self.let_go(self.shared.writing.lock(), |table| {
-            numbers.iter().copied().filter(|number| table.get(*number).is_some()).collect()
+        deciding(|| {
+            self.let_go(self.turn()?, |table| {
+                numbers.iter().copied().filter(|number| table.get(*number).is_some()).collect()
+            })
         })
     }
 
@@ -359,12 +307,7 @@ impl Leases {
         if self.shared.table.lock().ended(now).next().is_none() {
             return Ok(0);
         }
-        // Asked again in turn: one may have been renewed meanwhile, and none can be renewed while it is told of.
-        let turn = self.shared.writing.lock();
-        let ended: Vec<Lease> = {
-            let table = self.shared.table.lock();
-            table.ended(now).filter_map(|number| table.get(number)).cloned().collect()
-        };
+        let (ended, turn) = deciding(|| self.begin_to_end(now))?;
         let (mut numbers, mut failure) = (Vec::new(), None);
         for lease in &ended {
             match tell(lease) {
@@ -375,11 +318,35 @@ impl Leases {
                 }
             }
         }
-        let count = self.let_go(turn, |_| numbers)?;
+        drop(turn);
+        // Another server may have written down what events say of it.
+        let count = deciding(|| self.let_go(self.turn()?, |_| numbers.clone()))?;
         failure.map_or(Ok(count), Err)
     }
 
-    fn let_go(&self, _turn: MutexGuard<'_, ()>, which: impl FnOnce(&Table) -> Vec<u64>) -> Result<usize, StoreError> {
+    /// The leases that nobody has renewed. From now on nobody can, at no server: they are about to be told of.
+    fn begin_to_end(&self, now: u64) -> Result<(Vec<Lease>, Turn<'_>), StoreError> {
+        let turn = self.turn()?;
+        let mut ended: Vec<Lease> = {
+            let table = self.shared.table.lock();
+            table.ended(now).filter_map(|number| table.get(number)).cloned().collect()
+        };
+        ended.iter_mut().for_each(|lease| Arc::make_mut(&mut lease.state).is_ending = true);
+        if !ended.is_empty() {
+            let summaries: Vec<_> = ended.iter().map(summary_of).collect();
+            self.shared.store.set_summaries(&summaries, Durability::Synced)?;
+        }
+        let mut table = self.shared.table.lock();
+        for lease in &ended {
+            let number = lease.terms.number;
+            table.put(lease.clone());
+            table.behind.remove(&number);
+        }
+        drop(table);
+        Ok((ended, turn))
+    }
+
+    fn let_go(&self, _turn: Turn<'_>, which: impl FnOnce(&Table) -> Vec<u64>) -> Result<usize, StoreError> {
         let held = which(&self.shared.table.lock());
         let keys: Vec<PlanKey> = held.iter().copied().map(PlanKey::numbered).collect();
         if !keys.is_empty() {
@@ -462,18 +429,6 @@ impl Lease {
         let (key, summary) = summary_of(self);
         (key, encode_message(&*self.terms), summary)
     }
-}
-
-/// What has become of a lease, as it is written down.
-fn summary_of(lease: &Lease) -> (PlanKey, Vec<u8>) {
-    (PlanKey::numbered(lease.terms.number), encode_message(&*lease.state))
-}
-
-fn read(key: &PlanKey, record: &[u8], summary: &[u8]) -> Option<Lease> {
-    let (terms, state): (LeaseTerms, LeaseState) = (decode_message(record).ok()?, decode_message(summary).ok()?);
-    let has_keys = key_from(&terms.base).is_some() && terms.items.iter().all(|item| key_from(&item.original).is_some());
-    let is_whole = PlanKey::numbered(terms.number) == *key && terms.items.len() == state.items.len() && has_keys;
-    is_whole.then(|| Lease::new(terms, state, record.len()))
 }
 
 #[cfg(test)]

@@ -244,7 +244,9 @@ impl Resynthesis {
         let ended = Arc::clone(&self.ended);
         let draft = Draft {
             // A resynthesis that was ended may have been at this point; its held plan is another one's by now.
-            make: Box::new(move || if ended.load(Ordering::Relaxed) { None } else { worth_telling(&reader, kept) }),
+            make: Box::new(
+                move || if ended.load(Ordering::Relaxed) { None } else { worth_telling(&reader, kept.clone()) },
+            ),
             follow: Box::new(move |kept| apply(&leases, kept)),
         };
         let told = match spawn_blocking(move || writer.events.append(draft)).await {
@@ -373,7 +375,7 @@ fn subject(leases: &Leases, event: &Event) -> Option<(Lease, usize)> {
 }
 
 /// Has a lease say what an event says of it, unless it says something later.
-fn apply(leases: &Leases, kept: &KeptEvent) {
+pub(super) fn apply(leases: &Leases, kept: &KeptEvent) {
     let Some((lease, item)) = subject(leases, &kept.event) else { return };
     if is_expiry(kept) {
         // It says nothing of a plan, and the lease goes when all such events are written.
@@ -443,7 +445,7 @@ pub(super) fn tell_expired(events: &EventLog, lease: &Lease) -> Result<(), Arc<S
         ..Event::default()
     };
     let kept = KeptEvent { event, tenant: lease.terms.tenant.clone(), ..KeptEvent::default() };
-    let draft = Draft { make: Box::new(move || Some(kept)), follow: Box::new(|_| {}) };
+    let draft = Draft { make: Box::new(move || Some(kept.clone())), follow: Box::new(|_| {}) };
     events.append(draft).map(drop)
 }
 

@@ -161,8 +161,12 @@ impl LeasesService {
             valid.push(first);
         }
         let Some((key, _)) = network else { return Err(bad("requests", "send at least one".to_owned())) };
-        let state =
-            LeaseState { expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms), ttl_ms, items: valid };
+        let state = LeaseState {
+            expire_ms: self.replanner.leases().now_ms().saturating_add(ttl_ms),
+            ttl_ms,
+            items: valid,
+            is_ending: false,
+        };
         let owner = Some(viewer.name().to_owned());
         let terms = LeaseTerms {
             job,

@@ -1,6 +1,7 @@
 //! What a server looks after every second: whether its store can be written, and how much room is left.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +16,9 @@ use crate::clock;
 use crate::drain::DrainHandle;
 use crate::jobs::asked;
 use crate::jobs::queue::Queue;
-use crate::jobs::workers::Jobs;
 use crate::metrics::Metrics;
 use crate::replan::{FaultLogs, Leases};
-use crate::rpc::{GATED, StoredNetworks};
+use crate::rpc::{GATED, Shared};
 use crate::store::topologies::{TopologyStore, TopologyStoreError};
 use crate::store::{Opened, Records, Recovery, Upkeep};
 
@@ -106,18 +106,23 @@ pub(super) async fn keep_up(
 }
 
 /// Has what is in memory follow what other servers change in the store that they share.
-pub(super) async fn follow_others(mut news: watch::Receiver<u64>, jobs: Arc<Jobs>, networks: StoredNetworks) {
-    while news.changed().await.is_ok() {
-        let (jobs, networks) = (Arc::clone(&jobs), networks.clone());
-        let followed = spawn_blocking(move || -> Result<(), TopologyStoreError> {
-            networks.follow()?;
-            jobs.records.follow()?;
-            // The schedules of shapes follow as they are counted.
-            jobs.planner.kept()?;
-            Ok(())
-        });
-        if let Ok(Err(error)) = followed.await {
-            tracing::error!(error = chain(&error), "changes of other servers could not be followed");
+pub(super) fn follow_others(mut news: watch::Receiver<u64>, shared: &Shared) -> impl Future<Output = ()> + use<> {
+    let (jobs, networks, replanner) = (Arc::clone(&shared.jobs), shared.networks.clone(), shared.replanner.clone());
+    let follow = move || -> Result<(), TopologyStoreError> {
+        networks.follow()?;
+        jobs.records.follow()?;
+        // The schedules of shapes follow as they are counted.
+        jobs.planner.kept()?;
+        replanner.follow()?;
+        Ok(())
+    };
+    let follow = Arc::new(follow);
+    async move {
+        while news.changed().await.is_ok() {
+            let follow = Arc::clone(&follow);
+            if let Ok(Err(error)) = spawn_blocking(move || follow()).await {
+                tracing::error!(error = chain(&error), "changes of other servers could not be followed");
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Spaces that several servers share: in a database, and what was read of it on the disk of each.
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -12,8 +12,9 @@ fn events(count: usize) -> Vec<KeptEvent> {
 
 /// Writes so many events, one with the other.
 fn append(log: &EventLog, count: usize) -> Result<Vec<Arc<KeptEvent>>, StoreError> {
-    let mut all = Vec::new();
-    log.keep(events(count), |kept| all.extend(kept.iter().cloned()))?;
+    let written = log.write(events(count))?;
+    let all = written.kept.clone();
+    log.publish(written);
     Ok(all)
 }
 

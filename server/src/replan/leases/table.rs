@@ -105,6 +105,24 @@ impl Table {
         self.leases.insert(number, lease);
     }
 
+    /// Takes over a lease as another server has written it, but for what later events say of its plans.
+    pub(super) fn learn(&mut self, mut lease: Lease) {
+        let number = lease.terms.number;
+        let known = self.leases.get(&number).map(|known| Arc::clone(&known.state));
+        let mut is_behind = false;
+        for (valid, known) in
+            Arc::make_mut(&mut lease.state).items.iter_mut().zip(known.iter().flat_map(|known| &known.items))
+        {
+            if known.event > valid.event {
+                valid.clone_from(known);
+                is_behind = true;
+            }
+        }
+        self.put(lease);
+        self.behind.remove(&number);
+        self.behind.extend(is_behind.then_some(number));
+    }
+
     /// Takes a lease out.
     pub(super) fn take_out(&mut self, number: u64) {
         self.behind.remove(&number);

@@ -13,7 +13,7 @@ fn terms(job: &str) -> LeaseTerms {
 
 fn state(plan: &str) -> LeaseState {
     let valid = ValidPlan { plan: plan.to_owned(), lost: vec![2], ..ValidPlan::default() };
-    LeaseState { expire_ms: 10, ttl_ms: 3, items: vec![valid] }
+    LeaseState { expire_ms: 10, ttl_ms: 3, items: vec![valid], is_ending: false }
 }
 
 #[test]

@@ -13,20 +13,25 @@ use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
 use crate::store::{Eviction, Lookup, RecordOptions, Records};
 
 /// One of the servers on a database.
-pub(in crate::store) struct Server {
+pub(crate) struct Server {
     pub(in crate::store) opened: Opened,
     shared: SharedRecords,
 }
 
 impl Server {
-    pub(in crate::store) fn new(directory: &Path, address: &str) -> Self {
+    pub(crate) fn new(directory: &Path, address: &str) -> Self {
         let database = Database::new(&Options { address: address.parse().unwrap(), connections: 4 }).unwrap();
         let (opened, shared) = open_shared_store(directory, StoreEngine::Sled, &database).unwrap();
         Self { opened, shared }
     }
 
-    fn space(&self, space: Space) -> Arc<dyn Store> {
+    pub(crate) fn space(&self, space: Space) -> Arc<dyn Store> {
         Arc::clone(self.opened.space(space))
+    }
+
+    /// Waits until all that has changed up to now is heard of.
+    pub(crate) fn hear_of_all(&self) {
+        self.shared.hear_of_all().unwrap();
     }
 
     fn records(&self, bytes_max: u64) -> Records {
@@ -36,7 +41,7 @@ impl Server {
 }
 
 /// Two servers on a database of their own.
-fn two() -> Option<([Server; 2], [TempDir; 2])> {
+pub(crate) fn two() -> Option<([Server; 2], [TempDir; 2])> {
     let address = Postgres::shared()?.database();
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
     Some((folders.each_ref().map(|folder| Server::new(folder.path(), &address)), folders))
