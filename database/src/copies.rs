@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::clock::Clock;
 use crate::database::Database;
 use crate::mirror::Mirror;
 
@@ -17,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) spaces: BTreeMap<SpaceNumber, Space>,
     /// Is told when there is something to catch up with.
     pub(crate) news: watch::Sender<u64>,
+    /// The time of the servers.
+    pub(crate) clock: Clock,
     /// The number of the last change that was heard of.
     pub(crate) heard: watch::Sender<i64>,
 }

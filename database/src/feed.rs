@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::{Client, Row};
 
 use crate::Key;
+use crate::clock::{Answer, since_start_ms};
 use crate::copies::{Shared, SpaceNumber};
 use crate::database::Connected;
 use crate::error::DatabaseError;
@@ -31,11 +32,37 @@ pub(crate) struct Place {
     number: i32,
 }
 
+/// The columns that [`answer`] takes, of the head called `h`.
+const TIME: &str = "(extract(epoch from clock_timestamp()) * 1000)::bigint, h.clock_shift_ms";
+
+/// Reads what is said of the time from this column on.
+fn answer(row: &Row, first: usize, asked_ms: i64) -> Result<Answer, DatabaseError> {
+    let (day_ms, shift_ms) = (row.try_get(first)?, row.try_get(first + 1)?);
+    Ok(Answer { day_ms, shift_ms, asked_ms, answered_ms: since_start_ms() })
+}
+
+/// Compares the time of the servers with what the database says; where its time of day was set, that is written down once.
+async fn compare_clocks(client: &Client, shared: &Shared) -> Result<(), DatabaseError> {
+    let asked_ms = since_start_ms();
+    let head = client.query_one(&format!("select {TIME} from head h"), &[]).await?;
+    let answer = answer(&head, 0, asked_ms)?;
+    let Some(by_ms) = shared.clock.compare(answer) else { return Ok(()) };
+    let statement = "update head set clock_shift_ms = clock_shift_ms - $1 where clock_shift_ms = $2";
+    if client.execute(statement, &[&by_ms, &answer.shift_ms]).await? == 1 {
+        shared.clock.note_jump();
+        tracing::warn!(by_ms, "the clock of the database was set; leases and faults are not affected");
+    }
+    Ok(())
+}
+
 /// Reads all spaces; returns the last change that they show.
 pub(crate) async fn read_all(client: &Client, shared: &Shared) -> Result<Place, DatabaseError> {
     client.batch_execute("begin isolation level repeatable read, read only").await?;
     let read = async {
-        let version: i64 = client.query_one("select version from head", &[]).await?.try_get(0)?;
+        let asked_ms = since_start_ms();
+        let head = client.query_one(&format!("select version, {TIME} from head h"), &[]).await?;
+        let version: i64 = head.try_get(0)?;
+        shared.clock.begin(answer(&head, 1, asked_ms)?);
         for (&number, space) in &shared.spaces {
             let select = format!("select r.key, {COLUMNS} from records r where r.space = $1");
             let mut all = BTreeMap::new();
@@ -72,12 +99,16 @@ pub(crate) async fn follow(shared: Weak<Shared>, mut place: Place) {
 async fn listen(shared: &Weak<Shared>, connected: Connected, place: &mut Place) -> Result<(), DatabaseError> {
     let Connected { client, mut hints } = connected;
     client.batch_execute("listen canopy_changes").await?;
-    let mut cleaned = Instant::now();
+    let (mut cleaned, mut compared) = (Instant::now(), Instant::now());
     loop {
         hints.borrow_and_update();
         let Some(here) = shared.upgrade() else { return Ok(()) };
         let late = |_| DatabaseError::Away { reason: "it does not answer".to_owned() };
         let is_news = timeout(LOOK_LIMIT, look(&client, &here, place)).await.map_err(late)??;
+        if compared.elapsed() > LOOK_INTERVAL {
+            compared = Instant::now();
+            compare_clocks(&client, &here).await?;
+        }
         here.database.note(&Ok(()));
         here.heard.send_replace(place.version);
         if is_news {

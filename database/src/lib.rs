@@ -11,12 +11,14 @@
 mod address;
 mod body;
 mod change;
+mod clock;
 mod copies;
 mod database;
 mod error;
 mod feed;
 mod migrate;
 mod mirror;
+mod role;
 mod space;
 mod tls;
 
@@ -27,6 +29,7 @@ pub use database::{Database, Options, State};
 pub use error::DatabaseError;
 pub use migrate::{Migrated, SchemaError};
 pub use mirror::{Entry, RecordFacts};
+pub use role::Role;
 pub use space::{SharedRecords, SharedSpace};
 
 /// What a record is kept under.

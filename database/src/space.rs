@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::change::{Change, make};
+use crate::clock::Clock;
 use crate::copies::{Shared, Space, SpaceNumber};
 use crate::database::Database;
 use crate::error::DatabaseError;
@@ -40,7 +41,7 @@ impl SharedRecords {
         let space = |&(number, keeps_small)| (number, Space { mirror: Mutex::default(), keeps_small });
         let spaces = spaces.iter().map(space).collect();
         let (news, heard) = (watch::Sender::new(0), watch::Sender::new(0));
-        let shared = Arc::new(Shared { database: database.clone(), spaces, news, heard });
+        let shared = Arc::new(Shared { database: database.clone(), spaces, news, heard, clock: Clock::default() });
         let place = database.call(async |client| feed::read_all(client, &shared).await)?;
         for space in shared.spaces.values() {
             space.mirror.lock().catch_up();
@@ -63,6 +64,16 @@ impl SharedRecords {
     /// The database that they are in.
     pub fn database(&self) -> &Database {
         &self.shared.database
+    }
+
+    /// The time that all servers go by, in milliseconds since about 1970 UTC, whatever their clocks say.
+    pub fn now_ms(&self) -> u64 {
+        self.shared.clock.now_ms()
+    }
+
+    /// How often this server saw, as the first one, that the clock of the database was set.
+    pub fn clock_jumps(&self) -> u64 {
+        self.shared.clock.jump_count()
     }
 
     /// Waits until all that has changed up to now is heard of.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use canopy_database::{Change, Database, DatabaseError, Key, Options, SharedRecords, SharedSpace, State, Write};
+use canopy_database::{Change, Database, DatabaseError, Key, Options, Role, SharedRecords, SharedSpace, State, Write};
 use canopy_prerequisites::{Commits, Postgres};
 use tokio::time::Instant;
 
@@ -225,4 +225,54 @@ fn a_schema_is_made_once_however_many_begin_and_a_newer_one_is_refused() {
     let database = Database::new(&Options { address: address.parse().unwrap(), connections: 1 }).unwrap();
     let refusal = database.schema_version().unwrap_err().to_string();
     assert!(refusal.contains("schema version 900, whose servers must know version 899 at least"), "{refusal}");
+}
+
+#[test]
+fn a_role_is_one_servers_until_it_leaves_or_is_silent() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let address = postgres.database();
+    let servers: Vec<SharedRecords> = (0..3).map(|_| records(&address)).collect();
+    let roles: Vec<Role> = servers.iter().map(|server| Role::new(server, 1, "replanner").unwrap()).collect();
+    let held = |for_ms| roles.iter().filter(|role| role.hold(for_ms).unwrap()).count();
+    let at_once = thread::scope(|scope| {
+        let holding: Vec<_> = roles.iter().map(|role| scope.spawn(|| role.hold(60_000).unwrap())).collect();
+        holding.into_iter().map(|one| one.join().unwrap()).filter(|has| *has).count()
+    });
+    assert_eq!(at_once, 1);
+    servers.iter().for_each(|server| server.hear_of_all().unwrap());
+    assert_eq!(held(60_000), 1);
+    let holder = roles.iter().position(|role| role.hold(1).unwrap()).unwrap();
+    thread::sleep(Duration::from_millis(20));
+    // It was silent; and who leaves lets another one in at once.
+    let next = (holder + 1) % 3;
+    servers[next].hear_of_all().unwrap();
+    assert!(roles[next].hold(60_000).unwrap());
+    servers[holder].hear_of_all().unwrap();
+    assert!(!roles[holder].hold(60_000).unwrap());
+    roles[holder].leave().unwrap();
+    assert!(roles[next].hold(60_000).unwrap(), "only who has it can leave it");
+    roles[next].leave().unwrap();
+    servers[holder].hear_of_all().unwrap();
+    assert!(roles[holder].hold(60_000).unwrap());
+}
+
+#[test]
+fn the_servers_go_by_one_time_whatever_the_database_is_set_to() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let address = postgres.database();
+    let name = address.split(['/', '?']).nth(3).unwrap();
+    let (one, other) = (records(&address), records(&address));
+    assert!(one.now_ms().abs_diff(other.now_ms()) < 100);
+    // As if its time of day had been set back by eight days: what is added to it differs by as much from what it was.
+    const DAYS_MS: u64 = 8 * 24 * 3_600_000;
+    postgres.query(name, &format!("update canopy.head set clock_shift_ms = clock_shift_ms - {DAYS_MS}"));
+    let begun = Instant::now();
+    while one.clock_jumps() + other.clock_jumps() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "nobody has noticed");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(postgres.query(name, "select abs(clock_shift_ms) < 1000 from canopy.head"), "t");
+    let late = records(&address);
+    assert!(one.now_ms().abs_diff(other.now_ms()) < 100 && one.now_ms().abs_diff(late.now_ms()) < 1000);
+    assert_eq!(one.clock_jumps() + other.clock_jumps(), 1, "it is written down once");
 }

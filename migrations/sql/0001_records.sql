@@ -10,7 +10,10 @@ create table settings (
 -- there for all: the order of the numbers is the order in which changes come to be, without gaps.
 create table head (
     is_only boolean primary key default true check (is_only),
-    version bigint not null
+    version bigint not null,
+    -- What is added to the time of day of the database for the time that the servers go by, in milliseconds: by how much that
+    -- was set while they ran, so that it does not matter to them.
+    clock_shift_ms bigint not null default 0
 );
 insert into head (version) values (0);
 

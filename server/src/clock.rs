@@ -3,7 +3,7 @@
 mod steady;
 
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::steady::Mark;
@@ -34,9 +34,17 @@ pub(crate) fn elapsed_millis() -> f64 {
     millis_since(STEADY.1)
 }
 
+/// The time that the servers go by that share a store, if this is one of them.
+static SHARED: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>> = OnceLock::new();
+
 /// The time by a clock that nobody sets, in milliseconds since about 1970 UTC: for all that ends after a time.
 pub(crate) fn steady_ms() -> u64 {
-    STEADY.0.now_ms(elapsed_ms())
+    SHARED.get().map_or_else(|| STEADY.0.now_ms(elapsed_ms()), |shared| shared())
+}
+
+/// Has the clock go by that of the servers that share a store; the first one in a process decides.
+pub(crate) fn share(now_ms: impl Fn() -> u64 + Send + Sync + 'static) {
+    let _known_already = SHARED.set(Box::new(now_ms));
 }
 
 /// A time of that clock as the time of day, for people.
@@ -53,6 +61,9 @@ pub(crate) fn meant_ms(unix_ms: u64) -> u64 {
 
 /// Notices whether the time of day was set.
 pub(crate) fn observe() {
+    if let Some(shared) = SHARED.get() {
+        STEADY.0.go_on_at(shared(), elapsed_ms());
+    }
     if let Some(by_ms) = STEADY.0.observe(unix_ms(), elapsed_ms()) {
         tracing::warn!(by_ms, "the system clock was set; leases and faults are not affected");
     }

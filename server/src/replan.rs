@@ -18,6 +18,7 @@ mod crashes;
 mod event;
 mod event_log;
 mod fault_logs;
+mod in_turn;
 mod leases;
 mod link_set;
 mod network;

@@ -18,7 +18,8 @@ use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 
 use self::upkeep::{
-    end_overlong_jobs, follow_others, keep_up, say_of_gated, tell_of, topologies_in_use, write_clock_down,
+    end_overlong_jobs, follow_others, keep_up, say_of_gated, say_that_all_serve, tell_of, topologies_in_use,
+    write_clock_down,
 };
 use crate::access::Access;
 use crate::around::{Calls, around};
@@ -51,11 +52,11 @@ use crate::rpc::malformed::decodable;
 use crate::rpc::record::Record;
 use crate::rpc::store_check::AllSpaces;
 use crate::rpc::timeout::Timeout;
-use crate::rpc::{GATED, OPEN, PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
+use crate::rpc::{PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
 use crate::socket::{self, SocketPath};
 use crate::store::receipts::{ReceiptOptions, Receipts};
 use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
-use crate::store::{RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
+use crate::store::{Opened, Others, RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
 use crate::tasks::{self, Task};
 use crate::uploads::UploadBudget;
 
@@ -76,7 +77,9 @@ pub struct Server {
     credentials: Credentials,
     audit: Option<AuditLog>,
     accounts: Accounts,
-    /// Where other servers use the same store: hears of what they change.
+    /// The other servers that use the same store.
+    others: Option<Others>,
+    /// Hears of what they change.
     _follower: Option<Task<()>>,
 }
 
@@ -178,9 +181,7 @@ impl Server {
         options.validate()?;
         let credentials = Credentials::read(options.access.clone(), options.tls.clone())?;
         clock::resume(&options.data_dir);
-        let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
-        let opened = aside(move || open_store(&data_dir, engine)).await?;
-        tell_of(&opened);
+        let opened = open(&options).await?;
         let space = |space| Arc::clone(opened.space(space));
         let ports = Ports::bind(&options).await?;
         let metrics = if ports.admin.is_some() { Metrics::on() } else { Metrics::off() };
@@ -235,10 +236,11 @@ impl Server {
         if options.lifetime == Lifetime::Daemon {
             warm_up(&jobs, &accounts, &credentials.access).await;
         }
-        let _follower = opened.news.map(|news| tasks::spawn("follower", follow_others(news, &shared)));
+        let others = opened.others;
+        let _follower = others.as_ref().map(|others| tasks::spawn("follower", follow_others(others.news(), &shared)));
         let workers = Workers::start(&jobs, options.worker_count.get()).map_err(StartError::Threads)?;
         let upkeep = opened.upkeep;
-        Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts, _follower })
+        Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts, others, _follower })
     }
 
     /// The TCP address served, with the actual port if 0 was requested.
@@ -289,7 +291,8 @@ impl Server {
     /// The transport failed.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RunError> {
         let statistics = self.statistics().downgrade();
-        let Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts, _follower } = self;
+        let Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts, others, _follower } =
+            self;
         let (jobs, drain) = (Arc::clone(&shared.jobs), shared.drain.clone());
         // It stays to the very end: a server that drains is alive, and not ready.
         let pages = Pages {
@@ -310,16 +313,14 @@ impl Server {
             .admin
             .map(|listener| front.pages("admin", admin::serve(listener, places_of("admin", places.admin), pages)));
         let (health_reporter, health_service) = tonic_health::server::health_reporter();
-        for name in GATED.into_iter().chain(OPEN) {
-            health_reporter.set_service_status(name, ServingStatus::Serving).await;
-        }
+        say_that_all_serve(&health_reporter).await;
         let topologies = shared.networks.topologies.clone();
         let keeper = keep_up(upkeep, topologies, metrics.clone(), health_reporter.clone(), drain.clone());
         let keeper = tasks::spawn("store-upkeep", keeper);
         // One inside a command has nobody who watches.
-        let replanner = shared.replanner.clone();
         let is_daemon = options.lifetime == Lifetime::Daemon;
-        let replans = is_daemon.then(|| tasks::spawn("replanner", replanner.run(drain.clone())));
+        let replans =
+            is_daemon.then(|| tasks::spawn("replanner", replan(shared.replanner.clone(), others, drain.clone())));
         let _clock = is_daemon.then(|| tasks::spawn("clock", write_clock_down(options.data_dir.clone())));
         let _limit = tasks::spawn("run-limit", end_overlong_jobs(jobs.queue.clone(), options.max_deadline));
         let routes = routes(&options, shared).map_err(RunError)?;
@@ -356,6 +357,25 @@ impl Server {
         remove_sockets(ports.socket.path(), options.users_socket.as_deref());
         drop((jobs, ports.socket));
         ended
+    }
+}
+
+/// Opens the store, and has the clock go by that of the servers that share it, if it is shared.
+async fn open(options: &Options) -> Result<Opened, StartError> {
+    let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
+    let opened = aside(move || open_store(&data_dir, engine)).await?;
+    tell_of(&opened);
+    if let Some(others) = opened.others.clone() {
+        clock::share(move || others.now_ms());
+    }
+    Ok(opened)
+}
+
+/// Makes plans anew until the server drains: all the time, or when it is its turn among others.
+async fn replan(replanner: Replanner, others: Option<Others>, drain: DrainHandle) {
+    match others {
+        None => replanner.run(drain).await,
+        Some(others) => replanner.run_in_turn(others.replanner, drain).await,
     }
 }
 

@@ -18,6 +18,7 @@ mod gated;
 mod ledger;
 mod memory;
 mod migrate;
+mod others;
 mod pages;
 #[cfg(test)]
 pub(crate) mod power;
@@ -57,6 +58,7 @@ pub use directory::{Opened, Pending, StoreEngine, open_store, pending_migration}
 pub(crate) use gated::Gated;
 pub use memory::MemoryStore;
 pub use migrate::Migration;
+pub use others::Others;
 pub use record::{DamagedRecord, decode_record, encode_record};
 pub use records::{Eviction, RecordOptions, Records, Usage};
 pub(crate) use records::{Request, keys_of_id};

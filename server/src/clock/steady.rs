@@ -47,6 +47,11 @@ impl Steady {
         self.base_ms.load(Ordering::Relaxed).saturating_add(elapsed_ms)
     }
 
+    /// Goes on at a time that others say it is, so long after the start.
+    pub(crate) fn go_on_at(&self, now_ms: u64, elapsed_ms: u64) {
+        self.base_ms.store(now_ms.saturating_sub(elapsed_ms), Ordering::Relaxed);
+    }
+
     /// Goes on where an earlier process was, given what it left and what the system says.
     pub(crate) fn resume(&self, mark: &Mark, (wall_ms, elapsed_ms): (u64, u64), boot: Option<&(String, u64)>) {
         let passed = match (&mark.boot, boot) {

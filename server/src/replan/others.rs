@@ -161,7 +161,7 @@ fn a_lease_is_renewed_at_one_server_or_expires_at_the_other() {
     let held = [&ones, &others].map(|part| part.leases.select(|_| true).len());
     assert_eq!(held, [renewed.len(); 2]);
     let told: Vec<u64> = ones.events.all().iter().filter_map(|kept| number_of(&kept.event.lease)).collect();
-    assert_eq!(told.len() + renewed.len(), leases.len(), "each is told of as expired, or was renewed");
+    assert_eq!(told.len() + renewed.len(), leases.len(), "each has expired, or was renewed");
     assert!(told.iter().all(|lease| !renewed.contains(lease)));
 }
 

@@ -18,7 +18,7 @@ use crate::jobs::asked;
 use crate::jobs::queue::Queue;
 use crate::metrics::Metrics;
 use crate::replan::{FaultLogs, Leases};
-use crate::rpc::{GATED, Shared};
+use crate::rpc::{GATED, OPEN, Shared};
 use crate::store::topologies::{TopologyStore, TopologyStoreError};
 use crate::store::{Opened, Records, Recovery, Upkeep};
 
@@ -124,6 +124,13 @@ pub(super) fn follow_others(mut news: watch::Receiver<u64>, shared: &Shared) -> 
                 tracing::error!(error = chain(&error), "changes of other servers could not be followed");
             }
         }
+    }
+}
+
+/// Says that all services serve.
+pub(super) async fn say_that_all_serve(health: &HealthReporter) {
+    for name in GATED.into_iter().chain(OPEN) {
+        health.set_service_status(name, ServingStatus::Serving).await;
     }
 }
 

@@ -14,10 +14,10 @@ use std::sync::{Arc, Weak};
 
 use canopy_migrations::{Version, current_version, steps_from};
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 
 use super::engine::{DirectoryLock, Engine, io_error, lock_directory, open_or_start_anew};
 use super::migrate::{Migration, clean_up, migrate};
+use super::others::Others;
 use super::sled::SledEngine;
 use super::slot::{Slot, SlotSpace};
 use super::spaces::{Recovery, Spaces, records_versions, remove_other_records};
@@ -70,8 +70,8 @@ pub struct Opened {
     pub recovery: Recovery,
     /// Whether it can be written, and what to do until it can.
     pub upkeep: Upkeep,
-    /// Is told whenever other servers have changed something, where they share it.
-    pub news: Option<watch::Receiver<u64>>,
+    /// The other servers that use it, if it is shared.
+    pub others: Option<Others>,
 }
 
 impl Opened {
@@ -162,7 +162,7 @@ fn open_with<E: Engine + Send + Sync + 'static>(
     let reopen: Weak<dyn Reopen> = Arc::downgrade(&(slot as Arc<dyn Reopen>));
     let upkeep = Upkeep::new(health, reopen);
     remove_other_records(directory, current_version()).map_err(io_error(directory, "finishing a migration"))?;
-    Ok(Opened { spaces, pins, moved_aside, migration, recovery, upkeep, news: None })
+    Ok(Opened { spaces, pins, moved_aside, migration, recovery, upkeep, others: None })
 }
 
 fn pending_with<E: Engine>(

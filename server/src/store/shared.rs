@@ -11,6 +11,7 @@ use canopy_planner::{PlanKey, chain};
 
 use super::directory::{Opened, StoreEngine, open_store};
 use super::engine::{DirectoryLock, lock_directory};
+use super::others::{Others, ROLES};
 use super::{Durability, Recovery, Space, Store, StoreError};
 
 /// Where what was read of the database is kept: apart from the store of a server without one.
@@ -46,11 +47,7 @@ impl Space {
 ///
 /// # Errors
 /// [`StoreError::InUse`] when another process holds the directory; otherwise the database, or the file system, failed.
-pub fn open_shared_store(
-    directory: &Path,
-    engine: StoreEngine,
-    database: &Database,
-) -> Result<(Opened, SharedRecords), StoreError> {
+pub fn open_shared_store(directory: &Path, engine: StoreEngine, database: &Database) -> Result<Opened, StoreError> {
     let lock = Arc::new(lock_directory(directory)?);
     let migrated = database.migrate().map_err(|error| StoreError::Database { reason: error.to_string() })?;
     if migrated.from != migrated.to {
@@ -59,7 +56,7 @@ pub fn open_shared_store(
     }
     let cache = open_store(&directory.join(CACHE), engine)?;
     let numbers = Space::ALL.map(|space| (space.number(), !space.is_cached()));
-    let numbers: Vec<_> = numbers.into_iter().chain([(PINS, true)]).collect();
+    let numbers: Vec<_> = numbers.into_iter().chain([(PINS, true), (ROLES, true)]).collect();
     let records = SharedRecords::open(database, &numbers).map_err(store_error)?;
     let store = |number: i16, cache: Option<Arc<dyn Store>>| -> Arc<dyn Store> {
         Arc::new(SharedStore { space: records.space(number), cache, _lock: Arc::clone(&lock) })
@@ -74,8 +71,8 @@ pub fn open_shared_store(
     }
     let Opened { moved_aside, migration, upkeep, .. } = cache;
     let pins = store(PINS, None);
-    let (recovery, news) = (Recovery::default(), Some(records.news()));
-    Ok((Opened { spaces, pins, moved_aside, migration, recovery, upkeep, news }, records))
+    let (recovery, others) = (Recovery::default(), Some(Others::of(&records).map_err(store_error)?));
+    Ok(Opened { spaces, pins, moved_aside, migration, recovery, upkeep, others })
 }
 
 /// Removes what is in the database no more.

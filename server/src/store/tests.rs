@@ -56,7 +56,7 @@ fn in_memory() -> Opened {
         migration: None,
         recovery: Recovery::default(),
         upkeep: Upkeep::none(),
-        news: None,
+        others: None,
     }
 }
 

@@ -15,7 +15,7 @@ pub const PROGRAMS: &str = "CANOPY_PG_BIN";
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commits {
-    /// Nothing: quick, and enough where the machine does not lose its power.
+    /// The system, but not its disk: quick, and enough where the machine does not lose its power.
     Unsynced,
     /// The disk, as in earnest.
     Synced,
@@ -77,10 +77,8 @@ impl Postgres {
         }
         let user = user.map(|(user, _)| user);
         let synced = if commits == Commits::Synced { "on" } else { "off" };
-        let settings = format!(
-            "-k '{}' -c listen_addresses='' -c fsync={synced} -c synchronous_commit={synced} -c full_page_writes={synced}",
-            folder.display()
-        );
+        let settings =
+            format!("-k '{}' -c listen_addresses='' -c fsync={synced} -c full_page_writes={synced}", folder.display());
         let path = folder.display();
         let stop = format!(
             "read line; '{}' -D '{path}/data' -m immediate stop >/dev/null 2>&1; rm -rf '{path}'",

@@ -15,14 +15,14 @@ use crate::store::{Eviction, Lookup, RecordOptions, Records};
 /// One of the servers on a database.
 pub(crate) struct Server {
     pub(in crate::store) opened: Opened,
-    shared: SharedRecords,
+    database: Database,
 }
 
 impl Server {
     pub(crate) fn new(directory: &Path, address: &str) -> Self {
         let database = Database::new(&Options { address: address.parse().unwrap(), connections: 4 }).unwrap();
-        let (opened, shared) = open_shared_store(directory, StoreEngine::Sled, &database).unwrap();
-        Self { opened, shared }
+        let opened = open_shared_store(directory, StoreEngine::Sled, &database).unwrap();
+        Self { opened, database }
     }
 
     pub(crate) fn space(&self, space: Space) -> Arc<dyn Store> {
@@ -31,7 +31,7 @@ impl Server {
 
     /// Waits until all that has changed up to now is heard of.
     pub(crate) fn hear_of_all(&self) {
-        self.shared.hear_of_all().unwrap();
+        self.opened.others.as_ref().unwrap().hear_of_all();
     }
 
     fn records(&self, bytes_max: u64) -> Records {
@@ -56,7 +56,7 @@ fn a_plan_of_one_server_is_served_by_the_other_and_then_from_its_disk() {
     let Some(([one, other], folders)) = two() else { return };
     let made = plan(&key(1), 200_000);
     one.records(1 << 30).put(&key(1), &made).unwrap();
-    other.shared.hear_of_all().unwrap();
+    other.hear_of_all();
     let records = other.records(1 << 30);
     records.follow().unwrap();
     assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(made.clone().into()));
@@ -70,9 +70,9 @@ fn a_plan_of_one_server_is_served_by_the_other_and_then_from_its_disk() {
     cache.space(Space::Plans).put(&key(1), &damaged, &[]).unwrap();
     cache.space(Space::Plans).put(&key(2), &damaged, &[]).unwrap();
     drop(cache);
-    let address = one.shared.database().address().clone();
+    let address = one.database.address().clone();
     let database = Database::new(&Options { address, connections: 4 }).unwrap();
-    let (opened, _) = open_shared_store(folders[1].path(), StoreEngine::Sled, &database).unwrap();
+    let opened = open_shared_store(folders[1].path(), StoreEngine::Sled, &database).unwrap();
     let records = Records::new(Arc::clone(opened.space(Space::Plans)));
     assert_eq!(records.get(&key(1)).unwrap(), Lookup::Found(made.into()));
     assert_eq!(records.get(&key(2)).unwrap(), Lookup::Missing, "the database does not have it");
@@ -141,7 +141,7 @@ fn topologies_and_clusters_are_known_to_both_servers() {
     let (again, is_new) = topologies[1].put(&topology("ring:4")).unwrap();
     assert_eq!((again, is_new), (entry, false));
     topologies[1].put(&topology("ring:5")).unwrap();
-    one.shared.hear_of_all().unwrap();
+    one.hear_of_all();
     topologies[0].follow().unwrap();
     assert_eq!(topologies[0].usage().unwrap().count, 2);
     let clusters = [&one, &other].map(|server| ClusterStore::new(server.space(Space::Clusters), clock::unix_ms));
@@ -168,7 +168,7 @@ fn a_repeat_at_the_other_server_gets_the_first_answer() {
     let (Claim::Open(first), Claim::Open(second)) = (first, second) else { panic!("both are the first to ask") };
     first.keep(b"first".to_vec());
     drop(second);
-    other.shared.hear_of_all().unwrap();
+    other.hear_of_all();
     match others.claim(&request).unwrap() {
         Claim::Answered(answer) => assert_eq!(answer, b"first"),
         Claim::Open(_) => panic!("it was answered"),
@@ -180,7 +180,7 @@ fn a_directory_is_one_servers() {
     let Some(postgres) = Postgres::shared() else { return };
     let (address, folder) = (postgres.database(), tempfile::tempdir().unwrap());
     let server = Server::new(folder.path(), &address);
-    let database = server.shared.database().clone();
+    let database = server.database.clone();
     let second = open_shared_store(folder.path(), StoreEngine::Sled, &database).map(drop);
     assert!(matches!(second, Err(StoreError::InUse { .. })), "{second:?}");
     drop(server);
@@ -190,7 +190,7 @@ fn a_directory_is_one_servers() {
 impl Records {
     /// Learns what others have changed up to now.
     fn shared_news(&self, server: &Server) {
-        server.shared.hear_of_all().unwrap();
+        server.hear_of_all();
         self.follow().unwrap();
     }
 }
