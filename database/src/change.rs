@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::Key;
 use crate::body::{self, SMALL_BYTES};
+use crate::copies::SpaceNumber;
 use crate::database::Database;
 use crate::error::DatabaseError;
 use crate::mirror::{Entry, RecordFacts};
@@ -46,22 +47,44 @@ pub enum Write {
 
 /// The arguments of `change_records`, one element for each record.
 #[derive(Default)]
-struct Columns {
-    kind: Vec<i16>,
-    space: Vec<i16>,
-    key: Vec<Vec<u8>>,
-    expected: Vec<i64>,
-    size: Vec<Option<i64>>,
-    digest: Vec<Option<Vec<u8>>>,
-    small: Vec<Option<Vec<u8>>>,
-    body: Vec<Option<i64>>,
-    summary: Vec<Option<Vec<u8>>>,
+pub(crate) struct Columns {
+    pub(crate) kind: Vec<i16>,
+    pub(crate) space: Vec<i16>,
+    pub(crate) key: Vec<Vec<u8>>,
+    pub(crate) expected: Vec<i64>,
+    pub(crate) size: Vec<Option<i64>>,
+    pub(crate) digest: Vec<Option<Vec<u8>>>,
+    pub(crate) small: Vec<Option<Vec<u8>>>,
+    pub(crate) body: Vec<Option<i64>>,
+    pub(crate) summary: Vec<Option<Vec<u8>>>,
+}
+
+/// Tells an attempt at a change from all others.
+pub(crate) type Attempt = [u8; 16];
+
+/// A new attempt.
+pub(crate) fn new_attempt() -> Result<Attempt, DatabaseError> {
+    let mut attempt = [0; 16];
+    getrandom::fill(&mut attempt).map_err(|error| DatabaseError::Refused { reason: error.to_string() })?;
+    Ok(attempt)
 }
 
 /// Makes changes in a space whose records are at the versions stated; returns the number of the change.
-pub(crate) fn make(database: &Database, space: i16, changes: &[(Change, i64)]) -> Result<i64, DatabaseError> {
-    let mut attempt = [0; 16];
-    getrandom::fill(&mut attempt).map_err(|error| DatabaseError::Refused { reason: error.to_string() })?;
+pub(crate) fn make(database: &Database, space: SpaceNumber, changes: &[(Change, i64)]) -> Result<i64, DatabaseError> {
+    let attempt = new_attempt()?;
+    let change = async |client: &Object, columns: &Columns| change(client, &attempt, columns).await;
+    let made = async |client: &Object| made(client, &attempt).await;
+    make_by(database, space, changes, change, made)
+}
+
+/// Makes changes by a call that makes all or none of them, once: `made` says of it whether it did.
+pub(crate) fn make_by(
+    database: &Database,
+    space: SpaceNumber,
+    changes: &[(Change, i64)],
+    change: impl AsyncFn(&Object, &Columns) -> Result<i64, DatabaseError>,
+    made: impl AsyncFn(&Object) -> Result<Option<i64>, DatabaseError>,
+) -> Result<i64, DatabaseError> {
     let columns = database.call(async |client| {
         let mut columns = Columns::default();
         for (change, expected) in changes {
@@ -69,35 +92,33 @@ pub(crate) fn make(database: &Database, space: i16, changes: &[(Change, i64)]) -
         }
         Ok(columns)
     })?;
-    let first = database.call_once(async |client| change(client, &attempt, &columns).await);
+    let first = database.call_once(async |client| change(client, &columns).await);
     if !first.as_ref().is_err_and(DatabaseError::is_of_connection) {
         return first;
     }
     // It may have been made, or be made yet. Asking for the same again settles it: only one of both can be the first.
+    let settle = async |client: &Object| {
+        if let Some(version) = made(client).await? {
+            return Ok(version);
+        }
+        match change(client, &columns).await {
+            // By itself, perhaps.
+            Err(error @ (DatabaseError::Overtaken | DatabaseError::Fenced)) => made(client).await?.ok_or(error),
+            done => done,
+        }
+    };
     database.wait(async {
         let until = Instant::now() + CERTAINTY_LIMIT;
         let mut last = first;
         while Instant::now() < until {
             sleep(RETRY_INTERVAL).await;
-            last = database.attempt(&async |client: &Object| settle(client, &attempt, &columns).await).await;
+            last = database.attempt(&settle).await;
             if !last.as_ref().is_err_and(DatabaseError::is_of_connection) {
                 break;
             }
         }
         last
     })
-}
-
-/// Makes a change unless it was made.
-async fn settle(client: &Object, attempt: &[u8], columns: &Columns) -> Result<i64, DatabaseError> {
-    if let Some(version) = made(client, attempt).await? {
-        return Ok(version);
-    }
-    match change(client, attempt, columns).await {
-        // By itself, perhaps.
-        Err(DatabaseError::Overtaken) => made(client, attempt).await?.ok_or(DatabaseError::Overtaken),
-        done => done,
-    }
 }
 
 /// The number of the change that an attempt has made.

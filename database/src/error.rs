@@ -15,6 +15,9 @@ pub enum DatabaseError {
     #[error("another server has changed this meanwhile")]
     Overtaken,
     /// Nothing was changed.
+    #[error("another server does this by now")]
+    Fenced,
+    /// Nothing was changed.
     #[error("the database refused: {reason}")]
     Refused { reason: String },
     #[error("a record in the database is damaged: {reason}")]
@@ -23,6 +26,8 @@ pub enum DatabaseError {
 
 /// Raised by the functions of the schema: a record is not as was stated.
 const OVERTAKEN: &str = "CN001";
+/// The same: the right by which a server does a job was given to another.
+const FENCED: &str = "CN003";
 
 impl DatabaseError {
     /// Whether the same may succeed with another connection.
@@ -41,6 +46,7 @@ impl From<tokio_postgres::Error> for DatabaseError {
             [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
         match code.code() {
             OVERTAKEN => Self::Overtaken,
+            FENCED => Self::Fenced,
             _ if matches!(class, "08" | "53" | "57") || may_pass.contains(code) => Self::Away { reason },
             _ => Self::Refused { reason },
         }

@@ -126,28 +126,44 @@ impl SharedSpace {
         if changes.is_empty() {
             return Ok(());
         }
+        let expecting = self.expecting(changes);
+        let made = make(&self.shared.database, self.number, &expecting);
+        self.settle(&made, expecting)?;
+        made.map(drop)
+    }
+
+    /// Changes with the versions at which their records are as far as is known here.
+    pub(crate) fn expecting(&self, changes: Vec<Change>) -> Vec<(Change, i64)> {
+        let mirror = self.own().mirror.lock();
+        let expecting = changes.into_iter().map(|change| {
+            let expected = mirror.version_of(&change.key);
+            (change, expected)
+        });
+        expecting.collect()
+    }
+
+    /// Learns what has become of changes that were attempted.
+    pub(crate) fn settle(
+        &self,
+        made: &Result<i64, DatabaseError>,
+        changes: Vec<(Change, i64)>,
+    ) -> Result<(), DatabaseError> {
+        let version = match made {
+            Ok(version) => *version,
+            Err(DatabaseError::Overtaken) => return hear_of_all(&self.shared),
+            Err(_) => return Ok(()),
+        };
         let space = self.own();
-        let expecting: Vec<(Change, i64)> = {
-            let mirror = space.mirror.lock();
-            let expecting = changes.into_iter().map(|change| {
-                let expected = mirror.version_of(&change.key);
-                (change, expected)
-            });
-            expecting.collect()
-        };
-        let version = match make(&self.shared.database, self.number, &expecting) {
-            Err(DatabaseError::Overtaken) => {
-                hear_of_all(&self.shared)?;
-                return Err(DatabaseError::Overtaken);
-            }
-            made => made?,
-        };
         let mut mirror = space.mirror.lock();
-        for (Change { key, write }, _) in expecting {
+        for (Change { key, write }, _) in changes {
             let entry = write.after(version, mirror.get(&key), space.keeps_small);
             mirror.wrote(key, version, entry);
         }
         Ok(())
+    }
+
+    pub(crate) const fn number(&self) -> SpaceNumber {
+        self.number
     }
 
     /// Learns what others have changed; returns the keys of which other things hold now. Whoever decides by this space does so

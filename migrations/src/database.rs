@@ -17,8 +17,10 @@ pub struct DatabaseVersion {
 }
 
 /// All versions, oldest first.
-pub const DATABASE_VERSIONS: &[DatabaseVersion] =
-    &[DatabaseVersion { number: 1, name: "records", script: include_str!("../sql/0001_records.sql"), works_with: 1 }];
+pub const DATABASE_VERSIONS: &[DatabaseVersion] = &[
+    DatabaseVersion { number: 1, name: "records", script: include_str!("../sql/0001_records.sql"), works_with: 1 },
+    DatabaseVersion { number: 2, name: "jobs", script: include_str!("../sql/0002_jobs.sql"), works_with: 1 },
+];
 
 /// The version that this build makes.
 pub const fn current_database_version() -> u32 {

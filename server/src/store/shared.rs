@@ -216,7 +216,7 @@ impl Store for SharedStore {
 fn store_error(error: DatabaseError) -> StoreError {
     match error {
         DatabaseError::Away { reason } => StoreError::Away { reason },
-        DatabaseError::Overtaken => StoreError::Overtaken,
+        DatabaseError::Overtaken | DatabaseError::Fenced => StoreError::Overtaken,
         DatabaseError::Refused { reason } | DatabaseError::Damaged { reason } => StoreError::Database { reason },
     }
 }

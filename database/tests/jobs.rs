@@ -1,0 +1,377 @@
+//! Jobs of several servers on one database.
+#![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use canopy_database::{
+    Change, Claimed, Database, DatabaseError, JobState, Jobs, Key, NewJob, Options, SharedRecords, SharedSpace, Write,
+};
+use canopy_prerequisites::{Commits, Postgres};
+
+const ALL_MEMORY: u64 = u64::MAX;
+
+/// A database for tests, and what tells it from others at its server.
+struct Place {
+    postgres: &'static Postgres,
+    address: String,
+}
+
+impl Place {
+    fn new() -> Option<Self> {
+        let postgres = Postgres::shared()?;
+        Some(Self { postgres, address: postgres.database() })
+    }
+
+    fn database(&self) -> Database {
+        open(&self.address)
+    }
+
+    fn join(&self, name: &str) -> Jobs {
+        Jobs::join(&self.database(), name, "class").unwrap()
+    }
+
+    fn query(&self, statement: &str) -> String {
+        self.postgres.query(self.address.split(['/', '?']).nth(3).unwrap(), statement)
+    }
+
+    /// As if a server had been silent for long.
+    fn silence(&self, name: &str) {
+        self.query(&format!("update canopy.servers set until = now() - interval '1 s' where name = '{name}'"));
+    }
+}
+
+fn open(address: &str) -> Database {
+    let database = Database::new(&Options { address: address.parse().unwrap(), connections: 4 }).unwrap();
+    database.migrate().unwrap();
+    database
+}
+
+fn key(number: u32) -> Key {
+    let mut key = [0; 32];
+    key[..4].copy_from_slice(&number.to_le_bytes());
+    key
+}
+
+/// A job of somebody who waits.
+fn new(jobs: &Jobs, number: u32) -> NewJob {
+    NewJob {
+        number: jobs.number().unwrap(),
+        key: key(number),
+        search: None,
+        priority: 1,
+        memory: 1000,
+        tenant: String::new(),
+        weight: 1,
+        is_detached: false,
+        entry: number.to_le_bytes().to_vec(),
+    }
+}
+
+fn submit(jobs: &Jobs, job: NewJob) -> i64 {
+    let (number, is_new) = jobs.submit(&job).unwrap();
+    assert!(is_new, "{job:?}");
+    number
+}
+
+fn claim(jobs: &Jobs) -> Option<Claimed> {
+    jobs.claim(ALL_MEMORY, i16::MIN).unwrap()
+}
+
+fn state(jobs: &Jobs, job: i64) -> JobState {
+    jobs.look(&[job]).unwrap()[0].state
+}
+
+#[test]
+fn each_job_is_done_once_however_many_servers_take_them() {
+    const COUNT: u32 = 120;
+    let Some(place) = Place::new() else { return };
+    let servers = ["a", "b", "c"].map(|name| place.join(name));
+    for number in 0..COUNT {
+        submit(&servers[number as usize % 3], new(&servers[0], number));
+    }
+    let done: Vec<Claimed> = thread::scope(|scope| {
+        let workers = servers.iter().chain(&servers).map(|server| {
+            scope.spawn(|| {
+                let mut done = Vec::new();
+                while let Some(claimed) = claim(server) {
+                    server.end(claimed.right, (JobState::Succeeded, b"done"), None).unwrap();
+                    done.push(claimed);
+                }
+                done
+            })
+        });
+        let workers: Vec<_> = workers.collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let mut entries: Vec<u32> =
+        done.iter().map(|claimed| u32::from_le_bytes(claimed.entry.clone().try_into().unwrap())).collect();
+    entries.sort_unstable();
+    assert_eq!(entries, (0..COUNT).collect::<Vec<_>>());
+    assert!(done.iter().all(|claimed| claimed.starts == 1
+        && claimed.key == key(u32::from_le_bytes(claimed.entry.clone().try_into().unwrap()))));
+    for claimed in done {
+        let now = servers[0].look(&[claimed.right.job]).unwrap().remove(0);
+        assert_eq!((now.state, now.outcome.as_deref()), (JobState::Succeeded, Some(b"done".as_slice())));
+    }
+}
+
+#[test]
+fn who_asks_for_the_same_waits_for_the_same_job() {
+    let Some(place) = Place::new() else { return };
+    let servers = ["a", "b", "c"].map(|name| place.join(name));
+    let submitted: Vec<(i64, bool)> = thread::scope(|scope| {
+        let asking = servers.iter().map(|server| scope.spawn(|| server.submit(&new(server, 7)).unwrap()));
+        let asking: Vec<_> = asking.collect();
+        asking.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(submitted.iter().filter(|(_, is_new)| *is_new).count(), 1);
+    assert!(submitted.iter().all(|(job, _)| *job == submitted[0].0));
+    let claimed = claim(&servers[1]).unwrap();
+    assert!(claim(&servers[2]).is_none());
+    servers[1].report(claimed.right.job, b"half").unwrap();
+    assert_eq!(servers[0].look(&[claimed.right.job]).unwrap()[0].report.as_deref(), Some(b"half".as_slice()));
+    servers[1].end(claimed.right, (JobState::Failed, b"why"), None).unwrap();
+    // The next one is another job.
+    let again = submit(&servers[0], new(&servers[0], 7));
+    assert_ne!(again, claimed.right.job);
+    // Another class makes other plans of it.
+    let others = Jobs::join(&place.database(), "d", "another class").unwrap();
+    assert!(claim(&others).is_none());
+    assert!(others.submit(&new(&others, 7)).unwrap().1);
+}
+
+#[test]
+fn what_comes_first_is_priority_then_whose_turn_it_is_and_no_search_is_made_twice() {
+    let Some(place) = Place::new() else { return };
+    let server = place.join("a");
+    let of = |number, priority, tenant: &str, weight| {
+        let job = NewJob { priority, tenant: tenant.to_owned(), weight, ..new(&server, number) };
+        submit(&server, job)
+    };
+    let many: Vec<i64> = (0..4).map(|number| of(number, 1, "many", 1)).collect();
+    let few = of(10, 1, "few", 2);
+    let few_more = of(11, 1, "few", 2);
+    let urgent = of(20, 2, "many", 1);
+    let order: Vec<i64> = (0..6).map(|_| claim(&server).unwrap().right.job).collect();
+    // After the urgent one, who has less running for its weight.
+    assert_eq!(order, [urgent, few, few_more, many[0], many[1], many[2]]);
+    assert!(server.claim(999, i16::MIN).unwrap().is_none(), "it takes 1000 bytes");
+    assert!(server.claim(ALL_MEMORY, 2).unwrap().is_none(), "none is urgent");
+    assert_eq!(claim(&server).unwrap().right.job, many[3]);
+    let search = |number| submit(&server, NewJob { search: Some([5; 32]), ..new(&server, number) });
+    let (first, second, other) = (search(30), search(31), submit(&server, new(&server, 32)));
+    let [claimed, next] = [(), ()].map(|()| claim(&server).unwrap());
+    assert_eq!((claimed.right.job, next.right.job), (first, other), "the other one of the same search waits");
+    assert!(claim(&server).is_none());
+    server.end(claimed.right, (JobState::Succeeded, b""), None).unwrap();
+    assert_eq!(claim(&server).unwrap().right.job, second);
+}
+
+#[test]
+fn a_server_that_was_silent_ends_nothing_and_others_do_it_again() {
+    let Some(place) = Place::new() else { return };
+    let [late, other] = ["late", "other"].map(|name| place.join(name));
+    let records = SharedRecords::open(&place.database(), &[(1, true)]).unwrap().space(1);
+    let job = submit(&other, new(&other, 1));
+    let lates = claim(&late).unwrap();
+    assert_eq!(other.bury(3, b"too often").unwrap(), 0, "nobody is silent");
+    place.silence("late");
+    assert_eq!(other.bury(3, b"too often").unwrap(), 1);
+    assert_eq!(state(&other, job), JobState::Queued);
+    let plan = |text: &[u8]| {
+        let write = Write::Put { record: text.to_vec(), summary: Vec::new() };
+        Some((&records, vec![Change { key: [1; 32], write }]))
+    };
+    let refused = late.end(lates.right, (JobState::Succeeded, b""), plan(b"late"));
+    assert!(matches!(refused, Err(DatabaseError::Fenced)), "{refused:?}");
+    let others = claim(&other).unwrap();
+    assert_eq!((others.right.job, others.starts), (job, 2));
+    let refused = late.end(lates.right, (JobState::Failed, b""), plan(b"late"));
+    assert!(matches!(refused, Err(DatabaseError::Fenced)), "{refused:?}");
+    assert!(late.say_there().unwrap().was_given_up);
+    assert_eq!(records.record(&[1; 32]).unwrap(), None);
+    other.end(others.right, (JobState::Succeeded, b""), plan(b"right")).unwrap();
+    assert_eq!(records.record(&[1; 32]).unwrap().as_deref(), Some(b"right".as_slice()));
+    assert_eq!(state(&other, job), JobState::Succeeded);
+}
+
+#[test]
+fn what_ends_servers_again_and_again_fails() {
+    let Some(place) = Place::new() else { return };
+    let other = place.join("other");
+    let job = submit(&other, NewJob { is_detached: true, ..new(&other, 1) });
+    for start in 1..=3 {
+        let name = format!("victim{start}");
+        assert_eq!(claim(&place.join(&name)).unwrap().starts, start);
+        place.silence(&name);
+        other.bury(3, b"too often").unwrap();
+    }
+    let now = other.look(&[job]).unwrap().remove(0);
+    assert_eq!((now.state, now.outcome.as_deref()), (JobState::Failed, Some(b"too often".as_slice())));
+    // What a server gives back, it has not begun in earnest.
+    let job = submit(&other, new(&other, 2));
+    for _ in 0..5 {
+        other.give_back(claim(&other).unwrap().right).unwrap();
+    }
+    assert_eq!((claim(&other).unwrap().starts, state(&other, job)), (1, JobState::Running));
+}
+
+#[test]
+fn a_plan_is_stored_with_the_end_of_its_job_or_neither() {
+    let Some(place) = Place::new() else { return };
+    let server = place.join("a");
+    let [one, other] = [(), ()].map(|()| SharedRecords::open(&place.database(), &[(1, false)]).unwrap().space(1));
+    let job = submit(&server, new(&server, 1));
+    let claimed = claim(&server).unwrap();
+    let put = |text: &[u8]| {
+        let write = Write::Put { record: text.to_vec(), summary: b"summary".to_vec() };
+        vec![Change { key: [1; 32], write }]
+    };
+    other.change(put(b"other")).unwrap();
+    let large = vec![7; 100_000];
+    let overtaken = server.end(claimed.right, (JobState::Succeeded, b""), Some((&one, put(&large))));
+    assert!(matches!(overtaken, Err(DatabaseError::Overtaken)), "{overtaken:?}");
+    assert_eq!(state(&server, job), JobState::Running);
+    assert!(server.say_there().unwrap().unwanted.is_empty(), "it makes it still");
+    one.catch_up();
+    server.end(claimed.right, (JobState::Succeeded, b""), Some((&one, put(&large)))).unwrap();
+    assert_eq!(state(&server, job), JobState::Succeeded);
+    assert_eq!(one.record(&[1; 32]).unwrap(), Some(large));
+}
+
+#[test]
+fn a_job_that_nobody_waits_for_is_cancelled_and_one_that_somebody_joins_is_not() {
+    let Some(place) = Place::new() else { return };
+    let [one, other] = ["one", "other"].map(|name| place.join(name));
+    let alone = submit(&one, NewJob { is_detached: true, ..new(&one, 1) });
+    let both = submit(&one, new(&one, 2));
+    other.submit(&new(&other, 2)).unwrap();
+    [alone, both].iter().for_each(|job| one.leave(*job).unwrap());
+    assert_eq!([alone, both].map(|job| state(&one, job)), [JobState::Queued; 2]);
+    other.leave(both).unwrap();
+    assert_eq!(state(&one, both), JobState::Cancelled);
+    let claimed = claim(&other).unwrap();
+    assert_eq!(claimed.right.job, alone);
+    assert!(one.cancel(alone, b"by an operator").unwrap() && !one.cancel(alone, b"").unwrap());
+    assert_eq!(other.say_there().unwrap().unwanted, [alone]);
+    let running = submit(&one, new(&one, 3));
+    assert_eq!(claim(&other).unwrap().right.job, running);
+    one.leave(running).unwrap();
+    assert_eq!(other.say_there().unwrap().unwanted, [alone, running]);
+    // Whoever joins while the last one leaves waits for a job that is done.
+    for round in 0..150 {
+        let job = submit(&one, new(&one, 100 + round));
+        let joined = thread::scope(|scope| {
+            let leaving = scope.spawn(|| one.leave(job).unwrap());
+            let joined = other.submit(&new(&other, 100 + round)).unwrap().0;
+            leaving.join().unwrap();
+            joined
+        });
+        assert_eq!(state(&other, joined), JobState::Queued, "round {round}");
+    }
+}
+
+#[test]
+fn callers_of_a_silent_server_may_come_back_elsewhere() {
+    let Some(place) = Place::new() else { return };
+    let [silent, other] = ["silent", "other"].map(|name| place.join(name));
+    let [back, lost] = [1, 2].map(|number| submit(&silent, new(&silent, number)));
+    place.silence("silent");
+    other.bury(3, b"").unwrap();
+    assert_eq!([back, lost].map(|job| state(&other, job)), [JobState::Queued; 2]);
+    assert_eq!(other.submit(&new(&other, 1)).unwrap().0, back);
+    place.query("update canopy.jobs set orphaned = orphaned - interval '1 minute'");
+    other.bury(3, b"").unwrap();
+    assert_eq!([back, lost].map(|job| state(&other, job)), [JobState::Queued, JobState::Cancelled]);
+}
+
+/// What the threads of a test of crashes share.
+#[derive(Default)]
+struct Load {
+    is_over: AtomicBool,
+    asked: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Load {
+    /// Asks for one plan after the other; returns what was acknowledged: jobs and what they are for.
+    fn ask(&self, jobs: &Jobs) -> BTreeMap<i64, u32> {
+        let mut acknowledged = BTreeMap::new();
+        while !self.is_over.load(Ordering::Relaxed) {
+            let own = u32::try_from(self.asked.fetch_add(1, Ordering::Relaxed)).unwrap();
+            let Ok(number) = jobs.number() else { continue };
+            let entry = own.to_le_bytes().to_vec();
+            let job = NewJob { number, key: key(own), is_detached: true, entry, ..NewJob::default() };
+            if let Ok((job, _)) = jobs.submit(&job) {
+                acknowledged.insert(job, own);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        acknowledged
+    }
+
+    /// Makes plans until none is asked for.
+    fn work(&self, jobs: &Jobs, records: &SharedSpace) {
+        let mut has_said_so = false;
+        loop {
+            match jobs.claim(ALL_MEMORY, i16::MIN) {
+                Ok(Some(claimed)) => {
+                    let write = Write::Put { record: claimed.entry, summary: Vec::new() };
+                    let changes = vec![Change { key: claimed.key, write }];
+                    let done = jobs.end(claimed.right, (JobState::Succeeded, b""), Some((records, changes)));
+                    self.ended.fetch_add(u64::from(done.is_ok()), Ordering::Relaxed);
+                    has_said_so = false;
+                }
+                Ok(None) if has_said_so && self.is_over.load(Ordering::Relaxed) => return,
+                // What it has taken without hearing of it is taken again.
+                Ok(None) | Err(_) => has_said_so = jobs.say_there().is_ok(),
+            }
+        }
+    }
+
+    /// Waits until so many more have ended: a crash counts only while all are at work.
+    fn wait_for(&self, more: u64) {
+        let before = self.ended.load(Ordering::Relaxed);
+        while self.ended.load(Ordering::Relaxed) < before + more {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn a_crash_of_the_database_loses_no_job_and_none_has_half_a_plan() {
+    const ROUNDS: usize = 3;
+    let Some(postgres) = Postgres::new(Commits::Synced) else { return };
+    let address = postgres.database();
+    let open_records = || SharedRecords::open(&open(&address), &[(1, true)]).unwrap().space(1);
+    let join = |name: &str| Jobs::join(&open(&address), name, "class").unwrap();
+    let load = Load::default();
+    let acknowledged = thread::scope(|scope| {
+        let callers = ["one", "other"].map(|name| (join(name), &load));
+        let callers = callers.map(|(jobs, load)| scope.spawn(move || load.ask(&jobs)));
+        for name in ["worker", "another"] {
+            let (jobs, records, load) = (join(name), open_records(), &load);
+            scope.spawn(move || load.work(&jobs, &records));
+        }
+        for _ in 0..ROUNDS {
+            load.wait_for(50);
+            postgres.kill();
+            postgres.begin();
+        }
+        load.wait_for(50);
+        load.is_over.store(true, Ordering::Relaxed);
+        callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect::<BTreeMap<i64, u32>>()
+    });
+    let (last, records) = (join("last"), open_records());
+    let numbers: Vec<i64> = acknowledged.keys().copied().collect();
+    let found = last.look(&numbers).unwrap();
+    assert_eq!(found.len(), acknowledged.len(), "none is lost");
+    for now in found {
+        let record = records.record(&now.key).unwrap();
+        assert_eq!(record.as_deref(), Some(acknowledged[&now.job].to_le_bytes().as_slice()), "{now:?}");
+        assert_eq!(now.state, JobState::Succeeded);
+    }
+}

@@ -1,0 +1,238 @@
+-- Jobs of all servers: who waits for which plan, who makes it, and how far that is.
+
+-- Servers that are there. Each says so every few seconds; one that is silent for long is gone, and what it was making is made
+-- by others.
+create table servers (
+    server bigint generated always as identity primary key,
+    name text not null,
+    -- Servers of one class make equal plans of equal requests; jobs are for servers of their class alone.
+    class text not null,
+    until timestamptz not null,
+    is_draining boolean not null default false
+);
+
+create table jobs (
+    job bigint primary key,
+    -- Of the plan.
+    key bytea not null,
+    -- Of the schedule that is searched for: one search of each at a time.
+    search bytea,
+    class text not null,
+    -- 0 waits, 1 runs, 2 has a plan, 3 has failed, 4 was cancelled
+    state smallint not null default 0,
+    priority smallint not null,
+    memory bigint not null,
+    -- Whose turn it is: tenants take turns by their weights.
+    tenant text not null,
+    weight bigint not null check (weight > 0),
+    is_detached boolean not null,
+    -- The request.
+    entry bytea not null,
+    -- Who makes the plan, and by which right: one that was given away since then is worth nothing.
+    owner bigint,
+    fence bigint,
+    starts integer not null default 0,
+    is_unwanted boolean not null default false,
+    -- When the last of the servers where somebody waited for it went silent: callers may come back elsewhere.
+    orphaned timestamptz,
+    -- Of a job that has ended: how, for those who wait.
+    outcome bytea,
+    created timestamptz not null default now(),
+    ended timestamptz
+) with (fillfactor = 70);
+create unique index jobs_live on jobs (key, class) where state < 2;
+create index jobs_waiting on jobs (class, priority desc, job) where state = 0;
+create index jobs_running on jobs (owner) where state = 1;
+create unique index jobs_searched on jobs (search) where state = 1;
+create index jobs_ended on jobs (ended) where state >= 2;
+create index jobs_orphaned on jobs (orphaned) where orphaned is not null;
+
+create sequence job_numbers;
+create sequence fences;
+
+-- Servers whose callers wait for a job.
+create table waiters (
+    job bigint not null references jobs on delete cascade,
+    server bigint not null references servers on delete cascade,
+    primary key (job, server)
+);
+create index waiters_by_server on waiters (server);
+
+-- How far running jobs are; worth nothing after a crash.
+create unlogged table progress (
+    job bigint primary key,
+    report bytea not null
+);
+
+-- Has a server wait for the plan of this key: for the job that makes it, or a new one of this number. Returns the number of
+-- the job, and whether it is new.
+create function submit_job(
+    p_server bigint, p_job bigint, p_key bytea, p_search bytea, p_class text, p_priority smallint, p_memory bigint,
+    p_tenant text, p_weight bigint, p_is_detached boolean, p_entry bytea, out o_job bigint, out o_is_new boolean
+) language plpgsql set search_path = canopy as $$
+begin
+    loop
+        insert into jobs (job, key, search, class, priority, memory, tenant, weight, is_detached, entry)
+            values (p_job, p_key, p_search, p_class, p_priority, p_memory, p_tenant, p_weight, p_is_detached, p_entry)
+            on conflict (key, class) where state < 2 do nothing;
+        o_is_new := found;
+        -- Locked, so that it does not end, nor the last of those who wait leave, before this one is entered.
+        update jobs set priority = greatest(priority, p_priority), is_detached = is_detached or p_is_detached,
+                is_unwanted = false, orphaned = null
+            where key = p_key and class = p_class and state < 2 returning job into o_job;
+        exit when found;
+    end loop;
+    insert into waiters (job, server) values (o_job, p_server) on conflict do nothing;
+    if o_is_new then
+        perform pg_notify('canopy_jobs', o_job::text);
+    end if;
+end
+$$;
+
+-- Gives a server the job whose turn it is, of those that take no more memory than this; none: there is none. Tenants take
+-- turns: first comes who has least running for its weight. A schedule that is searched for is not searched for twice.
+create function claim_job(p_server bigint, p_class text, p_memory bigint, p_least_priority smallint)
+returns setof jobs language plpgsql set search_path = canopy as $$
+declare
+    v_job bigint;
+begin
+    for v_attempt in 1 .. 8 loop
+        select j.job into v_job from jobs j
+            where j.state = 0 and j.class = p_class and j.memory <= p_memory and j.priority >= p_least_priority
+                and not exists (select from jobs r where r.state = 1 and r.search = j.search)
+            order by j.priority desc,
+                (select count(*) from jobs r where r.state = 1 and r.tenant = j.tenant)::numeric / j.weight, j.job
+            limit 1 for update of j skip locked;
+        if not found then
+            return;
+        end if;
+        begin
+            return query update jobs
+                set state = 1, owner = p_server, fence = nextval('fences'), starts = starts + 1
+                where job = v_job returning *;
+            return;
+        exception when unique_violation then
+            -- Another server has begun to search for the same since the look.
+        end;
+    end loop;
+end
+$$;
+
+-- Ends a job, if this is still the right by which it runs: with what it makes of records, all or none. Otherwise the error is
+-- CN003, and nothing changes.
+create function end_job(
+    p_job bigint, p_fence bigint, p_state smallint, p_outcome bytea,
+    p_attempt bytea, p_kind smallint[], p_space smallint[], p_key bytea[], p_expected bigint[],
+    p_size bigint[], p_digest bytea[], p_small bytea[], p_body bigint[], p_summary bytea[]
+) returns bigint language plpgsql set search_path = canopy as $$
+declare
+    v_version bigint := 0;
+begin
+    update jobs set state = p_state, outcome = p_outcome, ended = now(), owner = null
+        where job = p_job and fence = p_fence and state = 1;
+    if not found then
+        raise exception 'job % is not run by the right %', p_job, p_fence using errcode = 'CN003';
+    end if;
+    delete from progress where job = p_job;
+    if cardinality(p_key) > 0 then
+        v_version := change_records(p_attempt, p_kind, p_space, p_key, p_expected, p_size, p_digest, p_small, p_body,
+            p_summary);
+    end if;
+    perform pg_notify('canopy_jobs', p_job::text);
+    return v_version;
+end
+$$;
+
+-- A server waits for a job no more. One that nobody waits for any more is cancelled, unless it goes on alone.
+create function leave_job(p_server bigint, p_job bigint) returns void
+language plpgsql set search_path = canopy as $$
+declare
+    v_job record;
+begin
+    -- Locked first, and looked at in a later statement: another server may be entering.
+    select * into v_job from jobs where job = p_job for update;
+    delete from waiters where job = p_job and server = p_server;
+    if v_job.job is null or v_job.state >= 2 or v_job.is_detached
+        or exists (select from waiters where job = p_job) then
+        return;
+    end if;
+    if v_job.state = 0 then
+        update jobs set state = 4, ended = now() where job = p_job;
+    else
+        update jobs set is_unwanted = true where job = p_job;
+    end if;
+    perform pg_notify('canopy_jobs', p_job::text);
+end
+$$;
+
+-- Cancels a job for all who wait for it.
+create function cancel_job(p_job bigint, p_outcome bytea) returns boolean
+language plpgsql set search_path = canopy as $$
+begin
+    update jobs set state = 4, ended = now(), owner = null, outcome = p_outcome where job = p_job and state < 2;
+    if found then
+        delete from progress where job = p_job;
+        perform pg_notify('canopy_jobs', p_job::text);
+        return true;
+    end if;
+    return false;
+end
+$$;
+
+-- Removes servers that are silent, and has what they were making made by others. A job that was begun so often and never ended
+-- is taken for what ends servers: it fails with this outcome. Returns how many jobs were given to others.
+create function bury_servers(p_starts_max integer, p_outcome bytea) returns bigint
+language plpgsql set search_path = canopy as $$
+declare
+    v_dead bigint[];
+    v_count bigint;
+    v_failed bigint;
+begin
+    select array_agg(server) into v_dead from (
+        select server from servers where until < now() for update skip locked
+    ) silent;
+    if v_dead is null then
+        return 0;
+    end if;
+    update jobs set state = 3, ended = now(), owner = null, outcome = p_outcome
+        where state = 1 and owner = any(v_dead) and starts >= p_starts_max;
+    get diagnostics v_failed = row_count;
+    update jobs set state = 0, owner = null, fence = null where state = 1 and owner = any(v_dead);
+    get diagnostics v_count = row_count;
+    -- With those who waited at them. Jobs that nobody waits for now wait a while for callers to come back.
+    delete from servers where server = any(v_dead);
+    update jobs j set orphaned = now()
+        where state < 2 and not is_detached and orphaned is null
+            and not exists (select from waiters w where w.job = j.job);
+    if v_count + v_failed > 0 then
+        perform pg_notify('canopy_jobs', 'buried');
+    end if;
+    return v_count;
+end
+$$;
+
+-- Cancels jobs whose callers have not come back for so long, and forgets those that ended long ago. Returns how many were
+-- cancelled.
+create function tidy_jobs(p_orphaned interval, p_ended interval, p_ended_max bigint) returns bigint
+language plpgsql set search_path = canopy as $$
+declare
+    v_count bigint;
+begin
+    with lost as (
+        select job, state from jobs where orphaned < now() - p_orphaned and state < 2 for update skip locked
+    )
+    update jobs j set state = case when lost.state = 0 then 4 else j.state end,
+            ended = case when lost.state = 0 then now() end, is_unwanted = true
+        from lost where j.job = lost.job;
+    get diagnostics v_count = row_count;
+    if v_count > 0 then
+        perform pg_notify('canopy_jobs', 'tidied');
+    end if;
+    delete from jobs where job in (
+        select job from jobs where state >= 2 and ended < now() - p_ended
+        union (select job from jobs where state >= 2 order by ended desc offset p_ended_max)
+        limit 1000
+    );
+    return v_count;
+end
+$$;
