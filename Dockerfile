@@ -12,6 +12,7 @@ COPY proto proto
 COPY wire wire
 COPY examples examples
 COPY migrations migrations
+COPY database database
 COPY server server
 COPY client client
 COPY cli cli

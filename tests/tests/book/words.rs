@@ -78,7 +78,7 @@ fn comments_of_the_api() -> Vec<Text> {
 fn messages() -> Vec<Text> {
     let literal = Regex::new(r#""((?:[^"\\]|\\.)*)""#).expect("a pattern");
     let broken = Regex::new(r"\\\n\s*").expect("a pattern");
-    let folders = ["crates", "server", "wire", "client", "cli", "migrations"];
+    let folders = ["crates", "server", "wire", "client", "cli", "migrations", "database"];
     let texts = files(&folders, "rs").into_iter().map(|path| {
         let source = fs::read_to_string(&path).expect("a source");
         let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
