@@ -1,6 +1,7 @@
 //! A PostgreSQL of a test's own: made in a temporary folder, reached by a socket in it, and gone when the test is.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -29,6 +30,8 @@ pub struct Postgres {
     /// What the server is run as, where this process is root.
     user: Option<&'static str>,
     settings: String,
+    /// The number of its sockets.
+    port: u16,
     /// Waits for the end of this process, and stops the server.
     keeper: Child,
     databases: AtomicU32,
@@ -42,12 +45,13 @@ impl Postgres {
     /// If there is no PostgreSQL and all is required, or it does not start.
     #[track_caller]
     pub fn shared() -> Option<&'static Self> {
-        static SHARED: OnceLock<Option<Postgres>> = OnceLock::new();
-        let found = programs();
-        if found.is_none() {
-            skip(&format!("there is no PostgreSQL: install it, or say in {PROGRAMS} where initdb and pg_ctl are"));
-        }
-        SHARED.get_or_init(|| found.map(|programs| Self::start(programs, Commits::Unsynced))).as_ref()
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        let found = found()?;
+        Some(SHARED.get_or_init(|| {
+            let server = Self::prepare(found, Commits::Unsynced);
+            server.begin();
+            server
+        }))
     }
 
     /// A new one; `None` after saying why there is none.
@@ -56,14 +60,39 @@ impl Postgres {
     /// As [`Postgres::shared`].
     #[track_caller]
     pub fn new(commits: Commits) -> Option<Self> {
-        let found = programs();
-        if found.is_none() {
-            skip(&format!("there is no PostgreSQL: install it, or say in {PROGRAMS} where initdb and pg_ctl are"));
-        }
-        found.map(|programs| Self::start(programs, commits))
+        let server = Self::prepare(found()?, commits);
+        server.begin();
+        Some(server)
     }
 
-    fn start(programs: PathBuf, commits: Commits) -> Self {
+    /// A new one that can be reached at this port of this machine, too, by encrypted connections, for which it shows a
+    /// certificate (PEM); `None` after saying why there is none.
+    ///
+    /// # Panics
+    /// As [`Postgres::shared`], or if the port is taken.
+    #[track_caller]
+    pub fn encrypted(port: u16, certificate: &str, key: &str) -> Option<Self> {
+        let mut server = Self::prepare(found()?, Commits::Unsynced);
+        for (name, text) in [("certificate", certificate), ("key", key)] {
+            let write = format!("umask 077; cat > '{}'", server.folder.join(name).display());
+            let mut command = as_user(server.user, Path::new("sh"));
+            let mut written = command.args(["-c", &write]).stdin(Stdio::piped()).spawn().expect("sh runs");
+            let mut input = written.stdin.take().expect("it is piped");
+            input.write_all(text.as_bytes()).expect("it is read");
+            drop(input);
+            assert!(written.wait().expect("sh ends").success());
+        }
+        server.port = port;
+        let folder = server.folder.display();
+        server.settings += &format!(
+            " -c listen_addresses=127.0.0.1 -c port={port} -c ssl=on -c ssl_cert_file='{folder}/certificate' -c ssl_key_file='{folder}/key'"
+        );
+        server.begin();
+        Some(server)
+    }
+
+    /// A server that does not run yet.
+    fn prepare(programs: PathBuf, commits: Commits) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("canopy-pg-{}-{count}", std::process::id()));
@@ -87,10 +116,9 @@ impl Postgres {
         let mut keeper = as_user(user, Path::new("sh"));
         keeper.args(["-c", &stop]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let keeper = keeper.current_dir("/").spawn().expect("sh runs");
-        let server = Self { programs, folder, user, settings, keeper, databases: AtomicU32::new(0) };
+        let server = Self { programs, folder, user, settings, port: 5432, keeper, databases: AtomicU32::new(0) };
         let initial = ["--no-sync", "--auth=trust", "--username=canopy", "--encoding=UTF8", "--locale=C"];
         server.run("initdb", |command| command.args(initial).arg("--pgdata").arg(server.data()));
-        server.begin();
         server
     }
 
@@ -137,7 +165,7 @@ impl Postgres {
     pub fn database(&self) -> String {
         let name = format!("canopy{}", self.databases.fetch_add(1, Ordering::Relaxed));
         self.query("postgres", &format!("create database {name}"));
-        format!("postgres://canopy@/{name}?host={}", self.folder.display())
+        format!("postgres://canopy@/{name}?host={}&port={}", self.folder.display(), self.port)
     }
 
     /// What the server answers to a statement in a database, a line for each row.
@@ -146,7 +174,13 @@ impl Postgres {
     /// If it refuses.
     pub fn query(&self, database: &str, statement: &str) -> String {
         self.run("psql", |command| {
-            command.arg("--host").arg(&self.folder).args(["--username=canopy", "--no-psqlrc", "--quiet"]);
+            command.arg("--host").arg(&self.folder).args([
+                "--port",
+                &self.port.to_string(),
+                "--username=canopy",
+                "--no-psqlrc",
+                "--quiet",
+            ]);
             command.args(["--tuples-only", "--no-align", "--dbname", database, "--command", statement])
         })
     }
@@ -202,6 +236,16 @@ fn id(user: &str) -> Option<(u32, u32)> {
 fn is_dead(process: &Path) -> bool {
     fs::read_to_string(process.join("stat"))
         .map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
+}
+
+/// The folder of the server's programs; `None` after saying so.
+#[track_caller]
+fn found() -> Option<PathBuf> {
+    let found = programs();
+    if found.is_none() {
+        skip(&format!("there is no PostgreSQL: install it, or say in {PROGRAMS} where initdb and pg_ctl are"));
+    }
+    found
 }
 
 /// The folder of the server's programs, the newest version where there are several.
