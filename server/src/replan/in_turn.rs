@@ -35,7 +35,7 @@ impl Replanner {
             tracing::info!("this server makes plans anew for leases");
             tokio::select! {
                 () = self.begin_in_turn(drain.clone()) => {}
-                () = lost(&role) => tracing::warn!("another server makes plans anew for leases"),
+                () = lost(&role) => tracing::warn!("this server stopped making plans anew for leases"),
             }
             if drain.is_draining() {
                 leave(role).await;
@@ -59,7 +59,7 @@ impl Replanner {
     }
 }
 
-/// Waits until another server has the role.
+/// Waits until another server has the role, or may have it.
 async fn lost(role: &Role) {
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
