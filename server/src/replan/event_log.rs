@@ -3,7 +3,7 @@
 //! An event is the truth about its lease: what a lease itself says of its plans is written after it, and made to agree with it
 //! at the next start.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -144,6 +144,7 @@ struct Shared {
     heard: OnceLock<Heard>,
 }
 
+#[derive(Clone)]
 struct Log {
     head: Head,
     /// In order, without gaps.
@@ -165,6 +166,12 @@ impl Waiting {
 }
 
 impl Log {
+    /// Whether the events are not the last ones, one after the other.
+    fn has_gap(&self) -> bool {
+        let mut numbers = self.events.iter().rev().zip((0..=self.head.last).rev());
+        numbers.any(|(event, number)| event.sequence() != number)
+    }
+
     /// Reads what is kept, and the head as it is written down.
     fn read(space: &SpaceOf<KeptEvent>, options: EventOptions) -> Result<(Option<Head>, Self), StoreError> {
         let (mut events, mut unreadable) = (VecDeque::<Arc<KeptEvent>>::new(), Vec::new());
@@ -248,35 +255,25 @@ impl EventLog {
             return Ok(());
         }
         let was_behind = std::mem::replace(is_behind, true);
-        let mut events = Vec::new();
-        for key in changed.iter().filter(|key| **key != HEAD) {
-            events.extend(self.shared.space.get(key)?.found().map(Arc::new));
-        }
-        let head = Head::read(&*self.shared.space)?;
-        let last = self.shared.log.lock().head.last;
-        let follows = events.iter().map(|event| event.sequence()).eq(last + 1..=last + events.len() as u64);
-        let new = match head {
-            Some(head) if !was_behind && follows && head.last == last + events.len() as u64 => {
-                let mut log = self.shared.log.lock();
-                log.head = head;
-                log.events.retain(|event| !changed.contains(&PlanKey::numbered(event.sequence())));
-                events
-            }
-            // Some were missed, or it is another log: what there is is read again.
-            _ => {
-                let (_, read) = Log::read(&self.shared.space, self.shared.options)?;
-                let new = read.events.iter().filter(|event| event.sequence() > last).map(Arc::clone).collect();
-                *self.shared.log.lock() = Log { events: VecDeque::new(), ..read };
-                new
-            }
-        };
-        if let Some(heard) = self.shared.heard.get() {
-            new.iter().for_each(|event| heard(event));
-        }
-        let mut log = self.shared.log.lock();
-        log.events.extend(new);
+        let (mut log, mut gone) = (self.shared.log.lock().clone(), HashSet::new());
         let last = log.head.last;
-        drop(log);
+        for key in changed.iter().filter(|key| **key != HEAD) {
+            match self.shared.space.get(key)?.found() {
+                Some(event) => log.events.push_back(Arc::new(event)),
+                None => drop(gone.insert(*key)),
+            }
+        }
+        log.events.retain(|event| !gone.contains(&PlanKey::numbered(event.sequence())));
+        log.head = Head::read(&*self.shared.space)?.unwrap_or_default();
+        if was_behind || log.has_gap() {
+            // Some were missed, or it is another log: what there is is read again.
+            log = Log::read(&self.shared.space, self.shared.options)?.1;
+        }
+        if let Some(heard) = self.shared.heard.get() {
+            log.events.iter().filter(|event| event.sequence() > last).for_each(|event| heard(event));
+        }
+        let last = log.head.last;
+        *self.shared.log.lock() = log;
         self.shared.latest.send_replace(last);
         *is_behind = false;
         Ok(())
@@ -310,10 +307,10 @@ impl EventLog {
                 return Err(error);
             }
         };
-        let mut kept = written.kept.iter();
+        let mut kept = written.kept.iter().peekable();
         for (waiting, is_told) in waiting.into_iter().zip(is_told) {
             let Waiting { draft, told } = waiting;
-            if let Some(event) = kept.by_ref().take(usize::from(is_told)).next() {
+            if let Some(event) = kept.next_if(|_| is_told) {
                 (draft.follow)(event);
             }
             told.set(Ok(is_told)).expect("it is set in one turn");

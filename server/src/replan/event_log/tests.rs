@@ -2,8 +2,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
-use crate::store::{Gated, MemoryStore};
+use crate::store::shared::tests::{Server, two};
+use crate::store::{Gated, MemoryStore, Space};
 
+const OPTIONS_OF_MANY: EventOptions = EventOptions { count_max: 100, ..OPTIONS };
 const OPTIONS: EventOptions = EventOptions { count_max: 3, age_max_ms: u64::MAX, now_ms: || 5_000 };
 
 fn events(count: usize) -> Vec<KeptEvent> {
@@ -177,4 +179,37 @@ fn a_damaged_last_event_is_not_followed_by_others() {
     let again = EventLog::open(store, OPTIONS).unwrap();
     assert_eq!(append(&again, 1).unwrap()[0].sequence(), 4);
     assert_eq!((sequences(&again, 2), sequences(&again, 3)), (Err(Expired), Ok(vec![4])));
+}
+
+#[test]
+fn who_has_missed_events_of_another_server_reads_them_all_again() {
+    let Some((servers, _folders)) = two() else { return };
+    let open = |server: &Server| EventLog::open(server.space(Space::Replans), OPTIONS_OF_MANY).unwrap();
+    let one = open(&servers[0]);
+    let first = append(&one, 2).unwrap()[0].event.resume_token.clone();
+    servers[1].hear_of_all();
+    let other = open(&servers[1]);
+    let (heard, hears) = (Arc::new(Mutex::new(Vec::new())), other.clone());
+    let noted = Arc::clone(&heard);
+    other.when_heard(move |event| noted.lock().push((event.sequence(), *hears.watch().borrow())));
+    append(&one, 2).unwrap();
+    servers[1].hear_of_all();
+    other.follow().unwrap();
+    append(&one, 3).unwrap();
+    servers[1].hear_of_all();
+    // As after an attempt that failed.
+    *other.shared.writing.lock() = true;
+    other.shared.space.catch_up();
+    other.follow().unwrap();
+    assert_eq!((sequences(&other, 0), other.position(&first)), (sequences(&one, 0), Ok(1)));
+    assert_eq!(sequences(&other, 0).unwrap(), (1..=7).collect::<Vec<_>>());
+    // Each once, before anybody is told.
+    assert_eq!(*heard.lock(), [(3, 2), (4, 2), (5, 4), (6, 4), (7, 4)]);
+    // Old ones go at both.
+    let one = EventLog::open(servers[0].space(Space::Replans), OPTIONS).unwrap();
+    append(&one, 1).unwrap();
+    servers[1].hear_of_all();
+    other.follow().unwrap();
+    assert_eq!(sequences(&other, 5), Ok(vec![6, 7, 8]));
+    assert_eq!(other.position(&first), Err(Expired));
 }
