@@ -57,6 +57,9 @@ impl Recent {
 
     /// The store has changed under these keys.
     pub(super) fn changed(&self, keys: &[PlanKey]) {
+        if keys.is_empty() {
+            return;
+        }
         let mut plans = self.plans.lock();
         plans.change_count += 1;
         for key in keys {
