@@ -5,6 +5,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use canopy_planner::chain;
 
@@ -94,6 +96,12 @@ fn start_anew<E: Engine>(
     }
 }
 
+/// How often it is tried to lock a directory: a process that this one has just started shares its locks until it runs another
+/// program.
+const LOCK_ATTEMPTS: usize = 10;
+/// Time between two attempts.
+const LOCK_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Held by the process that owns a data directory.
 #[derive(Debug)]
 pub(super) struct DirectoryLock {
@@ -109,11 +117,14 @@ pub(super) fn lock_directory(directory: &Path) -> Result<DirectoryLock, StoreErr
     let mut options = fs::OpenOptions::new();
     let file = options.create(true).truncate(false).write(true).open(directory.join("lock"));
     let file = file.map_err(io_error(directory, "opening its lock"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(DirectoryLock { _file: file }),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { directory: directory.display().to_string() }),
-        Err(TryLockError::Error(source)) => Err(io_error(directory, "locking it")(source)),
+    for _ in 0..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Ok(()) => return Ok(DirectoryLock { _file: file }),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_INTERVAL),
+            Err(TryLockError::Error(source)) => return Err(io_error(directory, "locking it")(source)),
+        }
     }
+    Err(StoreError::InUse { directory: directory.display().to_string() })
 }
 
 /// An error of the file system in a data directory.
