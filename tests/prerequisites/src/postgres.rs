@@ -1,12 +1,12 @@
 //! A PostgreSQL of a test's own: made in a temporary folder, reached by a socket in it, and gone when the test is.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use super::skip;
 
@@ -35,6 +35,25 @@ pub struct Postgres {
     /// Waits for the end of this process, and stops the server.
     keeper: Child,
     databases: AtomicU32,
+    console: Mutex<Option<Console>>,
+}
+
+/// A client that makes databases. One for all of them: a process that is just being started shares the locks of this one for a
+/// moment, which other tests would see.
+#[derive(Debug)]
+struct Console {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    _client: Child,
+}
+
+impl Console {
+    /// Runs a statement; false: it failed.
+    fn run(&mut self, statement: &str) -> bool {
+        let mut line = String::new();
+        let asked = writeln!(self.input, "{statement};\n\\echo done").is_ok();
+        asked && self.output.read_line(&mut line).is_ok() && line.trim_end() == "done"
+    }
 }
 
 impl Postgres {
@@ -116,7 +135,16 @@ impl Postgres {
         let mut keeper = as_user(user, Path::new("sh"));
         keeper.args(["-c", &stop]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let keeper = keeper.current_dir("/").spawn().expect("sh runs");
-        let server = Self { programs, folder, user, settings, port: 5432, keeper, databases: AtomicU32::new(0) };
+        let server = Self {
+            programs,
+            folder,
+            user,
+            settings,
+            port: 5432,
+            keeper,
+            databases: AtomicU32::new(0),
+            console: Mutex::new(None),
+        };
         let initial = ["--no-sync", "--auth=trust", "--username=canopy", "--encoding=UTF8", "--locale=C"];
         server.run("initdb", |command| command.args(initial).arg("--pgdata").arg(server.data()));
         server
@@ -164,7 +192,9 @@ impl Postgres {
     /// If it cannot be made.
     pub fn database(&self) -> String {
         let name = format!("canopy{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        self.query("postgres", &format!("create database {name}"));
+        let mut console = self.console.lock().expect("no test ends while it has it");
+        let made = console.get_or_insert_with(|| self.console()).run(&format!("create database {name}"));
+        assert!(made, "{name} is made");
         format!("postgres://canopy@/{name}?host={}&port={}", self.folder.display(), self.port)
     }
 
@@ -183,6 +213,15 @@ impl Postgres {
             ]);
             command.args(["--tuples-only", "--no-align", "--dbname", database, "--command", statement])
         })
+    }
+
+    fn console(&self) -> Console {
+        let mut command = as_user(self.user, &self.programs.join("psql"));
+        command.arg("--host").arg(&self.folder).args(["--port", &self.port.to_string(), "--username=canopy"]);
+        command.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname=postgres"]).current_dir("/");
+        let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("psql runs");
+        let (input, output) = client.stdin.take().zip(client.stdout.take()).expect("they are piped");
+        Console { input, output: BufReader::new(output), _client: client }
     }
 
     fn data(&self) -> PathBuf {
