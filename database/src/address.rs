@@ -27,7 +27,7 @@ pub(crate) enum Encryption {
     Verified { roots: Option<PathBuf> },
 }
 
-/// Why an address is none.
+/// Why a text is not the address of a database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum AddressError {

@@ -12,7 +12,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Pieces on their way at once.
 const PIECES_AT_ONCE: usize = 4;
 
-/// Writes a record in pieces; returns the number under which they are. Until a record has taken them, nobody knows of them.
+/// Writes a record in pieces and returns their number. The change that puts the record refers to them by it.
 pub(crate) async fn write(client: &Object, record: &[u8]) -> Result<i64, DatabaseError> {
     let body: i64 = client.query_one("insert into bodies default values returning body", &[]).await?.get(0);
     let insert = client.prepare_cached("insert into pieces (body, number, bytes) values ($1, $2, $3)").await?;
@@ -25,7 +25,7 @@ pub(crate) async fn write(client: &Object, record: &[u8]) -> Result<i64, Databas
     Ok(body)
 }
 
-/// A record as it is in the database now; none: there is none.
+/// Reads a record as it is in the database now, if it is there.
 pub(crate) async fn read(client: &Object, space: i16, key: &[u8]) -> Result<Option<Vec<u8>>, DatabaseError> {
     // In one statement: what it sees belongs together.
     let select = "select r.size, r.digest, r.small, p.bytes from records r left join pieces p on p.body = r.body

@@ -1,4 +1,4 @@
-//! Changes to records: all of one call or none, and only where nobody else was first.
+//! Changes to records. A call makes all of its changes or none, and none if another server was first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +45,14 @@ pub enum Write {
     Quarantine,
 }
 
+/// A change of a record that is at this version as far as its server knows.
+pub(crate) struct Expecting {
+    pub(crate) change: Change,
+    pub(crate) version: i64,
+    /// Of the record that is put.
+    facts: Option<RecordFacts>,
+}
+
 /// The arguments of `change_records`, one element for each record.
 #[derive(Default)]
 pub(crate) struct Columns {
@@ -70,7 +78,7 @@ pub(crate) fn new_attempt() -> Result<Attempt, DatabaseError> {
 }
 
 /// Makes changes in a space whose records are at the versions stated; returns the number of the change.
-pub(crate) fn make(database: &Database, space: SpaceNumber, changes: &[(Change, i64)]) -> Result<i64, DatabaseError> {
+pub(crate) fn make(database: &Database, space: SpaceNumber, changes: &[Expecting]) -> Result<i64, DatabaseError> {
     let attempt = new_attempt()?;
     let change = async |client: &Object, columns: &Columns| change(client, &attempt, columns).await;
     let made = async |client: &Object| made(client, &attempt).await;
@@ -81,14 +89,14 @@ pub(crate) fn make(database: &Database, space: SpaceNumber, changes: &[(Change, 
 pub(crate) fn make_by(
     database: &Database,
     space: SpaceNumber,
-    changes: &[(Change, i64)],
+    changes: &[Expecting],
     change: impl AsyncFn(&Object, &Columns) -> Result<i64, DatabaseError>,
     made: impl AsyncFn(&Object) -> Result<Option<i64>, DatabaseError>,
 ) -> Result<i64, DatabaseError> {
     let columns = database.call(async |client| {
         let mut columns = Columns::default();
-        for (change, expected) in changes {
-            columns.push(client, space, change, *expected).await?;
+        for change in changes {
+            columns.push(client, space, change).await?;
         }
         Ok(columns)
     })?;
@@ -138,16 +146,20 @@ async fn change(client: &Object, attempt: &[u8], columns: &Columns) -> Result<i6
 
 impl Columns {
     /// Adds a change; a large record is written first.
-    async fn push(&mut self, client: &Object, space: i16, change: &Change, expected: i64) -> Result<(), DatabaseError> {
+    async fn push(
+        &mut self,
+        client: &Object,
+        space: SpaceNumber,
+        Expecting { change, version, facts }: &Expecting,
+    ) -> Result<(), DatabaseError> {
         let kind = match &change.write {
             Write::Put { .. } => 1,
             Write::Summary(_) => 2,
             Write::Remove => 3,
             Write::Quarantine => 4,
         };
-        let (mut facts, mut small, mut body) = (None, None, None);
+        let (mut small, mut body) = (None, None);
         if let Write::Put { record, .. } = &change.write {
-            facts = Some(RecordFacts::of(record));
             if record.len() <= SMALL_BYTES {
                 small = Some(record.clone());
             } else {
@@ -161,7 +173,7 @@ impl Columns {
         self.kind.push(kind);
         self.space.push(space);
         self.key.push(change.key.to_vec());
-        self.expected.push(expected);
+        self.expected.push(*version);
         self.size.push(facts.map(|facts| i64::try_from(facts.size).unwrap_or(i64::MAX)));
         self.digest.push(facts.map(|facts| facts.digest.to_vec()));
         self.small.push(small);
@@ -171,22 +183,30 @@ impl Columns {
     }
 }
 
-impl Write {
-    /// What is there after it, made by the change of this number, where `before` was.
+impl Expecting {
+    /// A change whose record is at no version yet.
+    pub(crate) fn of(change: Change) -> Self {
+        let facts = match &change.write {
+            Write::Put { record, .. } => Some(RecordFacts::of(record)),
+            Write::Summary(_) | Write::Remove | Write::Quarantine => None,
+        };
+        Self { change, version: 0, facts }
+    }
+
+    /// What is there after the change of this number, where `before` was.
     pub(crate) fn after(self, version: i64, before: Option<&Entry>, keeps_small: bool) -> Option<Entry> {
-        match self {
-            Self::Put { record, summary } => {
-                let facts = RecordFacts::of(&record);
+        match self.change.write {
+            Write::Put { record, summary } => {
                 let small = (keeps_small && record.len() <= SMALL_BYTES).then(|| Arc::from(record));
-                Some(Entry { version, record: Some(facts), summary: Some(Arc::from(summary)), small })
+                Some(Entry { version, record: self.facts, summary: Some(Arc::from(summary)), small })
             }
-            Self::Summary(summary) => {
+            Write::Summary(summary) => {
                 let before = before.cloned();
                 let record = before.as_ref().and_then(|before| before.record);
                 let small = before.and_then(|before| before.small);
                 Some(Entry { version, record, summary: Some(Arc::from(summary)), small })
             }
-            Self::Remove | Self::Quarantine => None,
+            Write::Remove | Write::Quarantine => None,
         }
     }
 }

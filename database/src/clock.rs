@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The time less that since the start of the machine; none: it took too long to tell.
+    /// The time less that since the start of the machine, unless the answer took too long.
     fn base_ms(self) -> Option<i64> {
         let took = self.answered_ms.saturating_sub(self.asked_ms);
         let is_quick = u128::try_from(took).is_ok_and(|took| took <= ANSWER_LIMIT.as_millis());

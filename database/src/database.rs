@@ -51,7 +51,7 @@ struct Shared {
     config: Config,
     pool: Pool,
     state: watch::Sender<State>,
-    /// Whether somebody looks all the time whether it can be reached, so that nobody else need wait to learn that it cannot.
+    /// Whether the feed keeps trying to reach it. Calls then fail at once while it is away.
     is_watched: AtomicBool,
     runtime: Option<Runtime>,
 }
@@ -158,8 +158,8 @@ impl Database {
         done
     }
 
-    /// From now on somebody looks all the time whether the database can be reached, and notes it.
-    pub(crate) fn is_watched(&self) {
+    /// From now on the feed keeps trying to reach the database, and notes whether it can.
+    pub(crate) fn begin_to_watch(&self) {
         self.shared.is_watched.store(true, Ordering::Relaxed);
     }
 

@@ -170,7 +170,7 @@ fn hear(row: &Row, shared: &Shared, place: &mut Place) -> Result<bool, DatabaseE
     Ok(space.mirror.lock().heard(key, place.version, entry))
 }
 
-/// Removes what nobody needs any more: changes that all have heard of or take for lost, and bodies that no record took.
+/// Removes changes older than an hour, and bodies that no record took within one.
 async fn clean(client: &Client) -> Result<(), DatabaseError> {
     client.execute("delete from changes where changed < now() - interval '1 hour'", &[]).await?;
     client.execute("delete from bodies where not is_taken and created < now() - interval '1 hour'", &[]).await?;

@@ -48,7 +48,7 @@ pub struct NewJob {
     pub tenant: String,
     /// See there.
     pub weight: u64,
-    /// Whether it goes on though nobody waits for it.
+    /// Whether it continues without waiters.
     pub is_detached: bool,
     /// The request.
     pub entry: Vec<u8>,

@@ -6,8 +6,8 @@ use crate::copies::SpaceNumber;
 use crate::error::DatabaseError;
 use crate::space::{SharedRecords, SharedSpace};
 
-/// A role that one server has at a time. Whoever has it and does not say so again loses it; whoever has lost it may not know for a
-/// moment, so what is done in it must not depend on nobody else doing the same.
+/// A role that one server has at a time. A server that does not say again that it has the role loses it, and may not know that
+/// for a moment: what is done in the role must do no harm if two servers do it.
 #[derive(Clone)]
 pub struct Role {
     records: SharedRecords,

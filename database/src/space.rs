@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::change::{Change, make};
+use crate::change::{Change, Expecting, make};
 use crate::clock::Clock;
 use crate::copies::{Shared, Space, SpaceNumber};
 use crate::database::Database;
@@ -47,7 +47,7 @@ impl SharedRecords {
             space.mirror.lock().catch_up();
         }
         let follow = feed::follow(Arc::downgrade(&shared), place);
-        database.is_watched();
+        database.begin_to_watch();
         database.runtime().spawn(follow);
         Ok(Self { shared })
     }
@@ -133,20 +133,20 @@ impl SharedSpace {
     }
 
     /// Changes with the versions at which their records are as far as is known here.
-    pub(crate) fn expecting(&self, changes: Vec<Change>) -> Vec<(Change, i64)> {
+    pub(crate) fn expecting(&self, changes: Vec<Change>) -> Vec<Expecting> {
+        // Records are hashed before others have to wait.
+        let mut expecting: Vec<Expecting> = changes.into_iter().map(Expecting::of).collect();
         let mirror = self.own().mirror.lock();
-        let expecting = changes.into_iter().map(|change| {
-            let expected = mirror.version_of(&change.key);
-            (change, expected)
-        });
-        expecting.collect()
+        expecting.iter_mut().for_each(|one| one.version = mirror.version_of(&one.change.key));
+        drop(mirror);
+        expecting
     }
 
     /// Learns what has become of changes that were attempted.
     pub(crate) fn settle(
         &self,
         made: &Result<i64, DatabaseError>,
-        changes: Vec<(Change, i64)>,
+        changes: Vec<Expecting>,
     ) -> Result<(), DatabaseError> {
         let version = match made {
             Ok(version) => *version,
@@ -155,8 +155,9 @@ impl SharedSpace {
         };
         let space = self.own();
         let mut mirror = space.mirror.lock();
-        for (Change { key, write }, _) in changes {
-            let entry = write.after(version, mirror.get(&key), space.keeps_small);
+        for change in changes {
+            let key = change.change.key;
+            let entry = change.after(version, mirror.get(&key), space.keeps_small);
             mirror.wrote(key, version, entry);
         }
         Ok(())

@@ -147,9 +147,9 @@ pub trait Store: Send + Sync + 'static {
     /// The engine failed.
     fn quarantined_count(&self) -> Result<usize, StoreError>;
 
-    /// Learns what other servers have changed since this was asked last; returns the keys of which other things hold now. None, where
-    /// only one server uses the store. Whoever decides by a space asks first, and nobody else of this process may meanwhile: what others
-    /// change after that makes the change fail as [`StoreError::Overtaken`].
+    /// Learns what other servers have changed since this was asked last; returns the keys of which other things hold now. None
+    /// where only one server uses the store. Whoever decides by a space asks first, and keeps the rest of this process from
+    /// deciding until it is done: what other servers change meanwhile makes its change fail as [`StoreError::Overtaken`].
     fn catch_up(&self) -> Vec<PlanKey> {
         Vec::new()
     }

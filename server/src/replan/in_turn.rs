@@ -6,7 +6,7 @@ use std::time::Duration;
 use canopy_database::Role;
 use canopy_planner::chain;
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::Replanner;
 use super::resynthesis::catch_up;
@@ -61,14 +61,10 @@ impl Replanner {
 
 /// Waits until another server has the role, or may have it.
 async fn lost(role: &Role) {
-    let mut ticks = interval(INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        if !holds(role).await {
-            return;
-        }
-    }
+    while {
+        sleep(INTERVAL).await;
+        holds(role).await
+    } {}
 }
 
 /// Whether this server has the role, for as long as nothing else is said.

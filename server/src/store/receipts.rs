@@ -256,12 +256,11 @@ impl Shared {
     /// The receipts that are there, read the first time. One whose summary cannot be read is removed: it is worth
     /// little, and its age is not known. O(receipts) once.
     fn index<'a>(&self, guard: &'a mut Option<Index>) -> Result<&'a mut Index, StoreError> {
-        let changed = self.space.catch_up();
+        let changed = self.space.changed_summaries();
         if let Some(index) = guard.as_mut() {
-            for key in changed {
+            for change in changed {
+                let (key, summary) = change?;
                 index.strike(&key);
-                let summary = self.space.summary(&key)?;
-                let summary = summary.and_then(|summary| Receipt::decode_summary(&key, &summary).ok());
                 summary.into_iter().for_each(|summary| index.enter(key, summary));
             }
         } else {

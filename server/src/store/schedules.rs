@@ -75,7 +75,8 @@ impl StoredSchedules {
         }
     }
 
-    /// Number of schedules, and their bytes on the disk, those that other servers have stored since then included. O(1), but for the first time.
+    /// Number of schedules, and their bytes on the disk, with those that other servers have stored by now. O(1), but for the
+    /// first time.
     pub(crate) fn usage(&self) -> Result<(usize, u64), StoreError> {
         self.with_books(|books| Ok((books.entries.len(), books.bytes)))
     }

@@ -22,9 +22,7 @@ use super::turns::{MayBeOvertaken, deciding};
 use crate::call;
 use crate::clock;
 use crate::quota::OverQuota;
-use crate::store::{
-    DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _, Summarised as _, keys_of_id,
-};
+use crate::store::{DamagedRecord, Durability, Lookup, SpaceOf, Store, StoreError, Stored as _, keys_of_id};
 
 pub(crate) use self::entry::{TopologyEntry, TopologyFacts, judge as judge_topology};
 pub(crate) use self::room::Purpose;
@@ -279,12 +277,11 @@ impl Shared {
     /// What is there, read from the summaries the first time, the oldest as if it had been used first. A summary that cannot be read is
     /// made again from its record; a record that cannot be read either is put into quarantine. O(topologies) once.
     fn room<'a>(&self, guard: &'a mut Option<Room>) -> Result<&'a mut Room, StoreError> {
-        let changed = self.space.catch_up();
+        let changed = self.space.changed_summaries();
         if let Some(room) = guard.as_mut() {
-            for key in changed {
+            for change in changed {
+                let (key, entry) = change?;
                 room.strike(&key);
-                let summary = self.space.summary(&key)?;
-                let entry = summary.and_then(|summary| Kept::decode_summary(&key, &summary).ok());
                 entry.iter().for_each(|entry| room.enter(key, entry.size_bytes, entry.purpose()));
             }
         } else {

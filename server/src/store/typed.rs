@@ -93,6 +93,17 @@ impl<T: Stored> SpaceOf<T> {
 }
 
 impl<T: Summarised> SpaceOf<T> {
+    /// What other servers have changed, see [`Store::catch_up`]: keys, and the summaries that are there now; `None` for one
+    /// that is gone or cannot be read.
+    pub(crate) fn changed_summaries(
+        &self,
+    ) -> impl Iterator<Item = Result<(PlanKey, Option<T::Summary>), StoreError>> + '_ {
+        self.store.catch_up().into_iter().map(|key| {
+            let summary = self.store.summary(&key)?;
+            Ok((key, summary.and_then(|summary| T::decode_summary(&key, &summary).ok())))
+        })
+    }
+
     /// All summaries in the order of their keys; `None` for one that cannot be read. Reads no record.
     pub(crate) fn summaries(&self) -> impl Iterator<Item = Result<(PlanKey, Option<T::Summary>), StoreError>> + '_ {
         let read = |(key, bytes): (PlanKey, Vec<u8>)| (key, T::decode_summary(&key, &bytes).ok());

@@ -66,11 +66,7 @@ impl Postgres {
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
         let found = found()?;
-        Some(SHARED.get_or_init(|| {
-            let server = Self::prepare(found, Commits::Unsynced);
-            server.begin();
-            server
-        }))
+        Some(SHARED.get_or_init(|| Self::start(found, Commits::Unsynced)))
     }
 
     /// A new one; `None` after saying why there is none.
@@ -79,9 +75,13 @@ impl Postgres {
     /// As [`Postgres::shared`].
     #[track_caller]
     pub fn new(commits: Commits) -> Option<Self> {
-        let server = Self::prepare(found()?, commits);
+        Some(Self::start(found()?, commits))
+    }
+
+    fn start(programs: PathBuf, commits: Commits) -> Self {
+        let server = Self::prepare(programs, commits);
         server.begin();
-        Some(server)
+        server
     }
 
     /// A new one that can be reached at this port of this machine, too, by encrypted connections, for which it shows a
@@ -204,21 +204,19 @@ impl Postgres {
     /// If it refuses.
     pub fn query(&self, database: &str, statement: &str) -> String {
         self.run("psql", |command| {
-            command.arg("--host").arg(&self.folder).args([
-                "--port",
-                &self.port.to_string(),
-                "--username=canopy",
-                "--no-psqlrc",
-                "--quiet",
-            ]);
-            command.args(["--tuples-only", "--no-align", "--dbname", database, "--command", statement])
+            self.aim(command, database).args(["--tuples-only", "--no-align", "--command", statement])
         })
+    }
+
+    /// Has a client ask this server.
+    fn aim<'a>(&self, client: &'a mut Command, database: &str) -> &'a mut Command {
+        client.arg("--host").arg(&self.folder).args(["--port", &self.port.to_string(), "--username=canopy"]);
+        client.args(["--no-psqlrc", "--quiet", "--dbname", database])
     }
 
     fn console(&self) -> Console {
         let mut command = as_user(self.user, &self.programs.join("psql"));
-        command.arg("--host").arg(&self.folder).args(["--port", &self.port.to_string(), "--username=canopy"]);
-        command.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname=postgres"]).current_dir("/");
+        self.aim(&mut command, "postgres").arg("--set=ON_ERROR_STOP=1").current_dir("/");
         let mut client = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("psql runs");
         let (input, output) = client.stdin.take().zip(client.stdout.take()).expect("they are piped");
         Console { input, output: BufReader::new(output), _client: client }
