@@ -9,7 +9,7 @@ use std::{fmt, io};
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime as PoolRuntime};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 
 use crate::address::{Address, Encryption, SCHEMA, reason_of};
 use crate::error::DatabaseError;
@@ -21,6 +21,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const SILENCE_LIMIT: Duration = Duration::from_secs(15);
 /// Longest time that a call waits for one of the connections.
 const POOL_WAIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the database says of jobs is said here.
+pub(crate) const JOBS_CHANNEL: &str = "canopy_jobs";
 
 /// How a database is used.
 #[derive(Clone, Debug)]
@@ -51,6 +54,8 @@ struct Shared {
     config: Config,
     pool: Pool,
     state: watch::Sender<State>,
+    /// Is told whenever something has become of a job.
+    job_news: watch::Sender<u64>,
     /// Whether the feed keeps trying to reach it. Calls then fail at once while it is away.
     is_watched: AtomicBool,
     runtime: Option<Runtime>,
@@ -102,10 +107,9 @@ impl Database {
         let mut runtime = Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).thread_name("canopy-database").enable_all().build();
         let runtime = Some(runtime.map_err(no_thread)?);
-        let state = watch::Sender::new(State::There);
-        Ok(Self {
-            shared: Arc::new(Shared { address, config, pool, state, is_watched: AtomicBool::new(false), runtime }),
-        })
+        let (state, job_news) = (watch::Sender::new(State::There), watch::Sender::new(0));
+        let is_watched = AtomicBool::new(false);
+        Ok(Self { shared: Arc::new(Shared { address, config, pool, state, job_news, is_watched, runtime }) })
     }
 
     /// Where it is.
@@ -158,6 +162,11 @@ impl Database {
         done
     }
 
+    /// Is told whenever something has become of a job somewhere.
+    pub(crate) fn job_news(&self) -> watch::Receiver<u64> {
+        self.shared.job_news.subscribe()
+    }
+
     /// From now on the feed keeps trying to reach the database, and notes whether it can.
     pub(crate) fn begin_to_watch(&self) {
         self.shared.is_watched.store(true, Ordering::Relaxed);
@@ -188,11 +197,11 @@ impl Database {
         match self.shared.address.encryption() {
             Encryption::Off => {
                 let (client, connection) = config.connect(NoTls).await?;
-                Ok(Connected::driving(client, connection))
+                Ok(Connected::driving(client, connection, self.shared.job_news.clone()))
             }
             Encryption::Verified { roots } => {
                 let (client, connection) = config.connect(tls::connector(roots.as_ref())?).await?;
-                Ok(Connected::driving(client, connection))
+                Ok(Connected::driving(client, connection, self.shared.job_news.clone()))
             }
         }
     }
@@ -215,7 +224,11 @@ pub(crate) struct Connected {
 }
 
 impl Connected {
-    fn driving<S, T>(client: Client, mut connection: tokio_postgres::Connection<S, T>) -> Self
+    fn driving<S, T>(
+        client: Client,
+        mut connection: tokio_postgres::Connection<S, T>,
+        of_jobs: watch::Sender<u64>,
+    ) -> Self
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
         T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -224,8 +237,12 @@ impl Connected {
         // It ends with the connection, which ends with the client.
         Handle::current().spawn(async move {
             while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
-                if matches!(message, tokio_postgres::AsyncMessage::Notification(_)) {
-                    told.send_modify(|count| *count += 1);
+                match message {
+                    AsyncMessage::Notification(of) if of.channel() == JOBS_CHANNEL => {
+                        of_jobs.send_modify(|count| *count += 1)
+                    }
+                    AsyncMessage::Notification(_) => told.send_modify(|count| *count += 1),
+                    _ => {}
                 }
             }
         });

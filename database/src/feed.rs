@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Row};
 use crate::Key;
 use crate::clock::{Answer, since_start_ms};
 use crate::copies::{Shared, SpaceNumber};
-use crate::database::Connected;
+use crate::database::{Connected, JOBS_CHANNEL};
 use crate::error::DatabaseError;
 use crate::mirror::{COLUMNS, Entry};
 
@@ -98,7 +98,7 @@ pub(crate) async fn follow(shared: Weak<Shared>, mut place: Place) {
 /// Looks again and again on one connection, until it breaks.
 async fn listen(shared: &Weak<Shared>, connected: Connected, place: &mut Place) -> Result<(), DatabaseError> {
     let Connected { client, mut hints } = connected;
-    client.batch_execute("listen canopy_changes").await?;
+    client.batch_execute(&format!("listen canopy_changes; listen {JOBS_CHANNEL}")).await?;
     let (mut cleaned, mut compared) = (Instant::now(), Instant::now());
     loop {
         hints.borrow_and_update();

@@ -1,13 +1,17 @@
 //! Jobs of all servers: each is made by one of them, by a right that is worth nothing once it was given to another.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::Object;
 use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::ToSql;
 
 use crate::Key;
 use crate::change::{Attempt, Change, Columns, make_by, new_attempt};
@@ -17,30 +21,35 @@ use crate::space::SharedSpace;
 
 /// How long a server that is silent is taken to be there.
 pub const SILENCE: Duration = Duration::from_secs(15);
-/// How long callers of a server that went silent have to come back elsewhere.
-const RETURN: Duration = Duration::from_secs(30);
-/// How long jobs that have ended are remembered, and how many at most.
-const REMEMBERED: (Duration, i64) = (Duration::from_secs(24 * 3600), 10_000);
+/// Assumed time of a job that has not ended, so that one tenant does not get all workers at once.
+const EXPECTED: Duration = Duration::from_secs(1);
+/// How many operations a server numbers before it asks for more numbers.
+const NUMBERS: u64 = 1 << 20;
+
 /// The jobs as one of the servers sees them. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Jobs {
-    database: Database,
-    server: i64,
+    pub(crate) database: Database,
+    /// Its number among the servers; another one after it was taken for gone.
+    server: Arc<AtomicI64>,
+    name: String,
     class: String,
     /// What this server makes. Held while it takes more, so that it never says that it does not make what it has just taken.
-    makes: Arc<Mutex<BTreeMap<i64, Right>>>,
+    pub(crate) makes: Arc<Mutex<BTreeMap<i64, Right>>>,
 }
 
 /// A job that is to be done; by default it takes no memory, and is everybody's.
 #[derive(Clone, Debug, Default)]
 pub struct NewJob {
-    /// Its number, of [`Jobs::number`].
-    pub number: i64,
+    /// The operation that waits for it, by a number of [`Jobs::numbers`].
+    pub operation: i64,
+    /// What is to be known of the operation beside its job.
+    pub facts: Vec<u8>,
     /// The key of the plan.
     pub key: Key,
     /// The schedule that is searched for.
     pub search: Option<Key>,
-    /// Larger comes first.
+    /// Larger comes first; from 3 on it is a repair.
     pub priority: i16,
     /// Bytes of memory that it takes, roughly.
     pub memory: u64,
@@ -50,8 +59,34 @@ pub struct NewJob {
     pub weight: u64,
     /// Whether it continues without waiters.
     pub is_detached: bool,
+    /// Whether it is made beside the searches of others.
+    pub is_beside: bool,
     /// The request.
     pub entry: Vec<u8>,
+}
+
+/// What an operation waits for.
+#[derive(Clone, Debug)]
+pub struct Submitted {
+    /// The number of the job.
+    pub job: i64,
+    /// Whether it is for this operation first.
+    pub is_first: bool,
+    /// The outcome, if it has failed and would fail again.
+    pub refusal: Option<Vec<u8>>,
+}
+
+/// What a server may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Bytes of memory that it has left.
+    pub memory: u64,
+    /// Bytes of memory that it has for all jobs.
+    pub memory_max: u64,
+    /// Jobs made beside searches, and repairs; all others if not.
+    pub is_beside: bool,
+    /// Only jobs that its own callers wait for.
+    pub own_only: bool,
 }
 
 /// The right to make a plan.
@@ -76,6 +111,21 @@ pub struct Claimed {
     pub starts: u32,
     /// Its priority by now.
     pub priority: i16,
+    /// Bytes of memory that it takes, roughly.
+    pub memory: u64,
+}
+
+/// How a job ends.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// How far it is by then.
+    pub state: JobState,
+    /// What came of it, in words of its maker.
+    pub outcome: &'a [u8],
+    /// Whether it has failed, and would fail again.
+    pub is_lasting: bool,
+    /// How long it took.
+    pub took: Duration,
 }
 
 /// How far a job is.
@@ -104,6 +154,11 @@ impl JobState {
     const fn number(self) -> i16 {
         self as i16
     }
+
+    pub(crate) fn of_number(number: i16) -> Result<Self, DatabaseError> {
+        let state = usize::try_from(number).ok().and_then(|number| Self::ALL.get(number)).copied();
+        state.ok_or_else(|| DatabaseError::Damaged { reason: format!("a job in state {number}") })
+    }
 }
 
 /// What is known of a job.
@@ -119,15 +174,23 @@ pub struct JobNow {
     pub outcome: Option<Vec<u8>>,
     /// How far it is in detail, as its maker says.
     pub report: Option<Vec<u8>>,
+    /// Operations that wait for it and are to end alone.
+    pub cancelled: Vec<i64>,
 }
 
-/// What a server hears when it says that it is there.
-#[derive(Clone, Debug, Default)]
-pub struct Heard {
-    /// Whether it was taken for gone meanwhile: what it makes is made by others.
-    pub was_given_up: bool,
-    /// Jobs that it makes and that are not wanted any more, or not by it.
-    pub unwanted: Vec<i64>,
+/// Whether something has become of a job somewhere.
+#[derive(Debug)]
+pub struct JobNews {
+    database: Database,
+    news: watch::Receiver<u64>,
+}
+
+impl JobNews {
+    /// Waits until there is any since the last time, but not for longer than this.
+    pub fn wait(&mut self, limit: Duration) {
+        let Self { database, news } = self;
+        let _is_news = database.wait(async { timeout(limit, news.changed()).await.is_ok() });
+    }
 }
 
 impl Jobs {
@@ -136,128 +199,130 @@ impl Jobs {
     /// # Errors
     /// The database failed.
     pub fn join(database: &Database, name: &str, class: &str) -> Result<Self, DatabaseError> {
-        let statement = format!(
-            "insert into servers (name, class, until) values ($1, $2, now() + interval '{} s') returning server",
-            SILENCE.as_secs()
-        );
-        let server = database.call_once(async |client| {
-            let row = client.query_one(&statement, &[&name, &class]).await?;
-            Ok(row.try_get(0)?)
-        })?;
-        Ok(Self { database: database.clone(), server, class: class.to_owned(), makes: Arc::default() })
+        let server = join(database, name, class)?;
+        let server = Arc::new(AtomicI64::new(server));
+        let (name, class) = (name.to_owned(), class.to_owned());
+        Ok(Self { database: database.clone(), server, name, class, makes: Arc::default() })
     }
 
-    /// The number of the next job of this server.
+    /// Takes part again after this server was taken for gone. All that it makes is made by others; those who wait here are to be
+    /// entered again.
     ///
     /// # Errors
     /// The database failed.
-    pub fn number(&self) -> Result<i64, DatabaseError> {
-        self.database.call(async |client| {
-            let statement = client.prepare_cached("select nextval('job_numbers')").await?;
+    pub fn join_again(&self) -> Result<(), DatabaseError> {
+        let server = join(&self.database, &self.name, &self.class)?;
+        self.server.store(server, Ordering::Relaxed);
+        self.makes.lock().clear();
+        Ok(())
+    }
+
+    pub(crate) fn server(&self) -> i64 {
+        self.server.load(Ordering::Relaxed)
+    }
+
+    /// Numbers for operations of this server, which no other one gets.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn numbers(&self) -> Result<Range<u64>, DatabaseError> {
+        let block: i64 = self.database.call(async |client| {
+            let statement = client.prepare_cached("select nextval('operation_blocks')").await?;
             Ok(client.query_one(&statement, &[]).await?.try_get(0)?)
-        })
+        })?;
+        let first = block.unsigned_abs().saturating_mul(NUMBERS) + 1;
+        Ok(first..first.saturating_add(NUMBERS))
     }
 
-    /// Says that this server is there, and what it makes; learns what it need not make. What it has taken without hearing of
-    /// it is given to others.
+    /// What becomes of jobs from now on.
+    pub fn news(&self) -> JobNews {
+        JobNews { database: self.database.clone(), news: self.database.job_news() }
+    }
+
+    /// Has an operation wait for a plan: for the job that makes it already, or a new one.
     ///
     /// # Errors
     /// The database failed.
-    pub fn say_there(&self) -> Result<Heard, DatabaseError> {
-        let makes = self.makes.lock();
-        let (jobs, fences): (Vec<i64>, Vec<i64>) = makes.values().map(|right| (right.job, right.fence)).unzip();
-        let statement = format!(
-            "with alive as (
-                 update servers set until = now() + interval '{} s' where server = $1 and until > now() returning server
-             ), back as (
-                 update jobs set state = 0, owner = null, fence = null
-                     where owner = $1 and state = 1 and not job = any($2) returning job
-             )
-             select (select count(*) from alive),
-                 (select array_agg(m.job) from unnest($2, $3::bigint[]) m(job, fence)
-                      left join jobs j on j.job = m.job and j.fence = m.fence and j.state = 1
-                      where j.job is null or j.is_unwanted)",
-            SILENCE.as_secs()
-        );
-        self.database.call(async |client| {
-            let statement = client.prepare_typed_cached(&statement, &[Type::INT8, Type::INT8_ARRAY]).await?;
-            let row = client.query_one(&statement, &[&self.server, &jobs, &fences]).await?;
-            let unwanted = row.try_get::<_, Option<Vec<i64>>>(1)?.unwrap_or_default();
-            Ok(Heard { was_given_up: row.try_get::<_, i64>(0)? == 0, unwanted })
-        })
-    }
-
-    /// Has others do what silent servers were doing; jobs that were begun so often fail with this outcome. Cancels those whose
-    /// callers do not come back, and forgets old ones. Any server may do this at any time. Returns how many are done again.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub fn bury(&self, starts_max: u32, outcome: &[u8]) -> Result<u64, DatabaseError> {
-        let starts_max = i32::try_from(starts_max).unwrap_or(i32::MAX);
-        let tidy = format!(
-            "select tidy_jobs(interval '{} s', interval '{} s', {})",
-            RETURN.as_secs(),
-            REMEMBERED.0.as_secs(),
-            REMEMBERED.1
-        );
-        self.database.call(async |client| {
-            let again = client.query_one("select bury_servers($1, $2)", &[&starts_max, &outcome]).await?;
-            client.execute(&tidy, &[]).await?;
-            Ok(again.try_get::<_, i64>(0)?.unsigned_abs())
-        })
-    }
-
-    /// Has this server wait for a plan: for the job that makes it already, or a new one. Returns its number, and whether it is
-    /// new.
-    ///
-    /// # Errors
-    /// The database failed.
-    pub fn submit(&self, job: &NewJob) -> Result<(i64, bool), DatabaseError> {
+    pub fn submit(&self, job: &NewJob, refused_since: Duration) -> Result<Submitted, DatabaseError> {
         let memory = i64::try_from(job.memory).unwrap_or(i64::MAX);
         let weight = i64::try_from(job.weight).unwrap_or(i64::MAX).max(1);
         let (key, search) = (job.key.as_slice(), job.search.as_ref().map(<[u8; 32]>::as_slice));
+        let statement =
+            "select o_job, o_is_first, o_refusal from submit_job($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+            $12, $13, make_interval(secs => $14))";
+        let server = self.server();
+        let parameters: [&(dyn ToSql + Sync); 14] = [
+            &server,
+            &job.operation,
+            &job.facts,
+            &key,
+            &search,
+            &self.class,
+            &job.priority,
+            &memory,
+            &job.tenant,
+            &weight,
+            &job.is_detached,
+            &job.is_beside,
+            &job.entry,
+            &refused_since.as_secs_f64(),
+        ];
         // Asking twice has the same end: the second finds the job of the first.
         self.database.call(async |client| {
-            let statement = "select o_job, o_is_new from submit_job($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
             let statement = client.prepare_cached(statement).await?;
-            let row = client
-                .query_one(
-                    &statement,
-                    &[
-                        &self.server,
-                        &job.number,
-                        &key,
-                        &search,
-                        &self.class,
-                        &job.priority,
-                        &memory,
-                        &job.tenant,
-                        &weight,
-                        &job.is_detached,
-                        &job.entry,
-                    ],
-                )
-                .await?;
-            let (number, is_new): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
-            Ok((number, is_new || number == job.number))
+            let row = client.query_one(&statement, &parameters).await?;
+            Ok(Submitted { job: row.try_get(0)?, is_first: row.try_get(1)?, refusal: row.try_get(2)? })
         })
     }
 
-    /// Takes the job whose turn it is, of at least this priority, that takes no more memory than this; none: there is none.
+    /// Writes an operation down that has ended before it had a job.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn end_operation(&self, job: &NewJob, (state, outcome): (JobState, &[u8])) -> Result<(), DatabaseError> {
+        let (key, state) = (job.key.as_slice(), state.number());
+        self.database.call(async |client| {
+            let parameters: [&(dyn ToSql + Sync); 6] =
+                [&job.operation, &job.facts, &key, &self.class, &state, &outcome];
+            client.query("select end_operation($1, $2, $3, $4, $5, $6)", &parameters).await?;
+            Ok(())
+        })
+    }
+
+    /// Takes the job whose turn it is; none: there is none, or the first takes more memory than there is left.
     ///
     /// # Errors
     /// The database failed. A job that was taken all the same is given to others with [`Jobs::say_there`].
-    pub fn claim(&self, memory: u64, least_priority: i16) -> Result<Option<Claimed>, DatabaseError> {
-        let memory = i64::try_from(memory).unwrap_or(i64::MAX);
+    pub fn claim(&self, wanted: Wanted) -> Result<Option<Claimed>, DatabaseError> {
+        let [memory, memory_max] =
+            [wanted.memory, wanted.memory_max].map(|memory| i64::try_from(memory).unwrap_or(i64::MAX));
+        let (server, expected) = (self.server(), micros(EXPECTED));
         let mut makes = self.makes.lock();
         let claimed = self.database.call_once(async |client| {
-            let statement = "select job, fence, key, entry, starts, priority from claim_job($1, $2, $3, $4)";
+            let statement = "select job, fence, key, entry, starts, priority, memory
+                from claim_job($1, $2, $3, $4, $5, $6, $7)";
             let statement = client.prepare_cached(statement).await?;
-            let row = client.query_opt(&statement, &[&self.server, &self.class, &memory, &least_priority]).await?;
+            let parameters: [&(dyn ToSql + Sync); 7] =
+                [&server, &self.class, &memory, &memory_max, &wanted.is_beside, &wanted.own_only, &expected];
+            let row = client.query_opt(&statement, &parameters).await?;
             row.map(|row| claimed(&row)).transpose()
         })?;
         makes.extend(claimed.iter().map(|claimed| (claimed.right.job, claimed.right)));
         Ok(claimed)
+    }
+
+    /// Others may search for the schedule of a job that is found to be known.
+    ///
+    /// # Errors
+    /// The database failed; they wait for the end of the job.
+    pub fn land(&self, Right { job, fence }: Right) -> Result<(), DatabaseError> {
+        self.database.call(async |client| {
+            let statement = "with landed as (
+                    update jobs set search = null where job = $1 and fence = $2 and state = 1 returning job
+                ) select pg_notify('canopy_jobs', job::text) from landed";
+            client.query(statement, &[&job, &fence]).await?;
+            Ok(())
+        })
     }
 
     /// Says how far a job is, in words of its maker.
@@ -277,21 +342,20 @@ impl Jobs {
     /// Ends a job with what it makes of the records of a space, all or none.
     ///
     /// # Errors
-    /// [`DatabaseError::Overtaken`], as for [`SharedSpace::change`]: it is to be ended again. With all other errors this server
-    /// does not make it any more: [`DatabaseError::Fenced`], the right is worth nothing; or the database failed, and others
-    /// make it again if it has not ended.
+    /// [`DatabaseError::Overtaken`], as for [`SharedSpace::change`], and [`DatabaseError::Away`]: it is to be ended again, or
+    /// given back. With all other errors this server does not make it any more: [`DatabaseError::Fenced`], the right is worth
+    /// nothing; or the database refused, and the job is to be ended in another way.
     pub fn end(
         &self,
         right: Right,
-        (state, outcome): (JobState, &[u8]),
+        how: &End<'_>,
         records: Option<(&SharedSpace, Vec<Change>)>,
     ) -> Result<(), DatabaseError> {
         let (space, changes) = records.unzip();
         let expecting = space.map_or_else(Vec::new, |space| space.expecting(changes.unwrap_or_default()));
         let number = space.map_or(0, SharedSpace::number);
         let attempt = new_attempt()?;
-        let end =
-            async |client: &Object, columns: &Columns| end(client, right, (state, outcome), &attempt, columns).await;
+        let end = async |client: &Object, columns: &Columns| end(client, right, how, &attempt, columns).await;
         let ended = async |client: &Object| {
             let statement = "select (select version from changes where attempt = $3 limit 1) from jobs
                              where job = $1 and fence = $2 and state >= 2";
@@ -299,13 +363,24 @@ impl Jobs {
             row.map(|row| Ok(row.try_get::<_, Option<i64>>(0)?.unwrap_or_default())).transpose()
         };
         let version = make_by(&self.database, number, &expecting, end, ended);
-        if !matches!(version, Err(DatabaseError::Overtaken)) {
+        if matches!(version, Err(DatabaseError::Fenced)) && self.has_ended(right)? {
+            // By itself: an earlier attempt, of which nothing was heard.
+            self.makes.lock().remove(&right.job);
+            return space.map_or(Ok(()), SharedSpace::hear_of_all);
+        }
+        if matches!(version, Ok(_) | Err(DatabaseError::Fenced)) {
             self.makes.lock().remove(&right.job);
         }
         if let Some(space) = space {
             space.settle(&version, expecting)?;
         }
         version.map(drop)
+    }
+
+    /// Whether a job was ended by this right, with its plan.
+    fn has_ended(&self, Right { job, fence }: Right) -> Result<bool, DatabaseError> {
+        let statement = "select from jobs where job = $1 and fence = $2 and state in (2, 3) and not is_unwanted";
+        self.database.call(async |client| Ok(client.query_opt(statement, &[&job, &fence]).await?.is_some()))
     }
 
     /// Gives a job back that was not begun in earnest, as if it had not been taken: another server takes it.
@@ -324,24 +399,34 @@ impl Jobs {
         })
     }
 
-    /// This server's callers wait for a job no more.
+    /// This server's callers wait for a job no more; it is cancelled if no others do, unless it may go on alone.
     ///
     /// # Errors
     /// The database failed; the job goes on until this server has been silent for long.
-    pub fn leave(&self, job: i64) -> Result<(), DatabaseError> {
+    pub fn leave(&self, job: i64, may_go_on: bool) -> Result<(), DatabaseError> {
         self.database.call(async |client| {
-            client.query("select leave_job($1, $2)", &[&self.server, &job]).await?;
+            client.query("select leave_job($1, $2, $3)", &[&self.server(), &job, &may_go_on]).await?;
             Ok(())
         })
     }
 
-    /// Cancels a job for all who wait for it; false: it has ended, or there is none.
+    /// Ends an operation, and its job if that is for this operation first; false: it has ended, or there is none.
     ///
     /// # Errors
     /// The database failed.
-    pub fn cancel(&self, job: i64, outcome: &[u8]) -> Result<bool, DatabaseError> {
+    pub fn cancel(&self, operation: i64, outcome: &[u8]) -> Result<bool, DatabaseError> {
         self.database.call(async |client| {
-            Ok(client.query_one("select cancel_job($1, $2)", &[&job, &outcome]).await?.try_get(0)?)
+            Ok(client.query_one("select cancel_operation($1, $2)", &[&operation, &outcome]).await?.try_get(0)?)
+        })
+    }
+
+    /// Forgets which jobs would fail again.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn forget_refusals(&self) -> Result<u64, DatabaseError> {
+        self.database.call(async |client| {
+            Ok(client.execute("update jobs set is_lasting = false where is_lasting and state = 3", &[]).await?)
         })
     }
 
@@ -350,38 +435,36 @@ impl Jobs {
     /// # Errors
     /// The database failed.
     pub fn look(&self, jobs: &[i64]) -> Result<Vec<JobNow>, DatabaseError> {
-        let statement = "select j.job, j.key, j.state, j.outcome, p.report
-                         from jobs j left join progress p on p.job = j.job where j.job = any($1)";
+        let statement = "select j.job, j.key, j.state, j.outcome, p.report,
+                array(select operation from operations o where o.job = j.job and o.is_cancelled)
+            from jobs j left join progress p on p.job = j.job where j.job = any($1)";
         self.database.call(async |client| {
             let statement = client.prepare_cached(statement).await?;
             client.query(&statement, &[&jobs]).await?.iter().map(job_now).collect()
         })
     }
+}
 
-    /// Leaves: what this server makes is made by others at once.
-    ///
-    /// # Errors
-    /// The database failed; it is made by others when this server has been silent for long.
-    pub fn part(&self) -> Result<(), DatabaseError> {
-        self.database.call(async |client| {
-            client.execute("update servers set until = '-infinity' where server = $1", &[&self.server]).await?;
-            Ok(())
-        })
-    }
+fn join(database: &Database, name: &str, class: &str) -> Result<i64, DatabaseError> {
+    let statement = format!(
+        "insert into servers (name, class, until) values ($1, $2, now() + interval '{} s') returning server",
+        SILENCE.as_secs()
+    );
+    database.call_once(async |client| Ok(client.query_one(&statement, &[&name, &class]).await?.try_get(0)?))
 }
 
 async fn end(
     client: &Object,
     Right { job, fence }: Right,
-    (state, outcome): (JobState, &[u8]),
+    how: &End<'_>,
     attempt: &Attempt,
     columns: &Columns,
 ) -> Result<i64, DatabaseError> {
-    let statement = "select end_job($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+    let statement = "select end_job($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
     let statement = client.prepare_cached(statement).await?;
     let Columns { kind, space, key, expected, size, digest, small, body, summary } = columns;
-    let (number, attempt) = (state.number(), attempt.as_slice());
-    let of_job: [&(dyn ToSql + Sync); 5] = [&job, &fence, &number, &outcome, &attempt];
+    let (number, attempt, more) = (how.state.number(), attempt.as_slice(), micros(how.took) - micros(EXPECTED));
+    let of_job: [&(dyn ToSql + Sync); 7] = [&job, &fence, &number, &how.outcome, &how.is_lasting, &more, &attempt];
     let of_records: [&(dyn ToSql + Sync); 9] = [kind, space, key, expected, size, digest, small, body, summary];
     let parameters: Vec<_> = of_job.into_iter().chain(of_records).collect();
     Ok(client.query_one(&statement, &parameters).await?.try_get(0)?)
@@ -395,17 +478,26 @@ fn claimed(row: &Row) -> Result<Claimed, DatabaseError> {
         entry: row.try_get(3)?,
         starts: starts.unsigned_abs(),
         priority: row.try_get(5)?,
+        memory: row.try_get::<_, i64>(6)?.unsigned_abs(),
     })
 }
 
 fn job_now(row: &Row) -> Result<JobNow, DatabaseError> {
-    let number: i16 = row.try_get(2)?;
-    let state = usize::try_from(number).ok().and_then(|number| JobState::ALL.get(number)).copied();
-    let state = state.ok_or_else(|| DatabaseError::Damaged { reason: format!("a job in state {number}") })?;
-    Ok(JobNow { job: row.try_get(0)?, key: key_of(row, 1)?, state, outcome: row.try_get(3)?, report: row.try_get(4)? })
+    Ok(JobNow {
+        job: row.try_get(0)?,
+        key: key_of(row, 1)?,
+        state: JobState::of_number(row.try_get(2)?)?,
+        outcome: row.try_get(3)?,
+        report: row.try_get(4)?,
+        cancelled: row.try_get(5)?,
+    })
 }
 
-fn key_of(row: &Row, column: usize) -> Result<Key, DatabaseError> {
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn key_of(row: &Row, column: usize) -> Result<Key, DatabaseError> {
     let key: &[u8] = row.try_get(column)?;
     key.try_into().map_err(|_| DatabaseError::Damaged { reason: format!("a key of {} bytes", key.len()) })
 }

@@ -19,7 +19,9 @@ mod feed;
 mod jobs;
 mod migrate;
 mod mirror;
+mod operations;
 mod role;
+mod servers;
 mod space;
 mod tls;
 
@@ -28,10 +30,12 @@ pub use change::{Change, Write};
 pub use copies::SpaceNumber;
 pub use database::{Database, Options, State};
 pub use error::DatabaseError;
-pub use jobs::{Claimed, Heard, JobNow, JobState, Jobs, NewJob, Right, SILENCE};
+pub use jobs::{Claimed, End, JobNews, JobNow, JobState, Jobs, NewJob, Right, SILENCE, Submitted, Wanted};
 pub use migrate::{Migrated, SchemaError};
 pub use mirror::{Entry, RecordFacts};
+pub use operations::OperationNow;
 pub use role::Role;
+pub use servers::Heard;
 pub use space::{SharedRecords, SharedSpace};
 
 /// What a record is kept under.

@@ -163,6 +163,11 @@ impl SharedSpace {
         Ok(())
     }
 
+    /// Waits until all that has changed up to now is heard of.
+    pub(crate) fn hear_of_all(&self) -> Result<(), DatabaseError> {
+        hear_of_all(&self.shared)
+    }
+
     pub(crate) const fn number(&self) -> SpaceNumber {
         self.number
     }

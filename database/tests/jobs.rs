@@ -7,11 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use canopy_database::{
-    Change, Claimed, Database, DatabaseError, JobState, Jobs, Key, NewJob, Options, SharedRecords, SharedSpace, Write,
+    Change, Claimed, Database, DatabaseError, End, JobState, Jobs, Key, NewJob, Options, SharedRecords, SharedSpace,
+    Submitted, Wanted, Write,
 };
 use canopy_prerequisites::{Commits, Postgres};
 
-const ALL_MEMORY: u64 = u64::MAX;
+const ANY: Wanted = Wanted { memory: u64::MAX, memory_max: u64::MAX, is_beside: false, own_only: false };
+/// How long refusals are remembered.
+const LIFETIME: Duration = Duration::from_secs(60);
 
 /// A database for tests, and what tells it from others at its server.
 struct Place {
@@ -58,26 +61,39 @@ fn key(number: u32) -> Key {
 /// A job of somebody who waits.
 fn new(jobs: &Jobs, number: u32) -> NewJob {
     NewJob {
-        number: jobs.number().unwrap(),
+        operation: operation(jobs),
+        facts: b"facts".to_vec(),
         key: key(number),
-        search: None,
         priority: 1,
         memory: 1000,
-        tenant: String::new(),
         weight: 1,
-        is_detached: false,
         entry: number.to_le_bytes().to_vec(),
+        ..NewJob::default()
     }
 }
 
+/// The number of an operation; a block of them for each would do no harm.
+fn operation(jobs: &Jobs) -> i64 {
+    i64::try_from(jobs.numbers().unwrap().start).unwrap()
+}
+
+fn enter(jobs: &Jobs, job: &NewJob) -> Submitted {
+    jobs.submit(job, LIFETIME).unwrap()
+}
+
 fn submit(jobs: &Jobs, job: NewJob) -> i64 {
-    let (number, is_new) = jobs.submit(&job).unwrap();
-    assert!(is_new, "{job:?}");
-    number
+    let submitted = enter(jobs, &job);
+    assert!(submitted.is_first, "{job:?}");
+    submitted.job
 }
 
 fn claim(jobs: &Jobs) -> Option<Claimed> {
-    jobs.claim(ALL_MEMORY, i16::MIN).unwrap()
+    jobs.claim(ANY).unwrap()
+}
+
+/// An end after the time that is expected.
+fn end(state: JobState, outcome: &[u8]) -> End<'_> {
+    End { state, outcome, is_lasting: false, took: Duration::from_secs(1) }
 }
 
 fn state(jobs: &Jobs, job: i64) -> JobState {
@@ -97,7 +113,7 @@ fn each_job_is_done_once_however_many_servers_take_them() {
             scope.spawn(|| {
                 let mut done = Vec::new();
                 while let Some(claimed) = claim(server) {
-                    server.end(claimed.right, (JobState::Succeeded, b"done"), None).unwrap();
+                    server.end(claimed.right, &end(JobState::Succeeded, b"done"), None).unwrap();
                     done.push(claimed);
                 }
                 done
@@ -122,25 +138,25 @@ fn each_job_is_done_once_however_many_servers_take_them() {
 fn who_asks_for_the_same_waits_for_the_same_job() {
     let Some(place) = Place::new() else { return };
     let servers = ["a", "b", "c"].map(|name| place.join(name));
-    let submitted: Vec<(i64, bool)> = thread::scope(|scope| {
-        let asking = servers.iter().map(|server| scope.spawn(|| server.submit(&new(server, 7)).unwrap()));
+    let submitted: Vec<Submitted> = thread::scope(|scope| {
+        let asking = servers.iter().map(|server| scope.spawn(|| enter(server, &new(server, 7))));
         let asking: Vec<_> = asking.collect();
         asking.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    assert_eq!(submitted.iter().filter(|(_, is_new)| *is_new).count(), 1);
-    assert!(submitted.iter().all(|(job, _)| *job == submitted[0].0));
+    assert_eq!(submitted.iter().filter(|one| one.is_first).count(), 1);
+    assert!(submitted.iter().all(|one| one.job == submitted[0].job));
     let claimed = claim(&servers[1]).unwrap();
     assert!(claim(&servers[2]).is_none());
     servers[1].report(claimed.right.job, b"half").unwrap();
     assert_eq!(servers[0].look(&[claimed.right.job]).unwrap()[0].report.as_deref(), Some(b"half".as_slice()));
-    servers[1].end(claimed.right, (JobState::Failed, b"why"), None).unwrap();
+    servers[1].end(claimed.right, &end(JobState::Failed, b"why"), None).unwrap();
     // The next one is another job.
     let again = submit(&servers[0], new(&servers[0], 7));
     assert_ne!(again, claimed.right.job);
     // Another class makes other plans of it.
     let others = Jobs::join(&place.database(), "d", "another class").unwrap();
     assert!(claim(&others).is_none());
-    assert!(others.submit(&new(&others, 7)).unwrap().1);
+    assert!(enter(&others, &new(&others, 7)).is_first);
 }
 
 #[test]
@@ -158,16 +174,46 @@ fn what_comes_first_is_priority_then_whose_turn_it_is_and_no_search_is_made_twic
     let order: Vec<i64> = (0..6).map(|_| claim(&server).unwrap().right.job).collect();
     // After the urgent one, who has less running for its weight.
     assert_eq!(order, [urgent, few, few_more, many[0], many[1], many[2]]);
-    assert!(server.claim(999, i16::MIN).unwrap().is_none(), "it takes 1000 bytes");
-    assert!(server.claim(ALL_MEMORY, 2).unwrap().is_none(), "none is urgent");
+    let small = submit(&server, NewJob { memory: 1, tenant: "many".to_owned(), ..new(&server, 12) });
+    assert!(server.claim(Wanted { memory: 999, ..ANY }).unwrap().is_none(), "the first takes 1000 bytes");
+    let beside = Wanted { is_beside: true, ..ANY };
+    assert!(server.claim(beside).unwrap().is_none(), "none is a repair, or made beside searches");
+    let [aside, repair] = [(1, true), (3, false)].map(|(priority, is_beside)| {
+        submit(&server, NewJob { priority, is_beside, ..new(&server, 40 + u32::from(is_beside)) })
+    });
+    assert_eq!([(), ()].map(|()| server.claim(beside).unwrap().unwrap().right.job), [aside, repair]);
+    let little = Wanted { memory: 999, memory_max: 999, ..ANY };
+    assert_eq!(server.claim(little).unwrap().unwrap().right.job, small, "others take the large one");
     assert_eq!(claim(&server).unwrap().right.job, many[3]);
     let search = |number| submit(&server, NewJob { search: Some([5; 32]), ..new(&server, number) });
     let (first, second, other) = (search(30), search(31), submit(&server, new(&server, 32)));
     let [claimed, next] = [(), ()].map(|()| claim(&server).unwrap());
     assert_eq!((claimed.right.job, next.right.job), (first, other), "the other one of the same search waits");
     assert!(claim(&server).is_none());
-    server.end(claimed.right, (JobState::Succeeded, b""), None).unwrap();
+    // It turned out to be known.
+    server.land(claimed.right).unwrap();
     assert_eq!(claim(&server).unwrap().right.job, second);
+    server.end(claimed.right, &end(JobState::Succeeded, b""), None).unwrap();
+}
+
+#[test]
+fn tenants_take_turns_by_the_time_that_they_had() {
+    let Some(place) = Place::new() else { return };
+    let server = place.join("a");
+    let of = |number, tenant: &str| {
+        submit(&server, NewJob { tenant: tenant.to_owned(), ..new(&server, number) });
+    };
+    (0..6).for_each(|number| of(number, "many"));
+    // One worker, and all of `slow` take four times as long.
+    (10..13).for_each(|number| of(number, "slow"));
+    let mut order = String::new();
+    while let Some(claimed) = claim(&server) {
+        let is_slow = u32::from_le_bytes(claimed.entry.clone().try_into().unwrap()) >= 10;
+        order.push(if is_slow { 's' } else { 'm' });
+        let took = Duration::from_secs(if is_slow { 4 } else { 1 });
+        server.end(claimed.right, &End { took, ..end(JobState::Succeeded, b"") }, None).unwrap();
+    }
+    assert_eq!(order, "msmmmmsms");
 }
 
 #[test]
@@ -185,15 +231,15 @@ fn a_server_that_was_silent_ends_nothing_and_others_do_it_again() {
         let write = Write::Put { record: text.to_vec(), summary: Vec::new() };
         Some((&records, vec![Change { key: [1; 32], write }]))
     };
-    let refused = late.end(lates.right, (JobState::Succeeded, b""), plan(b"late"));
+    let refused = late.end(lates.right, &end(JobState::Succeeded, b""), plan(b"late"));
     assert!(matches!(refused, Err(DatabaseError::Fenced)), "{refused:?}");
     let others = claim(&other).unwrap();
     assert_eq!((others.right.job, others.starts), (job, 2));
-    let refused = late.end(lates.right, (JobState::Failed, b""), plan(b"late"));
+    let refused = late.end(lates.right, &end(JobState::Failed, b""), plan(b"late"));
     assert!(matches!(refused, Err(DatabaseError::Fenced)), "{refused:?}");
     assert!(late.say_there().unwrap().was_given_up);
     assert_eq!(records.record(&[1; 32]).unwrap(), None);
-    other.end(others.right, (JobState::Succeeded, b""), plan(b"right")).unwrap();
+    other.end(others.right, &end(JobState::Succeeded, b""), plan(b"right")).unwrap();
     assert_eq!(records.record(&[1; 32]).unwrap().as_deref(), Some(b"right".as_slice()));
     assert_eq!(state(&other, job), JobState::Succeeded);
 }
@@ -232,12 +278,12 @@ fn a_plan_is_stored_with_the_end_of_its_job_or_neither() {
     };
     other.change(put(b"other")).unwrap();
     let large = vec![7; 100_000];
-    let overtaken = server.end(claimed.right, (JobState::Succeeded, b""), Some((&one, put(&large))));
+    let overtaken = server.end(claimed.right, &end(JobState::Succeeded, b""), Some((&one, put(&large))));
     assert!(matches!(overtaken, Err(DatabaseError::Overtaken)), "{overtaken:?}");
     assert_eq!(state(&server, job), JobState::Running);
     assert!(server.say_there().unwrap().unwanted.is_empty(), "it makes it still");
     one.catch_up();
-    server.end(claimed.right, (JobState::Succeeded, b""), Some((&one, put(&large)))).unwrap();
+    server.end(claimed.right, &end(JobState::Succeeded, b""), Some((&one, put(&large)))).unwrap();
     assert_eq!(state(&server, job), JobState::Succeeded);
     assert_eq!(one.record(&[1; 32]).unwrap(), Some(large));
 }
@@ -247,31 +293,116 @@ fn a_job_that_nobody_waits_for_is_cancelled_and_one_that_somebody_joins_is_not()
     let Some(place) = Place::new() else { return };
     let [one, other] = ["one", "other"].map(|name| place.join(name));
     let alone = submit(&one, NewJob { is_detached: true, ..new(&one, 1) });
+    let operation = one.operations(1).unwrap()[0].operation;
     let both = submit(&one, new(&one, 2));
-    other.submit(&new(&other, 2)).unwrap();
-    [alone, both].iter().for_each(|job| one.leave(*job).unwrap());
+    enter(&other, &new(&other, 2));
+    [alone, both].iter().for_each(|job| one.leave(*job, true).unwrap());
     assert_eq!([alone, both].map(|job| state(&one, job)), [JobState::Queued; 2]);
-    other.leave(both).unwrap();
+    other.leave(both, true).unwrap();
     assert_eq!(state(&one, both), JobState::Cancelled);
     let claimed = claim(&other).unwrap();
     assert_eq!(claimed.right.job, alone);
-    assert!(one.cancel(alone, b"by an operator").unwrap() && !one.cancel(alone, b"").unwrap());
+    assert!(one.cancel(operation, b"by an operator").unwrap() && !one.cancel(operation, b"").unwrap());
     assert_eq!(other.say_there().unwrap().unwanted, [alone]);
     let running = submit(&one, new(&one, 3));
     assert_eq!(claim(&other).unwrap().right.job, running);
-    one.leave(running).unwrap();
+    one.leave(running, true).unwrap();
     assert_eq!(other.say_there().unwrap().unwanted, [alone, running]);
     // Whoever joins while the last one leaves waits for a job that is done.
     for round in 0..150 {
         let job = submit(&one, new(&one, 100 + round));
         let joined = thread::scope(|scope| {
-            let leaving = scope.spawn(|| one.leave(job).unwrap());
-            let joined = other.submit(&new(&other, 100 + round)).unwrap().0;
+            let leaving = scope.spawn(|| one.leave(job, true).unwrap());
+            let joined = enter(&other, &new(&other, 100 + round)).job;
             leaving.join().unwrap();
             joined
         });
         assert_eq!(state(&other, joined), JobState::Queued, "round {round}");
     }
+}
+
+#[test]
+fn operations_are_known_and_ended_at_every_server() {
+    let Some(place) = Place::new() else { return };
+    let [one, other] = ["one", "other"].map(|name| place.join(name));
+    let (first, second) = (new(&one, 1), new(&other, 1));
+    let (job, joined) = (enter(&one, &first), enter(&other, &second));
+    assert_eq!((job.job, job.is_first, joined.is_first), (joined.job, true, false));
+    // A connection that breaks has it asked for again.
+    assert!(enter(&one, &first).is_first);
+    let now = other.operation(first.operation).unwrap().unwrap();
+    assert_eq!((now.state, now.facts.as_slice(), now.waiters), (JobState::Queued, b"facts".as_slice(), 2));
+    assert!(now.is_first && now.ended_ms.is_none());
+    let numbers =
+        |listed: Vec<canopy_database::OperationNow>| listed.iter().map(|now| now.operation).collect::<Vec<_>>();
+    assert_eq!(numbers(one.operations(10).unwrap()), [second.operation, first.operation]);
+    // The second ends alone, at the server where somebody waits.
+    assert!(one.cancel(second.operation, b"why").unwrap());
+    assert_eq!(other.look(&[job.job]).unwrap()[0].cancelled, [second.operation]);
+    assert_eq!(state(&one, job.job), JobState::Queued);
+    assert!(other.cancel(first.operation, b"why").unwrap());
+    let now = one.operation(second.operation).unwrap().unwrap();
+    assert_eq!((now.state, now.outcome.as_deref()), (JobState::Cancelled, Some(b"why".as_slice())));
+    assert!(now.is_cancelled && !now.is_first && now.ended_ms.is_some());
+    // What ended before it had a job is known, too.
+    let at_once = new(&one, 9);
+    for _ in 0..2 {
+        one.end_operation(&at_once, (JobState::Succeeded, b"hit")).unwrap();
+    }
+    let now = other.operation(at_once.operation).unwrap().unwrap();
+    assert_eq!((now.state, now.outcome.as_deref()), (JobState::Succeeded, Some(b"hit".as_slice())));
+    assert!(other.operation(at_once.operation + 1).unwrap().is_none());
+}
+
+#[test]
+fn what_would_fail_again_is_not_tried_again_at_any_server() {
+    let Some(place) = Place::new() else { return };
+    let [one, other] = ["one", "other"].map(|name| place.join(name));
+    let fail = |number, is_lasting| {
+        submit(&one, new(&one, number));
+        let how = End { is_lasting, ..end(JobState::Failed, b"disconnected") };
+        one.end(claim(&one).unwrap().right, &how, None).unwrap();
+    };
+    fail(1, true);
+    fail(2, false);
+    assert_eq!(enter(&other, &new(&other, 1)).refusal.as_deref(), Some(b"disconnected".as_slice()));
+    assert!(enter(&other, &new(&other, 2)).is_first);
+    let late = other.submit(&new(&other, 1), Duration::ZERO).unwrap();
+    assert!(late.is_first, "it is too old");
+    let claimed = [(), ()].map(|()| claim(&other).unwrap().right);
+    for right in claimed {
+        other.end(right, &end(JobState::Succeeded, b""), None).unwrap();
+    }
+    assert!(enter(&one, &new(&one, 1)).refusal.is_some());
+    assert_eq!(one.forget_refusals().unwrap(), 1);
+    assert!(enter(&one, &new(&one, 1)).is_first);
+}
+
+#[test]
+fn a_server_that_was_taken_for_gone_takes_part_again() {
+    let Some(place) = Place::new() else { return };
+    let [late, other] = ["late", "other"].map(|name| place.join(name));
+    let job = submit(&late, new(&late, 1));
+    let claimed = claim(&late).unwrap();
+    place.silence("late");
+    other.bury(3, b"").unwrap();
+    // Until it has heard of that it gets nothing, and no one can take it to be there.
+    assert!(claim(&late).is_none());
+    assert!(enter(&late, &new(&late, 2)).is_first);
+    assert!(late.say_there().unwrap().was_given_up);
+    late.join_again().unwrap();
+    assert!(!late.say_there().unwrap().was_given_up);
+    let again = claim(&late).unwrap();
+    assert_eq!((again.right.job, again.starts), (job, 2));
+    let refused = late.end(claimed.right, &end(JobState::Succeeded, b""), None);
+    assert!(matches!(refused, Err(DatabaseError::Fenced)), "{refused:?}");
+    late.end(again.right, &end(JobState::Succeeded, b""), None).unwrap();
+    // Its own jobs first, where it takes no others.
+    let own = submit(&late, new(&late, 3));
+    submit(&other, new(&other, 4));
+    let own_only = Wanted { own_only: true, ..ANY };
+    assert_eq!(late.claim(own_only).unwrap().map(|claimed| claimed.right.job), Some(own));
+    assert!(late.claim(own_only).unwrap().is_none());
 }
 
 #[test]
@@ -282,7 +413,7 @@ fn callers_of_a_silent_server_may_come_back_elsewhere() {
     place.silence("silent");
     other.bury(3, b"").unwrap();
     assert_eq!([back, lost].map(|job| state(&other, job)), [JobState::Queued; 2]);
-    assert_eq!(other.submit(&new(&other, 1)).unwrap().0, back);
+    assert_eq!(enter(&other, &new(&other, 1)).job, back);
     place.query("update canopy.jobs set orphaned = orphaned - interval '1 minute'");
     other.bury(3, b"").unwrap();
     assert_eq!([back, lost].map(|job| state(&other, job)), [JobState::Queued, JobState::Cancelled]);
@@ -300,13 +431,14 @@ impl Load {
     /// Asks for one plan after the other; returns what was acknowledged: jobs and what they are for.
     fn ask(&self, jobs: &Jobs) -> BTreeMap<i64, u32> {
         let mut acknowledged = BTreeMap::new();
+        let mut numbers = jobs.numbers().unwrap().map(|number| i64::try_from(number).unwrap());
         while !self.is_over.load(Ordering::Relaxed) {
             let own = u32::try_from(self.asked.fetch_add(1, Ordering::Relaxed)).unwrap();
-            let Ok(number) = jobs.number() else { continue };
+            let Some(operation) = numbers.next() else { continue };
             let entry = own.to_le_bytes().to_vec();
-            let job = NewJob { number, key: key(own), is_detached: true, entry, ..NewJob::default() };
-            if let Ok((job, _)) = jobs.submit(&job) {
-                acknowledged.insert(job, own);
+            let job = NewJob { operation, key: key(own), is_detached: true, entry, ..NewJob::default() };
+            if let Ok(submitted) = jobs.submit(&job, LIFETIME) {
+                acknowledged.insert(submitted.job, own);
             }
             thread::sleep(Duration::from_millis(1));
         }
@@ -317,11 +449,11 @@ impl Load {
     fn work(&self, jobs: &Jobs, records: &SharedSpace) {
         let mut has_said_so = false;
         loop {
-            match jobs.claim(ALL_MEMORY, i16::MIN) {
+            match jobs.claim(ANY) {
                 Ok(Some(claimed)) => {
                     let write = Write::Put { record: claimed.entry, summary: Vec::new() };
                     let changes = vec![Change { key: claimed.key, write }];
-                    let done = jobs.end(claimed.right, (JobState::Succeeded, b""), Some((records, changes)));
+                    let done = jobs.end(claimed.right, &end(JobState::Succeeded, b""), Some((records, changes)));
                     self.ended.fetch_add(u64::from(done.is_ok()), Ordering::Relaxed);
                     has_said_so = false;
                 }

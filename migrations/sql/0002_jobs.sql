@@ -7,12 +7,13 @@ create table servers (
     name text not null,
     -- Servers of one class make equal plans of equal requests; jobs are for servers of their class alone.
     class text not null,
-    until timestamptz not null,
-    is_draining boolean not null default false
+    until timestamptz not null
 );
 
 create table jobs (
-    job bigint primary key,
+    job bigint generated always as identity primary key,
+    -- For which it was first wanted.
+    operation bigint not null,
     -- Of the plan.
     key bytea not null,
     -- Of the schedule that is searched for: one search of each at a time.
@@ -26,6 +27,8 @@ create table jobs (
     tenant text not null,
     weight bigint not null check (weight > 0),
     is_detached boolean not null,
+    -- Whether it is made beside the searches of others.
+    is_beside boolean not null,
     -- The request.
     entry bytea not null,
     -- Who makes the plan, and by which right: one that was given away since then is worth nothing.
@@ -37,6 +40,8 @@ create table jobs (
     orphaned timestamptz,
     -- Of a job that has ended: how, for those who wait.
     outcome bytea,
+    -- Whether it fails whenever it is tried.
+    is_lasting boolean not null default false,
     created timestamptz not null default now(),
     ended timestamptz
 ) with (fillfactor = 70);
@@ -46,9 +51,27 @@ create index jobs_running on jobs (owner) where state = 1;
 create unique index jobs_searched on jobs (search) where state = 1;
 create index jobs_ended on jobs (ended) where state >= 2;
 create index jobs_orphaned on jobs (orphaned) where orphaned is not null;
+create index jobs_refused on jobs (key, class, ended) where state = 3 and is_lasting;
 
-create sequence job_numbers;
 create sequence fences;
+
+-- What callers wait for by name, at whichever server they ask.
+create table operations (
+    operation bigint primary key,
+    job bigint not null references jobs on delete cascade,
+    -- What is to be known of it beside its job.
+    facts bytea not null,
+    is_cancelled boolean not null default false
+);
+create index operations_by_job on operations (job);
+
+-- Servers number their operations in blocks.
+create sequence operation_blocks minvalue 0;
+
+-- What tenants had of planning time, in microseconds of a tenant of weight 1; and of him whose turn it was last.
+create table turns (tenant text primary key, had bigint not null);
+create table turn (had bigint not null);
+insert into turn values (0);
 
 -- Servers whose callers wait for a job.
 create table waiters (
@@ -64,52 +87,100 @@ create unlogged table progress (
     report bytea not null
 );
 
--- Has a server wait for the plan of this key: for the job that makes it, or a new one of this number. Returns the number of
--- the job, and whether it is new.
+-- Has an operation of a server wait for the plan of this key: for the job that makes it, or a new one; or for none, if one has
+-- lately failed that would fail again: then this is its outcome. Says whether the job is for this operation first.
 create function submit_job(
-    p_server bigint, p_job bigint, p_key bytea, p_search bytea, p_class text, p_priority smallint, p_memory bigint,
-    p_tenant text, p_weight bigint, p_is_detached boolean, p_entry bytea, out o_job bigint, out o_is_new boolean
+    p_server bigint, p_operation bigint, p_facts bytea, p_key bytea, p_search bytea, p_class text, p_priority smallint,
+    p_memory bigint, p_tenant text, p_weight bigint, p_is_detached boolean, p_is_beside boolean, p_entry bytea,
+    p_refused interval, out o_job bigint, out o_is_first boolean, out o_refusal bytea
 ) language plpgsql set search_path = canopy as $$
+declare
+    v_first bigint;
+    v_is_new boolean := false;
 begin
-    loop
-        insert into jobs (job, key, search, class, priority, memory, tenant, weight, is_detached, entry)
-            values (p_job, p_key, p_search, p_class, p_priority, p_memory, p_tenant, p_weight, p_is_detached, p_entry)
-            on conflict (key, class) where state < 2 do nothing;
-        o_is_new := found;
-        -- Locked, so that it does not end, nor the last of those who wait leave, before this one is entered.
-        update jobs set priority = greatest(priority, p_priority), is_detached = is_detached or p_is_detached,
-                is_unwanted = false, orphaned = null
-            where key = p_key and class = p_class and state < 2 returning job into o_job;
-        exit when found;
-    end loop;
-    insert into waiters (job, server) values (o_job, p_server) on conflict do nothing;
-    if o_is_new then
+    select job, outcome into o_job, o_refusal from jobs
+        where key = p_key and class = p_class and state = 3 and is_lasting and ended > now() - p_refused
+        order by ended desc limit 1;
+    if not found then
+        loop
+            insert into jobs (operation, key, search, class, priority, memory, tenant, weight, is_detached, is_beside, entry)
+                values (p_operation, p_key, p_search, p_class, p_priority, p_memory, p_tenant, p_weight, p_is_detached,
+                    p_is_beside, p_entry)
+                on conflict (key, class) where state < 2 do nothing;
+            v_is_new := v_is_new or found;
+            -- Locked, so that it does not end, nor the last of those who wait leave, before this one is entered.
+            update jobs set priority = greatest(priority, p_priority), is_detached = is_detached or p_is_detached,
+                    is_beside = is_beside and p_is_beside, is_unwanted = false, orphaned = null
+                where key = p_key and class = p_class and state < 2 returning job, operation into o_job, v_first;
+            exit when found;
+        end loop;
+        -- One that was taken for gone enters everything again when it has heard of that.
+        insert into waiters (job, server) select o_job, server from servers where server = p_server
+            on conflict do nothing;
+    end if;
+    insert into operations (operation, job, facts) values (p_operation, o_job, p_facts)
+        on conflict (operation) do update set job = excluded.job;
+    -- By itself, if it was asked for again because a connection broke.
+    o_is_first := coalesce(v_first = p_operation, false);
+    if v_is_new then
         perform pg_notify('canopy_jobs', o_job::text);
     end if;
 end
 $$;
 
--- Gives a server the job whose turn it is, of those that take no more memory than this; none: there is none. Tenants take
--- turns: first comes who has least running for its weight. A schedule that is searched for is not searched for twice.
-create function claim_job(p_server bigint, p_class text, p_memory bigint, p_least_priority smallint)
-returns setof jobs language plpgsql set search_path = canopy as $$
+-- Writes an operation down that has ended before it had a job.
+create function end_operation(
+    p_operation bigint, p_facts bytea, p_key bytea, p_class text, p_state smallint, p_outcome bytea
+) returns void language plpgsql set search_path = canopy as $$
 declare
     v_job bigint;
 begin
+    if exists (select from operations where operation = p_operation) then
+        return;
+    end if;
+    insert into jobs (operation, key, class, state, priority, memory, tenant, weight, is_detached, is_beside, entry, outcome,
+            ended)
+        values (p_operation, p_key, p_class, p_state, 0, 0, '', 1, false, false, '', p_outcome, now())
+        returning job into v_job;
+    insert into operations (operation, job, facts) values (p_operation, v_job, p_facts);
+end
+$$;
+
+-- Gives a server the job whose turn it is: of those that take no more memory than it has for all, the first, if it has so much
+-- of it left, since others would keep a large one waiting for ever. Repairs (priority 3) come first, then tenants take turns:
+-- first comes who had least (start-time fair queueing: Goyal, Vin and Cheng, 1996). Those that are made beside searches, and
+-- repairs, are for workers of their own. A schedule that is searched for is not searched for twice.
+create function claim_job(
+    p_server bigint, p_class text, p_memory bigint, p_memory_max bigint, p_is_beside boolean, p_own_only boolean,
+    p_expected bigint
+) returns setof jobs language plpgsql set search_path = canopy as $$
+declare
+    v_first record;
+begin
+    -- One that was taken for gone gets none: nobody would notice that it is silent.
+    perform from servers where server = p_server for key share;
+    if not found then
+        return;
+    end if;
     for v_attempt in 1 .. 8 loop
-        select j.job into v_job from jobs j
-            where j.state = 0 and j.class = p_class and j.memory <= p_memory and j.priority >= p_least_priority
+        select j.job, j.memory, j.tenant, j.weight, greatest(coalesce(t.had, 0), turn.had) as had into v_first
+            from jobs j cross join turn left join turns t on t.tenant = j.tenant
+            where j.state = 0 and j.class = p_class and j.memory <= p_memory_max
+                and case when p_is_beside then j.is_beside or j.priority >= 3 else not j.is_beside end
                 and not exists (select from jobs r where r.state = 1 and r.search = j.search)
-            order by j.priority desc,
-                (select count(*) from jobs r where r.state = 1 and r.tenant = j.tenant)::numeric / j.weight, j.job
+                and (not p_own_only or exists (select from waiters w where w.job = j.job and w.server = p_server))
+            order by j.is_beside desc, j.priority >= 3 desc, greatest(coalesce(t.had, 0), turn.had), j.priority desc, j.job
             limit 1 for update of j skip locked;
-        if not found then
+        if not found or v_first.memory > p_memory then
             return;
         end if;
         begin
             return query update jobs
                 set state = 1, owner = p_server, fence = nextval('fences'), starts = starts + 1
-                where job = v_job returning *;
+                where job = v_first.job returning *;
+            update turn set had = greatest(had, v_first.had);
+            insert into turns (tenant, had) values (v_first.tenant, v_first.had + p_expected / v_first.weight)
+                on conflict (tenant) do update set had = greatest(turns.had, v_first.had) + p_expected / v_first.weight;
             return;
         exception when unique_violation then
             -- Another server has begun to search for the same since the look.
@@ -119,21 +190,23 @@ end
 $$;
 
 -- Ends a job, if this is still the right by which it runs: with what it makes of records, all or none. Otherwise the error is
--- CN003, and nothing changes.
+-- CN003, and nothing changes. The time it took is more than was expected by so much.
 create function end_job(
-    p_job bigint, p_fence bigint, p_state smallint, p_outcome bytea,
+    p_job bigint, p_fence bigint, p_state smallint, p_outcome bytea, p_is_lasting boolean, p_more bigint,
     p_attempt bytea, p_kind smallint[], p_space smallint[], p_key bytea[], p_expected bigint[],
     p_size bigint[], p_digest bytea[], p_small bytea[], p_body bigint[], p_summary bytea[]
 ) returns bigint language plpgsql set search_path = canopy as $$
 declare
     v_version bigint := 0;
+    v_job record;
 begin
-    update jobs set state = p_state, outcome = p_outcome, ended = now(), owner = null
-        where job = p_job and fence = p_fence and state = 1;
+    update jobs set state = p_state, outcome = p_outcome, is_lasting = p_is_lasting, ended = now(), owner = null
+        where job = p_job and fence = p_fence and state = 1 returning tenant, weight into v_job;
     if not found then
         raise exception 'job % is not run by the right %', p_job, p_fence using errcode = 'CN003';
     end if;
     delete from progress where job = p_job;
+    update turns set had = greatest(0, had + p_more / v_job.weight) where tenant = v_job.tenant;
     if cardinality(p_key) > 0 then
         v_version := change_records(p_attempt, p_kind, p_space, p_key, p_expected, p_size, p_digest, p_small, p_body,
             p_summary);
@@ -143,8 +216,8 @@ begin
 end
 $$;
 
--- A server waits for a job no more. One that nobody waits for any more is cancelled, unless it goes on alone.
-create function leave_job(p_server bigint, p_job bigint) returns void
+-- A server waits for a job no more. One that nobody waits for any more is cancelled, unless it goes on alone and may do so still.
+create function leave_job(p_server bigint, p_job bigint, p_may_go_on boolean) returns void
 language plpgsql set search_path = canopy as $$
 declare
     v_job record;
@@ -152,7 +225,7 @@ begin
     -- Locked first, and looked at in a later statement: another server may be entering.
     select * into v_job from jobs where job = p_job for update;
     delete from waiters where job = p_job and server = p_server;
-    if v_job.job is null or v_job.state >= 2 or v_job.is_detached
+    if v_job.job is null or v_job.state >= 2 or (v_job.is_detached and p_may_go_on)
         or exists (select from waiters where job = p_job) then
         return;
     end if;
@@ -176,6 +249,26 @@ begin
         return true;
     end if;
     return false;
+end
+$$;
+
+-- Cancels an operation: its job, for all who wait for it, if it is for this one first; else its server has it end alone. False:
+-- it has ended, or there is none.
+create function cancel_operation(p_operation bigint, p_outcome bytea) returns boolean
+language plpgsql set search_path = canopy as $$
+declare
+    v_job record;
+begin
+    select j.job, j.operation, j.state into v_job from operations o join jobs j on j.job = o.job where o.operation = p_operation;
+    if v_job.job is null or v_job.state >= 2 then
+        return false;
+    end if;
+    if v_job.operation = p_operation then
+        return cancel_job(v_job.job, p_outcome);
+    end if;
+    update operations set is_cancelled = true where operation = p_operation;
+    perform pg_notify('canopy_jobs', v_job.job::text);
+    return true;
 end
 $$;
 
@@ -233,6 +326,8 @@ begin
         union (select job from jobs where state >= 2 order by ended desc offset p_ended_max)
         limit 1000
     );
+    -- Who had no more than he whose turn it was is as one who had nothing.
+    delete from turns where had <= (select had from turn);
     return v_count;
 end
 $$;

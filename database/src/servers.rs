@@ -1,0 +1,84 @@
+//! Servers that do jobs: each says that it is there; what silent ones were doing is done by others.
+
+use std::time::Duration;
+
+use tokio_postgres::types::Type;
+
+use crate::error::DatabaseError;
+use crate::jobs::{Jobs, SILENCE};
+
+/// How long callers of a server that went silent have to come back elsewhere.
+const RETURN: Duration = Duration::from_secs(30);
+/// How long jobs that have ended are remembered, and how many at most.
+const REMEMBERED: (Duration, i64) = (Duration::from_secs(24 * 3600), 10_000);
+
+/// What a server hears when it says that it is there.
+#[derive(Clone, Debug, Default)]
+pub struct Heard {
+    /// Whether it was taken for gone meanwhile: what it makes is made by others.
+    pub was_given_up: bool,
+    /// Jobs that it makes and that are not wanted any more, or not by it.
+    pub unwanted: Vec<i64>,
+}
+
+impl Jobs {
+    /// Says that this server is there, and what it makes; learns what it need not make. What it has taken without hearing of
+    /// it is given to others.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn say_there(&self) -> Result<Heard, DatabaseError> {
+        let makes = self.makes.lock();
+        let (jobs, fences): (Vec<i64>, Vec<i64>) = makes.values().map(|right| (right.job, right.fence)).unzip();
+        let statement = format!(
+            "with alive as (
+                 update servers set until = now() + interval '{} s' where server = $1 and until > now() returning server
+             ), back as (
+                 update jobs set state = 0, owner = null, fence = null
+                     where owner = $1 and state = 1 and not job = any($2) returning job
+             )
+             select (select count(*) from alive),
+                 (select array_agg(m.job) from unnest($2, $3::bigint[]) m(job, fence)
+                      left join jobs j on j.job = m.job and j.fence = m.fence and j.state = 1
+                      where j.job is null or j.is_unwanted)",
+            SILENCE.as_secs()
+        );
+        self.database.call(async |client| {
+            let statement = client.prepare_typed_cached(&statement, &[Type::INT8, Type::INT8_ARRAY]).await?;
+            let row = client.query_one(&statement, &[&self.server(), &jobs, &fences]).await?;
+            let unwanted = row.try_get::<_, Option<Vec<i64>>>(1)?.unwrap_or_default();
+            Ok(Heard { was_given_up: row.try_get::<_, i64>(0)? == 0, unwanted })
+        })
+    }
+
+    /// Has others do what silent servers were doing; jobs that were begun so often fail with this outcome. Cancels those whose
+    /// callers do not come back, and forgets old ones. Any server may do this at any time. Returns how many are done again.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn bury(&self, starts_max: u32, outcome: &[u8]) -> Result<u64, DatabaseError> {
+        let starts_max = i32::try_from(starts_max).unwrap_or(i32::MAX);
+        let tidy = format!(
+            "select tidy_jobs(interval '{} s', interval '{} s', {})",
+            RETURN.as_secs(),
+            REMEMBERED.0.as_secs(),
+            REMEMBERED.1
+        );
+        self.database.call(async |client| {
+            let again = client.query_one("select bury_servers($1, $2)", &[&starts_max, &outcome]).await?;
+            client.execute(&tidy, &[]).await?;
+            Ok(again.try_get::<_, i64>(0)?.unsigned_abs())
+        })
+    }
+
+    /// Leaves: what this server makes is made by others at once.
+    ///
+    /// # Errors
+    /// The database failed; it is made by others when this server has been silent for long.
+    pub fn part(&self) -> Result<(), DatabaseError> {
+        self.database.call(async |client| {
+            client.execute("update servers set until = '-infinity' where server = $1", &[&self.server()]).await?;
+            Ok(())
+        })
+    }
+}
