@@ -2,8 +2,10 @@
 
 mod call;
 mod cluster;
+mod kept;
 mod refusal;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +15,10 @@ use canopy_wire::RequestError;
 
 pub(crate) use self::call::{CallFailure, LeaseError};
 pub(crate) use self::cluster::ClusterFailure;
+pub(crate) use self::kept::KeptFailure;
 pub(crate) use self::refusal::{Detail, KeptRefusal, Refusal, call_refusal, follows_from_request, in_short, refusal};
 use crate::quota::OverQuota;
+use crate::store::StoreError;
 
 /// Why a request has no plan. The text of the original error is kept.
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +65,16 @@ pub enum PlanFailure {
     JobMemory { needed: u64, limit: u64 },
     #[error("the server is shutting down; try again")]
     Draining,
+    /// On another server, where it was made.
+    #[error("{}", .0.words())]
+    Elsewhere(Box<KeptFailure>),
+    #[error("the job has failed on another server, of a version that gives reasons which this one cannot read")]
+    Unreadable,
+    /// Where servers share their jobs.
+    #[error("the plan is not cached, and it cannot be made now; try again")]
+    Jobs(#[source] StoreError),
     #[error("deadline exceeded ({deadline_ms} ms) in stage `{stage}`; allow more time")]
-    Deadline { deadline_ms: u64, stage: &'static str, operation: Option<String> },
+    Deadline { deadline_ms: u64, stage: Cow<'static, str>, operation: Option<String> },
 }
 
 impl PlanFailure {
@@ -71,6 +83,7 @@ impl PlanFailure {
         match self {
             Self::Stopped | Self::CancelledByOperator => true,
             Self::Planning(error) => error.is_cancellation(),
+            Self::Elsewhere(kept) => kept.is_cancellation(),
             _ => false,
         }
     }
@@ -80,7 +93,9 @@ impl PlanFailure {
         match self {
             Self::Remembered { failure, .. } => failure.may_be_stood_in(),
             Self::Planning(error) => error.may_be_stood_in(),
+            Self::Elsewhere(kept) => kept.may_be_stood_in(),
             Self::Panicked { .. } | Self::Abandoned { .. } | Self::JobMemory { .. } | Self::Deadline { .. } => true,
+            Self::Jobs(_) | Self::Unreadable => true,
             _ => false,
         }
     }

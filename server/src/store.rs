@@ -10,6 +10,7 @@ pub(crate) mod clusters;
 mod directory;
 mod disk;
 mod doubled;
+mod ending;
 mod engine;
 mod file;
 mod filed;
@@ -54,6 +55,7 @@ pub use archive::{
 pub(crate) use check::check_store_in_use;
 pub use check::{CheckReport, Repair, check_store};
 pub use directory::{Opened, Pending, StoreEngine, open_store, pending_migration};
+pub use ending::JobEnd;
 #[cfg(test)]
 pub(crate) use gated::Gated;
 pub use memory::MemoryStore;
@@ -94,6 +96,15 @@ pub trait Store: Send + Sync + 'static {
     /// As [`Store::put`].
     fn put_lazily(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
         self.put(key, record, summary)
+    }
+
+    /// The same with the end of the job that made it, which all servers share: both or neither.
+    ///
+    /// # Errors
+    /// As [`Store::put`]; [`StoreError::Fenced`] when another server makes it by now. Only what servers share can do this.
+    fn put_ending(&self, key: &PlanKey, record: &[u8], summary: &[u8], end: &JobEnd) -> Result<(), StoreError> {
+        let _jobs_are_not_shared = (key, record, summary, end);
+        Err(StoreError::Unkept)
     }
 
     /// Stores records without summaries in place of earlier ones, all or none where they are small, and returns once they survive a
@@ -218,6 +229,8 @@ pub enum StoreError {
     Database { reason: String },
     #[error("another server has changed the same meanwhile; try again")]
     Overtaken,
+    #[error("another server does this by now")]
+    Fenced,
     #[error("the disk of the data directory has {free} bytes left to plans; free some, or move the directory")]
     DiskFull { free: u64 },
 }

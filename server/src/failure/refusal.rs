@@ -5,6 +5,7 @@
 mod call;
 mod files;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use canopy_import::ImportError;
@@ -29,8 +30,8 @@ const MESSAGE_CHARACTERS_MAX: usize = 1500;
 /// What the caller learns of a failure: its code, its stable reason and further values.
 pub(crate) struct Refusal {
     pub(crate) code: Code,
-    pub(crate) reason: &'static str,
-    pub(crate) metadata: Vec<(&'static str, String)>,
+    pub(crate) reason: Cow<'static, str>,
+    pub(crate) metadata: Vec<(Cow<'static, str>, String)>,
     pub(crate) detail: Detail,
 }
 
@@ -46,16 +47,16 @@ pub(crate) enum Detail {
     /// `QuotaFailure`: the limit; waiting does not help.
     Limit(String),
     /// `QuotaFailure` and `RetryInfo`: the limit; waiting helps.
-    Busy(&'static str, Duration),
+    Busy(Cow<'static, str>, Duration),
     /// `RetryInfo`.
     Retry(Duration),
     /// `ResourceInfo`: the kind and name of the resource.
-    Resource(&'static str, String),
+    Resource(Cow<'static, str>, String),
 }
 
 impl Refusal {
     pub(crate) fn new(code: Code, reason: &'static str, detail: Detail) -> Self {
-        Self { code, reason, metadata: Vec::new(), detail }
+        Self { code, reason: Cow::Borrowed(reason), metadata: Vec::new(), detail }
     }
 
     pub(crate) fn input(reason: &'static str, field: impl Into<String>) -> Self {
@@ -75,14 +76,14 @@ impl Refusal {
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.metadata.push((name, value.to_string()));
+        self.metadata.push((Cow::Borrowed(name), value.to_string()));
         self
     }
 }
 
 fn over_quota(over: &OverQuota) -> Refusal {
     let OverQuota { quota, limit, retry_after, .. } = over;
-    Refusal::new(Code::ResourceExhausted, "QUOTA_EXCEEDED", Detail::Busy(quota.name(), *retry_after))
+    Refusal::new(Code::ResourceExhausted, "QUOTA_EXCEEDED", Detail::Busy(Cow::Borrowed(quota.name()), *retry_after))
         .with("quota", quota)
         .with("limit", limit)
 }
@@ -104,7 +105,7 @@ pub(crate) struct KeptRefusal {
 impl From<&PlanFailure> for KeptRefusal {
     fn from(failure: &PlanFailure) -> Self {
         let Refusal { code, reason, .. } = refusal(failure);
-        Self { code: code.into(), reason: reason.to_owned(), message: in_short(&chain(failure)) }
+        Self { code: code.into(), reason: reason.into_owned(), message: in_short(&chain(failure)) }
     }
 }
 
@@ -142,16 +143,20 @@ pub(crate) fn refusal(failure: &PlanFailure) -> Refusal {
         PlanFailure::OverQuota(over) => over_quota(over),
         PlanFailure::RepairWithoutLease => Refusal::new(Code::PermissionDenied, "REPAIR_WITHOUT_LEASE", Detail::None),
         PlanFailure::QueueFull { limit, .. } => {
-            Refusal::new(Code::ResourceExhausted, "QUEUE_FULL", Detail::Busy("queue", RETRY_BUSY)).with("limit", limit)
+            Refusal::new(Code::ResourceExhausted, "QUEUE_FULL", Detail::Busy(Cow::Borrowed("queue"), RETRY_BUSY))
+                .with("limit", limit)
         }
         PlanFailure::QueueBudget { limit, .. } => {
-            Refusal::new(Code::ResourceExhausted, "MEMORY_BUDGET", Detail::Busy("queue", RETRY_BUSY))
+            Refusal::new(Code::ResourceExhausted, "MEMORY_BUDGET", Detail::Busy(Cow::Borrowed("queue"), RETRY_BUSY))
                 .with("limit", limit)
         }
         PlanFailure::JobMemory { needed, limit } => {
             Refusal::limit("MEMORY_BUDGET", "topology").with("needed", needed).with("limit", limit)
         }
         PlanFailure::Draining => Refusal::new(Code::Unavailable, "DRAINING", Detail::Retry(RETRY_DRAINING)),
+        PlanFailure::Elsewhere(kept) => kept.refusal(),
+        PlanFailure::Unreadable => Refusal::fault("JOB_FAILED"),
+        PlanFailure::Jobs(error) => call::store(error),
         PlanFailure::Deadline { deadline_ms, stage, operation } => {
             let refusal = Refusal::new(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", Detail::None)
                 .with("deadline_ms", deadline_ms)

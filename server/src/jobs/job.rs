@@ -3,6 +3,7 @@
 mod describe;
 mod phase;
 
+use std::borrow::Cow;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -166,7 +167,7 @@ pub(crate) type Outcome = Result<Delivery, Arc<PlanFailure>>;
 /// What everybody who waits for a job is told while it runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Status {
-    pub(crate) stage: &'static str,
+    pub(crate) stage: Cow<'static, str>,
     pub(crate) done: u64,
     pub(crate) total: u64,
     pub(crate) bound: String,
@@ -207,7 +208,7 @@ pub(crate) struct Delivery {
 
 impl Job {
     pub(crate) fn new(number: u64, key: RequestKey, order: Order, goal: Goal, terms: Terms, held_bytes: usize) -> Self {
-        let waiting = Status { stage: "queue", ..Status::default() };
+        let waiting = Status { stage: "queue".into(), ..Status::default() };
         let ties = Ties {
             phase: Phase::Arrived,
             priority: terms.priority,

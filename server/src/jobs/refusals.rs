@@ -165,7 +165,7 @@ mod tests {
             PlanFailure::QueueFull { waiting: 1, limit: 1 },
             PlanFailure::JobMemory { needed: 2, limit: 1 },
             PlanFailure::Draining,
-            PlanFailure::Deadline { deadline_ms: 1, stage: "trees", operation: None },
+            PlanFailure::Deadline { deadline_ms: 1, stage: "trees".into(), operation: None },
         ];
         for failure in passing {
             let failure = Arc::new(failure);

@@ -243,7 +243,7 @@ impl Jobs {
         if let Some(journal) = &self.journal {
             journal.begin_reading(job);
         }
-        job.update(|status| status.stage = "read");
+        job.update(|status| status.stage = "read".into());
         let prepared = match self.planner.prepare(&job.order, job.as_ref()) {
             Ok(prepared) => prepared,
             Err(failure) => return Some(Err(Arc::new(failure))),
@@ -289,7 +289,7 @@ impl Jobs {
                 );
             }
         }
-        job.update(|status| status.stage = "queue");
+        job.update(|status| status.stage = "queue".into());
         job.trace.wait();
         self.queue.promote(job, read).err().map(|failure| Err(Arc::new(failure)))
     }
@@ -374,7 +374,7 @@ impl Jobs {
         let Produced { mut plan, timings, is_recalled } = produced;
         plan.plan.provenance.get_or_insert_default().request_key = job.key.to_string();
         let mut warnings = read.prepared.warnings.clone();
-        job.update(|status| (status.stage, status.done, status.total) = ("store", 0, 1));
+        job.update(|status| (status.stage, status.done, status.total) = ("store".into(), 0, 1));
         // What was made without a search can be made again: its schedule survives crashes of the machine.
         let durability = if is_recalled { Durability::Lazy } else { Durability::Synced };
         let asked = Request { whole: asked::request(&job.order), asked: asked::encode(&job.order, &read.prepared) };
@@ -428,7 +428,7 @@ impl Watch for JobWatch<'_> {
         let mut passed_on = self.passed_on.lock();
         if passed_on.0 != stage || now.duration_since(passed_on.1) >= REPORT_INTERVAL {
             *passed_on = (stage, now);
-            self.job.update(|status| (status.stage, status.done, status.total) = (stage, done, total));
+            self.job.update(|status| (status.stage, status.done, status.total) = (stage.into(), done, total));
         }
     }
 

@@ -46,7 +46,7 @@ const fn state(state: State) -> v1::OperationState {
 /// How far a job is.
 pub(super) fn progress(status: &Status) -> v1::Progress {
     v1::Progress {
-        stage: status.stage.to_owned(),
+        stage: status.stage.to_string(),
         done: status.done,
         total: status.total,
         bound: status.bound.clone(),

@@ -44,12 +44,12 @@ pub(crate) fn operation_error(KeptRefusal { code, reason, message }: KeptRefusal
 /// `operation` is the job that goes on making that one, and `wanted` its key, where they are known.
 pub(crate) fn to_fallback(failure: &PlanFailure, operation: Option<String>, wanted: Option<&PlanKey>) -> v1::Fallback {
     let reason = match failure {
-        PlanFailure::Deadline { .. } => "DEADLINE",
-        _ => refusal(failure).reason,
+        PlanFailure::Deadline { .. } => "DEADLINE".to_owned(),
+        _ => refusal(failure).reason.into_owned(),
     };
     let (text, operation) = (in_short(&chain(failure)), operation.unwrap_or_default());
     let plan = wanted.map(PlanKey::plan_id).unwrap_or_default();
-    v1::Fallback { reason: reason.to_owned(), text, operation, plan }
+    v1::Fallback { reason, text, operation, plan }
 }
 
 /// What is wrong with a topology, where that is the failure's cause; none for what is the server's affair.
@@ -57,7 +57,7 @@ pub(crate) fn to_topology_problem(failure: &PlanFailure) -> Option<v1::TopologyP
     let Refusal { code, reason, detail, .. } = refusal(failure);
     let (Detail::Field(field) | Detail::Limit(field)) = detail else { return None };
     let at_fault = matches!(code, Code::InvalidArgument | Code::ResourceExhausted);
-    at_fault.then(|| v1::TopologyProblem { reason: reason.to_owned(), field, message: in_short(&chain(failure)) })
+    at_fault.then(|| v1::TopologyProblem { reason: reason.into_owned(), field, message: in_short(&chain(failure)) })
 }
 
 /// The status of a message over the limit of the transport, which is read no further.
@@ -106,8 +106,8 @@ fn status(refusal: Refusal, words: &str) -> Status {
     let message = in_short(words);
     let mut details = ErrorDetails::new();
     let metadata: HashMap<String, String> =
-        refusal.metadata.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    details.set_error_info(refusal.reason, DOMAIN, metadata);
+        refusal.metadata.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
+    details.set_error_info(refusal.reason.clone(), DOMAIN, metadata);
     match refusal.detail {
         Detail::None => {}
         Detail::Field(field) => {
@@ -117,10 +117,10 @@ fn status(refusal: Refusal, words: &str) -> Status {
             details.add_precondition_failure_violation(refusal.reason, subject, message.clone());
         }
         Detail::Components(subject, components) => {
-            details.add_precondition_failure_violation(refusal.reason, subject, message.clone());
+            details.add_precondition_failure_violation(refusal.reason.clone(), subject, message.clone());
             for (position, ids) in components.into_iter().enumerate() {
                 let subject = format!("component {position}");
-                details.add_precondition_failure_violation(refusal.reason, subject, ids);
+                details.add_precondition_failure_violation(refusal.reason.clone(), subject, ids);
             }
         }
         Detail::Limit(subject) => {

@@ -20,7 +20,7 @@ use super::pages::PAGE;
 use super::recent::Recent;
 use super::summary::Uses;
 use super::turns::{MayBeOvertaken, deciding};
-use super::{Durability, Lookup, MemoryStore, PlanSummary, Store, StoreError};
+use super::{Durability, JobEnd, Lookup, MemoryStore, PlanSummary, Store, StoreError};
 use crate::clock;
 
 pub(crate) use self::codec::keys_of_id;
@@ -189,8 +189,33 @@ impl Records {
         &self,
         key: &PlanKey,
         plan: &StoredPlan,
-        Request { whole, asked }: Request,
+        request: Request,
         durability: Durability,
+    ) -> Result<u64, StoreError> {
+        self.put_by(key, plan, request, |store, record, summary| match durability {
+            Durability::Synced => store.put(key, record, summary),
+            Durability::Lazy => store.put_lazily(key, record, summary),
+        })
+    }
+
+    /// The same with the end of the job that made it, both or neither.
+    pub(crate) fn put_ending(
+        &self,
+        key: &PlanKey,
+        plan: &StoredPlan,
+        request: Request,
+        end: &JobEnd,
+    ) -> Result<u64, StoreError> {
+        self.put_by(key, plan, request, |store, record, summary| store.put_ending(key, record, summary, end))
+    }
+
+    /// Makes room for a plan and has it stored by `put`, to which its record and summary are given.
+    fn put_by(
+        &self,
+        key: &PlanKey,
+        plan: &StoredPlan,
+        Request { whole, asked }: Request,
+        put: impl Fn(&dyn Store, &[u8], &[u8]) -> Result<(), StoreError>,
     ) -> Result<u64, StoreError> {
         let record = encode_plan(plan, whole);
         let size_bytes = record.len() as u64;
@@ -205,10 +230,7 @@ impl Records {
             summary.pinned |= self.shared.is_pinned(key)?;
             self.shared.make_room(ledger, key, size_bytes)?;
             let summary_bytes = summary.encode();
-            let stored = match durability {
-                Durability::Synced => self.shared.store.put(key, &record, &summary_bytes),
-                Durability::Lazy => self.shared.store.put_lazily(key, &record, &summary_bytes),
-            };
+            let stored = put(&*self.shared.store, &record, &summary_bytes);
             self.shared.recent.changed(&[*key]);
             stored?;
             ledger.enter(&summary);

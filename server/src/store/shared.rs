@@ -10,6 +10,7 @@ use canopy_database::{Change, Database, DatabaseError, Entry, RecordFacts, Share
 use canopy_planner::{PlanKey, chain};
 
 use super::directory::{Opened, StoreEngine, open_store};
+use super::ending::JobEnd;
 use super::engine::{DirectoryLock, lock_directory};
 use super::others::{Others, ROLES};
 use super::{Durability, Recovery, Space, Store, StoreError};
@@ -151,6 +152,13 @@ impl Store for SharedStore {
         Ok(())
     }
 
+    fn put_ending(&self, key: &PlanKey, record: &[u8], summary: &[u8], end: &JobEnd) -> Result<(), StoreError> {
+        let write = Write::Put { record: record.to_vec(), summary: summary.to_vec() };
+        end.make(Some((&self.space, Change { key: *key.as_bytes(), write })))?;
+        self.cache(key, record);
+        Ok(())
+    }
+
     fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
         let put = |(key, record): &(PlanKey, Vec<u8>)| Change {
             key: *key.as_bytes(),
@@ -213,10 +221,11 @@ impl Store for SharedStore {
     }
 }
 
-fn store_error(error: DatabaseError) -> StoreError {
+pub(super) fn store_error(error: DatabaseError) -> StoreError {
     match error {
         DatabaseError::Away { reason } => StoreError::Away { reason },
-        DatabaseError::Overtaken | DatabaseError::Fenced => StoreError::Overtaken,
+        DatabaseError::Overtaken => StoreError::Overtaken,
+        DatabaseError::Fenced => StoreError::Fenced,
         DatabaseError::Refused { reason } | DatabaseError::Damaged { reason } => StoreError::Database { reason },
     }
 }

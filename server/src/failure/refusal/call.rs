@@ -1,5 +1,7 @@
 //! Calls that make no plan.
 
+use std::borrow::Cow;
+
 use canopy_finder::FindError;
 use canopy_multiport::{MultiPathError, PATHS_MAX};
 use canopy_order::OrderError;
@@ -14,14 +16,14 @@ use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, StoreError};
 
 /// Kinds of resources in `ResourceInfo`.
-const PLAN: &str = "canopy.v1.Plan";
-const ARTIFACT: &str = "canopy.v1.Artifact";
-const OPERATION: &str = "canopy.v1.Operation";
-const TOPOLOGY: &str = "canopy.v1.Topology";
-const CLUSTER: &str = "canopy.v1.Cluster";
-const LEASE: &str = "canopy.v1.Lease";
-const JOB: &str = "canopy.v1.Lease.job";
-const REQUEST_ID: &str = "canopy.v1.RequestId";
+const PLAN: Cow<'static, str> = Cow::Borrowed("canopy.v1.Plan");
+const ARTIFACT: Cow<'static, str> = Cow::Borrowed("canopy.v1.Artifact");
+const OPERATION: Cow<'static, str> = Cow::Borrowed("canopy.v1.Operation");
+const TOPOLOGY: Cow<'static, str> = Cow::Borrowed("canopy.v1.Topology");
+const CLUSTER: Cow<'static, str> = Cow::Borrowed("canopy.v1.Cluster");
+const LEASE: Cow<'static, str> = Cow::Borrowed("canopy.v1.Lease");
+const JOB: Cow<'static, str> = Cow::Borrowed("canopy.v1.Lease.job");
+const REQUEST_ID: Cow<'static, str> = Cow::Borrowed("canopy.v1.RequestId");
 
 /// The refusal for such a call.
 pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
@@ -129,7 +131,7 @@ fn cluster(error: &ClusterFailure) -> Refusal {
     }
 }
 
-fn store(error: &StoreError) -> Refusal {
+pub(super) fn store(error: &StoreError) -> Refusal {
     match error {
         StoreError::Full { limit, .. } => Refusal::limit("STORE_FULL", "store_bytes").with("limit", limit),
         StoreError::DiskFull { .. } => Refusal::limit("STORE_FULL", "disk"),
@@ -140,6 +142,7 @@ fn store(error: &StoreError) -> Refusal {
         | StoreError::Away { .. }
         | StoreError::Database { .. }
         | StoreError::Overtaken
+        | StoreError::Fenced
         | StoreError::InUse { .. }
         | StoreError::Version { .. }
         | StoreError::OtherEngine { .. }
@@ -213,6 +216,6 @@ fn archive(error: &ArchiveError) -> Refusal {
     }
 }
 
-fn missing(reason: &'static str, kind: &'static str, name: &str) -> Refusal {
+fn missing(reason: &'static str, kind: Cow<'static, str>, name: &str) -> Refusal {
     Refusal::new(Code::NotFound, reason, Detail::Resource(kind, name.to_owned()))
 }

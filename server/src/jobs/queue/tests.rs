@@ -175,7 +175,7 @@ fn a_request_that_needs_the_same_plan_follows_the_first() {
     queue.promote(&follower, read(&follower)).unwrap();
     assert_eq!(queue.waiting(), 1, "one plan to make");
     let planned = queue.next_to_plan().unwrap();
-    planned.update(|status| status.stage = "trees");
+    planned.update(|status| status.stage = "trees".into());
     assert!(matches!(&*second.state.borrow(), JobState::Working(status) if status.stage == "trees"));
     queue.finish(&planned, Ok(delivery()));
     assert_eq!(outcome(&first).unwrap().unwrap().cache, Cache::Miss);

@@ -54,7 +54,7 @@ impl QueuePage {
                 priority: operation.priority.name(),
                 collective: job.order.kind.name(),
                 algorithm: job.order.algorithm.name(),
-                stage: progress.stage.to_owned(),
+                stage: progress.stage.into_owned(),
                 done: progress.done,
                 total: progress.total,
                 waiters: operation.waiters,

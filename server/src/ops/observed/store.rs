@@ -6,7 +6,7 @@ use canopy_planner::PlanKey;
 
 use crate::clock;
 use crate::metrics::Metrics;
-use crate::store::{Durability, Store, StoreError};
+use crate::store::{Durability, JobEnd, Store, StoreError};
 use crate::trace::stage_span;
 
 /// Counts and times reads and writes, and traces those of records.
@@ -39,6 +39,10 @@ impl Store for ObservedStore {
 
     fn put_lazily(&self, key: &PlanKey, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
         stage_span!("store").in_scope(|| self.watched("put", || self.inner.put_lazily(key, record, summary)))
+    }
+
+    fn put_ending(&self, key: &PlanKey, record: &[u8], summary: &[u8], end: &JobEnd) -> Result<(), StoreError> {
+        stage_span!("store").in_scope(|| self.watched("put", || self.inner.put_ending(key, record, summary, end)))
     }
 
     fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {

@@ -74,7 +74,7 @@ impl LeasesService {
         let limit = Instant::now() + FIRST_PLAN_MAX;
         let late = || {
             let deadline_ms = u64::try_from(FIRST_PLAN_MAX.as_millis()).unwrap_or(u64::MAX);
-            Arc::new(PlanFailure::Deadline { deadline_ms, stage: "synthesis", operation: None })
+            Arc::new(PlanFailure::Deadline { deadline_ms, stage: "synthesis".into(), operation: None })
         };
         let last = |delivery| First { delivery, is_provisional: false };
         let mut wanted = self.queue.submit(RequestKey::of(&order), order.clone(), Goal::Plan, TERMS)?;

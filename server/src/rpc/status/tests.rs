@@ -207,7 +207,7 @@ fn a_lack_of_room_or_time_says_when_to_try_again() {
     let found = &details.error_info().unwrap().metadata;
     assert_eq!((&*found["needed"], &*found["limit"]), ("9", "8"));
     check_status(too_large, Code::ResourceExhausted, "MEMORY_BUDGET", "topology");
-    let deadline = PlanFailure::Deadline { deadline_ms: 10, stage: "trees", operation: None };
+    let deadline = PlanFailure::Deadline { deadline_ms: 10, stage: "trees".into(), operation: None };
     check_status(deadline, Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", "");
 }
 
