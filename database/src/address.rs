@@ -12,7 +12,7 @@ pub(crate) const SCHEMA: &str = "canopy";
 
 /// Where a database is, and who asks: `postgres://user@host:port/name`, or `host=… user=… dbname=…`. Shown without the
 /// password.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     config: Config,
     encryption: Encryption,
@@ -75,6 +75,11 @@ impl Address {
     pub fn with_password(mut self, password: &str) -> Self {
         self.config.password(password);
         self
+    }
+
+    /// Whether it has a password.
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
     }
 
     pub(crate) fn config(&self) -> Config {

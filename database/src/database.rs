@@ -86,7 +86,7 @@ impl Database {
         let mut config = address.config();
         let stated = config.get_options().unwrap_or_default();
         config
-            .options(format!("{stated} -c search_path={SCHEMA} -c statement_timeout=60s -c lock_timeout=20s"))
+            .options(format!("{stated} -c search_path={SCHEMA} -c statement_timeout=60s -c lock_timeout=20s -c client_min_messages=warning"))
             .application_name("canopyd")
             .tcp_user_timeout(SILENCE_LIMIT)
             .keepalives_idle(SILENCE_LIMIT);

@@ -33,7 +33,7 @@ pub struct Jobs {
     /// Its number among the servers; another one after it was taken for gone.
     server: Arc<AtomicI64>,
     name: String,
-    class: String,
+    pub(crate) class: String,
     /// What this server makes. Held while it takes more, so that it never says that it does not make what it has just taken.
     pub(crate) makes: Arc<Mutex<BTreeMap<i64, Right>>>,
 }
@@ -113,6 +113,8 @@ pub struct Claimed {
     pub priority: i16,
     /// Bytes of memory that it takes, roughly.
     pub memory: u64,
+    /// The schedule that is searched for.
+    pub search: Option<Key>,
 }
 
 /// How a job ends.
@@ -186,10 +188,10 @@ pub struct JobNews {
 }
 
 impl JobNews {
-    /// Waits until there is any since the last time, but not for longer than this.
-    pub fn wait(&mut self, limit: Duration) {
+    /// Waits until there is any since the last time, but not for longer than this; says whether there is.
+    pub fn wait(&mut self, limit: Duration) -> bool {
         let Self { database, news } = self;
-        let _is_news = database.wait(async { timeout(limit, news.changed()).await.is_ok() });
+        database.wait(async { timeout(limit, news.changed()).await.is_ok() })
     }
 }
 
@@ -299,7 +301,7 @@ impl Jobs {
         let (server, expected) = (self.server(), micros(EXPECTED));
         let mut makes = self.makes.lock();
         let claimed = self.database.call_once(async |client| {
-            let statement = "select job, fence, key, entry, starts, priority, memory
+            let statement = "select job, fence, key, entry, starts, priority, memory, search
                 from claim_job($1, $2, $3, $4, $5, $6, $7)";
             let statement = client.prepare_cached(statement).await?;
             let parameters: [&(dyn ToSql + Sync); 7] =
@@ -420,13 +422,16 @@ impl Jobs {
         })
     }
 
-    /// Forgets which jobs would fail again.
+    /// Forgets which jobs would fail again, at all servers.
     ///
     /// # Errors
     /// The database failed.
     pub fn forget_refusals(&self) -> Result<u64, DatabaseError> {
         self.database.call(async |client| {
-            Ok(client.execute("update jobs set is_lasting = false where is_lasting and state = 3", &[]).await?)
+            let forgotten = client.execute("update jobs set is_lasting = false where is_lasting and state = 3", &[]);
+            let forgotten = forgotten.await?;
+            client.query_one("select nextval('forgettings')", &[]).await?;
+            Ok(forgotten)
         })
     }
 
@@ -479,6 +484,7 @@ fn claimed(row: &Row) -> Result<Claimed, DatabaseError> {
         starts: starts.unsigned_abs(),
         priority: row.try_get(5)?,
         memory: row.try_get::<_, i64>(6)?.unsigned_abs(),
+        search: row.try_get::<_, Option<&[u8]>>(7)?.and_then(|key| key.try_into().ok()),
     })
 }
 

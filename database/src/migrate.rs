@@ -53,11 +53,15 @@ impl Database {
     /// # Errors
     /// It is too new for this build, or the database failed: what is done of it stands, and the next attempt goes on.
     pub fn migrate(&self) -> Result<Migrated, SchemaError> {
-        let from = self.schema_version()?;
-        for version in DATABASE_VERSIONS.iter().filter(|version| version.number > from) {
-            self.call(async |client| apply(client, version).await)?;
+        let found = self.schema_version()?;
+        let to = current_database_version().max(found);
+        let mut from = to;
+        for version in DATABASE_VERSIONS.iter().filter(|version| version.number > found) {
+            // Another server may do the same at the same time.
+            if self.call(async |client| apply(client, version).await)? {
+                from = from.min(version.number - 1);
+            }
         }
-        let to = current_database_version().max(from);
         Ok(Migrated { from, to })
     }
 }
@@ -84,14 +88,14 @@ async fn found(client: &Object) -> Result<Found, DatabaseError> {
     Ok(Found { version: number("schema")?, works_with: number("works_with")? })
 }
 
-/// Does one step, unless another server has.
-async fn apply(client: &Object, version: &DatabaseVersion) -> Result<(), DatabaseError> {
+/// Does one step, unless another server has: says whether it was done here.
+async fn apply(client: &Object, version: &DatabaseVersion) -> Result<bool, DatabaseError> {
     let epoch = random()?;
     client.batch_execute(&format!("begin; select pg_advisory_xact_lock({LOCK})")).await?;
     let done = async {
         client.batch_execute(&format!("create schema if not exists {SCHEMA}")).await?;
         if found(client).await?.version >= version.number {
-            return Ok(());
+            return Ok(false);
         }
         // No limit: a version may have much to do.
         client.batch_execute(&format!("set local statement_timeout = 0; {}", version.script)).await?;
@@ -102,8 +106,8 @@ async fn apply(client: &Object, version: &DatabaseVersion) -> Result<(), Databas
                      on conflict (name) do update set value = excluded.value;
                  insert into settings (name, value) values ('epoch', '{epoch}') on conflict (name) do nothing"
             ))
-            .await
-            .map_err(DatabaseError::from)
+            .await?;
+        Ok(true)
     };
     let done = done.await.map_err(|error: DatabaseError| match error {
         DatabaseError::Refused { reason } => {
@@ -114,7 +118,9 @@ async fn apply(client: &Object, version: &DatabaseVersion) -> Result<(), Databas
     });
     let end = if done.is_ok() { "commit" } else { "rollback" };
     let ended = client.batch_execute(end).await;
-    done.and(ended.map_err(DatabaseError::from))
+    let is_done = done?;
+    ended?;
+    Ok(is_done)
 }
 
 /// A number that no other database has.

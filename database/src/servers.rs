@@ -19,6 +19,8 @@ pub struct Heard {
     pub was_given_up: bool,
     /// Jobs that it makes and that are not wanted any more, or not by it.
     pub unwanted: Vec<i64>,
+    /// How often an operator had refusals forgotten.
+    pub forgettings: i64,
 }
 
 impl Jobs {
@@ -40,14 +42,16 @@ impl Jobs {
              select (select count(*) from alive),
                  (select array_agg(m.job) from unnest($2, $3::bigint[]) m(job, fence)
                       left join jobs j on j.job = m.job and j.fence = m.fence and j.state = 1
-                      where j.job is null or j.is_unwanted)",
+                      where j.job is null or j.is_unwanted),
+                 (select last_value from forgettings)",
             SILENCE.as_secs()
         );
         self.database.call(async |client| {
             let statement = client.prepare_typed_cached(&statement, &[Type::INT8, Type::INT8_ARRAY]).await?;
             let row = client.query_one(&statement, &[&self.server(), &jobs, &fences]).await?;
             let unwanted = row.try_get::<_, Option<Vec<i64>>>(1)?.unwrap_or_default();
-            Ok(Heard { was_given_up: row.try_get::<_, i64>(0)? == 0, unwanted })
+            let was_given_up = row.try_get::<_, i64>(0)? == 0;
+            Ok(Heard { was_given_up, unwanted, forgettings: row.try_get(2)? })
         })
     }
 
@@ -65,7 +69,8 @@ impl Jobs {
             REMEMBERED.1
         );
         self.database.call(async |client| {
-            let again = client.query_one("select bury_servers($1, $2)", &[&starts_max, &outcome]).await?;
+            let again =
+                client.query_one("select bury_servers($1, $2, $3)", &[&self.class, &starts_max, &outcome]).await?;
             client.execute(&tidy, &[]).await?;
             Ok(again.try_get::<_, i64>(0)?.unsigned_abs())
         })

@@ -374,7 +374,10 @@ fn what_would_fail_again_is_not_tried_again_at_any_server() {
         other.end(right, &end(JobState::Succeeded, b""), None).unwrap();
     }
     assert!(enter(&one, &new(&one, 1)).refusal.is_some());
+    let before = other.say_there().unwrap().forgettings;
     assert_eq!(one.forget_refusals().unwrap(), 1);
+    one.forget_refusals().unwrap();
+    assert!(other.say_there().unwrap().forgettings > before);
     assert!(enter(&one, &new(&one, 1)).is_first);
 }
 
@@ -403,6 +406,19 @@ fn a_server_that_was_taken_for_gone_takes_part_again() {
     let own_only = Wanted { own_only: true, ..ANY };
     assert_eq!(late.claim(own_only).unwrap().map(|claimed| claimed.right.job), Some(own));
     assert!(late.claim(own_only).unwrap().is_none());
+}
+
+#[test]
+fn jobs_of_a_version_that_is_gone_are_done_by_another_one() {
+    let Some(place) = Place::new() else { return };
+    let old = place.join("old");
+    let new_one = Jobs::join(&place.database(), "new", "newer class").unwrap();
+    let job = submit(&old, NewJob { is_detached: true, ..new(&old, 1) });
+    new_one.bury(3, b"").unwrap();
+    assert!(claim(&new_one).is_none(), "there is still one of its own");
+    old.part().unwrap();
+    new_one.bury(3, b"").unwrap();
+    assert_eq!(claim(&new_one).map(|claimed| claimed.right.job), Some(job));
 }
 
 #[test]

@@ -55,6 +55,9 @@ create index jobs_refused on jobs (key, class, ended) where state = 3 and is_las
 
 create sequence fences;
 
+-- Counts how often an operator had refusals forgotten.
+create sequence forgettings;
+
 -- What callers wait for by name, at whichever server they ask.
 create table operations (
     operation bigint primary key,
@@ -274,7 +277,7 @@ $$;
 
 -- Removes servers that are silent, and has what they were making made by others. A job that was begun so often and never ended
 -- is taken for what ends servers: it fails with this outcome. Returns how many jobs were given to others.
-create function bury_servers(p_starts_max integer, p_outcome bytea) returns bigint
+create function bury_servers(p_class text, p_starts_max integer, p_outcome bytea) returns bigint
 language plpgsql set search_path = canopy as $$
 declare
     v_dead bigint[];
@@ -297,6 +300,9 @@ begin
     update jobs j set orphaned = now()
         where state < 2 and not is_detached and orphaned is null
             and not exists (select from waiters w where w.job = j.job);
+    update jobs j set class = p_class
+        where state = 0 and class <> p_class and not exists (select from servers s where s.class = j.class)
+            and not exists (select from jobs o where o.key = j.key and o.class = p_class and o.state < 2);
     if v_count + v_failed > 0 then
         perform pg_notify('canopy_jobs', 'buried');
     end if;

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod asked;
+mod elsewhere;
 pub(crate) mod job;
 pub(crate) mod journal;
 pub(crate) mod pipeline;
@@ -9,5 +10,7 @@ pub(crate) mod planner;
 pub(crate) mod queue;
 pub(crate) mod refusals;
 pub(crate) mod reproducers;
+mod shared;
 pub(crate) mod stand_in;
+pub(crate) mod table;
 pub(crate) mod workers;

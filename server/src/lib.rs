@@ -55,8 +55,8 @@ pub use jobs::refusals::RefusalOptions;
 pub use listener::{TlsError, TlsFiles};
 pub use maintenance::{MaintenanceCommand, MaintenanceError, run_maintenance};
 pub use ops::config::{
-    AdminListen, AuditFolder, ConfigError, DurationError, Lifetime, Options, ServerFlags, Settings, Time,
-    data_dir_default, parse_duration, print_effective, print_sample, socket_path,
+    AdminListen, AuditFolder, ConfigError, DurationError, Lifetime, Options, ServerFlags, ServerRole, Settings, Time,
+    WhenAway, data_dir_default, parse_duration, print_effective, print_sample, socket_path,
 };
 pub use ops::statistics::Statistics;
 pub use ops::telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};

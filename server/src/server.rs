@@ -1,5 +1,6 @@
 //! The server: opens the store, starts the workers, serves gRPC, and shuts down in order.
 
+mod parts;
 mod upkeep;
 
 use std::io;
@@ -17,13 +18,12 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 
+use self::parts::{aside, bill_of, join_others, open, open_audit, open_reproducers, warm_up};
 use self::upkeep::{
-    end_overlong_jobs, follow_others, keep_up, say_of_gated, say_that_all_serve, tell_of, topologies_in_use,
-    write_clock_down,
+    end_overlong_jobs, follow_others, keep_up, say_of_gated, say_that_all_serve, topologies_in_use, write_clock_down,
 };
-use crate::access::Access;
 use crate::around::{Calls, around};
-use crate::audit::{AuditLog, AuditOptions};
+use crate::audit::AuditLog;
 use crate::call::LineLimit;
 use crate::clock;
 use crate::credentials::{Credentials, CredentialsError};
@@ -33,12 +33,11 @@ use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::{Queue, QueueLimits};
 use crate::jobs::refusals::Refusals;
-use crate::jobs::reproducers::Reproducers;
 use crate::jobs::workers::{Jobs, Workers};
 use crate::listener::{self, ConnectionLimits, Places, Tls};
 use crate::metrics::Metrics;
 use crate::ops::admin::{self, Pages};
-use crate::ops::config::{ConfigError, Lifetime, Options};
+use crate::ops::config::{ConfigError, Lifetime, Options, ServerRole, WhenAway};
 use crate::ops::observed::{ObservedPlanner, ObservedStore};
 use crate::ops::reload::Reloads;
 use crate::ops::statistics::Statistics;
@@ -56,7 +55,7 @@ use crate::rpc::{PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
 use crate::socket::{self, SocketPath};
 use crate::store::receipts::{ReceiptOptions, Receipts};
 use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
-use crate::store::{Opened, Others, RecordOptions, Records, Space, Store, StoreError, Upkeep, open_store};
+use crate::store::{Others, RecordOptions, Records, Space, Store, StoreError, Upkeep};
 use crate::tasks::{self, Task};
 use crate::uploads::UploadBudget;
 
@@ -199,13 +198,24 @@ impl Server {
         let plans = PlanSpace(Arc::clone(&store));
         let spaces =
             ReplanSpaces { faults: space(Space::Faults), leases: space(Space::Leases), replans: space(Space::Replans) };
-        let journal = (options.lifetime == Lifetime::Daemon).then(|| Arc::new(Journal::new(space(Space::Jobs))));
+        let is_daemon = options.lifetime == Lifetime::Daemon;
+        let table = join_others(&options, opened.others.as_ref()).await?;
+        let journal = (is_daemon && table.is_none()).then(|| Arc::new(Journal::new(space(Space::Jobs))));
+        let queue = match &table {
+            Some(table) => Queue::beside(limits, Arc::clone(table)),
+            None => Queue::new(limits, journal.clone()),
+        };
+        let bill_of = bill_of(accounts.clone(), credentials.access.clone());
         let jobs = Arc::new(Jobs {
-            queue: Queue::new(limits, journal.clone()),
+            queue,
             planner: Arc::new(ObservedPlanner::new(planner(&options, space(Space::Schedules)), metrics.clone())),
             records: Records::with_pins(store, Arc::clone(&opened.pins), record_options),
             refusals: Refusals::new(options.refusals),
             journal,
+            table,
+            computes_alone: options.database_when_away == WhenAway::Compute && options.role != ServerRole::Api,
+            steps_back: is_daemon,
+            bill_of,
             reproducers: Some(open_reproducers(&options).await?),
             metrics: metrics.clone(),
             synthesis_count: AtomicU64::new(0),
@@ -234,11 +244,12 @@ impl Server {
             spaces: AllSpaces(Space::ALL.map(|one| (one, space(one))).into()),
         };
         if options.lifetime == Lifetime::Daemon {
-            warm_up(&jobs, &accounts, &credentials.access).await;
+            warm_up(&jobs).await;
         }
         let others = opened.others;
         let _follower = others.as_ref().map(|others| tasks::spawn("follower", follow_others(others.news(), &shared)));
-        let workers = Workers::start(&jobs, options.worker_count.get()).map_err(StartError::Threads)?;
+        let planner_count = if options.role == ServerRole::Api { 0 } else { options.worker_count.get() };
+        let workers = Workers::start(&jobs, planner_count).map_err(StartError::Threads)?;
         let upkeep = opened.upkeep;
         Ok(Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts, others, _follower })
     }
@@ -360,59 +371,12 @@ impl Server {
     }
 }
 
-/// Opens the store, and has the clock go by that of the servers that share it, if it is shared.
-async fn open(options: &Options) -> Result<Opened, StartError> {
-    let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
-    let opened = aside(move || open_store(&data_dir, engine)).await?;
-    tell_of(&opened);
-    if let Some(others) = opened.others.clone() {
-        clock::share(move || others.now_ms());
-    }
-    Ok(opened)
-}
-
 /// Makes plans anew until the server drains: all the time, or when it is its turn among others.
 async fn replan(replanner: Replanner, others: Option<Others>, drain: DrainHandle) {
     match others {
         None => replanner.run(drain).await,
         Some(others) => replanner.run_in_turn(others.replanner, drain).await,
     }
-}
-
-/// Learns what is stored, and takes up what an earlier process left unfinished.
-async fn warm_up(jobs: &Arc<Jobs>, accounts: &Accounts, access: &Access) {
-    let (jobs, accounts, access) = (Arc::clone(jobs), accounts.clone(), access.clone());
-    let bill_of = move |identity: &str, tenant: &str| accounts.of(identity, tenant, access.rules().quotas());
-    if let Err(error) = spawn_blocking(move || jobs.warm_up(bill_of)).await {
-        // An engine may panic on damaged files; what it can read of them is served all the same.
-        tracing::error!(%error, "the store could not be read");
-    }
-}
-
-/// Does what waits for disks on a thread that may wait.
-async fn aside<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, StartError>
-where
-    T: Send + 'static,
-    E: Send + 'static,
-    StartError: From<E>,
-{
-    let done = spawn_blocking(work).await.map_err(|error| StartError::Threads(io::Error::other(error)))?;
-    Ok(done?)
-}
-
-/// Finds out what is kept of plans that were refused.
-async fn open_reproducers(options: &Options) -> Result<Arc<Reproducers>, StartError> {
-    let (data_dir, limits) = (options.data_dir.clone(), options.limits);
-    aside(move || Ok::<_, StoreError>(Arc::new(Reproducers::of(&data_dir, limits)))).await
-}
-
-/// Opens the audit log, if there is to be one.
-async fn open_audit(options: Option<AuditOptions>, metrics: Metrics) -> Result<Option<AuditLog>, StartError> {
-    let Some(options) = options else { return Ok(None) };
-    let folder = options.folder.display().to_string();
-    aside(move || AuditLog::open(&options, metrics).map_err(|source| StartError::Audit { folder, source }))
-        .await
-        .map(Some)
 }
 
 /// Begins to serve the ports, until told to stop.

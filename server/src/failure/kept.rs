@@ -11,7 +11,7 @@ use super::refusal::{Detail, KeptRefusal, Refusal, refusal};
 
 /// A failure, written down. Fields are only ever added.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct KeptFailure {
+pub struct KeptFailure {
     #[prost(message, required, tag = "1")]
     refusal: KeptRefusal,
     #[prost(message, repeated, tag = "2")]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use canopy_planner::{PlanKey, Puncture, Request as Order, RequestKey, ScheduleKey, Warning};
+use canopy_planner::{Making, PlanKey, Puncture, Request as Order, RequestKey, ScheduleKey, Warning};
 use canopy_synth::Stop;
 use canopy_wire::{Entry, Priority, StoredPlan};
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ use crate::jobs::planner::Prepared;
 use crate::quota::{Bill, Used};
 use crate::trace::JobTrace;
 
-pub(crate) use self::describe::{Made, Operation, State};
+pub(crate) use self::describe::{Made, Operation, State, operation_name};
 pub(crate) use self::phase::Phase;
 
 /// A job: the order, who waits for it, and how far it is.
@@ -124,6 +124,19 @@ pub(crate) struct Ties {
     pub(crate) written: Option<Written>,
     /// Whether its topology is being read, or its plan made from what is known.
     pub(crate) is_being_read: bool,
+    /// What it waits for in the table of all servers, if it does.
+    pub(crate) awaited: Option<Awaited>,
+    /// Whether that may go on without callers, if it was to.
+    pub(crate) may_go_on: bool,
+}
+
+/// What a job of this server waits for in the table of all servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Awaited {
+    /// The number of the job there.
+    pub(crate) job: i64,
+    /// Whether that one is for this one first.
+    pub(crate) is_first: bool,
 }
 
 /// What is written down of a job that must survive a crash.
@@ -223,6 +236,8 @@ impl Job {
             leader: None,
             written: None,
             is_being_read: false,
+            awaited: None,
+            may_go_on: true,
         };
         Self {
             number,
@@ -251,10 +266,11 @@ impl Job {
         Self { arrived_unix_ms, bill, ..job }
     }
 
-    /// The name of its operation. Numbers go on behind those of jobs that an earlier server left unfinished, and else
-    /// begin anew; the digits of the request keep a name from meaning another request then.
+    /// The name of its operation. Numbers of one server go on behind those of jobs that an earlier one left unfinished, and else
+    /// begin anew; the digits of the request keep a name from meaning another request then. Servers that share a database give no
+    /// number twice.
     pub(crate) fn operation(&self) -> String {
-        format!("operations/{:.16}-{}", self.key.to_string(), self.number)
+        operation_name(&self.key, self.number)
     }
 
     /// Learns which plan was asked for; returns those that were sent in its place before that was known.
@@ -291,6 +307,12 @@ impl Job {
     /// The tenant whose turn it takes; empty for none.
     pub(crate) fn tenant(&self) -> &str {
         self.bill.as_ref().map_or("", Bill::tenant)
+    }
+
+    /// Whether all servers share it, where they share any: what takes next to no time, and is of use only at once, is made where it
+    /// is asked for.
+    pub(crate) fn is_for_all(&self) -> bool {
+        self.goal == Goal::Plan && !self.order.is_quick() && self.order.making == Making::Searched
     }
 
     /// The share of planning workers of its tenant.

@@ -68,7 +68,7 @@ enum End {
 }
 
 /// The record of a job.
-fn record_of(job: &Job, priority: Priority) -> Vec<u8> {
+pub(crate) fn record_of(job: &Job, priority: Priority) -> Vec<u8> {
     let caller = job.bill.as_ref().map(|bill| {
         let (identity, tenant) = (bill.identity().to_owned(), bill.tenant().to_owned());
         EntryCaller { identity, tenant }

@@ -17,6 +17,7 @@ mod line;
 mod lines;
 mod operations;
 mod resume;
+mod sharing;
 mod turns;
 
 use std::sync::Arc;
@@ -34,10 +35,12 @@ use crate::call;
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Cache, Goal, Job, JobState, NOT_STORED, Outcome, Phase, Read, Terms, Worker};
 use crate::jobs::journal::Journal;
+use crate::jobs::table::JobTable;
 use crate::quota::Bill;
 use crate::store::StoreError;
 
 pub(crate) use self::operations::{QueueCounts, WaitedOperation};
+pub(crate) use self::sharing::{Lane, Task};
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,12 @@ struct Shared {
 
 /// A line that jobs are taken from, and the least priority of those.
 type From = (fn(&mut Lines) -> &mut Line, Option<Priority>);
+
+/// Where those who search take jobs from.
+const SEARCHES: &[From] = &[(|lines| &mut lines.planning, None)];
+
+/// Where those who make plans beside the searches of others take them from.
+const BESIDE: &[From] = &[(|lines| &mut lines.beside, None), (|lines| &mut lines.planning, Some(Priority::Repair))];
 
 /// One call's interest in a job; dropping it may stop the job.
 pub(crate) struct Subscription {
@@ -118,9 +127,18 @@ impl Drop for Subscription {
 impl Queue {
     /// An empty queue. What waits for a plan is written down in `journal`, if there is one.
     pub(crate) fn new(limits: QueueLimits, journal: Option<Arc<Journal>>) -> Self {
+        Self::with(limits, journal, None)
+    }
+
+    /// An empty queue beside the table of all servers.
+    pub(crate) fn beside(limits: QueueLimits, table: Arc<JobTable>) -> Self {
+        Self::with(limits, None, Some(table))
+    }
+
+    fn with(limits: QueueLimits, journal: Option<Arc<Journal>>, table: Option<Arc<JobTable>>) -> Self {
         let shared = Shared {
             limits,
-            lines: Mutex::new(Lines::new(journal)),
+            lines: Mutex::new(Lines::new(journal, table)),
             reading_ready: Condvar::new(),
             planning_ready: Condvar::new(),
             idle: watch::Sender::new(true),
@@ -161,8 +179,8 @@ impl Queue {
         let tenant = bill.as_ref().map_or("", Bill::tenant);
         let position = lines.reading.ahead_of(tenant, terms.priority)
             + if order.is_quick() { &lines.quick } else { &lines.planning }.ahead_of(tenant, terms.priority);
-        lines.number += 1;
-        let job = Arc::new(Job::new(lines.number, key, order, goal, terms, weight));
+        let number = lines.next_number()?;
+        let job = Arc::new(Job::new(number, key, order, goal, terms, weight));
         job.ties.lock().used = used;
         lines.enter(&job, weight);
         self.note_whether_idle(&lines);
@@ -176,6 +194,9 @@ impl Queue {
     /// The engine failed: the job ends with its waiters, as nobody is told that it would go on. Or it has ended, and its plan could not be
     /// stored.
     pub(crate) fn write_down(&self, job: &Arc<Job>) -> Result<(), StoreError> {
+        if let Some(table) = self.table() {
+            return self.write_down_shared(&table, job);
+        }
         let journal = self.shared.lines.lock().journal.clone();
         let written = journal.map_or(Ok(()), |journal| journal.enter(job));
         if written.is_err() {
@@ -205,35 +226,33 @@ impl Queue {
     /// The first in line is never passed by for want of memory: others would keep a large one waiting for ever. While
     /// another worker searches for its schedule, it is: two searches would find the same.
     pub(crate) fn next_to_plan(&self) -> Option<Arc<Job>> {
-        self.next_with_memory(&[(|lines| &mut lines.planning, None)])
+        self.next_with_memory(SEARCHES)
     }
 
     /// The next job whose plan is made beside the searches of others, as [`Queue::next_to_plan`]. Where there is none it
     /// is a repair, so that jobs with broken links do not wait for searches to end.
     pub(crate) fn next_beside(&self) -> Option<Arc<Job>> {
-        self.next_with_memory(&[
-            (|lines| &mut lines.beside, None),
-            (|lines| &mut lines.planning, Some(Priority::Repair)),
-        ])
+        self.next_with_memory(BESIDE)
     }
 
     /// The first job, of at least the priority, of the first of these lines where there is memory for it.
     fn next_with_memory(&self, from: &[From]) -> Option<Arc<Job>> {
+        self.next(&self.shared.planning_ready, |lines| self.take_first(lines, from), |lines| lines.waiting == 0)
+    }
+
+    fn take_first(&self, lines: &mut Lines, from: &[From]) -> Option<Arc<Job>> {
         let limits = self.shared.limits;
-        let take = |lines: &mut Lines| {
-            let (sought, turns) = (std::mem::take(&mut lines.sought), std::mem::take(&mut lines.turns));
-            let planning_bytes = lines.planning_bytes;
-            let first = from.iter().find_map(|(line, least)| {
-                let job = line(lines).first(&sought, &turns, *least)?;
-                limits.have_room(planning_bytes, &job).then_some((line, job))
-            });
-            (lines.sought, lines.turns) = (sought, turns);
-            let (line, job) = first?;
-            line(lines).remove(&job);
-            lines.begin(&job);
-            Some(job)
-        };
-        self.next(&self.shared.planning_ready, take, |lines| lines.waiting == 0)
+        let (sought, turns) = (std::mem::take(&mut lines.sought), std::mem::take(&mut lines.turns));
+        let planning_bytes = lines.planning_bytes;
+        let first = from.iter().find_map(|(line, least)| {
+            let job = line(lines).first(&sought, &turns, *least)?;
+            limits.have_room(planning_bytes, &job).then_some((line, job))
+        });
+        (lines.sought, lines.turns) = (sought, turns);
+        let (line, job) = first?;
+        line(lines).remove(&job);
+        lines.begin(&job);
+        Some(job)
     }
 
     /// The next job that needs next to no time, as [`Queue::next_to_plan`]; it does not wait for memory.
@@ -274,17 +293,25 @@ impl Queue {
         if needed > limit { Err(PlanFailure::JobMemory { needed, limit }) } else { Ok(()) }
     }
 
+    /// Whether what is charged when a plan has been made is not used up.
+    ///
+    /// # Errors
+    /// [`PlanFailure::OverQuota`] when its tenant has used up its time, or has stored too much.
+    pub(crate) fn require_quota(&self, job: &Job) -> Result<(), PlanFailure> {
+        for charged_later in [Quota::PlanningSecondsPerHour, Quota::StoredBytesPerHour] {
+            job.bill.as_ref().map_or(Ok(()), |bill| bill.require(charged_later))?;
+        }
+        Ok(())
+    }
+
     /// Puts a job that has been read into the second line, or behind the job that makes the same plan. It holds its
     /// network from now on: a few words may have asked for a large one.
     ///
     /// # Errors
-    /// [`PlanFailure::QueueBudget`] when others hold so much that there is no room for it; [`PlanFailure::OverQuota`] when
-    /// its tenant has used up its time, or has stored too much.
+    /// [`PlanFailure::QueueBudget`] when others hold so much that there is no room for it; those of [`Queue::require_quota`].
     pub(crate) fn promote(&self, job: &Arc<Job>, read: Read) -> Result<(), PlanFailure> {
         let (key, weight) = (read.prepared.key, read.prepared.weight_bytes());
-        for charged_later in [Quota::PlanningSecondsPerHour, Quota::StoredBytesPerHour] {
-            job.bill.as_ref().map_or(Ok(()), |bill| bill.require(charged_later))?;
-        }
+        self.require_quota(job)?;
         let mut lines = self.shared.lines.lock();
         if job.ties.lock().phase.is_end() {
             return Ok(());
@@ -358,12 +385,14 @@ impl Queue {
     pub(crate) fn set_aside(&self) {
         let is_unattended = |job: &&Arc<Job>| {
             let ties = job.ties.lock();
-            ties.detached && ties.waiters == 0 && !ties.phase.is_end() && ties.phase != Phase::Planning
+            let is_kept = ties.awaited.is_some() || ties.phase != Phase::Planning;
+            ties.detached && ties.waiters == 0 && !ties.phase.is_end() && is_kept
         };
         loop {
             let jobs: Vec<Arc<Job>> = {
                 let lines = self.shared.lines.lock();
-                let live = lines.journal.iter().flat_map(|_| lines.live.values());
+                let is_kept = lines.journal.is_some() || lines.sharing.table.is_some();
+                let live = lines.live.values().filter(|_| is_kept);
                 live.filter(is_unattended).map(Arc::clone).collect()
             };
             if jobs.is_empty() {
@@ -380,6 +409,7 @@ impl Queue {
     /// Takes no more requests, and ends every job.
     pub(crate) fn abort(&self) {
         self.close();
+        self.abort_shared();
         let jobs: Vec<Arc<Job>> = {
             let mut lines = self.shared.lines.lock();
             lines.reading.clear();

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -25,9 +25,10 @@ use crate::jobs::asked;
 use crate::jobs::job::{Cache, Delivery, Goal, Job, NOT_STORED, Outcome, Read, Timings};
 use crate::jobs::journal::Journal;
 use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
-use crate::jobs::queue::Queue;
+use crate::jobs::queue::{Lane, Queue, Task};
 use crate::jobs::refusals::Refusals;
 use crate::jobs::reproducers::{Refused, Reproducers};
+use crate::jobs::table::JobTable;
 use crate::metrics::Metrics;
 use crate::quota::Bill;
 use crate::reading::STACK_BYTES;
@@ -41,6 +42,9 @@ const LARGE_BYTES: u64 = 256 << 20;
 /// Shortest time between two reports of one stage that are passed on.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Finds the accounts of an identity and a tenant.
+pub(crate) type BillOf = Box<dyn Fn(&str, &str) -> Bill + Send + Sync>;
+
 /// What the workers share.
 pub(crate) struct Jobs {
     pub(crate) queue: Queue,
@@ -50,6 +54,14 @@ pub(crate) struct Jobs {
     pub(crate) refusals: Refusals,
     /// Where jobs that must survive a crash are written down.
     pub(crate) journal: Option<Arc<Journal>>,
+    /// Where they wait that all servers share.
+    pub(crate) table: Option<Arc<JobTable>>,
+    /// Whether plans are made here alone while the table is out of reach; else they are refused.
+    pub(crate) computes_alone: bool,
+    /// Whether searches step back for other threads: a server inside a command has nobody to stand back for.
+    pub(crate) steps_back: bool,
+    /// The accounts of an identity and a tenant.
+    pub(crate) bill_of: BillOf,
     /// Where plans that a check refused are kept for a person, if there is a data directory.
     pub(crate) reproducers: Option<Arc<Reproducers>>,
     /// Where the times that jobs wait are counted.
@@ -66,13 +78,17 @@ pub(crate) struct Workers {
     queue: Queue,
     journal: Option<(Arc<Journal>, JoinHandle<()>)>,
     reproducers: Option<(Arc<Reproducers>, JoinHandle<()>)>,
+    /// Those that follow the jobs of all servers, and what ends them.
+    followers: (Arc<AtomicBool>, Vec<JoinHandle<()>>),
 }
 
 impl Workers {
     /// Starts the readers, `planner_count` planning threads, two for plans that may have to stand in for others, one of
     /// which makes only what takes next to no time, and one each for the journal and the reproducers if there are any.
     pub(crate) fn start(jobs: &Arc<Jobs>, planner_count: usize) -> io::Result<Self> {
-        let mut workers = Self { threads: Vec::new(), queue: jobs.queue.clone(), journal: None, reproducers: None };
+        let (queue, followers) = (jobs.queue.clone(), (Arc::default(), Vec::new()));
+        let mut workers = Self { threads: Vec::new(), queue, journal: None, reproducers: None, followers };
+        workers.follow_table(jobs)?;
         if let Some(journal) = &jobs.journal {
             let (journal, writer) = (Arc::clone(journal), Arc::clone(journal));
             let builder = thread::Builder::new().name("canopy-journal".to_owned());
@@ -93,8 +109,7 @@ impl Workers {
                 }
             })?);
         }
-        // A server that keeps a journal serves others, too; one inside a command has nobody to stand back for.
-        let stands_back = jobs.journal.is_some();
+        let stands_back = jobs.steps_back;
         if stands_back {
             // Else threads of the pool that searches share would stand as far back as its first caller does. Another
             // server in this process may have made it already.
@@ -107,29 +122,53 @@ impl Workers {
                 if stands_back {
                     step_back();
                 }
-                jobs.plan_all(Queue::next_to_plan);
+                jobs.plan_all(Lane::Planning);
             })?);
         }
-        let (quick, beside) = (Arc::clone(jobs), Arc::clone(jobs));
+        let quick = Arc::clone(jobs);
         let builder = thread::Builder::new().name("canopy-quick".to_owned()).stack_size(STACK_BYTES);
         workers.threads.push(builder.spawn(move || {
             let _pool = own_pool();
-            quick.plan_all(Queue::next_quick);
+            quick.plan_all(Lane::Quick);
         })?);
+        if planner_count == 0 {
+            // Others search, and make plans beside their searches.
+            return Ok(workers);
+        }
+        let beside = Arc::clone(jobs);
         let builder = thread::Builder::new().name("canopy-beside".to_owned()).stack_size(STACK_BYTES);
         workers.threads.push(builder.spawn(move || {
             if stands_back {
                 step_back();
             }
-            beside.plan_all(Queue::next_beside);
+            beside.plan_all(Lane::Beside);
         })?);
         Ok(workers)
+    }
+
+    /// Starts the threads that follow the jobs of all servers, if they share any.
+    fn follow_table(&mut self, jobs: &Arc<Jobs>) -> io::Result<()> {
+        let Some(table) = &jobs.table else { return Ok(()) };
+        let (ends, threads) = &mut self.followers;
+        let mut follow = |name: &str, work: fn(&Jobs, &JobTable, &AtomicBool)| {
+            let (jobs, table, ends) = (Arc::clone(jobs), Arc::clone(table), Arc::clone(ends));
+            let thread = thread::Builder::new().name(name.to_owned()).spawn(move || work(&jobs, &table, &ends))?;
+            threads.push(thread);
+            Ok(())
+        };
+        follow("canopy-followers", Jobs::follow_table)?;
+        follow("canopy-signs", Jobs::stay_in_table)
     }
 
     /// Waits until every thread has ended. The queue must have been closed.
     pub(crate) fn join(mut self) {
         for thread in mem::take(&mut self.threads) {
             // Threads catch the panics of their jobs, so an error here says nothing new.
+            let _ended = thread.join();
+        }
+        let (ends, followers) = mem::take(&mut self.followers);
+        ends.store(true, Ordering::Relaxed);
+        for thread in followers {
             let _ended = thread.join();
         }
         if let Some((journal, thread)) = self.journal.take() {
@@ -178,6 +217,7 @@ fn step_back() {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.queue.abort();
+        self.followers.0.store(true, Ordering::Relaxed);
         if let Some((journal, _)) = &self.journal {
             journal.close();
         }
@@ -189,9 +229,8 @@ impl Drop for Workers {
 
 impl Jobs {
     /// Gets ready to serve: learns what is stored, and puts the jobs in line that an earlier process left unfinished.
-    /// A store that fails at this is no reason not to serve. `bill_of` has the accounts of an identity and a tenant.
-    /// O(stored plans).
-    pub(crate) fn warm_up(&self, bill_of: impl Fn(&str, &str) -> Bill) {
+    /// A store that fails at this is no reason not to serve. O(stored plans).
+    pub(crate) fn warm_up(&self) {
         let started = clock::now();
         match self.records.usage() {
             Ok(usage) => {
@@ -205,7 +244,7 @@ impl Jobs {
         let mut resumed = 0_usize;
         let read = journal.for_each_unfinished(|unfinished| {
             let number = unfinished.entry.number;
-            let bill = unfinished.entry.caller.as_ref().map(|caller| bill_of(&caller.identity, &caller.tenant));
+            let bill = unfinished.entry.caller.as_ref().map(|caller| (self.bill_of)(&caller.identity, &caller.tenant));
             match self.queue.resume(unfinished, bill) {
                 Ok(()) => resumed += 1,
                 Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job was not resumed"),
@@ -291,15 +330,24 @@ impl Jobs {
         }
         job.update(|status| status.stage = "queue".into());
         job.trace.wait();
+        if let Some(table) = self.table.as_ref().filter(|_| job.is_for_all()) {
+            return self.wait_in_table(table, job, read);
+        }
         self.queue.promote(job, read).err().map(|failure| Err(Arc::new(failure)))
     }
 
-    /// Makes the plans of the jobs that `next` hands out, until it has no more.
-    fn plan_all(&self, next: fn(&Queue) -> Option<Arc<Job>>) {
-        while let Some(job) = next(&self.queue) {
-            let began = clock::now();
-            self.guard(&job, || self.plan(&job));
-            self.queue.vacate(&job, clock::now().duration_since(began));
+    /// Makes the plans of the jobs of a lane, until there are no more.
+    fn plan_all(&self, lane: Lane) {
+        while let Some(task) = self.queue.next_task(lane) {
+            match (task, &self.table) {
+                (Task::Own(job), _) => {
+                    let began = clock::now();
+                    self.guard(&job, || self.plan(&job));
+                    self.queue.vacate(&job, clock::now().duration_since(began));
+                }
+                (Task::Shared(claimed), Some(table)) => self.make_for_all(table, claimed),
+                (Task::Shared(_), None) => unreachable!("it was taken from the table"),
+            }
         }
     }
 
@@ -358,7 +406,7 @@ impl Jobs {
     }
 
     /// Remembers that there is no such plan, and reports a job that failed through a bug.
-    fn failed(&self, job: &Job, read: &Read, failure: PlanFailure) -> Arc<PlanFailure> {
+    pub(super) fn failed(&self, job: &Job, read: &Read, failure: PlanFailure) -> Arc<PlanFailure> {
         if let Some((check, fault)) = failure.failed_check().zip(failure.fault()) {
             let (request, plan) = (job.key, read.prepared.key);
             let reproducer = self.reproducer(job, &plan, own(job, check, &fault));
@@ -371,28 +419,38 @@ impl Jobs {
 
     /// Stores a plan, and gives it to those who wait.
     fn kept(&self, job: &Job, read: &Read, queue_ms: f64, produced: Produced) -> Delivery {
-        let Produced { mut plan, timings, is_recalled } = produced;
-        plan.plan.provenance.get_or_insert_default().request_key = job.key.to_string();
-        let mut warnings = read.prepared.warnings.clone();
-        job.update(|status| (status.stage, status.done, status.total) = ("store".into(), 0, 1));
         // What was made without a search can be made again: its schedule survives crashes of the machine.
-        let durability = if is_recalled { Durability::Lazy } else { Durability::Synced };
-        let asked = Request { whole: asked::request(&job.order), asked: asked::encode(&job.order, &read.prepared) };
-        match self.records.put_asked(&read.prepared.key, &plan, asked, durability) {
+        let durability = if produced.is_recalled { Durability::Lazy } else { Durability::Synced };
+        let mut delivery = self.delivery(job, read, queue_ms, produced);
+        match self.records.put_asked(&read.prepared.key, &delivery.plan, self.request_of(job, read), durability) {
             Ok(size_bytes) => job.bill.iter().for_each(|bill| bill.charge_stored(size_bytes)),
             Err(error) => {
                 tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
                 let text = "the plan could not be stored; the next request computes it again";
-                warnings.push(Warning::new(NOT_STORED, text.to_owned()));
+                delivery.warnings.push(Warning::new(NOT_STORED, text.to_owned()));
             }
         }
+        delivery
+    }
+
+    /// A plan that has been made, for those who wait.
+    pub(super) fn delivery(&self, job: &Job, read: &Read, queue_ms: f64, produced: Produced) -> Delivery {
+        let Produced { mut plan, timings, is_recalled } = produced;
+        plan.plan.provenance.get_or_insert_default().request_key = job.key.to_string();
+        job.update(|status| (status.stage, status.done, status.total) = ("store".into(), 0, 1));
         let timings = Timings { queue_ms, canonical_ms: read.canonical_ms, planned: timings };
         let cache = if is_recalled { Cache::Hit } else { Cache::Miss };
-        Delivery { plan: Arc::new(plan), cache, timings, warnings, puncture: read.prepared.puncture.clone() }
+        let (warnings, puncture) = (read.prepared.warnings.clone(), read.prepared.puncture.clone());
+        Delivery { plan: Arc::new(plan), cache, timings, warnings, puncture }
+    }
+
+    /// What a plan was asked for by, to be kept with it.
+    pub(super) fn request_of(&self, job: &Job, read: &Read) -> Request {
+        Request { whole: asked::request(&job.order), asked: asked::encode(&job.order, &read.prepared) }
     }
 
     /// The stored plan. A store that fails costs a computation, not the answer.
-    fn stored(&self, job: &Job, key: &PlanKey) -> Option<Arc<StoredPlan>> {
+    pub(super) fn stored(&self, job: &Job, key: &PlanKey) -> Option<Arc<StoredPlan>> {
         match self.records.get(key) {
             Ok(Lookup::Found(plan)) => Some(plan),
             Ok(Lookup::Missing) => None,
@@ -409,7 +467,7 @@ impl Jobs {
 }
 
 /// Passes the reports of a planner on to those who wait for a job: within one stage, some each second.
-struct JobWatch<'a> {
+pub(super) struct JobWatch<'a> {
     jobs: &'a Jobs,
     job: &'a Job,
     plan: &'a PlanKey,
@@ -417,7 +475,7 @@ struct JobWatch<'a> {
 }
 
 impl<'a> JobWatch<'a> {
-    fn new(jobs: &'a Jobs, job: &'a Job, plan: &'a PlanKey) -> Self {
+    pub(super) fn new(jobs: &'a Jobs, job: &'a Job, plan: &'a PlanKey) -> Self {
         Self { jobs, job, plan, passed_on: Mutex::new(("", clock::now())) }
     }
 }
@@ -467,7 +525,7 @@ fn own(job: &Job, reason: &'static str, problem: &str) -> Rejection {
 }
 
 /// What a panic said.
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&'static str>().copied()).unwrap_or("no text")
 }

@@ -6,6 +6,11 @@ pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("canopy_clock_jumps_total", "Times the system clock was set; leases and faults use a monotonic clock."),
     ("canopy_connections_refused_total", "Connections closed because a connection limit was reached."),
     ("canopy_plan_requests_total", "Plan requests ended."),
+    ("canopy_jobs_redelivered_total", "Jobs of silent servers that are made again, as this server noticed."),
+    (
+        "canopy_job_results_refused_total",
+        "Results of this server that came too late: another one makes the job by then.",
+    ),
     ("canopy_plan_fallbacks_total", "Provisional plans sent in place of the requested ones."),
     (
         "canopy_recall_total",

@@ -10,6 +10,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use canopy_database::Address;
 use canopy_topology::{SiteRates, TopologyLimits};
 
 use crate::access::AccessOptions;
@@ -23,7 +24,7 @@ use crate::tenant::IsolatedTenant;
 
 pub use self::print::{print_effective, print_sample};
 pub use self::settings::{ServerFlags, Settings};
-pub use self::types::{AdminListen, AuditFolder, Time};
+pub use self::types::{AdminListen, AuditFolder, ServerRole, Time, WhenAway};
 
 /// All options of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,14 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// Storage engine for plans.
     pub store_engine: StoreEngine,
+    /// The database that servers share. `None`: the store is this server's alone.
+    pub database: Option<Address>,
+    /// Most connections to it, beside one that hears of changes.
+    pub database_connections: NonZeroUsize,
+    /// What to do with requests for plans that are not cached while it cannot be reached.
+    pub database_when_away: WhenAway,
+    /// What this server does for those that share it.
+    pub role: ServerRole,
     /// Most bytes of stored plans.
     pub store_bytes_max: u64,
     /// Planning threads.
@@ -129,6 +138,8 @@ impl Options {
             users_socket: None,
             tls: None,
             audit: None,
+            database: None,
+            role: ServerRole::All,
             archive_trust: ArchiveTrust::Everything,
             max_deadline: Duration::from_secs(24 * 3600),
             drain_timeout: Duration::ZERO,
@@ -155,6 +166,12 @@ impl Options {
         }
         if self.users_socket.is_some() && self.access.rules.is_none() {
             return Err(ConfigError::UsersWithoutRules);
+        }
+        if self.role != ServerRole::All && self.database.is_none() {
+            return Err(ConfigError::RoleAlone);
+        }
+        if self.role == ServerRole::Worker && self.listen.is_some() {
+            return Err(ConfigError::WorkerListens);
         }
         if self.default_deadline > self.max_deadline {
             let (default, max) = (self.default_deadline, self.max_deadline);
@@ -186,6 +203,14 @@ pub enum ConfigError {
     OpenToAll,
     #[error("`users_socket` is for callers whom `access` knows; state `access`, or take `users_socket` away")]
     UsersWithoutRules,
+    #[error("{problem}")]
+    Database { problem: String },
+    #[error(
+        "`role` says what a server does for others that share its `database`, which is not stated; state it, or take `role` away"
+    )]
+    RoleAlone,
+    #[error("a server with the role `worker` serves nobody; take `listen` away, or let `role` be `all`")]
+    WorkerListens,
     #[error("`{present}` is stated, and `{absent}` is not; a certificate and its key belong together")]
     HalfOfTls { present: &'static str, absent: &'static str },
     #[error("`default_deadline` {default:?} exceeds `max_deadline` {max:?}; change one of them")]

@@ -1,5 +1,6 @@
 //! `canopy.v1.Operations`: the jobs of the queue.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_proto::v1::operations_server::Operations;
@@ -19,7 +20,8 @@ use crate::call;
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::jobs::job::{JobState, Operation, State};
-use crate::jobs::queue::{Queue, WaitedOperation};
+use crate::jobs::queue::WaitedOperation;
+use crate::jobs::workers::Jobs;
 use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::status::call_status;
 use crate::store::Records;
@@ -38,41 +40,66 @@ const FIELDS: &[Field<Operation>] = &[
     Field { name: "created", kind: Kind::Time(|operation| operation.created_ms) },
 ];
 
+/// Time between two looks at an operation of another server.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
 /// The service.
 #[derive(Clone)]
 pub(crate) struct OperationsService {
-    queue: Queue,
+    jobs: Arc<Jobs>,
     pool: CallPool,
     deadlines: DeadlinePolicy,
 }
 
 impl OperationsService {
-    pub(crate) const fn new(queue: Queue, pool: CallPool, deadlines: DeadlinePolicy) -> Self {
-        Self { queue, pool, deadlines }
+    pub(crate) const fn new(jobs: Arc<Jobs>, pool: CallPool, deadlines: DeadlinePolicy) -> Self {
+        Self { jobs, pool, deadlines }
     }
 
-    /// The operation of this name, unless it is another tenant's.
-    fn find(&self, headers: &MetadataMap, name: &str) -> Result<WaitedOperation, CallFailure> {
+    /// The operation of this name on this server or another one, unless it is another tenant's.
+    async fn find(&self, headers: &MetadataMap, name: &str) -> Result<Operation, CallFailure> {
         let viewer = Viewer::of(headers)?;
-        let found = self.queue.operation(name).filter(|operation| viewer.sees(operation.tenant()));
+        let found = match self.jobs.queue.operation(name) {
+            Some(operation) => Some(operation.describe()),
+            None if self.jobs.table.is_none() => None,
+            None => {
+                let (jobs, name) = (Arc::clone(&self.jobs), name.to_owned());
+                self.pool.work(headers, move |_| Ok(jobs.operation_elsewhere(&name)?)).await?
+            }
+        };
+        let found = found.filter(|operation| viewer.sees(operation.owner()));
         found.ok_or_else(|| CallFailure::OperationUnknown { name: shown(name) })
     }
 
-    fn list(&self, headers: &MetadataMap, request: &ListOperationsRequest) -> Result<ListOperationsReply, CallFailure> {
+    async fn list(
+        &self,
+        headers: &MetadataMap,
+        request: &ListOperationsRequest,
+    ) -> Result<ListOperationsReply, CallFailure> {
         let ListOperationsRequest { page_size, page_token, filter } = request;
         let mut listing =
             Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by: "" })?;
         let viewer = Viewer::of(headers)?;
+        let mut operations = self.jobs.queue.operations();
+        if self.jobs.table.is_some() {
+            let (jobs, here) = (Arc::clone(&self.jobs), operations.keys().copied().collect());
+            operations.extend(self.pool.work(headers, move |_| Ok(jobs.operations_elsewhere(&here)?)).await?);
+        }
         let is_seen = |operation: &Operation| viewer.sees(operation.owner());
-        for (number, operation) in self.queue.operations().into_iter().filter(|(_, operation)| is_seen(operation)) {
+        for (number, operation) in operations.into_iter().filter(|(_, operation)| is_seen(operation)) {
             // Newest first.
             listing.show(operation, (u64::MAX - number).to_be_bytes().to_vec());
         }
         let page = listing.finish();
-        Ok(ListOperationsReply {
-            operations: page.items.iter().map(describe::operation).collect(),
-            next_page_token: page.next_page_token,
-        })
+        let mut listed = Vec::with_capacity(page.items.len());
+        for operation in page.items {
+            // Those of other servers are read only when they are shown.
+            let is_whole = !matches!(&operation.result, Some(Ok(made)) if made.plan.is_empty());
+            let shown =
+                if is_whole { operation } else { self.find(headers, &operation.name).await.unwrap_or(operation) };
+            listed.push(describe::operation(&shown));
+        }
+        Ok(ListOperationsReply { operations: listed, next_page_token: page.next_page_token })
     }
 
     /// Waits at most so long for the end, and answers with what there is then.
@@ -86,13 +113,19 @@ impl OperationsService {
             Some(timeout) => Duration::try_from(timeout).map_err(|_| CallFailure::Timeout)?,
             None => longest,
         };
-        let mut operation = self.find(headers, &request.name)?;
-        if let WaitedOperation::Live(_, state) = &mut operation {
+        let until = time::Instant::now() + wanted.min(longest);
+        let mut operation = self.find(headers, &request.name).await?;
+        if let Some(WaitedOperation::Live(job, mut state)) = self.jobs.queue.operation(&request.name) {
             let ended = state.wait_for(|state| matches!(state, JobState::Done(_)));
             // Late or not: what there is then is the answer.
-            let _late = time::timeout(wanted.min(longest), ended).await.is_err();
+            let _late = time::timeout_at(until, ended).await.is_err();
+            operation = job.describe();
         }
-        Ok(describe::operation(&operation.describe()))
+        while operation.result.is_none() && time::Instant::now() < until {
+            time::sleep_until(until.min(time::Instant::now() + LOOK_INTERVAL)).await;
+            operation = self.find(headers, &request.name).await?;
+        }
+        Ok(describe::operation(&operation))
     }
 }
 
@@ -107,14 +140,12 @@ fn answer<T>(
 }
 
 /// Whether the caller may end a job. Where callers are told apart, it must act for the tenant whose call began the job.
-fn require_own(viewer: &Viewer, found: &WaitedOperation, name: &str) -> Result<(), CallFailure> {
-    match found {
-        WaitedOperation::Live(job, _)
-            if call::is_guarded() && job.bill.is_some() && !viewer.owns(Some(job.tenant())) =>
-        {
-            Err(CallFailure::NotOwner { what: format!("operation `{}`", shown(name)), owner: job.tenant().to_owned() })
+fn require_own(viewer: &Viewer, found: &Operation) -> Result<(), CallFailure> {
+    match &found.caller {
+        Some(owner) if found.result.is_none() && call::is_guarded() && !viewer.owns(Some(owner)) => {
+            Err(CallFailure::NotOwner { what: format!("operation `{}`", shown(&found.name)), owner: owner.clone() })
         }
-        WaitedOperation::Live(..) | WaitedOperation::Ended(_) => Ok(()),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -122,17 +153,16 @@ fn require_own(viewer: &Viewer, found: &WaitedOperation, name: &str) -> Result<(
 impl Operations for OperationsService {
     async fn get_operation(&self, request: Request<GetOperationRequest>) -> Result<Response<OperationMessage>, Status> {
         let arrived = clock::now();
-        let found = self
-            .find(request.metadata(), &request.get_ref().name)
-            .map(|operation| describe::operation(&operation.describe()));
-        answer("GetOperation", arrived, found)
+        let found = self.find(request.metadata(), &request.get_ref().name).await;
+        answer("GetOperation", arrived, found.map(|operation| describe::operation(&operation)))
     }
 
     async fn list_operations(
         &self,
         request: Request<ListOperationsRequest>,
     ) -> Result<Response<ListOperationsReply>, Status> {
-        answer("ListOperations", clock::now(), self.list(request.metadata(), request.get_ref()))
+        let arrived = clock::now();
+        answer("ListOperations", arrived, self.list(request.metadata(), request.get_ref()).await)
     }
 
     async fn wait_operation(
@@ -150,13 +180,17 @@ impl Operations for OperationsService {
         request: Request<CancelOperationRequest>,
     ) -> Result<Response<OperationMessage>, Status> {
         let (headers, _, request) = request.into_parts();
-        let (this, name, caller) = (self.clone(), request.name.clone(), headers.clone());
+        let (jobs, name, caller) = (Arc::clone(&self.jobs), request.name.clone(), headers.clone());
         let cancel = move |_: &Records| {
-            let found = this.find(&caller, &name)?;
-            require_own(&Viewer::of(&caller)?, &found, &name)?;
-            let cancelled =
-                this.queue.cancel(&name).ok_or_else(|| CallFailure::OperationUnknown { name: shown(&name) })?;
-            Ok(describe::operation(&cancelled))
+            let unknown = || CallFailure::OperationUnknown { name: shown(&name) };
+            let viewer = Viewer::of(&caller)?;
+            let found = match jobs.queue.operation(&name) {
+                Some(operation) => Some(operation.describe()),
+                None => jobs.operation_elsewhere(&name)?,
+            };
+            let found = found.filter(|operation| viewer.sees(operation.owner())).ok_or_else(unknown)?;
+            require_own(&viewer, &found)?;
+            Ok(describe::operation(&jobs.cancel(&name)?.ok_or_else(unknown)?))
         };
         call::concerns(&request.name);
         let call = (&headers, &*request.request_id, &request);

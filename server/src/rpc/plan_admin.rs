@@ -20,7 +20,6 @@ use super::plan_summaries::{FIELDS, for_each_seen, on_the_wire};
 use crate::call;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
-use crate::jobs::refusals::Refusals;
 use crate::jobs::workers::Jobs;
 use crate::store::{Eviction, PlanSummary, Records, StoreError};
 use crate::tenant::Viewer;
@@ -33,14 +32,14 @@ const NAMES_MAX: usize = 1000;
 pub(crate) struct PlanAdminService {
     pool: CallPool,
     archives: Archives,
-    refusals: Refusals,
+    jobs: Arc<Jobs>,
     planner: Arc<dyn Planner>,
 }
 
 impl PlanAdminService {
-    pub(crate) fn new(pool: CallPool, archives: Archives, jobs: &Jobs) -> Self {
-        let (refusals, planner) = (jobs.refusals.clone(), Arc::clone(&jobs.planner));
-        Self { pool, archives, refusals, planner }
+    pub(crate) fn new(pool: CallPool, archives: Archives, jobs: &Arc<Jobs>) -> Self {
+        let planner = Arc::clone(&jobs.planner);
+        Self { pool, archives, jobs: Arc::clone(jobs), planner }
     }
 }
 
@@ -111,8 +110,8 @@ impl PlanAdmin for PlanAdminService {
     ) -> Result<Response<ForgetRefusalsReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let call = (&headers, &*request.request_id, &request);
-        let refusals = self.refusals.clone();
-        let forget = move |_: &Records| Ok(ForgetRefusalsReply { forgotten: refusals.clear() as u64 });
+        let jobs = Arc::clone(&self.jobs);
+        let forget = move |_: &Records| Ok(ForgetRefusalsReply { forgotten: jobs.forget_refusals()? });
         self.pool.once("ForgetRefusals", call, forget, || {}).await.map(Response::new)
     }
 }

@@ -135,7 +135,7 @@ fn operators(
     let Shared { jobs, drain, plans, networks, finds, replanner, reloads, clusters, spaces, .. } = shared;
     let deadlines = deadlines(options);
     let urgent = pool.apart(URGENT_AT_ONCE);
-    let operations = OperationsService::new(jobs.queue.clone(), urgent.clone(), deadlines);
+    let operations = OperationsService::new(Arc::clone(&jobs), urgent.clone(), deadlines);
     let faults = FaultsService::new(
         pool.apart(FAULTS_AT_ONCE),
         (replanner.clone(), networks.clone()),

@@ -1,7 +1,10 @@
 //! The other servers that use the same store.
 
-use canopy_database::{DatabaseError, Role, SharedRecords};
+use canopy_database::{DatabaseError, Jobs, Role, SharedRecords, State};
 use tokio::sync::watch;
+
+use super::StoreError;
+use super::shared::store_error;
 
 /// Where it is in the database what one server does for all.
 pub(super) const ROLES: i16 = 101;
@@ -30,8 +33,17 @@ impl Others {
     }
 
     /// Waits until all that has changed up to now is heard of.
-    #[cfg(test)]
-    pub(crate) fn hear_of_all(&self) {
-        self.records.hear_of_all().unwrap();
+    pub(crate) fn hear_of_all(&self) -> Result<(), StoreError> {
+        self.records.hear_of_all().map_err(store_error)
+    }
+
+    /// Takes part in the jobs that servers of this class share, under a name for people.
+    pub(crate) fn join(&self, name: &str, class: &str) -> Result<Jobs, StoreError> {
+        Jobs::join(self.records.database(), name, class).map_err(store_error)
+    }
+
+    /// Whether the database can be reached, as far as is known.
+    pub(crate) fn state(&self) -> State {
+        self.records.database().state()
     }
 }

@@ -221,7 +221,7 @@ impl Store for SharedStore {
     }
 }
 
-pub(super) fn store_error(error: DatabaseError) -> StoreError {
+pub(crate) fn store_error(error: DatabaseError) -> StoreError {
     match error {
         DatabaseError::Away { reason } => StoreError::Away { reason },
         DatabaseError::Overtaken => StoreError::Overtaken,

@@ -27,6 +27,8 @@ pub(crate) struct Operation {
     pub(crate) created_ms: u64,
     pub(crate) ended_ms: Option<u64>,
     pub(crate) tenant: Option<TenantName>,
+    /// The tenant whose call began it, empty for none; none for what the server does by itself.
+    pub(crate) caller: Option<String>,
     /// None: it has not ended.
     pub(crate) result: Option<Result<Made, Arc<PlanFailure>>>,
 }
@@ -67,6 +69,19 @@ pub(crate) struct Made {
     /// Those of the job, then those of the plan.
     pub(crate) warnings: Vec<Warning>,
     pub(crate) puncture: Option<Arc<Puncture>>,
+}
+
+impl Made {
+    /// One that has not been read from where servers share it.
+    pub(crate) fn elsewhere() -> Self {
+        let (cache, timings) = (Cache::Joined, Timings::default());
+        Self { plan: Bytes::new(), cache, timings, warnings: Vec::new(), puncture: None }
+    }
+}
+
+/// The name of an operation.
+pub(crate) fn operation_name(request: &RequestKey, number: u64) -> String {
+    format!("operations/{:.16}-{number}", request.to_string())
 }
 
 impl Operation {
@@ -120,6 +135,7 @@ impl Job {
             created_ms: self.arrived_unix_ms,
             ended_ms: ended_unix_ms.filter(|_| result.is_some()),
             tenant: self.order.tenant.clone(),
+            caller: self.bill.as_ref().map(|bill| bill.tenant().to_owned()),
             result,
         }
     }
@@ -127,7 +143,7 @@ impl Job {
 
 impl Delivery {
     /// The plan without its files, and what goes with it.
-    fn made(&self) -> Made {
+    pub(crate) fn made(&self) -> Made {
         Made {
             plan: self.plan.header_sent(),
             cache: self.cache,

@@ -9,11 +9,13 @@ use canopy_wire::Priority;
 use super::QueueLimits;
 use super::history::History;
 use super::line::Line;
+use super::sharing::Sharing;
 use super::turns::Turns;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Goal, Job, Phase, Worker};
 use crate::jobs::journal::Journal;
+use crate::jobs::table::JobTable;
 
 /// Every job that has not ended, and what is remembered of those that have.
 #[derive(Default)]
@@ -48,11 +50,22 @@ pub(super) struct Lines {
     pub(super) lookups: usize,
     /// Where jobs that must survive a crash are written down.
     pub(super) journal: Option<Arc<Journal>>,
+    /// What waits in the table of all servers.
+    pub(super) sharing: Sharing,
 }
 
 impl Lines {
-    pub(super) fn new(journal: Option<Arc<Journal>>) -> Self {
-        Self { open: true, journal, ..Self::default() }
+    pub(super) fn new(journal: Option<Arc<Journal>>, table: Option<Arc<JobTable>>) -> Self {
+        Self { open: true, journal, sharing: Sharing::of(table), ..Self::default() }
+    }
+
+    /// The number of the next job.
+    pub(super) fn next_number(&mut self) -> Result<u64, PlanFailure> {
+        if let Some(table) = &self.sharing.table {
+            return table.next_number();
+        }
+        self.number += 1;
+        Ok(self.number)
     }
 
     /// Whether there is room for one more job.
@@ -144,6 +157,7 @@ impl Lines {
         let in_reading = self.reading.remove(job);
         let in_planning = self.second_of(job).remove(job);
         job.ties.lock().priority = priority;
+        self.sharing.note_change(job);
         if let Some(job) = in_reading {
             self.reading.push(job);
         }
@@ -169,7 +183,10 @@ impl Lines {
     /// Has a planner make the plan of a job, and of the one it follows, now that somebody wants it for itself.
     pub(super) fn take_over(&mut self, job: &Arc<Job>) {
         let waiting = self.second_of(job).remove(job);
-        job.ties.lock().worker = Worker::Planner;
+        let before = std::mem::replace(&mut job.ties.lock().worker, Worker::Planner);
+        if before != Worker::Planner {
+            self.sharing.note_change(job);
+        }
         if let Some(job) = waiting {
             self.second_of(&job).push(Arc::clone(&job));
         }
@@ -193,6 +210,7 @@ impl Lines {
         }
         self.reading.remove(job);
         self.second_of(job).remove(job);
+        self.sharing.forget(job);
         let mut ties = job.ties.lock();
         self.held_bytes -= std::mem::take(&mut ties.held_bytes);
         ties.used = None;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use canopy_planner::TenantName;
 use canopy_wire::Priority;
 use tokio::sync::watch;
 
@@ -37,14 +36,6 @@ pub(crate) enum WaitedOperation {
 }
 
 impl WaitedOperation {
-    /// Whose it is alone; empty: everybody's.
-    pub(crate) fn tenant(&self) -> &str {
-        match self {
-            Self::Ended(operation) => operation.owner(),
-            Self::Live(job, _) => job.order.tenant.as_ref().map_or("", TenantName::as_str),
-        }
-    }
-
     /// The operation as it is now.
     pub(crate) fn describe(&self) -> Operation {
         match self {
@@ -92,6 +83,7 @@ impl Queue {
         let overlong: Vec<_> = self.shared.lines.lock().live.values().filter(is_overlong).map(Arc::clone).collect();
         for job in &overlong {
             job.cancel();
+            job.ties.lock().may_go_on = false;
             self.finish(job, Err(Arc::new(PlanFailure::RunLimit { limit })));
         }
         overlong.iter().map(|job| job.operation()).collect()
@@ -100,12 +92,16 @@ impl Queue {
     /// How many jobs wait for a planning worker and how many have one, by priority. O(unfinished jobs).
     pub(crate) fn loads(&self) -> [(Priority, usize, usize); Priority::ALL.len()] {
         let mut loads = Priority::ALL.map(|priority| (priority, 0, 0));
-        for job in self.shared.lines.lock().live.values() {
+        let lines = self.shared.lines.lock();
+        for job in lines.live.values() {
             let ties = job.ties.lock();
             for (_, waiting, planning) in loads.iter_mut().filter(|(of, ..)| *of == ties.priority) {
                 *waiting += usize::from(ties.phase.waits());
-                *planning += usize::from(ties.phase == Phase::Planning);
+                *planning += usize::from(ties.phase == Phase::Planning && ties.awaited.is_none());
             }
+        }
+        for priority in lines.made_for_all() {
+            loads.iter_mut().filter(|(of, ..)| *of == priority).for_each(|(.., planning)| *planning += 1);
         }
         loads
     }

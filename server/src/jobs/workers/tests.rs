@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use canopy_access::Quotas;
 use canopy_planner::{PlanError, Request as Order, RequestKey, ScheduleKey, TopologyInput, read_topology};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Never, SynthesisError};
@@ -17,6 +18,7 @@ use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::{Prepared, Produced};
 use crate::jobs::queue::{QueueLimits, Subscription};
 use crate::jobs::refusals::RefusalOptions;
+use crate::quota::Accounts;
 use crate::store::{MemoryStore, Store as _};
 
 /// Plans like the real one, but does something else first.
@@ -78,6 +80,10 @@ impl Shop {
             records: Records::new(Arc::clone(&store) as Arc<_>),
             refusals: Refusals::new(RefusalOptions::STANDARD),
             journal: None,
+            table: None,
+            computes_alone: false,
+            steps_back: false,
+            bill_of: Box::new(|identity, tenant| Accounts::default().of(identity, tenant, &Quotas::default())),
             reproducers: Some(Arc::new(reproducers)),
             metrics: Metrics::off(),
             synthesis_count: AtomicU64::new(0),
@@ -203,7 +209,7 @@ fn hex(text: &str) -> [u8; 32] {
 fn a_panic_fails_its_job_alone() {
     let shop = Shop::open(|_| {
         if thread::current().name() == Some("canopy-planner-0") {
-            static FIRST: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
+            static FIRST: AtomicBool = AtomicBool::new(true);
             assert!(!FIRST.swap(false, Ordering::Relaxed), "as planned");
         }
     });

@@ -1,5 +1,6 @@
 //! The settings of a server process and their layers: a file, overridden by the environment, overridden by flags.
 
+mod files;
 #[cfg(test)]
 mod tests;
 
@@ -9,16 +10,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
 
-use canopy_topology::{SiteRates, TopologyLimits};
+use canopy_topology::TopologyLimits;
 use clap::builder::BoolishValueParser;
 use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
-use super::{AdminListen, AuditFolder, ConfigError, Lifetime, Options, Time, data_dir_default};
-use crate::access::{AccessOptions, Secrecy, read_guarded};
+use self::files::{archive_trust, database, family_rates, tls};
+use super::{AdminListen, AuditFolder, ConfigError, Lifetime, Options, ServerRole, Time, WhenAway, data_dir_default};
+use crate::access::AccessOptions;
 use crate::audit::{AuditOptions, WhenUnwritable};
 use crate::jobs::refusals::RefusalOptions;
-use crate::listener::TlsFiles;
 use crate::ops::machine::Memory;
 use crate::ops::telemetry::{LogFormat, Telemetry};
 use crate::replan::ReplanOptions;
@@ -85,6 +86,22 @@ pub struct Settings {
     /// Storage engine for plans [default: sled].
     #[arg(long, env = "CANOPY_STORE_ENGINE", value_name = "ENGINE", value_enum, global = true)]
     pub store_engine: Option<StoreEngine>,
+    /// PostgreSQL that servers share, such as postgres://canopy@db.example:5432/canopy; encrypted, unless it is on this machine or says
+    /// sslmode=disable [default: none, the store in `data_dir` is this server's alone].
+    #[arg(long, env = "CANOPY_DATABASE", value_name = "URL", global = true)]
+    pub database: Option<String>,
+    /// File with the password for it, which others must not be able to read [default: none].
+    #[arg(long, env = "CANOPY_DATABASE_PASSWORD_FILE", value_name = "FILE", global = true)]
+    pub database_password_file: Option<PathBuf>,
+    /// Most connections to it, beside one that hears of changes [default: 8].
+    #[arg(long, env = "CANOPY_DATABASE_CONNECTIONS", value_name = "COUNT")]
+    pub database_connections: Option<NonZeroUsize>,
+    /// What to do with requests for plans that are not cached while it cannot be reached [default: refuse].
+    #[arg(long, env = "CANOPY_DATABASE_WHEN_AWAY", value_name = "POLICY", value_enum)]
+    pub database_when_away: Option<WhenAway>,
+    /// What this server does for those that share the database [default: all].
+    #[arg(long, env = "CANOPY_ROLE", value_name = "ROLE", value_enum)]
+    pub role: Option<ServerRole>,
     /// Most bytes of stored plans; beyond it the least valuable ones are evicted [default: 4294967296].
     #[arg(long, env = "CANOPY_STORE_BYTES", value_name = "BYTES")]
     pub store_bytes: Option<u64>,
@@ -275,6 +292,11 @@ impl Settings {
             archive_signers: None,
             data_dir: None,
             store_engine: Some(StoreEngine::Sled),
+            database: None,
+            database_password_file: None,
+            database_connections: NonZeroUsize::new(8),
+            database_when_away: Some(WhenAway::Refuse),
+            role: Some(ServerRole::All),
             store_bytes: Some(RecordOptions::STANDARD.bytes_max),
             workers: None,
             queue_length: NonZeroUsize::new(1024),
@@ -320,8 +342,15 @@ impl Settings {
         all.job_memory_bytes.get_or_insert_with(|| memory.for_plans());
         let request_bytes = all.max_request_bytes.unwrap_or(0);
         all.queue_bytes.get_or_insert_with(|| memory.for_requests(QUEUE_BYTES).max(request_bytes));
+        let usual_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 7423));
         if all.tls_certificate.is_some() || all.dev == Some(true) {
-            all.listen.get_or_insert(SocketAddr::from((Ipv4Addr::LOCALHOST, 7423)));
+            if all.role == Some(ServerRole::Worker) {
+                // It serves nobody, and can be watched.
+                let port = SocketAddr::from((Ipv4Addr::LOCALHOST, usual_port.port() + 1));
+                all.admin_listen.get_or_insert(AdminListen::At(port));
+            } else {
+                all.listen.get_or_insert(usual_port);
+            }
         }
         if all.tokens.is_none() {
             all.tokens = all.data_dir.as_ref().map(|folder| folder.join("tokens.json"));
@@ -387,6 +416,14 @@ impl Settings {
             },
             data_dir: all.data_dir.expect(GIVEN),
             store_engine: all.store_engine.expect(GIVEN),
+            database: all
+                .database
+                .as_deref()
+                .map(|address| database(address, all.database_password_file.as_deref()))
+                .transpose()?,
+            database_connections: all.database_connections.expect(GIVEN),
+            database_when_away: all.database_when_away.expect(GIVEN),
+            role: all.role.expect(GIVEN),
             store_bytes_max: all.store_bytes.expect(GIVEN),
             worker_count: all.workers.expect(GIVEN),
             queue_length_max: all.queue_length.expect(GIVEN),
@@ -451,35 +488,4 @@ impl Settings {
             _ => unreachable!("a struct is an object"),
         }
     }
-}
-
-/// The files of certificates.
-fn tls(
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-    client_ca: Option<PathBuf>,
-) -> Result<Option<TlsFiles>, ConfigError> {
-    let [certificate_name, key_name, ca_name] = ["tls_certificate", "tls_key", "tls_client_ca"];
-    match (certificate, key) {
-        (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key, client_ca })),
-        (Some(_), None) => Err(ConfigError::HalfOfTls { present: certificate_name, absent: key_name }),
-        (None, Some(_)) => Err(ConfigError::HalfOfTls { present: key_name, absent: certificate_name }),
-        (None, None) if client_ca.is_some() => {
-            Err(ConfigError::HalfOfTls { present: ca_name, absent: certificate_name })
-        }
-        (None, None) => Ok(None),
-    }
-}
-
-/// The servers whose archives are imported. Who may change the list could have anything imported.
-fn archive_trust(path: &Path) -> Result<ArchiveTrust, ConfigError> {
-    let read = read_guarded(path, Secrecy::Public, 1 << 20).and_then(|text| ArchiveTrust::read(&text));
-    read.map_err(|problem| ConfigError::ArchiveSigners { path: path.display().to_string(), problem })
-}
-
-/// What a site states of families.
-fn family_rates(path: &Path) -> Result<SiteRates, ConfigError> {
-    let refused = |problem: String| ConfigError::FamilyRates { path: path.display().to_string(), problem };
-    let text = fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    SiteRates::read(&text).map_err(|error| refused(error.to_string()))
 }

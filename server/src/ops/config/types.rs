@@ -115,6 +115,28 @@ impl From<AuditFolder> for PathBuf {
     }
 }
 
+/// What a server does for those that share its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerRole {
+    /// Answers calls; plans that take a search are made by others.
+    Api,
+    /// Makes plans; serves no port but that of operators.
+    Worker,
+    /// Both.
+    All,
+}
+
+/// What to do with requests for plans that are not cached while the database cannot be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhenAway {
+    /// Refuse them as UNAVAILABLE, to be tried again.
+    Refuse,
+    /// Make the plans here, and perhaps elsewhere as well; they are not kept.
+    Compute,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

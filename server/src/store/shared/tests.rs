@@ -29,9 +29,13 @@ impl Server {
         Arc::clone(self.opened.space(space))
     }
 
+    pub(crate) fn others(&self) -> Others {
+        self.opened.others.clone().unwrap()
+    }
+
     /// Waits until all that has changed up to now is heard of.
     pub(crate) fn hear_of_all(&self) {
-        self.opened.others.as_ref().unwrap().hear_of_all();
+        self.opened.others.as_ref().unwrap().hear_of_all().unwrap();
     }
 
     fn records(&self, bytes_max: u64) -> Records {

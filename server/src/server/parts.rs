@@ -1,0 +1,101 @@
+//! What a server opens before it serves.
+
+use std::io;
+use std::sync::Arc;
+
+use canopy_database::{Address, Database, DatabaseError};
+use tokio::task::spawn_blocking;
+
+use super::StartError;
+use super::upkeep::tell_of;
+use crate::access::Access;
+use crate::audit::{AuditLog, AuditOptions};
+use crate::clock;
+use crate::jobs::reproducers::Reproducers;
+use crate::jobs::table::JobTable;
+use crate::jobs::workers::{BillOf, Jobs};
+use crate::metrics::Metrics;
+use crate::ops::config::Options;
+use crate::quota::Accounts;
+use crate::store::{Opened, Others, StoreError, open_shared_store, open_store};
+
+/// Opens the store, and has the clock go by that of the servers that share it, if it is shared.
+pub(super) async fn open(options: &Options) -> Result<Opened, StartError> {
+    let (data_dir, engine) = (options.data_dir.clone(), options.store_engine);
+    let (database, connections) = (options.database.clone(), options.database_connections.get());
+    let open = move || match database {
+        Some(address) => open_shared_store(&data_dir, engine, &connect(address, connections)?),
+        None => open_store(&data_dir, engine),
+    };
+    let opened = aside(open).await?;
+    tell_of(&opened);
+    if let Some(others) = opened.others.clone() {
+        clock::share(move || others.now_ms());
+    }
+    Ok(opened)
+}
+
+/// Gets ready to connect to the database that servers share.
+pub(crate) fn connect(address: Address, connections: usize) -> Result<Database, StoreError> {
+    let refused = |error: DatabaseError| StoreError::Database { reason: error.to_string() };
+    Database::new(&canopy_database::Options { address, connections }).map_err(refused)
+}
+
+/// Takes part in the jobs of all servers, if others share the store.
+pub(super) async fn join_others(
+    options: &Options,
+    others: Option<&Others>,
+) -> Result<Option<Arc<JobTable>>, StartError> {
+    let Some(others) = others.cloned() else { return Ok(None) };
+    let (name, lifetime) = (name_of_this(), options.refusals.lifetime);
+    aside(move || JobTable::open(&others, &name, lifetime)).await.map(|table| Some(Arc::new(table)))
+}
+
+/// The name of this server among others, for people.
+fn name_of_this() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{host}:{}", std::process::id())
+}
+
+/// Finds accounts by the rules as they are then.
+pub(super) fn bill_of(accounts: Accounts, access: Access) -> BillOf {
+    Box::new(move |identity, tenant| accounts.of(identity, tenant, access.rules().quotas()))
+}
+
+/// Learns what is stored, and takes up what an earlier process left unfinished.
+pub(super) async fn warm_up(jobs: &Arc<Jobs>) {
+    let jobs = Arc::clone(jobs);
+    if let Err(error) = spawn_blocking(move || jobs.warm_up()).await {
+        // An engine may panic on damaged files; what it can read of them is served all the same.
+        tracing::error!(%error, "the store could not be read");
+    }
+}
+
+/// Does what waits for disks on a thread that may wait.
+pub(super) async fn aside<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, StartError>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    StartError: From<E>,
+{
+    let done = spawn_blocking(work).await.map_err(|error| StartError::Threads(io::Error::other(error)))?;
+    Ok(done?)
+}
+
+/// Finds out what is kept of plans that were refused.
+pub(super) async fn open_reproducers(options: &Options) -> Result<Arc<Reproducers>, StartError> {
+    let (data_dir, limits) = (options.data_dir.clone(), options.limits);
+    aside(move || Ok::<_, StoreError>(Arc::new(Reproducers::of(&data_dir, limits)))).await
+}
+
+/// Opens the audit log, if there is to be one.
+pub(super) async fn open_audit(
+    options: Option<AuditOptions>,
+    metrics: Metrics,
+) -> Result<Option<AuditLog>, StartError> {
+    let Some(options) = options else { return Ok(None) };
+    let folder = options.folder.display().to_string();
+    aside(move || AuditLog::open(&options, metrics).map_err(|source| StartError::Audit { folder, source }))
+        .await
+        .map(Some)
+}
