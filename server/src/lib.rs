@@ -67,9 +67,9 @@ pub use server::{RunError, Server, StartError};
 pub use socket::SocketPath;
 pub use store::{
     ArchiveCounts, ArchiveError, ArchiveKey, ArchiveTrust, ArchiveWriter, ArchivedRecord, CheckReport, DamagedRecord,
-    Durability, Eviction, Lookup, MemoryStore, Migration, Opened, Others, Pending, PlanSummary, RecordOptions, Records,
-    Recovery, Repair, Space, Staging, StatedCollective, Store, StoreEngine, StoreError, Upkeep, Usage, check_store,
-    decode_record, encode_record, open_shared_store, open_store, pending_migration, read_archive, receive_archive,
-    write_archive,
+    Durability, Eviction, JobEnd, Lookup, MemoryStore, Migration, Opened, Others, Pending, PlanSummary, RecordOptions,
+    Records, Recovery, Repair, Space, Staging, StatedCollective, Store, StoreEngine, StoreError, Upkeep, Usage,
+    check_store, decode_record, encode_record, open_shared_store, open_store, pending_migration, read_archive,
+    receive_archive, write_archive,
 };
 pub use tenant::IsolatedTenant;

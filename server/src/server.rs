@@ -7,18 +7,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use parking_lot::Mutex;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 
-use self::parts::{aside, bill_of, join_others, open, open_audit, open_reproducers, warm_up};
+use self::parts::{aside, bill_of, jobs_of, open, open_audit, warm_up};
 use self::upkeep::{
     end_overlong_jobs, follow_others, keep_up, say_of_gated, say_that_all_serve, topologies_in_use, write_clock_down,
 };
@@ -28,17 +26,15 @@ use crate::call::LineLimit;
 use crate::clock;
 use crate::credentials::{Credentials, CredentialsError};
 use crate::drain::DrainHandle;
-use crate::jobs::journal::Journal;
 use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::Planner;
-use crate::jobs::queue::{Queue, QueueLimits};
-use crate::jobs::refusals::Refusals;
-use crate::jobs::workers::{Jobs, Workers};
+use crate::jobs::queue::Queue;
+use crate::jobs::workers::Workers;
 use crate::listener::{self, ConnectionLimits, Places, Tls};
 use crate::metrics::Metrics;
 use crate::ops::admin::{self, Pages};
-use crate::ops::config::{ConfigError, Lifetime, Options, ServerRole, WhenAway};
-use crate::ops::observed::{ObservedPlanner, ObservedStore};
+use crate::ops::config::{ConfigError, Lifetime, Options, ServerRole};
+use crate::ops::observed::ObservedStore;
 use crate::ops::reload::Reloads;
 use crate::ops::statistics::Statistics;
 use crate::quota::Accounts;
@@ -55,7 +51,7 @@ use crate::rpc::{PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
 use crate::socket::{self, SocketPath};
 use crate::store::receipts::{ReceiptOptions, Receipts};
 use crate::store::topologies::{TopologyStore, TopologyStoreOptions};
-use crate::store::{Others, RecordOptions, Records, Space, Store, StoreError, Upkeep};
+use crate::store::{Others, Space, Store, StoreError, Upkeep};
 use crate::tasks::{self, Task};
 use crate::uploads::UploadBudget;
 
@@ -186,41 +182,16 @@ impl Server {
         let metrics = if ports.admin.is_some() { Metrics::on() } else { Metrics::off() };
         let audit = open_audit(options.audit.clone(), metrics.clone()).await?;
         let accounts = Accounts::new(metrics.clone());
-        let limits = QueueLimits {
-            length_max: options.queue_length_max.get(),
-            bytes_max: options.queue_bytes_max,
-            memory_bytes_max: options.job_memory_bytes_max,
-        };
-        let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
         let store: Arc<dyn Store> = Arc::new(ObservedStore { inner: space(Space::Plans), metrics: metrics.clone() });
         let topologies = TopologyStore::new(space(Space::Topologies), TopologyStoreOptions::STANDARD);
         let networks = StoredNetworks::new(&topologies, space(Space::Clusters), &options.family_rates);
         let plans = PlanSpace(Arc::clone(&store));
         let spaces =
             ReplanSpaces { faults: space(Space::Faults), leases: space(Space::Leases), replans: space(Space::Replans) };
-        let is_daemon = options.lifetime == Lifetime::Daemon;
-        let table = join_others(&options, opened.others.as_ref()).await?;
-        let journal = (is_daemon && table.is_none()).then(|| Arc::new(Journal::new(space(Space::Jobs))));
-        let queue = match &table {
-            Some(table) => Queue::beside(limits, Arc::clone(table)),
-            None => Queue::new(limits, journal.clone()),
-        };
+        let records = (store, Arc::clone(&opened.pins));
+        let planner = planner(&options, space(Space::Schedules));
         let bill_of = bill_of(accounts.clone(), credentials.access.clone());
-        let jobs = Arc::new(Jobs {
-            queue,
-            planner: Arc::new(ObservedPlanner::new(planner(&options, space(Space::Schedules)), metrics.clone())),
-            records: Records::with_pins(store, Arc::clone(&opened.pins), record_options),
-            refusals: Refusals::new(options.refusals),
-            journal,
-            table,
-            computes_alone: options.database_when_away == WhenAway::Compute && options.role != ServerRole::Api,
-            steps_back: is_daemon,
-            bill_of,
-            reproducers: Some(open_reproducers(&options).await?),
-            metrics: metrics.clone(),
-            synthesis_count: AtomicU64::new(0),
-            large_recalls: Mutex::new(()),
-        });
+        let jobs = jobs_of(&options, &opened, (records, planner), bill_of, &metrics).await?;
         let replanner = {
             let bases = Bases::new(topologies.clone(), options.limits);
             let (queue, records) = (jobs.queue.clone(), jobs.records.clone());
@@ -242,6 +213,7 @@ impl Server {
             reloads: Reloads::new(credentials.clone(), metrics.clone()),
             clusters: space(Space::Clusters),
             spaces: AllSpaces(Space::ALL.map(|one| (one, space(one))).into()),
+            others: opened.others.clone(),
         };
         if options.lifetime == Lifetime::Daemon {
             warm_up(&jobs).await;
@@ -311,6 +283,7 @@ impl Server {
             statistics,
             metrics: metrics.clone(),
             upkeep: upkeep.clone(),
+            others: others.clone(),
             has_debug: options.has_debug_pages,
             credentials: credentials.clone(),
         };
@@ -326,7 +299,8 @@ impl Server {
         let (health_reporter, health_service) = tonic_health::server::health_reporter();
         say_that_all_serve(&health_reporter).await;
         let topologies = shared.networks.topologies.clone();
-        let keeper = keep_up(upkeep, topologies, metrics.clone(), health_reporter.clone(), drain.clone());
+        let keeper =
+            keep_up((upkeep, others.clone()), topologies, metrics.clone(), health_reporter.clone(), drain.clone());
         let keeper = tasks::spawn("store-upkeep", keeper);
         // One inside a command has nobody who watches.
         let is_daemon = options.lifetime == Lifetime::Daemon;

@@ -11,7 +11,7 @@ use super::job::{Delivery, Made, Operation, State, Status, operation_name};
 use super::table::words::{Facts, Success, decode_report};
 use super::workers::Jobs;
 use crate::failure::{KeptFailure, PlanFailure};
-use crate::store::StoreError;
+use crate::store::{Records, StoreError};
 
 impl Jobs {
     /// The operation of this name at another server. None: there is none.
@@ -65,9 +65,8 @@ impl Jobs {
             return Ok(operation);
         }
         let success = Success::read(now.outcome.as_deref().unwrap_or_default());
-        self.records.follow()?;
         let key = success.plan().unwrap_or(PlanKey::from_bytes(now.key));
-        let Some(plan) = self.records.peek(&key)?.found() else {
+        let Some(plan) = self.plan_of_another(&key, Records::peek)? else {
             operation.result = Some(Err(Arc::new(PlanFailure::NotCached)));
             return Ok(operation);
         };

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use canopy_database::{JobNow, JobState, Right};
 use canopy_planner::{PlanKey, Warning, chain};
 use canopy_synth::Stop as _;
+use canopy_wire::StoredPlan;
 
 use super::job::{Awaited, Cache, Delivery, Job, NOT_STORED, Outcome, Read, Status};
 use super::planner::Produced;
@@ -18,7 +19,7 @@ use super::table::{Claimed, JobTable};
 use super::workers::{JobWatch, Jobs, panic_text};
 use crate::clock;
 use crate::failure::{KeptFailure, PlanFailure};
-use crate::store::{JobEnd, StoreError};
+use crate::store::{JobEnd, Lookup, Records, StoreError};
 
 /// Longest time between two looks at what has become of jobs.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -136,7 +137,7 @@ impl Jobs {
             let found = table.look(numbers)?;
             for number in numbers {
                 match found.iter().find(|now| now.job == *number) {
-                    Some(now) => self.hear(table, now)?,
+                    Some(now) => self.hear(now)?,
                     // It ended long ago, or the database is an older one.
                     None => self.queue.enter_all_again(Some(*number)),
                 }
@@ -145,7 +146,7 @@ impl Jobs {
         Ok(())
     }
 
-    fn hear(&self, table: &JobTable, now: &JobNow) -> Result<(), StoreError> {
+    fn hear(&self, now: &JobNow) -> Result<(), StoreError> {
         for &operation in &now.cancelled {
             self.queue.end_alone(now.job, operation.unsigned_abs());
         }
@@ -158,7 +159,7 @@ impl Jobs {
             JobState::Succeeded => {
                 let success = Success::read(words);
                 let key = success.plan().unwrap_or(PlanKey::from_bytes(now.key));
-                match self.plan_of_another(table, &key)? {
+                match self.plan_of_another(&key, Records::get)? {
                     Some(plan) => {
                         let (cache, timings) = (success.cache(true), success.timings());
                         let delivery = Delivery { plan, cache, timings, warnings: Vec::new(), puncture: None };
@@ -177,19 +178,19 @@ impl Jobs {
         Ok(())
     }
 
-    /// A plan that another server has stored.
-    fn plan_of_another(
+    /// A plan that another server has stored, once this one has heard of it.
+    pub(super) fn plan_of_another(
         &self,
-        table: &JobTable,
         key: &PlanKey,
-    ) -> Result<Option<Arc<canopy_wire::StoredPlan>>, StoreError> {
+        read: fn(&Records, &PlanKey) -> Result<Lookup<Arc<StoredPlan>>, StoreError>,
+    ) -> Result<Option<Arc<StoredPlan>>, StoreError> {
         self.records.follow()?;
-        if let Some(plan) = self.records.get(key)?.found() {
+        if let Some(plan) = read(&self.records, key)?.found() {
             return Ok(Some(plan));
         }
-        table.hear_of_all()?;
+        self.table.as_ref().map_or(Ok(()), |table| table.hear_of_all())?;
         self.records.follow()?;
-        Ok(self.records.get(key)?.found())
+        Ok(read(&self.records, key)?.found())
     }
 
     /// Says that this server is there and has others do what silent ones were doing, until `ends`.
@@ -263,6 +264,10 @@ impl Making<'_> {
             Err(failure) => return self.fail(Arc::new(failure)),
         };
         let canonical_ms = clock::millis_since(started);
+        // Another server may have stored it between the look of who asked and the entry into the table.
+        if let Err(error) = table.hear_of_all().and_then(|()| jobs.records.follow()) {
+            tracing::debug!(error = chain(&error), "the plan is made whether another server has it or not");
+        }
         if let Some(plan) = jobs.stored(job, &prepared.key) {
             let timings = super::job::Timings { queue_ms, canonical_ms, ..Default::default() };
             let (warnings, puncture) = (prepared.warnings, prepared.puncture);

@@ -89,6 +89,7 @@ pub(super) const GAUGES: &[(&str, &str)] = &[
     ("canopy_disk_free_bytes", "Bytes that the server may still write to that disk."),
     ("canopy_topology_bytes_max", "Most bytes of stored topologies."),
     ("canopy_audit_writable", "1 if the audit log is writable, else 0."),
+    ("canopy_database_reachable", "1 if the database that servers share can be reached, else 0."),
     ("canopy_store_writable", "1 if the data directory is writable, else 0."),
     ("canopy_watchers", "Open watches of leases."),
 ];

@@ -32,7 +32,7 @@ use crate::drain::DrainHandle;
 use crate::listener::{self, Begun, Places, Spoken, Tls};
 use crate::metrics::Metrics;
 use crate::ops::statistics::WeakStatistics;
-use crate::store::Upkeep;
+use crate::store::{Others, Upkeep};
 
 /// How often recorded times are folded into their buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -47,6 +47,8 @@ pub(crate) struct Pages {
     pub(crate) statistics: WeakStatistics,
     pub(crate) metrics: Metrics,
     pub(crate) upkeep: Upkeep,
+    /// The other servers that use the same store.
+    pub(crate) others: Option<Others>,
     /// Whether the queue is shown.
     pub(crate) has_debug: bool,
     /// Who may see what is not for everybody.
@@ -122,14 +124,18 @@ fn router(pages: Pages) -> Router {
 }
 
 /// The store is open and the workers run before there is a port, so only a drain stands between a server and work, or a disk that takes
-/// nothing.
+/// nothing. A database that is away takes no server out of service: no other one would have it.
 async fn readiness(State(pages): State<Pages>) -> impl IntoResponse {
     if pages.drain.is_draining() {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned());
     }
     match pages.upkeep.trouble() {
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("the store cannot be written: {reason}\n")),
-        None => (StatusCode::OK, "ready\n".to_owned()),
+        None => match pages.others.as_ref().and_then(Others::trouble) {
+            // What is cached is served, and who waits for more is told to try again.
+            Some(reason) => (StatusCode::OK, format!("ready, but the database cannot be reached: {reason}\n")),
+            None => (StatusCode::OK, "ready\n".to_owned()),
+        },
     }
 }
 

@@ -31,11 +31,19 @@ pub(crate) struct CallPool {
     receipts: Receipts,
     permits: Arc<Semaphore>,
     deadlines: DeadlinePolicy,
+    /// Learns what other servers have done up to now, where they share a store.
+    learn: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
 impl CallPool {
     pub(crate) fn new(records: Records, receipts: Receipts, deadlines: DeadlinePolicy) -> Self {
-        Self { records, receipts, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines }
+        Self { records, receipts, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines, learn: None }
+    }
+
+    /// The same where other servers share the store: before each call it is learned what they have done, so that whoever goes from one
+    /// server to another finds what the first one acknowledged.
+    pub(crate) fn learning(self, learn: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { learn: Some(Arc::new(learn)), ..self }
     }
 
     /// The same with places of its own, for calls that take long and must not keep the others out.
@@ -117,10 +125,11 @@ impl CallPool {
         let answer = async {
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             let permit = permit.map_err(|error| CallFailure::Broken { what: error.to_string() })?;
-            let records = self.records.clone();
+            let (records, learn) = (self.records.clone(), self.learn.clone());
             let call = CallContext::current();
             let done = spawn_blocking(move || {
                 let _in_call = call.as_ref().map(CallContext::enter);
+                learn.iter().for_each(|learn| learn());
                 let done = work(&records);
                 // Work goes on when its caller has left; its place stays taken until it has ended.
                 drop(permit);

@@ -227,8 +227,8 @@ impl PlannerService {
 
     /// Has the job of a call written down before its caller is told that it goes on alone.
     async fn write_down(&self, headers: &MetadataMap, call: &Call) -> Result<(), Status> {
-        if self.answers.find(&call.terms.key).is_some() {
-            // It ends at once, with a plan that is stored.
+        if self.jobs.table.is_none() && self.answers.find(&call.terms.key).is_some() {
+            // It ends at once, with a plan that is stored. Other servers would not know of it.
             return Ok(());
         }
         let (queue, job) = (self.jobs.queue.clone(), Arc::clone(call.subscription.job()));

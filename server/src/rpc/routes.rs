@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use canopy_planner::chain;
 use canopy_proto::FILE_DESCRIPTOR_SET;
 use canopy_proto::v1::clusters_server::ClustersServer;
 use canopy_proto::v1::faults_server::FaultsServer;
@@ -41,9 +42,9 @@ use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::finds::Finds;
 use crate::rpc::sources::StoredNetworks;
 use crate::rpc::store_check::AllSpaces;
-use crate::store::ArchiveKey;
-use crate::store::Store;
 use crate::store::receipts::Receipts;
+use crate::store::topologies::TopologyStoreError;
+use crate::store::{ArchiveKey, Others, Store};
 
 /// Longest message to an operators' service.
 const OPERATORS_BYTES_MAX: usize = 1 << 20;
@@ -87,6 +88,23 @@ pub(crate) struct Shared {
     pub(crate) clusters: Arc<dyn Store>,
     /// Everything that is stored, for who checks it.
     pub(crate) spaces: AllSpaces,
+    /// The other servers that use the same store.
+    pub(crate) others: Option<Others>,
+}
+
+impl Shared {
+    /// Has what is in memory follow what other servers have changed in the store.
+    pub(crate) fn follow(&self) -> impl Fn() -> Result<(), TopologyStoreError> + Send + Sync + use<> {
+        let (jobs, networks, replanner) = (Arc::clone(&self.jobs), self.networks.clone(), self.replanner.clone());
+        move || {
+            networks.follow()?;
+            jobs.records.follow()?;
+            // The schedules of shapes follow as they are counted.
+            jobs.planner.kept()?;
+            replanner.follow()?;
+            Ok(())
+        }
+    }
 }
 
 /// How long calls may take.
@@ -107,6 +125,10 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dy
     let deadlines = deadlines(options);
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
     let pool = CallPool::new(shared.jobs.records.clone(), shared.receipts.clone(), deadlines);
+    let pool = match shared.others.clone() {
+        Some(others) => pool.learning(learning(others, &shared)),
+        None => pool,
+    };
     let answers = Answers::new(shared.jobs.records.clone());
     let (jobs, networks) = (Arc::clone(&shared.jobs), shared.networks.clone());
     let planner = PlannerService::new(jobs, pool.clone(), networks, answers, deadlines)
@@ -122,6 +144,17 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dy
         return Ok(routes);
     }
     Ok(routes.add_service(reflection().build_v1()?).add_service(reflection().build_v1alpha()?))
+}
+
+/// Learns what other servers have done up to now. While the database is away, what is known of them is what there is.
+fn learning(others: Others, shared: &Shared) -> impl Fn() + Send + Sync + use<> {
+    let follow = shared.follow();
+    move || {
+        let learned = others.hear_of_all().map_err(TopologyStoreError::from).and_then(|()| follow());
+        if let Err(error) = learned {
+            tracing::debug!(error = chain(&error), "the latest changes of other servers are not known");
+        }
+    }
 }
 
 /// Adds the operators' services.

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use canopy_database::{Address, Database, DatabaseError};
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
 use super::StartError;
@@ -11,13 +13,18 @@ use super::upkeep::tell_of;
 use crate::access::Access;
 use crate::audit::{AuditLog, AuditOptions};
 use crate::clock;
+use crate::jobs::journal::Journal;
+use crate::jobs::planner::Planner;
+use crate::jobs::queue::{Queue, QueueLimits};
+use crate::jobs::refusals::Refusals;
 use crate::jobs::reproducers::Reproducers;
 use crate::jobs::table::JobTable;
 use crate::jobs::workers::{BillOf, Jobs};
 use crate::metrics::Metrics;
-use crate::ops::config::Options;
+use crate::ops::config::{Lifetime, Options, ServerRole, WhenAway};
+use crate::ops::observed::ObservedPlanner;
 use crate::quota::Accounts;
-use crate::store::{Opened, Others, StoreError, open_shared_store, open_store};
+use crate::store::{Opened, Others, RecordOptions, Records, Space, Store, StoreError, open_shared_store, open_store};
 
 /// Opens the store, and has the clock go by that of the servers that share it, if it is shared.
 pub(super) async fn open(options: &Options) -> Result<Opened, StartError> {
@@ -41,11 +48,47 @@ pub(crate) fn connect(address: Address, connections: usize) -> Result<Database, 
     Database::new(&canopy_database::Options { address, connections }).map_err(refused)
 }
 
-/// Takes part in the jobs of all servers, if others share the store.
-pub(super) async fn join_others(
+/// What the workers share: the queue beside the table of all servers, or with a journal of its own.
+pub(super) async fn jobs_of(
     options: &Options,
-    others: Option<&Others>,
-) -> Result<Option<Arc<JobTable>>, StartError> {
+    opened: &Opened,
+    ((plans, pins), planner): ((Arc<dyn Store>, Arc<dyn Store>), Arc<dyn Planner>),
+    bill_of: BillOf,
+    metrics: &Metrics,
+) -> Result<Arc<Jobs>, StartError> {
+    let limits = QueueLimits {
+        length_max: options.queue_length_max.get(),
+        bytes_max: options.queue_bytes_max,
+        memory_bytes_max: options.job_memory_bytes_max,
+    };
+    let record_options = RecordOptions { bytes_max: options.store_bytes_max, ..RecordOptions::STANDARD };
+    let is_daemon = options.lifetime == Lifetime::Daemon;
+    let table = join_others(options, opened.others.as_ref()).await?;
+    let journal = || Arc::new(Journal::new(Arc::clone(opened.space(Space::Jobs))));
+    let journal = (is_daemon && table.is_none()).then(journal);
+    let queue = match &table {
+        Some(table) => Queue::beside(limits, Arc::clone(table)),
+        None => Queue::new(limits, journal.clone()),
+    };
+    Ok(Arc::new(Jobs {
+        queue,
+        planner: Arc::new(ObservedPlanner::new(planner, metrics.clone())),
+        records: Records::with_pins(plans, pins, record_options),
+        refusals: Refusals::new(options.refusals),
+        journal,
+        table,
+        computes_alone: options.database_when_away == WhenAway::Compute && options.role != ServerRole::Api,
+        steps_back: is_daemon,
+        bill_of,
+        reproducers: Some(open_reproducers(options).await?),
+        metrics: metrics.clone(),
+        synthesis_count: AtomicU64::new(0),
+        large_recalls: Mutex::new(()),
+    }))
+}
+
+/// Takes part in the jobs of all servers, if others share the store.
+async fn join_others(options: &Options, others: Option<&Others>) -> Result<Option<Arc<JobTable>>, StartError> {
     let Some(others) = others.cloned() else { return Ok(None) };
     let (name, lifetime) = (name_of_this(), options.refusals.lifetime);
     aside(move || JobTable::open(&others, &name, lifetime)).await.map(|table| Some(Arc::new(table)))
@@ -83,7 +126,7 @@ where
 }
 
 /// Finds out what is kept of plans that were refused.
-pub(super) async fn open_reproducers(options: &Options) -> Result<Arc<Reproducers>, StartError> {
+async fn open_reproducers(options: &Options) -> Result<Arc<Reproducers>, StartError> {
     let (data_dir, limits) = (options.data_dir.clone(), options.limits);
     aside(move || Ok::<_, StoreError>(Arc::new(Reproducers::of(&data_dir, limits)))).await
 }

@@ -19,8 +19,8 @@ use crate::jobs::queue::Queue;
 use crate::metrics::Metrics;
 use crate::replan::{FaultLogs, Leases};
 use crate::rpc::{GATED, OPEN, Shared};
-use crate::store::topologies::{TopologyStore, TopologyStoreError};
-use crate::store::{Opened, Records, Recovery, Upkeep};
+use crate::store::topologies::TopologyStore;
+use crate::store::{Opened, Others, Records, Recovery, Upkeep};
 
 /// Time between two looks.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ pub(super) async fn end_overlong_jobs(queue: Queue, limit: Duration) {
 
 /// Mends the store whenever it cannot be written, and says so meanwhile, until the server drains.
 pub(super) async fn keep_up(
-    upkeep: Upkeep,
+    (upkeep, others): (Upkeep, Option<Others>),
     topologies: TopologyStore,
     metrics: Metrics,
     health: HealthReporter,
@@ -92,6 +92,9 @@ pub(super) async fn keep_up(
             metrics.set("canopy_disk_free_bytes", &[], room.free as f64);
             metrics.set("canopy_disk_bytes", &[], room.total as f64);
         }
+        if let Some(others) = &others {
+            metrics.set("canopy_database_reachable", &[], f64::from(u8::from(others.trouble().is_none())));
+        }
         metrics.set("canopy_store_writable", &[], f64::from(u8::from(can_write)));
         metrics.count_is("canopy_store_write_failures_total", &[], upkeep.failures());
         for (space, count) in upkeep.damages() {
@@ -107,16 +110,7 @@ pub(super) async fn keep_up(
 
 /// Has what is in memory follow what other servers change in the store that they share.
 pub(super) fn follow_others(mut news: watch::Receiver<u64>, shared: &Shared) -> impl Future<Output = ()> + use<> {
-    let (jobs, networks, replanner) = (Arc::clone(&shared.jobs), shared.networks.clone(), shared.replanner.clone());
-    let follow = move || -> Result<(), TopologyStoreError> {
-        networks.follow()?;
-        jobs.records.follow()?;
-        // The schedules of shapes follow as they are counted.
-        jobs.planner.kept()?;
-        replanner.follow()?;
-        Ok(())
-    };
-    let follow = Arc::new(follow);
+    let follow = Arc::new(shared.follow());
     async move {
         while news.changed().await.is_ok() {
             let follow = Arc::clone(&follow);

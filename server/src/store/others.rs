@@ -42,8 +42,11 @@ impl Others {
         Jobs::join(self.records.database(), name, class).map_err(store_error)
     }
 
-    /// Whether the database can be reached, as far as is known.
-    pub(crate) fn state(&self) -> State {
-        self.records.database().state()
+    /// Why the database cannot be reached, if it cannot, as far as is known.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        match self.records.database().state() {
+            State::There => None,
+            State::Away(reason) => Some(reason),
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use bytes::Bytes;
 use canopy_planner::PlanKey;
@@ -495,7 +496,11 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Uses are worth a try, not an error: nobody is left to hear of one.
-        let _best_effort = self.write_back();
+        if self.uses.lock().is_empty() {
+            return;
+        }
+        // Uses are worth a try, not an error: nobody is left to hear of one. On a thread of its own, as the last clone may go where
+        // nothing may wait for a database.
+        thread::scope(|scope| drop(scope.spawn(|| self.write_back()).join()));
     }
 }

@@ -65,6 +65,11 @@ pub(crate) struct Acknowledged {
 }
 
 impl Acknowledged {
+    /// What was cleared may be listed for a while.
+    pub(crate) fn clears_are_open(&mut self) {
+        self.maybe_broken.extend((0..RANKS).filter(|gpu| !self.broken.contains(gpu)));
+    }
+
     /// The last request was refused: it has changed nothing.
     pub(crate) fn takes_back(&mut self, before: Self) {
         let requests = self.requests;
@@ -82,7 +87,10 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     pub(crate) async fn at(process: &Process) -> Self {
-        let channel = process.channel().await;
+        Self::over(process.channel().await)
+    }
+
+    pub(crate) fn over(channel: Channel) -> Self {
         Self { faults: FaultsClient::new(channel.clone()), leases: LeasesClient::new(channel) }
     }
 

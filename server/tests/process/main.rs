@@ -19,5 +19,6 @@ mod lifecycle;
 mod processor;
 mod quotas;
 mod replans;
+mod replicas;
 mod support;
 mod traces;

@@ -72,11 +72,6 @@ impl Place {
         self.postgres.query(self.address.split(['/', '?']).nth(3).unwrap(), statement)
     }
 
-    /// As if all servers but those that say again that they are there had been silent for long.
-    fn silence_all(&self) {
-        self.query("update canopy.servers set until = now() - interval '1 s'");
-    }
-
     fn site(&self, planners: usize) -> Site {
         self.staged(planners, |_| {})
     }

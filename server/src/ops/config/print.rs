@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::{ConfigError, Settings};
 
 /// Values shown for keys that are off or whose default depends on the machine; their lines are comments.
-const EXAMPLES: [(&str, &str); 17] = [
+const EXAMPLES: [(&str, &str); 19] = [
     ("archive_signers", "\"/etc/canopy/archive-signers\""),
     ("audit", "\"/var/lib/canopy/audit\""),
     ("listen", "\"127.0.0.1:7423\""),
@@ -18,6 +18,8 @@ const EXAMPLES: [(&str, &str); 17] = [
     ("tokens", "\"/etc/canopy/tokens.json\""),
     ("admin_listen", "\"127.0.0.1:7424\""),
     ("data_dir", "\"/var/lib/canopy\""),
+    ("database", "\"postgres://canopy@db.example:5432/canopy\""),
+    ("database_password_file", "\"/etc/canopy/database-password\""),
     ("workers", "8"),
     ("queue_bytes", "536870912"),
     ("job_memory_bytes", "8589934592"),
