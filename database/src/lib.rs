@@ -20,6 +20,7 @@ mod jobs;
 mod migrate;
 mod mirror;
 mod operations;
+mod present;
 mod role;
 mod servers;
 mod space;

@@ -1,12 +1,21 @@
-//! Maintenance of a store while no server runs on it: check, back up, restore, migrate.
+//! Maintenance of a store while no server runs on it: check, back up, restore, migrate, move.
+
+mod back;
+mod copy;
+mod import;
+mod shared_place;
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use canopy_database::{SILENCE, SchemaError};
 use canopy_planner::{PlanKey, chain};
 
+use self::back::bring_back;
+use self::import::{WithLeases, import_store};
+use self::shared_place::SharedPlace;
 use crate::clock;
 use crate::ops::config::{ConfigError, ServerFlags};
 use crate::replan::EventLog;
@@ -18,7 +27,11 @@ use crate::store::{
 /// Keys read at a time.
 const PAGE: usize = 256;
 
-/// Work on the data directory (`--data-dir`, `--store-engine`) while no server uses it.
+/// Spaces that hang together: what some of them say of others holds for all of a store, or for none.
+const OF_LEASES: [Space; 3] = [Space::Replans, Space::Faults, Space::Leases];
+
+/// Work on the data directory (`--data-dir`, `--store-engine`), or on the database that servers share (`--database`),
+/// while no server uses it.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum MaintenanceCommand {
     /// Verify all stored data.
@@ -27,7 +40,8 @@ pub enum MaintenanceCommand {
         #[arg(long)]
         repair: bool,
     },
-    /// Write all plans with their pins and uses, topologies, clusters, faults and leases into one file.
+    /// Write all plans with their pins and uses, topologies, clusters, faults and leases into one file. Servers may
+    /// use a database meanwhile; `pg_dump` then gives a copy of one moment.
     Backup {
         /// The file; it is replaced once it is complete.
         file: PathBuf,
@@ -38,25 +52,79 @@ pub enum MaintenanceCommand {
         /// The file; a damaged file is refused as a whole.
         file: PathBuf,
     },
-    /// Migrate the data to this version, as the next start would.
+    /// Migrate the data, or the schema of the database, to this version, as the next start would.
     Migrate {
         /// Only print what would be done.
         #[arg(long)]
         dry_run: bool,
     },
+    /// Copy the store in `--data-dir`, but for unfinished jobs, into the database. Records that the database has stay
+    /// as they are; the directory is only read. After an interruption, run it again.
+    ImportStore {
+        /// Copy the database into a new store in `--data-dir` instead.
+        #[arg(long)]
+        back: bool,
+        /// Leave faults, leases and events in the directory; else they are imported, if the database has no others.
+        #[arg(long, conflicts_with = "back")]
+        without_leases: bool,
+    },
 }
 
-/// A data directory and its engine.
+/// A data directory and its engine, or the database in their place.
 struct Place {
     directory: PathBuf,
     engine: StoreEngine,
+    shared: Option<SharedPlace>,
 }
 
 impl Place {
     /// Opens an existing store: creating an empty one would hide a wrong path.
     fn open(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
+        if let Some(shared) = &self.shared {
+            shared.require_schema()?;
+            return Ok(shared.open()?);
+        }
         self.must_exist()?;
-        self.open_or_make(output)
+        self.open_directory(output)
+    }
+
+    fn open_or_make(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
+        match &self.shared {
+            Some(shared) => {
+                shared.bring_up_to_date(output)?;
+                Ok(shared.open()?)
+            }
+            None => self.open_directory(output),
+        }
+    }
+
+    /// Opens the store of the directory for reading alone: one that would be changed first is refused.
+    fn open_to_read(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
+        self.must_exist()?;
+        if pending_migration(&self.directory, self.engine)?.is_some() {
+            return Err(MaintenanceError::OldStore { directory: self.directory.clone() });
+        }
+        let mut opened = self.open_directory(output)?;
+        match opened.moved_aside.take() {
+            Some((path, _)) => Err(MaintenanceError::MovedAside { path }),
+            None => Ok(opened),
+        }
+    }
+
+    /// Opens a store in the directory that is to be a new one.
+    fn open_new(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
+        match self.must_exist() {
+            Ok(()) => self.open_to_read(output).map_err(|error| match error {
+                MaintenanceError::OldStore { directory } => MaintenanceError::NotEmpty { directory },
+                other => other,
+            }),
+            Err(_) => self.open_directory(output),
+        }
+    }
+
+    /// Refuses a database that servers use; `instead` says what else can be done.
+    fn require_no_servers(&self, instead: &'static str) -> Result<(), MaintenanceError> {
+        self.shared.as_ref().map_or(Ok(()), |shared| shared.require_no_servers(instead))
     }
 
     fn must_exist(&self) -> Result<(), MaintenanceError> {
@@ -64,7 +132,7 @@ impl Place {
         if there { Ok(()) } else { Err(MaintenanceError::NoStore { directory: self.directory.clone() }) }
     }
 
-    fn open_or_make(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
+    fn open_directory(&self, output: &mut dyn Write) -> Result<Opened, MaintenanceError> {
         let opened = open_store(&self.directory, self.engine)?;
         if let Some(done) = &opened.migration {
             let (from, to, records, left) = (done.from, done.to, done.records, done.left_behind);
@@ -116,6 +184,36 @@ pub enum MaintenanceError {
     Faults,
     #[error("the store could not be opened and was moved aside to {}", path.display())]
     MovedAside { path: PathBuf },
+    #[error("the command needs a database; name it with --database")]
+    NoDatabase,
+    #[error(transparent)]
+    Schema(SchemaError),
+    #[error("the database holds no store of canopy; name another one with --database")]
+    NoSchema,
+    #[error(
+        "the schema of the database has version {found}, and this build needs {needed}; run `canopyd migrate` first"
+    )]
+    OldSchema { found: u32, needed: u32 },
+    #[error(
+        "servers use the database: {names}; stop them{instead}; one that has crashed counts for {} seconds",
+        SILENCE.as_secs()
+    )]
+    ServersThere { names: String, instead: &'static str },
+    #[error(
+        "the database has {faults} faults, {leases} leases and {replans} events, which cannot be mixed with those of \
+         the data directory (nothing was imported); name another database, or add --without-leases"
+    )]
+    HasLeases { faults: usize, leases: usize, replans: usize },
+    #[error(
+        "the store in {} is of an older version; run `canopyd migrate` on it without a database first",
+        directory.display()
+    )]
+    OldStore { directory: PathBuf },
+    #[error(
+        "{} holds a store with records, perhaps of an interrupted import; name a new directory with --data-dir",
+        directory.display()
+    )]
+    NotEmpty { directory: PathBuf },
 }
 
 impl MaintenanceError {
@@ -123,6 +221,9 @@ impl MaintenanceError {
     pub const fn exit_status(&self) -> u8 {
         match self {
             Self::Config(_) | Self::NoStore { .. } | Self::Faults | Self::MovedAside { .. } => 2,
+            Self::NoDatabase | Self::Schema(_) | Self::NoSchema | Self::OldSchema { .. } => 2,
+            Self::HasLeases { .. } | Self::OldStore { .. } | Self::NotEmpty { .. } => 2,
+            Self::ServersThere { .. } => 6,
             Self::Archive { source: ArchiveError::Io(_) | ArchiveError::Store(_), .. } => 4,
             Self::Archive { .. } => 2,
             Self::Store(StoreError::InUse { .. }) => 6,
@@ -142,7 +243,7 @@ impl MaintenanceError {
     }
 }
 
-/// Runs a maintenance command in the data directory of the flags, and reports on `output`.
+/// Runs a maintenance command on the database or in the data directory of the flags, and reports on `output`.
 ///
 /// # Errors
 /// The command failed; [`MaintenanceError::Faults`] if a check without repair found something.
@@ -152,36 +253,49 @@ pub fn run_maintenance(
     output: &mut dyn Write,
 ) -> Result<(), MaintenanceError> {
     let options = flags.into_options()?;
-    let place = Place { directory: options.data_dir, engine: options.store_engine };
+    let connections = options.database_connections.get();
+    let shared = options.database.map(|address| SharedPlace::new(address, connections)).transpose()?;
+    let place = Place { directory: options.data_dir, engine: options.store_engine, shared };
     match command {
         MaintenanceCommand::Fsck { repair } => fsck(&place, if *repair { Repair::Fix } else { Repair::Report }, output),
         MaintenanceCommand::Backup { file } => backup(&place, file, output),
         MaintenanceCommand::Restore { file } => restore(&place, file, output),
-        MaintenanceCommand::Migrate { dry_run: true } => {
-            place.must_exist()?;
-            let pending = pending_migration(&place.directory, place.engine)?;
-            match pending {
-                None => writeln!(output, "nothing to do")?,
-                Some(pending) => writeln!(
-                    output,
-                    "would migrate {} records from schema version {} to {}",
-                    pending.records, pending.from, pending.to
-                )?,
-            }
-            Ok(())
-        }
-        MaintenanceCommand::Migrate { dry_run: false } => {
-            let opened = place.open(output)?;
-            if opened.migration.is_none() && opened.moved_aside.is_none() {
-                writeln!(output, "nothing to do")?;
-            }
-            fail_if_moved_aside(opened)
+        MaintenanceCommand::Migrate { dry_run } => migrate(&place, *dry_run, output),
+        MaintenanceCommand::ImportStore { back, without_leases } => {
+            let shared = place.shared.as_ref().ok_or(MaintenanceError::NoDatabase)?;
+            let with_leases = if *without_leases { WithLeases::No } else { WithLeases::Yes };
+            if *back { bring_back(&place, shared, output) } else { import_store(&place, shared, with_leases, output) }
         }
     }
 }
 
+fn migrate(place: &Place, dry_run: bool, output: &mut dyn Write) -> Result<(), MaintenanceError> {
+    if let Some(shared) = &place.shared {
+        return shared.migrate(dry_run, output);
+    }
+    if dry_run {
+        place.must_exist()?;
+        let pending = pending_migration(&place.directory, place.engine)?;
+        match pending {
+            None => writeln!(output, "nothing to do")?,
+            Some(pending) => writeln!(
+                output,
+                "would migrate {} records from schema version {} to {}",
+                pending.records, pending.from, pending.to
+            )?,
+        }
+        return Ok(());
+    }
+    let opened = place.open(output)?;
+    if opened.migration.is_none() && opened.moved_aside.is_none() {
+        writeln!(output, "nothing to do")?;
+    }
+    fail_if_moved_aside(opened)
+}
+
 fn fsck(place: &Place, repair: Repair, output: &mut dyn Write) -> Result<(), MaintenanceError> {
     let opened = place.open(output)?;
+    place.require_no_servers(", or use `canopy fsck`, which asks a server")?;
     let mut clean = true;
     for space in Space::ALL {
         let report = check_store(space, opened.space(space).as_ref(), repair, clock::unix_ms())?;
@@ -211,13 +325,15 @@ fn describe_check(space: Space, report: &CheckReport, repair: Repair, output: &m
 fn backup(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), MaintenanceError> {
     let opened = place.open(output)?;
     let failed = |source: ArchiveError| MaintenanceError::Archive { path: file.to_owned(), source };
-    let key = ArchiveKey::of(&place.directory).map_err(|error| failed(error.into()))?;
+    // Whoever has no data directory signs nothing of a database.
+    let signs = place.shared.is_none() || place.directory.exists();
+    let key = signs.then(|| ArchiveKey::of(&place.directory)).transpose().map_err(|error| failed(error.into()))?;
     let mut name = file.as_os_str().to_owned();
     name.push(".partial");
     let partial = PathBuf::from(name);
     let written = File::create(&partial).map_err(ArchiveError::from).and_then(|target| {
         let mut writer = BufWriter::new(target);
-        let counts = write_archive(&opened, &mut writer, Some(&key))?;
+        let counts = write_archive(&opened, &mut writer, key.as_ref())?;
         // Complete on the disk before it takes the name that says so.
         writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         fs::rename(&partial, file)?;
@@ -235,15 +351,13 @@ fn restore(place: &Place, file: &Path, output: &mut dyn Write) -> Result<(), Mai
     let failed = |source: ArchiveError| MaintenanceError::Archive { path: file.to_owned(), source };
     let source = File::open(file).map_err(|error| failed(error.into()))?;
     let opened = place.open_or_make(output)?;
+    place.require_no_servers("")?;
     let now = clock::unix_ms();
     let (mut replaces, mut batch) = (false, Batch { opened: &opened, space: Space::Replans, records: Vec::new() });
     let put = |record: ArchivedRecord<'_>| {
         let ArchivedRecord { space, key, record, summary } = record;
-        // These hang together: what some of them say of others holds for all of a backup, or for none.
-        let is_of_leases = matches!(space, Space::Replans | Space::Faults | Space::Leases);
-        if is_of_leases && !std::mem::replace(&mut replaces, true) {
-            let of_leases = [Space::Replans, Space::Faults, Space::Leases].into_iter();
-            of_leases.map(|space| opened.space(space)).try_for_each(empty)?;
+        if OF_LEASES.contains(&space) && !std::mem::replace(&mut replaces, true) {
+            OF_LEASES.into_iter().map(|space| opened.space(space)).try_for_each(empty)?;
         }
         match space {
             Space::Replans | Space::Faults => batch.put(space, key, record),

@@ -66,7 +66,7 @@ pub use records::{Eviction, RecordOptions, Records, Usage};
 pub(crate) use records::{Request, keys_of_id};
 pub(crate) use room::DiskRoom;
 pub use shared::open_shared_store;
-pub(crate) use shared::store_error;
+pub(crate) use shared::{SharedSpaces, store_error};
 pub use space::Space;
 pub use spaces::Recovery;
 pub use summary::{PlanSummary, StatedCollective};

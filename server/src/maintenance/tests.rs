@@ -5,6 +5,8 @@ use clap::Parser;
 use super::*;
 use crate::store::{Lookup, Records, Space};
 
+mod databases;
+
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(flatten)]

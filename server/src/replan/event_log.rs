@@ -3,6 +3,8 @@
 //! An event is the truth about its lease: what a lease itself says of its plans is written after it, and made to agree with it
 //! at the next start.
 
+mod moved;
+
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
@@ -372,12 +374,8 @@ impl EventLog {
     /// # Errors
     /// The engine failed.
     pub(crate) fn part_ways(store: &dyn Store, now_ms: u64) -> Result<(), StoreError> {
-        let Some(mut head) = Head::read(store)? else { return Ok(()) };
-        head.earlier.push(Earlier { epoch: head.epoch, until: head.last });
-        let too_many = head.earlier.len().saturating_sub(EARLIER_MAX);
-        head.earlier.drain(..too_many);
-        head.epoch = now_ms.max(head.epoch.saturating_add(1));
-        store.put_all(&[(HEAD, encode_message(&head))])
+        let Some(head) = Head::read(store)? else { return Ok(()) };
+        store.put_all(&[(HEAD, encode_message(&head.parted(now_ms)))])
     }
 
     /// Is told of every event.

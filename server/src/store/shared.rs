@@ -13,7 +13,7 @@ use super::directory::{Opened, StoreEngine, open_store};
 use super::ending::JobEnd;
 use super::engine::{DirectoryLock, lock_directory};
 use super::others::{Others, ROLES};
-use super::{Durability, Recovery, Space, Store, StoreError};
+use super::{Durability, Recovery, Space, Store, StoreError, Upkeep};
 
 /// Where what was read of the database is kept: apart from the store of a server without one.
 const CACHE: &str = "cache";
@@ -56,24 +56,60 @@ pub fn open_shared_store(directory: &Path, engine: StoreEngine, database: &Datab
         tracing::info!(from, to, "the schema of the database was migrated");
     }
     let cache = open_store(&directory.join(CACHE), engine)?;
-    let numbers = Space::ALL.map(|space| (space.number(), !space.is_cached()));
-    let numbers: Vec<_> = numbers.into_iter().chain([(PINS, true), (ROLES, true)]).collect();
-    let records = SharedRecords::open(database, &numbers).map_err(store_error)?;
-    let store = |number: i16, cache: Option<Arc<dyn Store>>| -> Arc<dyn Store> {
-        Arc::new(SharedStore { space: records.space(number), cache, _lock: Arc::clone(&lock) })
+    let shared = SharedSpaces::open(database)?;
+    let store = |space: SharedSpace, cache: Option<Arc<dyn Store>>| -> Arc<dyn Store> {
+        Arc::new(SharedStore { space, cache, _lock: Some(Arc::clone(&lock)) })
     };
     let mut spaces = Vec::new();
     for space in Space::ALL {
         let of_space = space.is_cached().then(|| Arc::clone(cache.space(space)));
         if let Some(cache) = &of_space {
-            forget_removed(cache.as_ref(), &records.space(space.number()))?;
+            forget_removed(cache.as_ref(), &shared.space(space))?;
         }
-        spaces.push(store(space.number(), of_space));
+        spaces.push(store(shared.space(space), of_space));
     }
     let Opened { moved_aside, migration, upkeep, .. } = cache;
-    let pins = store(PINS, None);
-    let (recovery, others) = (Recovery::default(), Some(Others::of(&records).map_err(store_error)?));
+    let pins = store(shared.pins(), None);
+    let (recovery, others) = (Recovery::default(), Some(Others::of(&shared.records).map_err(store_error)?));
     Ok(Opened { spaces, pins, moved_aside, migration, recovery, upkeep, others })
+}
+
+/// The spaces in a database, each by its name.
+pub(crate) struct SharedSpaces {
+    records: SharedRecords,
+}
+
+impl SharedSpaces {
+    /// Opens those of a database whose schema is up to date. O(records).
+    pub(crate) fn open(database: &Database) -> Result<Self, StoreError> {
+        let numbers = Space::ALL.map(|space| (space.number(), !space.is_cached()));
+        let numbers: Vec<_> = numbers.into_iter().chain([(PINS, true), (ROLES, true)]).collect();
+        Ok(Self { records: SharedRecords::open(database, &numbers).map_err(store_error)? })
+    }
+
+    /// One of them.
+    pub(crate) fn space(&self, space: Space) -> SharedSpace {
+        self.records.space(space.number())
+    }
+
+    /// That of the pins.
+    pub(crate) fn pins(&self) -> SharedSpace {
+        self.records.space(PINS)
+    }
+
+    /// All of them as a store that keeps nothing on this machine: for maintenance, not for a server.
+    pub(crate) fn uncached(&self) -> Opened {
+        let store = |space| -> Arc<dyn Store> { Arc::new(SharedStore { space, cache: None, _lock: None }) };
+        Opened {
+            spaces: Space::ALL.map(|space| store(self.space(space))).into(),
+            pins: store(self.pins()),
+            moved_aside: None,
+            migration: None,
+            recovery: Recovery::default(),
+            upkeep: Upkeep::none(),
+            others: None,
+        }
+    }
 }
 
 /// Removes what is in the database no more.
@@ -88,7 +124,8 @@ struct SharedStore {
     space: SharedSpace,
     /// Records that were read or written here; what is not as the database says is not used.
     cache: Option<Arc<dyn Store>>,
-    _lock: Arc<DirectoryLock>,
+    /// Of the directory of the cache.
+    _lock: Option<Arc<DirectoryLock>>,
 }
 
 impl SharedStore {

@@ -62,7 +62,7 @@ impl Space {
 
     /// Whether its records are files of their own. They may be large, are overwritten, and must not be lost with others;
     /// all others are many and small.
-    pub(super) const fn is_filed(self) -> bool {
+    pub(crate) const fn is_filed(self) -> bool {
         matches!(self, Self::Plans | Self::Topologies | Self::Schedules | Self::Leases | Self::Clusters)
     }
 

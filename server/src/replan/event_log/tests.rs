@@ -94,6 +94,29 @@ fn a_log_that_was_copied_goes_its_own_way() {
 }
 
 #[test]
+fn a_copy_in_another_store_is_known_as_such_for_as_long_as_the_original_has_nothing_new() {
+    let (original, copy) = (Arc::new(MemoryStore::default()), Arc::new(MemoryStore::default()));
+    let open = |store: &Arc<MemoryStore>| EventLog::open(Arc::clone(store) as Arc<dyn Store>, OPTIONS).unwrap();
+    let head = |store: &Arc<MemoryStore>| store.get(&EventLog::HEAD).unwrap().unwrap();
+    let log = open(&original);
+    assert!(EventLog::is_unused(&head(&original)));
+    let told = append(&log, 2).unwrap();
+    assert!(!EventLog::is_unused(&head(&original)));
+    for key in original.keys(None, 9).unwrap() {
+        copy.put(&key, &original.get(&key).unwrap().unwrap(), &[]).unwrap();
+    }
+    assert!(!EventLog::is_copy_of(&head(&copy), Some(&head(&original))), "it has no name of its own yet");
+    copy.put(&HEAD, &EventLog::head_of_copy(Some(&head(&original)), 6_000), &[]).unwrap();
+    let copied = open(&copy);
+    append(&copied, 1).unwrap();
+    assert_eq!(copied.position(&told[1].event.resume_token), Ok(2));
+    assert!(EventLog::is_copy_of(&head(&copy), Some(&head(&original))));
+    append(&log, 1).unwrap();
+    assert!(!EventLog::is_copy_of(&head(&copy), Some(&head(&original))));
+    assert!(EventLog::is_copy_of(&EventLog::head_of_copy(None, 6_000), None));
+}
+
+#[test]
 fn an_event_that_is_on_the_disk_is_told_even_if_an_old_one_stays() {
     let disk: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let log = EventLog::open(Gated::over(&disk, |write| write != "remove"), OPTIONS).unwrap();

@@ -1,9 +1,11 @@
 //! Pinned plans, which are never evicted.
 
+use std::collections::BTreeSet;
+
 use canopy_planner::PlanKey;
 
 use super::{Records, Shared};
-use crate::store::{Durability, PlanSummary, StoreError};
+use crate::store::{Durability, PlanSummary, Store, StoreError};
 
 /// No plan's key: says that all pins are there.
 const APART: PlanKey = PlanKey::from_bytes([0xff; 32]);
@@ -47,6 +49,21 @@ impl Records {
             Ok(())
         })?;
         self.summary(key)
+    }
+
+    /// The keys of all pins of a store that is copied, those included that an earlier build wrote into summaries alone.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(crate) fn pins_of(plans: &dyn Store, pins: &dyn Store) -> Result<BTreeSet<PlanKey>, StoreError> {
+        let mut pinned = pins.all_keys().collect::<Result<BTreeSet<PlanKey>, _>>()?;
+        if !pinned.contains(&APART) {
+            for entry in plans.all_summaries() {
+                let (key, summary) = entry?;
+                pinned.extend(PlanSummary::decode(&key, &summary).ok().filter(|it| it.pinned).map(|_| key));
+            }
+        }
+        Ok(pinned)
     }
 
     /// The pinned plans that are used most, at most so many.
