@@ -188,10 +188,9 @@ impl Server {
         let plans = PlanSpace(Arc::clone(&store));
         let spaces =
             ReplanSpaces { faults: space(Space::Faults), leases: space(Space::Leases), replans: space(Space::Replans) };
-        let records = (store, Arc::clone(&opened.pins));
         let planner = planner(&options, space(Space::Schedules));
         let bill_of = bill_of(accounts.clone(), credentials.access.clone());
-        let jobs = jobs_of(&options, &opened, (records, planner), bill_of, &metrics).await?;
+        let jobs = jobs_of(&options, &opened, (store, planner), bill_of, &metrics).await?;
         let replanner = {
             let bases = Bases::new(topologies.clone(), options.limits);
             let (queue, records) = (jobs.queue.clone(), jobs.records.clone());
@@ -287,10 +286,7 @@ impl Server {
             has_debug: options.has_debug_pages,
             credentials: credentials.clone(),
         };
-        let front = match options.lifetime {
-            Lifetime::Daemon => ConnectionThreads::start().map_err(|error| RunError(Box::new(error)))?,
-            Lifetime::Command => ConnectionThreads::none(),
-        };
+        let front = connection_threads(options.lifetime)?;
         let places = ConnectionLimits::of_process();
         let places_of = |name, most| Places::new(name, most, metrics.clone());
         let _admin = ports
@@ -342,6 +338,14 @@ impl Server {
         remove_sockets(ports.socket.path(), options.users_socket.as_deref());
         drop((jobs, ports.socket));
         ended
+    }
+}
+
+/// The threads that serve connections; a server inside a command needs no others than it has.
+fn connection_threads(lifetime: Lifetime) -> Result<ConnectionThreads, RunError> {
+    match lifetime {
+        Lifetime::Daemon => ConnectionThreads::start().map_err(|error| RunError(Box::new(error))),
+        Lifetime::Command => Ok(ConnectionThreads::none()),
     }
 }
 

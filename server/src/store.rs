@@ -45,6 +45,7 @@ mod upgrade;
 mod upkeep;
 mod uses;
 
+use canopy_database::DatabaseError;
 use canopy_planner::PlanKey;
 
 pub(crate) use self::archive::read_signed_archive;
@@ -65,8 +66,8 @@ pub use record::{DamagedRecord, decode_record, encode_record};
 pub use records::{Eviction, RecordOptions, Records, Usage};
 pub(crate) use records::{Request, keys_of_id};
 pub(crate) use room::DiskRoom;
+pub(crate) use shared::SharedSpaces;
 pub use shared::open_shared_store;
-pub(crate) use shared::{SharedSpaces, store_error};
 pub use space::Space;
 pub use spaces::Recovery;
 pub use summary::{PlanSummary, StatedCollective};
@@ -234,6 +235,17 @@ pub enum StoreError {
     Fenced,
     #[error("the disk of the data directory has {free} bytes left to plans; free some, or move the directory")]
     DiskFull { free: u64 },
+}
+
+impl From<DatabaseError> for StoreError {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::Away { reason } => Self::Away { reason },
+            DatabaseError::Overtaken => Self::Overtaken,
+            DatabaseError::Fenced => Self::Fenced,
+            DatabaseError::Refused { reason } | DatabaseError::Damaged { reason } => Self::Database { reason },
+        }
+    }
 }
 
 #[cfg(test)]

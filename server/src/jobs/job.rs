@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use canopy_access::Quota;
 use canopy_planner::{Making, PlanKey, Puncture, Request as Order, RequestKey, ScheduleKey, Warning};
 use canopy_synth::Stop;
 use canopy_wire::{Entry, Priority, StoredPlan};
@@ -19,7 +20,7 @@ use crate::call;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::planner::Prepared;
-use crate::quota::{Bill, Used};
+use crate::quota::{Bill, OverQuota, Used};
 use crate::trace::JobTrace;
 
 pub(crate) use self::describe::{Made, Operation, State, operation_name};
@@ -318,6 +319,15 @@ impl Job {
     /// The share of planning workers of its tenant.
     pub(crate) fn weight(&self) -> u64 {
         self.bill.as_ref().map_or(1, Bill::weight)
+    }
+
+    /// Whether what is charged when a plan has been made is not used up.
+    ///
+    /// # Errors
+    /// Its tenant has used up its time, or has stored too much.
+    pub(crate) fn require_quota(&self) -> Result<(), OverQuota> {
+        let charged_later = [Quota::PlanningSecondsPerHour, Quota::StoredBytesPerHour];
+        charged_later.into_iter().try_for_each(|quota| self.bill.as_ref().map_or(Ok(()), |bill| bill.require(quota)))
     }
 
     pub(crate) fn state(&self) -> JobState {

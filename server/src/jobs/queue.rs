@@ -293,25 +293,14 @@ impl Queue {
         if needed > limit { Err(PlanFailure::JobMemory { needed, limit }) } else { Ok(()) }
     }
 
-    /// Whether what is charged when a plan has been made is not used up.
-    ///
-    /// # Errors
-    /// [`PlanFailure::OverQuota`] when its tenant has used up its time, or has stored too much.
-    pub(crate) fn require_quota(&self, job: &Job) -> Result<(), PlanFailure> {
-        for charged_later in [Quota::PlanningSecondsPerHour, Quota::StoredBytesPerHour] {
-            job.bill.as_ref().map_or(Ok(()), |bill| bill.require(charged_later))?;
-        }
-        Ok(())
-    }
-
     /// Puts a job that has been read into the second line, or behind the job that makes the same plan. It holds its
     /// network from now on: a few words may have asked for a large one.
     ///
     /// # Errors
-    /// [`PlanFailure::QueueBudget`] when others hold so much that there is no room for it; those of [`Queue::require_quota`].
+    /// [`PlanFailure::QueueBudget`] when others hold so much that there is no room for it; those of [`Job::require_quota`].
     pub(crate) fn promote(&self, job: &Arc<Job>, read: Read) -> Result<(), PlanFailure> {
         let (key, weight) = (read.prepared.key, read.prepared.weight_bytes());
-        self.require_quota(job)?;
+        job.require_quota()?;
         let mut lines = self.shared.lines.lock();
         if job.ties.lock().phase.is_end() {
             return Ok(());

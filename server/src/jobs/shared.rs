@@ -21,6 +21,9 @@ use crate::clock;
 use crate::failure::{KeptFailure, PlanFailure};
 use crate::store::{JobEnd, Lookup, Records, StoreError};
 
+/// How a plan is read: with a count of its use, or without.
+type Reading = fn(&Records, &PlanKey) -> Result<Lookup<Arc<StoredPlan>>, StoreError>;
+
 /// Longest time between two looks at what has become of jobs.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two looks at what callers here have changed.
@@ -37,7 +40,7 @@ impl Jobs {
     pub(super) fn wait_in_table(&self, table: &JobTable, job: &Arc<Job>, read: Read) -> Option<Outcome> {
         let key = read.prepared.key;
         let _entering = table.entering();
-        let entered = match self.queue.require_quota(job).and_then(|()| table.enter(job, &read)) {
+        let entered = match job.require_quota().map_err(PlanFailure::from).and_then(|()| table.enter(job, &read)) {
             Ok(awaited) => self.queue.await_shared(job, read, awaited),
             Err(PlanFailure::Jobs(error)) if self.computes_alone => {
                 tracing::warn!(error = chain(&error), "a plan is made here alone, and perhaps elsewhere as well");
@@ -179,11 +182,7 @@ impl Jobs {
     }
 
     /// A plan that another server has stored, once this one has heard of it.
-    pub(super) fn plan_of_another(
-        &self,
-        key: &PlanKey,
-        read: fn(&Records, &PlanKey) -> Result<Lookup<Arc<StoredPlan>>, StoreError>,
-    ) -> Result<Option<Arc<StoredPlan>>, StoreError> {
+    pub(super) fn plan_of_another(&self, key: &PlanKey, read: Reading) -> Result<Option<Arc<StoredPlan>>, StoreError> {
         self.records.follow()?;
         if let Some(plan) = read(&self.records, key)?.found() {
             return Ok(Some(plan));

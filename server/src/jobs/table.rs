@@ -27,7 +27,7 @@ use crate::clock;
 use crate::failure::{KeptFailure, PlanFailure, follows_from_request};
 use crate::jobs::job::{Awaited, Job, Outcome, Read, Status, Worker};
 use crate::jobs::journal::record_of;
-use crate::store::{JobEnd, Others, StoreError, decode_record, store_error};
+use crate::store::{JobEnd, Others, StoreError, decode_record};
 
 /// A job that was begun so often and never ended is taken to be what ends servers.
 pub(crate) const STARTS_MAX: u32 = 3;
@@ -69,7 +69,7 @@ impl JobTable {
     pub(crate) fn open(others: &Others, name: &str, refused_since: Duration) -> Result<Self, StoreError> {
         let class = format!("{PLANNER_CLASS} {}", env!("CARGO_PKG_VERSION"));
         let jobs = others.join(name, &class)?;
-        let first = jobs.numbers().map_err(store_error)?;
+        let first = jobs.numbers().map_err(StoreError::from)?;
         let numbers = Mutex::new([first, 0..0]);
         Ok(Self { jobs, others: others.clone(), numbers, refused_since, entering: RwLock::new(()) })
     }
@@ -95,7 +95,7 @@ impl JobTable {
             numbers.iter().map(left).sum::<u64>() < NUMBERS_LOW
         };
         if is_low {
-            let more = self.jobs.numbers().map_err(store_error)?;
+            let more = self.jobs.numbers().map_err(StoreError::from)?;
             self.numbers.lock()[1] = more;
         }
         Ok(())
@@ -131,7 +131,7 @@ impl JobTable {
             )
         };
         let submitted =
-            self.jobs.submit(&new, self.refused_since).map_err(|error| PlanFailure::Jobs(store_error(error)))?;
+            self.jobs.submit(&new, self.refused_since).map_err(|error| PlanFailure::Jobs(StoreError::from(error)))?;
         match submitted {
             Submitted { refusal: Some(outcome), .. } => Err(KeptFailure::decode(&outcome)),
             Submitted { job, is_first, .. } => Ok(Awaited { job, is_first }),
@@ -146,12 +146,12 @@ impl JobTable {
         };
         let new = new_job(job, facts, PlanKey::from_bytes([0; 32]));
         let (state, outcome) = in_words(outcome);
-        self.jobs.end_operation(&new, (state, &outcome)).map_err(store_error)
+        self.jobs.end_operation(&new, (state, &outcome)).map_err(StoreError::from)
     }
 
     /// Takes the job whose turn it is, if there is memory for it.
     pub(crate) fn claim(&self, wanted: Wanted) -> Result<Option<Claimed>, StoreError> {
-        let claimed = self.jobs.claim(wanted).map_err(store_error)?;
+        let claimed = self.jobs.claim(wanted).map_err(StoreError::from)?;
         Ok(claimed.map(|ClaimedRow { right, entry, starts, memory, search, priority, .. }| {
             let decoded = decode_record(&entry).ok().and_then(decode_entry);
             let priority = Priority::ALL.into_iter().find(|one| *one as i16 == priority);
@@ -188,13 +188,13 @@ impl JobTable {
 
     /// Says how far a job is.
     pub(crate) fn report(&self, job: i64, status: &Status) -> Result<(), StoreError> {
-        self.jobs.report(job, &encode_report(status)).map_err(store_error)
+        self.jobs.report(job, &encode_report(status)).map_err(StoreError::from)
     }
 
     /// Nobody here waits for a job any more, unless somebody does by now.
     pub(crate) fn leave(&self, job: i64, may_go_on: bool, is_awaited: impl FnOnce() -> bool) -> Result<(), StoreError> {
         let _nobody_enters = self.entering.write();
-        if is_awaited() { Ok(()) } else { self.jobs.leave(job, may_go_on).map_err(store_error) }
+        if is_awaited() { Ok(()) } else { self.jobs.leave(job, may_go_on).map_err(StoreError::from) }
     }
 
     /// What has become of jobs; those that are remembered no more are left out.
@@ -202,7 +202,7 @@ impl JobTable {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        self.jobs.look(jobs).map_err(store_error)
+        self.jobs.look(jobs).map_err(StoreError::from)
     }
 
     /// Waits until all that other servers have changed up to now is heard of.
@@ -217,46 +217,46 @@ impl JobTable {
 
     /// Says that this server is there.
     pub(crate) fn say_there(&self) -> Result<Heard, StoreError> {
-        self.jobs.say_there().map_err(store_error)
+        self.jobs.say_there().map_err(StoreError::from)
     }
 
     /// Takes part again after it was taken for gone.
     pub(crate) fn join_again(&self) -> Result<(), StoreError> {
-        self.jobs.join_again().map_err(store_error)
+        self.jobs.join_again().map_err(StoreError::from)
     }
 
     /// Has others do what silent servers were doing.
     pub(crate) fn bury(&self) -> Result<u64, StoreError> {
         let outcome = KeptFailure::encode(&PlanFailure::Abandoned { starts: STARTS_MAX });
-        self.jobs.bury(STARTS_MAX, &outcome).map_err(store_error)
+        self.jobs.bury(STARTS_MAX, &outcome).map_err(StoreError::from)
     }
 
     /// Leaves: whoever waited here may come back elsewhere.
     pub(crate) fn part(&self) -> Result<(), StoreError> {
-        self.jobs.part().map_err(store_error)
+        self.jobs.part().map_err(StoreError::from)
     }
 
     /// The operation of this number at any server.
     pub(crate) fn operation(&self, number: u64) -> Result<Option<OperationNow>, StoreError> {
         let Ok(number) = i64::try_from(number) else { return Ok(None) };
-        self.jobs.operation(number).map_err(store_error)
+        self.jobs.operation(number).map_err(StoreError::from)
     }
 
     /// The latest operations of all servers.
     pub(crate) fn operations(&self) -> Result<Vec<OperationNow>, StoreError> {
-        self.jobs.operations(LISTED_MAX).map_err(store_error)
+        self.jobs.operations(LISTED_MAX).map_err(StoreError::from)
     }
 
     /// Ends an operation of any server, and its job if that is for this operation first; false: it has ended, or there is none.
     pub(crate) fn cancel(&self, number: u64) -> Result<bool, StoreError> {
         let Ok(number) = i64::try_from(number) else { return Ok(false) };
         let outcome = KeptFailure::encode(&PlanFailure::CancelledByOperator);
-        self.jobs.cancel(number, &outcome).map_err(store_error)
+        self.jobs.cancel(number, &outcome).map_err(StoreError::from)
     }
 
     /// Forgets which plans are known not to be; returns how many.
     pub(crate) fn forget_refusals(&self) -> Result<u64, StoreError> {
-        self.jobs.forget_refusals().map_err(store_error)
+        self.jobs.forget_refusals().map_err(StoreError::from)
     }
 }
 

@@ -3,28 +3,29 @@
 //! They are plain threads, not tasks: the async runtime never waits for a computation or a disk. A job that panics
 //! fails alone.
 
+mod watch;
+
 use std::any::Any;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use canopy_planner::{Note, PlanKey, Rejection, Warning, chain};
+use canopy_planner::{PlanKey, Rejection, Warning, chain};
 use canopy_synth::Stop;
-use canopy_topology::Rate;
 use canopy_wire::StoredPlan;
 use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+pub(super) use self::watch::JobWatch;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::asked;
 use crate::jobs::job::{Cache, Delivery, Goal, Job, NOT_STORED, Outcome, Read, Timings};
 use crate::jobs::journal::Journal;
-use crate::jobs::planner::{Planner, Prepared, Produced, Recall, Watch};
+use crate::jobs::planner::{Planner, Prepared, Produced, Recall};
 use crate::jobs::queue::{Lane, Queue, Task};
 use crate::jobs::refusals::Refusals;
 use crate::jobs::reproducers::{Refused, Reproducers};
@@ -39,9 +40,6 @@ use crate::store::{Durability, Lookup, Records, Request};
 const READER_COUNT: usize = 4;
 /// From this estimate on, plans that need no search are made one at a time.
 const LARGE_BYTES: u64 = 256 << 20;
-/// Shortest time between two reports of one stage that are passed on.
-const REPORT_INTERVAL: Duration = Duration::from_millis(50);
-
 /// Finds the accounts of an identity and a tenant.
 pub(crate) type BillOf = Box<dyn Fn(&str, &str) -> Bill + Send + Sync>;
 
@@ -345,7 +343,7 @@ impl Jobs {
                     self.guard(&job, || self.plan(&job));
                     self.queue.vacate(&job, clock::now().duration_since(began));
                 }
-                (Task::Shared(claimed), Some(table)) => self.make_for_all(table, claimed),
+                (Task::Shared(claimed), Some(table)) => self.make_for_all(table, *claimed),
                 (Task::Shared(_), None) => unreachable!("it was taken from the table"),
             }
         }
@@ -461,59 +459,6 @@ impl Jobs {
             Err(error) => {
                 tracing::error!(request = %job.key, plan = %key, error = chain(&error), "the store could not be read");
                 None
-            }
-        }
-    }
-}
-
-/// Passes the reports of a planner on to those who wait for a job: within one stage, some each second.
-pub(super) struct JobWatch<'a> {
-    jobs: &'a Jobs,
-    job: &'a Job,
-    plan: &'a PlanKey,
-    passed_on: Mutex<(&'static str, Instant)>,
-}
-
-impl<'a> JobWatch<'a> {
-    pub(super) fn new(jobs: &'a Jobs, job: &'a Job, plan: &'a PlanKey) -> Self {
-        Self { jobs, job, plan, passed_on: Mutex::new(("", clock::now())) }
-    }
-}
-
-impl Watch for JobWatch<'_> {
-    fn stage(&self, stage: &'static str, done: u64, total: u64) {
-        let now = clock::now();
-        let mut passed_on = self.passed_on.lock();
-        if passed_on.0 != stage || now.duration_since(passed_on.1) >= REPORT_INTERVAL {
-            *passed_on = (stage, now);
-            self.job.update(|status| (status.stage, status.done, status.total) = (stage.into(), done, total));
-        }
-    }
-
-    fn bound(&self, algbw: &Rate) {
-        self.job.update(|status| status.bound = algbw.to_string());
-    }
-
-    fn incumbent(&self, algbw: &Rate) {
-        self.job.update(|status| status.incumbent = algbw.to_string());
-    }
-
-    fn note(&self, note: Note<'_>) {
-        let plan = self.plan.plan_id();
-        match note {
-            Note::Rejected(rejection @ Rejection { algorithm, reason, problem }) => {
-                let reproducer = self.jobs.reproducer(self.job, self.plan, rejection.clone());
-                tracing::error!(%plan, algorithm, reason, problem, reproducer, "a plan failed its check and was left out of the comparison");
-            }
-            Note::NoRival { algorithm, reason } => {
-                tracing::debug!(%plan, algorithm, failure = %reason, "a plan for the comparison could not be made");
-            }
-            Note::WrongSchedule { key, reason } => {
-                let fault = reason.fault();
-                tracing::error!(schedule = %key, fault, "a stored schedule is wrong; it is computed again");
-            }
-            Note::NotRepaired { reason } => {
-                tracing::info!(reason = chain(reason), "a schedule could not be repaired");
             }
         }
     }

@@ -209,7 +209,7 @@ pub enum ConfigError {
         "`role` says what a server does for others that share its `database`, which is not stated; state it, or take `role` away"
     )]
     RoleAlone,
-    #[error("a server with the role `worker` serves nobody; take `listen` away, or let `role` be `all`")]
+    #[error("a server with the role `worker` answers no calls over TCP; take `listen` away, or let `role` be `all`")]
     WorkerListens,
     #[error("`{present}` is stated, and `{absent}` is not; a certificate and its key belong together")]
     HalfOfTls { present: &'static str, absent: &'static str },

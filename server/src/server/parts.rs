@@ -52,7 +52,7 @@ pub(crate) fn connect(address: Address, connections: usize) -> Result<Database, 
 pub(super) async fn jobs_of(
     options: &Options,
     opened: &Opened,
-    ((plans, pins), planner): ((Arc<dyn Store>, Arc<dyn Store>), Arc<dyn Planner>),
+    (plans, planner): (Arc<dyn Store>, Arc<dyn Planner>),
     bill_of: BillOf,
     metrics: &Metrics,
 ) -> Result<Arc<Jobs>, StartError> {
@@ -73,7 +73,7 @@ pub(super) async fn jobs_of(
     Ok(Arc::new(Jobs {
         queue,
         planner: Arc::new(ObservedPlanner::new(planner, metrics.clone())),
-        records: Records::with_pins(plans, pins, record_options),
+        records: Records::with_pins(plans, Arc::clone(&opened.pins), record_options),
         refusals: Refusals::new(options.refusals),
         journal,
         table,

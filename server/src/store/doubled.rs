@@ -114,7 +114,9 @@ impl DoubledSpace {
         make_folder(&folder)?;
         make_folder(&folder.join(QUARANTINE))?;
         let paths = NAMES.map(|name| folder.join(name));
-        let read = |path: &PathBuf| Ok(disk.read(path).map_err(failed("reading its files"))?.unwrap_or_default());
+        let read = |path: &PathBuf| {
+            Ok::<_, StoreError>(disk.read(path).map_err(failed("reading its files"))?.unwrap_or_default())
+        };
         let (first, second) = (read(&paths[0])?, read(&paths[1])?);
         let lengths = [first.len() as u64, second.len() as u64];
         // A file that was written once has an entry at least.

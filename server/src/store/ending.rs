@@ -5,7 +5,6 @@ use std::time::Duration;
 use canopy_database::{Change, End, JobState, Jobs, Right, SharedSpace};
 
 use super::StoreError;
-use super::shared::store_error;
 
 /// How a job of all servers ends; with the plan that it made, if it made one.
 #[derive(Clone, Debug)]
@@ -30,6 +29,6 @@ impl JobEnd {
         let Self { state, is_lasting, took, .. } = *self;
         let end = End { state, outcome: &self.outcome, is_lasting, took };
         let records = record.map(|(space, change)| (space, vec![change]));
-        self.jobs.end(self.right, &end, records).map_err(store_error)
+        self.jobs.end(self.right, &end, records).map_err(StoreError::from)
     }
 }

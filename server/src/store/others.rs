@@ -4,7 +4,6 @@ use canopy_database::{DatabaseError, Jobs, Role, SharedRecords, State};
 use tokio::sync::watch;
 
 use super::StoreError;
-use super::shared::store_error;
 
 /// Where it is in the database what one server does for all.
 pub(super) const ROLES: i16 = 101;
@@ -34,12 +33,12 @@ impl Others {
 
     /// Waits until all that has changed up to now is heard of.
     pub(crate) fn hear_of_all(&self) -> Result<(), StoreError> {
-        self.records.hear_of_all().map_err(store_error)
+        self.records.hear_of_all().map_err(StoreError::from)
     }
 
     /// Takes part in the jobs that servers of this class share, under a name for people.
     pub(crate) fn join(&self, name: &str, class: &str) -> Result<Jobs, StoreError> {
-        Jobs::join(self.records.database(), name, class).map_err(store_error)
+        Jobs::join(self.records.database(), name, class).map_err(StoreError::from)
     }
 
     /// Why the database cannot be reached, if it cannot, as far as is known.

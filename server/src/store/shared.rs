@@ -70,7 +70,7 @@ pub fn open_shared_store(directory: &Path, engine: StoreEngine, database: &Datab
     }
     let Opened { moved_aside, migration, upkeep, .. } = cache;
     let pins = store(shared.pins(), None);
-    let (recovery, others) = (Recovery::default(), Some(Others::of(&shared.records).map_err(store_error)?));
+    let (recovery, others) = (Recovery::default(), Some(Others::of(&shared.records).map_err(StoreError::from)?));
     Ok(Opened { spaces, pins, moved_aside, migration, recovery, upkeep, others })
 }
 
@@ -84,7 +84,7 @@ impl SharedSpaces {
     pub(crate) fn open(database: &Database) -> Result<Self, StoreError> {
         let numbers = Space::ALL.map(|space| (space.number(), !space.is_cached()));
         let numbers: Vec<_> = numbers.into_iter().chain([(PINS, true), (ROLES, true)]).collect();
-        Ok(Self { records: SharedRecords::open(database, &numbers).map_err(store_error)? })
+        Ok(Self { records: SharedRecords::open(database, &numbers).map_err(StoreError::from)? })
     }
 
     /// One of them.
@@ -131,7 +131,7 @@ struct SharedStore {
 impl SharedStore {
     fn change(&self, keys: impl IntoIterator<Item = PlanKey>, write: &Write) -> Result<(), StoreError> {
         let changes = keys.into_iter().map(|key| Change { key: *key.as_bytes(), write: write.clone() });
-        self.space.change(changes.collect()).map_err(store_error)
+        self.space.change(changes.collect()).map_err(StoreError::from)
     }
 
     /// Keeps a record on the disk. Without it, it is read from the database again.
@@ -179,7 +179,7 @@ impl Store for SharedStore {
             }
             // Whoever asked finds that it is damaged, and has it moved out of the way.
             Err(DatabaseError::Damaged { .. }) => Ok(Some(Vec::new())),
-            other => other.map_err(store_error),
+            other => other.map_err(StoreError::from),
         }
     }
 
@@ -201,7 +201,7 @@ impl Store for SharedStore {
             key: *key.as_bytes(),
             write: Write::Put { record: record.clone(), summary: Vec::new() },
         };
-        self.space.change(records.iter().map(put).collect()).map_err(store_error)
+        self.space.change(records.iter().map(put).collect()).map_err(StoreError::from)
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
@@ -228,7 +228,7 @@ impl Store for SharedStore {
             key: *key.as_bytes(),
             write: Write::Summary(summary.clone()),
         };
-        self.space.change(summaries.iter().map(change).collect()).map_err(store_error)
+        self.space.change(summaries.iter().map(change).collect()).map_err(StoreError::from)
     }
 
     fn summaries(&self, after: Option<&PlanKey>, limit: usize) -> Result<Vec<(PlanKey, Vec<u8>)>, StoreError> {
@@ -243,7 +243,7 @@ impl Store for SharedStore {
     }
 
     fn quarantined_count(&self) -> Result<usize, StoreError> {
-        let count = self.space.quarantined_count().map_err(store_error)?;
+        let count = self.space.quarantined_count().map_err(StoreError::from)?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
@@ -255,14 +255,5 @@ impl Store for SharedStore {
             self.forget(&gone);
         }
         changed
-    }
-}
-
-pub(crate) fn store_error(error: DatabaseError) -> StoreError {
-    match error {
-        DatabaseError::Away { reason } => StoreError::Away { reason },
-        DatabaseError::Overtaken => StoreError::Overtaken,
-        DatabaseError::Fenced => StoreError::Fenced,
-        DatabaseError::Refused { reason } | DatabaseError::Damaged { reason } => StoreError::Database { reason },
     }
 }

@@ -367,7 +367,7 @@ async fn servers_on_one_database_are_as_one_whatever_happens_to_them() {
     check_events(&cluster, &told).await;
     let counts = [&load.answered, &load.again].map(|count| count.load(Ordering::Relaxed));
     let events = told[0].lock().unwrap().len();
-    println!("{done:?}: {} requests answered, {} asked again, {events} events", counts[0], counts[1]);
+    eprintln!("{done:?}: {} requests answered, {} asked again, {events} events", counts[0], counts[1]);
     assert!(counts[0] > 10 * seconds && events > 0, "{counts:?}");
 }
 
@@ -394,7 +394,7 @@ async fn check_jobs(cluster: &Cluster, done: &BTreeMap<&str, u64>) {
     assert_eq!(cluster.query(failed), "");
     let redelivered =
         cluster.query("select coalesce(sum(starts - 1), 0) from canopy.jobs where state = 2 and starts > 1");
-    println!("{distinct} plans searched for, {redelivered} redelivered after {done:?}");
+    eprintln!("{distinct} plans searched for, {redelivered} redelivered after {done:?}");
 }
 
 /// All servers tell the same, each event once and in one order, and their leases agree with it.

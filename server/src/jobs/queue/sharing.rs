@@ -46,7 +46,7 @@ pub(crate) enum Task {
     /// A job of this server alone.
     Own(Arc<Job>),
     /// One of all servers.
-    Shared(Claimed),
+    Shared(Box<Claimed>),
 }
 
 /// Which workers ask for something to do.
@@ -115,7 +115,7 @@ impl Queue {
                 let claimed;
                 (lines, claimed) = self.claim(lines, &table, lane, memory);
                 match claimed {
-                    Ok(Some(claimed)) => return Some(Task::Shared(claimed)),
+                    Ok(Some(claimed)) => return Some(Task::Shared(Box::new(claimed))),
                     Ok(None) => lines.sharing.looked[place] = news,
                     Err(error) => {
                         tracing::debug!(%error, "no job could be taken");

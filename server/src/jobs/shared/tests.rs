@@ -27,7 +27,10 @@ use crate::store::shared::tests::Server;
 use crate::store::{RecordOptions, Records, Space};
 
 /// Plans like the real one, but does something else first.
-struct Staged(Pipeline, Box<dyn Fn(&dyn Stop) + Send + Sync>);
+struct Staged(Pipeline, Stage);
+
+/// Is told whether to stop.
+type Stage = Box<dyn Fn(&dyn Stop) + Send + Sync>;
 
 impl Planner for Staged {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
@@ -90,7 +93,7 @@ struct Site {
 }
 
 impl Site {
-    fn new(address: &str, planners: usize, before_planning: Box<dyn Fn(&dyn Stop) + Send + Sync>) -> Self {
+    fn new(address: &str, planners: usize, before_planning: Stage) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::new(folder.path(), address);
         let others = server.others();

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use canopy_access::Quotas;
-use canopy_planner::{PlanError, Request as Order, RequestKey, ScheduleKey, TopologyInput, read_topology};
+use canopy_planner::{Note, PlanError, Request as Order, RequestKey, ScheduleKey, TopologyInput, read_topology};
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Never, SynthesisError};
 use canopy_topology::{Topology, TopologyLimits, generate};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::jobs::job::{JobState, Phase, Terms, Worker};
 use crate::jobs::pipeline::Pipeline;
-use crate::jobs::planner::{Prepared, Produced};
+use crate::jobs::planner::{Prepared, Produced, Watch};
 use crate::jobs::queue::{QueueLimits, Subscription};
 use crate::jobs::refusals::RefusalOptions;
 use crate::quota::Accounts;

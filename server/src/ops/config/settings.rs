@@ -416,11 +416,7 @@ impl Settings {
             },
             data_dir: all.data_dir.expect(GIVEN),
             store_engine: all.store_engine.expect(GIVEN),
-            database: all
-                .database
-                .as_deref()
-                .map(|address| database(address, all.database_password_file.as_deref()))
-                .transpose()?,
+            database: database(all.database.as_deref(), all.database_password_file.as_deref())?,
             database_connections: all.database_connections.expect(GIVEN),
             database_when_away: all.database_when_away.expect(GIVEN),
             role: all.role.expect(GIVEN),

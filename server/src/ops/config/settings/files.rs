@@ -15,7 +15,11 @@ use crate::store::ArchiveTrust;
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
 /// The database that servers share.
-pub(super) fn database(address: &str, password_file: Option<&Path>) -> Result<Address, ConfigError> {
+pub(super) fn database(address: Option<&str>, password_file: Option<&Path>) -> Result<Option<Address>, ConfigError> {
+    address.map(|address| one_database(address, password_file)).transpose()
+}
+
+fn one_database(address: &str, password_file: Option<&Path>) -> Result<Address, ConfigError> {
     let refused = |problem: String| ConfigError::Database { problem };
     let address: Address =
         address.parse().map_err(|error: canopy_database::AddressError| refused(error.to_string()))?;
