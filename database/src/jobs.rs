@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use deadpool_postgres::Object;
 use parking_lot::Mutex;
-use tokio::sync::watch;
-use tokio::time::timeout;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -180,21 +178,6 @@ pub struct JobNow {
     pub cancelled: Vec<i64>,
 }
 
-/// Whether something has become of a job somewhere.
-#[derive(Debug)]
-pub struct JobNews {
-    database: Database,
-    news: watch::Receiver<u64>,
-}
-
-impl JobNews {
-    /// Waits until there is any since the last time, but not for longer than this; says whether there is.
-    pub fn wait(&mut self, limit: Duration) -> bool {
-        let Self { database, news } = self;
-        database.wait(async { timeout(limit, news.changed()).await.is_ok() })
-    }
-}
-
 impl Jobs {
     /// Begins to take part, under a name for people; jobs are shared by servers of one class.
     ///
@@ -234,11 +217,6 @@ impl Jobs {
         })?;
         let first = block.unsigned_abs().saturating_mul(NUMBERS) + 1;
         Ok(first..first.saturating_add(NUMBERS))
-    }
-
-    /// What becomes of jobs from now on.
-    pub fn news(&self) -> JobNews {
-        JobNews { database: self.database.clone(), news: self.database.job_news() }
     }
 
     /// Has an operation wait for a plan: for the job that makes it already, or a new one.
@@ -499,7 +477,7 @@ fn job_now(row: &Row) -> Result<JobNow, DatabaseError> {
     })
 }
 
-fn micros(time: Duration) -> i64 {
+pub(crate) fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 

@@ -90,6 +90,51 @@ create unlogged table progress (
     report bytea not null
 );
 
+-- What is used of quotas over time: when all of it will have come back.
+create table charges (
+    account text not null,
+    quota text not null,
+    back_at timestamptz not null,
+    primary key (account, quota)
+);
+
+-- What servers hold of quotas at once.
+create table holdings (
+    server bigint not null references servers on delete cascade,
+    account text not null,
+    quota text not null,
+    held bigint not null,
+    primary key (account, quota, server)
+);
+create index holdings_by_server on holdings (server);
+
+-- Has a server say what it uses of quotas, in microseconds in which it comes back, and what it holds; returns what all servers use,
+-- and what others hold.
+create function share_quotas(p_server bigint, p_account text[], p_quota text[], p_more bigint[], p_held bigint[])
+returns table (o_account text, o_quota text, o_back_us bigint, o_held bigint)
+language plpgsql set search_path = canopy as $$
+begin
+    -- In one order, so that no two servers wait for each other.
+    insert into charges (account, quota, back_at)
+        select a.account, a.quota, now() + a.more * interval '1 microsecond'
+            from unnest(p_account, p_quota, p_more) a(account, quota, more) where a.more > 0 order by 1, 2
+        on conflict (account, quota)
+            do update set back_at = greatest(charges.back_at, now()) + (excluded.back_at - now());
+    delete from holdings where server = p_server;
+    insert into holdings (server, account, quota, held)
+        select s.server, a.account, a.quota, a.held
+            from unnest(p_account, p_quota, p_held) a(account, quota, held) join servers s on s.server = p_server
+            where a.held > 0;
+    return query
+        select a.account, a.quota,
+            coalesce((extract(epoch from greatest(c.back_at - now(), interval '0')) * 1000000)::bigint, 0),
+            coalesce((select sum(h.held) from holdings h
+                where h.account = a.account and h.quota = a.quota and h.server <> p_server), 0)::bigint
+        from unnest(p_account, p_quota) a(account, quota)
+            left join charges c on c.account = a.account and c.quota = a.quota;
+end
+$$;
+
 -- Has an operation of a server wait for the plan of this key: for the job that makes it, or a new one; or for none, if one has
 -- lately failed that would fail again: then this is its outcome. Says whether the job is for this operation first.
 create function submit_job(
@@ -332,6 +377,7 @@ begin
         union (select job from jobs where state >= 2 order by ended desc offset p_ended_max)
         limit 1000
     );
+    delete from charges where back_at < now();
     -- Who had no more than he whose turn it was is as one who had nothing.
     delete from turns where had <= (select had from turn);
     return v_count;

@@ -2,6 +2,8 @@
 //!
 //! Each call has two accounts: its tenant's, and its caller's own. Whatever is limited is taken from both.
 
+mod shared;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +37,12 @@ struct Account {
 
 struct State {
     limits: Limits,
+    /// Whether a call came since other servers were asked last.
+    is_touched: bool,
+    /// What other servers do not know yet of what counts over time, as the time in which it comes back.
+    unshared: [Duration; Quota::COUNT],
+    /// What other servers hold of what is limited at once.
+    elsewhere: [u64; Quota::COUNT],
     /// What is there at once.
     held: [u64; Quota::COUNT],
     /// For what counts over time: when all that was taken will have come back; `None` if it never was taken.
@@ -71,8 +79,9 @@ impl Account {
     fn take(&self, quota: Quota, amount: u64) -> Result<bool, OverQuota> {
         let mut state = self.state.lock();
         let Some(limit) = state.limits.of(quota) else { return Ok(false) };
+        let elsewhere = state.elsewhere[quota.index()];
         let held = &mut state.held[quota.index()];
-        if held.saturating_add(amount) > limit {
+        if held.saturating_add(elsewhere).saturating_add(amount) > limit {
             return Err(self.over(quota, limit, RETRY_AT_ONCE));
         }
         *held += amount;
@@ -96,7 +105,9 @@ impl Account {
         if !waits.is_zero() {
             return Err(self.over(quota, limit, waits));
         }
-        state.back_at[quota.index()] = Some(back_at + time_of(count.saturating_mul(MILLI), seconds, limit));
+        let takes = time_of(count.saturating_mul(MILLI), seconds, limit);
+        state.back_at[quota.index()] = Some(back_at + takes);
+        state.unshared[quota.index()] = state.unshared[quota.index()].saturating_add(takes);
         Ok(())
     }
 
@@ -106,8 +117,10 @@ impl Account {
         let (Some(limit), Measure::PerSeconds(seconds)) = (state.limits.of(quota), quota.measure()) else { return };
         let back_at = state.back_at[quota.index()].map_or(now, |at| at.max(now));
         // What can never come back would be no time at all.
-        let back_at = back_at.checked_add(time_of(thousandths, seconds, limit)).unwrap_or(back_at);
+        let takes = time_of(thousandths, seconds, limit);
+        let Some(back_at) = back_at.checked_add(takes) else { return };
         state.back_at[quota.index()] = Some(back_at);
+        state.unshared[quota.index()] = state.unshared[quota.index()].saturating_add(takes);
     }
 
     /// What is limited, and how much of it is used.
@@ -116,7 +129,7 @@ impl Account {
         let of = |quota: Quota| {
             let limit = state.limits.of(quota)?;
             let used = match quota.measure() {
-                Measure::AtOnce => state.held[quota.index()],
+                Measure::AtOnce => state.held[quota.index()].saturating_add(state.elsewhere[quota.index()]),
                 Measure::PerSeconds(seconds) => {
                     let left =
                         state.back_at[quota.index()].map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
@@ -184,14 +197,23 @@ impl Accounts {
     fn account(&self, holder: Holder, name: &str, limits: Limits) -> Arc<Account> {
         let all = &mut self.all.lock()[holder as usize];
         if let Some(account) = all.get(name) {
-            account.state.lock().limits = limits;
+            let mut state = account.state.lock();
+            (state.limits, state.is_touched) = (limits, true);
+            drop(state);
             return Arc::clone(account);
         }
         if all.len() >= ACCOUNTS_MAX {
             let now = clock::now();
             all.retain(|_, account| Arc::strong_count(account) > 1 || !account.is_idle(now));
         }
-        let state = State { limits, held: [0; Quota::COUNT], back_at: [None; Quota::COUNT] };
+        let state = State {
+            limits,
+            is_touched: true,
+            unshared: [Duration::ZERO; Quota::COUNT],
+            elsewhere: [0; Quota::COUNT],
+            held: [0; Quota::COUNT],
+            back_at: [None; Quota::COUNT],
+        };
         let (name, metrics) = (name.to_owned(), self.metrics.clone());
         let account = Arc::new(Account { holder, name: name.clone(), metrics, state: Mutex::new(state) });
         all.insert(name, Arc::clone(&account));

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tonic_health::ServingStatus;
 
-use self::parts::{aside, bill_of, jobs_of, open, open_audit, warm_up};
+use self::parts::{aside, jobs_of, open, open_audit, warm_up};
 use self::upkeep::{
     end_overlong_jobs, follow_others, keep_up, say_of_gated, say_that_all_serve, topologies_in_use, write_clock_down,
 };
@@ -189,8 +189,7 @@ impl Server {
         let spaces =
             ReplanSpaces { faults: space(Space::Faults), leases: space(Space::Leases), replans: space(Space::Replans) };
         let planner = planner(&options, space(Space::Schedules));
-        let bill_of = bill_of(accounts.clone(), credentials.access.clone());
-        let jobs = jobs_of(&options, &opened, (store, planner), bill_of, &metrics).await?;
+        let jobs = jobs_of(&options, &opened, (store, planner), (&accounts, &credentials.access), &metrics).await?;
         let replanner = {
             let bases = Bases::new(topologies.clone(), options.limits);
             let (queue, records) = (jobs.queue.clone(), jobs.records.clone());

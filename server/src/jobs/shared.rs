@@ -104,7 +104,7 @@ impl Jobs {
                 looked = clock::now();
                 self.queue.hear_of_shared();
                 heard = heard.and_then(|()| self.look_into(table)).and_then(|()| self.report(table, &mut told));
-                heard = heard.and_then(|()| table.refill_numbers());
+                heard = heard.and_then(|()| table.refill_numbers()).and_then(|()| self.share_quotas(table));
             }
             if let Err(error) = heard {
                 tracing::debug!(error = chain(&error), "the jobs of all servers cannot be looked at now");
@@ -131,6 +131,20 @@ impl Jobs {
             told.push((number, status));
         }
         Ok(())
+    }
+
+    /// Tells what is used of quotas here, and learns what is used of them elsewhere.
+    fn share_quotas(&self, table: &JobTable) -> Result<(), StoreError> {
+        let uses = self.accounts.uses_here(clock::now());
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let asked = clock::now();
+        let learned = table.share_quotas(&uses).map(|all| self.accounts.learn(&all, asked));
+        if learned.is_err() {
+            self.accounts.take_back(&uses);
+        }
+        learned
     }
 
     /// Learns what has become of all that callers here wait for.

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use canopy_database::{
-    Claimed as ClaimedRow, Heard, JobNews, JobNow, JobState, Jobs, NewJob, OperationNow, Right, Submitted, Wanted,
+    Claimed as ClaimedRow, Heard, JobNews, JobNow, JobState, Jobs, NewJob, OperationNow, QuotaNow, QuotaUse, Right,
+    Submitted, Wanted,
 };
 use canopy_planner::{PLANNER_CLASS, PlanKey, ScheduleKey, chain};
 use canopy_wire::{Entry, Priority, decode_entry};
@@ -252,6 +253,11 @@ impl JobTable {
         let Ok(number) = i64::try_from(number) else { return Ok(false) };
         let outcome = KeptFailure::encode(&PlanFailure::CancelledByOperator);
         self.jobs.cancel(number, &outcome).map_err(StoreError::from)
+    }
+
+    /// Tells what is used of quotas here, and learns what is used of them at all servers.
+    pub(crate) fn share_quotas(&self, uses: &[QuotaUse]) -> Result<Vec<QuotaNow>, StoreError> {
+        self.jobs.share_quotas(uses).map_err(StoreError::from)
     }
 
     /// Forgets which plans are known not to be; returns how many.

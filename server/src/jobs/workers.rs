@@ -31,7 +31,7 @@ use crate::jobs::refusals::Refusals;
 use crate::jobs::reproducers::{Refused, Reproducers};
 use crate::jobs::table::JobTable;
 use crate::metrics::Metrics;
-use crate::quota::Bill;
+use crate::quota::{Accounts, Bill};
 use crate::reading::STACK_BYTES;
 use crate::store::{Durability, Lookup, Records, Request};
 
@@ -60,6 +60,8 @@ pub(crate) struct Jobs {
     pub(crate) steps_back: bool,
     /// The accounts of an identity and a tenant.
     pub(crate) bill_of: BillOf,
+    /// All of them.
+    pub(crate) accounts: Accounts,
     /// Where plans that a check refused are kept for a person, if there is a data directory.
     pub(crate) reproducers: Option<Arc<Reproducers>>,
     /// Where the times that jobs wait are counted.

@@ -53,7 +53,7 @@ pub(super) async fn jobs_of(
     options: &Options,
     opened: &Opened,
     (plans, planner): (Arc<dyn Store>, Arc<dyn Planner>),
-    bill_of: BillOf,
+    (accounts, access): (&Accounts, &Access),
     metrics: &Metrics,
 ) -> Result<Arc<Jobs>, StartError> {
     let limits = QueueLimits {
@@ -79,7 +79,8 @@ pub(super) async fn jobs_of(
         table,
         computes_alone: options.database_when_away == WhenAway::Compute && options.role != ServerRole::Api,
         steps_back: is_daemon,
-        bill_of,
+        bill_of: bill_of(accounts.clone(), access.clone()),
+        accounts: accounts.clone(),
         reproducers: Some(open_reproducers(options).await?),
         metrics: metrics.clone(),
         synthesis_count: AtomicU64::new(0),
@@ -101,7 +102,7 @@ fn name_of_this() -> String {
 }
 
 /// Finds accounts by the rules as they are then.
-pub(super) fn bill_of(accounts: Accounts, access: Access) -> BillOf {
+fn bill_of(accounts: Accounts, access: Access) -> BillOf {
     Box::new(move |identity, tenant| accounts.of(identity, tenant, access.rules().quotas()))
 }
 

@@ -110,6 +110,7 @@ impl Site {
             computes_alone: false,
             steps_back: false,
             bill_of: Box::new(|identity, tenant| Accounts::default().of(identity, tenant, &Quotas::default())),
+            accounts: Accounts::default(),
             reproducers: None,
             metrics: Metrics::off(),
             synthesis_count: AtomicU64::new(0),

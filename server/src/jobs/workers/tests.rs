@@ -18,7 +18,6 @@ use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::{Prepared, Produced, Watch};
 use crate::jobs::queue::{QueueLimits, Subscription};
 use crate::jobs::refusals::RefusalOptions;
-use crate::quota::Accounts;
 use crate::store::{MemoryStore, Store as _};
 
 /// Plans like the real one, but does something else first.
@@ -84,6 +83,7 @@ impl Shop {
             computes_alone: false,
             steps_back: false,
             bill_of: Box::new(|identity, tenant| Accounts::default().of(identity, tenant, &Quotas::default())),
+            accounts: Accounts::default(),
             reproducers: Some(Arc::new(reproducers)),
             metrics: Metrics::off(),
             synthesis_count: AtomicU64::new(0),

@@ -1,3 +1,5 @@
+//! Stores that go into a database and back, and commands on a database.
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
