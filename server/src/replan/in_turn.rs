@@ -13,9 +13,9 @@ use super::resynthesis::catch_up;
 use crate::drain::DrainHandle;
 
 /// How long a server that is silent keeps the others from it.
-const HELD_MS: u64 = 10_000;
+const HELD_MS: u64 = 3_000;
 /// Time between two times that it says so.
-const INTERVAL: Duration = Duration::from_secs(2);
+const INTERVAL: Duration = Duration::from_millis(750);
 
 impl Replanner {
     /// Makes plans anew until the server drains, while this is the one that does. What two of them do for a moment, both do by

@@ -1,5 +1,6 @@
 //! Three servers on one database, which are killed, paused and cut off, as the database is.
 
+mod upgrade;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -190,6 +191,25 @@ struct Load {
 }
 
 impl Load {
+    fn on(cluster: &Cluster) -> Arc<Self> {
+        Arc::new(Self {
+            up: Arc::clone(&cluster.up),
+            is_over: AtomicBool::new(false),
+            answered: AtomicU64::new(0),
+            again: AtomicU64::new(0),
+            plans: Mutex::default(),
+            named: Mutex::default(),
+        })
+    }
+
+    fn callers(self: &Arc<Self>, seed: u64) -> Vec<JoinHandle<()>> {
+        let call = |caller| {
+            let (load, random) = (Arc::clone(self), Random(seed * 1000 + caller + 1));
+            spawn(async move { load.ask(random).await })
+        };
+        (0..CALLERS).map(call).collect()
+    }
+
     /// A server that is up, as far as is known.
     async fn channel(&self, random: &mut Random) -> Channel {
         loop {
@@ -319,21 +339,9 @@ async fn servers_on_one_database_are_as_one_whatever_happens_to_them() {
     for (number, told) in told.iter().enumerate() {
         watching.push(Some(follow(cluster.replica(number), told).await));
     }
-    let load = Arc::new(Load {
-        up: Arc::clone(&cluster.up),
-        is_over: AtomicBool::new(false),
-        answered: AtomicU64::new(0),
-        again: AtomicU64::new(0),
-        plans: Mutex::default(),
-        named: Mutex::default(),
-    });
+    let load = Load::on(&cluster);
     let cluster = Arc::new(RwLock::new(cluster));
-    let callers: Vec<_> = (0..CALLERS)
-        .map(|caller| {
-            let (load, random) = (Arc::clone(&load), Random(seed * 1000 + caller + 1));
-            spawn(async move { load.ask(random).await })
-        })
-        .collect();
+    let callers = load.callers(seed);
     let managing = spawn(manage(Arc::clone(&cluster), Arc::clone(&load), Random(seed * 1000 + 77)));
     // Until every watch has a token to go on from.
     let limit = Instant::now() + PATIENCE;
