@@ -3,6 +3,7 @@
 mod adopt;
 mod codec;
 mod pins;
+mod put;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,13 +16,12 @@ use canopy_planner::PlanKey;
 use canopy_wire::StoredPlan;
 use parking_lot::Mutex;
 
-use self::codec::encode_plan;
 use super::ledger::Ledger;
 use super::pages::PAGE;
 use super::recent::Recent;
 use super::summary::Uses;
 use super::turns::{MayBeOvertaken, deciding};
-use super::{Durability, JobEnd, Lookup, MemoryStore, PlanSummary, Store, StoreError};
+use super::{Durability, Lookup, MemoryStore, PlanSummary, Store, StoreError};
 use crate::clock;
 
 pub(crate) use self::codec::keys_of_id;
@@ -166,77 +166,6 @@ impl Records {
             }
             Err(damage) => self.shared.quarantine(key).map(|()| Lookup::Quarantined(damage)),
         }
-    }
-
-    /// Stores a plan; returns once it survives a crash. Evicts others where the limit asks for it. A plan that was
-    /// there under this key is replaced; its pin and its uses stay.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`] when it does not fit beside the pinned ones; otherwise the engine failed.
-    pub fn put(&self, key: &PlanKey, plan: &StoredPlan) -> Result<(), StoreError> {
-        self.put_with(key, plan, Durability::Synced)
-    }
-
-    /// The same; where the durability is lazy, a crash of the machine may lose the plan.
-    ///
-    /// # Errors
-    /// As [`Records::put`].
-    pub fn put_with(&self, key: &PlanKey, plan: &StoredPlan, durability: Durability) -> Result<(), StoreError> {
-        self.put_asked(key, plan, Request::default(), durability).map(drop)
-    }
-
-    /// The same with what the plan was asked for by. Returns the bytes of its record.
-    pub(crate) fn put_asked(
-        &self,
-        key: &PlanKey,
-        plan: &StoredPlan,
-        request: Request,
-        durability: Durability,
-    ) -> Result<u64, StoreError> {
-        self.put_by(key, plan, request, |store, record, summary| match durability {
-            Durability::Synced => store.put(key, record, summary),
-            Durability::Lazy => store.put_lazily(key, record, summary),
-        })
-    }
-
-    /// The same with the end of the job that made it, both or neither.
-    pub(crate) fn put_ending(
-        &self,
-        key: &PlanKey,
-        plan: &StoredPlan,
-        request: Request,
-        end: &JobEnd,
-    ) -> Result<u64, StoreError> {
-        self.put_by(key, plan, request, |store, record, summary| store.put_ending(key, record, summary, end))
-    }
-
-    /// Makes room for a plan and has it stored by `put`, to which its record and summary are given.
-    fn put_by(
-        &self,
-        key: &PlanKey,
-        plan: &StoredPlan,
-        Request { whole, asked }: Request,
-        put: impl Fn(&dyn Store, &[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<u64, StoreError> {
-        let record = encode_plan(plan, whole);
-        let size_bytes = record.len() as u64;
-        let fresh = PlanSummary::of(*key, plan, size_bytes, (self.shared.options.now_ms)());
-        let fresh = PlanSummary { asked, ..fresh };
-        self.shared.decide(|ledger| {
-            let mut summary = fresh.clone();
-            if let Some(old) = self.shared.stored_summary(key)? {
-                summary = summary.with_history_of(&old);
-            }
-            // Its file may have been damaged, and its summary lost with it.
-            summary.pinned |= self.shared.is_pinned(key)?;
-            self.shared.make_room(ledger, key, size_bytes)?;
-            let summary_bytes = summary.encode();
-            let stored = put(&*self.shared.store, &record, &summary_bytes);
-            self.shared.recent.changed(&[*key]);
-            stored?;
-            ledger.enter(&summary);
-            Ok(size_bytes)
-        })
     }
 
     /// At most `limit` summaries in the order of their keys, from the first key after `after`; fewer only at the end.

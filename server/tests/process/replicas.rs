@@ -376,7 +376,8 @@ async fn servers_on_one_database_are_as_one_whatever_happens_to_them() {
     let counts = [&load.answered, &load.again].map(|count| count.load(Ordering::Relaxed));
     let events = told[0].lock().unwrap().len();
     eprintln!("{done:?}: {} requests answered, {} asked again, {events} events", counts[0], counts[1]);
-    assert!(counts[0] > 10 * seconds && events > 0, "{counts:?}");
+    // Whoever wants what a paused server makes waits until that is taken for gone.
+    assert!(counts[0] > 2 * seconds && events > 0, "{counts:?}");
 }
 
 /// Every job has ended, and no plan was searched for twice to its end.
