@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime as PoolRuntime};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime as PoolRuntime};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
@@ -153,8 +153,10 @@ impl Database {
             return Err(DatabaseError::Away { reason });
         }
         let done = async {
-            let client =
-                self.shared.pool.get().await.map_err(|error| DatabaseError::Away { reason: reason_of(&error) })?;
+            let client = self.shared.pool.get().await.map_err(|error| match error {
+                PoolError::Backend(error) => self.not_connected(error.into()),
+                error => DatabaseError::Away { reason: reason_of(&error) },
+            })?;
             work(&client).await
         };
         let done = done.await;
@@ -165,6 +167,16 @@ impl Database {
     /// Is told whenever something has become of a job somewhere.
     pub(crate) fn job_news(&self) -> watch::Receiver<u64> {
         self.shared.job_news.subscribe()
+    }
+
+    /// What a connection that was refused means: at the start that something is stated wrongly, later that it may pass.
+    pub(crate) fn not_connected(&self, error: DatabaseError) -> DatabaseError {
+        match error {
+            DatabaseError::Refused { reason } if self.shared.is_watched.load(Ordering::Relaxed) => {
+                DatabaseError::Away { reason }
+            }
+            error => error,
+        }
     }
 
     /// From now on the feed keeps trying to reach the database, and notes whether it can.

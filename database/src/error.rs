@@ -29,6 +29,12 @@ const OVERTAKEN: &str = "CN001";
 /// The same: the right by which a server does a job was given to another.
 const FENCED: &str = "CN003";
 
+/// What poolers say of the settings that connections begin with.
+const NOT_PASSED_ON: &str = "unsupported startup parameter";
+/// Through a pooler that gives every transaction another connection, no server hears of another.
+pub(crate) const POOLED: &str =
+    "this is a pooler such as PgBouncer in transaction mode; state the address of PostgreSQL itself";
+
 impl DatabaseError {
     /// Whether the same may succeed with another connection.
     pub(crate) fn is_of_connection(&self) -> bool {
@@ -39,6 +45,9 @@ impl DatabaseError {
 impl From<tokio_postgres::Error> for DatabaseError {
     fn from(error: tokio_postgres::Error) -> Self {
         let reason = reason_of(&error);
+        if reason.contains(NOT_PASSED_ON) {
+            return Self::Refused { reason: format!("{reason}; {POOLED}") };
+        }
         let Some(code) = error.code() else { return Self::Away { reason } };
         // Classes 08, 53 and 57: connections, resources and operators. Read only: a primary has become a standby.
         let class = code.code().get(..2).unwrap_or_default();

@@ -84,6 +84,7 @@ pub(crate) async fn follow(shared: Weak<Shared>, mut place: Place) {
     loop {
         let Some(here) = shared.upgrade() else { return };
         let connected = here.database.connect().await;
+        let connected = connected.map_err(|error| here.database.not_connected(error));
         here.database.note(&connected.as_ref().map(drop).map_err(Clone::clone));
         drop(here);
         if let Ok(connected) = connected {

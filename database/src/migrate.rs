@@ -5,7 +5,7 @@ use deadpool_postgres::Object;
 
 use crate::address::SCHEMA;
 use crate::database::Database;
-use crate::error::DatabaseError;
+use crate::error::{DatabaseError, POOLED};
 
 /// Held while the schema changes: one server at a time, the others wait.
 const LOCK: i64 = 0x6361_6e6f_7079_0001;
@@ -75,8 +75,18 @@ fn accept(found: Found) -> Result<Found, SchemaError> {
 }
 
 async fn found(client: &Object) -> Result<Found, DatabaseError> {
-    let there = client.query_one("select to_regclass($1) is not null", &[&format!("{SCHEMA}.settings")]).await?;
-    if !there.get::<_, bool>(0) {
+    let there = client
+        .query_one(
+            "select to_regclass($1) is not null, current_setting('search_path')",
+            &[&format!("{SCHEMA}.settings")],
+        )
+        .await?;
+    if there.try_get::<_, &str>(1)? != SCHEMA {
+        // A pooler may swallow the settings that connections begin with.
+        let reason = format!("connections do not begin with the settings that they are given; {POOLED}");
+        return Err(DatabaseError::Refused { reason });
+    }
+    if !there.try_get::<_, bool>(0)? {
         return Ok(Found { version: 0, works_with: 0 });
     }
     let rows = client.query("select name, value from settings where name in ('schema', 'works_with')", &[]).await?;

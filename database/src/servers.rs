@@ -21,6 +21,8 @@ pub struct Heard {
     pub unwanted: Vec<i64>,
     /// How often an operator had refusals forgotten.
     pub forgettings: i64,
+    /// Whether a job that is no prefetch waits for a server.
+    pub is_wanted: bool,
 }
 
 impl Jobs {
@@ -43,7 +45,8 @@ impl Jobs {
                  (select array_agg(m.job) from unnest($2, $3::bigint[]) m(job, fence)
                       left join jobs j on j.job = m.job and j.fence = m.fence and j.state = 1
                       where j.job is null or j.is_unwanted),
-                 (select last_value from forgettings)",
+                 (select last_value from forgettings),
+                 exists(select from jobs where state = 0 and priority > 0)",
             SILENCE.as_secs()
         );
         self.database.call(async |client| {
@@ -51,7 +54,7 @@ impl Jobs {
             let row = client.query_one(&statement, &[&self.server(), &jobs, &fences]).await?;
             let unwanted = row.try_get::<_, Option<Vec<i64>>>(1)?.unwrap_or_default();
             let was_given_up = row.try_get::<_, i64>(0)? == 0;
-            Ok(Heard { was_given_up, unwanted, forgettings: row.try_get(2)? })
+            Ok(Heard { was_given_up, unwanted, forgettings: row.try_get(2)?, is_wanted: row.try_get(3)? })
         })
     }
 

@@ -379,7 +379,7 @@ impl Shared {
         let state = self.state.lock();
         let is_idle = state.running == 0 && state.replan_queue.len() == 0;
         drop(state);
-        is_idle && self.queue.searches() == 0
+        is_idle && self.queue.searches() == 0 && !self.queue.is_wanted()
     }
 
     /// Shows figures, at most once in a second: counting takes a look at all faults.

@@ -238,6 +238,7 @@ impl Jobs {
             self.queue.enter_all_again(None);
         }
         self.queue.stop_making(Some(&heard.unwanted));
+        self.queue.hear_whether_wanted(heard.is_wanted);
         let again = table.bury()?;
         if again > 0 {
             (0..again).for_each(|_| self.metrics.count("canopy_jobs_redelivered_total", &[]));

@@ -36,6 +36,8 @@ const CALM: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(50);
 /// Most faults that are planned for ahead of each plan that is held.
 const FAULTS_MAX: usize = 64;
+/// Plans that are made at once where other servers take part.
+const AT_ONCE: usize = 8;
 /// Longest time for one of these plans; what takes longer is left for when it is needed.
 const SEARCH_MAX: Duration = Duration::from_secs(60);
 /// Longest time in which the harm of one fault is weighed.
@@ -93,7 +95,8 @@ impl PlansAhead {
         }
     }
 
-    /// Plans for one fault; false: there is none left, or something else is to be done.
+    /// Plans for one fault, or for some at once where other servers take part; false: there is none left, or something else is to be
+    /// done.
     async fn step(&mut self, shared: &Arc<Shared>) -> bool {
         if self.ahead.is_none() {
             self.ahead = tokio::select! {
@@ -102,12 +105,15 @@ impl PlansAhead {
             };
         }
         let Some(ahead) = &mut self.ahead else { return false };
-        match ahead.losses.pop().filter(|_| is_held(shared, &ahead.subject)) {
-            Some(loss) => make(shared, Order { faults: vec![loss], ..ahead.sound.clone() }).await,
-            None => {
-                self.done.insert(ahead.subject);
-                self.ahead = None;
-            }
+        let at_once = if shared.queue.table().is_some() { AT_ONCE } else { 1 };
+        let rest = ahead.losses.len().saturating_sub(at_once);
+        let losses = if is_held(shared, &ahead.subject) { ahead.losses.split_off(rest) } else { Vec::new() };
+        if losses.is_empty() {
+            self.done.insert(ahead.subject);
+            self.ahead = None;
+        } else {
+            let orders = losses.into_iter().rev().map(|loss| Order { faults: vec![loss], ..ahead.sound.clone() });
+            make(shared, orders.collect()).await;
         }
         true
     }
@@ -249,19 +255,26 @@ fn harm(shared: &Shared, sound: &Order, loss: &Loss, stop: &Recalled) -> Option<
     bound(&topology, collective, &shares, &stop).ok().map(|bound| bound.upper)
 }
 
-/// Has a plan made, unless that takes long or something else is to be done.
-async fn make(shared: &Arc<Shared>, order: Order) {
+/// Has plans made, unless that takes long or something else is to be done.
+async fn make(shared: &Arc<Shared>, orders: Vec<Order>) {
     let terms = Terms { priority: Priority::Prefetch, detached: false, worker: Worker::Planner };
-    let Ok(mut job) = shared.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms) else { return };
+    let submit = |order: Order| shared.queue.submit(RequestKey::of(&order), order, Goal::Plan, terms).ok();
+    let jobs: Vec<_> = orders.into_iter().filter_map(submit).collect();
+    let own = jobs.len();
+    let all = async {
+        for mut job in jobs {
+            let _outcome = time::timeout(SEARCH_MAX, job.ended()).await;
+        }
+    };
     tokio::select! {
-        _outcome = time::timeout(SEARCH_MAX, job.ended()) => {}
-        () = others(shared, 1) => {}
+        () = all => {}
+        () = others(shared, own) => {}
     }
 }
 
 /// Waits until more is searched for than one's own. Whoever finds what is there takes no time worth speaking of.
 async fn others(shared: &Shared, own: usize) {
-    while shared.queue.searches() <= own {
+    while shared.queue.searches() <= own && !shared.queue.is_wanted() {
         time::sleep(GLANCE).await;
     }
 }

@@ -6,6 +6,7 @@
 //! It starts real `canopyd` processes with folders of their own on a new and empty database, and prints tables. Searches use one
 //! thread each, so that workers can be compared.
 
+mod rates;
 mod server;
 
 use std::error::Error;
@@ -55,6 +56,7 @@ fn main() -> Result<(), Failure> {
         let program = program(arguments.canopyd.clone())?;
         lookups(&program, &arguments).await?;
         faults(&program, &arguments).await?;
+        rates::rates(&program, &arguments.database).await?;
         searches(&program, &arguments).await
     })
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::{env, thread};
+use std::{env, fs, thread};
 
 use canopy_client::{Client, ServerAddress};
 use rustix::process::{Pid, Signal, kill_process};
@@ -71,6 +71,22 @@ impl Server {
         // So that it never waits for a full pipe.
         thread::spawn(move || lines.for_each(drop));
         Ok(Self { child, address, _folder: folder })
+    }
+
+    /// Memory that it has now.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());
+        kilobytes.unwrap_or(0) * 1024
+    }
+
+    /// Processor time that it has taken.
+    pub(super) fn processor_seconds(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let ticks: f64 = fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+        ticks / rustix::param::clock_ticks_per_second() as f64
     }
 
     /// Another connection.

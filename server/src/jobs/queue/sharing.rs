@@ -39,6 +39,8 @@ pub(super) struct Sharing {
     looked: [u64; 2],
     /// Whether what is being made is to be given back.
     is_aborted: bool,
+    /// Whether a job that is no prefetch waits for a server.
+    is_wanted: bool,
 }
 
 /// What a worker is to do.
@@ -382,6 +384,15 @@ impl Queue {
         let lines = self.shared.lines.lock();
         let stopped = lines.sharing.making.iter().filter(|(number, _)| of.is_none_or(|of| of.contains(number)));
         stopped.for_each(|(_, job)| job.cancel());
+    }
+
+    /// Whether a job of another server, and no prefetch, waits for a worker.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.shared.lines.lock().sharing.is_wanted
+    }
+
+    pub(crate) fn hear_whether_wanted(&self, is_wanted: bool) {
+        self.shared.lines.lock().sharing.is_wanted = is_wanted;
     }
 
     /// Whether what is being made is to be given back.
