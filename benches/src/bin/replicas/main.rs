@@ -165,10 +165,7 @@ fn distinct(number: u64) -> PlanRequest {
     }
 }
 
-async fn join_all<F: Future + Send>(calls: Vec<F>) -> Vec<F::Output>
-where
-    F::Output: Send,
-{
+async fn join_all<F: Future>(calls: Vec<F>) -> Vec<F::Output> {
     let mut calls: Vec<_> = calls.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = calls.iter().map(|_| None).collect();
     std::future::poll_fn(|context| {
