@@ -29,7 +29,7 @@ create table jobs (
     is_detached boolean not null,
     -- Whether it is made beside the searches of others.
     is_beside boolean not null,
-    -- The request.
+    -- The request, until the job has ended.
     entry bytea not null,
     -- Who makes the plan, and by which right: one that was given away since then is worth nothing.
     owner bigint,
@@ -108,8 +108,8 @@ create table holdings (
 );
 create index holdings_by_server on holdings (server);
 
--- Has a server say what it uses of quotas, in microseconds in which it comes back, and what it holds; returns what all servers use,
--- and what others hold.
+-- Has a server say what it uses of quotas, in microseconds in which it comes back, and what it holds; returns what all servers
+-- use, and what others hold.
 create function share_quotas(p_server bigint, p_account text[], p_quota text[], p_more bigint[], p_held bigint[])
 returns table (o_account text, o_quota text, o_back_us bigint, o_held bigint)
 language plpgsql set search_path = canopy as $$
@@ -248,7 +248,7 @@ declare
     v_version bigint := 0;
     v_job record;
 begin
-    update jobs set state = p_state, outcome = p_outcome, is_lasting = p_is_lasting, ended = now(), owner = null
+    update jobs set state = p_state, outcome = p_outcome, is_lasting = p_is_lasting, ended = now(), owner = null, entry = ''
         where job = p_job and fence = p_fence and state = 1 returning tenant, weight into v_job;
     if not found then
         raise exception 'job % is not run by the right %', p_job, p_fence using errcode = 'CN003';
@@ -278,7 +278,7 @@ begin
         return;
     end if;
     if v_job.state = 0 then
-        update jobs set state = 4, ended = now() where job = p_job;
+        update jobs set state = 4, ended = now(), entry = '' where job = p_job;
     else
         update jobs set is_unwanted = true where job = p_job;
     end if;
@@ -290,7 +290,8 @@ $$;
 create function cancel_job(p_job bigint, p_outcome bytea) returns boolean
 language plpgsql set search_path = canopy as $$
 begin
-    update jobs set state = 4, ended = now(), owner = null, outcome = p_outcome where job = p_job and state < 2;
+    update jobs set state = 4, ended = now(), owner = null, outcome = p_outcome, entry = ''
+        where job = p_job and state < 2;
     if found then
         delete from progress where job = p_job;
         perform pg_notify('canopy_jobs', p_job::text);
@@ -335,7 +336,7 @@ begin
     if v_dead is null then
         return 0;
     end if;
-    update jobs set state = 3, ended = now(), owner = null, outcome = p_outcome
+    update jobs set state = 3, ended = now(), owner = null, outcome = p_outcome, entry = ''
         where state = 1 and owner = any(v_dead) and starts >= p_starts_max;
     get diagnostics v_failed = row_count;
     update jobs set state = 0, owner = null, fence = null where state = 1 and owner = any(v_dead);
@@ -366,7 +367,8 @@ begin
         select job, state from jobs where orphaned < now() - p_orphaned and state < 2 for update skip locked
     )
     update jobs j set state = case when lost.state = 0 then 4 else j.state end,
-            ended = case when lost.state = 0 then now() end, is_unwanted = true
+            ended = case when lost.state = 0 then now() end, is_unwanted = true,
+            entry = case when lost.state = 0 then '' else j.entry end
         from lost where j.job = lost.job;
     get diagnostics v_count = row_count;
     if v_count > 0 then

@@ -134,6 +134,7 @@ fn each_job_is_done_once_however_many_servers_take_them() {
         let now = servers[0].look(&[claimed.right.job]).unwrap().remove(0);
         assert_eq!((now.state, now.outcome.as_deref()), (JobState::Succeeded, Some(b"done".as_slice())));
     }
+    assert_eq!(place.query("select sum(length(entry)) from canopy.jobs"), "0", "requests take room while they wait");
 }
 
 #[test]
