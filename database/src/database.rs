@@ -157,11 +157,29 @@ impl Database {
                 PoolError::Backend(error) => self.not_connected(error.into()),
                 error => DatabaseError::Away { reason: reason_of(&error) },
             })?;
-            work(&client).await
+            let answer = tokio::select! {
+                biased;
+                done = work(&client) => Some(done),
+                () = self.until_away() => None,
+            };
+            answer.unwrap_or_else(|| {
+                // It may never answer what it was asked, and be asked no more.
+                drop(Object::take(client));
+                Err(DatabaseError::Away { reason: "it does not answer".to_owned() })
+            })
         };
         let done = done.await;
         self.note(&done);
         done
+    }
+
+    /// Waits until the feed finds that the database cannot be reached: nobody waits longer for an answer that may never come.
+    async fn until_away(&self) {
+        if !self.shared.is_watched.load(Ordering::Relaxed) {
+            return std::future::pending().await;
+        }
+        let mut state = self.shared.state.subscribe();
+        let _away = state.wait_for(|state| matches!(state, State::Away(_))).await.map(drop);
     }
 
     /// Is told whenever something has become of a job somewhere.
@@ -193,6 +211,10 @@ impl Database {
         self.shared.state.send_if_modified(|known| {
             let changes = std::mem::discriminant(known) != std::mem::discriminant(&state);
             if changes {
+                if matches!(state, State::Away(_)) {
+                    // Those that were there may lead nowhere.
+                    self.shared.pool.retain(|_, _| false);
+                }
                 match &state {
                     State::There => tracing::warn!("the database can be reached again"),
                     State::Away(reason) => tracing::error!(reason, "the database cannot be reached; trying again"),

@@ -24,6 +24,8 @@ const AT_ONCE: i64 = 1000;
 const CLEANING_INTERVAL: Duration = Duration::from_secs(600);
 /// Longest time that one look may take.
 const LOOK_LIMIT: Duration = Duration::from_secs(60);
+/// Longest time that the database may take to answer at all.
+const ALIVE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The last change that was heard of: its number, and which of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +107,8 @@ async fn listen(shared: &Weak<Shared>, connected: Connected, place: &mut Place) 
         hints.borrow_and_update();
         let Some(here) = shared.upgrade() else { return Ok(()) };
         let late = |_| DatabaseError::Away { reason: "it does not answer".to_owned() };
+        // Nothing may take less time than this.
+        timeout(ALIVE_LIMIT, client.simple_query("")).await.map_err(late)??;
         let is_news = timeout(LOOK_LIMIT, look(&client, &here, place)).await.map_err(late)??;
         if compared.elapsed() > LOOK_INTERVAL {
             compared = Instant::now();

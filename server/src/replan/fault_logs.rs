@@ -422,11 +422,15 @@ fn require_room(fault_logs: &BTreeMap<Scope, Kind>, scope: &Scope) -> Result<(),
     if fault_logs.len() < BOOKS_MAX.min(HOSTS_MAX) {
         return Ok(());
     }
-    let hosts = fault_logs.range(Scope::Host(String::new())..).count();
+    // Those of which another server has cleared the last fault stay where only that one tells of changes.
+    let with_faults = |scopes: &mut dyn Iterator<Item = (&Scope, &Kind)>| {
+        scopes.filter(|(_, kind)| kind.book.records().len() > 0).count()
+    };
+    let hosts = with_faults(&mut fault_logs.range(Scope::Host(String::new())..));
     let (count, limit, what) = match scope {
         Scope::Host(_) => (hosts, HOSTS_MAX, "machines"),
         Scope::Topology(_) | Scope::Placement { .. } | Scope::Cluster(_) => {
-            (fault_logs.len() - hosts, BOOKS_MAX, "topologies")
+            (with_faults(&mut fault_logs.iter()) - hosts, BOOKS_MAX, "topologies")
         }
     };
     if count < limit { Ok(()) } else { Err(ReportError::TooManyBooks { count, what }) }

@@ -1,5 +1,6 @@
 //! Three servers on one database, which are killed, paused and cut off, as the database is.
 
+mod away;
 mod upgrade;
 mod wire;
 

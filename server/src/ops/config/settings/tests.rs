@@ -99,3 +99,32 @@ fn where_the_system_chooses_one_port_it_chooses_both() {
     assert_eq!(options.admin_listen, Some("127.0.0.1:0".parse().unwrap()));
     assert_eq!(flags(&["--admin-listen", "off"]).into_options().unwrap().admin_listen, None);
 }
+
+#[test]
+fn the_database_of_servers_is_stated_without_secrets() {
+    let refused = |arguments: &[&str]| {
+        let options = flags(arguments).into_options();
+        options.and_then(|options| options.validate()).unwrap_err().to_string()
+    };
+    let said = refused(&["--database", "postgres://canopy:secret@db/canopy"]);
+    assert!(said.contains("`database_password_file`") && !said.contains("secret"), "{said}");
+    assert!(refused(&["--database", "postgres://db/canopy"]).contains("names no user"));
+    assert!(refused(&["--database", "postgres://canopy@db/canopy?sslmode=prefer"]).contains("sslmode=prefer"));
+    assert!(refused(&["--role", "worker"]).contains("`database`"));
+    let database = ["--database", "postgres://canopy@/canopy?host=/run/postgresql"];
+    assert!(refused(&[&database[..], &["--role", "worker", "--listen", "127.0.0.1:1"]].concat()).contains("`worker`"));
+    let worker = flags(&[&database[..], &["--role", "worker", "--dev"]].concat()).into_options().unwrap();
+    worker.validate().unwrap();
+    // It serves no calls, and can be watched.
+    assert_eq!((worker.listen, worker.admin_listen), (None, Some("127.0.0.1:7424".parse().unwrap())));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    fs::write(&file, "secret\n").unwrap();
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let stated = [&database[..], &["--database-password-file", file.to_str().unwrap()]].concat();
+    let address = flags(&stated).into_options().unwrap().database.unwrap();
+    assert!(address.has_password() && !format!("{address:?} {address}").contains("secret"));
+    // Others could read it.
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    assert!(refused(&stated).contains("`database_password_file`"));
+}
