@@ -112,7 +112,10 @@ fn the_database_of_servers_is_stated_without_secrets() {
     assert!(refused(&["--database", "postgres://canopy@db/canopy?sslmode=prefer"]).contains("sslmode=prefer"));
     assert!(refused(&["--role", "worker"]).contains("`database`"));
     let database = ["--database", "postgres://canopy@/canopy?host=/run/postgresql"];
-    assert!(refused(&[&database[..], &["--role", "worker", "--listen", "127.0.0.1:1"]].concat()).contains("`worker`"));
+    assert!(
+        refused(&[&database[..], &["--dev", "--role", "worker", "--listen", "127.0.0.1:1"]].concat())
+            .contains("`worker`")
+    );
     let worker = flags(&[&database[..], &["--role", "worker", "--dev"]].concat()).into_options().unwrap();
     worker.validate().unwrap();
     // It serves no calls, and can be watched.
