@@ -68,8 +68,18 @@ impl JobTable {
     /// # Errors
     /// The database failed.
     pub(crate) fn open(others: &Others, name: &str, refused_since: Duration) -> Result<Self, StoreError> {
-        let class = format!("{PLANNER_CLASS} {}", env!("CARGO_PKG_VERSION"));
-        let jobs = others.join(name, &class)?;
+        // Servers of one class make equal plans of equal requests, and read each other's.
+        Self::of_class(&format!("{PLANNER_CLASS} {}", env!("CARGO_PKG_VERSION")), others, name, refused_since)
+    }
+
+    /// The same as a server of a class.
+    pub(super) fn of_class(
+        class: &str,
+        others: &Others,
+        name: &str,
+        refused_since: Duration,
+    ) -> Result<Self, StoreError> {
+        let jobs = others.join(name, class)?;
         let first = jobs.numbers().map_err(StoreError::from)?;
         let numbers = Mutex::new([first, 0..0]);
         Ok(Self { jobs, others: others.clone(), numbers, refused_since, entering: RwLock::new(()) })

@@ -94,11 +94,15 @@ struct Site {
 
 impl Site {
     fn new(address: &str, planners: usize, before_planning: Stage) -> Self {
+        Self::of_class("class", address, planners, before_planning)
+    }
+
+    fn of_class(class: &str, address: &str, planners: usize, before_planning: Stage) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::new(folder.path(), address);
         let others = server.others();
         let lifetime = RefusalOptions::STANDARD.lifetime;
-        let table = Arc::new(JobTable::open(&others, "a server of a test", lifetime).unwrap());
+        let table = Arc::new(JobTable::of_class(class, &others, "a server of a test", lifetime).unwrap());
         let limits = QueueLimits { length_max: 64, bytes_max: 1 << 20, memory_bytes_max: u64::MAX };
         let jobs = Arc::new(Jobs {
             queue: Queue::beside(limits, Arc::clone(&table)),
@@ -313,6 +317,35 @@ fn who_leaves_ends_what_nobody_else_waits_for() {
     drop(other);
     wait_until("nobody makes it", || worker.jobs.queue.making().is_empty());
     assert_eq!(place.query("select state from canopy.jobs"), "4");
+}
+
+/// While a new version is brought in, servers of both make what their own callers ask for, and what is left of the old one is made
+/// by the new one.
+#[test]
+fn two_versions_share_plans_but_no_jobs_until_one_is_gone() {
+    let Some(place) = Place::new() else { return };
+    let (stage, begins, passes) = gate();
+    let mut old = Site::of_class("old", &place.address, 1, Box::new(stage));
+    let new = Site::of_class("new", &place.address, 1, Box::new(|_| {}));
+    let asked = old.submit("torus:3x3");
+    begins.recv_timeout(PATIENCE).unwrap();
+    // It has a job of its own, which waits for the search of the same schedule, and finds the plan.
+    let same = new.submit("torus:3x3");
+    wait_until("both have jobs", || place.query("select count(distinct class) from canopy.jobs") == "2");
+    passes.send(()).unwrap();
+    let plans = [asked, same].map(|one| end(one).unwrap().plan);
+    assert_eq!(plans[0], plans[1]);
+    assert_eq!((old.synthesis_count(), new.synthesis_count()), (1, 0));
+    assert_eq!(end(new.submit("torus:3x5")).unwrap().cache, Cache::Miss, "what only its callers ask for, it makes");
+    let alone = old.submit_with("torus:3x4", true);
+    old.jobs.queue.write_down(alone.job()).unwrap();
+    let name = alone.job().operation();
+    begins.recv_timeout(PATIENCE).unwrap();
+    drop(alone);
+    assert_eq!(new.operation(&name).unwrap().state, State::Running);
+    old.stop();
+    wait_until("the new one makes it", || new.operation(&name).is_some_and(|one| one.state == State::Succeeded));
+    assert_eq!(new.synthesis_count(), 2);
 }
 
 #[test]
