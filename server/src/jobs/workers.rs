@@ -478,4 +478,4 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::jobs) mod tests;

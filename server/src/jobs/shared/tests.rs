@@ -12,54 +12,23 @@ use canopy_topology::TopologyLimits;
 use canopy_wire::Priority;
 use parking_lot::Mutex;
 use tempfile::TempDir;
-use tokio::time::timeout;
 
 use super::*;
 use crate::jobs::job::{Goal, State, Terms, Worker};
 use crate::jobs::pipeline::Pipeline;
-use crate::jobs::planner::{Planner, Prepared, Recall, Watch};
 use crate::jobs::queue::{Queue, QueueLimits, Subscription};
 use crate::jobs::refusals::{RefusalOptions, Refusals};
 use crate::jobs::workers::Workers;
+use crate::jobs::workers::tests::{Staged, end};
 use crate::metrics::Metrics;
 use crate::quota::Accounts;
 use crate::store::shared::tests::Server;
 use crate::store::{RecordOptions, Records, Space};
 
-/// Plans like the real one, but does something else first.
-struct Staged(Pipeline, Stage);
-
 /// Is told whether to stop.
 type Stage = Box<dyn Fn(&dyn Stop) + Send + Sync>;
 
-impl Planner for Staged {
-    fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
-        self.0.prepare(order, stop)
-    }
-
-    fn recall(
-        &self,
-        order: &Order,
-        prepared: &Prepared,
-        stop: &dyn Stop,
-        watch: &dyn Watch,
-    ) -> Result<Recall, PlanFailure> {
-        self.0.recall(order, prepared, stop, watch)
-    }
-
-    fn produce(
-        &self,
-        order: &Order,
-        prepared: &Prepared,
-        stop: &dyn Stop,
-        watch: &dyn Watch,
-    ) -> Result<Produced, PlanFailure> {
-        (self.1)(stop);
-        self.0.produce(order, prepared, stop, watch)
-    }
-}
-
-/// A database, and how often it was asked.
+/// A database, and what tells it from others at its server.
 struct Place {
     postgres: &'static Postgres,
     address: String,
@@ -157,12 +126,6 @@ impl Drop for Site {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// Waits for the end of a job.
-fn end(mut subscription: Subscription) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async { timeout(Duration::from_secs(30), subscription.ended()).await.expect("the job ends") })
 }
 
 /// Waits until something is so.

@@ -21,7 +21,7 @@ use crate::jobs::refusals::RefusalOptions;
 use crate::store::{MemoryStore, Store as _};
 
 /// Plans like the real one, but does something else first.
-struct Staged<F>(Pipeline, F);
+pub(in crate::jobs) struct Staged<F>(pub(in crate::jobs) Pipeline, pub(in crate::jobs) F);
 
 impl<F: Fn(&dyn Stop) + Send + Sync + 'static> Planner for Staged<F> {
     fn prepare(&self, order: &Order, stop: &dyn Stop) -> Result<Prepared, PlanFailure> {
@@ -135,7 +135,7 @@ impl Drop for Shop {
 }
 
 /// Waits for the end of a job.
-fn end(mut subscription: Subscription) -> Outcome {
+pub(in crate::jobs) fn end(mut subscription: Subscription) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let done = subscription.state.wait_for(|state| matches!(state, JobState::Done(_)));
