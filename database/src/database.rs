@@ -173,7 +173,7 @@ impl Database {
         done
     }
 
-    /// Waits until the feed finds that the database cannot be reached: nobody waits longer for an answer that may never come.
+    /// Waits until the feed finds that the database cannot be reached: it may never answer calls under way.
     async fn until_away(&self) {
         if !self.shared.is_watched.load(Ordering::Relaxed) {
             return std::future::pending().await;

@@ -269,7 +269,7 @@ impl Jobs {
         })
     }
 
-    /// Takes the job whose turn it is; none: there is none, or the first takes more memory than there is left.
+    /// Takes the job whose turn it is. Returns `None` if no job waits, or if the first one needs more memory than is free.
     ///
     /// # Errors
     /// The database failed. A job that was taken all the same is given to others with [`Jobs::say_there`].
@@ -390,7 +390,7 @@ impl Jobs {
         })
     }
 
-    /// Ends an operation, and its job if that is for this operation first; false: it has ended, or there is none.
+    /// Ends an operation, and its job if that is for this operation first. Returns false if it has ended, or is unknown.
     ///
     /// # Errors
     /// The database failed.

@@ -55,7 +55,7 @@ impl Jobs {
         })
     }
 
-    /// The latest operations, at most so many.
+    /// The latest operations, at most `limit`.
     ///
     /// # Errors
     /// The database failed.

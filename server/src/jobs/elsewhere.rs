@@ -14,7 +14,7 @@ use crate::failure::{KeptFailure, PlanFailure};
 use crate::store::{Records, StoreError};
 
 impl Jobs {
-    /// The operation of this name at another server. None: there is none.
+    /// The operation of this name at another server; `None` if no server knows it.
     ///
     /// # Errors
     /// The database failed.
@@ -36,7 +36,7 @@ impl Jobs {
         Ok(others.filter(|(number, _)| !here.contains(number)).collect())
     }
 
-    /// Ends an operation, here or elsewhere; one that has ended stays as it is. None: there is none.
+    /// Ends an operation, here or elsewhere; one that has ended stays as it is. `None` if no server knows it.
     ///
     /// # Errors
     /// The database failed; the operation may go on.

@@ -33,7 +33,7 @@ use self::line::Line;
 use self::lines::{Lines, leave, release};
 use crate::call;
 use crate::failure::PlanFailure;
-use crate::jobs::job::{Cache, Goal, Job, JobState, NOT_STORED, Outcome, Phase, Read, Terms, Worker};
+use crate::jobs::job::{Cache, Goal, Job, JobState, Outcome, Phase, Read, Terms, Worker};
 use crate::jobs::journal::Journal;
 use crate::jobs::table::JobTable;
 use crate::quota::Bill;
@@ -203,9 +203,7 @@ impl Queue {
             job.ties.lock().detached = false;
         }
         match job.state() {
-            JobState::Done(Ok(delivery)) if delivery.warnings.iter().any(|warning| warning.code == NOT_STORED) => {
-                Err(StoreError::Unkept)
-            }
+            JobState::Done(Ok(delivery)) if !delivery.is_stored() => Err(StoreError::Unkept),
             JobState::Done(_) | JobState::Working(_) => written,
         }
     }

@@ -16,7 +16,7 @@ use super::job::{Awaited, Cache, Delivery, Job, NOT_STORED, Outcome, Read, Statu
 use super::planner::Produced;
 use super::table::words::{Success, decode_report};
 use super::table::{Claimed, JobTable};
-use super::workers::{JobWatch, Jobs, panic_text};
+use super::workers::{JobWatch, Jobs};
 use crate::clock;
 use crate::failure::{KeptFailure, PlanFailure};
 use crate::store::{JobEnd, Lookup, Records, StoreError};
@@ -261,11 +261,8 @@ impl Making<'_> {
     fn outcome(&self) -> Option<Outcome> {
         let priority = self.job.ties.lock().priority;
         let _in_trace = self.job.trace.enter(priority, &self.jobs.metrics);
-        catch_unwind(AssertUnwindSafe(|| self.plan())).unwrap_or_else(|panic| {
-            let (request, panic) = (self.job.key, panic_text(panic.as_ref()));
-            tracing::error!(%request, panic, "a job panicked");
-            self.fail(Arc::new(PlanFailure::Panicked { request }))
-        })
+        catch_unwind(AssertUnwindSafe(|| self.plan()))
+            .unwrap_or_else(|panic| self.fail(Arc::new(self.jobs.panicked(self.job, panic.as_ref()))))
     }
 
     fn plan(&self) -> Option<Outcome> {
@@ -289,6 +286,7 @@ impl Making<'_> {
             return self.end(&table.end(claimed, &outcome)).then_some(outcome);
         }
         let read = Read { prepared, schedule: claimed.schedule, queue_ms, canonical_ms, queued: started };
+        let read = job.read.get_or_init(|| read);
         if read.schedule.is_some_and(|schedule| jobs.planner.is_known(&schedule)) {
             table.land(claimed.right);
         } else {
@@ -296,8 +294,8 @@ impl Making<'_> {
         }
         let watch = JobWatch::new(jobs, job, &read.prepared.key);
         match jobs.planner.produce(&job.order, &read.prepared, job.as_ref(), &watch) {
-            Ok(produced) => self.keep(&read, produced),
-            Err(failure) => self.fail(jobs.failed(job, &read, failure)),
+            Ok(produced) => self.keep(read, produced),
+            Err(failure) => self.fail(jobs.failed(job, read, failure)),
         }
     }
 
@@ -323,8 +321,7 @@ impl Making<'_> {
                 }
                 Err(error) => {
                     tracing::error!(plan = %key, error = chain(&error), "a plan could not be stored");
-                    let text = "the plan could not be stored; the next request computes it again";
-                    delivery.warnings.push(Warning::new(NOT_STORED, text.to_owned()));
+                    delivery.note_not_stored();
                     // Those who wait here get it all the same.
                     let elsewhere = Err(Arc::new(PlanFailure::Jobs(error)));
                     return self.end(&table.end(claimed, &elsewhere)).then_some(Ok(delivery));

@@ -258,7 +258,8 @@ impl JobTable {
         self.jobs.operations(LISTED_MAX).map_err(StoreError::from)
     }
 
-    /// Ends an operation of any server, and its job if that is for this operation first; false: it has ended, or there is none.
+    /// Ends an operation of any server, and its job if that is for this operation first. Returns false if it has ended, or
+    /// is unknown.
     pub(crate) fn cancel(&self, number: u64) -> Result<bool, StoreError> {
         let Ok(number) = i64::try_from(number) else { return Ok(false) };
         let outcome = KeptFailure::encode(&PlanFailure::CancelledByOperator);

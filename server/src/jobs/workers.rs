@@ -13,7 +13,7 @@ use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
-use canopy_planner::{PlanKey, Rejection, Warning, chain};
+use canopy_planner::{PlanKey, Rejection, chain};
 use canopy_synth::Stop;
 use canopy_wire::StoredPlan;
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ pub(super) use self::watch::JobWatch;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::asked;
-use crate::jobs::job::{Cache, Delivery, Goal, Job, NOT_STORED, Outcome, Read, Timings};
+use crate::jobs::job::{Cache, Delivery, Goal, Job, Outcome, Read, Timings};
 use crate::jobs::journal::Journal;
 use crate::jobs::planner::{Planner, Prepared, Produced, Recall};
 use crate::jobs::queue::{Lane, Queue, Task};
@@ -262,17 +262,21 @@ impl Jobs {
     fn guard(&self, job: &Arc<Job>, step: impl FnOnce() -> Option<Outcome>) {
         let priority = job.ties.lock().priority;
         let _in_trace = job.trace.enter(priority, &self.metrics);
-        let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-            let panic = panic_text(panic.as_ref());
-            // One that panicked before its topology was read has no plan to make again.
-            let read = job.read.get();
-            let file = read.and_then(|read| self.reproducer(job, &read.prepared.key, own(job, "panic", panic)));
-            tracing::error!(request = %job.key, panic, reproducer = file, "a job panicked");
-            Some(Err(Arc::new(PlanFailure::Panicked { request: job.key })))
-        });
+        let outcome = catch_unwind(AssertUnwindSafe(step))
+            .unwrap_or_else(|panic| Some(Err(Arc::new(self.panicked(job, panic.as_ref())))));
         if let Some(outcome) = outcome {
             self.queue.finish(job, outcome);
         }
+    }
+
+    /// Reports a job that panicked.
+    pub(super) fn panicked(&self, job: &Job, panic: &(dyn Any + Send)) -> PlanFailure {
+        let panic = panic_text(panic);
+        // One that panicked before its topology was read has no plan to make again.
+        let read = job.read.get();
+        let file = read.and_then(|read| self.reproducer(job, &read.prepared.key, own(job, "panic", panic)));
+        tracing::error!(request = %job.key, panic, reproducer = file, "a job panicked");
+        PlanFailure::Panicked { request: job.key }
     }
 
     /// Reads the topology and looks into the store. None: the job waits for a planning thread.
@@ -426,8 +430,7 @@ impl Jobs {
             Ok(size_bytes) => job.bill.iter().for_each(|bill| bill.charge_stored(size_bytes)),
             Err(error) => {
                 tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
-                let text = "the plan could not be stored; the next request computes it again";
-                delivery.warnings.push(Warning::new(NOT_STORED, text.to_owned()));
+                delivery.note_not_stored();
             }
         }
         delivery
@@ -472,7 +475,7 @@ fn own(job: &Job, reason: &'static str, problem: &str) -> Rejection {
 }
 
 /// What a panic said.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&'static str>().copied()).unwrap_or("no text")
 }

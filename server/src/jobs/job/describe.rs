@@ -7,7 +7,7 @@ use canopy_planner::{Puncture, RequestKey, TenantName, Warning};
 use canopy_schedule::CollectiveKind;
 use canopy_wire::Priority;
 
-use super::{Cache, Delivery, Job, JobState, Status, Timings};
+use super::{Cache, Delivery, Job, JobState, NOT_STORED, Status, Timings};
 use crate::failure::PlanFailure;
 
 /// A job as operators see it.
@@ -142,6 +142,17 @@ impl Job {
 }
 
 impl Delivery {
+    /// Whether the plan was stored, or was there.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.warnings.iter().all(|warning| warning.code != NOT_STORED)
+    }
+
+    /// The plan could not be stored.
+    pub(crate) fn note_not_stored(&mut self) {
+        let text = "the plan could not be stored; the next request computes it again";
+        self.warnings.push(Warning::new(NOT_STORED, text.to_owned()));
+    }
+
     /// The plan without its files, and what goes with it.
     pub(crate) fn made(&self) -> Made {
         Made {

@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Duration;
 
 use canopy_database::Wanted;
-use canopy_planner::Warning;
 use canopy_wire::Priority;
 use parking_lot::MutexGuard;
 
@@ -14,7 +13,7 @@ use super::lines::Lines;
 use super::{BESIDE, Queue, SEARCHES, end_phase};
 use crate::clock;
 use crate::failure::PlanFailure;
-use crate::jobs::job::{Awaited, Job, JobState, NOT_STORED, Outcome, Phase, Read, Status};
+use crate::jobs::job::{Awaited, Job, JobState, Outcome, Phase, Read, Status};
 use crate::jobs::table::{Claimed, JobTable};
 use crate::store::StoreError;
 
@@ -27,7 +26,7 @@ pub(super) struct Sharing {
     pub(super) table: Option<Arc<JobTable>>,
     /// Unfinished jobs of this server by the jobs that they wait for.
     pub(super) awaited: BTreeMap<i64, Vec<Arc<Job>>>,
-    /// Jobs that nobody here waits for any more, and whether they may go on alone.
+    /// Jobs that callers here have left, and whether they may go on alone.
     left: Vec<(i64, bool)>,
     /// Jobs to enter again: somebody wants them sooner, or what they wait for has gone.
     changed: Vec<Arc<Job>>,
@@ -73,13 +72,31 @@ impl Sharing {
             let mut ties = job.ties.lock();
             (ties.awaited.take(), ties.may_go_on)
         };
-        let Some(Awaited { job: number, .. }) = awaited else { return };
+        if let Some(Awaited { job: number, .. }) = awaited {
+            self.stop_awaiting(number, job, may_go_on);
+        }
+    }
+
+    /// A job does not wait for this one any more.
+    fn stop_awaiting(&mut self, number: i64, job: &Arc<Job>, may_go_on: bool) {
         let Some(waiting) = self.awaited.get_mut(&number) else { return };
         waiting.retain(|other| !Arc::ptr_eq(other, job));
         if waiting.is_empty() {
             self.awaited.remove(&number);
             self.left.push((number, may_go_on));
         }
+    }
+
+    /// A job was entered for which it is too late: it is left, unless others here wait for it.
+    fn leave_unless_awaited(&mut self, number: i64, may_go_on: bool) {
+        if !self.awaited.contains_key(&number) {
+            self.left.push((number, may_go_on));
+        }
+    }
+
+    /// The jobs of this server that wait for this one.
+    fn waiting(&self, number: i64) -> Vec<Arc<Job>> {
+        self.awaited.get(&number).cloned().unwrap_or_default()
     }
 
     /// A job that waits is wanted sooner, or in another way.
@@ -130,7 +147,7 @@ impl Queue {
         }
     }
 
-    /// Bytes of memory that a worker may take for a job of all servers; none: there is nothing left.
+    /// Free bytes of memory for a job of all servers; `None` if all of it is taken.
     fn memory_left(&self, lines: &Lines, lane: Lane) -> Option<u64> {
         let limit = self.shared.limits.memory_bytes_max;
         // A repair may exceed the limit by an eighth.
@@ -178,10 +195,8 @@ impl Queue {
         let mut lines = self.shared.lines.lock();
         let held = if job.ties.lock().phase.is_end() { Ok(()) } else { lines.hold(job, weight, self.shared.limits) };
         if held.is_err() || job.ties.lock().phase.is_end() || job.read.set(read).is_err() {
-            if !lines.sharing.awaited.contains_key(&awaited.job) {
-                let may_go_on = job.ties.lock().may_go_on;
-                lines.sharing.left.push((awaited.job, may_go_on));
-            }
+            let may_go_on = job.ties.lock().may_go_on;
+            lines.sharing.leave_unless_awaited(awaited.job, may_go_on);
             return held;
         }
         job.ties.lock().awaited = Some(awaited);
@@ -197,22 +212,14 @@ impl Queue {
         let mut ties = job.ties.lock();
         if ties.phase.is_end() {
             drop(ties);
-            if !lines.sharing.awaited.contains_key(&awaited.job) {
-                lines.sharing.left.push((awaited.job, true));
-            }
+            lines.sharing.leave_unless_awaited(awaited.job, true);
             return;
         }
         let before = ties.awaited.replace(awaited).map(|before| before.job);
         drop(ties);
         if before != Some(awaited.job) {
-            let gone =
-                before.and_then(|before| lines.sharing.awaited.get_mut(&before).map(|waiting| (before, waiting)));
-            if let Some((before, waiting)) = gone {
-                waiting.retain(|other| !Arc::ptr_eq(other, job));
-                if waiting.is_empty() {
-                    lines.sharing.awaited.remove(&before);
-                    lines.sharing.left.push((before, true));
-                }
+            if let Some(before) = before {
+                lines.sharing.stop_awaiting(before, job, true);
             }
             lines.sharing.awaited.entry(awaited.job).or_default().push(Arc::clone(job));
         }
@@ -263,9 +270,8 @@ impl Queue {
     pub(super) fn write_down_shared(&self, table: &JobTable, job: &Arc<Job>) -> Result<(), StoreError> {
         loop {
             if let JobState::Done(outcome) = job.state() {
-                let is_lost = |warning: &Warning| warning.code == NOT_STORED;
                 return match &outcome {
-                    Ok(delivery) if delivery.warnings.iter().any(is_lost) => Err(StoreError::Unkept),
+                    Ok(delivery) if !delivery.is_stored() => Err(StoreError::Unkept),
                     Ok(_) | Err(_) => table.note_end(job, &outcome),
                 };
             }
@@ -311,15 +317,10 @@ impl Queue {
         self.shared.lines.lock().sharing.awaited.keys().copied().collect()
     }
 
-    /// The job in the table that one of this server waits for.
-    pub(crate) fn waits_for(&self, number: i64) -> Vec<Arc<Job>> {
-        self.shared.lines.lock().sharing.awaited.get(&number).map(|waiting| waiting.to_vec()).unwrap_or_default()
-    }
-
     /// A worker of some server has begun with a job, and is so far.
     pub(crate) fn shared_runs(&self, number: i64, status: Option<&Status>) {
         let mut lines = self.shared.lines.lock();
-        let waiting = lines.sharing.awaited.get(&number).map(|waiting| waiting.to_vec()).unwrap_or_default();
+        let waiting = lines.sharing.waiting(number);
         for job in &waiting {
             if lines.advance(job, Phase::Planning) {
                 job.ties.lock().began = Some(clock::now());
@@ -350,8 +351,11 @@ impl Queue {
 
     /// Ends one operation alone of those that wait for a job.
     pub(crate) fn end_alone(&self, number: i64, operation: u64) {
-        let of_number = self.waits_for(number).into_iter().filter(|job| job.number == operation);
-        of_number.for_each(|job| self.finish(&job, Err(Arc::new(PlanFailure::CancelledByOperator))));
+        let waiting = self.shared.lines.lock().sharing.waiting(number);
+        waiting
+            .into_iter()
+            .filter(|job| job.number == operation)
+            .for_each(|job| self.finish(&job, Err(Arc::new(PlanFailure::CancelledByOperator))));
     }
 
     /// This server makes a job of all servers.
