@@ -174,7 +174,7 @@ impl Database {
     }
 
     /// Waits until the feed finds that the database cannot be reached: it may never answer calls under way.
-    async fn until_away(&self) {
+    pub(crate) async fn until_away(&self) {
         if !self.shared.is_watched.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }

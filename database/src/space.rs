@@ -206,7 +206,12 @@ fn hear_of_all(shared: &Shared) -> Result<(), DatabaseError> {
         Ok(row.try_get(0)?)
     })?;
     let mut heard = shared.heard.subscribe();
-    let heard = async { timeout(HEARING_LIMIT, heard.wait_for(|heard| *heard >= head)).await.is_ok() };
+    let heard = async {
+        tokio::select! {
+            heard = timeout(HEARING_LIMIT, heard.wait_for(|heard| *heard >= head)) => heard.is_ok(),
+            () = shared.database.until_away() => false,
+        }
+    };
     let late = || DatabaseError::Away { reason: "changes of other servers cannot be read".to_owned() };
     shared.database.wait(heard).then_some(()).ok_or_else(late)
 }

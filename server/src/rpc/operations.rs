@@ -59,10 +59,12 @@ impl OperationsService {
     /// The operation of this name on this server or another one, unless it is another tenant's.
     async fn find(&self, headers: &MetadataMap, name: &str) -> Result<Operation, CallFailure> {
         let viewer = Viewer::of(headers)?;
-        let found = match self.jobs.queue.operation(name) {
-            Some(operation) => Some(operation.describe()),
+        let here = self.jobs.queue.operation(name).map(|operation| operation.describe());
+        let found = match here {
+            // What a drain ends here goes on elsewhere.
+            Some(operation) if self.jobs.table.is_none() || !operation.is_drained() => Some(operation),
             None if self.jobs.table.is_none() => None,
-            None => {
+            Some(_) | None => {
                 let (jobs, name) = (Arc::clone(&self.jobs), name.to_owned());
                 self.pool.work(headers, move |_| Ok(jobs.operation_elsewhere(&name)?)).await?
             }
@@ -120,6 +122,9 @@ impl OperationsService {
             // Late or not: what there is then is the answer.
             let _late = time::timeout_at(until, ended).await.is_err();
             operation = job.describe();
+            if operation.is_drained() {
+                operation = self.find(headers, &request.name).await?;
+            }
         }
         while operation.result.is_none() && time::Instant::now() < until {
             time::sleep_until(until.min(time::Instant::now() + LOOK_INTERVAL)).await;

@@ -85,6 +85,11 @@ pub(crate) fn operation_name(request: &RequestKey, number: u64) -> String {
 }
 
 impl Operation {
+    /// Whether it ended because its server does.
+    pub(crate) fn is_drained(&self) -> bool {
+        matches!(&self.result, Some(Err(failure)) if matches!(**failure, PlanFailure::Draining))
+    }
+
     /// Whose it is alone; empty: everybody's.
     pub(crate) fn owner(&self) -> &str {
         self.tenant.as_ref().map_or("", TenantName::as_str)
