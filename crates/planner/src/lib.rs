@@ -37,6 +37,7 @@ mod schedules;
 mod search;
 mod shapes;
 mod tenant;
+mod what_if;
 
 pub use bounded::{bound_without_switches, bounded, proven_bound};
 pub use canopy_plan::chain;
@@ -52,3 +53,4 @@ pub use recent::{MemoryUsage, Recent};
 pub use request::{Group, JointRequest, JointTask, Making, Request, TopologyInput};
 pub use schedules::{NoSchedules, Schedules, SchedulesInMemory};
 pub use tenant::{NotATenant, TenantName};
+pub use what_if::{Left, WhatIf};
