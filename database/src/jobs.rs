@@ -61,6 +61,9 @@ pub struct NewJob {
     pub is_beside: bool,
     /// The request.
     pub entry: Vec<u8>,
+    /// The part of a question about the request that is to be answered; `None`: its plan is to be made. Such a job has no
+    /// operation that could be asked for by name.
+    pub slice: Option<Vec<u8>>,
 }
 
 /// What an operation waits for.
@@ -105,6 +108,8 @@ pub struct Claimed {
     pub key: Key,
     /// The request.
     pub entry: Vec<u8>,
+    /// See [`NewJob::slice`].
+    pub slice: Option<Vec<u8>>,
     /// How often it was begun, this time included.
     pub starts: u32,
     /// Its priority by now.
@@ -229,9 +234,9 @@ impl Jobs {
         let (key, search) = (job.key.as_slice(), job.search.as_ref().map(<[u8; 32]>::as_slice));
         let statement =
             "select o_job, o_is_first, o_refusal from submit_job($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-            $12, $13, make_interval(secs => $14))";
+            $12, $13, $14, make_interval(secs => $15))";
         let server = self.server();
-        let parameters: [&(dyn ToSql + Sync); 14] = [
+        let parameters: [&(dyn ToSql + Sync); 15] = [
             &server,
             &job.operation,
             &job.facts,
@@ -245,6 +250,7 @@ impl Jobs {
             &job.is_detached,
             &job.is_beside,
             &job.entry,
+            &job.slice,
             &refused_since.as_secs_f64(),
         ];
         // Asking twice has the same end: the second finds the job of the first.
@@ -279,7 +285,7 @@ impl Jobs {
         let (server, expected) = (self.server(), micros(EXPECTED));
         let mut makes = self.makes.lock();
         let claimed = self.database.call_once(async |client| {
-            let statement = "select job, fence, key, entry, starts, priority, memory, search
+            let statement = "select job, fence, key, entry, starts, priority, memory, search, slice
                 from claim_job($1, $2, $3, $4, $5, $6, $7)";
             let statement = client.prepare_cached(statement).await?;
             let parameters: [&(dyn ToSql + Sync); 7] =
@@ -463,6 +469,7 @@ fn claimed(row: &Row) -> Result<Claimed, DatabaseError> {
         priority: row.try_get(5)?,
         memory: row.try_get::<_, i64>(6)?.unsigned_abs(),
         search: row.try_get::<_, Option<&[u8]>>(7)?.and_then(|key| key.try_into().ok()),
+        slice: row.try_get(8)?,
     })
 }
 

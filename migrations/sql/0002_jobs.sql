@@ -31,6 +31,8 @@ create table jobs (
     is_beside boolean not null,
     -- The request, until the job has ended.
     entry bytea not null,
+    -- Which part of a question about the request is to be answered; null: its plan is to be made.
+    slice bytea,
     -- Who makes the plan, and by which right: one that was given away since then is worth nothing.
     owner bigint,
     fence bigint,
@@ -140,7 +142,7 @@ $$;
 create function submit_job(
     p_server bigint, p_operation bigint, p_facts bytea, p_key bytea, p_search bytea, p_class text, p_priority smallint,
     p_memory bigint, p_tenant text, p_weight bigint, p_is_detached boolean, p_is_beside boolean, p_entry bytea,
-    p_refused interval, out o_job bigint, out o_is_first boolean, out o_refusal bytea
+    p_slice bytea, p_refused interval, out o_job bigint, out o_is_first boolean, out o_refusal bytea
 ) language plpgsql set search_path = canopy as $$
 declare
     v_first bigint;
@@ -151,9 +153,10 @@ begin
         order by ended desc limit 1;
     if not found then
         loop
-            insert into jobs (operation, key, search, class, priority, memory, tenant, weight, is_detached, is_beside, entry)
+            insert into jobs (operation, key, search, class, priority, memory, tenant, weight, is_detached, is_beside, entry,
+                    slice)
                 values (p_operation, p_key, p_search, p_class, p_priority, p_memory, p_tenant, p_weight, p_is_detached,
-                    p_is_beside, p_entry)
+                    p_is_beside, p_entry, p_slice)
                 on conflict (key, class) where state < 2 do nothing;
             v_is_new := v_is_new or found;
             -- Locked, so that it does not end, nor the last of those who wait leave, before this one is entered.
@@ -166,8 +169,11 @@ begin
         insert into waiters (job, server) select o_job, server from servers where server = p_server
             on conflict do nothing;
     end if;
-    insert into operations (operation, job, facts) values (p_operation, o_job, p_facts)
-        on conflict (operation) do update set job = excluded.job;
+    -- Slices have no name: who asked for them waits for all.
+    if p_slice is null then
+        insert into operations (operation, job, facts) values (p_operation, o_job, p_facts)
+            on conflict (operation) do update set job = excluded.job;
+    end if;
     -- By itself, if it was asked for again because a connection broke.
     o_is_first := coalesce(v_first = p_operation, false);
     if v_is_new then

@@ -14,6 +14,7 @@ mod priority;
 mod refused;
 mod request;
 mod stored_plan;
+mod what_if;
 
 pub use cluster::{ClusterError, cluster_model};
 pub use digest::sha256_hex;
@@ -35,3 +36,4 @@ pub use request::{
     tolerance_on_the_wire,
 };
 pub use stored_plan::StoredPlan;
+pub use what_if::{fault_kind_of_wire, fault_kind_on_the_wire, left_of_wire, weighed_fault, what_may_fail};

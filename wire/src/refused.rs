@@ -68,6 +68,8 @@ pub enum RequestError {
     Tenant(#[from] NotATenant),
     #[error("the minimum optimality is {numerator}/{denominator}; use a fraction from 0 to 1")]
     Optimality { numerator: u64, denominator: u64 },
+    #[error(transparent)]
+    Remaining(#[from] canopy_faults::RemainingError),
 }
 
 impl RequestError {
@@ -96,6 +98,7 @@ impl RequestError {
             Self::EmptySizes { .. } | Self::SmallestWithoutRuntime { .. } => "size_bytes_min".to_owned(),
             Self::Tolerance { .. } => "tolerance".to_owned(),
             Self::Optimality { .. } => "quality.minimum_optimality".to_owned(),
+            Self::Remaining(_) => "remaining".to_owned(),
         }
     }
 }

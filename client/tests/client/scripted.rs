@@ -7,7 +7,7 @@ use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
     OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanReply, PlanRequest,
+    PlanEvent, PlanExplanation, PlanReply, PlanRequest, WhatIfEvent, WhatIfRequest,
 };
 use tokio_stream::Stream;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -62,6 +62,12 @@ impl<S: Script> Planner for Scripted<S> {
     }
 
     async fn bound(&self, _: Request<PlanRequest>) -> Result<Response<BoundReply>, Status> {
+        Err(unscripted())
+    }
+
+    type WhatIfStream = Events<WhatIfEvent>;
+
+    async fn what_if(&self, _: Request<WhatIfRequest>) -> Result<Response<Self::WhatIfStream>, Status> {
         Err(unscripted())
     }
 

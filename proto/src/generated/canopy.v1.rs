@@ -5144,6 +5144,196 @@ impl PathForwarding {
         }
     }
 }
+/// One message of WhatIf.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WhatIfEvent {
+    #[prost(oneof = "what_if_event::Event", tags = "1, 2, 3")]
+    pub event: ::core::option::Option<what_if_event::Event>,
+}
+/// Nested message and enum types in `WhatIfEvent`.
+pub mod what_if_event {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Event {
+        /// First: the network without the faults.
+        #[prost(message, tag = "1")]
+        Started(super::WhatIfStarted),
+        /// Then: how many faults have been weighed, at most ten times a second.
+        #[prost(message, tag = "2")]
+        Progress(super::WhatIfProgress),
+        /// Last: all faults, most harmful first, in one or more messages.
+        #[prost(message, tag = "3")]
+        Weighed(super::WeighedFaults),
+    }
+}
+/// The network without the faults.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WhatIfStarted {
+    /// Proven upper bound on algbw: an exact fraction in bytes per second.
+    #[prost(string, tag = "1")]
+    pub bound: ::prost::alloc::string::String,
+    /// The network.
+    #[prost(message, optional, tag = "2")]
+    pub topology: ::core::option::Option<TopologySummary>,
+    /// Number of groups of faults to weigh.
+    #[prost(uint32, tag = "3")]
+    pub groups: u32,
+    /// Number of parts that workers weigh independently of each other.
+    #[prost(uint32, tag = "4")]
+    pub slices: u32,
+    /// Warnings about the request, such as faults that were applied first.
+    #[prost(message, repeated, tag = "5")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// How many faults have been weighed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WhatIfProgress {
+    /// Number of groups that have been weighed.
+    #[prost(uint32, tag = "1")]
+    pub weighed: u32,
+    /// Number of groups in total.
+    #[prost(uint32, tag = "2")]
+    pub groups: u32,
+}
+/// Groups of faults.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WeighedFaults {
+    /// The groups.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<WeighedFault>,
+}
+/// Single faults that a symmetry of the network exchanges, so that each of them leaves the same.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WeighedFault {
+    /// Kind of the elements.
+    #[prost(enumeration = "FaultKind", tag = "1")]
+    pub kind: i32,
+    /// What each of them leaves.
+    #[prost(enumeration = "WhatIfOutcome", tag = "2")]
+    pub outcome: i32,
+    /// With WHAT_IF_OUTCOME_BOUNDED: proven upper bound on algbw of the remaining network.
+    #[prost(string, tag = "3")]
+    pub bound: ::prost::alloc::string::String,
+    /// With WHAT_IF_OUTCOME_BOUNDED: the same ÷ the bound without the fault, `num/den`.
+    #[prost(string, tag = "4")]
+    pub ratio: ::prost::alloc::string::String,
+    /// With WHAT_IF_OUTCOME_DISCONNECTED: number of components.
+    #[prost(uint32, tag = "5")]
+    pub components: u32,
+    /// Number of faults in the group.
+    #[prost(uint32, tag = "6")]
+    pub alike: u32,
+    /// The faults, at most 1000 of them.
+    #[prost(message, repeated, tag = "7")]
+    pub faults: ::prost::alloc::vec::Vec<Fault>,
+}
+/// Kinds of elements that may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum FaultKind {
+    /// Refused: a value must be given.
+    Unspecified = 0,
+    /// All links, in both directions.
+    Links = 1,
+    /// Links whose ends are in one box or host.
+    LinksInside = 2,
+    /// The other links.
+    LinksOutside = 3,
+    /// NICs: all links of a device that leave its machine.
+    Nics = 4,
+    /// Accelerators.
+    Gpus = 5,
+    /// Hosts, or else boxes, if there are at least two.
+    Boxes = 6,
+    /// Switches.
+    Switches = 7,
+}
+impl FaultKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FAULT_KIND_UNSPECIFIED",
+            Self::Links => "FAULT_KIND_LINKS",
+            Self::LinksInside => "FAULT_KIND_LINKS_INSIDE",
+            Self::LinksOutside => "FAULT_KIND_LINKS_OUTSIDE",
+            Self::Nics => "FAULT_KIND_NICS",
+            Self::Gpus => "FAULT_KIND_GPUS",
+            Self::Boxes => "FAULT_KIND_BOXES",
+            Self::Switches => "FAULT_KIND_SWITCHES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FAULT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "FAULT_KIND_LINKS" => Some(Self::Links),
+            "FAULT_KIND_LINKS_INSIDE" => Some(Self::LinksInside),
+            "FAULT_KIND_LINKS_OUTSIDE" => Some(Self::LinksOutside),
+            "FAULT_KIND_NICS" => Some(Self::Nics),
+            "FAULT_KIND_GPUS" => Some(Self::Gpus),
+            "FAULT_KIND_BOXES" => Some(Self::Boxes),
+            "FAULT_KIND_SWITCHES" => Some(Self::Switches),
+            _ => None,
+        }
+    }
+}
+/// What a fault leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WhatIfOutcome {
+    /// Never sent.
+    Unspecified = 0,
+    /// A network on which the collective is possible.
+    Bounded = 1,
+    /// Ranks that cannot reach each other.
+    Disconnected = 2,
+    /// Fewer than two ranks.
+    TooFewRanks = 3,
+    /// A network without the root of the collective.
+    RootLost = 4,
+}
+impl WhatIfOutcome {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WHAT_IF_OUTCOME_UNSPECIFIED",
+            Self::Bounded => "WHAT_IF_OUTCOME_BOUNDED",
+            Self::Disconnected => "WHAT_IF_OUTCOME_DISCONNECTED",
+            Self::TooFewRanks => "WHAT_IF_OUTCOME_TOO_FEW_RANKS",
+            Self::RootLost => "WHAT_IF_OUTCOME_ROOT_LOST",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WHAT_IF_OUTCOME_UNSPECIFIED" => Some(Self::Unspecified),
+            "WHAT_IF_OUTCOME_BOUNDED" => Some(Self::Bounded),
+            "WHAT_IF_OUTCOME_DISCONNECTED" => Some(Self::Disconnected),
+            "WHAT_IF_OUTCOME_TOO_FEW_RANKS" => Some(Self::TooFewRanks),
+            "WHAT_IF_OUTCOME_ROOT_LOST" => Some(Self::RootLost),
+            _ => None,
+        }
+    }
+}
+/// Which faults to weigh.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WhatIfRequest {
+    /// The network and the collective, as for Bound; without `shares` and `joint_collectives`. Known faults are applied first, as the
+    /// request says, and those of a punctured topology. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub request: ::core::option::Option<PlanRequest>,
+    /// What may fail. Links inside and outside boxes are part of all links, if those are given. Empty: every kind, each element once.
+    #[prost(enumeration = "FaultKind", repeated, tag = "2")]
+    pub kinds: ::prost::alloc::vec::Vec<i32>,
+    /// Fraction of an element's capacity that remains, less than 1. Unset: nothing.
+    #[prost(message, optional, tag = "3")]
+    pub remaining: ::core::option::Option<Ratio>,
+}
 /// What to plan. Every field counts: a field that does not fit the others is refused, not ignored.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlanRequest {
@@ -6215,6 +6405,29 @@ pub mod planner_client {
                 .insert(GrpcMethod::new("canopy.v1.Planner", "OrderMachines"));
             self.inner.unary(req, path, codec).await
         }
+        /// Ranks single faults of a network by the bound that each leaves, most harmful first. Makes no plan and stores nothing. Planning
+        /// workers weigh the faults, those of all servers that share a database; time at work counts against the caller's quotas.
+        pub async fn what_if(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WhatIfRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WhatIfEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/canopy.v1.Planner/WhatIf");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("canopy.v1.Planner", "WhatIf"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -6313,6 +6526,18 @@ pub mod planner_server {
             tonic::Response<super::OrderMachinesReply>,
             tonic::Status,
         >;
+        /// Server streaming response type for the WhatIf method.
+        type WhatIfStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WhatIfEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Ranks single faults of a network by the bound that each leaves, most harmful first. Makes no plan and stores nothing. Planning
+        /// workers weigh the faults, those of all servers that share a database; time at work counts against the caller's quotas.
+        async fn what_if(
+            &self,
+            request: tonic::Request<super::WhatIfRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WhatIfStream>, tonic::Status>;
     }
     /// Makes plans for collective communication.
     #[derive(Debug)]
@@ -6872,6 +7097,52 @@ pub mod planner_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Planner/WhatIf" => {
+                    #[allow(non_camel_case_types)]
+                    struct WhatIfSvc<T: Planner>(pub Arc<T>);
+                    impl<
+                        T: Planner,
+                    > tonic::server::ServerStreamingService<super::WhatIfRequest>
+                    for WhatIfSvc<T> {
+                        type Response = super::WhatIfEvent;
+                        type ResponseStream = T::WhatIfStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WhatIfRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Planner>::what_if(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WhatIfSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

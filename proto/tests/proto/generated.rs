@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 14] = [
     "canopy/v1/admin.proto",
     "canopy/v1/clusters.proto",
     "canopy/v1/faults.proto",
@@ -23,6 +23,7 @@ const SOURCES: [&str; 13] = [
     "canopy/v1/reply.proto",
     "canopy/v1/topologies.proto",
     "canopy/v1/topology.proto",
+    "canopy/v1/what_if.proto",
 ];
 
 /// Traces and health events of other projects: not part of the interface, so not in its descriptors either.

@@ -257,7 +257,7 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Tenant(_) => "TENANT_INVALID",
         RequestError::Inline(InlineError::NoBandwidth { .. }) => "CAPACITY_NOT_POSITIVE",
         RequestError::Inline(_) => "TOPOLOGY_MALFORMED",
-        RequestError::Fault { .. } => "FAULT_INVALID",
+        RequestError::Fault { .. } | RequestError::Remaining(_) => "FAULT_INVALID",
         RequestError::TwicePunctured => "TOPOLOGY_MALFORMED",
         RequestError::PuncturedHere => "FIELD_NOT_APPLICABLE",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",

@@ -32,6 +32,7 @@ use self::progress::{Progress, encode_progress};
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Job, JobState, Unfinished, Written};
+use crate::quota::Bill;
 use crate::store::{
     DamagedRecord, Durability, SpaceOf, Store, StoreError, Stored, Summarised, decode_message, decode_record,
     encode_record,
@@ -69,11 +70,13 @@ enum End {
 
 /// The record of a job.
 pub(crate) fn record_of(job: &Job, priority: Priority) -> Vec<u8> {
-    let caller = job.bill.as_ref().map(|bill| {
-        let (identity, tenant) = (bill.identity().to_owned(), bill.tenant().to_owned());
-        EntryCaller { identity, tenant }
-    });
+    let caller = job.bill.as_ref().map(caller_of);
     encode_record(&encode_entry(job.number, &job.order, priority, job.arrived_unix_ms, caller))
+}
+
+/// Whose accounts a job counts against.
+pub(crate) fn caller_of(bill: &Bill) -> EntryCaller {
+    EntryCaller { identity: bill.identity().to_owned(), tenant: bill.tenant().to_owned() }
 }
 
 /// A request by itself, in the envelope of a record.

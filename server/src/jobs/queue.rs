@@ -18,6 +18,7 @@ mod lines;
 mod operations;
 mod resume;
 mod sharing;
+mod slices;
 mod turns;
 
 use std::sync::Arc;
@@ -218,26 +219,10 @@ impl Queue {
         self.next(&self.shared.reading_ready, take, |lines| lines.reading.is_empty())
     }
 
-    /// The next job to plan; waits for one, and until there is memory for it. None once the queue is closed and
-    /// nothing waits, or is being read. Whoever takes a job calls [`Queue::vacate`] when its memory is free again.
+    /// The first job, of at least the priority, of the first of these lines, if there is memory for it.
     ///
     /// The first in line is never passed by for want of memory: others would keep a large one waiting for ever. While
     /// another worker searches for its schedule, it is: two searches would find the same.
-    pub(crate) fn next_to_plan(&self) -> Option<Arc<Job>> {
-        self.next_with_memory(SEARCHES)
-    }
-
-    /// The next job whose plan is made beside the searches of others, as [`Queue::next_to_plan`]. Where there is none it
-    /// is a repair, so that jobs with broken links do not wait for searches to end.
-    pub(crate) fn next_beside(&self) -> Option<Arc<Job>> {
-        self.next_with_memory(BESIDE)
-    }
-
-    /// The first job, of at least the priority, of the first of these lines where there is memory for it.
-    fn next_with_memory(&self, from: &[From]) -> Option<Arc<Job>> {
-        self.next(&self.shared.planning_ready, |lines| self.take_first(lines, from), |lines| lines.waiting == 0)
-    }
-
     fn take_first(&self, lines: &mut Lines, from: &[From]) -> Option<Arc<Job>> {
         let limits = self.shared.limits;
         let (sought, turns) = (std::mem::take(&mut lines.sought), std::mem::take(&mut lines.turns));
@@ -253,17 +238,17 @@ impl Queue {
         Some(job)
     }
 
-    /// The next job that needs next to no time, as [`Queue::next_to_plan`]; it does not wait for memory.
-    pub(crate) fn next_quick(&self) -> Option<Arc<Job>> {
+    /// The next job that needs next to no time, as [`Queue::next_task`]; it does not wait for memory.
+    fn next_quick(&self) -> Option<Arc<Job>> {
         let take = |lines: &mut Lines| {
             let job = lines.quick.pop(&lines.turns)?;
             lines.begin(&job);
             Some(job)
         };
-        self.next(&self.shared.planning_ready, take, |lines| lines.waiting == 0)
+        self.next(&self.shared.planning_ready, take, Lines::is_over)
     }
 
-    /// The memory of a job from [`Queue::next_to_plan`] is free: its worker is done with it after this time, however it
+    /// The memory of a job of this server alone is free: its worker is done with it after this time, however it
     /// ended.
     pub(crate) fn vacate(&self, job: &Job, took: Duration) {
         if let Some(bill) = &job.bill {
@@ -403,6 +388,9 @@ impl Queue {
             lines.planning.clear();
             lines.quick.clear();
             lines.beside.clear();
+            for slice in lines.slices.take_all() {
+                slice.settle(Err(Arc::new(PlanFailure::Draining)));
+            }
             lines.by_request.values().map(Arc::clone).collect()
         };
         for job in jobs {
@@ -417,16 +405,16 @@ impl Queue {
     }
 
     /// Takes a job when there is one; gives up when the queue is closed and nothing more can come.
-    fn next(
+    fn next<T>(
         &self,
         ready: &Condvar,
-        take: impl Fn(&mut Lines) -> Option<Arc<Job>>,
+        take: impl Fn(&mut Lines) -> Option<T>,
         is_over: impl Fn(&Lines) -> bool,
-    ) -> Option<Arc<Job>> {
+    ) -> Option<T> {
         let mut lines = self.shared.lines.lock();
         loop {
-            if let Some(job) = take(&mut lines) {
-                return Some(job);
+            if let Some(taken) = take(&mut lines) {
+                return Some(taken);
             }
             if !lines.open && is_over(&lines) {
                 return None;
@@ -445,7 +433,7 @@ impl Queue {
     /// Lets the planning workers look again when the line has changed without them: the last job of a closed queue may
     /// have ended, and another job be the first, for which there is memory.
     fn wake_planners(&self, lines: &Lines) {
-        if (!lines.open && lines.waiting == 0) || !lines.planning.is_empty() || !lines.beside.is_empty() {
+        if (!lines.open && lines.is_over()) || !lines.planning.is_empty() || !lines.beside.is_empty() {
             self.shared.planning_ready.notify_all();
         }
     }

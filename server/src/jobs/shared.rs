@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use canopy_database::{JobNow, JobState, Right};
+use canopy_database::{JobNow, JobState};
 use canopy_planner::{PlanKey, Warning, chain};
 use canopy_synth::Stop as _;
 use canopy_wire::StoredPlan;
 
 use super::job::{Awaited, Cache, Delivery, Job, NOT_STORED, Outcome, Read, Status};
 use super::planner::Produced;
+use super::slices::decode_answer;
 use super::table::words::{Success, decode_report};
 use super::table::{Claimed, JobTable};
 use super::workers::{JobWatch, Jobs};
@@ -59,7 +60,12 @@ impl Jobs {
     pub(super) fn make_for_all(&self, table: &JobTable, mut claimed: Claimed) {
         let right = claimed.right;
         if let Some(entry) = claimed.entry.take() {
-            let bill = entry.caller.as_ref().map(|caller| (self.bill_of)(&caller.identity, &caller.tenant));
+            if let Some(faults) = claimed.slice.take() {
+                self.answer_for_all(table, &claimed, entry, &faults);
+                self.queue.vacate_shared(&claimed);
+                return;
+            }
+            let bill = self.bill_of_entry(&entry);
             let job = Arc::new(Job::resumed(entry, bill, claimed.starts.saturating_sub(1), 0));
             self.queue.begin_shared(right.job, &job);
             let making = Making { jobs: self, table, job: &job, claimed: &claimed };
@@ -168,6 +174,10 @@ impl Jobs {
             self.queue.end_alone(now.job, operation.unsigned_abs());
         }
         let words = now.outcome.as_deref().unwrap_or_default();
+        if now.state.is_end() && self.queue.awaits_slice(now.job) {
+            self.hear_of_slice(now, words);
+            return Ok(());
+        }
         match now.state {
             JobState::Queued => {}
             JobState::Running => {
@@ -195,6 +205,16 @@ impl Jobs {
         Ok(())
     }
 
+    fn hear_of_slice(&self, now: &JobNow, words: &[u8]) {
+        let outcome = match now.state {
+            JobState::Succeeded => decode_answer(words).ok_or_else(|| Arc::new(PlanFailure::Unreadable)),
+            // Nobody wanted it any more when it ended; somebody does again.
+            _ if words.is_empty() => return self.queue.enter_all_again(Some(now.job)),
+            _ => Err(Arc::new(KeptFailure::decode(words))),
+        };
+        self.queue.settle_slices(now.job, &outcome);
+    }
+
     /// A plan that another server has stored, once this one has heard of it.
     pub(super) fn plan_of_another(&self, key: &PlanKey, read: Reading) -> Result<Option<Arc<StoredPlan>>, StoreError> {
         self.records.follow()?;
@@ -204,6 +224,30 @@ impl Jobs {
         self.table.as_ref().map_or(Ok(()), |table| table.hear_of_all())?;
         self.records.follow()?;
         Ok(read(&self.records, key)?.found())
+    }
+
+    /// Writes the end of a job down; false: another server does it.
+    pub(super) fn write_down_end(&self, job: i64, end: &JobEnd) -> bool {
+        match write_end(end, &|| self.queue.is_aborted()) {
+            Ok(()) => true,
+            Err(StoreError::Fenced) => {
+                self.note_late(job);
+                false
+            }
+            Err(error) => {
+                tracing::error!(
+                    job,
+                    error = chain(&error),
+                    "the end of a job could not be written down; others make it again"
+                );
+                false
+            }
+        }
+    }
+
+    fn note_late(&self, job: i64) {
+        self.metrics.count("canopy_job_results_refused_total", &[]);
+        tracing::warn!(job, "another server does this job by now; what was made here is not used");
     }
 
     /// Says that this server is there and has others do what silent ones were doing, until `ends`.
@@ -313,7 +357,7 @@ impl Making<'_> {
                     return Some(Ok(delivery));
                 }
                 Err(StoreError::Fenced) => {
-                    self.note_late();
+                    jobs.note_late(claimed.right.job);
                     return None;
                 }
                 Err(StoreError::Away { .. } | StoreError::Overtaken) if !self.is_over() => {
@@ -351,32 +395,11 @@ impl Making<'_> {
 
     /// Writes the end down; false: another server makes it.
     fn end(&self, end: &JobEnd) -> bool {
-        match write_end(end, &|| self.is_over()) {
-            Ok(()) => true,
-            Err(StoreError::Fenced) => {
-                self.note_late();
-                false
-            }
-            Err(error) => {
-                let Right { job, .. } = self.claimed.right;
-                tracing::error!(
-                    job,
-                    error = chain(&error),
-                    "the end of a job could not be written down; others make it again"
-                );
-                false
-            }
-        }
+        self.jobs.write_down_end(self.claimed.right.job, end)
     }
 
     fn is_over(&self) -> bool {
         self.jobs.queue.is_aborted()
-    }
-
-    fn note_late(&self) {
-        self.jobs.metrics.count("canopy_job_results_refused_total", &[]);
-        let request = self.job.key;
-        tracing::warn!(%request, "another server makes this job by now; what was made here is not used");
     }
 }
 

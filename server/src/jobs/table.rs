@@ -18,8 +18,8 @@ use canopy_database::{
     Claimed as ClaimedRow, Heard, JobNews, JobNow, JobState, Jobs, NewJob, OperationNow, QuotaNow, QuotaUse, Right,
     Submitted, Wanted,
 };
-use canopy_planner::{PLANNER_CLASS, PlanKey, ScheduleKey, chain};
-use canopy_wire::{Entry, Priority, decode_entry};
+use canopy_planner::{PLANNER_CLASS, PlanKey, RequestKey, ScheduleKey, chain};
+use canopy_wire::{Entry, Priority, decode_entry, encode_entry};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use prost::Message as _;
 
@@ -27,8 +27,10 @@ use self::words::{Facts, Success, encode_report};
 use crate::clock;
 use crate::failure::{KeptFailure, PlanFailure, follows_from_request};
 use crate::jobs::job::{Awaited, Job, Outcome, Read, Status, Worker};
-use crate::jobs::journal::record_of;
-use crate::store::{JobEnd, Others, StoreError, decode_record};
+use crate::jobs::journal::{caller_of, record_of};
+use crate::jobs::slices::Slice;
+use crate::quota::Bill;
+use crate::store::{JobEnd, Others, StoreError, decode_record, encode_record};
 
 /// A job that was begun so often and never ended is taken to be what ends servers.
 pub(crate) const STARTS_MAX: u32 = 3;
@@ -55,6 +57,8 @@ pub(crate) struct Claimed {
     pub(crate) right: Right,
     /// None: this build cannot read it.
     pub(crate) entry: Option<Entry>,
+    /// The part of a question that is to be answered; none: a plan is to be made.
+    pub(crate) slice: Option<Vec<u8>>,
     pub(crate) schedule: Option<ScheduleKey>,
     /// How often it was begun, this time included.
     pub(crate) starts: u32,
@@ -149,6 +153,30 @@ impl JobTable {
         }
     }
 
+    /// Has a slice of a question wait for a worker of some server; returns the number of its job.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub(crate) fn enter_slice(&self, slice: &Slice) -> Result<i64, PlanFailure> {
+        let Slice { part, priority, memory_bytes, bill, arrived_unix_ms, .. } = slice;
+        let number = self.next_number()?;
+        let caller = bill.as_ref().map(caller_of);
+        let entry = encode_record(&encode_entry(number, &part.order, *priority, *arrived_unix_ms, caller));
+        let new = NewJob {
+            operation: i64::try_from(number).unwrap_or(i64::MAX),
+            key: part.key(RequestKey::of(&part.order).as_bytes()),
+            priority: *priority as i16,
+            memory: *memory_bytes,
+            tenant: bill.as_ref().map_or("", Bill::tenant).to_owned(),
+            weight: bill.as_ref().map_or(1, Bill::weight),
+            entry,
+            slice: Some(part.written()),
+            ..NewJob::default()
+        };
+        let submitted = self.jobs.submit(&new, self.refused_since);
+        submitted.map(|submitted| submitted.job).map_err(|error| PlanFailure::Jobs(StoreError::from(error)))
+    }
+
     /// Writes down how an operation ended that never waited for a job.
     pub(crate) fn note_end(&self, job: &Job, outcome: &Outcome) -> Result<(), StoreError> {
         let facts = match outcome {
@@ -163,21 +191,30 @@ impl JobTable {
     /// Takes the job whose turn it is, if there is memory for it.
     pub(crate) fn claim(&self, wanted: Wanted) -> Result<Option<Claimed>, StoreError> {
         let claimed = self.jobs.claim(wanted).map_err(StoreError::from)?;
-        Ok(claimed.map(|ClaimedRow { right, entry, starts, memory, search, priority, .. }| {
+        Ok(claimed.map(|ClaimedRow { right, entry, slice, starts, memory, search, priority, .. }| {
             let decoded = decode_record(&entry).ok().and_then(decode_entry);
             let priority = Priority::ALL.into_iter().find(|one| *one as i16 == priority);
             let decoded = decoded.map(|entry| Entry { priority: priority.unwrap_or(entry.priority), ..entry });
             let schedule = search.map(ScheduleKey::from_bytes);
-            Claimed { right, entry: decoded, schedule, starts, memory_bytes: memory, began: clock::now() }
+            Claimed { right, entry: decoded, slice, schedule, starts, memory_bytes: memory, began: clock::now() }
         }))
     }
 
     /// How a job that this server makes ends.
     pub(crate) fn end(&self, claimed: &Claimed, outcome: &Outcome) -> JobEnd {
-        let (state, words) = in_words(outcome);
         let is_lasting = outcome.as_ref().is_err_and(|failure| follows_from_request(failure));
+        self.end_in_words(claimed, in_words(outcome), is_lasting)
+    }
+
+    /// The same in words for those who wait elsewhere.
+    pub(crate) fn end_in_words(
+        &self,
+        claimed: &Claimed,
+        (state, outcome): (JobState, Vec<u8>),
+        is_lasting: bool,
+    ) -> JobEnd {
         let took = clock::now().duration_since(claimed.began);
-        JobEnd { jobs: self.jobs.clone(), right: claimed.right, state, outcome: words, is_lasting, took }
+        JobEnd { jobs: self.jobs.clone(), right: claimed.right, state, outcome, is_lasting, took }
     }
 
     /// Others may search for the schedule of this job.

@@ -15,7 +15,7 @@ use std::{io, mem};
 
 use canopy_planner::{PlanKey, Rejection, chain};
 use canopy_synth::Stop;
-use canopy_wire::StoredPlan;
+use canopy_wire::{Entry, StoredPlan};
 use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -29,6 +29,7 @@ use crate::jobs::planner::{Planner, Prepared, Produced, Recall};
 use crate::jobs::queue::{Lane, Queue, Task};
 use crate::jobs::refusals::Refusals;
 use crate::jobs::reproducers::{Refused, Reproducers};
+use crate::jobs::slices::Questions;
 use crate::jobs::table::JobTable;
 use crate::metrics::Metrics;
 use crate::quota::{Accounts, Bill};
@@ -70,6 +71,8 @@ pub(crate) struct Jobs {
     pub(crate) synthesis_count: AtomicU64,
     /// Held while a large plan is made from what is known.
     pub(crate) large_recalls: Mutex<()>,
+    /// Networks that questions are about.
+    pub(crate) questions: Questions,
 }
 
 /// All worker threads. They end when the queue is closed and empty; dropping this ends every job and, soon, them.
@@ -244,7 +247,7 @@ impl Jobs {
         let mut resumed = 0_usize;
         let read = journal.for_each_unfinished(|unfinished| {
             let number = unfinished.entry.number;
-            let bill = unfinished.entry.caller.as_ref().map(|caller| (self.bill_of)(&caller.identity, &caller.tenant));
+            let bill = self.bill_of_entry(&unfinished.entry);
             match self.queue.resume(unfinished, bill) {
                 Ok(()) => resumed += 1,
                 Err(failure) => tracing::error!(number, failure = chain(&*failure), "a job was not resumed"),
@@ -256,6 +259,11 @@ impl Jobs {
         if resumed > 0 {
             tracing::info!(resumed, "unfinished jobs were resumed");
         }
+    }
+
+    /// The accounts of whoever asked for what is written down.
+    pub(super) fn bill_of_entry(&self, entry: &Entry) -> Option<Bill> {
+        entry.caller.as_ref().map(|caller| (self.bill_of)(&caller.identity, &caller.tenant))
     }
 
     /// Runs one step of a job and settles the job if the step ends it, by whatever means.
@@ -348,6 +356,10 @@ impl Jobs {
                     let began = clock::now();
                     self.guard(&job, || self.plan(&job));
                     self.queue.vacate(&job, clock::now().duration_since(began));
+                }
+                (Task::Slice(slice), _) => {
+                    self.answer(&slice);
+                    self.queue.vacate_slice(&slice);
                 }
                 (Task::Shared(claimed), Some(table)) => self.make_for_all(table, *claimed),
                 (Task::Shared(_), None) => unreachable!("it was taken from the table"),
@@ -475,7 +487,7 @@ fn own(job: &Job, reason: &'static str, problem: &str) -> Rejection {
 }
 
 /// What a panic said.
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&'static str>().copied()).unwrap_or("no text")
 }

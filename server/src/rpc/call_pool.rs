@@ -168,8 +168,12 @@ pub(crate) fn log(method: &'static str, arrived: Instant, failure: Option<&CallF
         }
         _ => {}
     }
-    let message = failure.map(ToString::to_string).unwrap_or_default();
-    let code = failure.map_or(tonic::Code::Ok, |failure| call_status(failure).code());
+    log_status(method, arrived, failure.map(call_status).as_ref());
+}
+
+/// One line of a finished call.
+pub(crate) fn log_status(method: &'static str, arrived: Instant, failure: Option<&Status>) {
+    let (code, message) = failure.map_or((tonic::Code::Ok, ""), |failure| (failure.code(), failure.message()));
     let Some(skipped) = call::may_log(code) else { return };
     let skipped = (skipped > 0).then_some(skipped);
     tracing::info!(method, ?code, total_ms = clock::millis_since(arrived), skipped, message);

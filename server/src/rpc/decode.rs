@@ -39,6 +39,7 @@ pub(crate) enum Method {
     LookupPlan,
     Prefetch,
     Bound,
+    WhatIf,
 }
 
 impl Method {
@@ -50,13 +51,14 @@ impl Method {
             Self::LookupPlan => "LookupPlan",
             Self::Prefetch => "Prefetch",
             Self::Bound => "Bound",
+            Self::WhatIf => "WhatIf",
         }
     }
 
     /// What its jobs are for.
     pub(crate) const fn goal(self) -> Goal {
         match self {
-            Self::Plan | Self::PlanStream | Self::Prefetch => Goal::Plan,
+            Self::Plan | Self::PlanStream | Self::Prefetch | Self::WhatIf => Goal::Plan,
             Self::LookupPlan | Self::Bound => Goal::Lookup,
         }
     }
@@ -92,6 +94,10 @@ fn terms(request: &v1::PlanRequest, method: Method) -> Result<Terms, RequestErro
         Method::Plan | Method::PlanStream => {
             Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: request.detached, worker })
         }
+        Method::WhatIf if request.detached => {
+            Err(RequestError::NotApplicable { field: "detached", method: method.name() })
+        }
+        Method::WhatIf => Ok(Terms { priority: stated.unwrap_or(Priority::Interactive), detached: false, worker }),
         Method::Prefetch => Ok(Terms { priority: stated.unwrap_or(Priority::Prefetch), detached: true, worker }),
         Method::LookupPlan | Method::Bound => {
             let refused = |field| Err(RequestError::NotApplicable { field, method: method.name() });
@@ -118,7 +124,9 @@ fn quality(policy: Option<v1::QualityPolicy>, method: Method) -> Result<Quality,
             return Err(RequestError::UnknownValue { field, number, known: ON_MISS });
         }
     };
-    if on_miss != OnMiss::Fail && matches!(method, Method::LookupPlan | Method::Prefetch | Method::Bound) {
+    if on_miss != OnMiss::Fail
+        && matches!(method, Method::LookupPlan | Method::Prefetch | Method::Bound | Method::WhatIf)
+    {
         return Err(RequestError::NotApplicable { field: "quality.on_miss", method: method.name() });
     }
     let Some(v1::Ratio { numerator, denominator }) = policy.minimum_optimality else {

@@ -45,9 +45,9 @@ use crate::tenant::Viewer;
 
 /// Longest time in which a watch says nothing.
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
-/// Most watches at once: those that nobody reads hold what was sent to them. One host may have half of them; one
 /// Longest name of a source in bytes.
 const SOURCE_BYTES_MAX: usize = 64;
+/// Most watches at once: those that nobody reads hold what was sent to them. One host may have half of them; one
 /// connection far fewer than it may have calls.
 const WATCHES_MAX: u64 = 4096;
 const WATCHES_PER_HOST_MAX: u64 = WATCHES_MAX / 2;

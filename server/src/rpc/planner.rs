@@ -4,6 +4,7 @@ mod bound;
 mod bundle;
 mod order;
 mod paths;
+mod what_if;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Artifact, BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
     OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanReply, PlanRequest,
+    PlanEvent, PlanExplanation, PlanReply, PlanRequest, WhatIfEvent, WhatIfRequest,
 };
 use canopy_topology::TopologyLimits;
 use canopy_wire::Priority;
@@ -354,6 +355,12 @@ impl Planner for PlannerService {
         request: Request<OrderMachinesRequest>,
     ) -> Result<Response<OrderMachinesReply>, Status> {
         order::order_machines(self, request).await.map(Response::new)
+    }
+
+    type WhatIfStream = EventStream<WhatIfEvent>;
+
+    async fn what_if(&self, request: Request<WhatIfRequest>) -> Result<Response<Self::WhatIfStream>, Status> {
+        what_if::what_if(self, request).await.map(Response::new)
     }
 
     type FetchArtifactStream = EventStream<FetchArtifactEvent>;

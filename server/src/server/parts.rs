@@ -18,6 +18,7 @@ use crate::jobs::planner::Planner;
 use crate::jobs::queue::{Queue, QueueLimits};
 use crate::jobs::refusals::Refusals;
 use crate::jobs::reproducers::Reproducers;
+use crate::jobs::slices::Questions;
 use crate::jobs::table::JobTable;
 use crate::jobs::workers::{BillOf, Jobs};
 use crate::metrics::Metrics;
@@ -85,6 +86,7 @@ pub(super) async fn jobs_of(
         metrics: metrics.clone(),
         synthesis_count: AtomicU64::new(0),
         large_recalls: Mutex::new(()),
+        questions: Questions::default(),
     }))
 }
 

@@ -66,6 +66,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("Planner/PlanBundle", "poa"),
     ("Planner/PlanStream", "poa"),
     ("Planner/Prefetch", "poa"),
+    ("Planner/WhatIf", "poa"),
     ("ServerAdmin/GetQueue", "vpoa"),
     ("ServerAdmin/GetQuota", "vpfoa"),
     ("ServerAdmin/GetStatus", "vpfoa"),

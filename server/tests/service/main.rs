@@ -31,4 +31,5 @@ mod successors;
 mod support;
 mod tenants;
 mod topologies;
+mod what_if;
 mod work;

@@ -10,6 +10,7 @@ use super::QueueLimits;
 use super::history::History;
 use super::line::Line;
 use super::sharing::Sharing;
+use super::slices::Slices;
 use super::turns::Turns;
 use crate::clock;
 use crate::failure::PlanFailure;
@@ -52,11 +53,17 @@ pub(super) struct Lines {
     pub(super) journal: Option<Arc<Journal>>,
     /// What waits in the table of all servers.
     pub(super) sharing: Sharing,
+    pub(super) slices: Slices,
 }
 
 impl Lines {
     pub(super) fn new(journal: Option<Arc<Journal>>, table: Option<Arc<JobTable>>) -> Self {
         Self { open: true, journal, sharing: Sharing::of(table), ..Self::default() }
+    }
+
+    /// Whether callers wait for no planner.
+    pub(super) fn is_over(&self) -> bool {
+        self.waiting == 0 && !self.slices.are_awaited()
     }
 
     /// The number of the next job.

@@ -14,6 +14,7 @@ use super::{BESIDE, Queue, SEARCHES, end_phase};
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Awaited, Job, JobState, Outcome, Phase, Read, Status};
+use crate::jobs::slices::Slice;
 use crate::jobs::table::{Claimed, JobTable};
 use crate::store::StoreError;
 
@@ -48,6 +49,8 @@ pub(crate) enum Task {
     Own(Arc<Job>),
     /// One of all servers.
     Shared(Box<Claimed>),
+    /// A slice of a question, of this server alone.
+    Slice(Arc<Slice>),
 }
 
 /// Which workers ask for something to do.
@@ -94,6 +97,16 @@ impl Sharing {
         }
     }
 
+    /// Nobody here waits for these any more.
+    pub(super) fn leave(&mut self, left: Vec<(i64, bool)>) {
+        self.left.extend(left);
+    }
+
+    /// Whether what is being made is to be given back.
+    pub(super) const fn is_aborted(&self) -> bool {
+        self.is_aborted
+    }
+
     /// The jobs of this server that wait for this one.
     fn waiting(&self, number: i64) -> Vec<Arc<Job>> {
         self.awaited.get(&number).cloned().unwrap_or_default()
@@ -108,23 +121,23 @@ impl Sharing {
 }
 
 impl Queue {
-    /// The next job of these workers, of this server or of all; waits for one. None once the queue is closed and no caller waits for
-    /// a plan. Whoever takes a job of all servers calls [`Queue::vacate_shared`] when its memory is free again.
+    /// What these workers do next, for this server or for all; waits for it, and until there is memory for it. None once the queue is
+    /// closed and no caller waits for a worker. When the memory is free again, whoever took a job calls [`Queue::vacate`] or
+    /// [`Queue::vacate_shared`], and whoever took a slice [`Queue::vacate_slice`].
     pub(crate) fn next_task(&self, lane: Lane) -> Option<Task> {
         let Some(table) = self.table().filter(|_| lane != Lane::Quick) else {
-            let next = match lane {
-                Lane::Planning => self.next_to_plan(),
-                Lane::Beside => self.next_beside(),
-                Lane::Quick => self.next_quick(),
-            };
-            return next.map(Task::Own);
+            if lane == Lane::Quick {
+                return self.next_quick().map(Task::Own);
+            }
+            let ready = &self.shared.planning_ready;
+            return self.next(ready, |lines| self.take_own(lines, lane), Lines::is_over);
         };
         let mut lines = self.shared.lines.lock();
         loop {
-            if let Some(job) = self.take_first(&mut lines, if lane == Lane::Beside { BESIDE } else { SEARCHES }) {
-                return Some(Task::Own(job));
+            if let Some(task) = self.take_own(&mut lines, lane) {
+                return Some(task);
             }
-            if !lines.open && lines.waiting == 0 {
+            if !lines.open && lines.is_over() {
                 return None;
             }
             let (news, place) = (lines.sharing.news, usize::from(lane == Lane::Beside));
@@ -145,6 +158,23 @@ impl Queue {
             }
             self.shared.planning_ready.wait(&mut lines);
         }
+    }
+
+    /// What waits at this server alone. Jobs and slices take turns.
+    fn take_own(&self, lines: &mut Lines, lane: Lane) -> Option<Task> {
+        if lane == Lane::Beside {
+            return self.take_first(lines, BESIDE).map(Task::Own);
+        }
+        if lines.slices.take_turn()
+            && let Some(slice) = self.take_slice(lines)
+        {
+            return Some(Task::Slice(slice));
+        }
+        if let Some(job) = self.take_first(lines, SEARCHES) {
+            lines.slices.give_turn();
+            return Some(Task::Own(job));
+        }
+        self.take_slice(lines).map(Task::Slice)
     }
 
     /// Free bytes of memory for a job of all servers; `None` if all of it is taken.
@@ -231,7 +261,7 @@ impl Queue {
         self.note_shared_news(&mut self.shared.lines.lock());
     }
 
-    fn note_shared_news(&self, lines: &mut Lines) {
+    pub(super) fn note_shared_news(&self, lines: &mut Lines) {
         lines.sharing.news += 1;
         self.shared.planning_ready.notify_all();
     }
@@ -256,14 +286,17 @@ impl Queue {
             }
         }
         while let Some((job, may_go_on)) = left.pop() {
-            let is_awaited = || self.shared.lines.lock().sharing.awaited.contains_key(&job);
+            let is_awaited = || {
+                let lines = self.shared.lines.lock();
+                lines.sharing.awaited.contains_key(&job) || lines.slices.awaits(job)
+            };
             if let Err(error) = table.leave(job, may_go_on, is_awaited) {
                 left.push((job, may_go_on));
                 self.shared.lines.lock().sharing.left.append(&mut left);
                 return Err(error);
             }
         }
-        Ok(())
+        self.enter_slices_again(table)
     }
 
     /// Returns once a job that is to go on alone waits in the table, or its end is written down.
@@ -306,6 +339,7 @@ impl Queue {
     /// Has these jobs of this server entered again, or all: what they wait for is gone.
     pub(crate) fn enter_all_again(&self, of: Option<i64>) {
         let mut lines = self.shared.lines.lock();
+        lines.slices.enter_again(of);
         let sharing = &mut lines.sharing;
         let gone = sharing.awaited.iter().filter(|(number, _)| of.is_none_or(|of| of == **number));
         let gone: Vec<_> = gone.flat_map(|(_, waiting)| waiting).map(Arc::clone).collect();
@@ -314,7 +348,8 @@ impl Queue {
 
     /// The jobs in the table that somebody here waits for.
     pub(crate) fn awaited(&self) -> Vec<i64> {
-        self.shared.lines.lock().sharing.awaited.keys().copied().collect()
+        let lines = self.shared.lines.lock();
+        lines.sharing.awaited.keys().copied().chain(lines.slices.awaited()).collect()
     }
 
     /// A worker of some server has begun with a job, and is so far.
@@ -369,6 +404,7 @@ impl Queue {
     pub(crate) fn vacate_shared(&self, claimed: &Claimed) {
         let mut lines = self.shared.lines.lock();
         lines.sharing.making.remove(&claimed.right.job);
+        lines.slices.ended(claimed.right.job);
         lines.planning_bytes = lines.planning_bytes.saturating_sub(claimed.memory_bytes);
         self.note_shared_news(&mut lines);
     }
@@ -388,6 +424,7 @@ impl Queue {
         let lines = self.shared.lines.lock();
         let stopped = lines.sharing.making.iter().filter(|(number, _)| of.is_none_or(|of| of.contains(number)));
         stopped.for_each(|(_, job)| job.cancel());
+        lines.slices.stop(of);
     }
 
     /// Whether a job of another server, and no prefetch, waits for a worker.

@@ -53,6 +53,25 @@ fn order(text: &str) -> Order {
     }
 }
 
+impl Queue {
+    /// The next job that a planner takes.
+    pub(in crate::jobs) fn next_to_plan(&self) -> Option<Arc<Job>> {
+        self.next_own(Lane::Planning)
+    }
+
+    /// The next job that is made beside searches.
+    fn next_beside(&self) -> Option<Arc<Job>> {
+        self.next_own(Lane::Beside)
+    }
+
+    fn next_own(&self, lane: Lane) -> Option<Arc<Job>> {
+        self.next_task(lane).map(|task| match task {
+            Task::Own(job) => job,
+            Task::Shared(_) | Task::Slice(_) => panic!("jobs of this server alone were submitted"),
+        })
+    }
+}
+
 fn submit(queue: &Queue, text: &str) -> Result<Subscription, PlanFailure> {
     submit_as(queue, text, Goal::Plan, TERMS)
 }

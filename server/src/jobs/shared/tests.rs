@@ -1,5 +1,7 @@
 //! Two servers on one database, each with its own queue and workers.
 
+mod slices;
+
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc;
 
@@ -18,6 +20,7 @@ use crate::jobs::job::{Goal, State, Terms, Worker};
 use crate::jobs::pipeline::Pipeline;
 use crate::jobs::queue::{Queue, QueueLimits, Subscription};
 use crate::jobs::refusals::{RefusalOptions, Refusals};
+use crate::jobs::slices::Questions;
 use crate::jobs::workers::Workers;
 use crate::jobs::workers::tests::{Staged, end};
 use crate::metrics::Metrics;
@@ -88,6 +91,7 @@ impl Site {
             metrics: Metrics::off(),
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),
+            questions: Questions::default(),
         });
         let workers = Some(Workers::start(&jobs, planners).unwrap());
         Self { jobs, workers, _server: server, _folder: folder }

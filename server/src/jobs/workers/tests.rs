@@ -1,3 +1,5 @@
+mod slices;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -18,6 +20,7 @@ use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::{Prepared, Produced, Watch};
 use crate::jobs::queue::{QueueLimits, Subscription};
 use crate::jobs::refusals::RefusalOptions;
+use crate::jobs::slices::Questions;
 use crate::store::{MemoryStore, Store as _};
 
 /// Plans like the real one, but does something else first.
@@ -88,6 +91,7 @@ impl Shop {
             metrics: Metrics::off(),
             synthesis_count: AtomicU64::new(0),
             large_recalls: Mutex::new(()),
+            questions: Questions::default(),
         });
         let workers = Some(Workers::start(&jobs, planner_count).unwrap());
         Self { jobs, store, workers, folder }

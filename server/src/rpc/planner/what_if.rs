@@ -1,0 +1,221 @@
+//! `Planner.WhatIf`: which single faults cost a collective how much. Workers weigh them in slices.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use canopy_faults::{EquivalentFaults, Loss, Remaining};
+use canopy_planner::{Left, Request as Order, TopologyKey, WhatIf};
+use canopy_proto::v1::what_if_event::Event;
+use canopy_proto::v1::{WeighedFaults, WhatIfEvent, WhatIfProgress, WhatIfRequest, WhatIfStarted};
+use canopy_topology::Rate;
+use canopy_wire as wire;
+use canopy_wire::RequestError;
+use prost::Message as _;
+use tokio::sync::mpsc;
+use tokio::time;
+use tonic::{Request, Status};
+
+use super::{PlannerService, STREAM_BUFFER};
+use crate::clock;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::jobs::questions::Asked;
+use crate::jobs::slices::Part;
+use crate::rpc::call_pool;
+use crate::rpc::decode::{Decoded, Method, decode};
+use crate::rpc::deliver::STALL_MAX;
+use crate::rpc::events::EventStream;
+use crate::rpc::known_faults::AppliedFaults;
+use crate::rpc::sources::Presence;
+use crate::rpc::status::{call_status, to_status};
+use crate::tasks;
+
+/// How long a slice is to take, so that workers share what there is to do, and repairs do not wait for long.
+const SLICE_TIME: Duration = Duration::from_secs(1);
+/// Most faults in one slice, and most slices.
+const FAULTS_MAX: usize = 32;
+const SLICES_MAX: usize = 1024;
+/// Bytes of one message of the answer, roughly.
+const MESSAGE_BYTES: usize = 256 << 10;
+
+/// Groups of faults, some of which have been weighed.
+struct Weighing {
+    sound: Rate,
+    remaining: Remaining,
+    groups: Vec<EquivalentFaults>,
+    /// Faults in each slice but the last.
+    at_once: usize,
+    /// What the groups leave, as far as it is known.
+    left: Vec<Option<Left>>,
+    asked: Asked,
+}
+
+/// How a stream ended.
+enum Ended {
+    Done,
+    Failed(Status),
+    /// Its reader has gone, or took nothing for long.
+    Gone,
+}
+
+/// Where the events go.
+type Sender = mpsc::Sender<Result<WhatIfEvent, Status>>;
+
+/// Begins to weigh the faults; the stream ends with all of them.
+pub(super) async fn what_if(
+    service: &PlannerService,
+    request: Request<WhatIfRequest>,
+) -> Result<EventStream<WhatIfEvent>, Status> {
+    let arrived = clock::now();
+    let (headers, extensions, mut request) = request.into_parts();
+    let missing = RequestError::Missing { field: "request", remedy: "name the network and the collective" };
+    let inner = request.request.take().ok_or_else(|| refused(missing))?;
+    let inner = Request::from_parts(headers, extensions, inner);
+    let (headers, extensions, inner) = service.resolve(inner, Method::WhatIf).await?.into_parts();
+    let applied = extensions.get::<AppliedFaults>().cloned();
+    let (jobs, presence) = (Arc::clone(&service.jobs), Presence::default());
+    let gone = presence.ended();
+    let begun = service.bundles.run(Method::WhatIf.name(), &headers, move |_| {
+        let (kinds, remaining) = wire::what_may_fail(&request).map_err(PlanFailure::Request)?;
+        let Decoded { order, terms, .. } = decode(inner, Method::WhatIf).map_err(PlanFailure::Request)?;
+        require_plain(&order)?;
+        let what_if = jobs.what_if(&order, &gone)?;
+        let started = clock::now();
+        let sound = what_if.sound(&gone).map_err(PlanFailure::from)?;
+        let took = clock::now().duration_since(started);
+        let groups = what_if.groups(&kinds, &gone).map_err(PlanFailure::from)?;
+        let at_once = at_once(groups.len(), took);
+        let parts = parts(&Arc::new(order), &groups, remaining, at_once);
+        let slices = parts.len();
+        let asked = jobs.ask(&what_if, parts, terms.priority)?;
+        let started = started_event(&what_if, &sound, groups.len(), slices);
+        let left = vec![None; groups.len()];
+        Ok((started, Weighing { sound, remaining, groups, at_once, left, asked }))
+    });
+    let (mut started, weighing) = begun.await.map_err(|status| match &applied {
+        Some(applied) => applied.explain(&status),
+        None => status,
+    })?;
+    started.warnings.extend(applied.map(|applied| applied.warning()));
+    drop(presence);
+    let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
+    let (deadline, interval) = (service.deadlines.apply(&headers), service.progress_interval);
+    let limit = time::Instant::from_std(arrived) + deadline.work;
+    let task = tasks::spawn("what-if", async move {
+        let reported = weighing.report(started, &sender, interval);
+        let ended = time::timeout_at(limit, reported).await.unwrap_or_else(|_| {
+            let deadline_ms = u64::try_from(deadline.stated.as_millis()).unwrap_or(u64::MAX);
+            Ended::Failed(call_status(&CallFailure::Late { deadline_ms }))
+        });
+        let failed = match &ended {
+            Ended::Failed(status) => Some(status),
+            Ended::Done | Ended::Gone => None,
+        };
+        call_pool::log_status(Method::WhatIf.name(), arrived, failed);
+        if let Ended::Failed(status) = ended {
+            // A reader that has gone is nobody's fault.
+            let _gone = time::timeout(STALL_MAX, sender.send(Err(status))).await;
+        }
+    });
+    Ok(EventStream::new(receiver, task))
+}
+
+fn failed(failure: &PlanFailure) -> Ended {
+    Ended::Failed(to_status(failure))
+}
+
+async fn send(sender: &Sender, event: Event) -> Result<(), Ended> {
+    let sent = time::timeout(STALL_MAX, sender.send(Ok(WhatIfEvent { event: Some(event) }))).await;
+    sent.map_err(|_| Ended::Gone)?.map_err(|_| Ended::Gone)
+}
+
+fn refused(error: RequestError) -> Status {
+    call_status(&PlanFailure::Request(error).into())
+}
+
+/// Refuses what a fault would change the meaning of.
+fn require_plain(order: &Order) -> Result<(), CallFailure> {
+    let method = Method::WhatIf.name();
+    let refused = |field| Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
+    if order.joint.is_some() {
+        return refused("request.joint_collectives");
+    }
+    if order.shares.is_empty() { Ok(()) } else { refused("request.shares") }
+}
+
+/// Faults in one slice, where one takes so long.
+fn at_once(groups: usize, one: Duration) -> usize {
+    let in_time = SLICE_TIME.as_micros() / one.as_micros().max(1);
+    let in_time = usize::try_from(in_time).unwrap_or(FAULTS_MAX).clamp(1, FAULTS_MAX);
+    in_time.max(groups.div_ceil(SLICES_MAX))
+}
+
+/// Slices of the groups, each of which the first of its faults speaks for.
+fn parts(order: &Arc<Order>, groups: &[EquivalentFaults], remaining: Remaining, at_once: usize) -> Vec<Part> {
+    let loss =
+        |group: &EquivalentFaults| group.targets.first().map(|target| Loss { target: target.clone(), remaining });
+    let part = |groups: &[EquivalentFaults]| Part {
+        order: Arc::clone(order),
+        losses: groups.iter().filter_map(loss).collect(),
+    };
+    groups.chunks(at_once.max(1)).map(part).collect()
+}
+
+fn started_event(what_if: &WhatIf, sound: &Rate, groups: usize, slices: usize) -> WhatIfStarted {
+    let (topology, number) = (what_if.topology(), |count: usize| u32::try_from(count).unwrap_or(u32::MAX));
+    WhatIfStarted {
+        bound: sound.to_string(),
+        topology: Some(wire::topology_summary(topology, &TopologyKey::of(topology))),
+        groups: number(groups),
+        slices: number(slices),
+        warnings: Vec::new(),
+    }
+}
+
+impl Weighing {
+    /// Sends what becomes known until all of it is.
+    async fn report(mut self, started: WhatIfStarted, sender: &Sender, interval: Duration) -> Ended {
+        self.events(started, sender, interval).await.err().unwrap_or(Ended::Done)
+    }
+
+    async fn events(&mut self, started: WhatIfStarted, sender: &Sender, interval: Duration) -> Result<(), Ended> {
+        send(sender, Event::Started(started)).await?;
+        let groups = self.groups.len();
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let mut next_report = clock::now();
+        while self.left.iter().any(Option::is_none) {
+            let (slice, outcome) = self.asked.next().await.ok_or_else(|| failed(&PlanFailure::Draining))?;
+            let answer = outcome.map_err(|failure| failed(&failure))?;
+            let of_slice = self.left.iter_mut().skip(slice.saturating_mul(self.at_once)).take(self.at_once);
+            of_slice.zip(answer).for_each(|(place, left)| *place = Some(left));
+            if clock::now() >= next_report {
+                next_report = clock::now() + interval;
+                let weighed = number(self.left.iter().flatten().count());
+                send(sender, Event::Progress(WhatIfProgress { weighed, groups: number(groups) })).await?;
+            }
+        }
+        for weighed in self.messages() {
+            send(sender, Event::Weighed(weighed)).await?;
+        }
+        Ok(())
+    }
+
+    /// All groups, most harmful first: those that leave the same in the order of kinds and elements.
+    fn messages(&self) -> Vec<WeighedFaults> {
+        let mut weighed: Vec<(&EquivalentFaults, &Left)> = self.groups.iter().zip(self.left.iter().flatten()).collect();
+        weighed.sort_by_key(|(_, left)| left.harm());
+        let mut messages = vec![WeighedFaults::default()];
+        let mut bytes = 0;
+        for (group, left) in weighed {
+            let sent = wire::weighed_fault(group, self.remaining, left, &self.sound);
+            bytes += sent.encoded_len();
+            if bytes > MESSAGE_BYTES {
+                bytes = sent.encoded_len();
+                messages.push(WeighedFaults::default());
+            }
+            if let Some(message) = messages.last_mut() {
+                message.groups.push(sent);
+            }
+        }
+        messages
+    }
+}

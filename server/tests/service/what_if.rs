@@ -1,0 +1,153 @@
+//! Faults weighed by a server, over a real socket.
+
+use canopy_planner::{Left, WhatIf};
+use canopy_proto::v1::what_if_event::Event;
+use canopy_proto::v1::{
+    Collective as WireCollective, CollectiveSpec, FaultKind as WireKind, JointCollective, PlanRequest, Priority, Ratio,
+    WeighedFault, WhatIfOutcome, WhatIfRequest, WhatIfStarted,
+};
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_synth::Never;
+use canopy_topology::{TopologyLimits, generate};
+use canopy_wire::left_of_wire;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+use crate::support::{TestServer, request};
+
+fn on(expression: &str, kind: WireCollective) -> WhatIfRequest {
+    let collective = Some(CollectiveSpec { kind: kind.into(), root: None });
+    let asked = PlanRequest { collective, ..request(expression) };
+    WhatIfRequest { request: Some(asked), ..WhatIfRequest::default() }
+}
+
+async fn ask(server: &TestServer, request: WhatIfRequest) -> Result<(WhatIfStarted, Vec<WeighedFault>), Status> {
+    let mut events = server.client().what_if(request).await?.into_inner();
+    let (mut started, mut groups, mut weighed) = (None, Vec::new(), 0);
+    while let Some(message) = events.message().await? {
+        match message.event.unwrap() {
+            Event::Started(first) => {
+                assert!(started.is_none() && groups.is_empty());
+                started = Some(first);
+            }
+            Event::Progress(progress) => {
+                assert!(progress.weighed > weighed && groups.is_empty(), "{progress:?}");
+                weighed = progress.weighed;
+            }
+            Event::Weighed(more) => groups.extend(more.groups),
+        }
+    }
+    let started = started.unwrap();
+    assert_eq!(groups.len(), started.groups as usize);
+    Ok((started, groups))
+}
+
+#[tokio::test]
+async fn faults_are_ranked_as_the_library_weighs_them() {
+    let server = TestServer::start().await;
+    let expression = "dgx-a100:boxes=2";
+    let (started, groups) = ask(&server, on(expression, WireCollective::Allgather)).await.unwrap();
+    let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
+    let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count()).unwrap();
+    let what_if = WhatIf::new(topology, collective, &Never).unwrap();
+    assert_eq!(started.bound, what_if.sound(&Never).unwrap().to_string());
+    assert_eq!(started.topology.unwrap().ranks, 16);
+    let mut last = Left::TooFewRanks;
+    for group in &groups {
+        let left = left_of_wire(group).unwrap();
+        assert!(last.harm() <= left.harm(), "{group:?}");
+        for fault in &group.faults {
+            assert_eq!(what_if.left(&canopy_wire::loss(fault).unwrap(), &Never).unwrap(), left, "{fault:?}");
+        }
+        assert_eq!(group.alike as usize, group.faults.len());
+        last = left;
+    }
+    let kinds: Vec<WireKind> = groups.iter().map(WeighedFault::kind).collect();
+    assert!(
+        [WireKind::Links, WireKind::Nics, WireKind::Gpus, WireKind::Boxes, WireKind::Switches]
+            .iter()
+            .all(|kind| kinds.contains(kind))
+    );
+    assert_eq!(groups[0].outcome(), WhatIfOutcome::Disconnected, "without the switch between the boxes");
+}
+
+#[tokio::test]
+async fn kinds_and_fractions_are_those_that_were_asked_for() {
+    let server = TestServer::start().await;
+    let halved = WhatIfRequest {
+        kinds: vec![WireKind::Nics.into()],
+        remaining: Some(Ratio { numerator: 1, denominator: 2 }),
+        ..on("dgx-a100:boxes=2", WireCollective::Allgather)
+    };
+    let (started, groups) = ask(&server, halved).await.unwrap();
+    let [group] = &groups[..] else { panic!("{groups:?}") };
+    assert_eq!((started.slices, group.alike, &*group.bound), (1, 16, "1000000000000/3"));
+    assert_eq!(group.faults[0].remaining, Some(Ratio { numerator: 1, denominator: 2 }));
+    let (_, groups) = ask(&server, on("ring:3", WireCollective::Broadcast)).await.unwrap();
+    assert!(groups.iter().any(|group| group.outcome() == WhatIfOutcome::RootLost));
+}
+
+#[tokio::test]
+async fn refusals_name_the_field() {
+    let server = TestServer::start().await;
+    let ring = || on("ring:4", WireCollective::Allgather);
+    let with = |change: &dyn Fn(&mut PlanRequest)| {
+        let mut asked = ring();
+        change(asked.request.as_mut().unwrap());
+        asked
+    };
+    let refused = [
+        (WhatIfRequest::default(), "FIELD_MISSING", "request"),
+        (WhatIfRequest { kinds: vec![WireKind::Gpus.into(), 77], ..ring() }, "ENUM_VALUE_UNKNOWN", "kinds[1]"),
+        (
+            WhatIfRequest { remaining: Some(Ratio { numerator: 1, denominator: 0 }), ..ring() },
+            "FAULT_INVALID",
+            "remaining",
+        ),
+        (with(&|request| request.shares = vec![1, 2, 1, 1]), "FIELD_NOT_APPLICABLE", "request.shares"),
+        (with(&|request| request.detached = true), "FIELD_NOT_APPLICABLE", "detached"),
+        (with(&|request| request.request_id = "x".to_owned()), "FIELD_NOT_APPLICABLE", "request_id"),
+        (with(&|request| request.priority = 77), "ENUM_VALUE_UNKNOWN", "priority"),
+    ];
+    for (asked, reason, field) in refused {
+        let status = ask(&server, asked).await.unwrap_err();
+        let details = status.get_error_details();
+        assert_eq!(details.error_info().unwrap().reason, reason, "{status:?}");
+        assert_eq!(details.bad_request().unwrap().field_violations[0].field, field, "{status:?}");
+        assert_eq!(status.code(), Code::InvalidArgument);
+    }
+    let apart = ask(&server, on("ring:4,down=0-1+2-3", WireCollective::Allgather)).await.unwrap_err();
+    assert_eq!(apart.code(), Code::FailedPrecondition, "{apart:?}");
+    let joint = with(&|request| {
+        let collective = request.collective.take();
+        request.joint_collectives = vec![JointCollective { collective, ..JointCollective::default() }; 2];
+        request.algorithm = "tacos".to_owned();
+    });
+    assert_eq!(ask(&server, joint).await.unwrap_err().code(), Code::InvalidArgument);
+    let urgent = with(&|request| request.priority = Priority::JobStart.into());
+    ask(&server, urgent).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deadline_ends_it_in_time() {
+    let server = TestServer::start().await;
+    let mut late = tonic::Request::new(on("torus:7x7x7,faults=links:3+seed:1", WireCollective::AllToAll));
+    late.set_timeout(std::time::Duration::from_millis(300));
+    let mut client = server.client();
+    let ended = async {
+        match client.what_if(late).await {
+            Err(status) => status,
+            Ok(events) => {
+                let mut events = events.into_inner();
+                loop {
+                    match events.message().await {
+                        Err(status) => break status,
+                        Ok(message) => assert!(message.is_some(), "it ended in time after all"),
+                    }
+                }
+            }
+        }
+    };
+    let status = tokio::time::timeout(std::time::Duration::from_secs(10), ended).await.expect("the deadline ends it");
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
+}
