@@ -17,6 +17,7 @@ mod request_id;
 mod retry;
 mod tenant;
 mod watch;
+mod what_if;
 
 pub use address::{AddressError, ServerAddress};
 pub use archive::ArchiveReceiver;

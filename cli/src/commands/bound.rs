@@ -226,9 +226,10 @@ pub(super) fn failure(error: &BoundError) -> Failure {
 }
 
 /// The same of a search that ends with the proof.
-fn no_bound(error: &PlanError) -> Failure {
+pub(super) fn no_bound(error: &PlanError) -> Failure {
     match error {
         PlanError::Bound(error) => failure(error),
+        PlanError::Apart { failure, .. } => no_bound(failure),
         PlanError::Stopped => failure(&BoundError::Stopped),
         error => Failure::fault(words(error)),
     }

@@ -9,7 +9,6 @@ mod what_if;
 
 use clap::Subcommand;
 
-use crate::commands::on_a_thread;
 use crate::commands::operate::ListArgs;
 use crate::exit::Failure;
 
@@ -37,7 +36,7 @@ Examples:
 /// Runs one of them.
 pub(crate) async fn run(command: FaultsCommand) -> Result<(), Failure> {
     match command {
-        FaultsCommand::WhatIf(args) => on_a_thread(move || what_if::run(&args)).await,
+        FaultsCommand::WhatIf(args) => what_if::run(args).await,
         FaultsCommand::Report(args) => report::run(&args).await,
         FaultsCommand::List(args) => list::run(&args).await,
         FaultsCommand::Clear(args) => clear::run(&args).await,

@@ -31,8 +31,8 @@ fn single_faults_are_ranked_by_what_they_leave() {
             ("host:b0", 2, "bounded", "2600000000000/7"),
         ]
     );
-    check_members(&rows[0], &["kind", "outcome", "components", "faults"]);
-    check_members(&rows[3], &["kind", "outcome", "algbw", "algbw_GBps", "ratio", "faults"]);
+    check_members(&rows[0], &["kind", "outcome", "components", "alike", "faults"]);
+    check_members(&rows[3], &["kind", "outcome", "algbw", "algbw_GBps", "ratio", "alike", "faults"]);
     assert_eq!((&rows[0]["components"], &rows[3]["ratio"]), (&2.into(), &"12/13".into()));
     let text = workspace.run("faults what-if dgx-a100:boxes=2 --collective allgather --limit 2");
     assert!(text.stdout.contains("switch:ib           1          -       -  split in 2"), "{}", text.stdout);

@@ -52,6 +52,30 @@ fn a_bound_from_a_server_takes_known_faults_into_account() {
     workspace.refused(&format!("{BOUND} {server} --explain"), 2, &["--explain is worked out here"]);
 }
 
+/// The server weighs what the program itself weighs, on what known faults leave.
+#[test]
+fn faults_are_ranked_by_a_server_around_those_that_it_knows() {
+    let workspace = Workspace::new();
+    let _server = Serving::with(&workspace, "--plan-ahead=false");
+    let server = format!("--server unix:{}", workspace.path("data/canopy.sock").display());
+    const RANK: &str = "faults what-if dgx-a100:boxes=2 --collective allreduce";
+    let bare = workspace.json(&format!("{RANK} --json"));
+    assert_eq!(workspace.json(&format!("{RANK} --json {server}")), bare, "without faults, both are the same object");
+    let halved = "--kinds nics,boxes --remaining 1/2";
+    assert_eq!(
+        workspace.json(&format!("{RANK} {halved} --json {server}")),
+        workspace.json(&format!("{RANK} {halved} --json"))
+    );
+    workspace.json("faults report dgx-a100:boxes=2 nic:b0g3 --json");
+    let around = workspace.json(&format!("{RANK} --json {server}"));
+    let left = workspace.json("faults what-if dgx-a100:boxes=2,down=b0g3-ib --collective allreduce --json");
+    assert_eq!((&around["sound"], &around["faults"]), (&left["sound"], &left["faults"]));
+    assert_eq!(workspace.json(&format!("{RANK} --json {server} --faults ignore")), bare);
+    let said = workspace.run(&format!("{RANK} {server}"));
+    assert!(said.stderr.contains("warning: FAULTS_APPLIED: planned around 1 known fault: nic:b0g3\n"), "{said:?}");
+    workspace.refused(&format!("faults what-if ring:4,down=0-1+2-3 -c allgather {server}"), 3, &["add links"]);
+}
+
 #[test]
 fn faults_are_reported_by_machine_and_by_job() {
     let workspace = Workspace::new();

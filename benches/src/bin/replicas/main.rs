@@ -18,8 +18,8 @@ use canopy_client::Client;
 use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, Fault, FaultEvent, LinkTarget, PlanRequest,
-    ReportFaultsRequest, TopologySource, WatchReplansRequest, fault,
+    AcquireLeaseRequest, ClearFaultsRequest, Collective, CollectiveSpec, Fault, FaultEvent, FaultKind, LinkTarget,
+    PlanRequest, ReportFaultsRequest, TopologySource, WatchReplansRequest, WhatIfRequest, fault,
 };
 use clap::Parser;
 
@@ -153,6 +153,34 @@ async fn searches(program: &std::path::Path, arguments: &Arguments) -> Result<()
         rows.push([count.to_string(), SEARCHES.to_string(), format!("{best:.2}"), format!("{:.2}", single / best)]);
     }
     print_table(["workers of one thread", "distinct searches", "best s", "times one"], &rows);
+    what_if(program, arguments, &client).await
+}
+
+/// How soon several workers answer what one does alone.
+async fn what_if(program: &std::path::Path, arguments: &Arguments, client: &Client) -> Result<(), Failure> {
+    let (mut rows, mut single, mut seed) = (Vec::new(), 0.0, 0);
+    for count in 1..=3_usize {
+        let workers: Vec<Server> = (0..count)
+            .map(|_| Server::start(program, Some(&arguments.database), Role::Worker))
+            .collect::<Result<_, _>>()?;
+        let (mut best, mut slices, mut groups) = (f64::INFINITY, 0, 0);
+        for _ in 0..arguments.rounds {
+            seed += 1;
+            let request = Some(asked(format!("random-euler:n=128,switches=32,seed={seed}")));
+            let asked = WhatIfRequest { request, kinds: vec![FaultKind::Links.into()], remaining: None };
+            let watch = Stopwatch::start();
+            let (started, weighed) = client.what_if(asked, Some(Duration::from_secs(600)), |_| {}).await?;
+            best = best.min(watch.elapsed().as_secs_f64());
+            (slices, groups) = (started.slices, weighed.len());
+        }
+        drop(workers);
+        if count == 1 {
+            single = best;
+        }
+        let times = format!("{:.2}", single / best);
+        rows.push([count.to_string(), groups.to_string(), slices.to_string(), format!("{best:.2}"), times]);
+    }
+    print_table(["workers of one thread", "faults weighed", "slices", "best s", "times one"], &rows);
     Ok(())
 }
 

@@ -1,21 +1,22 @@
-//! `canopy faults what-if`: which single fault costs a collective how much, most harmful first. Without a server.
+//! `canopy faults what-if`: which single fault costs a collective how much, most harmful first. Without a server, unless one is named.
+
+mod served;
 
 use std::time::Duration;
 
-use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_families::with_boxes;
-use canopy_faults::{Directory, EquivalentFaults, Loss, Remaining, SINGLE_KINDS, Target, singles};
-use canopy_optimize::Stop;
-use canopy_schedule::{Collective, Shares};
-use canopy_synth::{BoundError, bound};
-use canopy_topology::{FaultError, FaultKind, Rank, Rate, Ratio, Topology, did_you_mean};
+use canopy_faults::{EquivalentFaults, Loss, Remaining, SINGLE_KINDS, Target};
+use canopy_planner::{Left, WhatIf};
+use canopy_topology::{FaultKind, Rate, Ratio, did_you_mean};
 use serde::Serialize;
 
 use crate::args::{self, CollectiveArgs};
 use crate::clock::Deadline;
-use crate::commands::bound::failure;
-use crate::exit::{Failure, words};
+use crate::commands::bound::no_bound;
+use crate::commands::on_a_thread;
+use crate::connection::NamedServerArgs;
+use crate::exit::Failure;
 use crate::input;
+use crate::known_faults::FaultArgs;
 use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json};
 use crate::progress::ProgressLine;
 use crate::stdout::print;
@@ -33,7 +34,10 @@ ranks are lost, it is the bound of the remaining ranks.
 Examples:
   canopy faults what-if dgx-a100:boxes=2 --collective allgather
   canopy faults what-if torus:4x4 --collective all-to-all --kinds links
-  canopy faults what-if cluster.yaml --collective allreduce --kinds links-inside,nics --remaining 1/2 --json")]
+  canopy faults what-if cluster.yaml --collective allreduce --kinds links-inside,nics --remaining 1/2 --json
+  canopy faults what-if cluster.yaml --collective allreduce --server 127.0.0.1:7433    # its workers share the work
+
+With `--server`, the faults that the server knows are applied first.")]
 pub(crate) struct WhatIfArgs {
     /// Generator expression or file
     #[arg(value_name = "T")]
@@ -55,6 +59,10 @@ pub(crate) struct WhatIfArgs {
     /// Print one JSON object as the last line of standard output, with every fault of each group
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    faults: FaultArgs,
+    #[command(flatten)]
+    server: NamedServerArgs,
 }
 
 fn kind(text: &str) -> Result<FaultKind, String> {
@@ -62,24 +70,21 @@ fn kind(text: &str) -> Result<FaultKind, String> {
     FaultKind::named(text).ok_or_else(|| did_you_mean(text, words, &format!("use {}", words.join(", "))))
 }
 
-/// What a fault leaves.
-#[derive(Debug)]
-enum Left {
-    /// The ranks that are there can do the collective at this rate at most.
-    Bound(Rate),
-    /// They fall into so many components.
-    Apart(usize),
-    /// There are fewer than two.
-    TooFewRanks,
-    /// The root is not among them.
-    RootLost,
-}
-
-/// A group of faults and what one of them leaves.
+/// A group of faults that are alike, and what each of them leaves.
 #[derive(Debug)]
 struct Weighed {
-    alike: EquivalentFaults,
+    /// Of those that a server weighed, the first ones.
+    faults: Vec<Loss>,
+    alike: usize,
     left: Left,
+}
+
+/// All faults, most harmful first, and the network without them.
+#[derive(Debug)]
+struct Answer {
+    topology: TopologySummary,
+    sound: Rate,
+    weighed: Vec<Weighed>,
 }
 
 /// JSON object of the command.
@@ -106,103 +111,70 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    components: Option<usize>,
+    components: Option<u32>,
+    /// How many there are.
+    alike: usize,
     faults: Vec<String>,
 }
 
-/// Weighs all single faults and prints them.
-pub(crate) fn run(args: &WhatIfArgs) -> Result<(), Failure> {
+/// Weighs all single faults, at the server that is named or here, and prints them.
+pub(crate) async fn run(args: WhatIfArgs) -> Result<(), Failure> {
     args.collective.kind()?;
-    let deadline = Deadline::after(args.deadline);
-    let topology = input::topology_until(&args.topology, deadline)?;
-    let collective = args.collective.on(&topology)?;
-    let stop = || deadline.is_past();
-    let late = || failure(&BoundError::Stopped);
-    let budget = Budget { work_max: WORK_STANDARD, stop: &stop };
-    let boxed = with_boxes(&topology, budget).map_err(|_| late())?;
-    let network = boxed.as_ref().map_or(&topology, |boxed| &boxed.topology);
-    let sound = bound(network, collective, &Shares::Equal, &stop).map_err(|error| failure(&error))?.upper;
-    let directory = Directory::new(&topology);
-    let kinds = if args.kinds.is_empty() { SINGLE_KINDS.to_vec() } else { args.kinds.clone() };
-    let roles: Vec<u32> = topology.ranks().map(|rank| u32::from(collective.root() == Some(rank))).collect();
-    let groups = singles(&directory, &kinds, &roles, budget).map_err(|_| late())?;
-    let progress = ProgressLine::start();
-    let total = groups.len();
-    let mut weighed = Vec::with_capacity(total);
-    for (position, alike) in (1_usize..).zip(groups) {
-        progress.working(format!("fault {position} of {total} that differ"));
-        let left = left(&directory, network, collective, &alike, args.remaining, &stop)?;
-        weighed.push(Weighed { alike, left });
+    match args.server.named() {
+        Some(server) => printed(&args, served::weighed(&args, &server).await?),
+        None => on_a_thread(move || printed(&args, weighed(&args)?)).await,
     }
-    drop(progress);
-    // Stable: those that cost the same stay in the order of kinds and elements.
-    weighed.sort_by_key(|one| harm(&one.left));
+}
+
+fn printed(args: &WhatIfArgs, answer: Answer) -> Result<(), Failure> {
     if !args.json {
-        return print(&readable(&weighed, &sound, args));
+        return print(&readable(&answer, args.limit));
     }
+    let Answer { topology, sound, weighed } = answer;
+    let kind = args.collective.kind()?;
     print_json(
         "faults what-if",
         &Ranked {
-            topology: TopologySummary::of(&topology),
-            collective: collective.kind().name(),
-            root: collective.root().map(Rank::number),
+            topology,
+            collective: kind.name(),
+            root: kind.has_root().then_some(args.collective.root.unwrap_or(0)),
             remaining: args.remaining.to_string(),
             sound: AlgbwSummary::of(&sound),
-            faults: weighed.into_iter().map(|weighed| row(weighed, &sound, args.remaining)).collect(),
+            faults: weighed.into_iter().map(|weighed| row(weighed, &sound)).collect(),
         },
     )
 }
 
-/// What the first of a group of faults leaves.
-fn left(
-    directory: &Directory<'_>,
-    network: &Topology,
-    collective: Collective,
-    alike: &EquivalentFaults,
-    remaining: Remaining,
-    stop: &dyn Stop,
-) -> Result<Left, Failure> {
-    let unexpected = |error: &dyn std::error::Error| Failure::fault(words(error));
-    let target = alike.targets.first().cloned().ok_or_else(|| Failure::fault("a group of faults without one"))?;
-    let faults = directory.resolve(&[Loss { target, remaining }]).map_err(|error| unexpected(&error))?;
-    let puncture = match network.puncture(&faults) {
-        Ok(puncture) => puncture,
-        Err(FaultError::TooFewRanks { .. }) => return Ok(Left::TooFewRanks),
-        Err(error) => return Err(unexpected(&error)),
-    };
-    let rest = &puncture.topology;
-    let root = match collective.root() {
-        None => None,
-        Some(root) => match puncture.survivors.iter().position(|survivor| *survivor == root) {
-            None => return Ok(Left::RootLost),
-            Some(position) => u32::try_from(position).ok().map(Rank::new),
-        },
-    };
-    let collective = Collective::new(collective.kind(), root, rest.rank_count()).map_err(|error| unexpected(&error))?;
-    match bound(rest, collective, &Shares::Equal, stop) {
-        Ok(found) => Ok(Left::Bound(found.upper)),
-        Err(BoundError::Disconnected { .. }) => Ok(Left::Apart(rest.components().len())),
-        Err(error) => Err(failure(&error)),
+fn weighed(args: &WhatIfArgs) -> Result<Answer, Failure> {
+    let deadline = Deadline::after(args.deadline);
+    let topology = input::topology_until(&args.topology, deadline)?;
+    let collective = args.collective.on(&topology)?;
+    let stop = || deadline.is_past();
+    let summary = TopologySummary::of(&topology);
+    let what_if = WhatIf::new(topology, collective, &stop).map_err(|error| no_bound(&error))?;
+    let sound = what_if.sound(&stop).map_err(|error| no_bound(&error))?;
+    let groups = what_if.groups(kinds(args), &stop).map_err(|error| no_bound(&error))?;
+    let progress = ProgressLine::start();
+    let total = groups.len();
+    let mut weighed = Vec::with_capacity(total);
+    for (position, EquivalentFaults { targets, .. }) in (1_usize..).zip(groups) {
+        progress.working(format!("fault {position} of {total} that differ"));
+        let remaining = args.remaining;
+        let faults: Vec<Loss> = targets.into_iter().map(|target| Loss { target, remaining }).collect();
+        let first = faults.first().ok_or_else(|| Failure::fault("a group of faults without one"))?;
+        let left = what_if.left(first, &stop).map_err(|error| no_bound(&error))?;
+        weighed.push(Weighed { alike: faults.len(), faults, left });
     }
+    // Stable: those that cost the same stay in the order of kinds and elements.
+    weighed.sort_by_key(|one| one.left.harm());
+    Ok(Answer { topology: summary, sound, weighed })
 }
 
-/// Greater harm first: no plan at all, of more components before fewer, then the lower bound.
-fn harm(left: &Left) -> (u8, usize, Rate) {
-    match left {
-        Left::TooFewRanks => (0, 0, Rate::zero()),
-        Left::Apart(components) => (1, usize::MAX - components, Rate::zero()),
-        Left::RootLost => (2, 0, Rate::zero()),
-        Left::Bound(rate) => (3, 0, rate.clone()),
-    }
+fn kinds(args: &WhatIfArgs) -> &[FaultKind] {
+    if args.kinds.is_empty() { &SINGLE_KINDS } else { &args.kinds }
 }
 
-/// One of a group, as it is written on the command line.
-fn named(alike: &EquivalentFaults, remaining: Remaining) -> Vec<String> {
-    alike.targets.iter().map(|target| Loss { target: target.clone(), remaining }.to_string()).collect()
-}
-
-fn row(Weighed { alike, left }: Weighed, sound: &Rate, remaining: Remaining) -> Row {
-    let faults = named(&alike, remaining);
+fn row(Weighed { faults, alike, left }: Weighed, sound: &Rate) -> Row {
     let (outcome, bound, ratio, components) = match &left {
         Left::Bound(rate) => {
             let ratio = rate.ratio_to(sound).as_ref().map(ToString::to_string);
@@ -212,13 +184,13 @@ fn row(Weighed { alike, left }: Weighed, sound: &Rate, remaining: Remaining) -> 
         Left::TooFewRanks => ("too_few_ranks", None, None, None),
         Left::RootLost => ("root_lost", None, None, None),
     };
-    let kind = alike.targets.first().map_or("", Target::kind);
-    Row { kind, outcome, bound, ratio, components, faults }
+    let kind = faults.first().map_or("", |loss| Target::kind(&loss.target));
+    Row { kind, outcome, bound, ratio, components, alike, faults: faults.iter().map(Loss::to_string).collect() }
 }
 
-fn readable(weighed: &[Weighed], sound: &Rate, args: &WhatIfArgs) -> String {
+fn readable(Answer { sound, weighed, .. }: &Answer, limit: usize) -> String {
     let mut table = Table::new(&["FAULT", "ALIKE#", "LEFT GB/s#", "RATIO#", "OUTCOME"]);
-    for Weighed { alike, left } in weighed.iter().take(args.limit) {
+    for Weighed { faults, alike, left } in weighed.iter().take(limit) {
         let number = |value: f64| format!("{value:.PLACES$}");
         let (rate, ratio, outcome) = match left {
             Left::Bound(rate) => {
@@ -229,12 +201,12 @@ fn readable(weighed: &[Weighed], sound: &Rate, args: &WhatIfArgs) -> String {
             Left::TooFewRanks => ("-".to_owned(), "-".to_owned(), "fewer than two ranks are left".to_owned()),
             Left::RootLost => ("-".to_owned(), "-".to_owned(), "the root is lost".to_owned()),
         };
-        let first = named(alike, args.remaining).into_iter().next().unwrap_or_default();
-        table.row([first, alike.targets.len().to_string(), rate, ratio, outcome]);
+        let first = faults.first().map(Loss::to_string).unwrap_or_default();
+        table.row([first, alike.to_string(), rate, ratio, outcome]);
     }
     let mut text = format!("healthy    {} GB/s\n{}", gigabytes_per_sec(sound), table.text());
-    if weighed.len() > args.limit {
-        text += &format!("\n{} more groups of faults harm less; see --limit", weighed.len() - args.limit);
+    if weighed.len() > limit {
+        text += &format!("\n{} more groups of faults harm less; see --limit", weighed.len() - limit);
     }
     text
 }
