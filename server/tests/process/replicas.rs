@@ -6,6 +6,7 @@ mod wire;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,7 +26,7 @@ use tonic::{Code, Status};
 
 use self::wire::Wire;
 use crate::kills::{Acknowledged, Random, Told, Workspace, check_told, follow, settled};
-use crate::support::{Process, request, spawn, stated};
+use crate::support::{Process, canopyd, request, spawn, stated};
 
 const REPLICAS: usize = 3;
 /// How long servers are killed, unless `CANOPY_SECONDS` says it.
@@ -60,6 +61,11 @@ struct Cluster {
 
 impl Cluster {
     async fn start(commits: Commits) -> Option<Self> {
+        Self::of(canopyd, commits).await
+    }
+
+    /// Servers of a program.
+    async fn of(program: fn() -> Command, commits: Commits) -> Option<Self> {
         let postgres = Postgres::new(commits)?;
         let address = postgres.database();
         let mut wires = Vec::new();
@@ -69,7 +75,7 @@ impl Cluster {
         let (up, paused) = (Arc::default(), BTreeMap::new());
         let mut cluster = Self { postgres, address, wires, replicas: Vec::new(), up, paused };
         for number in 0..REPLICAS {
-            let replica = cluster.launch(number, tempfile::tempdir().unwrap());
+            let replica = cluster.launch(program(), number, tempfile::tempdir().unwrap());
             cluster.replicas.push(Some(replica));
         }
         Some(cluster)
@@ -88,9 +94,9 @@ impl Cluster {
         self.postgres.query(self.name(), statement)
     }
 
-    fn launch(&self, number: usize, folder: TempDir) -> Process {
+    fn launch(&self, program: Command, number: usize, folder: TempDir) -> Process {
         let url = format!("postgres://canopy@{}/{}", self.wires[number].address, self.name());
-        let replica = Process::start_in(folder, |command, _| {
+        let replica = Process::start_as(program, folder, |command, _| {
             command.args(["--database", &url, "--workers", "1", "--replan-window", "20ms"]);
             command.args([
                 "--fault-debounce",
@@ -140,7 +146,7 @@ impl Cluster {
                 self.up.lock().unwrap().remove(&number);
                 let folder = self.replicas[number].take().unwrap().crash();
                 watching[number].take().unwrap().await.unwrap();
-                self.replicas[number] = Some(self.launch(number, folder));
+                self.replicas[number] = Some(self.launch(canopyd(), number, folder));
                 self.until_ready().await;
                 watching[number] = Some(follow(self.replica(number), &told[number]).await);
                 "kill"
@@ -393,8 +399,8 @@ async fn check_jobs(cluster: &Cluster, done: &BTreeMap<&str, u64>) {
         sleep(Duration::from_millis(50)).await;
     }
     let searched =
-        "select key from canopy.jobs where state = 2 and substring(outcome from 35 for 2) = '\\x1001'::bytea";
-    let keys = cluster.query(&format!("select count(*), count(distinct key) from ({searched}) searched"));
+        "select key, class from canopy.jobs where state = 2 and substring(outcome from 35 for 2) = '\\x1001'::bytea";
+    let keys = cluster.query(&format!("select count(*), count(distinct (key, class)) from ({searched}) searched"));
     let (all, distinct) = keys.split_once('|').unwrap();
     assert_eq!(all, distinct, "a plan was searched for twice");
     assert!(distinct.parse::<u64>().unwrap() > 5, "{distinct} searches");

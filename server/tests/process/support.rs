@@ -23,6 +23,11 @@ pub(crate) fn canopyd() -> Command {
     canopyd_as(program.as_deref().unwrap_or(env!("CARGO_BIN_EXE_canopyd")))
 }
 
+/// The program that [`canopyd`] takes the place of: another build, if `CANOPY_CANOPYD_BEFORE` names one.
+pub(crate) fn canopyd_before() -> Command {
+    std::env::var("CANOPY_CANOPYD_BEFORE").map_or_else(|_| canopyd(), |program| canopyd_as(&program))
+}
+
 /// The same for a program that starts it.
 pub(crate) fn canopyd_as(program: &str) -> Command {
     let mut command = Command::new(program);
@@ -59,7 +64,12 @@ impl Process {
 
     /// The same in a folder where another one may have been.
     pub(crate) fn start_in(folder: TempDir, arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
-        Self::launch(folder, |command, folder| {
+        Self::start_as(canopyd(), folder, arrange)
+    }
+
+    /// The same as a process of a program.
+    pub(crate) fn start_as(program: Command, folder: TempDir, arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
+        Self::launch(program, folder, |command, folder| {
             command.arg("--dev");
             arrange(command, folder);
         })
@@ -67,11 +77,10 @@ impl Process {
 
     /// The same in a way that needs certificates.
     pub(crate) fn start_without_development(arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
-        Self::launch(tempfile::tempdir().unwrap(), arrange)
+        Self::launch(canopyd(), tempfile::tempdir().unwrap(), arrange)
     }
 
-    fn launch(folder: TempDir, arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
-        let mut command = canopyd();
+    fn launch(mut command: Command, folder: TempDir, arrange: impl FnOnce(&mut Command, PathBuf)) -> Self {
         command.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path().join("data"));
         arrange(&mut command, folder.path().to_owned());
         let mut child = command.spawn().unwrap();

@@ -166,8 +166,10 @@ async fn what_if(program: &std::path::Path, arguments: &Arguments, client: &Clie
         let (mut best, mut slices, mut groups) = (f64::INFINITY, 0, 0);
         for _ in 0..arguments.rounds {
             seed += 1;
-            let request = Some(asked(format!("random-euler:n=128,switches=32,seed={seed}")));
-            let asked = WhatIfRequest { request, kinds: vec![FaultKind::Links.into()], remaining: None };
+            let collective = Some(CollectiveSpec { kind: Collective::Allreduce.into(), root: None });
+            let network = asked(format!("random-regular:n=512,d=8,seed={seed}"));
+            let request = Some(PlanRequest { collective, ..network });
+            let asked = WhatIfRequest { request, kinds: vec![FaultKind::Gpus.into()], remaining: None };
             let watch = Stopwatch::start();
             let (started, weighed) = client.what_if(asked, Some(Duration::from_secs(600)), |_| {}).await?;
             best = best.min(watch.elapsed().as_secs_f64());

@@ -7,12 +7,13 @@ use canopy_prerequisites::Commits;
 use tokio::time::sleep;
 
 use super::{Cluster, Load, REPLICAS, check_jobs};
+use crate::support::{canopyd, canopyd_before};
 
 /// While calls go on, each server drains and another one takes its place: every request is answered, and what a server had begun
-/// is not lost.
+/// is not lost. `CANOPY_CANOPYD_BEFORE` names the program of an earlier version, whose servers are replaced first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_are_replaced_one_after_the_other_while_calls_go_on() {
-    let Some(mut cluster) = Cluster::start(Commits::Unsynced).await else { return };
+    let Some(mut cluster) = Cluster::of(canopyd_before, Commits::Unsynced).await else { return };
     let load = Load::on(&cluster);
     let callers = load.callers(7);
     for number in (0..REPLICAS).cycle().take(2 * REPLICAS) {
@@ -24,7 +25,7 @@ async fn servers_are_replaced_one_after_the_other_while_calls_go_on() {
         old.signal("TERM");
         let folder = tokio::task::spawn_blocking(move || old.end_in_order()).await.unwrap();
         cluster.up.lock().unwrap().remove(&number);
-        cluster.replicas[number] = Some(cluster.launch(number, folder));
+        cluster.replicas[number] = Some(cluster.launch(canopyd(), number, folder));
     }
     load.is_over.store(true, Ordering::Relaxed);
     for caller in callers {
