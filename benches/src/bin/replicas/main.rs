@@ -47,6 +47,19 @@ struct Arguments {
     /// How often searches and faults are repeated.
     #[arg(long, default_value_t = 2)]
     rounds: u64,
+    /// What is measured; by default all of it.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Part>,
+}
+
+/// What can be measured by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Lookups,
+    Faults,
+    Rates,
+    Searches,
+    WhatIf,
 }
 
 fn main() -> Result<(), Failure> {
@@ -54,10 +67,23 @@ fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let program = program(arguments.canopyd.clone())?;
-        lookups(&program, &arguments).await?;
-        faults(&program, &arguments).await?;
-        rates::rates(&program, &arguments.database).await?;
-        searches(&program, &arguments).await
+        let is_asked = |part| arguments.only.is_empty() || arguments.only.contains(&part);
+        if is_asked(Part::Lookups) {
+            lookups(&program, &arguments).await?;
+        }
+        if is_asked(Part::Faults) {
+            faults(&program, &arguments).await?;
+        }
+        if is_asked(Part::Rates) {
+            rates::rates(&program, &arguments.database).await?;
+        }
+        if is_asked(Part::Searches) {
+            searches(&program, &arguments).await?;
+        }
+        if is_asked(Part::WhatIf) {
+            what_if(&program, &arguments).await?;
+        }
+        Ok(())
     })
 }
 
@@ -153,11 +179,13 @@ async fn searches(program: &std::path::Path, arguments: &Arguments) -> Result<()
         rows.push([count.to_string(), SEARCHES.to_string(), format!("{best:.2}"), format!("{:.2}", single / best)]);
     }
     print_table(["workers of one thread", "distinct searches", "best s", "times one"], &rows);
-    what_if(program, arguments, &client).await
+    Ok(())
 }
 
 /// How soon several workers answer what one does alone.
-async fn what_if(program: &std::path::Path, arguments: &Arguments, client: &Client) -> Result<(), Failure> {
+async fn what_if(program: &std::path::Path, arguments: &Arguments) -> Result<(), Failure> {
+    let front = Server::start(program, Some(&arguments.database), Role::Api)?;
+    let client = front.connect().await?;
     let (mut rows, mut single, mut seed) = (Vec::new(), 0.0, 0);
     for count in 1..=3_usize {
         let workers: Vec<Server> = (0..count)
