@@ -29,6 +29,7 @@ mod serve;
 mod simulate;
 #[cfg(feature = "embedded")]
 mod tokens;
+mod top;
 mod topology;
 mod verify;
 
@@ -111,6 +112,9 @@ enum Command {
     #[command(subcommand)]
     Jobs(operate::jobs::JobsCommand),
     Stats(operate::stats::StatsArgs),
+    Top(top::TopArgs),
+    Config(operate::config::ConfigArgs),
+    LogFilter(operate::log_filter::LogFilterArgs),
     Quota(operate::quota::QuotaArgs),
     Backup(operate::archive::BackupArgs),
     Fsck(operate::fsck::FsckArgs),
@@ -159,7 +163,23 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Hooks of a scheduler", &["prefetch", "fetch", "env", "release"]),
     (
         "Server",
-        &["serve", "tokens", "audit", "plans", "jobs", "stats", "quota", "backup", "fsck", "reload", "drain", "bench"],
+        &[
+            "serve",
+            "tokens",
+            "audit",
+            "plans",
+            "jobs",
+            "stats",
+            "top",
+            "quota",
+            "backup",
+            "fsck",
+            "config",
+            "log-filter",
+            "reload",
+            "drain",
+            "bench",
+        ],
     ),
     ("About canopy", &["completions", "man", "version", "help"]),
 ];
@@ -232,6 +252,9 @@ impl Cli {
             Command::Backup(args) => interruptible(operate::archive::backup(args)),
             Command::Fsck(args) => interruptible(operate::fsck::run(args)),
             Command::Reload(args) => interruptible(operate::reload::run(args)),
+            Command::Config(args) => interruptible(operate::config::run(args)),
+            Command::LogFilter(args) => interruptible(operate::log_filter::run(args)),
+            Command::Top(args) => interruptible(top::run(args)),
             Command::Drain(args) => interruptible(operate::drain::run(args)),
             Command::Bench(args) => interruptible(bench::run(args)),
             Command::Prefetch(args) => job::prefetch::run(args),

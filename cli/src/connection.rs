@@ -40,6 +40,11 @@ pub(crate) struct ServerArgs {
 }
 
 impl ServerArgs {
+    /// The server, for people.
+    pub(crate) fn in_words(&self) -> String {
+        self.server.clone().filter(|text| !text.is_empty()).unwrap_or_else(|| "the data folder".to_owned())
+    }
+
     /// Whether a server is named, which lives on when the command ends.
     pub(crate) fn names_one(&self) -> bool {
         self.server.as_ref().is_some_and(|text| !text.is_empty())

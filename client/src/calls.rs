@@ -115,6 +115,12 @@ calls! {
     get_quota = server_admin.get_quota(GetQuotaRequest) -> QuotaStatus;
     /// Reads the configuration, the rules of access and the certificates again.
     reload_config = server_admin.reload_config(ReloadConfigRequest) -> ReloadConfigReply;
+    /// Returns the settings of a server that are in effect.
+    get_config = server_admin.get_config(GetConfigRequest) -> ConfigReply;
+    /// Changes which lines a server logs.
+    set_log_filter = server_admin.set_log_filter(SetLogFilterRequest) -> SetLogFilterReply;
+    /// Returns a server's metrics in the text format of Prometheus.
+    get_metrics = server_admin.get_metrics(GetMetricsRequest) -> MetricsReply;
     /// Returns the running and waiting jobs.
     get_queue = server_admin.get_queue(GetQueueRequest) -> QueueStatus;
     /// Shuts the server down in order.

@@ -9,7 +9,7 @@ use canopy_planner::chain;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::listener::raise_descriptor_limit;
-use crate::ops::config::{Options, ServerFlags};
+use crate::ops::config::{Options, ServerFlags, print_effective};
 use crate::ops::notify::Notifier;
 use crate::ops::reload::Reload;
 use crate::ops::telemetry::{flush_log, start_logging};
@@ -46,9 +46,11 @@ impl ServeError {
 /// # Errors
 /// What kept the server from starting, or ended it.
 pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
-    let configured =
-        flags.clone().into_settings().and_then(|settings| Ok((settings.telemetry()?, settings.into_options()?)));
-    let (telemetry, options) = configured.map_err(|error| {
+    let configured = flags.clone().into_settings().and_then(|settings| {
+        let (telemetry, effective) = (settings.telemetry()?, print_effective(settings.clone())?);
+        Ok((telemetry, settings.into_options()?, effective))
+    });
+    let (telemetry, options, effective) = configured.map_err(|error| {
         // So that the caller's report of this error is seen.
         start_logging();
         ServeError::Start(error.into())
@@ -59,7 +61,7 @@ pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
         telemetry.start()
     };
     raise_descriptor_limit();
-    let reload = Reload { flags, filter: telescope.filter() };
+    let reload = Reload { flags, filter: telescope.filter(), effective: effective.into() };
     let result = runtime.block_on(serve(options, reload));
     // The runtime still carries the connection to the collector.
     telescope.finish();

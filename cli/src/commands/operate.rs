@@ -1,11 +1,14 @@
-//! The commands of those who run a server: `plans`, `jobs`, `stats`, `quota`, `backup`, `fsck`, `reload` and `drain`.
+//! The commands of those who run a server: `plans`, `jobs`, `stats`, `quota`, `backup`, `fsck`, `config`, `log-filter`, `reload`
+//! and `drain`.
 
 pub(super) mod archive;
+pub(super) mod config;
 mod diff;
 pub(super) mod drain;
 pub(super) mod fsck;
 mod get;
 pub(super) mod jobs;
+pub(super) mod log_filter;
 pub(super) mod plans;
 pub(super) mod quota;
 pub(super) mod reload;

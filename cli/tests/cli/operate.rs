@@ -171,3 +171,51 @@ fn a_burst_is_served_by_one_plan() {
     let failed: Run = workspace.run("bench ring:1 -c allgather --burst 3 --call plan --cold --json");
     assert_eq!((failed.status, &failed.object()["calls"][0]["failed"]), (Some(2), &3.into()), "{failed:?}");
 }
+
+#[test]
+fn settings_are_shown_and_the_log_filter_is_changed_by_word() {
+    let workspace = Workspace::new();
+    let server = Serving::on(&workspace);
+    let shown = workspace.json("config --json");
+    check_members(&shown, &["canopy", "command", "toml", "log_filter", "pending"]);
+    let toml = shown["toml"].as_str().unwrap();
+    assert!(toml.contains("\nqueue_length = ") && !toml.contains('#'), "{toml}");
+    assert_eq!(shown["pending"], serde_json::json!([]));
+    let before = shown["log_filter"].as_str().unwrap().to_owned();
+    let changed = workspace.json("log-filter info,canopy_server::jobs=debug --for 300ms --json");
+    assert_eq!(
+        (&changed["filter"], &changed["before"]),
+        (&"info,canopy_server::jobs=debug".into(), &before.as_str().into())
+    );
+    let filter = || workspace.json("config --json")["log_filter"].as_str().unwrap().to_owned();
+    let ended = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        filter() == before
+    });
+    assert!(ended, "the configured filter is not back");
+    workspace.json("log-filter debug --json");
+    assert_eq!(filter(), "debug");
+    workspace.json("reload --json");
+    assert_eq!(filter(), before);
+    workspace.refused("log-filter nonsense=loud", 2, &["cannot read the log filter", "use a level such as `info`"]);
+    workspace.refused("log-filter info --for 0s", 2, &["the duration is zero"]);
+    drop(server);
+    workspace.refused("config", 3, &["configures it"]);
+}
+
+#[test]
+fn one_look_at_a_server_is_text() {
+    let workspace = Workspace::new();
+    let _server = Serving::with(&workspace, "--plan-ahead=false");
+    workspace.json("plan ring:8 --collective allgather -o plan.json --json");
+    workspace.json("faults report dgx-a100:boxes=2 nic:b0g3 --json");
+    let look = workspace.run("top --once --interval 200ms");
+    assert_eq!(look.status, Some(0), "{look:?}");
+    let lines: Vec<&str> = look.stdout.lines().collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= 80) && lines.len() <= 24, "{}", look.stdout);
+    for expected in ["workers    0 busy of ", "plans      1, 0 pinned", "faults     1", "Jobs (0)"] {
+        assert!(look.stdout.contains(expected), "{expected}\n{}", look.stdout);
+    }
+    workspace.refused("top", 2, &["standard output is not a terminal", "add `--once`"]);
+    workspace.refused("top --once --interval 1ms", 2, &["--interval is too short"]);
+}

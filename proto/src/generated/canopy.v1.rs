@@ -2611,6 +2611,56 @@ pub struct DrainReply {
     #[prost(uint64, tag = "1")]
     pub unfinished: u64,
 }
+/// Asks for the settings.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetConfigRequest {}
+/// The settings of a server.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConfigReply {
+    /// Every setting that has a value, as a configuration file (TOML). Secrets are in files of their own, which it names.
+    #[prost(string, tag = "1")]
+    pub toml: ::prost::alloc::string::String,
+    /// The log filter in effect, which ReloadConfig and SetLogFilter change.
+    #[prost(string, tag = "2")]
+    pub log_filter: ::prost::alloc::string::String,
+    /// Settings that a start would read otherwise now: their files or variables have changed.
+    #[prost(string, repeated, tag = "3")]
+    pub pending: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Why no start would succeed now; empty if one would.
+    #[prost(string, tag = "4")]
+    pub pending_error: ::prost::alloc::string::String,
+}
+/// Asks for another log filter.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetLogFilterRequest {
+    /// A level such as `debug`, or targets with levels such as `info,canopy_server::jobs=debug`. Must be given.
+    #[prost(string, tag = "1")]
+    pub filter: ::prost::alloc::string::String,
+    /// How long it is in effect, > 0; the configured filter returns afterwards. Unset: until it is changed.
+    #[prost(message, optional, tag = "2")]
+    pub lasts: ::core::option::Option<::prost_types::Duration>,
+}
+/// What the log filter was.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetLogFilterReply {
+    /// The filter in effect before.
+    #[prost(string, tag = "1")]
+    pub before: ::prost::alloc::string::String,
+}
+/// Which metrics to return.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetMetricsRequest {
+    /// What their names begin with, such as `canopy_rpc_`; empty: all.
+    #[prost(string, repeated, tag = "1")]
+    pub prefixes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Metrics.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MetricsReply {
+    /// Lines in the text format of Prometheus; empty if the server keeps no metrics.
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+}
 /// Generated client implementations.
 pub mod plan_admin_client {
     #![allow(
@@ -3598,6 +3648,76 @@ pub mod server_admin_client {
                 .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "ReloadConfig"));
             self.inner.unary(req, path, codec).await
         }
+        /// Returns the settings that are in effect, as a configuration file, and which of them a start would read otherwise now.
+        /// FAILED_PRECONDITION with reason NO_CONFIGURATION for a server inside another program.
+        pub async fn get_config(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetConfigRequest>,
+        ) -> std::result::Result<tonic::Response<super::ConfigReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.ServerAdmin/GetConfig",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetConfig"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes which lines are logged, until the next ReloadConfig or SIGHUP, for a while, or until the server ends.
+        pub async fn set_log_filter(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetLogFilterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetLogFilterReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.ServerAdmin/SetLogFilter",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "SetLogFilter"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns metrics in the text format of Prometheus, as `/metrics` of the admin port does.
+        pub async fn get_metrics(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetMetricsRequest>,
+        ) -> std::result::Result<tonic::Response<super::MetricsReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.ServerAdmin/GetMetrics",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.ServerAdmin", "GetMetrics"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The running and waiting jobs.
         pub async fn get_queue(
             &mut self,
@@ -3733,6 +3853,25 @@ pub mod server_admin_server {
             tonic::Response<super::ReloadConfigReply>,
             tonic::Status,
         >;
+        /// Returns the settings that are in effect, as a configuration file, and which of them a start would read otherwise now.
+        /// FAILED_PRECONDITION with reason NO_CONFIGURATION for a server inside another program.
+        async fn get_config(
+            &self,
+            request: tonic::Request<super::GetConfigRequest>,
+        ) -> std::result::Result<tonic::Response<super::ConfigReply>, tonic::Status>;
+        /// Changes which lines are logged, until the next ReloadConfig or SIGHUP, for a while, or until the server ends.
+        async fn set_log_filter(
+            &self,
+            request: tonic::Request<super::SetLogFilterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetLogFilterReply>,
+            tonic::Status,
+        >;
+        /// Returns metrics in the text format of Prometheus, as `/metrics` of the admin port does.
+        async fn get_metrics(
+            &self,
+            request: tonic::Request<super::GetMetricsRequest>,
+        ) -> std::result::Result<tonic::Response<super::MetricsReply>, tonic::Status>;
         /// The running and waiting jobs.
         async fn get_queue(
             &self,
@@ -3970,6 +4109,141 @@ pub mod server_admin_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReloadConfigSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.ServerAdmin/GetConfig" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetConfigSvc<T: ServerAdmin>(pub Arc<T>);
+                    impl<
+                        T: ServerAdmin,
+                    > tonic::server::UnaryService<super::GetConfigRequest>
+                    for GetConfigSvc<T> {
+                        type Response = super::ConfigReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetConfigRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ServerAdmin>::get_config(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetConfigSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.ServerAdmin/SetLogFilter" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetLogFilterSvc<T: ServerAdmin>(pub Arc<T>);
+                    impl<
+                        T: ServerAdmin,
+                    > tonic::server::UnaryService<super::SetLogFilterRequest>
+                    for SetLogFilterSvc<T> {
+                        type Response = super::SetLogFilterReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetLogFilterRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ServerAdmin>::set_log_filter(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetLogFilterSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.ServerAdmin/GetMetrics" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetMetricsSvc<T: ServerAdmin>(pub Arc<T>);
+                    impl<
+                        T: ServerAdmin,
+                    > tonic::server::UnaryService<super::GetMetricsRequest>
+                    for GetMetricsSvc<T> {
+                        type Response = super::MetricsReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetMetricsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ServerAdmin>::get_metrics(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetMetricsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

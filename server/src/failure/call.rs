@@ -142,6 +142,10 @@ pub(crate) enum CallFailure {
         if *.is_here { ", unless allow_loopback_drain is set" } else { "" }
     )]
     DrainRefused { is_here: bool },
+    #[error("this server is inside another program, which configures it; ask a server that runs by itself")]
+    NoConfiguration,
+    #[error("{problem}")]
+    LogFilter { field: &'static str, problem: String },
     #[error("deadline exceeded ({deadline_ms} ms) before the answer; allow more time")]
     Late { deadline_ms: u64 },
     #[error("the request stalled: nothing arrived for {seconds} s; send it again")]

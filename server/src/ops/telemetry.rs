@@ -9,13 +9,14 @@ mod text;
 
 use std::env;
 use std::io::{self, IsTerminal as _};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::WithExportConfig as _;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -48,6 +49,8 @@ pub enum TelemetryError {
     LogFilter { filter: String, problem: String },
     #[error("`{endpoint}` is not an endpoint for traces; use http://HOST:PORT, without TLS")]
     TraceEndpoint { endpoint: String },
+    #[error("the process writes its log by other means than canopyd's; change the filter there")]
+    OtherLog,
 }
 
 /// Settings of logs and traces.
@@ -67,13 +70,59 @@ pub(crate) struct Telescope {
 
 /// The log filter of a process, which can be changed while it runs; clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct LogFilter(reload::Handle<EnvFilter, Registry>);
+pub(crate) struct LogFilter {
+    handle: reload::Handle<EnvFilter, Registry>,
+    /// Its text, and how often it was changed.
+    current: Arc<Mutex<(String, u64)>>,
+}
 
 impl LogFilter {
     /// Replaces the filter. Returns false if the process logs by other means, and nothing has changed.
     pub(crate) fn change(&self, telemetry: &Telemetry) -> bool {
-        self.0.reload(EnvFilter::new(&telemetry.filter)).is_ok()
+        self.put(&mut self.current.lock(), &telemetry.filter)
     }
+
+    /// Replaces the filter by another text; returns that of before, and the number of the change.
+    ///
+    /// # Errors
+    /// It cannot be read, or the process logs by other means.
+    pub(crate) fn set(&self, filter: &str) -> Result<(String, u64), TelemetryError> {
+        require_filter(filter)?;
+        let mut current = self.current.lock();
+        let before = current.0.clone();
+        if self.put(&mut current, filter) { Ok((before, current.1)) } else { Err(TelemetryError::OtherLog) }
+    }
+
+    /// Puts a filter back, unless it was changed since the change of this number.
+    pub(crate) fn put_back(&self, filter: &str, change: u64) -> bool {
+        let mut current = self.current.lock();
+        current.1 == change && self.put(&mut current, filter)
+    }
+
+    /// Its text.
+    pub(crate) fn text(&self) -> String {
+        self.current.lock().0.clone()
+    }
+
+    fn put(&self, current: &mut (String, u64), filter: &str) -> bool {
+        let changed = self.handle.reload(EnvFilter::new(filter)).is_ok();
+        if changed {
+            *current = (filter.to_owned(), current.1 + 1);
+        }
+        changed
+    }
+}
+
+/// Longest text of a filter in bytes.
+const FILTER_BYTES_MAX: usize = 4096;
+
+fn require_filter(filter: &str) -> Result<(), TelemetryError> {
+    let problem = match EnvFilter::try_new(filter) {
+        _ if filter.len() > FILTER_BYTES_MAX => format!("it has more than {FILTER_BYTES_MAX} bytes"),
+        Ok(_) => return Ok(()),
+        Err(error) => error.to_string(),
+    };
+    Err(TelemetryError::LogFilter { filter: filter.chars().take(80).collect(), problem })
 }
 
 impl Telemetry {
@@ -87,9 +136,7 @@ impl Telemetry {
         otlp_endpoint: Option<String>,
     ) -> Result<Self, TelemetryError> {
         let filter = filter.unwrap_or_else(Self::filter_default);
-        if let Err(error) = EnvFilter::try_new(&filter) {
-            return Err(TelemetryError::LogFilter { filter, problem: error.to_string() });
-        }
+        require_filter(&filter)?;
         if let Some(endpoint) = &otlp_endpoint {
             let uri = endpoint.parse::<tonic::transport::Uri>().ok();
             if uri.is_none_or(|uri| uri.scheme_str() != Some("http") || uri.authority().is_none()) {
@@ -97,6 +144,11 @@ impl Telemetry {
             }
         }
         Ok(Self { filter, format, otlp_endpoint })
+    }
+
+    /// Which lines are logged.
+    pub(crate) fn filter(&self) -> &str {
+        &self.filter
     }
 
     /// `RUST_LOG` if it is set, else `info`.
@@ -135,7 +187,8 @@ impl Telemetry {
         if let Some(error) = problem {
             tracing::error!(%error, "traces cannot be sent; the server continues without them");
         }
-        Telescope { traces, filter: LogFilter(handle) }
+        let current = Arc::new(Mutex::new((self.filter.clone(), 0)));
+        Telescope { traces, filter: LogFilter { handle, current } }
     }
 }
 

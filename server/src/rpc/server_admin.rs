@@ -8,9 +8,10 @@ use canopy_plan::Format;
 use canopy_planner::TenantName;
 use canopy_proto::v1::server_admin_server::ServerAdmin;
 use canopy_proto::v1::{
-    BackUpRequest, CheckStoreEntry, CheckStoreRequest, DrainReply, DrainRequest, ExportPlansEvent, FormatSupport,
-    GetQueueRequest, GetQuotaRequest, GetStatusRequest, PriorityStatus, QueueStatus, QuotaStatus, QuotaUse,
-    ReloadConfigReply, ReloadConfigRequest, ReloadedConfig, ServerCounts, ServerLimits, ServerStatus,
+    BackUpRequest, CheckStoreEntry, CheckStoreRequest, ConfigReply, DrainReply, DrainRequest, ExportPlansEvent,
+    FormatSupport, GetConfigRequest, GetMetricsRequest, GetQueueRequest, GetQuotaRequest, GetStatusRequest,
+    MetricsReply, PriorityStatus, QueueStatus, QuotaStatus, QuotaUse, ReloadConfigReply, ReloadConfigRequest,
+    ReloadedConfig, ServerCounts, ServerLimits, ServerStatus, SetLogFilterReply, SetLogFilterRequest,
 };
 use canopy_wire::format_on_the_wire;
 use tonic::{Request, Response, Status};
@@ -27,7 +28,8 @@ use crate::failure::CallFailure;
 use crate::jobs::job::Job;
 use crate::jobs::workers::Jobs;
 use crate::ops::config::Options;
-use crate::ops::reload::Reloads;
+use crate::ops::reload::{Configured, Reloads};
+use crate::ops::telemetry::TelemetryError;
 use crate::peer::{Host, Peer};
 use crate::quota::Use;
 use crate::replan::Leases;
@@ -219,6 +221,51 @@ impl ServerAdmin for ServerAdminService {
         Ok(Response::new(ReloadConfigReply { parts }))
     }
 
+    async fn get_config(&self, _request: Request<GetConfigRequest>) -> Result<Response<ConfigReply>, Status> {
+        let arrived = clock::now();
+        let found = self.reloads.configured().await.ok_or(CallFailure::NoConfiguration);
+        log("GetConfig", arrived, found.as_ref().err());
+        let Configured { effective, log_filter, pending } = found.map_err(|failure| call_status(&failure))?;
+        let (pending, pending_error) = match pending {
+            Ok(keys) => (keys, String::new()),
+            Err(error) => (Vec::new(), error),
+        };
+        Ok(Response::new(ConfigReply { toml: effective.to_string(), log_filter, pending, pending_error }))
+    }
+
+    async fn set_log_filter(
+        &self,
+        request: Request<SetLogFilterRequest>,
+    ) -> Result<Response<SetLogFilterReply>, Status> {
+        let (arrived, request) = (clock::now(), request.into_inner());
+        call::concerns(&request.filter);
+        let lasts = match request.lasts.map(Duration::try_from) {
+            None => Ok(None),
+            Some(Ok(lasts)) if !lasts.is_zero() => Ok(Some(lasts)),
+            Some(_) => {
+                let problem = "lasts is not a duration above 0; use one such as 10 minutes, or leave it out".to_owned();
+                Err(CallFailure::LogFilter { field: "lasts", problem })
+            }
+        };
+        let changed = lasts.and_then(|lasts| {
+            let changed = self.reloads.log(&request.filter, lasts).ok_or(CallFailure::NoConfiguration)?;
+            changed.map_err(|error| match error {
+                TelemetryError::OtherLog => CallFailure::NoConfiguration,
+                error => CallFailure::LogFilter { field: "filter", problem: error.to_string() },
+            })
+        });
+        log("SetLogFilter", arrived, changed.as_ref().err());
+        let before = changed.map_err(|failure| call_status(&failure))?;
+        Ok(Response::new(SetLogFilterReply { before }))
+    }
+
+    async fn get_metrics(&self, request: Request<GetMetricsRequest>) -> Result<Response<MetricsReply>, Status> {
+        let (headers, _, GetMetricsRequest { prefixes }) = request.into_parts();
+        let metrics = self.jobs.metrics.clone();
+        let text = self.pool.run("GetMetrics", &headers, move |_| Ok(chosen(metrics.render(), &prefixes)));
+        text.await.map(|text| Response::new(MetricsReply { text }))
+    }
+
     async fn drain(&self, request: Request<DrainRequest>) -> Result<Response<DrainReply>, Status> {
         let arrived = clock::now();
         let (headers, extensions, request) = request.into_parts();
@@ -241,6 +288,18 @@ impl ServerAdmin for ServerAdminService {
         };
         self.pool.once("Drain", call, count, begin).await.map(Response::new)
     }
+}
+
+/// The lines of metrics whose names begin with one of these; all if there are none of these.
+fn chosen(page: String, prefixes: &[String]) -> String {
+    if prefixes.is_empty() {
+        return page;
+    }
+    let is_wanted = |line: &&str| {
+        let name = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE ")).unwrap_or(line);
+        prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    };
+    page.lines().filter(is_wanted).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// A duration on the wire; none beyond what the wire can say.

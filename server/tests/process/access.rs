@@ -1,5 +1,6 @@
 //! Who may call what: every method as every kind of caller, over a real socket.
 
+mod console;
 mod issued;
 mod tls;
 
@@ -79,6 +80,9 @@ const EXPECTED: &[(&str, &str)] = &[
     ("ServerAdmin/BackUp", "a"),
     ("ServerAdmin/CheckStore", "oa"),
     ("ServerAdmin/ReloadConfig", "a"),
+    ("ServerAdmin/GetConfig", "oa"),
+    ("ServerAdmin/GetMetrics", "vpoa"),
+    ("ServerAdmin/SetLogFilter", "a"),
     // The last one: it ends the server.
     ("ServerAdmin/Drain", "a"),
 ];

@@ -87,13 +87,28 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::Archive(error) => archive(error),
         CallFailure::ArchiveRecord { record, .. } => Refusal::input("ARCHIVE_REJECTED", "piece").with("record", record),
         CallFailure::Piece { offset, .. } => Refusal::input("PIECE_INVALID", "piece").with("offset", offset),
+        CallFailure::DrainRefused { .. }
+        | CallFailure::NoConfiguration
+        | CallFailure::LogFilter { .. }
+        | CallFailure::Late { .. }
+        | CallFailure::Silence { .. }
+        | CallFailure::Slow { .. }
+        | CallFailure::Broken { .. } => of_server(failure),
+    }
+}
+
+/// Why the server as a whole refuses a call, or ends it.
+fn of_server(failure: &CallFailure) -> Refusal {
+    match failure {
         CallFailure::DrainRefused { .. } => Refusal::new(Code::PermissionDenied, "DRAIN_NOT_PERMITTED", Detail::None),
+        CallFailure::NoConfiguration => Refusal::infeasible("NO_CONFIGURATION", ""),
+        CallFailure::LogFilter { field, .. } => Refusal::input("LOG_FILTER_INVALID", *field),
         CallFailure::Late { deadline_ms } => late("CALL_TIME_LIMIT", "deadline_ms", deadline_ms),
         CallFailure::Silence { seconds } => late("REQUEST_STALLED", "silence_s", seconds),
         CallFailure::Slow { arrived, length, .. } => {
             late("REQUEST_TOO_SLOW", "arrived_bytes", arrived).with("length_bytes", length)
         }
-        CallFailure::Broken { .. } => Refusal::fault("CALL_FAILED"),
+        _ => Refusal::fault("CALL_FAILED"),
     }
 }
 

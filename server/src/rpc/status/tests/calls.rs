@@ -87,6 +87,9 @@ fn limits_say_which() {
 fn the_rest_says_whose_fault_it_is() {
     check(CallFailure::Late { deadline_ms: 5 }, Code::DeadlineExceeded, "CALL_TIME_LIMIT", "");
     check(CallFailure::DrainRefused { is_here: true }, Code::PermissionDenied, "DRAIN_NOT_PERMITTED", "");
+    check(CallFailure::NoConfiguration, Code::FailedPrecondition, "NO_CONFIGURATION", "");
+    let filter = CallFailure::LogFilter { field: "lasts", problem: "x".to_owned() };
+    check(filter, Code::InvalidArgument, "LOG_FILTER_INVALID", "lasts");
     check(CallFailure::ResumeToken, Code::OutOfRange, "RESUME_TOKEN_EXPIRED", "");
     check(CallFailure::Silence { seconds: 30 }, Code::DeadlineExceeded, "REQUEST_STALLED", "");
     let slow = CallFailure::Slow { arrived: 1, length: 9, rate: 3 };
