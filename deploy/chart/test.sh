@@ -216,7 +216,7 @@ if [ -n "$canopyd" ] && [ -n "$canopy" ]; then
         name=$(basename "$values" -values.yaml)
         check config "$work/$name.yaml" "$work/settings-$name" >"$work/files"
         while read -r file; do
-            CANOPY_DATA_DIR=$work/data "$canopyd" --config "$file" check-config >"$work/effective" ||
+            CANOPY_DATA_DIR=$work/data "$canopyd" --config "$file" check-config --without-files >"$work/effective" ||
                 fail "$name: canopyd refuses $(cat "$file")"
             # Each line of the file is in effect.
             grep --invert-match '^#' "$file" | grep --fixed-strings --line-regexp --invert-match --file="$work/effective" \

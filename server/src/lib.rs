@@ -60,7 +60,7 @@ pub use ops::config::{
 };
 pub use ops::statistics::Statistics;
 pub use ops::telemetry::{LogFormat, Telemetry, TelemetryError, flush_log};
-pub use process::{ServeError, run_server};
+pub use process::{ServeError, check_config, run_server};
 pub use quota::OverQuota;
 pub use replan::ReplanOptions;
 pub use server::{RunError, Server, StartError};

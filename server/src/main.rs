@@ -4,8 +4,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use canopy_server::{
-    ConfigError, MaintenanceCommand, ServerFlags, StartError, flush_log, print_effective, print_sample,
-    run_maintenance, run_server,
+    MaintenanceCommand, ServerFlags, StartError, check_config, flush_log, print_sample, run_maintenance, run_server,
 };
 use clap::{Parser, Subcommand};
 
@@ -25,7 +24,11 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Check the configuration without starting, and print the effective settings.
-    CheckConfig,
+    CheckConfig {
+        /// Leave out the files of rules, tokens and certificates that it names: they are elsewhere.
+        #[arg(long)]
+        without_files: bool,
+    },
     #[command(flatten)]
     Maintenance(MaintenanceCommand),
 }
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match arguments.command {
         _ if arguments.print_config => print(&print_sample()),
-        Some(Command::CheckConfig) => match effective(arguments.server) {
+        Some(Command::CheckConfig { without_files }) => match check_config(arguments.server, !without_files) {
             Ok(text) => print(&text),
             Err(error) => {
                 let _unread = writeln!(io::stderr(), "canopyd: {error}");
@@ -73,14 +76,6 @@ fn serve(flags: ServerFlags) -> ExitCode {
             })
         }
     }
-}
-
-/// The effective settings, after the checks that a start makes.
-fn effective(flags: ServerFlags) -> Result<String, ConfigError> {
-    let settings = flags.into_settings()?;
-    settings.telemetry()?;
-    settings.clone().into_options()?.validate()?;
-    print_effective(settings)
 }
 
 fn print(text: &str) -> ExitCode {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use canopy_planner::chain;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::credentials::Credentials;
 use crate::listener::raise_descriptor_limit;
 use crate::ops::config::{Options, ServerFlags, print_effective};
 use crate::ops::notify::Notifier;
@@ -67,6 +68,22 @@ pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
     telescope.finish();
     flush_log();
     result
+}
+
+/// The effective settings as a configuration file, after the checks that a start makes: of the files of rules, tokens and
+/// certificates, too, if `reads_files`.
+///
+/// # Errors
+/// What would keep a server from starting.
+pub fn check_config(flags: ServerFlags, reads_files: bool) -> Result<String, StartError> {
+    let settings = flags.into_settings()?;
+    settings.telemetry()?;
+    let options = settings.clone().into_options()?;
+    options.validate()?;
+    if reads_files {
+        Credentials::read(options.access, options.tls)?;
+    }
+    Ok(print_effective(settings)?)
 }
 
 async fn serve(options: Options, reload: Reload) -> Result<(), ServeError> {

@@ -73,3 +73,24 @@ fn a_server_reads_its_file() {
     process.signal("TERM");
     assert_eq!(process.end().0, Some(0));
 }
+
+/// As a start would refuse them; where they are elsewhere, the rest is checked.
+#[test]
+fn files_that_the_configuration_names_are_checked_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("access.toml");
+    fs::write(&rules, "[[grant]]\nsubject = 5\n").unwrap();
+    let certificate = folder.path().join("server.pem");
+    for (file, words) in [
+        (format!("access = {rules:?}\n"), "access.toml"),
+        (format!("tls_certificate = {certificate:?}\ntls_key = {certificate:?}\n"), "server.pem"),
+    ] {
+        let checked = check(&file, &[], &[]);
+        assert_eq!(checked.status.code(), Some(2), "{file}");
+        assert!(text(&checked.stderr).contains(words), "{file}: {}", text(&checked.stderr));
+        let path = folder.path().join("canopyd.toml");
+        fs::write(&path, &file).unwrap();
+        let without = canopyd().arg("--config").arg(path).args(["check-config", "--without-files"]).output().unwrap();
+        assert!(without.status.success(), "{}", text(&without.stderr));
+    }
+}
