@@ -8,6 +8,7 @@ use tonic::body::Body;
 use tonic::codegen::http;
 use tonic::server::NamedService;
 use tower::Service;
+use tower::util::BoxCloneSyncService;
 
 /// A service of gRPC for requests with bodies of type `B`: every refusal is an answer.
 pub(crate) trait Calls<B>:
@@ -19,6 +20,9 @@ impl<S, B> Calls<B> for S where
     S: Service<http::Request<B>, Response = http::Response<Body>, Error = Infallible, Future: Send + 'static>
 {
 }
+
+/// A service for the calls of browsers.
+pub(crate) type WebCalls = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, Infallible>;
 
 /// The answer of a service to come.
 pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;

@@ -44,6 +44,7 @@ pub(crate) mod store_check;
 mod tests;
 pub(crate) mod timeout;
 mod topologies;
+pub(crate) mod web;
 
 pub(crate) use archives::PlanSpace;
 pub(crate) use decode::{Decoded, Method, decode};

@@ -32,7 +32,7 @@ use crate::jobs::queue::Queue;
 use crate::jobs::workers::Workers;
 use crate::listener::{self, ConnectionLimits, Places, Tls};
 use crate::metrics::Metrics;
-use crate::ops::admin::{self, Pages};
+use crate::ops::admin::{self, ConsoleCalls, Pages};
 use crate::ops::config::{ConfigError, Lifetime, Options, ServerRole};
 use crate::ops::observed::ObservedStore;
 use crate::ops::reload::Reloads;
@@ -47,6 +47,7 @@ use crate::rpc::malformed::decodable;
 use crate::rpc::record::Record;
 use crate::rpc::store_check::AllSpaces;
 use crate::rpc::timeout::Timeout;
+use crate::rpc::web::web;
 use crate::rpc::{PlanSpace, Shared, StoredNetworks, deadlines, methods, routes};
 use crate::socket::{self, SocketPath};
 use crate::store::receipts::{ReceiptOptions, Receipts};
@@ -275,22 +276,19 @@ impl Server {
         let Self { options, shared, workers, ports, metrics, upkeep, credentials, audit, accounts, others, _follower } =
             self;
         let (jobs, drain) = (Arc::clone(&shared.jobs), shared.drain.clone());
-        // It stays to the very end: a server that drains is alive, and not ready.
-        let pages = Pages {
+        let mut pages = Pages {
             drain: drain.clone(),
             statistics,
             metrics: metrics.clone(),
             upkeep: upkeep.clone(),
             others: others.clone(),
             has_debug: options.has_debug_pages,
+            calls: None,
             credentials: credentials.clone(),
         };
         let front = connection_threads(options.lifetime)?;
         let places = ConnectionLimits::of_process();
         let places_of = |name, most| Places::new(name, most, metrics.clone());
-        let _admin = ports
-            .admin
-            .map(|listener| front.pages("admin", admin::serve(listener, places_of("admin", places.admin), pages)));
         let (health_reporter, health_service) = tonic_health::server::health_reporter();
         say_that_all_serve(&health_reporter).await;
         let topologies = shared.networks.topologies.clone();
@@ -309,9 +307,14 @@ impl Server {
         let record = Record { metrics: metrics.clone(), methods: methods(), uploads, lines: LineLimit::default() };
         // Inside the record, so that calls that end at their deadline are counted as such.
         let timeout = Timeout { policy: deadlines(&options), runtime: Handle::current() };
-        let guard = Guard::new(credentials.access, audit, accounts, metrics.clone());
+        let guard = Guard::new(credentials.access.clone(), audit, accounts, metrics.clone());
         let service = around(record, around(guard, around(timeout, around(Answered(decodable), routes))));
         let (stop, stopped) = watch::channel(false);
+        let calls = options.has_console.then(|| Arc::new(web(service.clone(), credentials.access)));
+        pages.calls = calls.as_ref().map(|calls| ConsoleCalls::of(calls, &stopped));
+        // It stays to the very end: a server that drains is alive, and not ready.
+        let admin = |listener| front.pages("admin", admin::serve(listener, places_of("admin", places.admin), pages));
+        let _admin = ports.admin.map(admin);
         let unix = (ports.unix, ports.users, places_of("unix", places.unix));
         let tcp = ports.tcp.map(|port| (port, places_of("tcp", places.tcp), credentials.tls));
         let listeners = listen(&front, unix, tcp, service, stopped);
@@ -335,7 +338,7 @@ impl Server {
         save_clock(&options);
         // While the directory is still this process's, so that no successor loses its socket.
         remove_sockets(ports.socket.path(), options.users_socket.as_deref());
-        drop((jobs, ports.socket));
+        drop((jobs, calls, ports.socket));
         ended
     }
 }

@@ -1,11 +1,15 @@
-//! The port for operators: HTTP, inside TLS where the server has a certificate, with nothing on it that changes anything.
+//! The port for operators: HTTP, inside TLS where the server has a certificate.
 //!
 //! `/healthz` says that the process answers, `/readyz` whether it takes work, `/metrics` what it has done, and
-//! `/debug/queue` what it is doing.
+//! `/debug/queue` what it is doing. `/console/` shows all of this to a person, by calls that are let in as on other ports.
 
+mod console;
 mod pages_guard;
 mod queue_page;
 
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -27,11 +31,13 @@ use tower::ServiceExt as _;
 
 use self::queue_page::QueuePage;
 use crate::access::Shown;
+use crate::around::WebCalls;
 use crate::credentials::Credentials;
 use crate::drain::DrainHandle;
 use crate::listener::{self, Begun, Places, Spoken, Tls};
 use crate::metrics::Metrics;
 use crate::ops::statistics::WeakStatistics;
+use crate::peer::Peer;
 use crate::store::{Others, Upkeep};
 
 /// How often recorded times are folded into their buckets.
@@ -39,6 +45,8 @@ const UPKEEP: Duration = Duration::from_secs(5);
 /// Longest time from a connection to the end of the headers on it, and to the end of the answer.
 const HEADERS_MAX: Duration = Duration::from_secs(5);
 const PAGE_MAX: Duration = Duration::from_secs(30);
+/// Longest time for a call of the console, whose deadline is shorter.
+const CALL_MAX: Duration = Duration::from_secs(3600);
 
 /// What the pages show.
 #[derive(Clone)]
@@ -51,21 +59,50 @@ pub(crate) struct Pages {
     pub(crate) others: Option<Others>,
     /// Whether the queue is shown.
     pub(crate) has_debug: bool,
+    /// The calls of the console, if there is one.
+    pub(crate) calls: Option<ConsoleCalls>,
     /// Who may see what is not for everybody.
     pub(crate) credentials: Credentials,
+}
+
+/// What the console calls, for as long as the server serves calls: the pages outlive them, and must not keep its store open.
+#[derive(Clone)]
+pub(crate) struct ConsoleCalls {
+    service: Weak<WebCalls>,
+    /// Says when calls end, those that go on included.
+    stopped: watch::Receiver<bool>,
+}
+
+impl ConsoleCalls {
+    /// The calls of a service.
+    pub(crate) fn of(service: &Arc<WebCalls>, stopped: &watch::Receiver<bool>) -> Self {
+        Self { service: Arc::downgrade(service), stopped: stopped.clone() }
+    }
+
+    /// The service, unless calls have ended.
+    fn service(&self) -> Option<WebCalls> {
+        if *self.stopped.borrow() { None } else { self.service.upgrade().map(|service| (*service).clone()) }
+    }
 }
 
 /// Serves the pages for as long as the future lives.
 pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
     let metrics = pages.metrics.clone();
+    let calls_end = pages.calls.as_ref().map(|calls| calls.stopped.clone());
     let (tls, router) = (pages.credentials.tls.clone(), router(pages));
     // It stays to the end of the process, and nobody has to be told.
     let (_stop, stopped) = watch::channel(false);
-    let connect = move |stream, _, begun| {
-        let (tls, router) = (tls.clone(), router.clone());
+    let connect = move |stream, peer, begun| {
+        let is_call = Arc::default();
+        let of_peer = OfPeer { router: router.clone(), peer, begun, is_call: Arc::clone(&is_call) };
+        let shown = greet_and_show(stream, tls.clone(), of_peer);
+        let calls_end = calls_end.clone();
         async move {
-            let shown = time::timeout(PAGE_MAX, greet_and_show(stream, tls, (router, begun)));
-            if let Ok(Err(error)) = shown.await {
+            let ended = tokio::select! {
+                ended = in_time(shown, &is_call) => ended,
+                () = end_of_calls(calls_end, &is_call) => return,
+            };
+            if let Some(Err(error)) = ended {
                 tracing::debug!(%error, "a connection to the operators' port failed");
             }
         }
@@ -81,11 +118,41 @@ pub(crate) async fn serve(listener: TcpListener, places: Places, pages: Pages) {
     }
 }
 
+/// What becomes of a connection within the time that it has.
+async fn in_time<F: Future>(shown: F, is_call: &AtomicBool) -> Option<F::Output> {
+    let mut shown = pin!(shown);
+    match time::timeout(PAGE_MAX, &mut shown).await {
+        Ok(ended) => Some(ended),
+        Err(_) if is_call.load(Ordering::Relaxed) => time::timeout(CALL_MAX, shown).await.ok(),
+        Err(_) => None,
+    }
+}
+
+/// Waits until calls end; never ends for a page.
+async fn end_of_calls(calls_end: Option<watch::Receiver<bool>>, is_call: &AtomicBool) {
+    if let Some(mut stopped) = calls_end {
+        listener::told(&mut stopped).await;
+        if is_call.load(Ordering::Relaxed) {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
+/// The pages for one connection.
+struct OfPeer {
+    router: Router,
+    peer: Peer,
+    begun: Begun,
+    /// Whether a call was made over it.
+    is_call: Arc<AtomicBool>,
+}
+
 /// Answers one request, inside TLS if there is any.
 async fn greet_and_show(
     stream: TcpStream,
     tls: Option<Tls>,
-    pages: (Router, Begun),
+    pages: OfPeer,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     match tls {
         None => show(stream, pages, Shown::Nothing).await?,
@@ -98,16 +165,19 @@ async fn greet_and_show(
 }
 
 /// Answers one request: the next one comes over a connection of its own, so that none stays open for nothing.
-async fn show<I>(stream: I, (router, begun): (Router, Begun), shown: Shown) -> hyper::Result<()>
+async fn show<I>(stream: I, pages: OfPeer, shown: Shown) -> hyper::Result<()>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_MAX).keep_alive(false);
-    let router = router.layer(Extension(shown)).map_request(move |request: Request<Incoming>| {
-        begun.note();
-        request
-    });
+    let OfPeer { router, peer, begun, is_call } = pages;
+    let router =
+        router.layer(Extension(shown)).layer(Extension(peer)).map_request(move |request: Request<Incoming>| {
+            begun.note();
+            is_call.store(console::is_call(request.uri().path()), Ordering::Relaxed);
+            request
+        });
     builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await
 }
 
@@ -118,6 +188,9 @@ fn router(pages: Pages) -> Router {
         .route("/metrics", get(metrics));
     if pages.has_debug {
         router = router.route("/debug/queue", get(queue));
+    }
+    if let Some(calls) = pages.calls.clone() {
+        router = console::add(router, calls);
     }
     let guarded = middleware::from_fn_with_state(pages.credentials.access.clone(), pages_guard::admit);
     router.layer(guarded).with_state(pages)

@@ -88,6 +88,8 @@ pub struct Options {
     pub has_reflection: bool,
     /// Whether the operators' port shows the queue.
     pub has_debug_pages: bool,
+    /// Whether the operators' port serves the console.
+    pub has_console: bool,
     /// Whether the server outlives the command that started it.
     pub lifetime: Lifetime,
 }

@@ -180,6 +180,10 @@ pub struct Settings {
     #[arg(long, env = "CANOPY_DEBUG_PAGES", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub debug_pages: Option<bool>,
+    /// Serve the console, a web page for operators, and the calls that it makes, at `admin_listen` [default: true].
+    #[arg(long, env = "CANOPY_CONSOLE", value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub console: Option<bool>,
     /// Log filter: a level, or targets with levels [default: $RUST_LOG, else info].
     #[arg(long, env = "CANOPY_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -321,6 +325,7 @@ impl Settings {
             allow_loopback_drain: Some(false),
             reflection: Some(true),
             debug_pages: Some(true),
+            console: Some(true),
             log: None,
             log_format: Some(LogFormat::Auto),
             otlp_endpoint: None,
@@ -450,6 +455,7 @@ impl Settings {
             loopback_drain: all.allow_loopback_drain.expect(GIVEN),
             has_reflection: all.reflection.expect(GIVEN),
             has_debug_pages: all.debug_pages.expect(GIVEN),
+            has_console: all.console.expect(GIVEN),
             lifetime: Lifetime::Daemon,
         })
     }
