@@ -381,8 +381,9 @@ begin
         perform pg_notify('canopy_jobs', 'tidied');
     end if;
     delete from jobs where job in (
-        select job from jobs where state >= 2 and ended < now() - p_ended
-        union (select job from jobs where state >= 2 order by ended desc offset p_ended_max)
+        -- Who asked for a slice has heard of it by then; its answer is of use to nobody else.
+        select job from jobs where state >= 2 and ended < now() - case when slice is null then p_ended else p_orphaned end
+        union (select job from jobs where state >= 2 and slice is null order by ended desc offset p_ended_max)
         limit 1000
     );
     delete from charges where back_at < now();

@@ -466,3 +466,24 @@ fn a_crash_of_the_database_loses_no_job_and_none_has_half_a_plan() {
         assert_eq!(now.state, JobState::Succeeded);
     }
 }
+
+/// A slice has no name, and nobody asks for its answer later; a plan's job is remembered for those who do.
+#[test]
+fn slices_are_jobs_without_operations_and_forgotten_soon() {
+    let Some(place) = Place::new() else { return };
+    let server = place.join("one");
+    let slice = submit(&server, NewJob { slice: Some(b"part".to_vec()), ..new(&server, 1) });
+    let plan = submit(&server, new(&server, 2));
+    assert_eq!(server.operations(10).unwrap().len(), 1);
+    for _ in 0..2 {
+        let claimed = claim(&server).unwrap();
+        assert_eq!(claimed.slice.is_some(), claimed.right.job == slice);
+        server.end(claimed.right, &end(JobState::Succeeded, b"answer"), None).unwrap();
+    }
+    let now = server.look(&[slice]).unwrap().remove(0);
+    assert_eq!((now.state, now.outcome.as_deref()), (JobState::Succeeded, Some(&b"answer"[..])));
+    place.query("update canopy.jobs set ended = now() - interval '1 minute'");
+    server.bury(3, b"").unwrap();
+    assert!(server.look(&[slice]).unwrap().is_empty());
+    assert_eq!(state(&server, plan), JobState::Succeeded);
+}

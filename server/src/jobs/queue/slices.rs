@@ -128,6 +128,10 @@ impl Queue {
         let _entering = table.entering();
         let number = table.enter_slice(slice)?;
         let mut lines = self.shared.lines.lock();
+        if slice.is_dropped() || lines.sharing.is_aborted() {
+            lines.sharing.leave(vec![(number, false)]);
+            return if slice.is_dropped() { Ok(()) } else { Err(PlanFailure::Draining) };
+        }
         lines.slices.awaited.entry(number).or_default().push(Arc::clone(slice));
         self.note_shared_news(&mut lines);
         Ok(())
