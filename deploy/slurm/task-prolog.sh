@@ -4,14 +4,52 @@
 # Reads local files, never the network, and prints nothing but `export` lines, each of which enters the task's
 # environment. Ends with status 0 whatever happens: any other one cancels the task.
 
+# The user's search path may lead anywhere.
+PATH=/usr/local/bin:/usr/bin:/bin
 settings=${CANOPY_SLURM_ENV:-/etc/canopy/slurm.env}
 if [ -r "$settings" ]; then
     # shellcheck source=/dev/null
     . "$settings" >/dev/null 2>&1
 fi
-canopy=${CANOPY_COMMAND:-/usr/local/bin/canopy}
+for canopy in ${CANOPY_COMMAND:+"$CANOPY_COMMAND"} /usr/local/bin/canopy /usr/bin/canopy; do
+    [ ! -x "$canopy" ] || break
+done
 folder=${CANOPY_JOBS_DIR:-/run/canopy-jobs}/${SLURM_JOB_ID:-none}
+
+# Slurm logs nothing of a task's prolog. One task of a node is enough.
+log() {
+    [ "${SLURM_LOCALID:-0}" = 0 ] || return
+    printf '%s\n' "$1" | sed "s/^/job $SLURM_JOB_ID: /" | timeout -k 1 1 logger -t canopy-task-prolog
+}
+
+# The plans are for ranks that fill one node after another, in the order of the job's nodes. Runtimes do not notice
+# where that is not so.
+why_not() {
+    # Steps inherit the variables of a batch script, and not all of them have its nodes and its order.
+    case ${SLURM_STEP_ID:-batch} in batch | 42949672??)
+        [ "${SLURM_JOB_NUM_NODES:-1}" = 1 ] || echo "no plans for the batch script itself: its steps have them"
+        return
+        ;;
+    esac
+    if [ "${SLURM_STEP_NODELIST:-}" != "${SLURM_JOB_NODELIST:-}" ] && [ -n "${SLURM_STEP_NODELIST:-}" ]; then
+        echo "no plans for step $SLURM_STEP_ID: it runs on $SLURM_STEP_NODELIST, not on all nodes of the job"
+        return
+    fi
+    case ${SLURM_DISTRIBUTION:-block} in arbitrary* | cyclic* | plane*)
+        # With one task a node, turns are blocks, and Slurm has them as the default.
+        [ "$SLURM_DISTRIBUTION ${SLURM_STEP_NUM_TASKS:-}" = "cyclic ${SLURM_STEP_NUM_NODES:-none}" ] ||
+            echo "no plans for step $SLURM_STEP_ID: --distribution=$SLURM_DISTRIBUTION orders its ranks"
+        ;;
+    esac
+}
+
 if [ -d "$folder" ] && [ -x "$canopy" ]; then
-    "$canopy" env --format slurm-task-prolog --dir "$folder" 2>/dev/null
+    exec 3>&1
+    said=$(why_not)
+    [ -n "$said" ] ||
+        said=$(timeout -k 1 2 "$canopy" env --format slurm-task-prolog --dir "$folder" --deadline 1s 2>&1 >&3)
+    if [ -n "$said" ]; then
+        log "$said" >/dev/null 2>&1
+    fi
 fi
 exit 0

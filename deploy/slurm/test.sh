@@ -12,8 +12,12 @@ fail() { echo "slurm hooks: $1" >&2; exit 1; }
 
 mkdir "$work/topologies"
 "$canopy" topology generate dgx-a100:boxes=2 -o "$work/topologies/gpu-2.yaml" >/dev/null
+# The log of the system.
+mkdir "$work/bin"
+printf '#!/bin/sh\nexec sed "s/^/%s: /" >>%s\n' "\$2" "$work/syslog" >"$work/bin/logger"
+chmod 755 "$work/bin/logger"
 cat >"$work/slurm.env" <<SETTINGS
-PATH=$(dirname "$canopy"):\$PATH
+PATH=$work/bin:$(dirname "$canopy"):\$PATH
 CANOPY_COMMAND=$canopy
 CANOPY_SERVER=unix:$work/data/canopy.sock
 CANOPY_TOPOLOGY_DIR=$work/topologies
@@ -26,6 +30,7 @@ hook() {
     local script=$1
     shift
     /usr/bin/env -i CANOPY_SLURM_ENV="$work/slurm.env" SLURM_JOB_ID=42 SLURM_JOB_PARTITION=gpu SLURM_JOB_NUM_NODES=2 \
+        SLURM_STEP_ID=0 \
         "$@" /bin/sh "./$script" || fail "$script failed with $*"
 }
 folder=$work/jobs/42
@@ -44,16 +49,44 @@ until [ -S "$work/data/canopy.sock" ]; do
     "$canopy" bound ring:2 --collective allgather >/dev/null
 done
 
+logged() { grep --quiet --line-regexp "$1" "$work/syslog" || fail "the log does not say \`$1\`: $(cat "$work/syslog")"; }
+logged 'canopy-prolog: job 42: without a plan: allgather: cannot reach the server.*'
 hook prolog-slurmctld.sh SLURM_JOB_NODELIST='gpu[1-2]'
 hook prolog.sh
+logged 'canopy-prolog: job 42: 2 of 2 plans for job 42 in .*'
 line=$(hook task-prolog.sh)
 [[ $line == "export MSCCL_XML_FILES=$folder/"* ]] || fail "the task prolog does not name the plans: $line"
 IFS=: read -ra plans <<<"${line#*=}"
 [ "${#plans[@]}" = 2 ] || fail "there are not two plans: $line"
 for plan in "${plans[@]}"; do "$canopy" verify "$plan" >/dev/null || fail "$plan is wrong"; done
 [ -z "$(hook task-prolog.sh MSCCL_XML_FILES=mine.xml)" ] || fail "the task prolog overrides the user"
+# Ranks in an order of their own, on some of the nodes, or of steps that inherit the variables of a batch script.
+for other in SLURM_DISTRIBUTION=arbitrary SLURM_DISTRIBUTION=cyclic:block SLURM_DISTRIBUTION=plane=4 \
+    SLURM_STEP_NODELIST=gpu1 SLURM_STEP_ID=4294967291; do
+    [ -z "$(hook task-prolog.sh "$other" SLURM_JOB_NODELIST='gpu[1-2]')" ] || fail "a task with $other has plans for other ranks"
+done
+[ -n "$(hook task-prolog.sh SLURM_DISTRIBUTION=cyclic SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2)" ] ||
+    fail "with one task a node, turns are blocks"
+[ -n "$(hook task-prolog.sh SLURM_STEP_ID=4294967291 SLURM_JOB_NUM_NODES=1)" ] || fail "a batch script on one node has no plans"
 hook epilog.sh
 [ ! -e "$folder" ] || fail "the epilog left the folder"
+
+# One configuration for all partitions: the nodes are a part of a cluster. The first of them holds the lease of the job.
+"$canopy" cluster put lab --network dgx-a100:boxes=4 --server "unix:$work/data/canopy.sock" >/dev/null 2>&1
+printf 'CANOPY_CLUSTER=lab\nCANOPY_LEASE=1h\n' >>"$work/slurm.env"
+leases() { "$canopy" leases list --json --server "unix:$work/data/canopy.sock" | grep -o '"total":[0-9]*'; }
+hook prolog.sh SLURM_NODELIST='b[1,3]' SLURMD_NODENAME=b3
+[ "$(leases)" = '"total":0' ] || fail "a node holds a lease that the first node of its job should hold"
+hook prolog.sh SLURM_NODELIST='b[1,3]' SLURMD_NODENAME=b1
+[ "$(leases)" = '"total":1' ] || fail "the first node holds no lease: $(cat "$work/syslog")"
+[[ $(hook task-prolog.sh SLURM_JOB_NODELIST='b[1,3]') == "export MSCCL_XML_FILES=$folder/"* ]] || fail "no plans of a part of the cluster"
+[ -z "$(hook task-prolog.sh SLURM_JOB_NODELIST='b[1,2]')" ] || fail "the plans of other nodes are used"
+hook epilog.sh
+[ "$(leases)" = '"total":0' ] || fail "the epilog left the lease"
+[ -z "$(ls -A "$work/jobs")" ] || fail "the epilog left $(ls -A "$work/jobs")"
+hook prolog.sh
+[ ! -e "$folder" ] || fail "the prolog planned a whole cluster for a job whose nodes it does not know"
+sed -i '/CANOPY_CLUSTER\|CANOPY_LEASE/d' "$work/slurm.env"
 
 for hostile in SLURM_JOB_ID=../42 SLURM_JOB_ID= SLURM_JOB_PARTITION=../gpu SLURM_JOB_PARTITION=cpu \
     SLURM_JOB_NUM_NODES=x 'SLURM_JOB_NODELIST=gpu[1-3]'; do
