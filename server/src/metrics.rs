@@ -1,9 +1,10 @@
 //! What a server counts, for Prometheus.
 //!
-//! Each server has a registry of its own. Names and labels are fixed here; label values are words of this program,
-//! never of a request, so that their number is bounded. Figures that others keep anyway, such as the length of the
+//! Each server has a registry of its own. Names and labels are fixed here; label values are words of this program, or the
+//! first ones that callers choose (`bounded.rs`), so that their number is bounded. Figures that others keep anyway, such as the length of the
 //! queue, are asked for when a page is drawn.
 
+mod bounded;
 mod names;
 mod process;
 mod seconds;
@@ -17,6 +18,7 @@ use metrics::{Key, KeyName, Label, Level, Metadata, Recorder as _, SharedString}
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tonic::Code;
 
+use self::bounded::Bounded;
 pub(crate) use names::size_class;
 pub(crate) use process::{resident_bytes, thread_time};
 
@@ -30,7 +32,13 @@ struct Registry {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     seconds: seconds::Seconds,
+    tenants: Bounded,
+    sources: Bounded,
 }
+
+/// Most tenants, and most sources of faults, that are told apart.
+const TENANTS_MAX: usize = 100;
+const SOURCES_MAX: usize = 32;
 
 /// What the cache had to do with a refusal that was remembered.
 pub(crate) const NEGATIVE: &str = "negative";
@@ -66,7 +74,8 @@ impl Metrics {
         }
         let handle = recorder.handle();
         let seconds = seconds::Seconds::default();
-        let metrics = Self { registry: Some(Arc::new(Registry { recorder, handle, seconds })) };
+        let (tenants, sources) = (Bounded::new(TENANTS_MAX), Bounded::new(SOURCES_MAX));
+        let metrics = Self { registry: Some(Arc::new(Registry { recorder, handle, seconds, tenants, sources })) };
         let build = [
             ("version", env!("CARGO_PKG_VERSION").into()),
             ("revision", env!("CANOPY_BUILD_REVISION").into()),
@@ -129,6 +138,21 @@ impl Metrics {
     /// A message has passed, `in` or `out`.
     pub(crate) fn message_bytes(&self, direction: &'static str, bytes: u64) {
         self.measured("canopy_rpc_message_bytes", &[("direction", direction.into())], bytes as f64);
+    }
+
+    /// A tenant had a planning worker for this time.
+    pub(crate) fn planned_for(&self, tenant: &str, time: Duration) {
+        if let Some(registry) = &self.registry {
+            self.spent("canopy_tenant_planning_seconds_total", &[("tenant", registry.tenants.label(tenant))], time);
+        }
+    }
+
+    /// A fault was reported, of an element of this kind by this source.
+    pub(crate) fn fault_event(&self, outcome: &'static str, kind: &'static str, source: &str) {
+        if let Some(registry) = &self.registry {
+            let source = ("source", registry.sources.label(source));
+            self.count("canopy_fault_events_total", &[("outcome", outcome.into()), ("kind", kind.into()), source]);
+        }
     }
 
     /// One more.

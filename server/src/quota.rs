@@ -277,6 +277,7 @@ impl Bill {
     pub(crate) fn charge_planning(&self, used: Duration) {
         let millis = u64::try_from(used.as_millis()).unwrap_or(u64::MAX);
         self.charge(Quota::PlanningSecondsPerHour, millis);
+        self.tenant.metrics.planned_for(&self.tenant.name, used);
     }
 
     /// Counts bytes that were stored.

@@ -392,7 +392,9 @@ impl Shared {
         let waiting = state.replan_queue.len();
         drop(state);
         let (active, held_back) = self.fault_logs.totals();
-        self.metrics.set("canopy_faults_active", &[], active as f64);
+        for (kind, count) in active {
+            self.metrics.set("canopy_faults_active", &[("kind", kind.into())], count as f64);
+        }
         self.metrics.count_is("canopy_fault_flaps_suppressed_total", &[], held_back);
         self.metrics.set("canopy_leases_active", &[], self.leases.len() as f64);
         self.metrics.set("canopy_replans_waiting", &[], waiting as f64);

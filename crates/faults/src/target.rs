@@ -187,6 +187,9 @@ impl Target {
         }
     }
 
+    /// All words of [`Self::kind`].
+    pub const KINDS: [&str; 8] = ["link", "nic", "gpu", "host", "node", "switch", "feature", "plane"];
+
     /// The word before the first colon of its text form.
     pub const fn kind(&self) -> &'static str {
         match self {

@@ -365,6 +365,7 @@ impl Making<'_> {
                 }
                 Err(error) => {
                     tracing::error!(plan = %key, error = chain(&error), "a plan could not be stored");
+                    jobs.metrics.count("canopy_plans_not_stored_total", &[]);
                     delivery.note_not_stored();
                     // Those who wait here get it all the same.
                     let elsewhere = Err(Arc::new(PlanFailure::Jobs(error)));

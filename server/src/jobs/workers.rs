@@ -3,13 +3,13 @@
 //! They are plain threads, not tasks: the async runtime never waits for a computation or a disk. A job that panics
 //! fails alone.
 
+mod threads;
 mod watch;
 
 use std::any::Any;
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
@@ -17,8 +17,9 @@ use canopy_planner::{PlanKey, Rejection, chain};
 use canopy_synth::Stop;
 use canopy_wire::{Entry, StoredPlan};
 use parking_lot::Mutex;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPoolBuilder;
 
+use self::threads::{own_pool, step_back};
 pub(super) use self::watch::JobWatch;
 use crate::clock;
 use crate::failure::PlanFailure;
@@ -186,37 +187,6 @@ impl Workers {
     }
 }
 
-/// Most threads that work on one plan that is wanted at once.
-const QUICK_THREADS_MAX: usize = 4;
-
-/// Gives the calling thread a pool of its own for what it does in parallel, as long as this is kept: threads of the common
-/// pool may be busy with searches. Where there is none, it shares that one.
-fn own_pool() -> Option<ThreadPool> {
-    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(QUICK_THREADS_MAX);
-    let pool = ThreadPoolBuilder::new().num_threads(threads).use_current_thread();
-    let pool = pool.thread_name(|number| format!("canopy-quick-{number}")).build();
-    pool.inspect_err(|error| tracing::warn!(%error, "quick plans share the threads of searches, and may wait for them"))
-        .ok()
-}
-
-/// How far planning threads stand back behind all others (nice value): they take what is left of the processors, so
-/// that calls with deadlines and cached plans are answered while all of them compute.
-const PLANNER_NICENESS: i32 = 10;
-
-/// Lets the other threads of this process, and its neighbours, go first.
-fn step_back() {
-    static SAID: Once = Once::new();
-    // Without a process named, Linux means the calling thread.
-    if let Err(error) = rustix::process::nice(PLANNER_NICENESS) {
-        SAID.call_once(|| {
-            tracing::warn!(
-                %error,
-                "planning threads cannot lower their priority (setpriority), so answers may wait for searches; allow the call, for instance with SystemCallFilter=setpriority in the unit"
-            );
-        });
-    }
-}
-
 impl Drop for Workers {
     fn drop(&mut self) {
         self.queue.abort();
@@ -234,6 +204,9 @@ impl Jobs {
     /// Gets ready to serve: learns what is stored, and puts the jobs in line that an earlier process left unfinished.
     /// A store that fails at this is no reason not to serve. O(stored plans).
     pub(crate) fn warm_up(&self) {
+        for name in ["canopy_plans_not_stored_total", "canopy_journal_write_failures_total"] {
+            self.metrics.none_yet(name, &[]);
+        }
         let started = clock::now();
         match self.records.usage() {
             Ok(usage) => {
@@ -333,6 +306,7 @@ impl Jobs {
             journal.end_reading(job);
             if let Err(error) = journal.enter(job) {
                 let operation = job.operation();
+                self.metrics.count("canopy_journal_write_failures_total", &[]);
                 tracing::error!(
                     operation,
                     error = chain(&error),
@@ -442,6 +416,7 @@ impl Jobs {
             Ok(size_bytes) => job.bill.iter().for_each(|bill| bill.charge_stored(size_bytes)),
             Err(error) => {
                 tracing::error!(plan = %read.prepared.key, error = chain(&error), "a plan could not be stored");
+                self.metrics.count("canopy_plans_not_stored_total", &[]);
                 delivery.note_not_stored();
             }
         }

@@ -27,6 +27,11 @@ impl Memory {
         Self { machine, limit: limit.filter(|limit| machine.is_none_or(|machine| *limit < machine)) }
     }
 
+    /// What the process may have.
+    pub(crate) const fn in_all(self) -> Option<u64> {
+        if self.limit.is_some() { self.limit } else { self.machine }
+    }
+
     /// What planning may have by default: three quarters of a limit, or half of the machine up to 8 GiB.
     pub(crate) fn for_plans(self) -> u64 {
         match self {

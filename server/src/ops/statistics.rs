@@ -9,6 +9,8 @@ use crate::clock;
 use crate::jobs::queue::QueueCounts;
 use crate::jobs::workers::Jobs;
 use crate::metrics::Metrics;
+use crate::ops::machine::Memory;
+use crate::ops::telemetry;
 
 /// Counters of a server since its start.
 #[derive(Clone)]
@@ -71,6 +73,15 @@ impl Statistics {
             metrics.set("canopy_synthesis_queue_depth", &label, waiting as f64);
             metrics.set("canopy_synthesis_running", &label, planning as f64);
         }
+        let queue = self.jobs.queue.room();
+        metrics.set("canopy_queue_held_bytes", &[], queue.held_bytes as f64);
+        metrics.set("canopy_queue_held_bytes_max", &[], queue.limits.bytes_max as f64);
+        metrics.set("canopy_job_memory_bytes", &[], queue.planning_bytes as f64);
+        metrics.set("canopy_job_memory_bytes_max", &[], queue.limits.memory_bytes_max as f64);
+        if let Some(bytes) = Memory::of_process().in_all() {
+            metrics.set("canopy_memory_limit_bytes", &[], bytes as f64);
+        }
+        metrics.count_is("canopy_log_lines_dropped_total", &[], telemetry::dropped_lines());
         metrics.count_is("canopy_clock_jumps_total", &[], clock::jump_count());
         metrics.count_is("canopy_store_corruptions_total", &[], self.corruption_count());
         const DISK: &[(&str, SharedString)] = &[("tier", SharedString::const_str("disk"))];
@@ -95,6 +106,7 @@ impl Statistics {
             metrics.set("canopy_cache_bytes", DISK, usage.bytes as f64);
             metrics.set("canopy_cache_capacity_bytes", DISK, usage.bytes_max as f64);
             metrics.set("canopy_cache_pinned_entries", DISK, usage.pinned as f64);
+            metrics.set("canopy_store_quarantined", &[], usage.quarantined as f64);
         }
         if let Ok((schedules, bytes)) = self.jobs.planner.kept() {
             metrics.set("canopy_cache_schedules", &[], schedules as f64);

@@ -220,6 +220,11 @@ fn dropped(count: u64) -> String {
     format!("WARN {count} log lines were dropped because their reader was too slow\n")
 }
 
+/// Lines of the log that were dropped because their reader was too slow.
+pub(crate) fn dropped_lines() -> u64 {
+    WRITER.get().and_then(Option::as_ref).map_or(0, LogWriter::dropped_count)
+}
+
 /// Waits for the last lines of the log to leave the process, which ends next. Blocks for half a second at most, where
 /// nobody reads them.
 pub fn flush_log() {

@@ -296,10 +296,13 @@ impl FaultLogs {
         records.map(kept).collect()
     }
 
-    /// Elements that count, over all scopes, and changes that were held back.
-    pub(crate) fn totals(&self) -> (usize, u64) {
+    /// Elements that count, over all scopes, by kind; and changes that were held back.
+    pub(crate) fn totals(&self) -> ([(&'static str, usize); Target::KINDS.len()], u64) {
         let fault_logs = self.shared.fault_logs.lock();
-        let active = fault_logs.values().map(|kind| kind.count.losses.len()).sum();
+        let mut active = Target::KINDS.map(|kind| (kind, 0));
+        for loss in fault_logs.values().flat_map(|kind| kind.count.losses.iter()) {
+            active.iter_mut().filter(|(kind, _)| *kind == loss.target.kind()).for_each(|(_, count)| *count += 1);
+        }
         let held_back = fault_logs.values().flat_map(|kind| kind.book.records()).map(Record::flaps_suppressed).sum();
         (active, held_back)
     }

@@ -2,6 +2,7 @@
 
 mod listed;
 mod subject;
+mod watches;
 
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use tonic::{Code, Request, Response, Status};
 
 use self::listed::list;
 use self::subject::Subject;
+use self::watches::{WATCHES_MAX, Watches};
 use super::EventStream;
 use super::call_pool::CallPool;
 use super::deliver::STALL_MAX;
@@ -33,7 +35,7 @@ use crate::call;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::peer::{Host, Peer, Shares};
+use crate::peer::{Host, Peer};
 use crate::replan::{Entered, Event as LeaseEvent, Expired, Replanner, ReportError, Scope};
 use crate::rpc::sources::{StoredNetworks, resolve_parts};
 use crate::rpc::status::{call_status, to_status};
@@ -47,11 +49,6 @@ use crate::tenant::Viewer;
 const IDLE_INTERVAL: Duration = Duration::from_secs(30);
 /// Longest name of a source in bytes.
 const SOURCE_BYTES_MAX: usize = 64;
-/// Most watches at once: those that nobody reads hold what was sent to them. One host may have half of them; one
-/// connection far fewer than it may have calls.
-const WATCHES_MAX: u64 = 4096;
-const WATCHES_PER_HOST_MAX: u64 = WATCHES_MAX / 2;
-const WATCHES_PER_CONNECTION_MAX: u64 = 256;
 /// Events read from the log at a time.
 const EVENTS_AT_ONCE: usize = 64;
 /// Events a stream holds before the one who fills it waits for its reader.
@@ -68,28 +65,6 @@ pub(crate) struct FaultsService {
     watches: Watches,
 }
 
-/// Places of watches.
-#[derive(Clone, Debug, Default)]
-struct Watches {
-    all: Shares<()>,
-    by_host: Shares<Host>,
-    by_connection: Shares<Peer>,
-}
-
-impl Watches {
-    /// A place for a watch over this connection.
-    fn take(&self, peer: Peer) -> Result<impl Send + use<>, CallFailure> {
-        let full = |of, limit| CallFailure::TooManyWatches { of, limit };
-        let of_connection = self.by_connection.take(peer, WATCHES_PER_CONNECTION_MAX);
-        let of_connection = of_connection.ok_or(full("connection", WATCHES_PER_CONNECTION_MAX))?;
-        // Whoever has the Unix socket may have all: there is one host behind it.
-        let host_limit = if peer.host == Host::Local { WATCHES_MAX } else { WATCHES_PER_HOST_MAX };
-        let of_host = self.by_host.take(peer.host, host_limit).ok_or(full("host", host_limit))?;
-        let of_all = self.all.take((), WATCHES_MAX).ok_or(full("server", WATCHES_MAX))?;
-        Ok((of_connection, of_host, of_all))
-    }
-}
-
 impl FaultsService {
     pub(crate) fn new(
         pool: CallPool,
@@ -97,6 +72,7 @@ impl FaultsService {
         drain: DrainHandle,
         limits: TopologyLimits,
     ) -> Self {
+        replanner.metrics().set("canopy_watchers_max", &[], WATCHES_MAX as f64);
         Self { pool, replanner, drain, networks, limits, watches: Watches::default() }
     }
 }
@@ -247,6 +223,11 @@ fn report(
         names.of_event(&event).map_err(|problem| refused("FAULT_UNKNOWN", &problem))
     };
     let read: Vec<Result<Vec<(Scope, Event)>, ReportedFault>> = events.into_iter().map(entries).collect();
+    let about = |read: &Result<Vec<(Scope, Event)>, _>| {
+        let event = read.as_ref().ok().and_then(|entries| entries.first()).map(|(_, event)| event);
+        event.map_or(("", String::new()), |event| (event.target.kind(), event.source.clone()))
+    };
+    let about: Vec<(&'static str, String)> = read.iter().map(about).collect();
     let all: Vec<(Scope, Event)> = read.iter().flatten().flatten().cloned().collect();
     let named: Vec<Scope> = all.iter().map(|(scope, _)| scope.clone()).collect();
     call::concerns(&subject.object(&job, all.iter().map(|(_, event)| Some(&event.target))));
@@ -256,9 +237,8 @@ fn report(
         read.map_or_else(|refused| refused, |entries| outcome_of_all(entries, &mut entered, &mut changed))
     };
     let outcomes: Vec<ReportedFault> = read.into_iter().map(&mut outcome).collect();
-    for reported in &outcomes {
-        let label = outcome_name(reported.outcome());
-        replanner.metrics().count("canopy_fault_events_total", &[("outcome", label.into())]);
+    for (reported, (kind, source)) in outcomes.iter().zip(&about) {
+        replanner.metrics().fault_event(outcome_name(reported.outcome()), kind, source);
     }
     let leases = if changed.is_empty() { 0 } else { replanner.concerned(&changed) };
     if !changed.is_empty() {
@@ -472,29 +452,5 @@ mod tests {
         assert_eq!((plan.stage(), plan.is_final, &*plan.survivors), (v1::ReplanStage::Restored, true, &[0, 2][..]));
         assert_eq!(lost.error.as_ref().map(|error| error.code), Some(Code::Cancelled.into()));
         assert!(end.expire_time.is_some());
-    }
-
-    #[test]
-    fn neither_a_connection_nor_a_host_takes_all_watches() {
-        let watches = Watches::default();
-        let peer = |last, connection| Peer { host: Host::at([10, 0, 0, last].into()), connection };
-        let mut held = Vec::new();
-        let mut fill = |last| {
-            for connection in 0.. {
-                loop {
-                    match watches.take(peer(last, connection)) {
-                        Ok(place) => held.push(place),
-                        Err(CallFailure::TooManyWatches { of: "connection", limit: 256 }) => break,
-                        Err(CallFailure::TooManyWatches { of, .. }) => return (of, held.len()),
-                        Err(other) => panic!("{other:?}"),
-                    }
-                }
-            }
-            unreachable!("there is an end")
-        };
-        assert_eq!(fill(1), ("host", 2048));
-        assert_eq!((fill(2), fill(3)), (("host", 4096), ("server", 4096)));
-        held.clear();
-        assert!(watches.take(peer(1, 1)).is_ok());
     }
 }

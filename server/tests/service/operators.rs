@@ -186,6 +186,10 @@ fn check_label_values(samples: &Samples) {
                     any_of(&["full", "host", "silent", "identity", "role", "tenant", "method", "quota", "audit"], value)
                 }
                 "quota" => canopy_access::Quota::all().any(|quota| quota.name() == value),
+                "kind" => value.is_empty() || any_of(&canopy_faults::Target::KINDS, value),
+                // Callers choose them; there are 100 and 32 at most.
+                "tenant" => name == "canopy_tenant_planning_seconds_total",
+                "source" => name == "canopy_fault_events_total",
                 "file" => any_of(&["access", "tls"], value),
                 "tier" => any_of(&["disk", "memory"], value),
                 "op" => value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'),

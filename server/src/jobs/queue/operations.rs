@@ -21,10 +21,20 @@ pub(crate) struct QueueCounts {
     pub(crate) waiting: usize,
     pub(crate) running: usize,
     pub(crate) held_bytes: usize,
+    /// Memory that planning workers take, by the estimates of their jobs.
     /// Waiting and running jobs of each priority, the one that goes first first.
     pub(crate) priorities: Vec<(Priority, usize, usize)>,
     /// Unfinished jobs: those that run, then the others in the order in which they will.
     pub(crate) jobs: Vec<Arc<Job>>,
+}
+
+/// What jobs take of what is limited.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) limits: QueueLimits,
+    pub(crate) held_bytes: usize,
+    /// Memory that planning workers take, by the estimates of their jobs.
+    pub(crate) planning_bytes: u64,
 }
 
 /// An operation to wait for.
@@ -87,6 +97,12 @@ impl Queue {
             self.finish(job, Err(Arc::new(PlanFailure::RunLimit { limit })));
         }
         overlong.iter().map(|job| job.operation()).collect()
+    }
+
+    /// How much of what is limited is taken.
+    pub(crate) fn room(&self) -> Room {
+        let lines = self.shared.lines.lock();
+        Room { limits: self.shared.limits, held_bytes: lines.held_bytes, planning_bytes: lines.planning_bytes }
     }
 
     /// How many jobs wait for a planning worker and how many have one, by priority. O(unfinished jobs).

@@ -31,6 +31,8 @@ struct Shared {
 struct State {
     waiting: Vec<u8>,
     dropped: u64,
+    /// Since the start.
+    dropped_total: u64,
     /// The thread holds lines that it has not written.
     is_writing: bool,
 }
@@ -45,6 +47,11 @@ impl LogWriter {
         let shared = Arc::clone(&writer.0);
         thread::Builder::new().name("canopy-log".to_owned()).spawn(move || shared.write_to(sink, notice))?;
         Ok(writer)
+    }
+
+    /// Lines that were dropped since the start.
+    pub(super) fn dropped_count(&self) -> u64 {
+        self.0.state.lock().dropped_total
     }
 
     /// Waits until every line has left, but no longer than `patience`.
@@ -88,6 +95,7 @@ impl Write for LogWriter {
         let mut state = self.0.state.lock();
         if state.waiting.len().saturating_add(line.len()) > WAITING_BYTES_MAX {
             state.dropped += 1;
+            state.dropped_total += 1;
         } else {
             state.waiting.extend_from_slice(line);
         }

@@ -135,14 +135,16 @@ fn what_is_cleared_counts_until_it_was_sound_for_a_while() {
         let entered = report(&fault_logs, vec![event(id, "nic:b0g1", NOW.load(Ordering::Relaxed), cleared)]).unwrap();
         entered.into_iter().next().unwrap().unwrap().outcome
     };
+    let active = || fault_logs.totals().0.map(|(_, count)| count).iter().sum::<usize>();
     assert_eq!(report("1", false), Outcome::New);
-    assert_eq!((fault_logs.tick().0.len(), fault_logs.totals().0), (1, 1));
+    assert!(fault_logs.totals().0.contains(&("nic", 1)));
+    assert_eq!((fault_logs.tick().0.len(), active()), (1, 1));
     NOW.fetch_add(100, Ordering::Relaxed);
     assert_eq!(report("2", true), Outcome::ClearPending);
     let (changed, next) = fault_logs.tick();
-    assert_eq!((changed.len(), fault_logs.totals().0), (0, 1));
+    assert_eq!((changed.len(), active()), (0, 1));
     NOW.store(next.unwrap(), Ordering::Relaxed);
-    assert_eq!((fault_logs.tick().0, fault_logs.totals().0), (vec![BASE], 0));
+    assert_eq!((fault_logs.tick().0, active()), (vec![BASE], 0));
     assert_eq!(fault_logs.count(&BASE).unwrap().since_ms, NOW.load(Ordering::Relaxed));
     // Long enough ago that it is no flapping.
     NOW.fetch_add(3_600_000, Ordering::Relaxed);
