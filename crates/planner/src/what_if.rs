@@ -65,7 +65,7 @@ impl WhatIf {
     /// The bound of the healthy network.
     ///
     /// # Errors
-    /// There is none, the certificate does not hold, or stopped.
+    /// No bound exists, its certificate does not hold, or stopped.
     pub fn sound(&self, stop: &dyn Stop) -> Result<Rate, PlanError> {
         let found = proven_on(self.network(), self.collective, stop);
         found.map(|bound| bound.upper).map_err(|failure| failure.with_parts(&self.topology))
@@ -79,15 +79,20 @@ impl WhatIf {
         let root = self.collective.root();
         let roles: Vec<u32> = self.topology.ranks().map(|rank| u32::from(root == Some(rank))).collect();
         let stop = || stop.is_requested();
-        singles(&Directory::new(&self.topology), kinds, &roles, budget(&stop)).map_err(|_| PlanError::Stopped)
+        singles(&self.directory(), kinds, &roles, budget(&stop)).map_err(|_| PlanError::Stopped)
     }
 
-    /// What a fault leaves.
+    /// The names of the network's elements, for [`WhatIf::left`]. Cost: that of [`Directory::new`].
+    pub fn directory(&self) -> Directory<'_> {
+        Directory::new(&self.topology)
+    }
+
+    /// What a fault leaves of the network that the directory is of.
     ///
     /// # Errors
     /// The network has no such element, the certificate of the bound does not hold, or stopped. **Cost.** That of one bound.
-    pub fn left(&self, loss: &Loss, stop: &dyn Stop) -> Result<Left, PlanError> {
-        let faults = Directory::new(&self.topology).resolve(std::slice::from_ref(loss));
+    pub fn left(&self, directory: &Directory<'_>, loss: &Loss, stop: &dyn Stop) -> Result<Left, PlanError> {
+        let faults = directory.resolve(std::slice::from_ref(loss));
         let puncture = match self.network().puncture(&faults.map_err(PlanError::FaultMeaning)?) {
             Ok(puncture) => puncture,
             Err(FaultError::TooFewRanks { .. }) => return Ok(Left::TooFewRanks),
@@ -141,7 +146,7 @@ mod tests {
     }
 
     fn left(asked: &WhatIf, loss: &str) -> Left {
-        asked.left(&loss.parse().unwrap(), &Never).unwrap()
+        asked.left(&asked.directory(), &loss.parse().unwrap(), &Never).unwrap()
     }
 
     #[test]
@@ -151,7 +156,9 @@ mod tests {
         let groups = ring.groups(&[FaultKind::Links], &Never).unwrap();
         assert_eq!(groups.iter().map(|group| group.targets.len()).collect::<Vec<_>>(), [6], "of a ring all are alike");
         let loss = Loss { target: groups[0].targets[0].clone(), remaining: Remaining::GONE };
-        let Left::Bound(rest) = ring.left(&loss, &Never).unwrap() else { panic!("a line is connected") };
+        let Left::Bound(rest) = ring.left(&ring.directory(), &loss, &Never).unwrap() else {
+            panic!("a line is connected")
+        };
         assert_eq!(rest.ratio_to(&sound).unwrap().to_string(), "1/2", "its ends have one link instead of two");
         let id = &ring.topology().nodes()[0].id;
         assert_eq!(left(&ring, &format!("gpu:{id}")), left(&ring, &format!("node:{id}")));
@@ -175,7 +182,9 @@ mod tests {
         let groups = boxes.groups(&SINGLE_KINDS, &Never).unwrap();
         let first =
             |kind| groups.iter().find(|group| group.kind == kind).map(|group| group.targets[0].clone()).unwrap();
-        let weigh = |kind| boxes.left(&Loss { target: first(kind), remaining: Remaining::GONE }, &Never).unwrap();
+        let weigh = |kind| {
+            boxes.left(&boxes.directory(), &Loss { target: first(kind), remaining: Remaining::GONE }, &Never).unwrap()
+        };
         let sound = Left::Bound(boxes.sound(&Never).unwrap());
         assert!(weigh(FaultKind::Nics).harm() < sound.harm(), "a card is missed");
         assert!(weigh(FaultKind::Boxes).harm() > sound.harm(), "one box alone is as fast as its own links");

@@ -57,7 +57,11 @@ async fn faults_are_ranked_as_the_library_weighs_them() {
         let left = left_of_wire(group).unwrap();
         assert!(last.harm() <= left.harm(), "{group:?}");
         for fault in &group.faults {
-            assert_eq!(what_if.left(&canopy_wire::loss(fault).unwrap(), &Never).unwrap(), left, "{fault:?}");
+            assert_eq!(
+                what_if.left(&what_if.directory(), &canopy_wire::loss(fault).unwrap(), &Never).unwrap(),
+                left,
+                "{fault:?}"
+            );
         }
         assert_eq!(group.alike as usize, group.faults.len());
         last = left;

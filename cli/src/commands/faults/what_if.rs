@@ -154,6 +154,7 @@ fn weighed(args: &WhatIfArgs) -> Result<Answer, Failure> {
     let what_if = WhatIf::new(topology, collective, &stop).map_err(|error| no_bound(&error))?;
     let sound = what_if.sound(&stop).map_err(|error| no_bound(&error))?;
     let groups = what_if.groups(kinds(args), &stop).map_err(|error| no_bound(&error))?;
+    let directory = what_if.directory();
     let progress = ProgressLine::start();
     let total = groups.len();
     let mut weighed = Vec::with_capacity(total);
@@ -162,7 +163,7 @@ fn weighed(args: &WhatIfArgs) -> Result<Answer, Failure> {
         let remaining = args.remaining;
         let faults: Vec<Loss> = targets.into_iter().map(|target| Loss { target, remaining }).collect();
         let first = faults.first().ok_or_else(|| Failure::fault("a group of faults without one"))?;
-        let left = what_if.left(first, &stop).map_err(|error| no_bound(&error))?;
+        let left = what_if.left(&directory, first, &stop).map_err(|error| no_bound(&error))?;
         weighed.push(Weighed { alike: faults.len(), faults, left });
     }
     // Stable: those that cost the same stay in the order of kinds and elements.

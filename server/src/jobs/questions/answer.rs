@@ -62,7 +62,8 @@ impl Jobs {
     fn weigh(&self, part: &Part, stop: &dyn Stop) -> SliceOutcome {
         let weigh = || {
             let what_if = self.what_if(&part.order, stop)?;
-            let left = |loss| what_if.left(loss, stop).map_err(PlanFailure::from);
+            let directory = what_if.directory();
+            let left = |loss| what_if.left(&directory, loss, stop).map_err(PlanFailure::from);
             part.losses.iter().map(left).collect()
         };
         let found: Result<_, PlanFailure> = catch_unwind(AssertUnwindSafe(weigh)).unwrap_or_else(|panic| {

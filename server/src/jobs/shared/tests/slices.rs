@@ -27,8 +27,9 @@ fn question(site: &Site) -> (Arc<WhatIf>, Vec<Part>) {
 impl Site {
     fn ask(&self) -> (Vec<Vec<Left>>, Asked) {
         let (what_if, parts) = question(self);
-        let expected =
-            parts.iter().map(|part| part.losses.iter().map(|loss| what_if.left(loss, &Never).unwrap()).collect());
+        let expected = parts.iter().map(|part| {
+            part.losses.iter().map(|loss| what_if.left(&what_if.directory(), loss, &Never).unwrap()).collect()
+        });
         (expected.collect(), self.jobs.ask(&what_if, parts, Priority::Interactive).unwrap())
     }
 }
