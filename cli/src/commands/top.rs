@@ -32,7 +32,7 @@ look. Works from 80 columns and 24 lines on.
 Examples:
   canopy top
   canopy top --server unix:/run/canopy/canopyd.sock --interval 5s
-  canopy top --once    # one look as text, over two intervals")]
+  canopy top --once    # one look as text, after an interval")]
 pub(crate) struct TopArgs {
     /// Time between two looks
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use canopy_database::{JobNow, JobState};
 use canopy_planner::{PlanKey, Warning, chain};
 use canopy_synth::Stop as _;
-use canopy_wire::StoredPlan;
+use canopy_wire::{Entry, StoredPlan};
 
 use super::job::{Awaited, Cache, Delivery, Job, NOT_STORED, Outcome, Read, Status};
 use super::planner::Produced;
@@ -56,32 +56,32 @@ impl Jobs {
         })
     }
 
-    /// Makes the plan of a job of all servers, and ends it, unless it has been given to another server.
+    /// Does a job of all servers: makes its plan, or answers its slice, and ends it, unless it has been given to another server.
     pub(super) fn make_for_all(&self, table: &JobTable, mut claimed: Claimed) {
-        let right = claimed.right;
-        if let Some(entry) = claimed.entry.take() {
-            if let Some(faults) = claimed.slice.take() {
-                self.answer_for_all(table, &claimed, entry, &faults);
-                self.queue.vacate_shared(&claimed);
-                return;
+        match (claimed.entry.take(), claimed.slice.take()) {
+            (Some(entry), Some(faults)) => self.answer_for_all(table, &claimed, entry, &faults),
+            (Some(entry), None) => self.make_plan_for_all(table, &claimed, entry),
+            (None, _) => {
+                let unreadable = table.end(&claimed, &Err(Arc::new(PlanFailure::Unreadable)));
+                self.write_down_end(claimed.right.job, &unreadable);
             }
-            let bill = self.bill_of_entry(&entry);
-            let job = Arc::new(Job::resumed(entry, bill, claimed.starts.saturating_sub(1), 0));
-            self.queue.begin_shared(right.job, &job);
-            let making = Making { jobs: self, table, job: &job, claimed: &claimed };
-            let outcome = making.outcome();
-            if let Some(bill) = &job.bill {
-                bill.charge_planning(clock::now().duration_since(claimed.began));
-            }
-            if let Some(outcome) = outcome {
-                self.settle(right.job, &outcome);
-            }
-            job.settle(Err(Arc::new(PlanFailure::Stopped)));
-        } else {
-            let unreadable = Err(Arc::new(PlanFailure::Unreadable));
-            let _ended = write_end(&table.end(&claimed, &unreadable), &|| self.queue.is_aborted());
         }
         self.queue.vacate_shared(&claimed);
+    }
+
+    fn make_plan_for_all(&self, table: &JobTable, claimed: &Claimed, entry: Entry) {
+        let number = claimed.right.job;
+        let bill = self.bill_of_entry(&entry);
+        let job = Arc::new(Job::resumed(entry, bill, claimed.starts.saturating_sub(1), 0));
+        self.queue.begin_shared(number, &job);
+        let outcome = Making { jobs: self, table, job: &job, claimed }.outcome();
+        if let Some(bill) = &job.bill {
+            bill.charge_planning(clock::now().duration_since(claimed.began));
+        }
+        if let Some(outcome) = outcome {
+            self.settle(number, &outcome);
+        }
+        job.settle(Err(Arc::new(PlanFailure::Stopped)));
     }
 
     /// Gives those who wait here for a job its outcome.

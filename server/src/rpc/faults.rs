@@ -223,23 +223,20 @@ fn report(
         names.of_event(&event).map_err(|problem| refused("FAULT_UNKNOWN", &problem))
     };
     let read: Vec<Result<Vec<(Scope, Event)>, ReportedFault>> = events.into_iter().map(entries).collect();
-    let about = |read: &Result<Vec<(Scope, Event)>, _>| {
-        let event = read.as_ref().ok().and_then(|entries| entries.first()).map(|(_, event)| event);
-        event.map_or(("", String::new()), |event| (event.target.kind(), event.source.clone()))
-    };
-    let about: Vec<(&'static str, String)> = read.iter().map(about).collect();
     let all: Vec<(Scope, Event)> = read.iter().flatten().flatten().cloned().collect();
     let named: Vec<Scope> = all.iter().map(|(scope, _)| scope.clone()).collect();
     call::concerns(&subject.object(&job, all.iter().map(|(_, event)| Some(&event.target))));
     let mut entered = replanner.fault_logs().report(all)?.into_iter();
     let mut changed = Vec::new();
     let mut outcome = |read: Result<Vec<(Scope, Event)>, ReportedFault>| {
-        read.map_or_else(|refused| refused, |entries| outcome_of_all(entries, &mut entered, &mut changed))
+        let event = read.as_ref().ok().and_then(|entries| entries.first()).map(|(_, event)| event);
+        let (kind, source) = event.map_or(("", String::new()), |event| (event.target.kind(), event.source.clone()));
+        let reported =
+            read.map_or_else(|refused| refused, |entries| outcome_of_all(entries, &mut entered, &mut changed));
+        replanner.metrics().fault_event(outcome_name(reported.outcome()), kind, &source);
+        reported
     };
     let outcomes: Vec<ReportedFault> = read.into_iter().map(&mut outcome).collect();
-    for (reported, (kind, source)) in outcomes.iter().zip(&about) {
-        replanner.metrics().fault_event(outcome_name(reported.outcome()), kind, source);
-    }
     let leases = if changed.is_empty() { 0 } else { replanner.concerned(&changed) };
     if !changed.is_empty() {
         replanner.stir_changed();

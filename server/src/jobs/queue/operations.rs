@@ -21,7 +21,6 @@ pub(crate) struct QueueCounts {
     pub(crate) waiting: usize,
     pub(crate) running: usize,
     pub(crate) held_bytes: usize,
-    /// Memory that planning workers take, by the estimates of their jobs.
     /// Waiting and running jobs of each priority, the one that goes first first.
     pub(crate) priorities: Vec<(Priority, usize, usize)>,
     /// Unfinished jobs: those that run, then the others in the order in which they will.
