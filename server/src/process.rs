@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::credentials::Credentials;
 use crate::listener::raise_descriptor_limit;
-use crate::ops::config::{Options, ServerFlags, print_effective};
+use crate::ops::config::{ConfigError, Options, ServerFlags, print_effective};
 use crate::ops::notify::Notifier;
 use crate::ops::reload::Reload;
 use crate::ops::telemetry::{flush_log, start_logging};
@@ -49,6 +49,7 @@ impl ServeError {
 pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
     let configured = flags.clone().into_settings().and_then(|settings| {
         let (telemetry, effective) = (settings.telemetry()?, print_effective(settings.clone())?);
+        telemetry.require_files()?;
         Ok((telemetry, settings.into_options()?, effective))
     });
     let (telemetry, options, effective) = configured.map_err(|error| {
@@ -77,10 +78,11 @@ pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
 /// What would keep a server from starting.
 pub fn check_config(flags: ServerFlags, reads_files: bool) -> Result<String, StartError> {
     let settings = flags.into_settings()?;
-    settings.telemetry()?;
+    let telemetry = settings.telemetry()?;
     let options = settings.clone().into_options()?;
     options.validate()?;
     if reads_files {
+        telemetry.require_files().map_err(ConfigError::from)?;
         Credentials::read(options.access, options.tls)?;
     }
     Ok(print_effective(settings)?)

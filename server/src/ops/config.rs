@@ -213,8 +213,8 @@ pub enum ConfigError {
     RoleAlone,
     #[error("a server with the role `worker` answers no calls over TCP; take `listen` away, or let `role` be `all`")]
     WorkerListens,
-    #[error("`{present}` is stated, and `{absent}` is not; a certificate and its key belong together")]
-    HalfOfTls { present: &'static str, absent: &'static str },
+    #[error("`{present}` is stated, and `{absent}`, which belongs to it, is not; state both or neither")]
+    Half { present: &'static str, absent: &'static str },
     #[error("`default_deadline` {default:?} exceeds `max_deadline` {max:?}; change one of them")]
     Deadlines { default: Duration, max: Duration },
     #[error("`queue_bytes` {budget} is less than `max_request_bytes` {limit}; change one of them")]

@@ -3,6 +3,7 @@
 //! Logs are text on a terminal and one JSON object per line elsewhere. Traces go to a collector if there is one. Spans
 //! have a target of their own; without a collector they cost only a check.
 
+mod collector;
 mod lines;
 mod log_writer;
 mod text;
@@ -13,8 +14,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::WithExportConfig as _;
-use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -24,6 +23,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
+pub(crate) use self::collector::{Collector, Identity};
 use self::lines::JsonLines;
 use self::log_writer::LogWriter;
 use self::text::TextFields;
@@ -47,8 +47,17 @@ pub enum LogFormat {
 pub enum TelemetryError {
     #[error("cannot read the log filter `{filter}`: {problem}; use a level such as `info`, or targets with levels")]
     LogFilter { filter: String, problem: String },
-    #[error("`{endpoint}` is not an endpoint for traces; use http://HOST:PORT, without TLS")]
+    #[error("`otlp_endpoint`: `{endpoint}` is not an endpoint for traces; use https://HOST:PORT or http://HOST:PORT")]
     TraceEndpoint { endpoint: String },
+    #[error("`{setting}` is stated, and `otlp_endpoint` is without TLS; use https://HOST:PORT, or take it away")]
+    TraceWithoutTls { setting: &'static str },
+    #[error("`{setting}`, {path}: {problem}")]
+    TraceFile { setting: &'static str, path: String, problem: String },
+    #[error(
+        "traces cannot be sent to {endpoint}: {problem}; are the files of `otlp_ca`, `otlp_certificate` and \
+             `otlp_key` PEM, and has this machine root certificates?"
+    )]
+    TraceTls { endpoint: String, problem: String },
     #[error("the process writes its log by other means than canopyd's; change the filter there")]
     OtherLog,
 }
@@ -58,7 +67,7 @@ pub enum TelemetryError {
 pub struct Telemetry {
     filter: String,
     format: LogFormat,
-    otlp_endpoint: Option<String>,
+    collector: Option<Collector>,
 }
 
 /// Logs and traces of a running process.
@@ -126,24 +135,26 @@ fn require_filter(filter: &str) -> Result<(), TelemetryError> {
 }
 
 impl Telemetry {
-    /// Checks the settings.
+    /// Checks the settings, but for the files of the collector.
     ///
     /// # Errors
-    /// The filter or the endpoint cannot be read.
-    pub fn new(
+    /// The filter cannot be read.
+    pub(crate) fn new(
         filter: Option<String>,
         format: LogFormat,
-        otlp_endpoint: Option<String>,
+        collector: Option<Collector>,
     ) -> Result<Self, TelemetryError> {
         let filter = filter.unwrap_or_else(Self::filter_default);
         require_filter(&filter)?;
-        if let Some(endpoint) = &otlp_endpoint {
-            let uri = endpoint.parse::<tonic::transport::Uri>().ok();
-            if uri.is_none_or(|uri| uri.scheme_str() != Some("http") || uri.authority().is_none()) {
-                return Err(TelemetryError::TraceEndpoint { endpoint: endpoint.clone() });
-            }
-        }
-        Ok(Self { filter, format, otlp_endpoint })
+        Ok(Self { filter, format, collector })
+    }
+
+    /// Reads the files of the collector.
+    ///
+    /// # Errors
+    /// One of them cannot be read or used.
+    pub(crate) fn require_files(&self) -> Result<(), TelemetryError> {
+        self.collector.as_ref().map_or(Ok(()), |collector| collector.connection().map(drop))
     }
 
     /// Which lines are logged.
@@ -174,7 +185,7 @@ impl Telemetry {
             (None, false) => as_text().with_writer(io::stderr).boxed(),
         };
         let logs = Registry::default().with(lines.with_filter(filter));
-        let (traces, problem) = match self.otlp_endpoint.as_deref().map(provider) {
+        let (traces, problem) = match self.collector.as_ref().map(Collector::provider) {
             None => (None, None),
             Some(Ok(traces)) => (Some(traces), None),
             Some(Err(error)) => (None, Some(error)),
@@ -233,17 +244,9 @@ pub fn flush_log() {
     }
 }
 
-/// Sends spans to a collector in batches, from a thread of its own. The collector need not be there yet.
-fn provider(endpoint: &str) -> Result<SdkTracerProvider, opentelemetry_otlp::ExporterBuildError> {
-    let exporter = opentelemetry_otlp::SpanExporter::builder().with_tonic().with_endpoint(endpoint).build()?;
-    let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-    let resource = Resource::builder().with_service_name("canopyd").with_attribute(version).build();
-    Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
-}
-
 /// Starts logging with the default configuration.
 pub(crate) fn start_logging() {
-    let usual = Telemetry { filter: Telemetry::filter_default(), format: LogFormat::Auto, otlp_endpoint: None };
+    let usual = Telemetry { filter: Telemetry::filter_default(), format: LogFormat::Auto, collector: None };
     usual.start().finish();
 }
 
@@ -253,13 +256,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused() {
-        let telemetry = |filter: &str, endpoint: &str| {
-            Telemetry::new(Some(filter.to_owned()), LogFormat::Auto, Some(endpoint.to_owned()))
-        };
-        assert!(telemetry("info,canopy_server=debug", "http://127.0.0.1:4317").is_ok());
-        assert!(matches!(telemetry("a=b=c", "http://x:1"), Err(TelemetryError::LogFilter { .. })));
-        for endpoint in ["", "127.0.0.1:4317", "https://x:4317", "http://", "grpc://x:1"] {
-            assert!(matches!(telemetry("info", endpoint), Err(TelemetryError::TraceEndpoint { .. })), "{endpoint}");
-        }
+        let telemetry = |filter: &str| Telemetry::new(Some(filter.to_owned()), LogFormat::Auto, None);
+        assert!(telemetry("info,canopy_server=debug").is_ok());
+        assert!(matches!(telemetry("a=b=c"), Err(TelemetryError::LogFilter { .. })));
     }
 }

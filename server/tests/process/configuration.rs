@@ -51,7 +51,10 @@ fn a_bad_configuration_is_refused_before_anything_starts() {
         ("listen = \"0.0.0.0:7423\"\n", "`tls_certificate` and `tls_key`"),
         ("max_deadline = \"1s\"\n", "deadline"),
         ("log = \"a=b=c\"\n", "log filter"),
-        ("otlp_endpoint = \"https://collector:4317\"\n", "without TLS"),
+        ("otlp_endpoint = \"collector:4317\"\n", "https://HOST:PORT"),
+        ("otlp_endpoint = \"http://collector:4317\"\notlp_ca = \"ca.pem\"\n", "without TLS"),
+        ("otlp_endpoint = \"https://collector:4317\"\notlp_ca = \"/nowhere/ca.pem\"\n", "/nowhere/ca.pem"),
+        ("otlp_key = \"key.pem\"\n", "`otlp_endpoint`, which belongs to it"),
     ] {
         let checked = check(file, &[], &[]);
         assert_eq!(checked.status.code(), Some(2), "{file}");

@@ -5,6 +5,7 @@ mod abuse;
 mod access;
 mod attacks;
 mod audit;
+mod authority;
 mod backups;
 #[path = "../common/bare.rs"]
 mod bare;

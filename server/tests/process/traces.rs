@@ -1,7 +1,9 @@
 //! Traces, as a collector receives them.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
 
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
@@ -9,8 +11,10 @@ use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest
 use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::net::TcpListener;
 use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 
+use crate::authority::{Authority, Pair};
 use crate::support::{Process, request, spawn};
 
 /// Keeps what it is sent.
@@ -33,11 +37,23 @@ impl TraceService for Collector {
 
 impl Collector {
     async fn start() -> (Self, SocketAddr) {
+        Self::serve(tonic::transport::Server::builder()).await
+    }
+
+    /// One that shows `own`, and wants callers' certificates to be signed by this authority.
+    async fn start_encrypted(own: &Pair, callers: &Authority) -> (Self, SocketAddr) {
+        let tls = ServerTlsConfig::new()
+            .identity(Identity::from_pem(&own.certificate, &own.key))
+            .client_ca_root(Certificate::from_pem(callers.text()));
+        Self::serve(tonic::transport::Server::builder().tls_config(tls).unwrap()).await
+    }
+
+    async fn serve(mut builder: tonic::transport::Server) -> (Self, SocketAddr) {
         let collector = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let service = TraceServiceServer::new(collector.clone());
-        let server = tonic::transport::Server::builder().add_service(service);
+        let server = builder.add_service(service);
         drop(spawn(server.serve_with_incoming(TcpIncoming::from(listener))));
         (collector, address)
     }
@@ -95,4 +111,36 @@ async fn a_collector_that_is_not_there_harms_nobody() {
     process.client().await.plan(request("ring:4")).await.unwrap();
     process.signal("TERM");
     assert_eq!(tokio::task::spawn_blocking(|| process.end().0).await.unwrap(), Some(0));
+}
+
+/// A collector that others can reach gets spans encrypted, from a server that says who it is; one that the server has no
+/// reason to trust gets none.
+#[tokio::test(flavor = "multi_thread")]
+async fn spans_are_encrypted_for_a_collector_that_is_trusted() {
+    let (servers, strangers, callers) = (Authority::new(), Authority::new(), Authority::new());
+    for (trusted, shown, arrives) in
+        [(&servers, Some(&callers), true), (&servers, None, false), (&strangers, Some(&callers), false)]
+    {
+        let own = servers.signs("collector", &["localhost"], 2099);
+        let (collector, address) = Collector::start_encrypted(&own, &callers).await;
+        let process = Process::start(|command, folder| {
+            fs::write(folder.join("ca.pem"), trusted.text()).unwrap();
+            command.args(["--otlp-endpoint", &format!("https://localhost:{}", address.port())]);
+            command.arg("--otlp-ca").arg(folder.join("ca.pem"));
+            if let Some(pair) = shown.map(|authority| authority.signs("canopyd", &[], 2099)) {
+                for (flag, name, text) in
+                    [("--otlp-certificate", "own.pem", &pair.certificate), ("--otlp-key", "own.key", &pair.key)]
+                {
+                    fs::write(folder.join(name), text).unwrap();
+                    fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+                    command.arg(flag).arg(folder.join(name));
+                }
+            }
+        });
+        process.client().await.plan(request("ring:4")).await.unwrap();
+        process.signal("TERM");
+        assert_eq!(tokio::task::spawn_blocking(|| process.end().0).await.unwrap(), Some(0));
+        let arrived = collector.spans.lock().unwrap().iter().any(|span| span.name == "Plan");
+        assert_eq!(arrived, arrives);
+    }
 }

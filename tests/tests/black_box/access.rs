@@ -52,7 +52,7 @@ fn without_a_way_to_keep_strangers_out_there_is_no_port() {
     for (arguments, words) in [
         (&["--listen", "127.0.0.1:0"][..], "would carry plain text"),
         (&["--dev", "--listen", "0.0.0.0:0"], "can be reached from other machines"),
-        (&["--tls-certificate", "c.pem"], "belong together"),
+        (&["--tls-certificate", "c.pem"], "state both or neither"),
         (&["--tls-certificate", "c.pem", "--tls-key", "k.pem"], "c.pem, the file of `tls_certificate`"),
         (&["--users-socket", "users.sock"], "state `access`"),
         (&["--access", "missing.toml"], "missing.toml, the file of `access`"),

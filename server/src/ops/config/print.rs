@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::{ConfigError, Settings};
 
 /// Values shown for keys that are off or whose default depends on the machine; their lines are comments.
-const EXAMPLES: [(&str, &str); 19] = [
+const EXAMPLES: [(&str, &str); 22] = [
     ("archive_signers", "\"/etc/canopy/archive-signers\""),
     ("audit", "\"/var/lib/canopy/audit\""),
     ("listen", "\"127.0.0.1:7423\""),
@@ -24,7 +24,10 @@ const EXAMPLES: [(&str, &str); 19] = [
     ("queue_bytes", "536870912"),
     ("job_memory_bytes", "8589934592"),
     ("log", "\"info\""),
-    ("otlp_endpoint", "\"http://127.0.0.1:4317\""),
+    ("otlp_endpoint", "\"https://collector.example:4317\""),
+    ("otlp_ca", "\"/etc/canopy/collector-ca.pem\""),
+    ("otlp_certificate", "\"/etc/canopy/collector-client.pem\""),
+    ("otlp_key", "\"/etc/canopy/collector-client.key\""),
     ("family_rates", "\"/etc/canopy/family-rates.yaml\""),
 ];
 

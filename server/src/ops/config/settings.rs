@@ -1,6 +1,7 @@
 //! The settings of a server process and their layers: a file, overridden by the environment, overridden by flags.
 
 mod files;
+mod options;
 #[cfg(test)]
 mod tests;
 
@@ -15,15 +16,13 @@ use clap::builder::BoolishValueParser;
 use clap::{Args as _, FromArgMatches as _};
 use serde::{Deserialize, Serialize};
 
-use self::files::{archive_trust, database, family_rates, tls};
-use super::{AdminListen, AuditFolder, ConfigError, Lifetime, Options, ServerRole, Time, WhenAway, data_dir_default};
-use crate::access::AccessOptions;
-use crate::audit::{AuditOptions, WhenUnwritable};
+use super::{AdminListen, AuditFolder, ConfigError, Options, ServerRole, Time, WhenAway, data_dir_default};
+use crate::audit::WhenUnwritable;
 use crate::jobs::refusals::RefusalOptions;
 use crate::ops::machine::Memory;
 use crate::ops::telemetry::{LogFormat, Telemetry};
 use crate::replan::ReplanOptions;
-use crate::store::{ArchiveTrust, RecordOptions, StoreEngine};
+use crate::store::{RecordOptions, StoreEngine};
 use crate::tenant::IsolatedTenant;
 
 /// Characters of a message of the TOML reader that are shown.
@@ -190,9 +189,18 @@ pub struct Settings {
     /// Format of log lines; `auto` is text on a terminal and JSON elsewhere [default: auto].
     #[arg(long, env = "CANOPY_LOG_FORMAT", value_name = "FORMAT", value_enum)]
     pub log_format: Option<LogFormat>,
-    /// OpenTelemetry collector for traces (OTLP over gRPC), such as http://127.0.0.1:4317 [default: none].
+    /// OpenTelemetry collector for traces (OTLP over gRPC), such as https://collector:4317 [default: none].
     #[arg(long, env = "CANOPY_OTLP_ENDPOINT", value_name = "URL")]
     pub otlp_endpoint: Option<String>,
+    /// Roots that the collector's certificate is signed by (PEM) [default: those of the system].
+    #[arg(long, env = "CANOPY_OTLP_CA", value_name = "FILE")]
+    pub otlp_ca: Option<PathBuf>,
+    /// Certificate that the server shows the collector (PEM) [default: none].
+    #[arg(long, env = "CANOPY_OTLP_CERTIFICATE", value_name = "FILE")]
+    pub otlp_certificate: Option<PathBuf>,
+    /// Key of that certificate (PEM) [default: none].
+    #[arg(long, env = "CANOPY_OTLP_KEY", value_name = "FILE")]
+    pub otlp_key: Option<PathBuf>,
 }
 
 /// Settings from flags and environment variables, and the file below them.
@@ -329,6 +337,9 @@ impl Settings {
             log: None,
             log_format: Some(LogFormat::Auto),
             otlp_endpoint: None,
+            otlp_ca: None,
+            otlp_certificate: None,
+            otlp_key: None,
         }
     }
 
@@ -384,89 +395,6 @@ impl Settings {
             Some(ConfigError::Number { key, found, limit })
         };
         self.said()?.into_iter().find_map(too_large).map_or(Ok(()), Err)
-    }
-
-    /// The options of the server.
-    ///
-    /// # Errors
-    /// No data directory is given and no home directory is known; the file of rates cannot be read.
-    pub fn into_options(self) -> Result<Options, ConfigError> {
-        const GIVEN: &str = "every setting without a value has a default";
-        let all = self.filled()?;
-        Ok(Options {
-            listen: all.listen,
-            admin_listen: match all.admin_listen.expect(GIVEN) {
-                AdminListen::Off => None,
-                AdminListen::At(address) => Some(address),
-            },
-            users_socket: all.users_socket,
-            tls: tls(all.tls_certificate, all.tls_key, all.tls_client_ca)?,
-            access: AccessOptions {
-                rules: all.access,
-                tokens: all.tokens.expect(GIVEN),
-                development: all.dev.expect(GIVEN),
-            },
-            audit: match all.audit.expect(GIVEN) {
-                AuditFolder::Off => None,
-                AuditFolder::At(folder) => Some(AuditOptions {
-                    folder,
-                    bytes_max: all.audit_bytes.expect(GIVEN),
-                    when_unwritable: all.audit_when_full.expect(GIVEN),
-                }),
-            },
-            archive_trust: match &all.archive_signers {
-                Some(path) => archive_trust(path)?,
-                None if all.dev == Some(true) => ArchiveTrust::Everything,
-                None => ArchiveTrust::own(),
-            },
-            data_dir: all.data_dir.expect(GIVEN),
-            store_engine: all.store_engine.expect(GIVEN),
-            database: database(all.database.as_deref(), all.database_password_file.as_deref())?,
-            database_connections: all.database_connections.expect(GIVEN),
-            database_when_away: all.database_when_away.expect(GIVEN),
-            role: all.role.expect(GIVEN),
-            store_bytes_max: all.store_bytes.expect(GIVEN),
-            worker_count: all.workers.expect(GIVEN),
-            queue_length_max: all.queue_length.expect(GIVEN),
-            queue_bytes_max: all.queue_bytes.expect(GIVEN),
-            job_memory_bytes_max: all.job_memory_bytes.expect(GIVEN),
-            limits: TopologyLimits {
-                nodes_max: all.max_nodes.expect(GIVEN),
-                links_max: all.max_links.expect(GIVEN),
-                bytes_max: all.max_request_bytes.expect(GIVEN),
-            },
-            family_rates: all.family_rates.as_deref().map(family_rates).transpose()?.unwrap_or_default(),
-            isolated_tenants: all.isolate_tenants.expect(GIVEN),
-            refusals: RefusalOptions {
-                count_max: all.negative_entries.expect(GIVEN),
-                lifetime: all.negative_ttl.expect(GIVEN).0,
-            },
-            replans: ReplanOptions {
-                window: all.replan_window.expect(GIVEN).0,
-                per_second: all.replans_per_second.expect(GIVEN),
-                debounce: all.fault_debounce.expect(GIVEN).0,
-                hold_down: all.fault_hold_down.expect(GIVEN).0,
-                plans_ahead: all.plan_ahead.expect(GIVEN),
-                pinned_ahead: all.plan_ahead_pinned.expect(GIVEN),
-            },
-            default_deadline: all.default_deadline.expect(GIVEN).0,
-            max_deadline: all.max_deadline.expect(GIVEN).0,
-            drain_timeout: all.drain_timeout.expect(GIVEN).0,
-            loopback_drain: all.allow_loopback_drain.expect(GIVEN),
-            has_reflection: all.reflection.expect(GIVEN),
-            has_debug_pages: all.debug_pages.expect(GIVEN),
-            has_console: all.console.expect(GIVEN),
-            lifetime: Lifetime::Daemon,
-        })
-    }
-
-    /// The options of logs and traces.
-    ///
-    /// # Errors
-    /// The filter or the endpoint cannot be read.
-    pub fn telemetry(&self) -> Result<Telemetry, ConfigError> {
-        let format = self.log_format.unwrap_or(LogFormat::Auto);
-        Ok(Telemetry::new(self.log.clone(), format, self.otlp_endpoint.clone())?)
     }
 
     /// This layer over another one.

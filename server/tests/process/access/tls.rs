@@ -8,46 +8,14 @@ use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
 use canopy_proto::v1::{DrainRequest, GetStatusRequest};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use tokio::time::timeout;
 use tonic::Code;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use super::issued::Issued;
 use super::{reason, write};
+use crate::authority::{Authority, Pair};
 use crate::support::{Process, request, spawn};
-
-/// Somebody who signs certificates.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-/// A certificate and its key.
-struct Pair {
-    certificate: String,
-    key: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn text(&self) -> String {
-        self.0.pem()
-    }
-
-    fn signs(&self, name: &str, names: &[&str], end_year: i32) -> Pair {
-        let key = KeyPair::generate().unwrap();
-        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        let mut params = CertificateParams::new(names).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.not_before = date_time_ymd(2020, 1, 1);
-        params.not_after = date_time_ymd(end_year, 1, 1);
-        let certificate = params.signed_by(&key, &self.0).unwrap();
-        Pair { certificate: certificate.pem(), key: key.serialize_pem() }
-    }
-}
 
 /// Gives a server this certificate.
 fn install(folder: &Path, pair: &Pair) {

@@ -8,7 +8,8 @@ use canopy_topology::SiteRates;
 
 use crate::access::{Secrecy, read_guarded};
 use crate::listener::TlsFiles;
-use crate::ops::config::ConfigError;
+use crate::ops::config::{ConfigError, Settings};
+use crate::ops::telemetry::{Collector, Identity};
 use crate::store::ArchiveTrust;
 
 /// Bytes of a password at most.
@@ -45,13 +46,32 @@ pub(super) fn tls(
     let [certificate_name, key_name, ca_name] = ["tls_certificate", "tls_key", "tls_client_ca"];
     match (certificate, key) {
         (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key, client_ca })),
-        (Some(_), None) => Err(ConfigError::HalfOfTls { present: certificate_name, absent: key_name }),
-        (None, Some(_)) => Err(ConfigError::HalfOfTls { present: key_name, absent: certificate_name }),
-        (None, None) if client_ca.is_some() => {
-            Err(ConfigError::HalfOfTls { present: ca_name, absent: certificate_name })
-        }
+        (Some(_), None) => Err(half(certificate_name, key_name)),
+        (None, Some(_)) => Err(half(key_name, certificate_name)),
+        (None, None) if client_ca.is_some() => Err(half(ca_name, certificate_name)),
         (None, None) => Ok(None),
     }
+}
+
+/// Where traces go, and the files of the connection to it.
+pub(super) fn collector(settings: &Settings) -> Result<Option<Collector>, ConfigError> {
+    let named = [("otlp_ca", &settings.otlp_ca), ("otlp_certificate", &settings.otlp_certificate)];
+    let named = named.into_iter().chain([("otlp_key", &settings.otlp_key)]);
+    let Some(endpoint) = &settings.otlp_endpoint else {
+        let lone = named.into_iter().find(|(_, path)| path.is_some());
+        return lone.map_or(Ok(None), |(present, _)| Err(half(present, "otlp_endpoint")));
+    };
+    let identity = match (settings.otlp_certificate.clone(), settings.otlp_key.clone()) {
+        (Some(certificate), Some(key)) => Some(Identity { certificate, key }),
+        (None, None) => None,
+        (Some(_), None) => return Err(half("otlp_certificate", "otlp_key")),
+        (None, Some(_)) => return Err(half("otlp_key", "otlp_certificate")),
+    };
+    Ok(Some(Collector::new(endpoint, settings.otlp_ca.clone(), identity)?))
+}
+
+const fn half(present: &'static str, absent: &'static str) -> ConfigError {
+    ConfigError::Half { present, absent }
 }
 
 /// The servers whose archives are imported. Who may change the list could have anything imported.

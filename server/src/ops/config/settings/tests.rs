@@ -89,7 +89,7 @@ fn a_certificate_and_its_key_belong_together() {
     assert!(options.listen.is_some() && options.admin_listen.is_some() && options.tls.is_some());
     for left in [&files[..2], &files[2..4], &files[4..]] {
         let error = flags(left).into_options().unwrap_err();
-        assert!(error.to_string().contains("belong together"), "{error}");
+        assert!(error.to_string().contains("state both or neither"), "{error}");
     }
 }
 
