@@ -1,6 +1,6 @@
 """Checks the files of this folder against each other, against the server and with promtool.
 
-Usage: check.py PATH_OF_CANOPYD. Needs PyYAML, promtool and the root of the repository as working directory.
+Usage: check.py PATH_OF_CANOPYD. Needs PyYAML, prometheus-client, promtool and the root of the repository as working directory.
 """
 
 import json
@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 DEPLOY = Path("deploy")
 PROMETHEUS = DEPLOY / "prometheus"
@@ -123,6 +124,11 @@ def check_server(canopyd):
                 address = next(line["admin"] for line in lines if line["message"] == "serving canopy.v1")
                 with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as page:
                     promtool("check", "metrics", input=page.read().decode())
+                headers = {"Accept": "application/openmetrics-text; version=1.0.0"}
+                asked = urllib.request.Request(f"http://{address}/metrics", headers=headers)
+                with urllib.request.urlopen(asked, timeout=10) as page:
+                    families = list(text_string_to_metric_families(page.read().decode()))
+                require(len(families) > 40, f"the page in the OpenMetrics format has only {len(families)} metrics")
             finally:
                 server.terminate()
 

@@ -205,6 +205,10 @@ impl Drop for InCall {
 }
 
 impl TraceId {
+    pub(crate) const fn bits(self) -> u128 {
+        self.0
+    }
+
     /// The one of the span where traces are sent, else the caller's own (W3C `traceparent`), else a new one.
     fn of(headers: &HeaderMap, span: &Span) -> Self {
         if !span.is_disabled() {

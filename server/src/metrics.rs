@@ -5,7 +5,9 @@
 //! queue, are asked for when a page is drawn.
 
 mod bounded;
+mod exemplars;
 mod names;
+mod open_metrics;
 mod process;
 mod seconds;
 #[cfg(test)]
@@ -19,6 +21,8 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, 
 use tonic::Code;
 
 use self::bounded::Bounded;
+use self::exemplars::Exemplars;
+pub(crate) use self::open_metrics::CONTENT_TYPE as OPEN_METRICS;
 pub(crate) use names::size_class;
 pub(crate) use process::{resident_bytes, thread_time};
 
@@ -32,6 +36,7 @@ struct Registry {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     seconds: seconds::Seconds,
+    exemplars: Exemplars,
     tenants: Bounded,
     sources: Bounded,
 }
@@ -45,6 +50,13 @@ pub(crate) const NEGATIVE: &str = "negative";
 
 /// A label: its name, and a value out of a bounded set.
 type Pair = (&'static str, SharedString);
+
+/// How long something took, and the id of the call's trace if it is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timed {
+    pub(crate) time: Duration,
+    pub(crate) trace_id: Option<u128>,
+}
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
 
@@ -73,9 +85,10 @@ impl Metrics {
             recorder.describe_histogram(KeyName::from_const_str(name), None, (*help).into());
         }
         let handle = recorder.handle();
-        let seconds = seconds::Seconds::default();
+        let (seconds, exemplars) = (seconds::Seconds::default(), Exemplars::default());
         let (tenants, sources) = (Bounded::new(TENANTS_MAX), Bounded::new(SOURCES_MAX));
-        let metrics = Self { registry: Some(Arc::new(Registry { recorder, handle, seconds, tenants, sources })) };
+        let metrics =
+            Self { registry: Some(Arc::new(Registry { recorder, handle, seconds, exemplars, tenants, sources })) };
         let build = [
             ("version", env!("CARGO_PKG_VERSION").into()),
             ("revision", env!("CANOPY_BUILD_REVISION").into()),
@@ -96,6 +109,12 @@ impl Metrics {
         page
     }
 
+    /// The page in the OpenMetrics format, with the traces of calls.
+    pub(crate) fn render_open_metrics(&self) -> String {
+        let page = self.render();
+        self.registry.as_ref().map_or_else(String::new, |registry| open_metrics::rewritten(&page, &registry.exemplars))
+    }
+
     /// Folds recorded times into their buckets, so that they do not pile up where nobody asks for the page.
     pub(crate) fn upkeep(&self) {
         if let Some(registry) = &self.registry {
@@ -112,7 +131,7 @@ impl Metrics {
         cache: &'static str,
         code: Code,
         ranks: u32,
-        time: Duration,
+        time: Timed,
     ) {
         let collective = if collective.is_empty() { "unknown" } else { collective };
         let cache = match cache {
@@ -126,7 +145,7 @@ impl Metrics {
         self.count("canopy_plan_requests_total", &labels);
         if code == Code::Ok {
             let labels = [("cache", cache.into()), ("size_class", size_class(ranks).into())];
-            self.took("canopy_plan_latency_seconds", &labels, time);
+            self.took_in_call("canopy_plan_latency_seconds", &labels, time);
         }
     }
 
@@ -193,6 +212,14 @@ impl Metrics {
     /// How long something took.
     pub(crate) fn took(&self, name: &'static str, labels: &[Pair], time: Duration) {
         self.measured(name, labels, time.as_secs_f64());
+    }
+
+    /// How long something took in a call, which the page may name.
+    pub(crate) fn took_in_call(&self, name: &'static str, labels: &[Pair], Timed { time, trace_id }: Timed) {
+        self.took(name, labels, time);
+        if let (Some(registry), Some(trace_id)) = (&self.registry, trace_id) {
+            registry.exemplars.note(name, labels, time.as_secs_f64(), trace_id);
+        }
     }
 
     /// More seconds.

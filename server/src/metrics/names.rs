@@ -140,6 +140,11 @@ pub(super) fn help(name: &str) -> &'static str {
     COUNTERS.iter().find(|(other, _)| *other == name).map_or("", |(_, help)| help)
 }
 
+/// The buckets of a histogram.
+pub(super) fn buckets(name: &str) -> &'static [f64] {
+    HISTOGRAMS.iter().find(|(other, ..)| *other == name).map_or(&[], |(_, _, buckets)| buckets)
+}
+
 /// The number of ranks as a label of few classes.
 pub(crate) const fn size_class(ranks: u32) -> &'static str {
     match ranks {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use tonic::Code;
 
 use super::names::{COUNTERS, GAUGES, HISTOGRAMS};
-use super::{Metrics, size_class};
+use super::{Metrics, Timed, size_class};
 
 fn page(metrics: &Metrics) -> String {
     metrics.registry.as_ref().map(|registry| registry.handle.render()).unwrap_or_default()
@@ -24,8 +24,9 @@ fn names_are_declared_once_and_buckets_belong_to_histograms() {
 #[test]
 fn each_registry_is_its_own_and_none_shows_nothing() {
     let (first, second, off) = (Metrics::on(), Metrics::on(), Metrics::off());
+    let time = Timed { time: Duration::from_millis(3), trace_id: Some(0xabc) };
     for metrics in [&first, &off] {
-        metrics.plan_request("allgather", "CACHE_OUTCOME_HIT", Code::Ok, 16, Duration::from_millis(3));
+        metrics.plan_request("allgather", "CACHE_OUTCOME_HIT", Code::Ok, 16, time);
         drop(metrics.going_on("canopy_synthesis_running", &[]));
     }
     first.upkeep();
@@ -37,6 +38,10 @@ fn each_registry_is_its_own_and_none_shows_nothing() {
     assert!(page(&first).contains("canopy_synthesis_running 0\n"));
     assert!(!page(&second).contains("canopy_plan_requests_total{"));
     assert_eq!(page(&off), "");
+    let open = first.render_open_metrics();
+    let bucket = "canopy_plan_latency_seconds_bucket{cache=\"hit\",size_class=\"le16\",le=\"0.005\"} 1 # \
+        {trace_id=\"00000000000000000000000000000abc\"} 0.003 ";
+    assert!(open.contains(bucket) && open.ends_with("# EOF\n"), "{open}");
 }
 
 #[test]

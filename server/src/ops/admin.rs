@@ -13,8 +13,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{Request, StatusCode};
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Extension, Router, middleware};
@@ -35,7 +35,7 @@ use crate::around::WebCalls;
 use crate::credentials::Credentials;
 use crate::drain::DrainHandle;
 use crate::listener::{self, Begun, Places, Spoken, Tls};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, OPEN_METRICS};
 use crate::ops::statistics::WeakStatistics;
 use crate::peer::Peer;
 use crate::store::{Others, Upkeep};
@@ -212,15 +212,19 @@ async fn readiness(State(pages): State<Pages>) -> impl IntoResponse {
     }
 }
 
-async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
+/// The page, in the format that carries exemplars for a reader that names it.
+async fn metrics(State(pages): State<Pages>, headers: HeaderMap) -> impl IntoResponse {
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_open = accepted.contains("application/openmetrics-text");
     // Figures of the store may come from the disk.
     let page = move || {
         pages.statistics.upgrade()?.show(&pages.metrics);
-        Some(pages.metrics.render())
+        Some(if is_open { pages.metrics.render_open_metrics() } else { pages.metrics.render() })
     };
     let text = spawn_blocking(page).await;
+    let content_type = if is_open { OPEN_METRICS } else { "text/plain; version=0.0.4; charset=utf-8" };
     match text.ok().flatten() {
-        Some(text) => Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)),
+        Some(text) => Ok(([(CONTENT_TYPE, content_type)], text)),
         None => Err(StatusCode::SERVICE_UNAVAILABLE),
     }
 }

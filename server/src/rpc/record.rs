@@ -26,7 +26,7 @@ use self::received::Received;
 use crate::around::{Answer, Around, Calls};
 use crate::call::{CallContext, LineLimit};
 use crate::clock;
-use crate::metrics::{GoingOn, Metrics};
+use crate::metrics::{GoingOn, Metrics, Timed};
 use crate::peer::{Host, Peer};
 use crate::trace::call_span;
 use crate::uploads::UploadBudget;
@@ -105,6 +105,7 @@ where
         let mut request = request.map(received);
         request.extensions_mut().insert(arrived);
         let context = CallContext::begin(metrics, self.lines.clone(), request.headers(), &span);
+        call.trace_id = Some(context.trace_id().bits());
         context.holds(kept.clone());
         let answer = {
             let _within = (span.enter(), context.enter());
@@ -137,6 +138,7 @@ struct Call {
     method: Method,
     arrived: Instant,
     code: Code,
+    trace_id: Option<u128>,
     _span: Span,
     _in_flight: GoingOn,
 }
@@ -146,7 +148,15 @@ impl Call {
         let labels = [("service", method.service.clone()), ("method", method.method.clone())];
         let in_flight = metrics.going_on("canopy_rpc_in_flight", &labels);
         // Until it has ended otherwise, a call that goes away was cancelled.
-        Self { metrics, method, arrived: clock::now(), code: Code::Cancelled, _span: span, _in_flight: in_flight }
+        Self {
+            metrics,
+            method,
+            arrived: clock::now(),
+            code: Code::Cancelled,
+            trace_id: None,
+            _span: span,
+            _in_flight: in_flight,
+        }
     }
 }
 
@@ -156,7 +166,8 @@ impl Drop for Call {
         let labels = [("service", service), ("method", method), ("code", code_name(self.code).into())];
         self.metrics.count("canopy_rpc_requests_total", &labels);
         let time = clock::now().duration_since(self.arrived);
-        self.metrics.took("canopy_rpc_duration_seconds", &labels[..2], time);
+        let timed = Timed { time, trace_id: self.trace_id };
+        self.metrics.took_in_call("canopy_rpc_duration_seconds", &labels[..2], timed);
     }
 }
 

@@ -8,7 +8,7 @@ use tonic::{Code, Status};
 
 use crate::call::{self, CallContext};
 use crate::clock;
-use crate::metrics::NEGATIVE;
+use crate::metrics::{NEGATIVE, Timed};
 
 /// Collects what is to be logged of a call, and logs it when the call ends, by whatever means.
 pub(crate) struct RequestLog {
@@ -85,7 +85,8 @@ impl Drop for RequestLog {
         let time = clock::now().duration_since(self.arrived);
         // A call that is cancelled is dropped by whoever drives it, outside of itself.
         let _in_call = self.call.as_ref().map(CallContext::enter);
-        call::metrics_of_call().plan_request(self.collective, self.cache, self.code, self.ranks, time);
+        let timed = Timed { time, trace_id: self.call.as_ref().map(|call| call.trace_id().bits()) };
+        call::metrics_of_call().plan_request(self.collective, self.cache, self.code, self.ranks, timed);
         let Some(skipped) = call::may_log(self.code) else { return };
         tracing::info!(
             method = self.method,
