@@ -27,6 +27,15 @@ impl Deadline {
         Self(limit.and_then(|limit| now().checked_add(limit)))
     }
 
+    /// This moment, or the one that long from now if it comes first.
+    pub(crate) fn at_most(self, limit: Duration) -> Self {
+        let Self(moment) = Self::after(Some(limit));
+        Self(match (self.0, moment) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        })
+    }
+
     /// Whether the moment has passed.
     pub(crate) fn is_past(self) -> bool {
         self.0.is_some_and(|moment| now() >= moment)

@@ -2,10 +2,10 @@
 
 mod devices;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use canopy_proto::v1;
-use canopy_topology::{Topology, expand_hosts, host_items, own_slots, same_host};
+use canopy_topology::{Slot, Topology, expand_hosts, host_items, hosts_named, own_slots};
 
 use crate::input::{file_text, range};
 use devices::Devices;
@@ -113,20 +113,23 @@ pub(crate) fn devices(map: &v1::Placement, ranks: u32) -> Option<Vec<String>> {
     Some(devices)
 }
 
-/// Where the ranks of a topology are on the nodes of a job, which [`check`] has found to fit: consecutive ranks on one
-/// node, in the order of the nodes; ranks of one box on one node. O(ranks).
+/// Where the ranks of a job are on its nodes, which [`check`] has found to fit the topology: consecutive ranks on one
+/// node, in the order of the nodes; ranks of one box on one node. O(ranks log ranks).
 pub(crate) fn on_nodes(topology: &Topology, nodes: &[String]) -> v1::Placement {
     let slot = |node: &str, device: u32| v1::RankSlot { node: node.to_owned(), device, count: 1 };
-    let ranks = topology.nodes().iter().take(topology.rank_count() as usize);
+    let machines = hosts(topology).and_then(|hosts| machines_of(&hosts, nodes).ok());
     let slots = match own_slots(topology) {
-        // The topology names the machines itself, and they are these.
-        Some(own) if ranks.clone().all(|node| node.attributes.host.is_some()) => {
-            own.iter().map(|own| slot(&own.node, own.device)).collect()
+        // The topology names the machines itself: the placement picks its ranks in the order of the job.
+        Some(own) if machines.is_some() => {
+            let places: HashMap<&str, usize> =
+                machines.iter().flatten().enumerate().map(|(at, &machine)| (machine, at)).collect();
+            let mut ordered: Vec<&Slot> = own.iter().collect();
+            ordered.sort_by_key(|own| places.get(own.node.as_str()));
+            ordered.into_iter().map(|own| slot(&own.node, own.device)).collect()
         }
         Some(own) => {
             let mut places: HashMap<&str, usize> = HashMap::new();
-            let place =
-                |own: &canopy_topology::Slot, at: usize| slot(nodes.get(at).map_or("", String::as_str), own.device);
+            let place = |own: &Slot, at: usize| slot(nodes.get(at).map_or("", String::as_str), own.device);
             let mut slots = Vec::with_capacity(own.len());
             for own in &own {
                 let next = places.len();
@@ -150,26 +153,22 @@ pub(crate) enum PlacementError {
     Count { nodes: usize, boxes: usize },
     #[error("{ranks} ranks cannot be spread evenly over {nodes} nodes; name the topology of exactly these nodes")]
     Uneven { nodes: usize, ranks: u32 },
-    #[error(
-        "rank {rank} is on {found} by the topology, and on {expected} by the order of the nodes; a plan holds for one \
-         assignment of ranks only"
-    )]
-    Host { rank: u32, found: String, expected: String },
+    #[error("{node} is not a machine of the topology; name the topology of exactly these nodes")]
+    Host { node: String },
+    #[error("two of the nodes are {host} of the topology; name each node once")]
+    Twice { host: String },
 }
 
 /// Compares the nodes of a job, in the order in which the scheduler numbers them, with a topology.
 ///
-/// Where every rank of the topology names its machine, consecutive ranks of a machine must be those of one node, in
-/// the order of the nodes: the scheduler's default. Where ranks only name their boxes, the number of boxes must be that
-/// of the nodes. Where they name neither, the ranks must divide evenly. O(ranks).
+/// If every rank of the topology names its machine, the machines must be the nodes, in any order. If ranks name only
+/// their boxes, there must be as many boxes as nodes. Otherwise the ranks must divide evenly. O(ranks log ranks).
 pub(crate) fn check(topology: &Topology, nodes: &[String]) -> Result<(), PlacementError> {
     let ranks = || topology.nodes().iter().take(topology.rank_count() as usize);
-    let hosts: Option<Vec<&str>> = ranks().map(|node| node.attributes.host.as_deref()).collect();
-    if let Some(hosts) = hosts {
-        return check_hosts(&hosts, nodes);
+    if let Some(hosts) = hosts(topology) {
+        return machines_of(&hosts, nodes).map(drop);
     }
-    let boxes: Option<std::collections::BTreeSet<&str>> =
-        ranks().map(|node| node.attributes.box_name.as_deref()).collect();
+    let boxes: Option<BTreeSet<&str>> = ranks().map(|node| node.attributes.box_name.as_deref()).collect();
     match boxes {
         Some(boxes) if boxes.len() != nodes.len() => {
             Err(PlacementError::Count { nodes: nodes.len(), boxes: boxes.len() })
@@ -181,24 +180,29 @@ pub(crate) fn check(topology: &Topology, nodes: &[String]) -> Result<(), Placeme
     }
 }
 
-/// Walks the ranks and the nodes side by side.
-fn check_hosts(hosts: &[&str], nodes: &[String]) -> Result<(), PlacementError> {
-    let distinct: std::collections::BTreeSet<&str> = hosts.iter().copied().collect();
-    if distinct.len() != nodes.len() {
-        return Err(PlacementError::Count { nodes: nodes.len(), boxes: distinct.len() });
+/// The machine of each rank, if all of them name one.
+fn hosts(topology: &Topology) -> Option<Vec<&str>> {
+    let ranks = topology.nodes().iter().take(topology.rank_count() as usize);
+    ranks.map(|node| node.attributes.host.as_deref()).collect()
+}
+
+/// The machine of the topology that each node of a job is: all of them, each once. O(ranks log ranks).
+fn machines_of<'a>(hosts: &[&'a str], nodes: &[String]) -> Result<Vec<&'a str>, PlacementError> {
+    let machines: BTreeMap<&str, ()> = hosts.iter().map(|&host| (host, ())).collect();
+    if machines.len() != nodes.len() {
+        return Err(PlacementError::Count { nodes: nodes.len(), boxes: machines.len() });
     }
-    let (mut at, mut before) = (0, None);
-    for (rank, &host) in (0_u32..).zip(hosts) {
-        if before.is_some_and(|before| before != host) {
-            at += 1;
+    let mut taken = BTreeSet::new();
+    let machine = |node: &String| {
+        let &[machine] = hosts_named(&machines, node).as_slice() else {
+            return Err(PlacementError::Host { node: node.clone() });
+        };
+        match taken.insert(machine) {
+            true => Ok(machine),
+            false => Err(PlacementError::Twice { host: machine.to_owned() }),
         }
-        before = Some(host);
-        let expected = nodes.get(at).or(nodes.last()).map_or("", String::as_str);
-        if at >= nodes.len() || !same_host(host, expected) {
-            return Err(PlacementError::Host { rank, found: host.to_owned(), expected: expected.to_owned() });
-        }
-    }
-    Ok(())
+    };
+    nodes.iter().map(machine).collect()
 }
 
 #[cfg(test)]
@@ -293,16 +297,27 @@ mod tests {
     }
 
     #[test]
-    fn machines_must_be_the_nodes_in_order() {
+    fn machines_must_be_the_nodes() {
         let topology = on_hosts(&["a", "a", "b", "b"]);
         assert_eq!(check(&topology, &nodes(&["a.example", "b"])), Ok(()));
-        let swapped = check(&topology, &nodes(&["b", "a"]));
-        assert!(matches!(swapped, Err(PlacementError::Host { rank: 0, .. })), "{swapped:?}");
-        let other = check(&topology, &nodes(&["a", "c"]));
-        assert!(matches!(other, Err(PlacementError::Host { rank: 2, .. })), "{other:?}");
+        assert_eq!(check(&topology, &nodes(&["a", "c"])), Err(PlacementError::Host { node: "c".to_owned() }));
         assert_eq!(check(&topology, &nodes(&["a"])), Err(PlacementError::Count { nodes: 1, boxes: 2 }));
-        let cyclic = check(&on_hosts(&["a", "b", "a", "b"]), &nodes(&["a", "b"]));
-        assert!(matches!(cyclic, Err(PlacementError::Host { rank: 2, .. })), "{cyclic:?}");
+        let twice = check(&topology, &nodes(&["a", "a.example"]));
+        assert_eq!(twice, Err(PlacementError::Twice { host: "a".to_owned() }));
+        let ambiguous = check(&on_hosts(&["a.x", "a.y"]), &nodes(&["a", "a.y"]));
+        assert_eq!(ambiguous, Err(PlacementError::Host { node: "a".to_owned() }));
+    }
+
+    #[test]
+    fn machines_that_are_named_are_taken_in_the_order_of_the_job() {
+        let words = |hosts: &[&str], order: &[&str]| {
+            let topology = on_hosts(hosts);
+            assert_eq!(check(&topology, &nodes(order)), Ok(()));
+            in_words(&on_nodes(&topology, &nodes(order)))
+        };
+        assert_eq!(words(&["a", "a", "b", "b"], &["b", "a"]), "b:0-1,a:0-1");
+        assert_eq!(words(&["a", "b", "a", "b"], &["a", "b"]), "a:0-1,b:0-1");
+        assert_eq!(words(&["a.x", "b.x", "c.x"], &["c", "a", "b.x"]), "c.x:0,a.x:0,b.x:0");
     }
 
     #[test]

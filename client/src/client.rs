@@ -87,7 +87,7 @@ impl Client {
         if credentials.token.is_some() && !address.keeps_secrets() {
             return Err(ClientError::PlainToken { address: address.clone() });
         }
-        let unreachable = |source| ClientError::Unreachable { address: address.clone(), source };
+        let unreachable = |cause| ClientError::Unreachable { address: address.clone(), cause };
         let uri = address.uri().ok_or_else(|| ClientError::PathNotText { address: address.clone() })?;
         let endpoint = Endpoint::from_shared(uri)
             .map_err(unreachable)?

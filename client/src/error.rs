@@ -1,6 +1,7 @@
 //! Why a call failed; in the server's words if it sent any.
 
-use std::error::Error as _;
+use std::error::Error;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use tonic::{Code, Status};
@@ -14,12 +15,8 @@ use crate::class::ErrorClass;
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum ClientError {
-    #[error("cannot reach the server at {address}")]
-    Unreachable {
-        address: ServerAddress,
-        #[source]
-        source: tonic::transport::Error,
-    },
+    #[error("cannot reach the server at {address}: {}", in_short(.cause))]
+    Unreachable { address: ServerAddress, cause: tonic::transport::Error },
     #[error("the token would go to {address} as plain text; use https://, or a Unix socket")]
     PlainToken { address: ServerAddress },
     #[error("the path of the socket {address} is not UTF-8; use a path in UTF-8")]
@@ -103,12 +100,33 @@ impl std::fmt::Display for Refusal {
     }
 }
 
+/// Why there is no connection, in the words of people where the reason is a common one; else those of the transport,
+/// which wraps an error in several others that repeat its text.
+fn in_short(cause: &(dyn Error + 'static)) -> String {
+    let causes: Vec<&(dyn Error + 'static)> = std::iter::successors(Some(cause), |&cause| cause.source()).collect();
+    let kind = causes.iter().rev().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
+    match kind {
+        Some(ErrorKind::ConnectionRefused) => return "connection refused, no server listens there".to_owned(),
+        Some(ErrorKind::NotFound) => return "the socket does not exist".to_owned(),
+        Some(ErrorKind::TimedOut) => return "the connection timed out".to_owned(),
+        _ => {}
+    }
+    let mut texts: Vec<String> = causes.iter().map(ToString::to_string).collect();
+    // The failure of a look-up has no kind of its own.
+    if let Some(text) = texts.iter().find_map(|text| text.strip_prefix("failed to lookup address information: ")) {
+        return format!("host not found ({text})");
+    }
+    texts.dedup();
+    texts.retain(|text| text != "transport error");
+    if texts.is_empty() { cause.to_string() } else { texts.join(": ") }
+}
+
 /// Reads a status: a refusal if the server sent it, otherwise the state of the connection.
 ///
 /// `limit` is the deadline sent with the call. The transport enforces it on both sides while the call opens, and then
 /// reports "cancelled" where canopy's own server would report the deadline.
 pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientError {
-    let causes: Vec<&dyn std::error::Error> = std::iter::successors(status.source(), |&cause| cause.source()).collect();
+    let causes: Vec<&dyn Error> = std::iter::successors(status.source(), |&cause| cause.source()).collect();
     // Only a status made on this side of the connection has a cause.
     if let Some(last) = causes.last() {
         return match limit {
@@ -209,6 +227,23 @@ mod tests {
         );
     }
 
+    /// An error of the transport around another one, as the channel wraps them.
+    #[derive(Debug, thiserror::Error)]
+    #[error("transport error")]
+    struct Around(#[source] std::io::Error);
+
+    #[test]
+    fn why_no_server_is_reached_is_said_once() {
+        let said = |error| in_short(&Around(error));
+        let of_kind = |kind: ErrorKind| said(std::io::Error::from(kind));
+        assert_eq!(of_kind(ErrorKind::ConnectionRefused), "connection refused, no server listens there");
+        assert_eq!(of_kind(ErrorKind::NotFound), "the socket does not exist");
+        assert_eq!(of_kind(ErrorKind::TimedOut), "the connection timed out");
+        let look_up = "failed to lookup address information: Name or service not known";
+        assert_eq!(said(std::io::Error::other(look_up)), "host not found (Name or service not known)");
+        assert_eq!(said(std::io::Error::other("tls: no certificate")), "tls: no certificate");
+    }
+
     /// The transport's words for it, from this side (wrapped as the channel wraps them) and from the other.
     #[test]
     fn the_transports_own_timeout_is_the_deadline() {
@@ -227,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_broken_connection_is_no_refusal() {
-        let broken = std::io::Error::new(std::io::ErrorKind::ConnectionReset, "reset by peer");
+        let broken = std::io::Error::new(ErrorKind::ConnectionReset, "reset by peer");
         let status = Status::from_error(Box::new(broken));
         let error = from_status(&status, None);
         assert!(matches!(&error, ClientError::Lost { message } if message == "reset by peer"), "{error:?}");

@@ -38,8 +38,9 @@ prefetch() {
     if [ -n "${CANOPY_PROFILE:-}" ]; then
         set -- "$@" --profile "$CANOPY_PROFILE"
     fi
-    # The command keeps to its deadline; the outer limit is for a machine that is out of memory or of disks.
-    said=$(timeout -k 1 4 canopy prefetch "$@" --server "$CANOPY_SERVER" --deadline 2s 2>&1) ||
+    # One try: if no server listens, the nodes ask again. The command keeps to its deadline; the outer limit is for a
+    # machine that is out of memory or of disks.
+    said=$(timeout -k 1 4 canopy prefetch "$@" --server "$CANOPY_SERVER" --retry-connect 0 --deadline 2s 2>&1) ||
         said="$said
 canopy prefetch ended with status $?"
     log "$said"

@@ -57,13 +57,14 @@ fetch() {
     if [ -n "${CANOPY_PROFILE:-}" ]; then
         set -- "$@" --profile "$CANOPY_PROFILE"
     fi
-    # One lease for a job is enough. The epilog that finds the file ends it.
+    # Nodes share a lease; one of them is enough to ask for it. The epilog that finds the file ends it.
     if [ -n "${CANOPY_LEASE:-}" ] && is_first "$nodes" && : >"$jobs/$SLURM_JOB_ID.lease"; then
         set -- "$@" --lease "$CANOPY_LEASE"
     fi
-    # The command keeps to its deadline; the outer limit is for a machine that is out of memory or of disks.
+    # If no server listens, the tries bridge a restart of it. The command keeps to its deadline; the outer limit is for
+    # a machine that is out of memory or of disks.
     said=$(timeout -k 1 8 canopy fetch "$@" --server "$CANOPY_SERVER" --out "$jobs/$SLURM_JOB_ID" \
-        --deadline 5s --on-miss fallback 2>&1) ||
+        --retry-connect "${CANOPY_RETRY_CONNECT:-800ms}" --deadline 5s --on-miss fallback 2>&1) ||
         said="$said
 canopy fetch ended with status $?"
     log "$said"

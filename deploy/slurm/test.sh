@@ -35,8 +35,19 @@ hook() {
 }
 folder=$work/jobs/42
 
-hook prolog-slurmctld.sh
-hook prolog.sh
+# No server listens: one that starts within a moment would be found, and the job does not wait for more.
+best=99999
+for _ in 1 2 3; do
+    begun=${EPOCHREALTIME/./}
+    hook prolog-slurmctld.sh
+    hook prolog.sh
+    took=$(((${EPOCHREALTIME/./} - begun) / 1000))
+    [ "$took" -ge "$best" ] || best=$took
+done
+[ "$best" -le 2000 ] || fail "a job waits $best ms for a server that is not there"
+begun=${EPOCHREALTIME/./}
+hook prolog.sh CANOPY_RETRY_CONNECT=0
+[ $(((${EPOCHREALTIME/./} - begun) / 1000)) -lt 5000 ] || fail "one try takes 5 s"
 [ -z "$(hook task-prolog.sh)" ] || fail "the task prolog names a plan where no server ever ran"
 hook epilog.sh
 [ ! -e "$folder" ] || fail "the epilog left the folder of a job without plans"
@@ -79,8 +90,26 @@ hook prolog.sh SLURM_NODELIST='b[1,3]' SLURMD_NODENAME=b3
 [ "$(leases)" = '"total":0' ] || fail "a node holds a lease that the first node of its job should hold"
 hook prolog.sh SLURM_NODELIST='b[1,3]' SLURMD_NODENAME=b1
 [ "$(leases)" = '"total":1' ] || fail "the first node holds no lease: $(cat "$work/syslog")"
+for node in b1 b3; do
+    said=$("$canopy" fetch clusters/lab --job 42 --nodes 'b[1,3]' -c allgather,reduce-scatter --lease 1h --out "$work/$node" \
+        --server "unix:$work/data/canopy.sock" 2>&1)
+    [ "$(leases)" = '"total":1' ] || fail "another node of the job holds a lease of its own: $said"
+done
 [[ $(hook task-prolog.sh SLURM_JOB_NODELIST='b[1,3]') == "export MSCCL_XML_FILES=$folder/"* ]] || fail "no plans of a part of the cluster"
 [ -z "$(hook task-prolog.sh SLURM_JOB_NODELIST='b[1,2]')" ] || fail "the plans of other nodes are used"
+# Ranks in the order of a host file: of the job's nodes, another one, that of plans which the job has fetched, and turns.
+lines() { for name; do for _ in 1 2 3 4 5 6 7 8; do echo "$name"; done; done; }
+lines b1 b3 >"$work/as-listed"
+lines b3 b1 >"$work/reversed"
+paste -d '\n' <(lines b1) <(lines b3) >"$work/turns"
+arbitrary() { hook task-prolog.sh SLURM_JOB_NODELIST='b[1,3]' SLURM_DISTRIBUTION=arbitrary "SLURM_HOSTFILE=$work/$1" "${@:2}"; }
+[[ $(arbitrary as-listed) == "export MSCCL_XML_FILES=$folder/"* ]] || fail "no plans for ranks in the order of the job's nodes"
+[ -z "$(arbitrary reversed)$(arbitrary turns)$(arbitrary missing)" ] || fail "ranks in another order have plans"
+own=$work/own
+"$canopy" fetch clusters/lab --job 42 --nodes-file "$work/reversed" -c allgather --out "$own" --server "unix:$work/data/canopy.sock" 2>/dev/null
+[[ $(arbitrary reversed CANOPY_OWN_PLANS="$own") == "export MSCCL_XML_FILES=$own/"* ]] || fail "no plans for ranks in the order of a host file"
+[[ $(arbitrary as-listed CANOPY_OWN_PLANS="$own") == "export MSCCL_XML_FILES=$folder/"* ]] || fail "the job's own plans hide those of the hook"
+[ -z "$(arbitrary turns CANOPY_OWN_PLANS="$own")" ] || fail "ranks in turns have plans"
 hook epilog.sh
 [ "$(leases)" = '"total":0' ] || fail "the epilog left the lease"
 [ -z "$(ls -A "$work/jobs")" ] || fail "the epilog left $(ls -A "$work/jobs")"

@@ -158,7 +158,11 @@ fn refused(error: &OrderError) -> Failure {
 /// Writes the file, and prints the rest.
 fn written(args: &OrderArgs, mut summary: OrderSummary) -> Result<(), Failure> {
     if let Some(host) = &args.host {
-        return print(&torchrun(&summary.machines, host)?);
+        let text = torchrun(&summary.machines, host)?;
+        return match destination::file(args.output.as_ref()) {
+            Some(path) => write_file(path, format!("{text}\n").as_bytes()),
+            None => print(&text),
+        };
     }
     if let Some(kind) = args.to {
         let text = kind.text(&summary.machines);

@@ -88,6 +88,155 @@ fn a_server_that_never_answers_does_not_hold_a_job() {
     assert!(!workspace.path("out").exists());
 }
 
+/// A server that is plainly away is tried as long as is said, and not until the deadline.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long the program takes is what is tested")]
+fn a_server_that_is_away_is_not_waited_for() {
+    /// The pauses between the usual tries take longer.
+    const ONE_TRY_MAX: Duration = Duration::from_millis(700);
+    let workspace = Workspace::new();
+    // A socket and a port that nobody listens on any more.
+    drop(std::os::unix::net::UnixListener::bind(workspace.path("left.sock")).unwrap());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let ended = |command: &str, server: &str, words: &str| {
+        let started = Instant::now();
+        let arguments = format!("{command} ring:4 -c allgather --job 1 --server {server} --deadline 20s --strict");
+        hook(&workspace, &arguments, 6, words);
+        started.elapsed()
+    };
+    for (server, words) in [
+        ("unix:none.sock", "the socket does not exist"),
+        ("unix:left.sock", "connection refused, no server listens there"),
+        (&format!("127.0.0.1:{port}"), "connection refused, no server listens there"),
+    ] {
+        for command in ["prefetch --retry-connect 0", "fetch --out out --on-miss fail --retry-connect 0"] {
+            // One of them is enough on a busy machine.
+            let is_quick = (0..20).any(|_| ended(command, server, words) < ONE_TRY_MAX);
+            assert!(is_quick, "{command} {server}");
+        }
+    }
+    let long = ended("prefetch --retry-connect 2s", "unix:none.sock", "the socket does not exist");
+    assert!(long > Duration::from_millis(1500), "{long:?}");
+}
+
+/// A server that starts within the time is found.
+#[cfg(feature = "embedded")]
+#[test]
+fn a_restart_of_the_server_is_bridged() {
+    use crate::support::Serving;
+
+    let workspace = Workspace::new();
+    let fetch = "fetch ring:4 -c allgather --job 1 --out out --server unix:data/canopy.sock --retry-connect 60s \
+                 --deadline 60s --on-miss fail --strict";
+    let mut waiting = workspace.command(fetch);
+    let waiting = waiting.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let _server = Serving::on(&workspace);
+    let run = Run::of(waiting.wait_with_output().unwrap());
+    assert!(run.status == Some(0) && run.stderr.contains("1 of 1 plans for job 1"), "{run:?}");
+}
+
+/// All nodes of a job fetch the same plans and ask for a lease; the job has one, and another one after it was released.
+#[cfg(feature = "embedded")]
+#[test]
+fn the_nodes_of_a_job_share_a_lease() {
+    use crate::support::Serving;
+
+    let workspace = Workspace::new();
+    let _server = Serving::on(&workspace);
+    let fetch = |job: u32, node: u32, more: &str| {
+        let fetch =
+            format!("fetch dgx-a100:boxes=2 -c allgather --job {job} --out {job}-{node} --lease 1h --deadline 60s");
+        let run = hook(&workspace, &format!("{fetch} --strict {more}"), 0, &format!("for job {job} lasts until"));
+        let name = run.stderr.split_whitespace().find(|word| word.starts_with("leases/"));
+        name.unwrap_or_else(|| panic!("{run:?}")).to_owned()
+    };
+    let held = |job: u32| {
+        let listed = workspace.json(&format!("leases list --filter job=\"{job}\" --json"));
+        listed["total"].as_u64().unwrap()
+    };
+    let first = fetch(17, 0, "");
+    let others: Vec<String> = (1..4).map(|node| fetch(17, node, &format!("--ranks {node}"))).collect();
+    assert!(others.iter().all(|name| *name == first), "{first} {others:?}");
+    assert_eq!(held(17), 1);
+    // Other plans, and another job.
+    let larger = fetch(17, 4, "--size 64MiB");
+    assert!(larger != first && held(17) == 2, "{larger}");
+    assert_ne!(fetch(18, 0, ""), first);
+    hook(&workspace, "release --job 17 --dir 17-0 --lease --strict", 0, "");
+    assert_eq!((held(17), held(18)), (0, 1));
+    // The job starts again under its id: the lease that the server remembers has ended.
+    let again = fetch(17, 0, "");
+    assert_ne!(again, first);
+    assert_eq!((fetch(17, 1, ""), held(17)), (again, 1));
+    // Jobs of two tenants under one id.
+    let red = fetch(19, 0, "--tenant red");
+    let blue = fetch(19, 1, "--tenant blue");
+    assert_ne!(red, blue);
+    assert_eq!((fetch(19, 2, "--tenant red"), fetch(19, 3, "--tenant blue")), (red, blue));
+}
+
+/// The plans of a job are used by ranks in the order that they are for, and by no others.
+#[cfg(feature = "embedded")]
+#[test]
+fn tasks_in_an_order_of_their_own_have_plans_for_it() {
+    let workspace = Workspace::new();
+    let line = |name: &str, ranks: usize| format!("{name}\n").repeat(ranks);
+    workspace.write("hosts", line("gpu2", 8) + &line("gpu1", 8));
+    workspace.write("sorted", line("gpu1", 8) + &line("gpu2", 8));
+    workspace.write("turns", (line("gpu2", 1) + &line("gpu1", 1)).repeat(8));
+    workspace.write("uneven", line("gpu2", 9) + &line("gpu1", 7));
+    let fetch = "fetch dgx-a100:boxes=2 -c allgather --job 17 --out job --deadline 60s --on-miss fail --strict";
+    hook(&workspace, &format!("{fetch} --nodes-file hosts"), 0, "1 of 1 plans for job 17");
+    let task = |options: &str| {
+        let mut task = workspace.command(&format!("env --format slurm-task-prolog --dir job {options}"));
+        for name in ["MSCCL_XML_FILES", "MSCCL_CONFIG", "NCCL_ALGO"] {
+            task.env_remove(name);
+        }
+        Run::of(task.envs([("SLURM_JOB_ID", "17"), ("SLURM_JOB_NODELIST", "gpu[1-2]")]).output().unwrap())
+    };
+    let found = task("--nodes-file hosts");
+    assert!(found.status == Some(0) && found.stdout.starts_with("export MSCCL_XML_FILES="), "{found:?}");
+    for (options, words) in [
+        ("", "for other nodes than those of SLURM_JOB_NODELIST"),
+        ("--nodes-file sorted", "or for another order"),
+        ("--nodes-file turns", "ranks of gpu2 are in several places"),
+        ("--nodes-file uneven", "gpu2 has 9 ranks, and gpu1 has 7"),
+        ("--nodes-file none", "no such file"),
+    ] {
+        let found = task(options);
+        assert_eq!((found.status, found.stdout.as_str()), (Some(0), ""), "{options}: {found:?}");
+        assert!(found.stderr.contains(words), "{options}: {found:?}");
+        assert_eq!(task(&format!("{options} --strict")).status, Some(2), "{options}");
+    }
+    hook(&workspace, fetch, 0, "1 of 1 plans for job 17");
+    assert!(task("--nodes-file hosts").stderr.contains("the plans name no nodes"), "their order is not known");
+}
+
+/// A network that names its machines is planned for the order in which the job has them.
+#[cfg(feature = "embedded")]
+#[test]
+fn machines_of_a_network_are_taken_in_the_order_of_the_job() {
+    let workspace = Workspace::new();
+    let mut network = "canopy: 1\nnodes:\n".to_owned();
+    for (rank, host) in ["a", "b", "c"].into_iter().enumerate() {
+        network += &format!("  - {{id: g{rank}, rank: {rank}, host: {host}}}\n");
+    }
+    network += "  - {id: s, kind: switch}\nlinks:\n";
+    for rank in 0..3 {
+        network += &format!("  - {{from: g{rank}, to: s, bandwidth: 50GB/s, both: true}}\n");
+    }
+    workspace.write("job.yaml", network);
+    let fetch = "fetch job.yaml -c broadcast --root 0 --job 17 --out job --deadline 60s --on-miss fail --strict \
+                 --profile mscclpp-0.10";
+    hook(&workspace, &format!("{fetch} --nodes c,a,b"), 0, "1 of 1 plans for job 17");
+    let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("job/manifest.json")).unwrap();
+    assert_eq!(manifest["nodes"], serde_json::json!(["c", "a", "b"]));
+    let plan = "plan job.yaml -c broadcast --root 0 --format mscclpp-json --profile mscclpp-0.10 -o plan.json --json";
+    let plan = workspace.json(&format!("{plan} --placement c:0,a:0,b:0"));
+    assert_eq!((&plan["rank_map"], &plan["plan"]), (&"c:0,a:0,b:0".into(), &manifest["files"][0]["plan"]));
+    hook(&workspace, &format!("{fetch} --nodes a,b,d"), 2, "d is not a machine of the topology");
+}
+
 #[test]
 fn a_task_of_a_job_without_plans_hears_nothing() {
     let workspace = Workspace::new();

@@ -55,6 +55,8 @@ fn host_files_are_those_of_launchers() {
     assert!(map.contains("kind: ConfigMap") && map.ends_with("data:\n  \"b0\": \"0\"\n  \"b1\": \"1\"\n"), "{map}");
     let told = workspace.text(&format!("order {network} --host b1.site"));
     assert_eq!(told.trim(), "NODE_RANK=1\nMASTER_ADDR=b0\nNNODES=2");
+    assert_eq!(workspace.text(&format!("order {network} --host b1.site -o b1.env")), "");
+    assert_eq!(String::from_utf8(workspace.read("b1.env")).unwrap(), told);
     workspace.refused(&format!("order {network} --host b7"), 2, &["no machine of the network"]);
     let text = workspace.text(&format!("order {network}"));
     assert!(text.contains("no gain    no order is better than the one given"), "{text}");

@@ -7,16 +7,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use canopy_bundle::{Runtime, Variable};
-use canopy_topology::expand_hosts;
+use canopy_topology::{HOST_FILE_BYTES_MAX, expand_hosts};
 use clap::ValueEnum;
 
 use crate::args;
 use crate::exit::Failure;
+use crate::input;
 use crate::output::listable;
 use crate::stdout::write_stdout;
 
 use super::Manners;
 use super::bundle::{BundleError, Manifest};
+use super::rank_order::{OrderError, nodes_of_ranks};
 use super::variables::{missing, variables as of_files};
 
 /// Print the variables that make a task use the plans of its job
@@ -24,11 +26,13 @@ use super::variables::{missing, variables as of_files};
 #[command(after_help = "\
 Examples:
   canopy env --format slurm-task-prolog --dir /run/canopy/$SLURM_JOB_ID
+  canopy env --format slurm-task-prolog --dir plans --nodes-file \"$SLURM_HOSTFILE\"    # srun --distribution=arbitrary
 
 Prints `export NAME=value` lines and nothing else, and no variable that the environment has already or that would
 contradict one: a task whose user chose another value for one of them, MSCCL_CONFIG, or an NCCL_ALGO without MSCCL,
-gets nothing. Nothing is printed either where a file is damaged, or where SLURM_JOB_ID or SLURM_JOB_NODELIST are not
-those of the folder. Runtimes without variables (mscclpp-0.9 and later, oneccl) get CANOPY_JOB_DIR.
+gets nothing. Nothing is printed either where a file is damaged, where SLURM_JOB_ID is not that of the folder, or where
+the nodes of the folder are others than those of SLURM_JOB_NODELIST or --nodes-file, or in another order. Runtimes
+without variables (mscclpp-0.9 and later, oneccl) get CANOPY_JOB_DIR.
 Ends with status 0 whatever happens, unless --strict is given.")]
 pub(crate) struct EnvArgs {
     /// Who reads the lines
@@ -37,6 +41,10 @@ pub(crate) struct EnvArgs {
     /// Folder that `canopy fetch` wrote
     #[arg(long, value_name = "DIR", env = "CANOPY_JOB_DIR", hide_env_values = true)]
     dir: PathBuf,
+    /// File with the node of each rank, one per line, such as $SLURM_HOSTFILE: the order that the plans must be for
+    /// [default: that of SLURM_JOB_NODELIST]
+    #[arg(long, value_name = "FILE")]
+    nodes_file: Option<PathBuf>,
     /// Longest time, such as 1s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::duration)]
     deadline: Duration,
@@ -59,7 +67,8 @@ pub(crate) fn run(args: EnvArgs) -> Result<(), Failure> {
         let environment: BTreeMap<String, String> = std::env::vars_os()
             .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
             .collect();
-        let lines = match variables(&args.dir, &environment) {
+        let order = args.nodes_file.as_deref().map(order_in).transpose()?;
+        let lines = match variables(&args.dir, order.as_deref(), &environment) {
             Ok(variables) => variables,
             // A job that nothing was fetched for is no failure of its tasks.
             Err(Obstacle::Bundle(BundleError::Absent { .. })) if !args.strict => return Ok(()),
@@ -73,6 +82,12 @@ pub(crate) fn run(args: EnvArgs) -> Result<(), Failure> {
     })
 }
 
+/// The nodes in the order of the ranks, as a file says it.
+fn order_in(file: &Path) -> Result<Vec<String>, Failure> {
+    let refused = |error: OrderError| Failure::input(format!("{}: {error}", file.display()));
+    nodes_of_ranks(&input::text(file, HOST_FILE_BYTES_MAX)?).map_err(refused)
+}
+
 /// Why there is nothing to print.
 #[derive(Debug, thiserror::Error)]
 enum Obstacle {
@@ -82,6 +97,10 @@ enum Obstacle {
     OtherJob { folder: String, task: String },
     #[error("the plans are for other nodes than those of SLURM_JOB_NODELIST")]
     OtherNodes,
+    #[error("the plans are for other nodes than those of --nodes-file, or for another order")]
+    OtherOrder,
+    #[error("the plans name no nodes to compare with --nodes-file; fetch them with `--nodes-file`, too")]
+    NoNodes,
     #[error("profile `{profile}` is of another version of canopy")]
     UnknownProfile { profile: String },
     #[error("{count} files are listed; {runtime} reads {limit}")]
@@ -90,16 +109,24 @@ enum Obstacle {
     Unlistable,
 }
 
-/// The variables that are missing in an environment for it to use the plans of a folder.
-fn variables(folder: &Path, environment: &BTreeMap<String, String>) -> Result<Vec<Variable>, Obstacle> {
+/// The variables that are missing in an environment for it to use the plans of a folder. They must be for ranks on the
+/// nodes of `order`, or of the environment if there is no `order`.
+fn variables(
+    folder: &Path,
+    order: Option<&[String]>,
+    environment: &BTreeMap<String, String>,
+) -> Result<Vec<Variable>, Obstacle> {
     let manifest = Manifest::read(folder)?;
     if let Some(task) = environment.get("SLURM_JOB_ID").filter(|task| **task != manifest.job) {
         return Err(Obstacle::OtherJob { folder: manifest.job, task: task.clone() });
     }
-    if let (Some(planned), Some(list)) = (&manifest.nodes, environment.get("SLURM_JOB_NODELIST"))
-        && expand_hosts(list).as_ref() != Ok(planned)
-    {
-        return Err(Obstacle::OtherNodes);
+    match (&manifest.nodes, order, environment.get("SLURM_JOB_NODELIST")) {
+        (None, Some(_), _) => return Err(Obstacle::NoNodes),
+        (Some(planned), Some(order), _) if planned != order => return Err(Obstacle::OtherOrder),
+        (Some(planned), None, Some(list)) if expand_hosts(list).as_ref() != Ok(planned) => {
+            return Err(Obstacle::OtherNodes);
+        }
+        _ => {}
     }
     let runtime =
         manifest.profile.parse().ok().and_then(|runtime: Runtime| runtime.rules().map(|rules| (runtime, rules)));
@@ -129,6 +156,10 @@ mod tests {
     use super::*;
 
     const CONTENT: &[u8] = b"<algo/>\n";
+
+    fn variables(folder: &Path, environment: &BTreeMap<String, String>) -> Result<Vec<Variable>, Obstacle> {
+        super::variables(folder, None, environment)
+    }
 
     /// A folder with two plans for job 17.
     fn bundle(nodes: Option<&[&str]>) -> (tempfile::TempDir, Manifest) {
@@ -242,6 +273,21 @@ mod tests {
             assert!(matches!(other, Err(Obstacle::OtherNodes)), "{list}");
         }
         assert_eq!(variables(folder.path(), &environment(&[("SLURM_JOB_NODELIST", "gpu[1-2]")])).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_order_of_a_file_counts_and_that_of_the_job_does_not() {
+        let of_job = environment(&[("SLURM_JOB_NODELIST", "gpu[1-2]")]);
+        let ordered = |planned: Option<&[&str]>, order: [&str; 2]| {
+            let (folder, _) = bundle(planned);
+            super::variables(folder.path(), Some(&order.map(str::to_owned)), &of_job).map(|found| found.len())
+        };
+        assert_eq!(ordered(Some(&["gpu2", "gpu1"]), ["gpu2", "gpu1"]).unwrap(), 1);
+        for planned in [&["gpu1", "gpu2"][..], &["gpu2", "gpu3"], &["gpu2"], &["gpu2", "gpu1", "gpu3"]] {
+            let found = ordered(Some(planned), ["gpu2", "gpu1"]);
+            assert!(matches!(found, Err(Obstacle::OtherOrder)), "{planned:?}: {found:?}");
+        }
+        assert!(matches!(ordered(None, ["gpu2", "gpu1"]), Err(Obstacle::NoNodes)));
     }
 
     #[test]

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use canopy_bundle::Runtime;
-use canopy_client::{
-    Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, RequestId, Retries, RetryPolicy,
-};
+use canopy_client::{Client, ClientError, ErrorClass, FileName, PartialFile, PlanReceiver, Retries, RetryPolicy};
 use canopy_plan::Format;
 use canopy_proto::v1::{self, PlanReply, PlanRequest, Priority};
 use canopy_schedule::CollectiveKind;
@@ -18,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::args::{self, RankList};
 use crate::clock::{self, Deadline};
 use crate::commands::plan::loader;
-use crate::connection::{self, Connections, ServerArgs};
+use crate::connection::{Connections, ServerArgs};
 use crate::exit::Failure;
 use crate::messages::say;
 use crate::output::listable;
@@ -28,6 +26,8 @@ use crate::stored_plan::file_name;
 use super::Manners;
 use super::bundle::{self, Manifest, MissingEntry, PlanEntry};
 use super::handover::{self, Brought};
+use super::lease;
+use super::reach::ReachArgs;
 use super::wanted::{Wanted, WantedArgs};
 
 /// Part of the deadline that is kept for writing the manifest and ending in order.
@@ -60,13 +60,16 @@ pub(crate) struct FetchArgs {
     /// Longest time in all, such as 5s
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::duration)]
     deadline: Duration,
+    #[command(flatten)]
+    reach: ReachArgs,
     /// Ranks of this node, such as 8-15 or 0,4: fetch their part of the files only [default: all ranks]
     #[arg(long, visible_alias = "rank", value_name = "RANKS", value_parser = args::rank_list)]
     ranks: Option<RankList>,
     /// What a plan that does not come in time, or that cannot be, means
     #[arg(long, value_name = "WHAT", value_enum, default_value = "fallback")]
     on_miss: OnMiss,
-    /// Hold a lease on the plans for so long, such as 2h: when something breaks that they cross, the server makes others
+    /// Hold a lease on the plans for so long, such as 2h: if a fault hits one of them, the server makes others. Nodes
+    /// of a job that fetch the same plans share one lease
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
     lease: Option<Duration>,
     /// Report failures by the exit status
@@ -129,7 +132,7 @@ async fn fetch(args: FetchArgs, end: Deadline) -> Result<(), Failure> {
             entries.any(|entry| entry.collective == kind.name() && entry.fallback.is_none())
         };
         let held = wanted.requests.iter().filter(|(kind, _)| is_there(kind)).map(|(_, request)| request.clone());
-        lease(&args, ttl, held.collect(), end).await?;
+        lease::hold(&args.server, &args.wanted.job, ttl, held.collect(), end).await?;
     }
     worst.map_or(Ok(()), Err)
 }
@@ -218,29 +221,6 @@ fn say_what_came(wanted: &Wanted, manifest: &Manifest, folder: &Path) {
     }
 }
 
-/// Notes at the server that the job runs on these plans.
-async fn lease(args: &FetchArgs, ttl: Duration, requests: Vec<PlanRequest>, end: Deadline) -> Result<(), Failure> {
-    if requests.is_empty() {
-        say("no plan was fetched, so no lease was acquired");
-        return Ok(());
-    }
-    let ttl = prost_types::Duration::try_from(ttl).map_err(|_| Failure::input("--lease is too long"))?;
-    let request = v1::AcquireLeaseRequest {
-        job: args.wanted.job.clone(),
-        requests,
-        ttl: Some(ttl),
-        request_id: RequestId::random().to_string(),
-        ..v1::AcquireLeaseRequest::default()
-    };
-    let acquired = connection::ask(&args.server, end.remaining(), async |connection, left| {
-        connection.shared().acquire_lease(request.clone(), left).await
-    });
-    let lease = acquired.await.map_err(|failure| failure.note("the plans are there, without a lease".to_owned()))?;
-    let until = lease.expire_time.map(|time| time.to_string()).unwrap_or_default();
-    say(&format!("{} for job {} lasts until {until}", lease.name, lease.job));
-    Ok(())
-}
-
 /// Asks for all plans at once, at another server where the first one ended.
 async fn ask(
     args: &FetchArgs,
@@ -251,8 +231,7 @@ async fn ask(
 ) -> Result<(), Failure> {
     let mut connections = Connections::new(&args.server)?;
     loop {
-        let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-        let connection = connections.open_patiently(&mut retries, end).await?;
+        let connection = connections.open_patiently(&mut args.reach.retries(), args.reach.end(end)).await?;
         let mut calls = JoinSet::new();
         for (position, (kind, request)) in wanted.requests.iter().enumerate() {
             if outcomes[position].is_none() {

@@ -13,6 +13,7 @@ use crate::messages::say;
 use crate::request;
 
 use super::Manners;
+use super::reach::ReachArgs;
 use super::wanted::WantedArgs;
 
 /// Have the plans of a job made while its nodes get ready
@@ -30,6 +31,8 @@ pub(crate) struct PrefetchArgs {
     /// Longest time in all, such as 2s
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = args::duration)]
     deadline: Duration,
+    #[command(flatten)]
+    reach: ReachArgs,
     /// Report failures by the exit status
     #[arg(long)]
     strict: bool,
@@ -55,9 +58,8 @@ async fn prefetch(args: PrefetchArgs, end: Deadline) -> Result<(), Failure> {
     // `detached` goes without saying here.
     let wanted = args.wanted.resolve(Priority::Prefetch, true)?;
     let connections = Connections::new(&args.server)?;
-    let mut retries = Retries::new(RetryPolicy::STANDARD, clock::jitter());
-    let connection = connections.open_patiently(&mut retries, end).await?;
-    let mut failed = None;
+    let connection = connections.open_patiently(&mut args.reach.retries(), args.reach.end(end)).await?;
+    let (mut retries, mut failed) = (Retries::new(RetryPolicy::STANDARD, clock::jitter()), None);
     for (kind, request) in &wanted.requests {
         let client = connection.shared();
         // One id for all tries: whatever becomes of an answer, there is one job.
