@@ -159,7 +159,9 @@ pub(crate) fn from_status(status: &Status, limit: Option<Duration>) -> ClientErr
         retry_after,
         known_for: known_for.map(Duration::from_secs),
         may_be_retried: match status.code() {
-            Code::Unavailable | Code::Aborted => true,
+            Code::Unavailable => true,
+            // Somebody did not want it: who asks again at once gets in the way.
+            Code::Aborted => details.error_info().is_none_or(|info| info.reason != "OPERATION_CANCELLED"),
             Code::ResourceExhausted => retry_after.is_some(),
             _ => false,
         },
@@ -225,6 +227,15 @@ mod tests {
                 may_be_retried: true,
             }
         );
+    }
+
+    #[test]
+    fn what_an_operator_cancels_is_not_asked_for_again() {
+        let aborted = |reason: &str| {
+            let details = ErrorDetails::with_error_info(reason, "canopy", []);
+            from_status(&Status::with_error_details(Code::Aborted, "words", details), None).may_be_retried()
+        };
+        assert!(aborted("PLAN_CHANGED") && !aborted("OPERATION_CANCELLED"));
     }
 
     /// An error of the transport around another one, as the channel wraps them.
