@@ -29,6 +29,7 @@ use crate::jobs::job::Job;
 use crate::jobs::workers::Jobs;
 use crate::ops::config::Options;
 use crate::ops::reload::{Configured, Reloads};
+use crate::ops::statistics::Statistics;
 use crate::ops::telemetry::TelemetryError;
 use crate::peer::{Host, Peer};
 use crate::quota::Use;
@@ -261,8 +262,11 @@ impl ServerAdmin for ServerAdminService {
 
     async fn get_metrics(&self, request: Request<GetMetricsRequest>) -> Result<Response<MetricsReply>, Status> {
         let (headers, _, GetMetricsRequest { prefixes }) = request.into_parts();
-        let metrics = self.jobs.metrics.clone();
-        let text = self.pool.run("GetMetrics", &headers, move |_| Ok(chosen(metrics.render(), &prefixes)));
+        let (metrics, statistics) = (self.jobs.metrics.clone(), Statistics::of(&self.jobs));
+        let text = self.pool.run("GetMetrics", &headers, move |_| {
+            statistics.show(&metrics);
+            Ok(chosen(metrics.render(), &prefixes))
+        });
         text.await.map(|text| Response::new(MetricsReply { text }))
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_planner::PlanError;
-use canopy_proto::v1::{OutputFormat, OutputSpec, PlanRequest};
+use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::{GetMetricsRequest, OutputFormat, OutputSpec, PlanRequest};
 use canopy_server::{Order, Pipeline, PlanFailure, Planner, Prepared, Produced, Watch};
 use canopy_synth::Stop;
 use canopy_topology::TopologyLimits;
@@ -105,6 +106,18 @@ fn sum(samples: &Samples, name: &str, labels: &[(&str, &str)]) -> f64 {
         labels.iter().all(|(label, value)| have.get(*label).is_some_and(|have| have == value))
     };
     samples.iter().filter(|((other, have), _)| other == name && wanted(have)).map(|(_, value)| value).sum()
+}
+
+/// Though nobody has asked for the page before.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_call_for_metrics_shows_figures_of_now() {
+    let server = TestServer::start().await;
+    server.client().plan(request("ring:8")).await.unwrap();
+    let asked = GetMetricsRequest { prefixes: ["canopy_cache_", "canopy_plan_latency_"].map(str::to_owned).to_vec() };
+    let reply = ServerAdminClient::new(server.channel.clone()).get_metrics(asked).await.unwrap();
+    let samples = parse(&reply.into_inner().text);
+    let entries = sum(&samples, "canopy_cache_entries", &[("tier", "disk")]);
+    assert!((entries - 1.0).abs() < f64::EPSILON, "{samples:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
