@@ -11,6 +11,7 @@ if ! cmp --silent package-lock.json node_modules/.installed; then
     cp package-lock.json node_modules/.installed
 fi
 node messages.mjs
+node settings.mjs
 npx --no-install tsc --noEmit
 CONSOLE_OUT=$out npx --no-install vite build --logLevel=warn
 # What the licences of the packages inside ask for.

@@ -1,102 +1,20 @@
 // Visits every page of the console in a browser, as a person would: node test.mjs CANOPYD CANOPY [FOLDER FOR PICTURES]
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { build } from "vite";
+import { roles } from "./test/access.mjs";
+import { everyAction } from "./test/actions.mjs";
+import { at, accessible, cleanUp, faults, folder, open, picture, Server, sources, step } from "./test/harness.mjs";
+import { chosenLink } from "./test/links.mjs";
+import { faultsOnTheMap } from "./test/map.mjs";
+import { live as figures, quantiles, settings } from "./test/settings.mjs";
+import { overTls } from "./test/tls.mjs";
 
-const [canopyd, canopy, pictures] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const folder = mkdtempSync(join(tmpdir(), "canopy-console-"));
-/** Most bytes of a picture for the documents. */
-const PICTURE_MAX = 150_000;
 /** Longest time from a click to what it shows, at 1,024 ranks. */
 const INTERACTION_MS = 100;
 /** Longest time to the first paint. */
 const PAINT_MS = 1000;
-/** Waiting is for a slow machine; what is there sooner is seen sooner. */
-const PATIENCE_MS = 20_000;
-
-/** A server of its own; `again` serves the same data at the same addresses. */
-class Server {
-  constructor(name, flags = []) {
-    this.data = join(folder, name);
-    this.flags = flags;
-    this.ports = ["127.0.0.1:0", "127.0.0.1:0"];
-  }
-  async start() {
-    const [listen, admin] = this.ports;
-    const flags = ["--dev", "--listen", listen, "--admin-listen", admin, "--data-dir", this.data, "--log-format", "json", ...this.flags];
-    this.process = spawn(canopyd, flags, { stdio: ["ignore", "ignore", "pipe"] });
-    this.ports = await new Promise((resolve, reject) => {
-      let text = "";
-      const look = (chunk) => {
-        text += chunk;
-        const line = text.split("\n").find((one) => one.includes("serving canopy.v1") && one.endsWith("}"));
-        if (line) resolve([JSON.parse(line).tcp, JSON.parse(line).admin]);
-      };
-      this.process.stderr.on("data", look);
-      this.process.on("exit", () => reject(new Error(`canopyd ended: ${text}`)));
-    });
-    this.page = `http://${this.ports[1]}/console/`;
-    return this;
-  }
-  async kill() {
-    const ended = new Promise((resolve) => this.process.once("exit", resolve));
-    this.process.kill("SIGKILL");
-    await ended;
-  }
-  /** Runs a command of the command line, and gives what it prints. */
-  cli(...words) {
-    const ran = spawnSync(canopy, words, { env: { ...process.env, CANOPY_SERVER: this.ports[0] }, encoding: "utf8" });
-    assert.equal(ran.status, 0, `canopy ${words.join(" ")}: ${ran.stderr}`);
-    return ran.stdout + ran.stderr;
-  }
-  plan(network, collective, ...more) {
-    const said = this.cli("plan", network, "--collective", collective, "-o", join(folder, "plan.json"), ...more);
-    return /plans\/[0-9a-f]{32}/.exec(said)[0];
-  }
-}
-
-const faults = [];
-/** A page that fails the test if it asks another server for anything, breaks its policy, or has a bug. */
-async function open(browser, server, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1080, height: 680 }, ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
-  page.on("request", (request) => {
-    const from = new URL(request.url());
-    if (from.host !== server.ports[1] && from.protocol !== "blob:") faults.push(`asked for ${request.url()}`);
-  });
-  page.on("pageerror", (error) => faults.push(error.stack ?? error.message));
-  page.on("console", (message) => {
-    const isExpected = /Failed to load resource|ERR_CONNECTION|ERR_EMPTY|ERR_INCOMPLETE/.test(message.text());
-    if (message.type() === "error" && !isExpected) faults.push(message.text());
-  });
-  return page;
-}
-
-const at = (page, server, hash) => page.goto(server.page + hash);
-const step = (name) => process.stdout.write(`${name}\n`);
-
-/** No finding of axe that keeps somebody out. */
-async function accessible(page, name) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const words = bad.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary}`).join("; ")}`);
-  assert.deepEqual(words, [], `accessibility of ${name}`);
-}
-
-async function picture(page, name) {
-  if (!pictures) return;
-  const path = join(pictures, `console-${name}.png`);
-  await page.screenshot({ path });
-  assert.ok(statSync(path).size <= PICTURE_MAX, `${path} has ${statSync(path).size} bytes`);
-}
 
 async function emptyPages(page, server) {
   step("empty states");
@@ -127,7 +45,6 @@ async function overview(page, server) {
   await page.locator(".figure", { hasText: "Faults" }).getByText("2", { exact: true }).waitFor();
   await page.getByRole("cell", { name: "job-start" }).waitFor();
   await accessible(page, "overview");
-  await picture(page, "overview");
   // By the keyboard alone.
   await page.getByRole("link", { name: "Plans", exact: true }).focus();
   await page.keyboard.press("Enter");
@@ -180,6 +97,33 @@ async function onePlan(page, server, name, { trees, steps }) {
   await page.getByRole("link", { name: "Steps", exact: true }).click();
   await page.locator("svg.steps rect").first().waitFor();
   await accessible(page, `steps of ${name}`);
+}
+
+async function simulated(page, server, name) {
+  step("a plan in simulation: rates by size, busy links, sizes in the address");
+  await at(page, server, `#/${name}`);
+  await page.getByRole("link", { name: "Simulated", exact: true }).click();
+  await page.locator("svg.curve polyline").waitFor();
+  assert.equal(await page.locator("svg.curve circle").count(), 10);
+  assert.equal(await page.getByRole("region", { name: "Rates by size" }).locator("tbody tr").count(), 10);
+  await page.locator("svg.timeline rect.cell").first().waitFor();
+  assert.equal(await page.getByRole("region", { name: "Busiest links" }).locator("tbody tr").count(), 32);
+  await page.getByRole("cell", { name: "on it" }).first().waitFor();
+  await accessible(page, `simulation of ${name}`);
+  await page.getByRole("link", { name: "1.00 MiB", exact: true }).click();
+  await page.waitForURL(/size=1048576/);
+  await page.locator("svg.curve circle.chosen title", { hasText: "1.00 MiB" }).waitFor({ state: "attached" });
+  await page.locator("svg.timeline rect.cell").first().waitFor();
+  await at(page, server, `#/${name}?view=simulated&size=100000`);
+  await page.locator("svg.timeline rect.cell").first().waitFor();
+  assert.equal(await page.getByRole("combobox", { name: "Message size" }).inputValue(), "100000");
+  await at(page, server, `#/${name}?view=simulated&size=9999999999999`);
+  await page.getByRole("alert").filter({ hasText: "SIMULATION_INVALID" }).waitFor();
+  await at(page, server, `#/${name}?view=simulated&size=much`);
+  await page.locator(".empty", { hasText: "not a number of bytes" }).waitFor();
+  const runtimeOnly = server.plan("ring:4", "allgather", "--format", "msccl-xml");
+  await at(page, server, `#/${runtimeOnly}?view=simulated`);
+  await page.locator(".empty", { hasText: "needs the plan's JSON file" }).waitFor();
 }
 
 async function large(page, server, name) {
@@ -253,26 +197,6 @@ async function jobs(page, server) {
   await accessible(page, "job");
 }
 
-async function actions(page, server, name) {
-  step("actions: only when asked for, and confirmed");
-  await at(page, server, `#/${name}`);
-  await page.getByRole("heading", { name: "Origin and use" }).waitFor();
-  assert.equal(await page.getByRole("button", { name: /Pin|Evict/ }).count(), 0);
-  await page.getByRole("checkbox", { name: "Actions" }).check();
-  await page.getByRole("button", { name: "Pin the plan" }).click();
-  await accessible(page, "a question");
-  await page.keyboard.press("Escape");
-  assert.equal(await page.getByText("pinned", { exact: true }).count(), 0, "nothing happens without confirmation");
-  await page.getByRole("button", { name: "Pin the plan" }).click();
-  await page.getByRole("button", { name: "Pin it" }).click();
-  await page.locator(".subject .badge", { hasText: "pinned" }).waitFor();
-  await page.getByRole("button", { name: "Evict the plan" }).click();
-  await page.getByRole("button", { name: "Evict it" }).click();
-  await page.getByRole("dialog").getByText("unpin it first").waitFor();
-  await page.getByRole("button", { name: "Keep as it is" }).last().click();
-  await page.getByRole("checkbox", { name: "Actions" }).uncheck();
-}
-
 async function gone(page, server) {
   step("error state: the server is killed, and comes back");
   await at(page, server, "#/");
@@ -285,43 +209,10 @@ async function gone(page, server) {
   await page.locator(".figure", { hasText: "Health" }).getByText("ready").waitFor();
 }
 
-async function strangers(browser) {
-  step("access rules: a token, its role, and pages elsewhere");
-  const rules = join(folder, "access.toml");
-  writeFileSync(rules, '[[grant]]\nuser = 4242\nroles = ["viewer"]\n', { mode: 0o600 });
-  const server = new Server("guarded", ["--access", rules]);
-  await server.start();
-  const socket = `unix:${join(server.data, "canopy.sock")}`;
-  const own = (...words) => server.cli(...words, "--server", socket);
-  const name = /plans\/[0-9a-f]{32}/.exec(own("plan", "ring:4", "--collective", "allgather", "-o", join(folder, "own.json")))[0];
-  const tokens = spawnSync(canopy, ["tokens", "create", "watcher", "--role", "viewer", "--data-dir", server.data, "-o", join(folder, "token")], { encoding: "utf8" });
-  assert.equal(tokens.status, 0, tokens.stderr);
-  const token = readFileSync(join(folder, "token"), "utf8").trim();
-  const page = await open(browser, server);
-  await at(page, server, `#/${name}`);
-  await page.getByText("This server asks who you are").waitFor();
-  await accessible(page, "sign-in");
-  await page.getByLabel("Token", { exact: true }).fill("cnpy_wrong");
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("does not accept this token").waitFor();
-  await page.getByLabel("Token", { exact: true }).fill(token);
-  // A new token is looked for twice a second.
-  await page.waitForTimeout(1500);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("heading", { name: "What limits it" }).waitFor();
-  assert.deepEqual(await page.evaluate(() => [localStorage.length, document.cookie]), [0, ""]);
-  await page.getByRole("checkbox", { name: "Actions" }).check();
-  await page.getByRole("button", { name: "Pin the plan" }).click();
-  await page.getByRole("button", { name: "Pin it" }).click();
-  await page.getByText("METHOD_NOT_ALLOWED").waitFor();
-  await page.context().close();
-  await server.kill();
-}
-
 async function dark(browser, server, name) {
   step("dark mode");
   const page = await open(browser, server, { colorScheme: "dark" });
-  for (const hash of ["#/", "#/plans", `#/${name}`, `#/${name}?view=links`, "#/clusters/prod", "#/leases", "#/faults", "#/jobs", "#/audit"]) {
+  for (const hash of ["#/", "#/plans", `#/${name}`, `#/${name}?view=links`, "#/clusters/prod", "#/leases", "#/faults", "#/jobs", "#/settings", "#/audit", `#/${name}?view=trees`, `#/${name}?view=links&link=b0g0%3Eb0nv`]) {
     await at(page, server, hash);
     await page.locator("main section, main table, main svg").first().waitFor();
     await accessible(page, `${hash}, dark`);
@@ -332,13 +223,8 @@ async function dark(browser, server, name) {
 /** What the drawings show must be what the server has checked: the busiest link gives the rate that the plan states. */
 async function loads(server) {
   step("loads of links give the rates of plans");
-  const made = await build({
-    configFile: false,
-    logLevel: "warn",
-    build: { write: false, minify: false, lib: { entry: new URL("src/reader.ts", import.meta.url).pathname, formats: ["es"] } },
-  });
-  globalThis.self = {};
-  const { read } = await import(`data:text/javascript,${encodeURIComponent(made[0].output[0].code)}`);
+  const { read } = await sources("reader.ts");
+  const { usesOf } = await sources("uses.ts");
   for (const [network, collective, ...more] of [
     ["dgx-a100:boxes=2", "allgather"],
     ["dgx-h100:boxes=2", "allreduce"],
@@ -357,6 +243,12 @@ async function loads(server) {
     const stated = Number(numerator) / Number(denominator ?? 1);
     // Steps wait for each other, so that links may be idle.
     const isRight = file.schedule.shape === "steps" ? rate >= stated * 0.999999 : Math.abs(rate / stated - 1) < 1e-6;
+    // What uses a link adds up to its load.
+    for (const { from, to } of model.links) {
+      const { total, uses, bySteps } = usesOf(file, traffic, from, to);
+      const load = model.links.reduce((sum, link, at) => sum + (link.from === from && link.to === to ? traffic.onLink[at] : 0), 0);
+      for (const sum of [total, uses.reduce((sum, { amount }) => sum + amount, 0), bySteps.reduce((a, b) => a + b, 0)]) assert.equal(sum, load, `${network} ${collective}: ${from} to ${to}`);
+    }
     assert.ok(isRight, `${network} ${collective}: ${rate} on links, ${stated} stated`);
   }
 }
@@ -369,6 +261,7 @@ async function main() {
     await firstPaint(page, server);
     await emptyPages(page, server);
     await loads(server);
+    await quantiles();
     step("plans, faults and leases by the command line");
     const trees = server.plan("dgx-a100:boxes=2", "allgather");
     const both = server.plan("dgx-a100:boxes=2", "allreduce");
@@ -380,6 +273,7 @@ async function main() {
     server.cli("faults", "report", "clusters/prod", "link:b0g3-ib", "link:b2g1-ib*1/2");
     server.cli("fetch", "dgx-a100:boxes=2", "--job", "18", "--collective", "allgather", "--lease", "2h", "--out", join(folder, "job"));
     await overview(page, server);
+    await figures(page, server);
     await plans(page, server);
     step("one plan: trees, steps, paths");
     await onePlan(page, server, trees, { trees: true });
@@ -389,23 +283,27 @@ async function main() {
     await onePlan(page, server, both, { trees: true });
     await onePlan(page, server, inSteps, { steps: true });
     await onePlan(page, server, paths, {});
+    await simulated(page, server, trees);
     await large(page, server, big);
+    await chosenLink(page, server, { trees, inSteps, paths, big });
     await clusters(page, server);
     await live(page, server);
     await jobs(page, server);
     await at(page, server, "#/audit");
     await page.getByText("anybody").first().waitFor();
     await accessible(page, "audit");
-    await actions(page, server, trees);
     await dark(browser, server, trees);
     await gone(page, server);
-    await strangers(browser);
+    await everyAction(browser);
+    await roles(browser);
+    await overTls(browser);
+    await faultsOnTheMap(browser);
+    await settings(browser);
     assert.deepEqual(faults, [], "faults of pages");
     step("everything passed");
   } finally {
     await browser.close();
-    server.process.kill("SIGKILL");
-    rmSync(folder, { recursive: true, force: true });
+    cleanUp();
   }
 }
 

@@ -53,6 +53,8 @@ calls! {
     get_plan = planner.get_plan(GetPlanRequest) -> Plan;
     /// Explains what limits a cached plan, and what is in its files.
     explain_plan = planner.explain_plan(ExplainPlanRequest) -> PlanExplanation;
+    /// Simulates a cached plan for messages of several sizes.
+    simulate_plan = planner.simulate_plan(SimulatePlanRequest) -> SimulatePlanReply;
     /// Returns a job.
     get_operation = operations.get_operation(GetOperationRequest) -> Operation;
     /// Lists a page of jobs, newest first.

@@ -14,6 +14,7 @@ import { LeasePage, LeasesPage } from "./pages/leases";
 import { OverviewPage } from "./pages/overview";
 import { PlanPage } from "./pages/plan";
 import { PlansPage } from "./pages/plans";
+import { SettingsPage } from "./pages/settings";
 import { Empty, Problem } from "./parts";
 import "./console.css";
 
@@ -24,6 +25,7 @@ const PAGES: readonly (readonly [string, string])[] = [
   ["clusters", "Clusters"],
   ["faults", "Faults"],
   ["leases", "Leases"],
+  ["settings", "Settings"],
   ["audit", "Audit"],
 ];
 
@@ -46,6 +48,8 @@ function Page({ route }: { route: Route }) {
       return <FaultsPage route={route} />;
     case "leases":
       return name ? <LeasePage key={name} name={`leases/${name}`} /> : <LeasesPage route={route} />;
+    case "settings":
+      return <SettingsPage route={route} />;
     case "audit":
       return <AuditPage />;
     default:

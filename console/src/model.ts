@@ -3,6 +3,10 @@
 export interface Node {
   id: string;
   rank: number | null;
+  host: string | null;
+  box: string | null;
+  /** Its rail or plane. */
+  rail: string | null;
   /** The machine or box that it belongs to. */
   group: string | null;
 }
@@ -23,6 +27,8 @@ export interface Tree {
 
 export interface Model {
   name: string;
+  /** The cluster that it is a part of, or empty. */
+  cluster: string;
   nodes: Node[];
   links: Link[];
   /** Nodes of the set that limits every plan, if the bound is that of a cut. */
@@ -32,12 +38,49 @@ export interface Model {
   trees: Tree[];
   /** By step and rank: what the rank sends, in chunks. */
   steps: number[][];
+  /** Number of equal chunks of a share. */
+  chunks: number;
+}
+
+/** A part of a schedule that uses a link: a tree, a send of a step, or a step of a path. */
+export interface Use {
+  /** Index of the tree, or -1. */
+  tree: number;
+  step: number;
+  /** Ranks of the send, or ends of the path; of a tree, those of its first hop over the link. */
+  from: number;
+  to: number;
+  /** Hops of the tree over the link, or sends between these ranks. */
+  hops: number;
+  chunks: number;
+  /** Chunks times the weight of the share. */
+  amount: number;
+}
+
+/** What uses a link. */
+export interface LinkUses {
+  /** Amount of all. */
+  total: number;
+  /** Number of all. */
+  count: number;
+  /** The largest. */
+  uses: Use[];
+  /** Amount by step, or by depth. */
+  bySteps: number[];
+}
+
+/** Two nodes with a link from one to the other. */
+export interface Ends {
+  from: number;
+  to: number;
 }
 
 /** Elements with faults, and the names of these: nodes by index, links by {@link pairOf} of their ends. */
 export interface Broken {
   nodes: ReadonlyMap<number, string>;
   links: ReadonlyMap<string, string>;
+  /** Names of faults that concern nothing that is drawn. */
+  elsewhere: readonly string[];
 }
 
 /** Names two nodes, in any order. */
@@ -45,8 +88,8 @@ export function pairOf(a: number, b: number): string {
   return a < b ? `${a} ${b}` : `${b} ${a}`;
 }
 
-/** From sender to receiver, in an order in which data can flow. */
-export type Hops = [from: number, to: number][];
+/** From sender to receiver, in an order in which data can flow; whether the hop crosses the link that was asked for. */
+export type Hops = [from: number, to: number, crosses: boolean][];
 
-export type Question = { ask: "read"; text: Uint8Array } | { ask: "tree"; index: number };
-export type Reply = { model: Model } | { hops: Hops } | { problem: string };
+export type Question = { ask: "read"; text: Uint8Array } | { ask: "tree"; index: number; link: Ends | undefined } | { ask: "uses"; link: Ends };
+export type Reply = { model: Model } | { hops: Hops } | { uses: LinkUses } | { problem: string };

@@ -1,6 +1,6 @@
 // What pages consist of: tables, states, figures and questions.
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
 import type { Asked } from "./hooks";
 import { CallError, codeName, PERMISSION_DENIED, UNREACHABLE } from "./rpc";
 import { counted } from "./words";
@@ -133,21 +133,12 @@ export function Bar({ value, label, tone = "" }: { value: number; label: string;
   );
 }
 
-/** A line of the latest values. */
-export function Sparkline({ values, label }: { values: readonly number[]; label: string }) {
-  const most = Math.max(1, ...values);
-  const points = values.map((value, at) => `${(at / Math.max(1, values.length - 1)) * 200},${38 - (value / most) * 34}`);
-  return (
-    <svg class="sparkline" viewBox="0 0 200 40" role="img" aria-label={label} preserveAspectRatio="none">
-      <polyline points={points.join(" ")} fill="none" vector-effect="non-scaling-stroke" />
-    </svg>
-  );
-}
-
 /** A field that takes effect on Enter or on leaving it. */
 export function Field({ label, value, onChange, placeholder, wide }: { label: string; value: string; onChange: (value: string) => void; placeholder?: string; wide?: boolean }) {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
+  const [{ text, of }, set] = useState({ text: value, of: value });
+  // Another value replaces what was typed.
+  if (of !== value) set({ text: value, of: value });
+  const setText = (text: string) => set({ text, of: value });
   const done = () => text !== value && onChange(text);
   return (
     <label class={wide ? "field wide" : "field"}>
@@ -219,6 +210,11 @@ export function Tabs({ label, of, current }: { label: string; of: readonly (read
       {of.map(([key, text, href]) => <a href={href} aria-current={key === current ? "page" : undefined}>{text}</a>)}
     </nav>
   );
+}
+
+/** Text in which backticks enclose names. */
+export function Coded({ text }: { text: string }) {
+  return <>{text.split("`").map((part, at) => (at % 2 ? <code>{part}</code> : part))}</>;
 }
 
 /** First page, and the next one. */

@@ -15,8 +15,8 @@ use std::time::Duration;
 use canopy_nccl::Version;
 use canopy_schedule::{Bound, LinkLoads, certified_bound, check};
 use canopy_simulate::{
-    ALPHA_NS_USUAL, Outcome, Pieces, Sharing, SimulateError, SimulateOptions, Sync, bandwidth_limit_ps, elsewhere,
-    simulate, step_numbers,
+    ALPHA_NS_USUAL, Outcome, Pieces, Reached, Sharing, SimulateError, SimulateOptions, Sync, elsewhere, simulate,
+    step_numbers,
 };
 use canopy_synth::Algorithm;
 use canopy_topology::Latency;
@@ -203,12 +203,10 @@ pub(super) struct Absent {
     pub(super) reason: String,
 }
 
-/// One size and how long it took.
+/// One size, how long it took, and what links and messages did meanwhile.
 struct Run {
-    size_bytes: u64,
+    reached: Reached,
     outcome: Outcome,
-    /// What the bytes alone take on the busiest link, or on those of the steps.
-    limit_ps: u64,
 }
 
 impl SimulateArgs {
@@ -277,9 +275,13 @@ fn simulated(args: &SimulateArgs, plan: &Material) -> Result<(), Failure> {
         let options = SimulateOptions { size_bytes, ..options };
         let outcome = simulate(&judged.topology, &judged.graph, &options, &|| false)
             .map_err(|error| refused(&error, size_bytes))?;
-        let limit_ps = bandwidth_limit_ps(&judged.topology, &judged.graph, &options)
+        let (ran, kind) = ((&judged.topology, &judged.graph), judged.schedule.collective.kind());
+        let reached = Reached::of(ran, kind, &judged.bound.upper, &options, &outcome)
             .map_err(|error| refused(&error, size_bytes))?;
-        runs.push(Run { size_bytes, outcome, limit_ps });
+        let reached = reached.ok_or_else(|| {
+            Failure::input("the smallest size takes no time at all; give a larger one, or an alpha above 0")
+        })?;
+        runs.push(Run { reached, outcome });
     }
     drop(line);
     report::print(args, judged, moved.is_some().then_some(&plan.topology), &runs)

@@ -7,7 +7,8 @@ use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
     OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanReply, PlanRequest, WhatIfEvent, WhatIfRequest,
+    PlanEvent, PlanExplanation, PlanReply, PlanRequest, SimulatePlanReply, SimulatePlanRequest, WhatIfEvent,
+    WhatIfRequest,
 };
 use tokio_stream::Stream;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -84,6 +85,10 @@ impl<S: Script> Planner for Scripted<S> {
     }
 
     async fn prefetch(&self, _: Request<PlanRequest>) -> Result<Response<Operation>, Status> {
+        Err(unscripted())
+    }
+
+    async fn simulate_plan(&self, _: Request<SimulatePlanRequest>) -> Result<Response<SimulatePlanReply>, Status> {
         Err(unscripted())
     }
 

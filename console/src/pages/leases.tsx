@@ -1,11 +1,12 @@
 // Leases, and new plans for them as they come.
-import { useEffect, useState } from "preact/hooks";
+import { useContext, useEffect, useState } from "preact/hooks";
+import { Actions } from "../actions";
 import { amend, useAsked, type Route } from "../hooks";
 import { Faults, ReplanStage, type ReplanEvent } from "../messages/canopy/v1/faults_pb";
 import { Leases, type Lease, type LeasedPlan } from "../messages/canopy/v1/leases_pb";
-import { Badge, Empty, Facts, Field, Pages, Section, Shown, Table } from "../parts";
-import { call, CallError, OUT_OF_RANGE, PERMISSION_DENIED, stream, UNAUTHENTICATED } from "../rpc";
-import { ago, clock, element, lasting, names, percent, priority, rate, short } from "../words";
+import { Action, Badge, Empty, Facts, Field, Pages, Section, Shown, Table } from "../parts";
+import { call, CallError, OUT_OF_RANGE, PERMISSION_DENIED, requestId, stream, UNAUTHENTICATED } from "../rpc";
+import { ago, clock, counted, element, lasting, names, percent, priority, rate, short } from "../words";
 
 const EVENTS_MAX = 200;
 /** Pause before a stream that ended is opened again. */
@@ -146,6 +147,22 @@ function One({ lease }: { lease: Lease }) {
             { head: "Problem", cell: (plan) => plan.error?.message ?? "–" },
           ]} />
       </Section>
+      <Release lease={lease} />
     </>
+  );
+}
+
+function Release({ lease: { name, job } }: { lease: Lease }) {
+  if (!useContext(Actions)) return null;
+  const release = async () => {
+    const { released } = await call(Leases.method.releaseLease, { name, requestId: requestId() });
+    location.hash = "#/leases";
+    return `${counted(released, "lease")} released.`;
+  };
+  return (
+    <Section title="Actions">
+      <Action danger label="Release the lease" confirm="Release it" act={release}
+        question={<>When a fault hits a plan of job <strong>{job}</strong>, the server no longer plans again and notifies nobody. The plans stay in the cache.</>} />
+    </Section>
   );
 }

@@ -1,17 +1,14 @@
 // The server at a glance.
-import { useEffect, useState } from "preact/hooks";
 import { useContext } from "preact/hooks";
 import { Actions } from "../actions";
 import { useAsked } from "../hooks";
 import { ServerAdmin, type QueueStatus, type ServerStatus } from "../messages/canopy/v1/admin_pb";
 import { Faults } from "../messages/canopy/v1/faults_pb";
 import { Leases } from "../messages/canopy/v1/leases_pb";
-import { Action, Badge, Bar, Facts, Figure, Section, Shown, Sparkline, Table } from "../parts";
+import { Action, Badge, Bar, Facts, Figure, Section, Shown, Table } from "../parts";
 import { call, requestId } from "../rpc";
 import { bytes, count, counted, format, lasting, priority } from "../words";
-
-/** Values of the queue that the line shows, two seconds apart. */
-const VALUES_MAX = 60;
+import { Live } from "./live";
 
 export function OverviewPage() {
   const asked = useAsked("overview", 2, async (signal) => {
@@ -27,16 +24,13 @@ export function OverviewPage() {
     ]);
     return { status, queue, faults, leases };
   });
-  const [history, setHistory] = useState<number[]>([]);
-  useEffect(() => {
-    if (asked.data) setHistory((before) => [...before.slice(1 - VALUES_MAX), Number(asked.data!.queue.waiting)]);
-  }, [asked.data]);
   return (
     <Shown of={asked}>
       {({ status, queue, faults, leases }) => (
         <>
           <Head status={status} faults={faults} leases={leases} isOld={asked.error !== undefined} />
-          <Queue queue={queue} history={history} workers={status.limits?.workers ?? 0} />
+          <Live />
+          <Queue queue={queue} workers={status.limits?.workers ?? 0} />
           <Cache status={status} />
           <About status={status} />
           <Drain again={asked.again} />
@@ -61,11 +55,11 @@ function Head({ status, faults, leases, isOld }: { status: ServerStatus; faults:
   );
 }
 
-function Queue({ queue, history, workers }: { queue: QueueStatus; history: readonly number[]; workers: number }) {
+function Queue({ queue, workers }: { queue: QueueStatus; workers: number }) {
   const share = Number(queue.heldBytes) / Math.max(1, Number(queue.heldBytesMax));
   const length = Number(queue.waiting) / Math.max(1, Number(queue.lengthMax));
   return (
-    <Section title="Queue" aside={<Sparkline values={history} label={`Waiting jobs over the last two minutes, ${queue.waiting} now`} />}>
+    <Section title="Queue">
       <Table label="Queue by priority" rows={queue.priorities} keyOf={(row) => String(row.priority)}
         columns={[
           { head: "Priority", cell: (row) => priority(row.priority) },

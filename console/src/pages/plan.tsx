@@ -1,16 +1,20 @@
 // One plan: what limits it, what it reaches, where it comes from, and drawings of it.
 import { useContext, useState } from "preact/hooks";
 import { Actions } from "../actions";
-import { NetworkDrawing, StepsDrawing, TreeDrawing, useReader } from "../drawings";
 import { link, useAsked, type Route } from "../hooks";
 import { PlanAdmin, type PlanSummary } from "../messages/canopy/v1/admin_pb";
 import { OutputFormat, type Artifact, type Plan, type PlanExplanation } from "../messages/canopy/v1/plan_pb";
 import { Planner } from "../messages/canopy/v1/planner_pb";
-import { Action, Badge, Bar, Empty, Facts, Figure, Loading, Problem, Section, Shown, Table, Tabs } from "../parts";
+import { Action, Badge, Empty, Facts, Figure, Loading, Problem, Section, Shown, Table, Tabs } from "../parts";
+import { useReader } from "../reading";
 import { call, CallError, requestId, stream } from "../rpc";
+import { StepsDrawing } from "../steps";
+import { TreeDrawing } from "../tree";
 import { ago, bare, bytes, clock, collective, count, counted, exactRate, format, names, percent, rate, seconds, short } from "../words";
+import { PlanLinks } from "./planlinks";
+import { Simulated } from "./simulated";
 
-const VIEWS = [["", "Summary"], ["links", "Links"], ["trees", "Trees"], ["steps", "Steps"]] as const;
+const VIEWS = [["", "Summary"], ["links", "Links"], ["trees", "Trees"], ["steps", "Steps"], ["simulated", "Simulated"]] as const;
 /** Larger files are read when somebody asks for it. */
 const READ_AT_ONCE = 8 << 20;
 
@@ -32,7 +36,7 @@ export function PlanPage({ name, route }: { name: string; route: Route }) {
           <>
             <p class="subject"><code>{plan.id}</code> {summary?.pinned && <Badge tone="good">pinned</Badge>}{plan.supersededBy && <> replaced by <a href={`#/${plan.supersededBy}`}><code>{short(plan.supersededBy)}</code></a></>}</p>
             <Tabs label="Views of the plan" of={tabs} current={view} />
-            {view === "" ? <Summary plan={plan} explanation={explanation} summary={summary} again={asked.again} /> : <Drawn plan={plan} view={view} />}
+            {view === "" ? <Summary plan={plan} explanation={explanation} summary={summary} again={asked.again} /> : view === "simulated" ? <Simulated plan={plan} route={route} /> : <Drawn plan={plan} view={view} route={route} />}
           </>
         );
       }}
@@ -185,29 +189,24 @@ async function fetchFile(plan: string, { format: kind, profile, instances, sizeB
 }
 
 /** Drawings, from the plan's own file. */
-function Drawn({ plan, view }: { plan: Plan; view: string }) {
+function Drawn({ plan, view, route }: { plan: Plan; view: string; route: Route }) {
   const file = plan.artifacts.find((one) => one.format === OutputFormat.JSON);
   const [agreed, setAgreed] = useState(false);
   if (!file) return <Empty>Drawings need the plan's JSON file. Ask for the plan again with <code>--format json</code>.</Empty>;
   if (Number(file.sizeBytes) > READ_AT_ONCE && !agreed) {
     return <Empty>The plan file has {bytes(file.sizeBytes)}. <button type="button" onClick={() => setAgreed(true)}>Read it</button></Empty>;
   }
-  return <FromFile id={plan.id} file={file} view={view} />;
+  return <FromFile id={plan.id} file={file} view={view} route={route} />;
 }
 
-function FromFile({ id, file, view }: { id: string; file: Artifact; view: string }) {
+function FromFile({ id, file, view, route }: { id: string; file: Artifact; view: string; route: Route }) {
   const asked = useAsked(`file ${id}`, 0, (signal) => fetchFile(id, file, signal));
-  const { model, problem, tree } = useReader(asked.data);
+  const reading = useReader(asked.data);
+  const { model, problem } = reading;
   if (asked.error) return <Problem error={asked.error} />;
   if (problem) return <Problem error={new CallError(2, problem)} title="The plan file cannot be drawn" />;
   if (!model) return <Loading what={`Reading ${bytes(file.sizeBytes)} of ${bare(id).slice(0, 12)}`} />;
-  if (view === "trees") return <TreeDrawing model={model} tree={tree} />;
+  if (view === "trees") return <TreeDrawing model={model} reading={reading} route={route} />;
   if (view === "steps") return <StepsDrawing model={model} />;
-  const used = model.links.filter(({ load }) => load > 0).length;
-  return (
-    <>
-      <Facts of={[["Links used", <Bar value={used / Math.max(1, model.links.length)} label={`${used} of ${model.links.length}`} />], ["Busiest links", counted(model.links.filter(({ load }) => load > 0.999).length, "link")]]} />
-      <NetworkDrawing model={model} />
-    </>
-  );
+  return <PlanLinks model={model} reading={reading} route={route} />;
 }

@@ -157,6 +157,7 @@ pub const METHODS: &[Method] = &[
     row("canopy.v1.Planner/PlanBundle", PLANNERS, Computes),
     row("canopy.v1.Planner/PlanStream", PLANNERS, Computes),
     row("canopy.v1.Planner/Prefetch", PLANNERS, Changes),
+    row("canopy.v1.Planner/SimulatePlan", READERS, Reads),
     row("canopy.v1.Planner/WhatIf", PLANNERS, Computes),
     Method { effect: Reads, ..shared("canopy.v1.ServerAdmin/BackUp", A) },
     row("canopy.v1.ServerAdmin/CheckStore", OPERATORS, Reads),

@@ -36,6 +36,7 @@ mod request;
 mod schedules;
 mod search;
 mod shapes;
+mod simulation;
 mod tenant;
 mod what_if;
 
@@ -52,5 +53,9 @@ pub use prepared::{Prepared, PreparedJoint};
 pub use recent::{MemoryUsage, Recent};
 pub use request::{Group, JointRequest, JointTask, Making, Request, TopologyInput};
 pub use schedules::{NoSchedules, Schedules, SchedulesInMemory};
+pub use simulation::{
+    Activity, SIMULATED_FILE_BYTES_MAX, SIMULATED_SIZES_MAX, Simulation, SimulationError, SimulationQuestion,
+    SizeField, Timeline, simulate_file,
+};
 pub use tenant::{NotATenant, TenantName};
 pub use what_if::{Left, WhatIf};

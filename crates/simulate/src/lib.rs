@@ -12,6 +12,7 @@
 //! So a message of `b` bytes that is alone takes `α + Σ latencies + b/capacity`, as in Hockney's model, and a chain of `D`
 //! hops with `P` pieces takes `(D + P − 1)(α + b/(P·capacity))`.
 
+mod activity;
 mod elsewhere;
 mod event_queue;
 mod fair;
@@ -21,15 +22,18 @@ mod limit;
 mod messages;
 mod options;
 mod outcome;
+mod reached;
 mod run;
 mod steps;
 mod turns;
 mod workload;
 
+pub use activity::{busiest, busy_by_part, part_start_ps};
 pub use elsewhere::{ElsewhereError, elsewhere};
 pub use limit::{algbw, bandwidth_limit_ps, busbw, least_time_ps};
 pub use messages::{Message, messages};
 pub use options::{ALPHA_NS_USUAL, PIECE_BYTES_USUAL, Pieces, Sharing, SimulateError, SimulateOptions, Stop, Sync};
 pub use outcome::{Leg, LinkUse, Outcome, Sent, Start};
+pub use reached::Reached;
 pub use run::{simulate, simulate_traced};
 pub use steps::step_numbers;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
+#[path = "simulate/activity.rs"]
+mod activity;
 #[path = "simulate/bandwidth.rs"]
 mod bandwidth;
 #[path = "simulate/closed.rs"]

@@ -5418,6 +5418,129 @@ impl PathForwarding {
         }
     }
 }
+/// Names a plan and the sizes to simulate.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SimulatePlanRequest {
+    /// `plans/…`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// As in GetPlanRequest.
+    #[prost(message, optional, tag = "2")]
+    pub placement: ::core::option::Option<Placement>,
+    /// Message sizes in bytes, at most 16, all different, within `Plan.valid_for`. Empty: from 4 KiB to 1 GiB, each four times the
+    /// one before, as far as the plan is valid for them; larger ones that would take too long are left out (warning
+    /// SIZES_LEFT_OUT).
+    #[prost(uint64, repeated, tag = "3")]
+    pub sizes_bytes: ::prost::alloc::vec::Vec<u64>,
+    /// Message size in bytes, within `Plan.valid_for`, to send the timeline for. Unset: no timeline.
+    #[prost(uint64, optional, tag = "4")]
+    pub timeline_size_bytes: ::core::option::Option<u64>,
+    /// Start-up time of each message in nanoseconds, at most 1 s. Unset: 1000.
+    #[prost(uint64, optional, tag = "5")]
+    pub alpha_ns: ::core::option::Option<u64>,
+}
+/// What the plan reaches.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SimulatePlanReply {
+    /// The sizes, smallest first.
+    #[prost(message, repeated, tag = "1")]
+    pub sizes: ::prost::alloc::vec::Vec<SimulatedSize>,
+    /// Proven upper bound on algbw: an exact fraction in bytes per second.
+    #[prost(string, tag = "2")]
+    pub bound: ::prost::alloc::string::String,
+    /// The same for busbw.
+    #[prost(string, tag = "3")]
+    pub busbw_bound: ::prost::alloc::string::String,
+    /// What was simulated.
+    #[prost(message, optional, tag = "4")]
+    pub model: ::core::option::Option<SimulationModel>,
+    /// If the request asks for it.
+    #[prost(message, optional, tag = "5")]
+    pub timeline: ::core::option::Option<SimulatedTimeline>,
+    /// Warnings about the answer.
+    #[prost(message, repeated, tag = "6")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// How messages are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SimulationModel {
+    /// Start-up time of each message, in nanoseconds.
+    #[prost(uint64, tag = "1")]
+    pub alpha_ns: u64,
+    /// Largest message in bytes; transfers are cut into as few messages as possible.
+    #[prost(uint64, tag = "2")]
+    pub piece_bytes: u64,
+}
+/// One message size. Rates are exact fractions in bytes per second.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SimulatedSize {
+    /// Size of the message, as for `PlanRequest.size_bytes_max`.
+    #[prost(uint64, tag = "1")]
+    pub size_bytes: u64,
+    /// When the last message has arrived, in picoseconds.
+    #[prost(uint64, tag = "2")]
+    pub time_ps: u64,
+    /// Time that no plan beats, in picoseconds: size ÷ bound. Unset if it takes 2⁶⁴ ps or more.
+    #[prost(uint64, optional, tag = "3")]
+    pub least_ps: ::core::option::Option<u64>,
+    /// Time that the bytes alone take on the busiest link, in picoseconds.
+    #[prost(uint64, tag = "4")]
+    pub limit_ps: u64,
+    /// size ÷ time.
+    #[prost(string, tag = "5")]
+    pub algbw: ::prost::alloc::string::String,
+    /// algbw times what each link of a perfect ring carries per byte, as nccl-tests states it.
+    #[prost(string, tag = "6")]
+    pub busbw: ::prost::alloc::string::String,
+    /// algbw ÷ bound, `num/den`.
+    #[prost(string, tag = "7")]
+    pub of_bound: ::prost::alloc::string::String,
+    /// Number of messages.
+    #[prost(uint64, tag = "8")]
+    pub messages: u64,
+}
+/// When the busiest links are busy, for one message size. The time is divided into equal parts: part i of p begins at
+/// ⌊i × time_ps ÷ p⌋.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SimulatedTimeline {
+    /// Size of the message.
+    #[prost(uint64, tag = "1")]
+    pub size_bytes: u64,
+    /// When the last message has arrived, in picoseconds.
+    #[prost(uint64, tag = "2")]
+    pub time_ps: u64,
+    /// Number of parts: 64.
+    #[prost(uint32, tag = "3")]
+    pub parts: u32,
+    /// The busiest links, busiest first, at most 32.
+    #[prost(message, repeated, tag = "4")]
+    pub links: ::prost::alloc::vec::Vec<LinkActivity>,
+    /// Number of links that carry anything.
+    #[prost(uint32, tag = "5")]
+    pub links_used: u32,
+}
+/// When a link is busy.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LinkActivity {
+    /// Id of the node that sends over it.
+    #[prost(string, tag = "1")]
+    pub from: ::prost::alloc::string::String,
+    /// Id of the node at its end.
+    #[prost(string, tag = "2")]
+    pub to: ::prost::alloc::string::String,
+    /// Bytes that it carries.
+    #[prost(uint64, tag = "3")]
+    pub bytes: u64,
+    /// Time in picoseconds for which at least one message is on it.
+    #[prost(uint64, tag = "4")]
+    pub busy_ps: u64,
+    /// Whether the chain of messages that takes longest passes it, at least where the link sets their rate.
+    #[prost(bool, tag = "5")]
+    pub critical: bool,
+    /// For each part of the time: for how much of it the link is busy, in thousandths, rounded up.
+    #[prost(uint32, repeated, tag = "6")]
+    pub busy: ::prost::alloc::vec::Vec<u32>,
+}
 /// One message of WhatIf.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WhatIfEvent {
@@ -6560,6 +6683,33 @@ pub mod planner_client {
                 .insert(GrpcMethod::new("canopy.v1.Planner", "ExplainPlan"));
             self.inner.unary(req, path, codec).await
         }
+        /// Simulates a cached plan for messages of several sizes; see SimulatePlanRequest. Reads its `OUTPUT_FORMAT_JSON` file:
+        /// FAILED_PRECONDITION with reason SIMULATION_NEEDS_JSON if it has none, and SIMULATION_TOO_LARGE if a simulation would take too
+        /// long. A server computes two such answers at once.
+        pub async fn simulate_plan(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SimulatePlanRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SimulatePlanReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Planner/SimulatePlan",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Planner", "SimulatePlan"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Sends one file of a cached plan: its description first, then its pieces in order.
         pub async fn fetch_artifact(
             &mut self,
@@ -6757,6 +6907,16 @@ pub mod planner_server {
             &self,
             request: tonic::Request<super::ExplainPlanRequest>,
         ) -> std::result::Result<tonic::Response<super::PlanExplanation>, tonic::Status>;
+        /// Simulates a cached plan for messages of several sizes; see SimulatePlanRequest. Reads its `OUTPUT_FORMAT_JSON` file:
+        /// FAILED_PRECONDITION with reason SIMULATION_NEEDS_JSON if it has none, and SIMULATION_TOO_LARGE if a simulation would take too
+        /// long. A server computes two such answers at once.
+        async fn simulate_plan(
+            &self,
+            request: tonic::Request<super::SimulatePlanRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SimulatePlanReply>,
+            tonic::Status,
+        >;
         /// Server streaming response type for the FetchArtifact method.
         type FetchArtifactStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::FetchArtifactEvent, tonic::Status>,
@@ -7138,6 +7298,51 @@ pub mod planner_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExplainPlanSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Planner/SimulatePlan" => {
+                    #[allow(non_camel_case_types)]
+                    struct SimulatePlanSvc<T: Planner>(pub Arc<T>);
+                    impl<
+                        T: Planner,
+                    > tonic::server::UnaryService<super::SimulatePlanRequest>
+                    for SimulatePlanSvc<T> {
+                        type Response = super::SimulatePlanReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SimulatePlanRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Planner>::simulate_plan(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SimulatePlanSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 15] = [
     "canopy/v1/admin.proto",
     "canopy/v1/clusters.proto",
     "canopy/v1/faults.proto",
@@ -21,6 +21,7 @@ const SOURCES: [&str; 14] = [
     "canopy/v1/plan.proto",
     "canopy/v1/planner.proto",
     "canopy/v1/reply.proto",
+    "canopy/v1/simulate.proto",
     "canopy/v1/topologies.proto",
     "canopy/v1/topology.proto",
     "canopy/v1/what_if.proto",

@@ -6,7 +6,7 @@ use canopy_finder::FindError;
 use canopy_multiport::MultiPathError;
 use canopy_order::OrderError;
 use canopy_plan::NoSuchRank;
-use canopy_planner::chain;
+use canopy_planner::{SimulationError, chain};
 use canopy_topology::Slot;
 
 use super::{ClusterFailure, PlanFailure};
@@ -75,6 +75,12 @@ pub(crate) enum CallFailure {
     Paths(#[from] MultiPathError),
     #[error(transparent)]
     Order(#[from] OrderError),
+    #[error("{}", chain(.0))]
+    Simulation(#[from] SimulationError),
+    #[error(
+        "plan `{plan}` has no file of format OUTPUT_FORMAT_JSON, which simulation reads; request the plan with it among its outputs"
+    )]
+    NotSimulated { plan: String },
     #[error(
         "operation `{name}` does not exist or has expired, or is on another server behind this address; list the operations"
     )]

@@ -4,6 +4,7 @@ mod bound;
 mod bundle;
 mod order;
 mod paths;
+mod simulate;
 mod what_if;
 
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Artifact, BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
     OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanReply, PlanRequest, WhatIfEvent, WhatIfRequest,
+    PlanEvent, PlanExplanation, PlanReply, PlanRequest, SimulatePlanReply, SimulatePlanRequest, WhatIfEvent,
+    WhatIfRequest,
 };
 use canopy_topology::TopologyLimits;
 use canopy_wire::Priority;
@@ -65,6 +67,7 @@ pub(crate) struct PlannerService {
     pool: CallPool,
     /// Where bundles are computed.
     bundles: CallPool,
+    simulations: simulate::Simulations,
     networks: StoredNetworks,
     answers: Answers,
     deadlines: DeadlinePolicy,
@@ -88,7 +91,21 @@ impl PlannerService {
     ) -> Self {
         let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, pool.apart(BUNDLES_AT_ONCE));
         let progress_interval = Duration::from_millis(100);
-        Self { jobs, pool, bundles, networks, answers, deadlines, limits, isolated, progress_interval, replanner: None }
+        let simulations = simulate::Simulations::new(&pool);
+        let replanner = None;
+        Self {
+            jobs,
+            pool,
+            bundles,
+            simulations,
+            networks,
+            answers,
+            deadlines,
+            limits,
+            isolated,
+            progress_interval,
+            replanner,
+        }
     }
 
     /// The same for requests that ask for the faults that were reported.
@@ -336,6 +353,13 @@ impl Planner for PlannerService {
             Ok(explained)
         });
         explained.await.map(Response::new)
+    }
+
+    async fn simulate_plan(
+        &self,
+        request: Request<SimulatePlanRequest>,
+    ) -> Result<Response<SimulatePlanReply>, Status> {
+        self.simulations.simulate_plan(request, self.limits).await.map(Response::new)
     }
 
     async fn plan_bundle(&self, request: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {

@@ -67,6 +67,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("Planner/PlanBundle", "poa"),
     ("Planner/PlanStream", "poa"),
     ("Planner/Prefetch", "poa"),
+    ("Planner/SimulatePlan", "vpoa"),
     ("Planner/WhatIf", "poa"),
     ("ServerAdmin/GetQueue", "vpoa"),
     ("ServerAdmin/GetQuota", "vpfoa"),

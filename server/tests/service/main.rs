@@ -27,6 +27,7 @@ mod rank_maps;
 mod refusals;
 mod repeats;
 mod replans;
+mod simulate;
 mod successors;
 mod support;
 mod tenants;

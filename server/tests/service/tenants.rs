@@ -7,7 +7,7 @@ use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::{
     CacheOutcome, EvictPlansRequest, ExplainPlanRequest, ExportPlansRequest, FetchArtifactRequest, GetOperationRequest,
     GetPlanRequest, GetPlanSummaryRequest, ListOperationsRequest, ListPlansReply, ListPlansRequest, OutputFormat,
-    PinPlanRequest, PlanReply, PlanRequest, export_plans_event::Event,
+    PinPlanRequest, PlanReply, PlanRequest, SimulatePlanRequest, export_plans_event::Event,
 };
 use canopy_server::Pipeline;
 use canopy_topology::TopologyLimits;
@@ -58,6 +58,7 @@ async fn the_plans_of_an_isolated_tenant_are_there_for_nobody_else() {
 
     let get = GetPlanRequest { name: red.clone(), placement: None };
     let explain = ExplainPlanRequest { name: red.clone(), placement: None };
+    let simulate = SimulatePlanRequest { name: red.clone(), ..SimulatePlanRequest::default() };
     let format = OutputFormat::Json.into();
     let fetch = FetchArtifactRequest { plan: red.clone(), format, ..FetchArtifactRequest::default() };
     let pin = PinPlanRequest { name: red.clone(), request_id: String::new() };
@@ -68,6 +69,7 @@ async fn the_plans_of_an_isolated_tenant_are_there_for_nobody_else() {
         let (code, reason, name) = unknown;
         check_refused(server.client().get_plan(by(other, get.clone())).await, code, reason, name);
         check_refused(server.client().explain_plan(by(other, explain.clone())).await, code, reason, name);
+        check_refused(server.client().simulate_plan(by(other, simulate.clone())).await, code, reason, name);
         let fetched = server.client().fetch_artifact(by(other, fetch.clone())).await;
         check_refused(fetched.map(|_| ()), code, reason, name);
         let summary = GetPlanSummaryRequest { name: red.clone() };
@@ -86,6 +88,7 @@ async fn the_plans_of_an_isolated_tenant_are_there_for_nobody_else() {
     }
     server.client().get_plan(by("red", get)).await.unwrap();
     server.client().explain_plan(by("red", explain)).await.unwrap();
+    server.client().simulate_plan(by("red", simulate)).await.unwrap();
     server.client().fetch_artifact(by("red", fetch)).await.unwrap();
     assert!(admin.pin_plan(by("red", pin)).await.unwrap().into_inner().pinned);
     let list = listed(&server, "red", "").await;

@@ -1,11 +1,9 @@
 //! What a simulation found, for people and as JSON.
 
-use std::cmp::Reverse;
 use std::time::Duration;
 
-use canopy_schedule::CollectiveKind;
-use canopy_simulate::{algbw, busbw, least_time_ps};
-use canopy_topology::{LinkIndex, Rank, Rate, Topology};
+use canopy_simulate::{Reached, busiest};
+use canopy_topology::{LinkIndex, Rank, Rate, Ratio, Topology};
 use serde::Serialize;
 
 use super::{Piece, Run, SharingName, SimulateArgs, SyncName, plot};
@@ -115,7 +113,7 @@ pub(super) fn print(
     runs: &[Run],
 ) -> Result<(), Failure> {
     let planned_for = planned_for.map(TopologySummary::of);
-    let mut report = Simulated { planned_for, ..summary(args, judged, runs)? };
+    let mut report = Simulated { planned_for, ..summary(args, judged, runs) };
     if let Some(path) = &args.plot {
         let drawing = plot::draw(&head(args, &report), judged, &report.sizes);
         report.files.push(FileSummary::written("svg", path, drawing.as_bytes())?);
@@ -123,16 +121,13 @@ pub(super) fn print(
     if args.json { print_json("simulate", &report) } else { stdout::print(&readable(args, judged, &report)) }
 }
 
-fn summary(args: &SimulateArgs, judged: &Material, runs: &[Run]) -> Result<Simulated, Failure> {
+fn summary(args: &SimulateArgs, judged: &Material, runs: &[Run]) -> Simulated {
     let topology = &judged.topology;
     let collective = judged.schedule.collective;
-    let sizes = runs.iter().map(|run| of_size(judged, run)).collect::<Option<_>>();
-    let sizes = sizes.ok_or_else(|| {
-        Failure::input("the smallest size takes no time at all; give a larger one, or an alpha above 0")
-    })?;
+    let sizes = runs.iter().map(|run| of_size(&run.reached)).collect();
     // Of all sizes the largest, which stands last.
     let last = runs.last().map(|run| &run.outcome);
-    Ok(Simulated {
+    Simulated {
         topology: TopologySummary::of(topology),
         planned_for: None,
         collective: collective.kind().name(),
@@ -142,7 +137,7 @@ fn summary(args: &SimulateArgs, judged: &Material, runs: &[Run]) -> Result<Simul
         algbw: judged.verdict.algbw.to_string(),
         bound: judged.bound.upper.to_string(),
         sizes,
-        links: last.filter(|_| args.links).map(|outcome| busiest(topology, &outcome.links)),
+        links: last.filter(|_| args.links).map(|outcome| of_links(topology, &outcome.links)),
         critical_path: last.filter(|_| args.critical_path).map(|outcome| {
             let leg = |leg: &canopy_simulate::Leg| LegSummary {
                 from: leg.from.number(),
@@ -158,38 +153,33 @@ fn summary(args: &SimulateArgs, judged: &Material, runs: &[Run]) -> Result<Simul
             outcome.critical_path.iter().map(leg).collect()
         }),
         files: Vec::new(),
-    })
+    }
 }
 
-/// Rates of one size; `None` where it took no time.
-fn of_size(judged: &Material, Run { size_bytes, outcome, limit_ps }: &Run) -> Option<SizeSummary> {
-    let kind: CollectiveKind = judged.schedule.collective.kind();
-    let algbw = algbw(*size_bytes, outcome.time_ps)?;
-    let busbw = busbw(kind, judged.topology.rank_count(), &algbw)?;
-    Some(SizeSummary {
-        size_bytes: *size_bytes,
-        time_ps: outcome.time_ps,
-        least_ps: least_time_ps(*size_bytes, &judged.bound.upper),
-        limit_ps: *limit_ps,
-        algbw_gbps: gigabytes_per_sec(&algbw),
-        busbw_gbps: gigabytes_per_sec(&busbw),
-        of_bound: part(&algbw, &judged.bound.upper),
-        algbw: algbw.to_string(),
-        messages: outcome.message_count,
-        events: outcome.event_count,
-    })
+/// Figures of one size.
+fn of_size(reached: &Reached) -> SizeSummary {
+    SizeSummary {
+        size_bytes: reached.size_bytes,
+        time_ps: reached.time_ps,
+        least_ps: reached.least_ps,
+        limit_ps: reached.limit_ps,
+        algbw_gbps: gigabytes_per_sec(&reached.algbw),
+        busbw_gbps: gigabytes_per_sec(&reached.busbw),
+        of_bound: decimals(reached.of_bound.as_ref()),
+        algbw: reached.algbw.to_string(),
+        messages: reached.message_count,
+        events: reached.event_count,
+    }
 }
 
-/// The busiest links: by time, then by bytes, then in the network's order.
-fn busiest(topology: &Topology, links: &[canopy_simulate::LinkUse]) -> Vec<LinkSummary> {
-    let mut order: Vec<(u32, &canopy_simulate::LinkUse)> = (0..).zip(links).collect();
-    order.sort_by_key(|&(index, link)| (Reverse((link.busy_ps, link.bytes)), index));
-    order.truncate(LINKS_MAX);
-    let summary = |(index, link): (u32, &canopy_simulate::LinkUse)| {
-        let [from, to] = ends(topology, LinkIndex::new(index));
-        LinkSummary { from, to, bytes: link.bytes, busy_ps: link.busy_ps }
+/// The busiest links.
+fn of_links(topology: &Topology, links: &[canopy_simulate::LinkUse]) -> Vec<LinkSummary> {
+    let summary = |link: LinkIndex| {
+        let [from, to] = ends(topology, link);
+        let found = links.get(link.index()).copied().unwrap_or_default();
+        LinkSummary { from, to, bytes: found.bytes, busy_ps: found.busy_ps }
     };
-    order.into_iter().map(summary).collect()
+    busiest(links, LINKS_MAX).into_iter().map(summary).collect()
 }
 
 fn ends(topology: &Topology, link: LinkIndex) -> [String; 2] {
@@ -199,8 +189,12 @@ fn ends(topology: &Topology, link: LinkIndex) -> [String; 2] {
 
 /// A part of a whole for display: four decimals.
 pub(super) fn part(rate: &Rate, whole: &Rate) -> f64 {
-    let ratio = rate.ratio_to(whole).map_or(0.0, |ratio| ratio.to_f64());
-    (ratio * 1e4).round() / 1e4
+    decimals(rate.ratio_to(whole).as_ref())
+}
+
+/// A ratio for display, likewise; 0 where there is none.
+fn decimals(ratio: Option<&Ratio>) -> f64 {
+    (ratio.map_or(0.0, Ratio::to_f64) * 1e4).round() / 1e4
 }
 
 /// What was simulated, in a line.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use canopy_finder::FindError;
 use canopy_multiport::{MultiPathError, PATHS_MAX};
 use canopy_order::OrderError;
+use canopy_planner::SimulationError;
 use canopy_topology::Slot;
 use tonic::Code;
 
@@ -44,12 +45,12 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::TopologyUnknown { name } => missing("TOPOLOGY_UNKNOWN", TOPOLOGY, name),
         CallFailure::TopologyStore(error) => topologies(error),
         CallFailure::Cluster(error) => cluster(error),
-        CallFailure::Find(error) => find(error),
-        CallFailure::PathsRank { field, count, .. } => {
-            Refusal::input("PATHS_RANK_UNKNOWN", *field).with("rank_count", count)
-        }
-        CallFailure::Paths(error) => paths(error),
-        CallFailure::Order(error) => order(error),
+        CallFailure::Find(_)
+        | CallFailure::PathsRank { .. }
+        | CallFailure::Paths(_)
+        | CallFailure::Order(_)
+        | CallFailure::Simulation(_)
+        | CallFailure::NotSimulated { .. } => of_question(failure),
         CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
         CallFailure::Filter { position, .. } => Refusal::input("FILTER_SYNTAX", "filter").with("position", position),
         CallFailure::OrderBy { .. } => Refusal::input("ORDER_SYNTAX", "order_by"),
@@ -94,6 +95,21 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         | CallFailure::Silence { .. }
         | CallFailure::Slow { .. }
         | CallFailure::Broken { .. } => of_server(failure),
+    }
+}
+
+/// Why a question is refused that is computed and makes no plan.
+fn of_question(failure: &CallFailure) -> Refusal {
+    match failure {
+        CallFailure::Find(error) => find(error),
+        CallFailure::PathsRank { field, count, .. } => {
+            Refusal::input("PATHS_RANK_UNKNOWN", *field).with("rank_count", count)
+        }
+        CallFailure::Paths(error) => paths(error),
+        CallFailure::Order(error) => order(error),
+        CallFailure::Simulation(error) => simulation(error),
+        CallFailure::NotSimulated { .. } => Refusal::infeasible("SIMULATION_NEEDS_JSON", "name"),
+        _ => Refusal::fault("CALL_FAILED"),
     }
 }
 
@@ -200,6 +216,36 @@ fn order(error: &OrderError) -> Refusal {
         OrderError::Groups(_) => Refusal::input("ORDER_GROUPS_INVALID", "groups"),
         // Only those who do not wait any more have their searches stopped.
         OrderError::Stopped(_) => Refusal::new(Code::Cancelled, "ORDER_STOPPED", Detail::None),
+    }
+}
+
+fn simulation(error: &SimulationError) -> Refusal {
+    const LARGE: &str = "SIMULATION_TOO_LARGE";
+    let invalid = |field: String| Refusal::input("SIMULATION_INVALID", field);
+    match error {
+        SimulationError::TooManySizes { limit, .. } => invalid("sizes_bytes".to_owned()).with("limit", limit),
+        SimulationError::Alpha { limit, .. } => invalid("alpha_ns".to_owned()).with("limit", limit),
+        SimulationError::Size { field, min, max, .. } => {
+            invalid(field.to_string()).with("size_bytes_min", min).with("size_bytes_max", max)
+        }
+        SimulationError::Repeated { field, .. }
+        | SimulationError::TooLong { field, .. }
+        | SimulationError::NoTime { field, .. } => invalid(field.to_string()),
+        SimulationError::FileTooLarge { found, limit } => {
+            Refusal::infeasible(LARGE, "name").with("file_bytes", found).with("limit", limit)
+        }
+        SimulationError::TooManyHops { found, limit } => {
+            Refusal::infeasible(LARGE, "name").with("hops", found).with("limit", limit)
+        }
+        SimulationError::TooMuchWork { field, messages, limit, .. } => {
+            Refusal::infeasible(LARGE, field.to_string()).with("messages", messages).with("limit", limit)
+        }
+        // Of a plan that was judged before it was stored.
+        SimulationError::File(_) | SimulationError::Compile(_) | SimulationError::Run(_) => {
+            Refusal::fault("CALL_FAILED")
+        }
+        // Only those who do not wait any more have their simulations stopped.
+        SimulationError::Stopped => Refusal::new(Code::Cancelled, "SIMULATION_STOPPED", Detail::None),
     }
 }
 

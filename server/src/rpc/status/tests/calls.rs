@@ -3,6 +3,7 @@
 use canopy_multiport::MultiPathError;
 use canopy_order::{GroupError, OrderError, PartError};
 use canopy_plan::NoSuchRank;
+use canopy_planner::{SimulationError, SizeField};
 use tonic_types::StatusExt as _;
 
 use super::*;
@@ -66,6 +67,10 @@ fn bad_input_names_its_field() {
     check(MultiPathError::Count { found: 99 }.into(), "PATHS_MAX_INVALID", "paths_max");
     check(OrderError::Part(PartError::Unknown { name: "b9".to_owned() }).into(), "ORDER_NODES_INVALID", "nodes");
     check(OrderError::Groups(GroupError::TooMany { found: 9 }).into(), "ORDER_GROUPS_INVALID", "groups");
+    let size = SimulationError::Size { field: SizeField::Listed(3), found: 9, min: 1, max: 8 };
+    check(size.into(), "SIMULATION_INVALID", "sizes_bytes[3]");
+    let many = SimulationError::TooManySizes { found: 17, limit: 16 };
+    check(many.into(), "SIMULATION_INVALID", "sizes_bytes");
     check(ArchiveError::Magic.into(), "ARCHIVE_DAMAGED", "piece");
     check(ArchiveError::Damaged { offset: 7, what: "bent" }.into(), "ARCHIVE_DAMAGED", "piece");
     check(CallFailure::Piece { offset: 7, problem: "is bent" }, "PIECE_INVALID", "piece");
@@ -85,6 +90,11 @@ fn limits_say_which() {
 
 #[test]
 fn the_rest_says_whose_fault_it_is() {
+    let large = SimulationError::FileTooLarge { found: 9, limit: 8 };
+    check(large.into(), Code::FailedPrecondition, "SIMULATION_TOO_LARGE", "");
+    let unread = CallFailure::NotSimulated { plan: "plans/x".to_owned() };
+    check(unread, Code::FailedPrecondition, "SIMULATION_NEEDS_JSON", "");
+    check(SimulationError::Stopped.into(), Code::Cancelled, "SIMULATION_STOPPED", "");
     check(CallFailure::Late { deadline_ms: 5 }, Code::DeadlineExceeded, "CALL_TIME_LIMIT", "");
     check(CallFailure::DrainRefused { is_here: true }, Code::PermissionDenied, "DRAIN_NOT_PERMITTED", "");
     check(CallFailure::NoConfiguration, Code::FailedPrecondition, "NO_CONFIGURATION", "");
