@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 35] = [
+const LAYERS: [(&str, &[&str]); 37] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -16,6 +16,8 @@ const LAYERS: [(&str, &[&str]); 35] = [
     ("crates/faults", &["canopy-canonical", "canopy-topology"]),
     ("crates/families", &["canopy-canonical", "canopy-topology"]),
     ("crates/finder", &["canopy-direct", "canopy-optimize"]),
+    ("crates/groups", &["canopy-canonical", "canopy-optimize"]),
+    ("crates/job", &["canopy-groups", "canopy-optimize", "canopy-schedule", "canopy-topology"]),
     ("crates/schedule", &["canopy-topology"]),
     (
         "crates/synth",

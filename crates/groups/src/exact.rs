@@ -1,0 +1,248 @@
+//! Systems of linear equations with whole coefficients, solved in fractions.
+
+use num_bigint::{BigInt, Sign};
+use num_integer::Integer as _;
+use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
+
+/// 2⁶¹ − 1, a prime.
+const FIELD: u64 = (1 << 61) - 1;
+
+/// Most digits of that base that a solution is computed to, and the first number that is tried.
+const DIGITS_MAX: usize = 1 << 12;
+const DIGITS_FIRST: usize = 4;
+
+/// By row, the entries that are not zero: column, value.
+pub(crate) type Rows = Vec<Vec<(usize, BigInt)>>;
+
+/// Numbers over one denominator, which is positive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fractions {
+    pub(crate) numerators: Vec<BigInt>,
+    pub(crate) denominator: BigInt,
+}
+
+/// A square system that is solved for several right sides, and its transpose.
+pub(crate) struct System {
+    rows: Rows,
+    columns: Rows,
+    /// Inverse in the field, row by row.
+    inverse: Vec<u64>,
+}
+
+impl System {
+    /// `None` where the matrix has no inverse in the field.
+    ///
+    /// * **Cost.** O(rows³).
+    pub(crate) fn new(rows: Rows) -> Option<Self> {
+        let size = rows.len();
+        let mut columns: Rows = vec![Vec::new(); size];
+        let mut matrix = vec![0; size * size];
+        for (row, entries) in rows.iter().enumerate() {
+            for (column, entry) in entries {
+                columns.get_mut(*column)?.push((row, entry.clone()));
+                matrix[row * size + column] = element(entry);
+            }
+        }
+        let inverse = inverted(matrix, size)?;
+        Some(Self { rows, columns, inverse })
+    }
+
+    /// The x with `matrix · x = right`.
+    ///
+    /// * **Source.** Dixon 1982, *Exact solution of linear equations using p-adic expansions*.
+    /// * **None.** Its numbers are too long.
+    /// * **Cost.** O(digits · rows²), and digits² for each row to read them.
+    pub(crate) fn solved(&self, right: &[BigInt]) -> Option<Fractions> {
+        self.lifted(&self.rows, right, false)
+    }
+
+    /// The y with `y · matrix = right`.
+    pub(crate) fn solved_transposed(&self, right: &[BigInt]) -> Option<Fractions> {
+        self.lifted(&self.columns, right, true)
+    }
+
+    fn lifted(&self, rows: &Rows, right: &[BigInt], transposed: bool) -> Option<Fractions> {
+        let size = rows.len();
+        let field = BigInt::from(FIELD);
+        let mut rest = right.to_vec();
+        let mut sums = vec![BigInt::zero(); size];
+        let mut power = BigInt::one();
+        let mut wanted = DIGITS_FIRST;
+        for digit in 1..=DIGITS_MAX {
+            let residues: Vec<u64> = rest.iter().map(element).collect();
+            let next: Vec<u64> = (0..size).map(|place| self.digit(place, &residues, transposed)).collect();
+            for (sum, &part) in sums.iter_mut().zip(&next) {
+                *sum += &power * part;
+            }
+            for (rest, row) in rest.iter_mut().zip(rows) {
+                let product: BigInt = row.iter().map(|(column, entry)| entry * next[*column]).sum();
+                *rest = (&*rest - product) / &field;
+            }
+            power *= &field;
+            if digit == wanted {
+                if let Some(read) = read(&sums, &power).filter(|read| solves(rows, read, right)) {
+                    return Some(read);
+                }
+                wanted *= 2;
+            }
+        }
+        None
+    }
+
+    fn digit(&self, place: usize, residues: &[u64], transposed: bool) -> u64 {
+        let size = residues.len();
+        let entry = |at: usize| self.inverse[if transposed { at * size + place } else { place * size + at }];
+        (0..size).filter(|&at| residues[at] != 0).fold(0, |sum, at| add(sum, times(entry(at), residues[at])))
+    }
+}
+
+/// Whether a solution is one.
+fn solves(rows: &Rows, found: &Fractions, right: &[BigInt]) -> bool {
+    rows.iter().zip(right).all(|(row, right)| {
+        let sum: BigInt = row.iter().map(|(column, entry)| entry * &found.numerators[*column]).sum();
+        sum == right * &found.denominator
+    })
+}
+
+/// The fractions of small numbers that these residues of a power stand for.
+fn read(residues: &[BigInt], power: &BigInt) -> Option<Fractions> {
+    let limit = (power / 2_u32).sqrt();
+    // Denominators have much in common: what is known of them is taken out first.
+    let mut denominator = BigInt::one();
+    let mut parts: Vec<(BigInt, BigInt)> = Vec::with_capacity(residues.len());
+    for residue in residues {
+        let scaled = (residue * &denominator).mod_floor(power);
+        let (numerator, further) = fraction(&scaled, power, &limit)?;
+        parts.push((numerator, &denominator * &further));
+        denominator = denominator.lcm(&parts.last()?.1);
+    }
+    let numerators = parts.into_iter().map(|(numerator, own)| numerator * (&denominator / own)).collect();
+    Some(Fractions { numerators, denominator })
+}
+
+/// The first remainder of Euclid's algorithm below the limit, and its factor.
+///
+/// * **Source.** Wang 1981, rational reconstruction.
+fn fraction(residue: &BigInt, power: &BigInt, limit: &BigInt) -> Option<(BigInt, BigInt)> {
+    let (mut before, mut rest) = (power.clone(), residue.clone());
+    let (mut before_factor, mut factor) = (BigInt::zero(), BigInt::one());
+    while &rest > limit {
+        let (whole, next) = before.div_rem(&rest);
+        (before, rest) = (rest, next);
+        let next = before_factor - whole * &factor;
+        (before_factor, factor) = (factor, next);
+    }
+    if factor.is_negative() {
+        (rest, factor) = (-rest, -factor);
+    }
+    (&factor <= limit && factor.is_positive()).then_some((rest, factor))
+}
+
+/// The element that a whole number stands for.
+fn element(number: &BigInt) -> u64 {
+    let rest = (number.magnitude() % FIELD).to_u64().expect("a remainder is below the field");
+    if number.sign() == Sign::Minus && rest != 0 { FIELD - rest } else { rest }
+}
+
+const fn add(left: u64, right: u64) -> u64 {
+    let sum = left + right;
+    if sum >= FIELD { sum - FIELD } else { sum }
+}
+
+/// The product: 2⁶¹ is 1, so the bits from the 61st on are added to those below.
+fn times(left: u64, right: u64) -> u64 {
+    let product = u128::from(left) * u128::from(right);
+    let low = u64::try_from(product & u128::from(FIELD)).expect("below 2^61");
+    add(low, u64::try_from(product >> 61).expect("below 2^61"))
+}
+
+/// By Fermat: the power of two less than the field has elements.
+fn inverse_of(number: u64) -> u64 {
+    let (mut power, mut base, mut left) = (1, number, FIELD - 2);
+    while left > 0 {
+        if left % 2 == 1 {
+            power = times(power, base);
+        }
+        base = times(base, base);
+        left /= 2;
+    }
+    power
+}
+
+/// By elimination; `None` where there is no inverse.
+fn inverted(mut matrix: Vec<u64>, size: usize) -> Option<Vec<u64>> {
+    let mut inverse = vec![0; size * size];
+    (0..size).for_each(|place| inverse[place * size + place] = 1);
+    for column in 0..size {
+        let pivot = (column..size).find(|&row| matrix[row * size + column] != 0)?;
+        let factor = inverse_of(matrix[pivot * size + column]);
+        for at in 0..size {
+            matrix.swap(pivot * size + at, column * size + at);
+            inverse.swap(pivot * size + at, column * size + at);
+        }
+        let scaled = |numbers: &mut [u64]| numbers.iter_mut().for_each(|number| *number = times(*number, factor));
+        scaled(&mut matrix[column * size..(column + 1) * size]);
+        scaled(&mut inverse[column * size..(column + 1) * size]);
+        let row = matrix[column * size..(column + 1) * size].to_vec();
+        let own = inverse[column * size..(column + 1) * size].to_vec();
+        for other in (0..size).filter(|&other| other != column) {
+            let factor = matrix[other * size + column];
+            if factor != 0 {
+                subtract(&mut matrix[other * size..(other + 1) * size], &row, factor);
+                subtract(&mut inverse[other * size..(other + 1) * size], &own, factor);
+            }
+        }
+    }
+    Some(inverse)
+}
+
+/// `numbers − factor · others`.
+fn subtract(numbers: &mut [u64], others: &[u64], factor: u64) {
+    for (number, &other) in numbers.iter_mut().zip(others).filter(|(_, other)| **other != 0) {
+        let product = times(other, factor);
+        *number = if *number >= product { *number - product } else { *number + (FIELD - product) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows(matrix: &[Vec<i64>]) -> Rows {
+        let row = |row: &Vec<i64>| {
+            let entries = row.iter().enumerate().filter(|(_, entry)| **entry != 0);
+            entries.map(|(column, &entry)| (column, BigInt::from(entry))).collect()
+        };
+        matrix.iter().map(row).collect()
+    }
+
+    #[test]
+    fn solutions_are_exact_both_ways() {
+        let system = System::new(rows(&[vec![3, 1], vec![1, -2]])).unwrap();
+        let numbers = |all: &[i64]| all.iter().map(|&one| BigInt::from(one)).collect::<Vec<BigInt>>();
+        // 3x + y = 1, x − 2y = 5: x = 1, y = −2.
+        let found = system.solved(&numbers(&[1, 5])).unwrap();
+        assert_eq!(found, Fractions { numerators: numbers(&[1, -2]), denominator: BigInt::one() });
+        // 3x + y = 1, x − 2y = 0: x = 2/7, y = 1/7.
+        let found = system.solved_transposed(&numbers(&[1, 0])).unwrap();
+        assert_eq!(found, Fractions { numerators: numbers(&[2, 1]), denominator: BigInt::from(7) });
+        assert!(System::new(rows(&[vec![1, 2], vec![2, 4]])).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_solves_the_system(
+            matrix in prop::collection::vec(prop::collection::vec(-1000..1000_i64, 9), 9),
+            right in prop::collection::vec(-1_000_000_000..1_000_000_000_i64, 9),
+        ) {
+            if let Some(system) = System::new(rows(&matrix)) {
+                let right: Vec<BigInt> = right.into_iter().map(BigInt::from).collect();
+                let found = system.solved(&right).unwrap();
+                prop_assert!(solves(&system.rows, &found, &right));
+                let found = system.solved_transposed(&right).unwrap();
+                prop_assert!(solves(&system.columns, &found, &right));
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The linear program of a problem: a row for each class of arcs, a demand for each class of commodities, and how units use rows.
+
+use std::collections::BTreeMap;
+
+use canopy_canonical::Budget;
+use canopy_optimize::Stop;
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use num_traits::{Signed as _, Zero as _};
+
+use crate::commodity::{Commodity, Unit};
+use crate::problem::{GroupProblem, GroupsError};
+use crate::symmetry::{Classes, Symmetry};
+
+/// By row, how often a unit uses it.
+pub(crate) type Loads = Vec<(u32, u64)>;
+
+/// The program's data: classes of arcs and commodities, and what one unit takes of them.
+pub(crate) struct Layout<'a> {
+    pub(crate) problem: &'a GroupProblem,
+    pub(crate) is_reversible: bool,
+    pub(crate) rows: Classes,
+    /// By row, the capacity of all its arcs.
+    pub(crate) capacities: Vec<BigInt>,
+    pub(crate) commodities: Vec<Commodity>,
+    /// By commodity class, the demand of all of it.
+    pub(crate) demands: Vec<BigRational>,
+    /// By commodity class, where pairs of trees may have their root.
+    roots: Vec<Vec<u32>>,
+}
+
+impl<'a> Layout<'a> {
+    pub(crate) fn new(problem: &'a GroupProblem, symmetry: &Symmetry, budget: Budget<'_>) -> Self {
+        let is_reversible = problem.is_reversible();
+        let rows = symmetry.arcs(problem, is_reversible);
+        let mut capacities = vec![BigInt::zero(); rows.first.len()];
+        for (arc, &row) in problem.graph().arcs.iter().zip(&rows.of) {
+            capacities[row as usize] += arc.capacity;
+        }
+        let all = Commodity::all(problem);
+        let classes = symmetry.commodities(problem, &all);
+        let commodities: Vec<Commodity> = classes.first.iter().map(|&first| all[first]).collect();
+        let demands = commodities
+            .iter()
+            .zip(&classes.count)
+            .map(|(commodity, &count)| commodity.demand(problem) * BigInt::from(count))
+            .collect();
+        let needs_roots = |one: &Commodity| one.root.is_none() && !is_reversible && !symmetry.generators().is_empty();
+        let every =
+            |one: &Commodity| (0_u32..).zip(&problem.groups()[one.group].members).map(|(root, _)| root).collect();
+        let roots = commodities
+            .iter()
+            .map(|one| if needs_roots(one) { Symmetry::roots(problem, one.group, budget) } else { every(one) })
+            .collect();
+        Self { problem, is_reversible, rows, capacities, commodities, demands, roots }
+    }
+
+    /// By arc, its length, from those of rows.
+    pub(crate) fn by_arc(&self, rows: &[u128]) -> Vec<u128> {
+        self.rows.of.iter().map(|&row| rows[row as usize]).collect()
+    }
+
+    /// The cheapest units, by commodity class, and what they cost.
+    pub(crate) fn priced(&self, rows: &[u128], stop: &dyn Stop) -> Result<Vec<(u128, Unit)>, GroupsError> {
+        let lengths = self.by_arc(rows);
+        let price = |(commodity, roots): (&Commodity, &Vec<u32>)| {
+            if stop.is_requested() {
+                return Err(GroupsError::Stopped);
+            }
+            let priced = commodity.priced(self.problem, &lengths, self.is_reversible, roots)?;
+            Ok((priced.cost, priced.unit))
+        };
+        self.commodities.iter().zip(&self.roots).map(price).collect()
+    }
+
+    /// How often a unit uses each row.
+    pub(crate) fn loads(&self, unit: &Unit) -> Loads {
+        let mut loads: BTreeMap<u32, u64> = BTreeMap::new();
+        unit.for_each_arc(self.problem, |arc| *loads.entry(self.rows.of[arc as usize]).or_default() += 1);
+        loads.into_iter().collect()
+    }
+
+    /// What the rate cannot exceed for lengths of rows, and what the cheapest units of commodity classes cost.
+    pub(crate) fn bound(&self, rows: &[u128], costs: impl Iterator<Item = u128>) -> Option<BigRational> {
+        let room: BigInt = self.capacities.iter().zip(rows).map(|(capacity, &length)| capacity * length).sum();
+        let cost: BigRational = self.demands.iter().zip(costs).map(|(demand, cost)| demand * BigInt::from(cost)).sum();
+        (!cost.is_zero()).then(|| BigRational::from_integer(room) / cost)
+    }
+}
+
+/// A unit of a commodity class, and how often it uses each row.
+pub(crate) struct Use {
+    pub(crate) commodity: usize,
+    pub(crate) unit: Unit,
+    pub(crate) loads: Loads,
+}
+
+/// The greatest time of a row.
+pub(crate) fn greatest_time(layout: &Layout<'_>, uses: &[Use], weights: &[BigRational]) -> BigRational {
+    let mut loads = vec![BigRational::zero(); layout.capacities.len()];
+    for (weight, one) in weights.iter().zip(uses).filter(|(weight, _)| weight.is_positive()) {
+        one.loads.iter().for_each(|&(row, count)| loads[row as usize] += weight * BigInt::from(count));
+    }
+    let times = loads.into_iter().zip(&layout.capacities).map(|(load, capacity)| load / capacity);
+    times.max().unwrap_or_else(BigRational::zero)
+}

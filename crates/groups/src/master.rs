@@ -1,0 +1,313 @@
+//! The linear program over the units found so far, by the simplex method in floats: it proposes, fractions decide.
+//!
+//! Minimise U; the weights x of the units of a commodity add up to 1; the time that all units take on a row is at most U. Rows have
+//! a slack each. U begins at the greatest time of one unit of each commodity, so that everything is about 1.
+
+use canopy_optimize::Stop;
+
+/// A unit in the program.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) commodity: usize,
+    /// By row that it uses, rising, the time that all of the commodity's demand would take there.
+    pub(crate) times: Vec<(u32, f64)>,
+}
+
+/// A variable of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// The common time.
+    Time,
+    /// What is left of a row.
+    Slack(usize),
+    /// The weight of a column.
+    Weight(usize),
+}
+
+/// Prices of rows, and what a unit of each commodity costs at most.
+#[derive(Clone, Debug)]
+pub(crate) struct Prices {
+    /// By row; not negative, and 1 in sum.
+    pub(crate) rows: Vec<f64>,
+    /// By commodity.
+    pub(crate) commodities: Vec<f64>,
+}
+
+/// The program, and a basis of it.
+pub(crate) struct Master {
+    row_count: usize,
+    commodity_count: usize,
+    columns: Vec<Column>,
+    basis: Vec<Variable>,
+    /// Inverse of the basis, row by row.
+    inverse: Vec<f64>,
+    /// By row of the basis, the value of its variable.
+    values: Vec<f64>,
+    is_basic: Vec<bool>,
+    pivots_since: usize,
+    degenerate: usize,
+}
+
+/// What counts as a negative price of a column.
+const PRICE_EPS: f64 = 1e-11;
+/// What counts as an entry to pivot on.
+const PIVOT_EPS: f64 = 1e-9;
+/// How much rows differ, so that few of them are full at the same time.
+const SHIFT: f64 = 1e-9;
+/// Pivots for each row that may change nothing before it is given up.
+const DEGENERATE_MAX: usize = 100;
+/// Pivots between two questions whether to stop.
+const STEPS_BETWEEN_STOPS: u32 = 16;
+/// Pivots before the inverse is computed anew.
+const PIVOTS_MAX: usize = 150;
+
+impl Master {
+    /// A program in which each commodity has one column, in order.
+    pub(crate) fn new(row_count: usize, columns: Vec<Column>) -> Self {
+        let commodity_count = columns.len();
+        let size = row_count + commodity_count;
+        let mut times = vec![0.0; row_count];
+        for &(row, time) in columns.iter().flat_map(|column| &column.times) {
+            times[row as usize] += time;
+        }
+        let full = (0..row_count).max_by(|&a, &b| times[a].total_cmp(&times[b])).unwrap_or(0);
+        let mut basis: Vec<Variable> =
+            (0..row_count).map(|row| if row == full { Variable::Time } else { Variable::Slack(row) }).collect();
+        basis.extend((0..commodity_count).map(Variable::Weight));
+        let is_basic = vec![true; columns.len()];
+        let mut master = Self {
+            row_count,
+            commodity_count,
+            columns,
+            basis,
+            inverse: vec![0.0; size * size],
+            values: vec![0.0; size],
+            is_basic,
+            pivots_since: 0,
+            degenerate: 0,
+        };
+        master.invert();
+        master
+    }
+
+    pub(crate) fn basis(&self) -> &[Variable] {
+        &self.basis
+    }
+
+    pub(crate) fn add(&mut self, column: Column) {
+        self.columns.push(column);
+        self.is_basic.push(false);
+    }
+
+    /// The common time.
+    pub(crate) fn time(&self) -> f64 {
+        let place = self.basis.iter().position(|&variable| variable == Variable::Time);
+        place.map_or(0.0, |place| self.values[place])
+    }
+
+    /// By column, its weight.
+    pub(crate) fn weights(&self) -> Vec<f64> {
+        let mut weights = vec![0.0; self.columns.len()];
+        for (&variable, &value) in self.basis.iter().zip(&self.values) {
+            if let Variable::Weight(column) = variable {
+                weights[column] = value.max(0.0);
+            }
+        }
+        weights
+    }
+
+    /// The prices that belong to the basis.
+    pub(crate) fn prices(&self) -> Prices {
+        let size = self.size();
+        let place = self.basis.iter().position(|&variable| variable == Variable::Time).unwrap_or(0);
+        let row = &self.inverse[place * size..(place + 1) * size];
+        let rows = row[..self.row_count].iter().map(|price| (-price).max(0.0)).collect();
+        Prices { rows, commodities: row[self.row_count..].to_vec() }
+    }
+
+    /// Pivots until no column is worth more. Says whether it came to the end, and was not stopped.
+    pub(crate) fn solve(&mut self, stop: &dyn Stop) -> bool {
+        for step in 0.. {
+            if step % STEPS_BETWEEN_STOPS == 0 && stop.is_requested() {
+                return false;
+            }
+            let prices = self.prices();
+            let Some(entering) = self.entering(&prices) else { return true };
+            let direction = self.direction(entering);
+            let Some(place) = self.leaving(&direction) else { return true };
+            self.pivot(place, entering, &direction);
+            if self.degenerate > DEGENERATE_MAX * self.size() {
+                // It may go round in circles: these prices are as good as others.
+                return true;
+            }
+        }
+        true
+    }
+
+    fn size(&self) -> usize {
+        self.row_count + self.commodity_count
+    }
+
+    /// What a unit of a column costs at these prices, less what its commodity is worth.
+    pub(crate) fn reduced(&self, column: usize, prices: &Prices) -> f64 {
+        let Column { commodity, times } = &self.columns[column];
+        times.iter().map(|&(row, time)| time * prices.rows[row as usize]).sum::<f64>() - prices.commodities[*commodity]
+    }
+
+    /// The variable of the most negative price; after many pivots that changed nothing, the first of a negative one.
+    fn entering(&self, prices: &Prices) -> Option<Variable> {
+        let place = self.basis.iter().position(|&variable| variable == Variable::Time).unwrap_or(0);
+        let duals = &self.inverse[place * self.size()..][..self.row_count];
+        let slacks = duals.iter().enumerate().map(|(row, dual)| (Variable::Slack(row), -dual));
+        let weights = (0..self.columns.len())
+            .filter(|&column| !self.is_basic[column])
+            .map(|column| (Variable::Weight(column), self.reduced(column, prices)));
+        let mut negative = slacks.chain(weights).filter(|&(_, price)| price < -PRICE_EPS);
+        if self.degenerate > 4 * self.size() {
+            return negative.next().map(|(variable, _)| variable);
+        }
+        negative.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(variable, _)| variable)
+    }
+
+    /// How the basic variables fall while one enters.
+    fn direction(&self, entering: Variable) -> Vec<f64> {
+        let size = self.size();
+        let mut entries: Vec<(usize, f64)> = Vec::new();
+        match entering {
+            Variable::Time => entries.extend((0..self.row_count).map(|row| (row, -1.0))),
+            Variable::Slack(row) => entries.push((row, 1.0)),
+            Variable::Weight(column) => {
+                let Column { commodity, times } = &self.columns[column];
+                entries.extend(times.iter().map(|&(row, time)| (row as usize, time)));
+                entries.push((self.row_count + commodity, 1.0));
+            }
+        }
+        (0..size)
+            .map(|place| {
+                let row = &self.inverse[place * size..(place + 1) * size];
+                entries.iter().map(|&(at, entry)| row[at] * entry).sum()
+            })
+            .collect()
+    }
+
+    /// The place whose variable reaches zero first; of several, that of the largest entry.
+    fn leaving(&self, direction: &[f64]) -> Option<usize> {
+        let mut best: Option<(usize, f64)> = None;
+        for (place, &fall) in direction.iter().enumerate().filter(|(_, fall)| **fall > PIVOT_EPS) {
+            if self.basis[place] == Variable::Time {
+                continue;
+            }
+            let ratio = self.values[place].max(0.0) / fall;
+            let is_better = best.is_none_or(|(other, least)| {
+                ratio < least - 1e-13 || (ratio <= least + 1e-13 && fall > direction[other])
+            });
+            if is_better {
+                best = Some((place, ratio));
+            }
+        }
+        best.map(|(place, _)| place)
+    }
+
+    fn pivot(&mut self, place: usize, entering: Variable, direction: &[f64]) {
+        let size = self.size();
+        let step = self.values[place].max(0.0) / direction[place];
+        self.degenerate = if step > 1e-12 { 0 } else { self.degenerate + 1 };
+        for (other, fall) in direction.iter().enumerate() {
+            if other != place {
+                self.values[other] -= step * fall;
+            }
+        }
+        self.values[place] = step;
+        let pivot = direction[place];
+        let mut row = self.inverse[place * size..(place + 1) * size].to_vec();
+        row.iter_mut().for_each(|entry| *entry /= pivot);
+        let used: Vec<(usize, f64)> = row.iter().copied().enumerate().filter(|&(_, entry)| entry.abs() > 0.0).collect();
+        for (other, &fall) in direction.iter().enumerate() {
+            if other != place && fall.abs() > 0.0 {
+                let target = &mut self.inverse[other * size..(other + 1) * size];
+                used.iter().for_each(|&(at, entry)| target[at] -= fall * entry);
+            }
+        }
+        self.inverse[place * size..(place + 1) * size].copy_from_slice(&row);
+        if let Variable::Weight(column) = self.basis[place] {
+            self.is_basic[column] = false;
+        }
+        if let Variable::Weight(column) = entering {
+            self.is_basic[column] = true;
+        }
+        self.basis[place] = entering;
+        self.pivots_since += 1;
+        if self.pivots_since >= PIVOTS_MAX {
+            self.invert();
+        }
+    }
+
+    /// Computes the inverse and the values from the basis. O(rows³).
+    fn invert(&mut self) {
+        let size = self.size();
+        let mut matrix = vec![0.0; size * size];
+        for (place, &variable) in self.basis.iter().enumerate() {
+            match variable {
+                Variable::Time => (0..self.row_count).for_each(|row| matrix[row * size + place] = -1.0),
+                Variable::Slack(row) => matrix[row * size + place] = 1.0,
+                Variable::Weight(column) => {
+                    let Column { commodity, times } = &self.columns[column];
+                    times.iter().for_each(|&(row, time)| matrix[row as usize * size + place] = time);
+                    matrix[(self.row_count + commodity) * size + place] = 1.0;
+                }
+            }
+        }
+        if let Some(inverse) = inverted(matrix, size) {
+            self.inverse = inverse;
+        }
+        self.pivots_since = 0;
+        for place in 0..size {
+            let row = &self.inverse[place * size..(place + 1) * size];
+            let right = |(at, entry): (usize, &f64)| entry * if at < self.row_count { shift(at) } else { 1.0 };
+            self.values[place] = row.iter().enumerate().map(right).sum();
+        }
+    }
+}
+
+/// How much more a row carries than it does.
+fn shift(row: usize) -> f64 {
+    // Some bits that look as if by chance.
+    let mixed = (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    SHIFT * (1.0 + mixed as f64 / f64::from(1 << 24))
+}
+
+/// By elimination with the largest pivots; `None` where there is no inverse.
+fn inverted(mut matrix: Vec<f64>, size: usize) -> Option<Vec<f64>> {
+    let mut inverse = vec![0.0; size * size];
+    (0..size).for_each(|place| inverse[place * size + place] = 1.0);
+    for column in 0..size {
+        let pivot = (column..size)
+            .max_by(|&a, &b| matrix[a * size + column].abs().total_cmp(&matrix[b * size + column].abs()))?;
+        let entry = matrix[pivot * size + column];
+        if entry.abs() < 1e-14 {
+            return None;
+        }
+        for at in 0..size {
+            matrix.swap(pivot * size + at, column * size + at);
+            inverse.swap(pivot * size + at, column * size + at);
+        }
+        for at in 0..size {
+            matrix[column * size + at] /= entry;
+            inverse[column * size + at] /= entry;
+        }
+        let (row, own): (Vec<f64>, Vec<f64>) =
+            (matrix[column * size..(column + 1) * size].to_vec(), inverse[column * size..(column + 1) * size].to_vec());
+        for other in (0..size).filter(|&other| other != column) {
+            let factor = matrix[other * size + column];
+            if factor.abs() > 0.0 {
+                for at in column..size {
+                    matrix[other * size + at] -= factor * row[at];
+                }
+                for at in 0..size {
+                    inverse[other * size + at] -= factor * own[at];
+                }
+            }
+        }
+    }
+    Some(inverse)
+}

@@ -1,0 +1,212 @@
+//! Cheapest trees over the members of a group, in the distances between them.
+
+use crate::problem::GroupProblem;
+use crate::ways::{Distance, NO_WAY, Passing, Ways, plus};
+
+/// What passes from one member to another, and the arcs that it takes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hop {
+    /// The member that sends.
+    pub from: u32,
+    /// The member that receives.
+    pub to: u32,
+    /// The arcs in between, in order.
+    pub arcs: Vec<u32>,
+}
+
+/// The cheapest tree over all members, where lengths are the same both ways: its hops, in either direction.
+///
+/// * **Source.** Mehlhorn 1988, *A faster approximation algorithm for the Steiner problem in graphs*, Lemma 1: a minimum spanning
+///   tree of the distances needs only those between members whose regions of nearest nodes touch.
+/// * **None.** The members are not connected; then two members without a way, by the second value.
+/// * **Cost.** O((nodes + arcs) log nodes).
+pub(crate) fn spanning_tree(
+    problem: &GroupProblem,
+    members: &[u32],
+    lengths: &[u128],
+) -> Result<(u128, Vec<Hop>), (u32, u32)> {
+    let passing = Passing::of(problem, members);
+    let ways = passing.ways_from(members, lengths);
+    let mut touching: Vec<(Distance, u32)> = Vec::new();
+    for (number, arc) in (0_u32..).zip(&problem.graph().arcs) {
+        let (near, far) = (ways.distances[arc.from as usize], ways.distances[arc.to as usize]);
+        let is_between = ways.nearest[arc.from as usize] != ways.nearest[arc.to as usize];
+        if near != NO_WAY && far != NO_WAY && is_between && passing.passes(arc.from) && passing.passes(arc.to) {
+            let near = plus(near, lengths[number as usize]);
+            touching.push(((near.0.saturating_add(far.0), near.1.saturating_add(far.1)), number));
+        }
+    }
+    touching.sort_unstable();
+    let mut sets = Sets::new(problem.graph().node_count as usize);
+    let (mut cost, mut hops) = (0_u128, Vec::with_capacity(members.len() - 1));
+    for (distance, number) in touching {
+        let arc = problem.graph().arcs[number as usize];
+        let (from, to) = (ways.nearest[arc.from as usize], ways.nearest[arc.to as usize]);
+        if sets.join(from, to) {
+            cost = cost.saturating_add(distance.0);
+            hops.push(Hop { from, to, arcs: between(problem, &ways, number) });
+        }
+    }
+    match members.iter().find(|&&member| sets.of(member) != sets.of(members[0])) {
+        Some(&other) => Err((members[0], other)),
+        None => Ok((cost, hops)),
+    }
+}
+
+/// The arcs of the way through an arc between two regions; where it enters the second, lengths are the same backwards.
+fn between(problem: &GroupProblem, ways: &Ways, number: u32) -> Vec<u32> {
+    let arc = problem.graph().arcs[number as usize];
+    let mut arcs = ways.way_to(problem, arc.from);
+    arcs.push(number);
+    let back = ways.way_to(problem, arc.to);
+    arcs.extend(back.into_iter().rev().filter_map(|arc| problem.reverse(arc)));
+    arcs
+}
+
+/// Sets of nodes that are joined.
+struct Sets(Vec<u32>);
+
+impl Sets {
+    fn new(count: usize) -> Self {
+        Self((0_u32..).take(count).collect())
+    }
+
+    fn of(&mut self, mut node: u32) -> u32 {
+        while self.0[node as usize] != node {
+            let above = self.0[self.0[node as usize] as usize];
+            self.0[node as usize] = above;
+            node = above;
+        }
+        node
+    }
+
+    fn join(&mut self, left: u32, right: u32) -> bool {
+        let (left, right) = (self.of(left), self.of(right));
+        self.0[left as usize] = right;
+        left != right
+    }
+}
+
+/// All ways between members, either from each to all others or, `backwards`, as seen by who receives.
+pub(crate) struct Closure {
+    /// By member, the ways from it.
+    ways: Vec<Ways>,
+    members: Vec<u32>,
+}
+
+impl Closure {
+    /// O(members · (nodes + arcs) log nodes).
+    pub(crate) fn of(problem: &GroupProblem, members: &[u32], lengths: &[u128]) -> Self {
+        let passing = Passing::of(problem, members);
+        let ways = members.iter().map(|&member| passing.ways_from(&[member], lengths)).collect();
+        Self { ways, members: members.to_vec() }
+    }
+
+    /// From one member, by position, to another.
+    pub(crate) fn distance(&self, from: usize, to: usize) -> Distance {
+        self.ways[from].distances[self.members[to] as usize]
+    }
+
+    pub(crate) fn hop(&self, problem: &GroupProblem, from: usize, to: usize) -> Hop {
+        let arcs = self.ways[from].way_to(problem, self.members[to]);
+        Hop { from: self.members[from], to: self.members[to], arcs }
+    }
+
+    /// The cheapest tree away from a root, or `inwards` towards it: its cost and its hops. `Err`: two members without a way.
+    pub(crate) fn arborescence(
+        &self,
+        problem: &GroupProblem,
+        root: usize,
+        inwards: bool,
+    ) -> Result<(u128, Vec<Hop>), (u32, u32)> {
+        let count = self.members.len();
+        let distance = |from: usize, to: usize| if inwards { self.distance(to, from) } else { self.distance(from, to) };
+        if let Some(lost) = (0..count).find(|&member| member != root && distance(root, member) == NO_WAY) {
+            let pair = (self.members[root], self.members[lost]);
+            return Err(if inwards { (pair.1, pair.0) } else { pair });
+        }
+        let costs = (0..count).map(|from| (0..count).map(|to| distance(from, to)).collect()).collect();
+        let parents = cheapest_parents(costs, root);
+        let mut cost = 0_u128;
+        let mut hops = Vec::with_capacity(count - 1);
+        for (child, parent) in parents.into_iter().enumerate().filter(|&(child, _)| child != root) {
+            cost = cost.saturating_add(distance(parent, child).0);
+            let (from, to) = if inwards { (child, parent) } else { (parent, child) };
+            hops.push(self.hop(problem, from, to));
+        }
+        Ok((cost, hops))
+    }
+}
+
+/// By node, its parent in the cheapest tree away from the root; that of the root is itself.
+///
+/// * **Source.** Chu and Liu 1965, Edmonds 1967.
+/// * **In.** `costs[from][to]`; everything can be reached from the root.
+/// * **Cost.** O(nodes²) for each cycle that is contracted.
+fn cheapest_parents(costs: Vec<Vec<Distance>>, root: usize) -> Vec<usize> {
+    let count = costs.len();
+    let mut parents: Vec<usize> = vec![root; count];
+    for node in (0..count).filter(|&node| node != root) {
+        let others = (0..count).filter(|&other| other != node);
+        parents[node] = others.min_by_key(|&other| costs[other][node]).expect("there are two nodes at least");
+    }
+    let Some(cycle) = cycle(&parents, root) else { return parents };
+    // Nodes outside keep their order and the cycle is the last one.
+    let mut in_cycle = vec![false; count];
+    cycle.iter().for_each(|&node| in_cycle[node] = true);
+    let outside: Vec<usize> = (0..count).filter(|&node| !in_cycle[node]).collect();
+    let last = outside.len();
+    let mut smaller = vec![vec![NO_WAY; last + 1]; last + 1];
+    let (mut entered, mut left) = (vec![0; last], vec![0; last]);
+    for (number, &node) in outside.iter().enumerate() {
+        for (other_number, &other) in outside.iter().enumerate() {
+            smaller[number][other_number] = costs[node][other];
+        }
+        // Entering at a node saves the arc of the cycle that leads to it.
+        let saved = |inside: usize| minus(costs[node][inside], costs[parents[inside]][inside]);
+        let enters = cycle.iter().copied().min_by_key(|&inside| saved(inside)).expect("a cycle has nodes");
+        (entered[number], smaller[number][last]) = (enters, saved(enters));
+        let leaves = cycle.iter().copied().min_by_key(|&inside| costs[inside][node]).expect("a cycle has nodes");
+        (left[number], smaller[last][number]) = (leaves, costs[leaves][node]);
+    }
+    drop(costs);
+    let place = outside.iter().position(|&node| node == root).expect("the root is in no cycle");
+    let found = cheapest_parents(smaller, place);
+    for (number, &node) in outside.iter().enumerate().filter(|&(_, &node)| node != root) {
+        parents[node] = if found[number] == last { left[number] } else { outside[found[number]] };
+    }
+    let from = found[last];
+    parents[entered[from]] = outside[from];
+    parents
+}
+
+/// What is more than the cheapest; no way stays none.
+fn minus(distance: Distance, least: Distance) -> Distance {
+    if distance == NO_WAY {
+        return NO_WAY;
+    }
+    // A shorter way of more arcs counts as none less: arcs only decide between equal lengths.
+    (distance.0.saturating_sub(least.0), distance.1.saturating_sub(least.1))
+}
+
+/// A cycle of parents, if there is one.
+fn cycle(parents: &[usize], root: usize) -> Option<Vec<usize>> {
+    let mut seen = vec![usize::MAX; parents.len()];
+    for start in 0..parents.len() {
+        let mut node = start;
+        while node != root && seen[node] == usize::MAX {
+            seen[node] = start;
+            node = parents[node];
+        }
+        if node != root && seen[node] == start {
+            let mut cycle = vec![node];
+            let mut other = parents[node];
+            while other != node {
+                cycle.push(other);
+                other = parents[other];
+            }
+            return Some(cycle);
+        }
+    }
+    None
+}
