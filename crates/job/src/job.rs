@@ -1,0 +1,162 @@
+//! What the groups of a job send, by classes of groups that do the same.
+
+use std::num::NonZeroU64;
+
+use canopy_schedule::{Collective, CollectiveKind};
+use canopy_topology::Rank;
+
+use crate::layout::{Layout, LayoutError};
+
+/// Most groups of a job.
+const GROUPS_MAX: usize = 1 << 16;
+
+/// What ranks that differ in some dimensions do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Movement {
+    /// All of them, in one collective; those with a root have it at the first.
+    Collective(CollectiveKind),
+    /// Each sends to the next one, as the stages of a pipeline do.
+    Next,
+}
+
+/// Groups that do the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// A name for reports and files: letters, digits and `- _ .`.
+    pub name: String,
+    /// The dimensions in which the ranks of a group differ.
+    pub over: Vec<String>,
+    /// What they do.
+    pub movement: Movement,
+    /// *Size* of each collective in bytes.
+    pub size_bytes: NonZeroU64,
+}
+
+/// One group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobGroup {
+    /// Name of its class, and its number in it, as `dp.3`.
+    pub name: String,
+    /// Position of its class.
+    pub class: usize,
+    /// What it does; the ranks of the collective are positions among `ranks`.
+    pub collective: Collective,
+    /// Its ranks.
+    pub ranks: Vec<Rank>,
+    /// *Size* of the collective in bytes.
+    pub size_bytes: NonZeroU64,
+}
+
+/// Why a job is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum JobError {
+    #[error("groups[{class}]: {source}")]
+    Layout { class: usize, source: LayoutError },
+    #[error("groups[{class}] is called `{name}`; use letters, digits and - _ . only, at most 64")]
+    Name { class: usize, name: String },
+    #[error("two groups are called `{name}`; give each a name of its own")]
+    NameTwice { name: String },
+    #[error("groups[{class}] has one rank in each group; take it away, or state dimensions of at least 2")]
+    OneRank { class: usize },
+    #[error("the job has no groups; state one at least")]
+    NoGroups,
+    #[error("the job has more than {max} groups; state fewer")]
+    TooMany { max: usize },
+}
+
+/// The groups of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// What they do, by class.
+    pub classes: Vec<Class>,
+    /// All groups, class by class.
+    pub groups: Vec<JobGroup>,
+    /// Number of ranks.
+    pub rank_count: u32,
+}
+
+impl Job {
+    /// The groups of a layout.
+    ///
+    /// # Errors
+    /// Names or dimensions that cannot be; no groups, or too many. O(classes · ranks).
+    pub fn new(layout: &Layout, classes: Vec<Class>) -> Result<Self, JobError> {
+        let mut groups = Vec::new();
+        for (number, class) in classes.iter().enumerate() {
+            require_name(&classes[..number], number, &class.name)?;
+            let over = layout.groups_over(&class.over).map_err(|source| JobError::Layout { class: number, source })?;
+            let members = over.into_iter().flat_map(|ranks| match class.movement {
+                Movement::Collective(_) => vec![ranks],
+                Movement::Next => ranks.windows(2).map(<[u32]>::to_vec).collect(),
+            });
+            let kind = match class.movement {
+                Movement::Collective(kind) => kind,
+                Movement::Next => CollectiveKind::Broadcast,
+            };
+            for (place, ranks) in members.enumerate() {
+                let count = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
+                let root = kind.has_root().then(|| Rank::new(0));
+                let collective = Collective::new(kind, root, count).ok().filter(|_| count > 1);
+                groups.push(JobGroup {
+                    name: format!("{}.{place}", class.name),
+                    class: number,
+                    collective: collective.ok_or(JobError::OneRank { class: number })?,
+                    ranks: ranks.into_iter().map(Rank::new).collect(),
+                    size_bytes: class.size_bytes,
+                });
+                if groups.len() > GROUPS_MAX {
+                    return Err(JobError::TooMany { max: GROUPS_MAX });
+                }
+            }
+        }
+        if groups.is_empty() {
+            return Err(JobError::NoGroups);
+        }
+        Ok(Self { classes, groups, rank_count: layout.rank_count() })
+    }
+}
+
+fn require_name(before: &[Class], class: usize, name: &str) -> Result<(), JobError> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.bytes().all(is_plain) {
+        return Err(JobError::Name { class, name: name.chars().take(80).collect() });
+    }
+    if before.iter().any(|other| other.name == name) {
+        return Err(JobError::NameTwice { name: name.to_owned() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(name: &str, over: &[&str], movement: Movement) -> Class {
+        let over = over.iter().map(|&one| one.to_owned()).collect();
+        Class { name: name.to_owned(), over, movement, size_bytes: NonZeroU64::MIN }
+    }
+
+    #[test]
+    fn stages_send_to_the_next_one() {
+        let layout: Layout = "tp=2 pp=3".parse().unwrap();
+        let job = Job::new(&layout, vec![class("pp", &["pp"], Movement::Next)]).unwrap();
+        let pairs: Vec<(u32, u32)> =
+            job.groups.iter().map(|group| (group.ranks[0].number(), group.ranks[1].number())).collect();
+        assert_eq!(pairs, [(0, 2), (2, 4), (1, 3), (3, 5)]);
+        assert_eq!(job.groups[2].name, "pp.2");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let layout: Layout = "tp=2 dp=1".parse().unwrap();
+        let reduce = Movement::Collective(CollectiveKind::Allreduce);
+        let refused = |classes| Job::new(&layout, classes).unwrap_err();
+        assert_eq!(refused(vec![]), JobError::NoGroups);
+        assert_eq!(refused(vec![class("dp", &["dp"], reduce)]), JobError::OneRank { class: 0 });
+        assert!(matches!(refused(vec![class("a/b", &["tp"], reduce)]), JobError::Name { class: 0, .. }));
+        let twice = vec![class("a", &["tp"], reduce), class("a", &["tp"], reduce)];
+        assert_eq!(refused(twice), JobError::NameTwice { name: "a".to_owned() });
+        assert!(matches!(refused(vec![class("a", &["xp"], reduce)]), JobError::Layout { class: 0, .. }));
+    }
+}

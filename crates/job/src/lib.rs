@@ -1,0 +1,14 @@
+//! The groups of ranks of a training job, and how they share a network: layouts of parallel dimensions, the greatest common
+//! rate of all groups with its proof, and for each group the network of its own shares, on which it is planned alone.
+
+mod compare;
+mod job;
+mod layout;
+mod rates;
+mod shares;
+
+pub use compare::{Comparison, comparison};
+pub use job::{Class, Job, JobError, JobGroup, Movement};
+pub use layout::{Layout, LayoutError};
+pub use rates::{JobRates, RatesError, job_rates};
+pub use shares::{Share, ShareError};

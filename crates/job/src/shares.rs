@@ -1,0 +1,108 @@
+//! The network of one group's shares: in it alone, the group reaches its part of the joint rate.
+
+use std::collections::BTreeMap;
+
+use canopy_topology::{
+    Capacity, DraftLink, DraftNode, LinkIndex, NodeIndex, NodeKind, Topology, TopologyDraft, TopologyError,
+    TopologyLimits, Transit,
+};
+use num_bigint::BigInt;
+use num_integer::Integer as _;
+use num_rational::BigRational;
+use num_traits::{ToPrimitive as _, Zero as _};
+
+use crate::job::Job;
+use crate::rates::JobRates;
+
+/// Rates are kept in proportion by whole multiples of one that has this many bytes per second at least: what is lost by
+/// rounding it is a millionth.
+const UNIT_BYTES_MIN: u64 = 1_000_000;
+
+/// The network of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Its ranks are those of the group, in their order; all other nodes that it uses forward only.
+    pub topology: Topology,
+}
+
+/// Why there is no network of a group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name every field")]
+pub enum ShareError {
+    #[error("the job has no group {group}; there are {count}, numbered from 0")]
+    NoSuchGroup { group: usize, count: usize },
+    #[error("group {name} would get less than a byte per second of a link; let the sizes of groups differ less")]
+    Thin { name: String },
+    #[error("group {name}: {source}")]
+    Topology { name: String, source: TopologyError },
+}
+
+impl JobRates {
+    /// The network of a group.
+    ///
+    /// Rates are whole bytes per second, in the exact proportion of the shares where these have a common measure of
+    /// 1 MB/s or more; so the group loses up to a millionth of its rate.
+    ///
+    /// # Errors
+    /// [`ShareError`]. O(links · parallel links + nodes).
+    pub fn share_of(&self, topology: &Topology, job: &Job, group: usize) -> Result<Share, ShareError> {
+        let asked = job.groups.get(group);
+        let asked = asked.ok_or(ShareError::NoSuchGroup { group, count: job.groups.len() })?;
+        let name = || asked.name.clone();
+        let capacities = self.capacities(group).ok_or_else(|| ShareError::Thin { name: name() })?;
+        let mut draft = TopologyDraft { name: Some(name()), ..TopologyDraft::default() };
+        let mut is_used = vec![false; topology.nodes().len()];
+        capacities.keys().for_each(|&(from, to)| (is_used[from as usize], is_used[to as usize]) = (true, true));
+        let mut position = vec![None; topology.nodes().len()];
+        (0_u32..).zip(&asked.ranks).for_each(|(place, rank)| position[rank.index()] = Some(place));
+        for (number, node) in topology.nodes().iter().enumerate() {
+            let kind = match (node.kind, position[number]) {
+                (kind, Some(_)) => kind,
+                (_, None) if !is_used[number] => continue,
+                (NodeKind::Compute, None) if self.transit == Transit::Forward => NodeKind::Forwarder,
+                (kind, None) => kind,
+            };
+            let (id, attributes) = (node.id.clone(), node.attributes.clone());
+            draft.nodes.push(DraftNode { id, kind, rank: position[number], attributes });
+        }
+        for ((from, to), capacity) in capacities {
+            self.add(topology, (from, to), capacity, &mut draft);
+        }
+        let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
+        let topology = draft.build(&limits).map_err(|source| ShareError::Topology { name: name(), source })?;
+        Ok(Share { topology })
+    }
+
+    /// By ends, whole bytes per second; `None` where one is less than 1.
+    fn capacities(&self, group: usize) -> Option<BTreeMap<(u32, u32), u64>> {
+        let shares = self.shares.of(group);
+        let common = shares.iter().fold(BigInt::from(1), |common, (_, share)| common.lcm(share.denom()));
+        let parts: Vec<BigInt> = shares.iter().map(|(_, share)| share.numer() * (&common / share.denom())).collect();
+        let measure = parts.iter().fold(BigInt::zero(), |measure, part| measure.gcd(part));
+        let unit = BigRational::new(measure.clone(), common.clone()).to_integer();
+        let keeps = unit >= BigInt::from(UNIT_BYTES_MIN);
+        let mut capacities = BTreeMap::new();
+        for ((arc, _), part) in shares.iter().zip(&parts) {
+            let whole = if keeps { part / &measure * &unit } else { part / &common };
+            let arc = self.problem.graph().arcs.get(*arc as usize)?;
+            let ends = (self.shares.node_of(group, arc.from), self.shares.node_of(group, arc.to));
+            capacities.insert(ends, whole.to_u64().filter(|&capacity| capacity > 0)?);
+        }
+        Some(capacities)
+    }
+
+    /// Adds the links between two nodes, those of least latency first, as far as the share goes.
+    fn add(&self, topology: &Topology, (from, to): (u32, u32), capacity: u64, draft: &mut TopologyDraft) {
+        let (from, to) = (NodeIndex::new(from), NodeIndex::new(to));
+        let mut left = capacity;
+        let between = topology.links_from(from).filter(|&link: &LinkIndex| topology.link(link).to == to);
+        for link in between.map(|link| topology.link(link)) {
+            let taken = left.min(link.capacity.bytes_per_sec());
+            if let Some(capacity) = Capacity::from_bytes_per_sec(taken) {
+                let (from, to) = (topology.node(from).id.clone(), topology.node(to).id.clone());
+                draft.links.push(DraftLink { from, to, capacity, latency: link.latency, count: 1 });
+            }
+            left -= taken;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Jobs on networks: joint rates, what they compare with, and groups that are planned in their shares by the real planner.
+#![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
+
+use std::num::NonZeroU64;
+
+use canopy_job::{Class, Comparison, Job, JobRates, Layout, Movement, RatesError, comparison, job_rates};
+use canopy_optimize::Never;
+use canopy_planner::{Context, Planner, Request, SchedulesInMemory, TopologyInput};
+use canopy_schedule::CollectiveKind;
+use canopy_topology::{Ratio, Topology, TopologyLimits, Transit, generate, to_yaml};
+
+const MEGABYTES: u64 = 1_000_000;
+
+fn network(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::STANDARD).unwrap()
+}
+
+/// Groups of 1 GB for each size, over dimensions with these names.
+fn job(layout: &str, classes: &[(&str, CollectiveKind, u64)]) -> Job {
+    let class = |&(over, kind, size): &(&str, CollectiveKind, u64)| Class {
+        name: format!("{}-{kind}", over.replace('+', "-")),
+        over: over.split('+').map(str::to_owned).collect(),
+        movement: Movement::Collective(kind),
+        size_bytes: NonZeroU64::new(1_000 * MEGABYTES * size).unwrap(),
+    };
+    Job::new(&layout.parse::<Layout>().unwrap(), classes.iter().map(class).collect()).unwrap()
+}
+
+fn rates(topology: &Topology, job: &Job) -> JobRates {
+    let rates = job_rates(topology, job, Transit::Forward, &Never).unwrap();
+    assert_eq!(rates.seconds, rates.seconds_min, "the optimum is proven");
+    rates
+}
+
+/// So many seconds for 1 GB at these rates in GB/s.
+fn seconds(below: u32, above: u32) -> Ratio {
+    Ratio::new(below, above).unwrap()
+}
+
+const REDUCE: CollectiveKind = CollectiveKind::Allreduce;
+const RAIL: &str = "rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s";
+
+#[test]
+fn tensor_and_data_groups_share_boxes_and_rails() {
+    let both = job("tp=8 dp=4", &[("tp", REDUCE, 1), ("dp", REDUCE, 1)]);
+    assert_eq!(rates(&network(RAIL), &both).seconds, seconds(3, 50));
+    let mixed = job("tp=8 dp=4", &[("tp", CollectiveKind::Allgather, 6), ("dp", REDUCE, 1)]);
+    assert_eq!(rates(&network(RAIL), &mixed).seconds, seconds(3, 50));
+    let Comparison { rings, phases, alone, .. } = comparison(&network(RAIL), &mixed, Transit::Forward, &Never).unwrap();
+    assert_eq!(rings, seconds(3, 50));
+    // 12.9 GB/s in phases; planned alone, each data group would use all rails of its boxes.
+    assert!((phases.to_f64() - 1.0 / 12.9).abs() < 1e-3 && alone > phases, "{phases} {alone}");
+}
+
+/// In its shares alone, the planner gives each group what the joint optimum promises, but for a millionth.
+#[test]
+fn every_group_is_planned_in_its_shares() {
+    let planner = Planner::new(TopologyLimits::STANDARD);
+    let schedules = SchedulesInMemory::new(64 << 20);
+    for (expression, layout, classes) in [
+        (RAIL, "tp=8 dp=4", &[("tp", REDUCE, 1), ("dp", REDUCE, 1)][..]),
+        (RAIL, "tp=8 dp=4", &[("tp", CollectiveKind::Allgather, 3), ("dp", CollectiveKind::ReduceScatter, 1)]),
+        (
+            "rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:2+seed:3",
+            "tp=8 dp=4",
+            &[("tp", REDUCE, 1), ("dp", REDUCE, 1)],
+        ),
+        ("torus:4x4", "x=4 y=4", &[("x", CollectiveKind::AllToAll, 1), ("y", REDUCE, 2)]),
+    ] {
+        let (topology, job) = (network(expression), job(layout, classes));
+        let rates = rates(&topology, &job);
+        for (number, group) in job.groups.iter().enumerate() {
+            let share = rates.share_of(&topology, &job, number).unwrap();
+            assert_eq!(share.topology.rank_count() as usize, group.ranks.len());
+            let input = TopologyInput::Document { kind: None, content: to_yaml(&share.topology).into() };
+            let plan = planner.plan(&Request::of(input, group.collective.kind()), Context::new(&schedules)).unwrap();
+            let reached = group.size_bytes.get() as f64 / 1e9 / plan.achieved().gigabytes_per_sec();
+            let ratio = rates.seconds.to_f64() / reached;
+            assert!(ratio > 1.0 - 2e-6, "{expression}, {}: {ratio}", group.name);
+        }
+    }
+}
+
+/// What all groups get of a link is no more than it has.
+#[test]
+fn shares_fit_the_links() {
+    let topology = network("rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:2+seed:3");
+    let job = job("tp=8 dp=4", &[("tp", REDUCE, 1), ("dp", REDUCE, 1), ("tp+dp", CollectiveKind::AllToAll, 1)]);
+    let rates = rates(&topology, &job);
+    let mut used = std::collections::BTreeMap::new();
+    for number in 0..job.groups.len() {
+        let share = rates.share_of(&topology, &job, number).unwrap().topology;
+        for link in share.links() {
+            let ends = [link.from, link.to].map(|node| share.node(node).id.clone());
+            *used.entry(ends).or_insert(0) += link.capacity.bytes_per_sec();
+        }
+    }
+    for link in topology.links() {
+        let ends = [link.from, link.to].map(|node| topology.node(node).id.clone());
+        assert!(used.get(&ends).is_none_or(|&used| used <= link.capacity.bytes_per_sec()), "{ends:?}");
+    }
+    assert!(!used.is_empty());
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let both = job("tp=8 dp=4", &[("tp", REDUCE, 1)]);
+    let refused = |expression: &str, transit| job_rates(&network(expression), &both, transit, &Never).unwrap_err();
+    assert_eq!(refused("ring:8", Transit::Forward), RatesError::Ranks { layout: 32, network: 8 });
+    assert!(matches!(refused("dgx-h100:boxes=4,nvls=true", Transit::Forward), RatesError::Switch { .. }));
+    let far = job("a=2 b=4 c=2", &[("b", REDUCE, 1)]);
+    let refused = job_rates(&network("ring:16"), &far, Transit::Unused, &Never).unwrap_err();
+    assert!(matches!(refused, RatesError::NoWay { .. }), "{refused}");
+    let stopped = job_rates(&network(RAIL), &both, Transit::Forward, &|| true).unwrap_err();
+    assert_eq!(stopped, RatesError::Stopped);
+}
