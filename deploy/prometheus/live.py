@@ -161,6 +161,13 @@ class Server:
         self.process.kill()
         self.process.wait()
 
+    def leave(self):
+        """Ends, and nobody asks for it any more."""
+        del Server.all[self.name]
+        announce()
+        time.sleep(2)
+        self.kill()
+
     def canopy(self, *words, check=True, timeout=60):
         done = subprocess.run(
             [CANOPY, *words], env={**os.environ, "CANOPY_SERVER": f"unix:{self.socket}"}, cwd=WORK, timeout=timeout,
@@ -488,7 +495,7 @@ def many_networks(this):
     way, kept = Streams(server), 8750
 
     def network(number):
-        return field(1, field(1, f"ring:4,bw={number}"))
+        return field(1, field(1, f"ring:4,bw={number}MB/s"))
 
     def events(numbers, *more):
         link = field(1, field(1, "r0") + field(2, "r1"))
@@ -507,6 +514,7 @@ def many_networks(this):
     way.call("/canopy.v1.Topologies/PutTopology", [network(10_000)])
     way.close()
     this.clears("networks")
+    server.leave()
 
 
 @scene("CanopyAuditNotWritable", act="noisy")
@@ -559,7 +567,7 @@ def slow_replans(this):
 
 @scene("CanopyQueueBacklog", "CanopySynthesisTimeouts", "CanopyFallbacksHigh", act="share")
 def busy_worker(this):
-    """A long search has the only worker, and others wait for it."""
+    """Long searches have the only worker, and others wait for it."""
     # The others go first, and Prometheus.
     server = Server("busy", "--workers", "1", nice=25)
     server.plan("ring:4")
@@ -568,23 +576,32 @@ def busy_worker(this):
         file = WORK / f"{network.replace(':', '-')}.json"
         return server.begin("plan", network, "-c", "allgather", "-o", file, "--deadline", "10m")
 
-    long = search("random-euler:n=3000,switches=400,seed=1")
+    # Each takes half a minute or more.
+    long = [search("random-euler:n=3000,switches=400,seed=1")]
     until(lambda: server.metric("canopy_synthesis_running") == 1, "the long search does not begin", 40)
+    long += [search(f"random-euler:n=3000,switches=400,seed={seed}") for seed in range(2, 8)]
+    until(lambda: server.metric("canopy_synthesis_queue_depth") >= len(long) - 1, "long searches do not wait", 40)
     others = [search(f"torus:20x{width}") for width in range(16, 26)]
     asking = [
         Repeating(lambda: server.plan("torus:3x5", "--deadline", "500ms", check=False)),
-        Repeating(lambda: server.plan("torus:3x4", "--deadline", "500ms", "--on-miss", "fallback", check=False)),
+        Repeating(lambda: server.plan("torus:3x4", "--deadline", "500ms", "--on-miss", "fallback", check=False), 0.5),
     ]
 
-    def end_long_search():
-        # By then, the others have waited for longer than half a minute.
+    def end_long_searches():
+        # By then, the others have waited for longer than half a minute. What waits now is cached afterwards, and the many
+        # answers would hide the timeouts.
         time.sleep(70)
-        long.kill()
-        long.wait()
+        for _ in range(60):
+            if "CanopySynthesisTimeouts" in this.fired:
+                break
+            time.sleep(1)
+        for one in long:
+            one.kill()
+            one.wait()
 
-    ending = threading.Thread(target=end_long_search, daemon=True)
+    ending = threading.Thread(target=end_long_searches, daemon=True)
     ending.start()
-    this.fires("busy", patience_s=150)
+    this.fires("busy", patience_s=190)
     ending.join()
     for one in others:
         one.kill()
@@ -621,7 +638,7 @@ def fewer_hits(this):
     burst()
     sizes = itertools.count(5)
     asking = Repeating(lambda: server.plan(f"ring:{next(sizes)}"), 3)
-    this.fires("ratio", patience_s=120)
+    this.fires("ratio", patience_s=190)
     asking.close()
     burst()
     this.clears("ratio")
