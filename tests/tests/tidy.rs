@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 37] = [
+const LAYERS: [(&str, &[&str]); 38] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -36,6 +36,7 @@ const LAYERS: [(&str, &[&str]); 37] = [
         &["canopy-direct", "canopy-optimize", "canopy-schedule", "canopy-synth", "canopy-tacos", "canopy-topology"],
     ),
     ("crates/cost", &[]),
+    ("crates/moving", &["canopy-optimize"]),
     ("crates/multiport", &["canopy-direct", "canopy-optimize"]),
     ("crates/tacos", &["canopy-optimize"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
