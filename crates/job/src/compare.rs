@@ -1,14 +1,13 @@
 //! What the same groups reach otherwise: with rings, one class after another, or each planned as if it were alone.
 
 use canopy_groups::{GroupOptions, group_optimum, group_shares, ring_rate};
-use canopy_optimize::Stop;
 use canopy_topology::{Ratio, Topology, Transit};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero as _;
 
 use crate::job::{Job, JobGroup};
-use crate::rates::{Posed, RatesError, in_seconds, refusal, time};
+use crate::rates::{Patience, Posed, RatesError, in_seconds, refusal, time};
 
 /// Seconds for all groups, each for its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +26,12 @@ pub struct Comparison {
 ///
 /// # Errors
 /// [`RatesError`]. Costs that of the joint optimum for each class, and for each group that is like no other.
-pub fn comparison(topology: &Topology, job: &Job, transit: Transit, stop: &dyn Stop) -> Result<Comparison, RatesError> {
+pub fn comparison(
+    topology: &Topology,
+    job: &Job,
+    transit: Transit,
+    patience: Patience<'_>,
+) -> Result<Comparison, RatesError> {
     let refused = |error| refusal(topology, job, error);
     let all = Posed::of(topology, job.groups.iter(), transit)?;
     let rings = ring_rate(&all.problem).map_err(refused)?;
@@ -36,9 +40,9 @@ pub fn comparison(topology: &Topology, job: &Job, transit: Transit, stop: &dyn S
     for class in 0..job.classes.len() {
         let groups: Vec<&JobGroup> = job.groups.iter().filter(|group| group.class == class).collect();
         let posed = Posed::of(topology, groups.iter().copied(), transit)?;
-        let optimum = group_optimum(&posed.problem, GroupOptions::STANDARD, stop).map_err(refused)?;
+        let optimum = group_optimum(&posed.problem, GroupOptions::STANDARD, patience.enough).map_err(refused)?;
         times.push(optimum.rate.recip() * BigInt::from(posed.unit_bytes));
-        add_loads_alone(topology, &groups, transit, &mut loads, stop).map_err(|error| match error {
+        add_loads_alone(topology, &groups, transit, &mut loads, patience).map_err(|error| match error {
             RatesError::Groups(error) => refused(error),
             error => error,
         })?;
@@ -58,17 +62,17 @@ fn add_loads_alone(
     groups: &[&JobGroup],
     transit: Transit,
     loads: &mut [BigRational],
-    stop: &dyn Stop,
+    Patience { enough, stop }: Patience<'_>,
 ) -> Result<(), RatesError> {
     // Groups that are alike in the class are planned once.
     let class = Posed::of(topology, groups.iter().copied(), transit)?;
-    let whole = group_optimum(&class.problem, GroupOptions::STANDARD, stop).map_err(RatesError::Groups)?;
+    let whole = group_optimum(&class.problem, GroupOptions::STANDARD, enough).map_err(RatesError::Groups)?;
     let alike = group_shares(&class.problem, &whole, GroupOptions::STANDARD, stop).map_err(RatesError::Groups)?;
     let place: std::collections::HashMap<(u32, u32), usize> =
         class.problem.graph().arcs.iter().enumerate().map(|(place, arc)| ((arc.from, arc.to), place)).collect();
     for first in (0..groups.len()).filter(|&group| alike.like[group] == group) {
         let alone = Posed::of(topology, std::iter::once(groups[first]), transit)?;
-        let optimum = group_optimum(&alone.problem, GroupOptions::STANDARD, stop).map_err(RatesError::Groups)?;
+        let optimum = group_optimum(&alone.problem, GroupOptions::STANDARD, enough).map_err(RatesError::Groups)?;
         let shares =
             group_shares(&alone.problem, &optimum, GroupOptions::STANDARD, stop).map_err(RatesError::Groups)?;
         for group in (0..groups.len()).filter(|&group| alike.like[group] == first) {

@@ -10,5 +10,5 @@ mod shares;
 pub use compare::{Comparison, comparison};
 pub use job::{Class, Job, JobError, JobGroup, Movement};
 pub use layout::{Layout, LayoutError};
-pub use rates::{JobRates, RatesError, job_rates};
+pub use rates::{JobRates, Patience, RatesError, job_rates};
 pub use shares::{Share, ShareError};

@@ -3,7 +3,7 @@
 use canopy_groups::{
     Group, GroupKind, GroupOptimum, GroupOptions, GroupProblem, GroupShares, GroupsError, group_optimum, group_shares,
 };
-use canopy_optimize::{Arc, Digraph, Stop};
+use canopy_optimize::{Arc, Digraph, Never, Stop};
 use canopy_schedule::{Collective, CollectiveKind, JointTask, length_bound};
 use canopy_topology::{NodeIndex, NodeKind, Ratio, Topology, Transit};
 use num_bigint::BigInt;
@@ -50,6 +50,20 @@ pub struct JobRates {
     pub(crate) problem: GroupProblem,
     /// Bytes per second for each unit of the shares.
     pub(crate) transit: Transit,
+}
+
+/// How long somebody waits.
+#[derive(Clone, Copy)]
+pub struct Patience<'a> {
+    /// Whether the best so far is enough.
+    pub enough: &'a dyn Stop,
+    /// Whether there is no use in any answer.
+    pub stop: &'a dyn Stop,
+}
+
+impl Patience<'static> {
+    /// As long as it takes.
+    pub const ENDLESS: Self = Self { enough: &Never, stop: &Never };
 }
 
 /// The groups of a job, or some of them, as a problem of numbers. Sizes are divided by what they have in common.
@@ -106,10 +120,17 @@ fn kind(collective: Collective) -> GroupKind {
 ///
 /// What is found is added up again from the lengths of links alone, by code of its own.
 ///
-/// * **In.** `transit`: what ranks do for groups that they are not in.
+/// * **In.** `transit`: what ranks do for groups that they are not in. `patience`: when the best so far is taken, and when
+///   nobody wants it any more.
 /// * **Errors.** [`RatesError`].
 /// * **Cost.** That of [`group_optimum`] and [`group_shares`].
-pub fn job_rates(topology: &Topology, job: &Job, transit: Transit, stop: &dyn Stop) -> Result<JobRates, RatesError> {
+pub fn job_rates(
+    topology: &Topology,
+    job: &Job,
+    transit: Transit,
+    patience: Patience<'_>,
+) -> Result<JobRates, RatesError> {
+    let stop = patience.stop;
     if job.rank_count != topology.rank_count() {
         return Err(RatesError::Ranks { layout: job.rank_count, network: topology.rank_count() });
     }
@@ -120,7 +141,7 @@ pub fn job_rates(topology: &Topology, job: &Job, transit: Transit, stop: &dyn St
     }
     let Posed { problem, unit_bytes } = Posed::of(topology, job.groups.iter(), transit)?;
     let refused = |error| refusal(topology, job, error);
-    let optimum = group_optimum(&problem, GroupOptions::STANDARD, stop).map_err(refused)?;
+    let optimum = group_optimum(&problem, GroupOptions::STANDARD, patience.enough).map_err(refused)?;
     let shares = group_shares(&problem, &optimum, GroupOptions::STANDARD, stop).map_err(refused)?;
     let seconds_min = proven(topology, job, &problem, &optimum, (transit, unit_bytes), stop)?;
     Ok(JobRates {

@@ -25,6 +25,7 @@ mod outcome;
 mod reached;
 mod run;
 mod steps;
+mod together;
 mod turns;
 mod workload;
 
@@ -37,3 +38,4 @@ pub use outcome::{Leg, LinkUse, Outcome, Sent, Start};
 pub use reached::Reached;
 pub use run::{simulate, simulate_traced};
 pub use steps::step_numbers;
+pub use together::{Together, TogetherError, TogetherPart, simulate_together};

@@ -12,7 +12,7 @@ use crate::gates::{Freed, Gates};
 use crate::options::{Sharing, SimulateError, SimulateOptions, Stop, Sync};
 use crate::outcome::{Leg, LinkUse, Outcome, Sent, Start};
 use crate::turns::Turns;
-use crate::workload::{Lane, Workload};
+use crate::workload::{Lane, Span, Workload};
 
 /// Events between two questions to `stop`.
 const EVENTS_BETWEEN_STOPS: u64 = 4096;
@@ -38,9 +38,23 @@ pub fn simulate(
     options: &SimulateOptions<'_>,
     stop: Stop<'_>,
 ) -> Result<Outcome, SimulateError> {
-    let mut run = prepared(topology, graph, options)?;
+    let mut run = prepared(topology, graph, Workload::new(topology, graph, options)?, options)?;
     run.complete(stop)?;
     Ok(run.outcome())
+}
+
+/// [`simulate_traced`] for a graph whose batches are those of several collectives.
+pub(crate) fn simulate_spans(
+    topology: &Topology,
+    graph: &TransferGraph,
+    spans: &[Span],
+    options: &SimulateOptions<'_>,
+    stop: Stop<'_>,
+) -> Result<(Outcome, Vec<Sent>), SimulateError> {
+    let mut run = prepared(topology, graph, Workload::of_spans(topology, graph, spans, options)?, options)?;
+    run.complete(stop)?;
+    let trace = run.trace();
+    Ok((run.outcome(), trace))
 }
 
 /// [`simulate`] with the times of every message, in the order of transfers, of their routes and of pieces.
@@ -53,7 +67,7 @@ pub fn simulate_traced(
     options: &SimulateOptions<'_>,
     stop: Stop<'_>,
 ) -> Result<(Outcome, Vec<Sent>), SimulateError> {
-    let mut run = prepared(topology, graph, options)?;
+    let mut run = prepared(topology, graph, Workload::new(topology, graph, options)?, options)?;
     run.complete(stop)?;
     let trace = run.trace();
     Ok((run.outcome(), trace))
@@ -62,9 +76,9 @@ pub fn simulate_traced(
 fn prepared<'a>(
     topology: &'a Topology,
     graph: &'a TransferGraph,
+    workload: Workload,
     options: &SimulateOptions<'a>,
 ) -> Result<Run<'a>, SimulateError> {
-    let workload = Workload::new(topology, graph, options)?;
     let gates = Gates::new(graph, &workload, options.sync)?;
     let turns = match options.sync {
         Sync::Deps => Turns::new(graph, &workload)?,

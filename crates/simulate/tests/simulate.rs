@@ -26,3 +26,5 @@ mod networks;
 mod properties;
 #[path = "simulate/refused.rs"]
 mod refused;
+#[path = "simulate/together.rs"]
+mod together;

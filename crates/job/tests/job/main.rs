@@ -3,10 +3,10 @@
 
 use std::num::NonZeroU64;
 
-use canopy_job::{Class, Comparison, Job, JobRates, Layout, Movement, RatesError, comparison, job_rates};
-use canopy_optimize::Never;
+use canopy_job::{Class, Comparison, Job, JobRates, Layout, Movement, Patience, RatesError, comparison, job_rates};
 use canopy_planner::{Context, Planner, Request, SchedulesInMemory, TopologyInput};
-use canopy_schedule::CollectiveKind;
+use canopy_schedule::{CollectiveKind, TransferGraph, compile};
+use canopy_simulate::{Pieces, SimulateOptions, TogetherPart, simulate_together};
 use canopy_topology::{Ratio, Topology, TopologyLimits, Transit, generate, to_yaml};
 
 const MEGABYTES: u64 = 1_000_000;
@@ -27,7 +27,7 @@ fn job(layout: &str, classes: &[(&str, CollectiveKind, u64)]) -> Job {
 }
 
 fn rates(topology: &Topology, job: &Job) -> JobRates {
-    let rates = job_rates(topology, job, Transit::Forward, &Never).unwrap();
+    let rates = job_rates(topology, job, Transit::Forward, Patience::ENDLESS).unwrap();
     assert_eq!(rates.seconds, rates.seconds_min, "the optimum is proven");
     rates
 }
@@ -46,7 +46,8 @@ fn tensor_and_data_groups_share_boxes_and_rails() {
     assert_eq!(rates(&network(RAIL), &both).seconds, seconds(3, 50));
     let mixed = job("tp=8 dp=4", &[("tp", CollectiveKind::Allgather, 6), ("dp", REDUCE, 1)]);
     assert_eq!(rates(&network(RAIL), &mixed).seconds, seconds(3, 50));
-    let Comparison { rings, phases, alone, .. } = comparison(&network(RAIL), &mixed, Transit::Forward, &Never).unwrap();
+    let Comparison { rings, phases, alone, .. } =
+        comparison(&network(RAIL), &mixed, Transit::Forward, Patience::ENDLESS).unwrap();
     assert_eq!(rings, seconds(3, 50));
     // 12.9 GB/s in phases; planned alone, each data group would use all rails of its boxes.
     assert!((phases.to_f64() - 1.0 / 12.9).abs() < 1e-3 && alone > phases, "{phases} {alone}");
@@ -81,6 +82,45 @@ fn every_group_is_planned_in_its_shares() {
     }
 }
 
+/// Plans of all groups, started together with the sizes of the job, take what the joint optimum promises, but for 1 %: α,
+/// and filling and emptying trees.
+#[test]
+fn all_plans_together_take_the_joint_time() {
+    let planner = Planner::new(TopologyLimits::STANDARD);
+    let schedules = SchedulesInMemory::new(64 << 20);
+    for (expression, layout, classes) in [
+        (RAIL, "tp=8 dp=4", &[("tp", REDUCE, 1), ("dp", REDUCE, 1)][..]),
+        (RAIL, "tp=8 dp=4", &[("tp", CollectiveKind::Allgather, 3), ("dp", REDUCE, 1)]),
+        (
+            "rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:2+seed:3",
+            "tp=8 dp=4",
+            &[("tp", REDUCE, 1), ("dp", REDUCE, 1)],
+        ),
+        ("torus:4x4,bw=10GB/s", "x=4 y=4", &[("x", CollectiveKind::AllToAll, 1), ("y", REDUCE, 2)]),
+    ] {
+        let (topology, job) = (network(expression), job(layout, classes));
+        let rates = rates(&topology, &job);
+        let planned = job.groups.iter().enumerate().map(|(number, group)| {
+            let share = rates.share_of(&topology, &job, number).unwrap().topology;
+            let input = TopologyInput::Document { kind: None, content: to_yaml(&share).into() };
+            let plan = planner.plan(&Request::of(input, group.collective.kind()), Context::new(&schedules)).unwrap();
+            (compile(&share, &plan.plan.schedule).unwrap(), share)
+        });
+        let planned: Vec<(TransferGraph, Topology)> = planned.collect();
+        let parts: Vec<TogetherPart<'_>> = planned
+            .iter()
+            .zip(&job.groups)
+            .map(|((graph, topology), group)| TogetherPart { graph, topology, size_bytes: group.size_bytes.get() })
+            .collect();
+        let pieces = Pieces::AtMost { bytes: 4 << 20 };
+        let options = SimulateOptions { pieces, ..SimulateOptions::usual(1, 1_000_000_000) };
+        let together = simulate_together(&topology, &parts, &options, &|| false).unwrap();
+        let ratio = rates.seconds.to_f64() * 1e12 / together.outcome.time_ps as f64;
+        assert!((0.99..=1.0).contains(&ratio), "{expression} {classes:?}: {ratio}");
+        assert!(together.left_ps.iter().all(|&left| left > 0) && together.left_ps.len() == job.groups.len());
+    }
+}
+
 /// What all groups get of a link is no more than it has.
 #[test]
 fn shares_fit_the_links() {
@@ -105,12 +145,28 @@ fn shares_fit_the_links() {
 #[test]
 fn what_cannot_be_is_refused() {
     let both = job("tp=8 dp=4", &[("tp", REDUCE, 1)]);
-    let refused = |expression: &str, transit| job_rates(&network(expression), &both, transit, &Never).unwrap_err();
+    let refused =
+        |expression: &str, transit| job_rates(&network(expression), &both, transit, Patience::ENDLESS).unwrap_err();
     assert_eq!(refused("ring:8", Transit::Forward), RatesError::Ranks { layout: 32, network: 8 });
     assert!(matches!(refused("dgx-h100:boxes=4,nvls=true", Transit::Forward), RatesError::Switch { .. }));
     let far = job("a=2 b=4 c=2", &[("b", REDUCE, 1)]);
-    let refused = job_rates(&network("ring:16"), &far, Transit::Unused, &Never).unwrap_err();
+    let refused = job_rates(&network("ring:16"), &far, Transit::Unused, Patience::ENDLESS).unwrap_err();
     assert!(matches!(refused, RatesError::NoWay { .. }), "{refused}");
-    let stopped = job_rates(&network(RAIL), &both, Transit::Forward, &|| true).unwrap_err();
+    let stopped = job_rates(&network(RAIL), &both, Transit::Forward, Patience { stop: &|| true, ..Patience::ENDLESS })
+        .unwrap_err();
     assert_eq!(stopped, RatesError::Stopped);
+}
+
+/// Scattered groups on a grid: whatever is found when time is up holds, with its distance from the limit.
+#[test]
+fn the_best_so_far_is_an_answer() {
+    let groups = job("a=2 b=3 c=6", &[("b", REDUCE, 1), ("a+c", CollectiveKind::Allgather, 2)]);
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let enough = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 40;
+    let patience = Patience { enough: &enough, ..Patience::ENDLESS };
+    let rates = job_rates(&network("mesh:6x6"), &groups, Transit::Forward, patience).unwrap();
+    assert!(rates.seconds_min < rates.seconds, "{} {}", rates.seconds_min, rates.seconds);
+    let proven = job_rates(&network("mesh:6x6"), &groups, Transit::Forward, Patience::ENDLESS).unwrap();
+    assert!(rates.seconds_min <= proven.seconds && proven.seconds <= rates.seconds);
+    assert_eq!(proven.seconds, proven.seconds_min);
 }
