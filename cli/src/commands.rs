@@ -75,6 +75,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Plan(plan::PlanArgs),
+    PlanJob(plan::job::PlanJobArgs),
     Resynth(resynth::ResynthArgs),
     Bound(bound::BoundArgs),
     Find(find::FindArgs),
@@ -145,6 +146,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Plans",
         &[
             "plan",
+            "plan-job",
             "bound",
             "explain",
             "simulate",
@@ -220,6 +222,7 @@ impl Cli {
         }
         match self.command {
             Command::Plan(args) => interruptible(plan::run(args)),
+            Command::PlanJob(args) => interruptible(plan::job::run(args)),
             Command::Resynth(args) => interruptible(resynth::run(args)),
             Command::Bound(args) => interruptible(bound::run(args)),
             Command::Find(args) => interruptible(find::run(args)),

@@ -28,6 +28,8 @@ pub(crate) const JOB_KIND: &str = "job-bundle";
 pub(crate) const BUNDLE_KIND: &str = "plan-bundle";
 /// The kind of a manifest of plans that were made in common.
 pub(crate) const JOINT_KIND: &str = "joint-plans";
+/// The kind of a manifest of the plans of a job's groups, each in its share of the links.
+pub(crate) const GROUPS_KIND: &str = "group-plans";
 
 /// What a command prints for machines: which command, and what it has to say.
 #[derive(Serialize)]

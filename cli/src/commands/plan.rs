@@ -6,6 +6,7 @@
 mod bundle;
 pub(super) mod file;
 mod folder;
+pub(crate) mod job;
 mod joint;
 pub(super) mod loader;
 mod one;

@@ -31,6 +31,8 @@ mod find;
 #[cfg(feature = "embedded")]
 mod forms;
 #[cfg(feature = "embedded")]
+mod groups;
+#[cfg(feature = "embedded")]
 mod handover;
 mod hooks;
 #[cfg(feature = "embedded")]

@@ -14,7 +14,7 @@ use super::Common;
 use crate::clock::{self, Deadline};
 use crate::connection::{Connection, Session};
 use crate::exit::Failure;
-use crate::output::{self, BUNDLE_KIND, FORMAT_VERSION, JOINT_KIND, MANIFEST};
+use crate::output::{self, BUNDLE_KIND, FORMAT_VERSION, GROUPS_KIND, JOINT_KIND, MANIFEST};
 use crate::stored_plan::file_name;
 use crate::whole_file::cannot_write;
 
@@ -107,8 +107,9 @@ fn is_bundle(folder: &Path) -> bool {
     let path = folder.join(MANIFEST);
     let is_short = std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= BYTES_MAX);
     let text = is_short.then(|| std::fs::read(&path).ok()).flatten().unwrap_or_default();
-    serde_json::from_slice::<Kind>(&text)
-        .is_ok_and(|found| found.canopy == FORMAT_VERSION && [BUNDLE_KIND, JOINT_KIND].contains(&found.kind.as_str()))
+    serde_json::from_slice::<Kind>(&text).is_ok_and(|found| {
+        found.canopy == FORMAT_VERSION && [BUNDLE_KIND, GROUPS_KIND, JOINT_KIND].contains(&found.kind.as_str())
+    })
 }
 
 /// Asks for the plans of a folder until there is an answer, or no use in asking, and has them written. Opening a store does not

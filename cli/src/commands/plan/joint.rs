@@ -147,7 +147,7 @@ async fn write(connection: &Connection, reply: &PlanBundleReply, folder: NewFold
 }
 
 /// The ending of a file: JSON of a runtime must not take the place of canopy's own.
-fn ending(format: v1::OutputFormat) -> String {
+pub(super) fn ending(format: v1::OutputFormat) -> String {
     let format = format_of_wire(format.into()).unwrap_or(Format::Json);
     if format.ending() == Format::Json.ending() { format.name().replace('-', ".") } else { format.ending().to_owned() }
 }
