@@ -54,6 +54,8 @@ pub fn group_shares(
     let budget = Budget { work_max: WORK_STANDARD, stop: &is_stopped };
     let symmetry = if options.uses_symmetry { Symmetry::of(problem, None, budget) } else { Symmetry::none(problem) };
     let Images { of, tables } = symmetry.images(problem.groups().len());
+    // Every symmetry keeps the only group.
+    let is_alone = problem.groups().len() == 1;
     let mut count: BTreeMap<usize, usize> = BTreeMap::new();
     of.iter().for_each(|&first| *count.entry(first).or_default() += 1);
     let is_reversible = problem.is_reversible();
@@ -62,9 +64,11 @@ pub fn group_shares(
         if stop.is_requested() {
             return Err(GroupsError::Stopped);
         }
-        let kept =
-            if options.uses_symmetry { Symmetry::of(problem, Some(group), budget) } else { Symmetry::none(problem) };
-        let classes = kept.arcs(problem, is_reversible);
+        let classes = if is_alone || !options.uses_symmetry {
+            symmetry.arcs(problem, is_reversible)
+        } else {
+            Symmetry::of(problem, Some(group), budget).arcs(problem, is_reversible)
+        };
         let mut loads = vec![BigRational::zero(); classes.first.len()];
         for part in optimum.parts.iter().filter(|part| part.group == group) {
             for (unit, weight) in &part.units {
