@@ -93,6 +93,13 @@ fn rows_and_columns_of_tori() {
     expect(&grid(32, 32, true), both(32, REDUCE), "32/31");
     expect(&grid(32, 32, true), both(32, GroupKind::AllToAll), "1/4");
     expect(&grid(32, 32, true), rows(32, (0..32).step_by(2), REDUCE), "64/31");
+    let strided = |number: u32| {
+        let within = |node: &u32| (node / 32 % 4, node % 4) == (number / 4, number % 4);
+        group(REDUCE, (0..1024).filter(within).collect(), 1)
+    };
+    let mut groups = rows(32, 0..32, REDUCE);
+    groups.extend((0..16).map(strided));
+    expect(&grid(32, 32, true), groups, "64/157");
     let block = |number: u32| {
         let corner = number / 4 * 8 * 32 + number % 4 * 8;
         group(REDUCE, (0..64).map(|place| corner + place / 8 * 32 + place % 8).collect(), 1)
@@ -134,7 +141,12 @@ fn dead_nics_and_links() {
     torus.cut(0, 1);
     let mut groups = rows(8, 0..8, REDUCE);
     groups.extend(columns(8, 8, REDUCE));
-    expect(&torus, groups, "31/28");
+    expect(&torus, groups.clone(), "31/28");
+    // A dead node: its row and its column go on without it.
+    let mut torus = grid(8, 8, true);
+    torus.graph.arcs.retain(|arc| arc.from != 0 && arc.to != 0);
+    groups.iter_mut().for_each(|group| group.members.retain(|&node| node != 0));
+    expect(&torus, groups, "100/91");
 }
 
 /// Pairs on K2,3: every cut allows 1.
