@@ -1,11 +1,9 @@
 //! Systems of linear equations with whole coefficients, solved in fractions.
 
+use canopy_optimize::field::{self, FIELD, add, subtract, times};
 use num_bigint::{BigInt, Sign};
 use num_integer::Integer as _;
 use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
-
-/// 2⁶¹ − 1, a prime.
-const FIELD: u64 = (1 << 61) - 1;
 
 /// Most digits of that base that a solution is computed to, and the first number that is tried.
 const DIGITS_MAX: usize = 1 << 12;
@@ -144,38 +142,13 @@ fn element(number: &BigInt) -> u64 {
     if number.sign() == Sign::Minus && rest != 0 { FIELD - rest } else { rest }
 }
 
-const fn add(left: u64, right: u64) -> u64 {
-    let sum = left + right;
-    if sum >= FIELD { sum - FIELD } else { sum }
-}
-
-/// The product: 2⁶¹ is 1, so the bits from the 61st on are added to those below.
-fn times(left: u64, right: u64) -> u64 {
-    let product = u128::from(left) * u128::from(right);
-    let low = u64::try_from(product & u128::from(FIELD)).expect("below 2^61");
-    add(low, u64::try_from(product >> 61).expect("below 2^61"))
-}
-
-/// By Fermat: the power of two less than the field has elements.
-fn inverse_of(number: u64) -> u64 {
-    let (mut power, mut base, mut left) = (1, number, FIELD - 2);
-    while left > 0 {
-        if left % 2 == 1 {
-            power = times(power, base);
-        }
-        base = times(base, base);
-        left /= 2;
-    }
-    power
-}
-
 /// By elimination; `None` where there is no inverse.
 fn inverted(mut matrix: Vec<u64>, size: usize) -> Option<Vec<u64>> {
     let mut inverse = vec![0; size * size];
     (0..size).for_each(|place| inverse[place * size + place] = 1);
     for column in 0..size {
         let pivot = (column..size).find(|&row| matrix[row * size + column] != 0)?;
-        let factor = inverse_of(matrix[pivot * size + column]);
+        let factor = field::inverse(matrix[pivot * size + column]);
         for at in 0..size {
             matrix.swap(pivot * size + at, column * size + at);
             inverse.swap(pivot * size + at, column * size + at);
@@ -194,14 +167,6 @@ fn inverted(mut matrix: Vec<u64>, size: usize) -> Option<Vec<u64>> {
         }
     }
     Some(inverse)
-}
-
-/// `numbers − factor · others`.
-fn subtract(numbers: &mut [u64], others: &[u64], factor: u64) {
-    for (number, &other) in numbers.iter_mut().zip(others).filter(|(_, other)| **other != 0) {
-        let product = times(other, factor);
-        *number = if *number >= product { *number - product } else { *number + (FIELD - product) };
-    }
 }
 
 #[cfg(test)]

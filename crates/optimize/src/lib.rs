@@ -9,6 +9,7 @@ mod binary;
 mod concurrent;
 mod digraph;
 mod error;
+pub mod field;
 mod flow;
 mod fraction;
 mod isolate;

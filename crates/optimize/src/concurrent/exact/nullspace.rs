@@ -1,12 +1,11 @@
 //! Solutions of homogeneous equations with small whole coefficients, in fractions.
 //!
-//! Computed in the field of 2⁶¹ − 1 elements and read back as the fractions of small numbers that they stand for, where
+//! Computed in a field and read back as the fractions of small numbers that they stand for, where
 //! there are some: they may be wrong, and whoever uses them finds out.
 
 use num_integer::Integer;
 
-/// 2⁶¹ − 1, a prime.
-const FIELD: u64 = (1 << 61) - 1;
+use crate::field::{FIELD, add, element, inverse, subtract, times};
 
 /// Greatest numerator and denominator: twice their product is below [`FIELD`], so that no two such fractions are one element.
 const PART_MAX: i128 = 1 << 29;
@@ -75,46 +74,6 @@ impl Nullspace {
         };
         positions.into_iter().zip(self.basis).map(read).collect()
     }
-}
-
-/// The element that a whole number stands for.
-fn element(number: i64) -> u64 {
-    u64::try_from(i128::from(number).mod_floor(&FIELD.into())).expect("below FIELD")
-}
-
-fn add(left: u64, right: u64) -> u64 {
-    let sum = left + right;
-    if sum >= FIELD { sum - FIELD } else { sum }
-}
-
-/// The product: 2⁶¹ is 1, so the bits from the 61st on are added to those below.
-fn times(left: u64, right: u64) -> u64 {
-    let product = u128::from(left) * u128::from(right);
-    let low = u64::try_from(product & u128::from(FIELD)).expect("below 2^61");
-    add(low, u64::try_from(product >> 61).expect("below 2^61"))
-}
-
-/// `vector − factor · other`.
-fn subtract(vector: &mut [u64], other: &[u64], factor: u64) {
-    for (number, &other) in vector.iter_mut().zip(other).filter(|(_, other)| **other != 0) {
-        *number = add(*number, FIELD - times(other, factor));
-        if *number == FIELD {
-            *number = 0;
-        }
-    }
-}
-
-/// By Fermat: the power of two less than the field has elements.
-fn inverse(number: u64) -> u64 {
-    let (mut power, mut base, mut left) = (1, number, FIELD - 2);
-    while left > 0 {
-        if left % 2 == 1 {
-            power = times(power, base);
-        }
-        base = times(base, base);
-        left /= 2;
-    }
-    power
 }
 
 /// The fraction of small numbers that an element stands for: the first remainder of Euclid's algorithm that is small.
