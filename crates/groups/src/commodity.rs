@@ -57,11 +57,11 @@ impl Commodity {
 
     /// The cheapest unit.
     ///
-    /// * **In.** `lengths`: by arc; where `is_reversible`, the same both ways. `roots`: positions of members at which the pairs of
-    ///   trees of an allreduce are tried, if lengths differ by direction.
+    /// * **In.** `lengths`: by arc; where `is_reversible`, the same both ways. `roots`: positions of members at which
+    ///   the pairs of trees of an allreduce are tried, if lengths differ by direction.
     /// * **Errors.** [`GroupsError::NoWay`].
-    /// * **Cost.** One search of the network for trees of equal lengths both ways and for ways from one root, else one for
-    ///   each member, and O(members³) at worst for a tree.
+    /// * **Cost.** One search of the network for trees of equal lengths both ways and for ways from one root, else one
+    ///   for each member, and O(members³) at worst for a tree.
     pub(crate) fn priced(
         self,
         problem: &GroupProblem,

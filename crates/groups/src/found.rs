@@ -3,6 +3,7 @@
 use num_rational::BigRational;
 
 use crate::commodity::Unit;
+use crate::symmetry::Symmetry;
 
 /// How a problem is solved.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,8 @@ pub struct GroupOptimum {
     pub classes: (usize, usize),
     /// Rounds of column generation.
     pub rounds: u32,
+    /// Those that parts stand for others by.
+    pub(crate) symmetry: Symmetry,
 }
 
 /// Units of a group, and for all groups that symmetries make of it.
@@ -42,8 +45,8 @@ pub struct GroupPart {
     pub group: usize,
     /// The root's position, for kinds where each member has trees of its own.
     pub root: Option<u32>,
-    /// What is sent, by all commodities of the class together. Where all links carry as much both ways and every group does an
-    /// allreduce or an all-to-all, loads are right for the two directions of a link together: half of each way of an all-to-all is
-    /// meant backwards, over the arcs of the opposite direction.
+    /// What is sent, by all commodities of the class together. Where all links carry as much both ways and every group
+    /// does an allreduce or an all-to-all, loads are right for the two directions of a link together: half of each way
+    /// of an all-to-all is meant backwards, over the arcs of the opposite direction.
     pub units: Vec<(Unit, BigRational)>,
 }

@@ -1,4 +1,5 @@
-//! The linear program of a problem: a row for each class of arcs, a demand for each class of commodities, and how units use rows.
+//! The linear program of a problem: a row for each class of arcs, a demand for each class of commodities, and how units
+//! use rows.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,9 @@ use num_rational::BigRational;
 use num_traits::{Signed as _, Zero as _};
 
 use crate::commodity::{Commodity, Unit};
+use crate::joined::Classes;
 use crate::problem::{GroupProblem, GroupsError};
-use crate::symmetry::{Classes, Symmetry};
+use crate::symmetry::Symmetry;
 
 /// By row, how often a unit uses it.
 pub(crate) type Loads = Vec<(u32, u64)>;
@@ -18,6 +20,7 @@ pub(crate) type Loads = Vec<(u32, u64)>;
 /// The program's data: classes of arcs and commodities, and what one unit takes of them.
 pub(crate) struct Layout<'a> {
     pub(crate) problem: &'a GroupProblem,
+    pub(crate) symmetry: &'a Symmetry,
     pub(crate) is_reversible: bool,
     pub(crate) rows: Classes,
     /// By row, the capacity of all its arcs.
@@ -30,7 +33,7 @@ pub(crate) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    pub(crate) fn new(problem: &'a GroupProblem, symmetry: &Symmetry, budget: Budget<'_>) -> Self {
+    pub(crate) fn new(problem: &'a GroupProblem, symmetry: &'a Symmetry, budget: Budget<'_>) -> Self {
         let is_reversible = problem.is_reversible();
         let rows = symmetry.arcs(problem, is_reversible);
         let mut capacities = vec![BigInt::zero(); rows.first.len()];
@@ -45,14 +48,14 @@ impl<'a> Layout<'a> {
             .zip(&classes.count)
             .map(|(commodity, &count)| commodity.demand(problem) * BigInt::from(count))
             .collect();
-        let needs_roots = |one: &Commodity| one.root.is_none() && !is_reversible && !symmetry.generators().is_empty();
+        let needs_roots = |one: &Commodity| one.root.is_none() && !is_reversible && !symmetry.is_none();
         let every =
             |one: &Commodity| (0_u32..).zip(&problem.groups()[one.group].members).map(|(root, _)| root).collect();
         let roots = commodities
             .iter()
             .map(|one| if needs_roots(one) { Symmetry::roots(problem, one.group, budget) } else { every(one) })
             .collect();
-        Self { problem, is_reversible, rows, capacities, commodities, demands, roots }
+        Self { problem, symmetry, is_reversible, rows, capacities, commodities, demands, roots }
     }
 
     /// By arc, its length, from those of rows.

@@ -5,6 +5,7 @@
 mod commodity;
 mod exact;
 mod found;
+mod joined;
 mod layout;
 mod master;
 mod optimum;

@@ -1,7 +1,8 @@
 //! The linear program over the units found so far, by the simplex method in floats: it proposes, fractions decide.
 //!
-//! Minimise U; the weights x of the units of a commodity add up to 1; the time that all units take on a row is at most U. Rows have
-//! a slack each. U begins at the greatest time of one unit of each commodity, so that everything is about 1.
+//! Minimise U; the weights x of the units of a commodity add up to 1; the time that all units take on a row is at most
+//! U. Rows have a slack each. U begins at the greatest time of one unit of each commodity, so that everything is about
+//! 1.
 
 use canopy_optimize::Stop;
 
@@ -11,6 +12,14 @@ pub(crate) struct Column {
     pub(crate) commodity: usize,
     /// By row that it uses, rising, the time that all of the commodity's demand would take there.
     pub(crate) times: Vec<(u32, f64)>,
+}
+
+impl Column {
+    /// What a unit of it costs at these prices, less what its commodity is worth.
+    pub(crate) fn reduced(&self, prices: &Prices) -> f64 {
+        let cost: f64 = self.times.iter().map(|&(row, time)| time * prices.rows[row as usize]).sum();
+        cost - prices.commodities[self.commodity]
+    }
 }
 
 /// A variable of the program.
@@ -148,12 +157,6 @@ impl Master {
         self.row_count + self.commodity_count
     }
 
-    /// What a unit of a column costs at these prices, less what its commodity is worth.
-    pub(crate) fn reduced(&self, column: usize, prices: &Prices) -> f64 {
-        let Column { commodity, times } = &self.columns[column];
-        times.iter().map(|&(row, time)| time * prices.rows[row as usize]).sum::<f64>() - prices.commodities[*commodity]
-    }
-
     /// The variable of the most negative price; after many pivots that changed nothing, the first of a negative one.
     fn entering(&self, prices: &Prices) -> Option<Variable> {
         let place = self.basis.iter().position(|&variable| variable == Variable::Time).unwrap_or(0);
@@ -161,7 +164,7 @@ impl Master {
         let slacks = duals.iter().enumerate().map(|(row, dual)| (Variable::Slack(row), -dual));
         let weights = (0..self.columns.len())
             .filter(|&column| !self.is_basic[column])
-            .map(|column| (Variable::Weight(column), self.reduced(column, prices)));
+            .map(|column| (Variable::Weight(column), self.columns[column].reduced(prices)));
         let mut negative = slacks.chain(weights).filter(|&(_, price)| price < -PRICE_EPS);
         if self.degenerate > 4 * self.size() {
             return negative.next().map(|(variable, _)| variable);

@@ -11,13 +11,14 @@ use crate::symmetry::Symmetry;
 
 /// Computes the greatest common rate of all groups.
 ///
-/// * **Source.** The program over trees, and its dual, in which each group pays for the cheapest tree over its members in the
-///   distances that prices of links make: exact by column generation, as the cheapest tree is found in polynomial time.
-/// * **Out.** A rate with the units that reach it, and lengths that prove the bound. Equal, but where their numbers are too
-///   long, or `rounds_max` is reached.
+/// * **Source.** The program over trees, and its dual, in which each group pays for the cheapest tree over its members
+///   in the distances that prices of links make: exact by column generation, as the cheapest tree is found in
+///   polynomial time.
+/// * **Out.** A rate with the units that reach it, and lengths that prove the bound. Equal, but where their numbers are
+///   too long, or `rounds_max` is reached.
 /// * **Errors.** [`GroupsError::NoWay`], [`GroupsError::Stopped`].
-/// * **Cost.** In each round, a search of the network for each commodity class (for each member of one whose links differ by
-///   direction), and simplex steps of (rows + commodities)².
+/// * **Cost.** In each round, a search of the network for each commodity class (for each member of one whose links
+///   differ by direction), and simplex steps of (rows + commodities)².
 pub fn group_optimum(
     problem: &GroupProblem,
     options: GroupOptions,
@@ -25,7 +26,8 @@ pub fn group_optimum(
 ) -> Result<GroupOptimum, GroupsError> {
     let is_stopped = || stop.is_requested();
     let budget = Budget { work_max: WORK_STANDARD, stop: &is_stopped };
-    let symmetry = if options.uses_symmetry { Symmetry::of(problem, None, budget) } else { Symmetry::none(problem) };
+    let found = if options.uses_symmetry { Symmetry::of(problem, None, budget).ok() } else { None };
+    let symmetry = found.unwrap_or_else(|| Symmetry::none(problem));
     let layout = Layout::new(problem, &symmetry, budget);
     Search::new(&layout, stop)?.run(options, stop)
 }

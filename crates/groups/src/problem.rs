@@ -43,7 +43,7 @@ impl GroupKind {
     }
 }
 
-/// Nodes that communicate with each other, and with nobody else.
+/// Nodes that communicate with each other, and with no others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// What they do.
@@ -84,8 +84,8 @@ pub enum GroupsError {
 
 /// A network and the groups that share it, checked.
 ///
-/// Members receive, add, copy and send. Everything else on the way between two of them forwards only: switches, and nodes that
-/// are not members, as far as they may relay.
+/// Members receive, add, copy and send. Everything else on the way between two of them forwards only: switches, and
+/// nodes that are not members, as far as they may relay.
 #[derive(Clone, Debug)]
 pub struct GroupProblem {
     graph: Digraph,
@@ -156,8 +156,8 @@ impl GroupProblem {
         self.reverses[arc as usize]
     }
 
-    /// Whether an arc and that of the opposite direction can be taken together: all links carry as much both ways, and all groups
-    /// do what is the same run backwards.
+    /// Whether an arc and that of the opposite direction can be taken together: all links carry as much both ways, and
+    /// all groups do what is the same run backwards.
     pub(crate) fn is_reversible(&self) -> bool {
         let as_much = |(arc, reverse): (&Arc, &Option<u32>)| {
             reverse.is_some_and(|reverse| self.graph.arcs[reverse as usize].capacity == arc.capacity)

@@ -7,9 +7,9 @@ use num_traits::Zero as _;
 use crate::problem::{Group, GroupKind, GroupProblem, GroupsError};
 use crate::ways::{NO_WAY, Passing, Ways};
 
-/// The common rate if each group runs a ring in the order of its members, half of it each way round, over ways of the fewest
-/// arcs; one root sends along the ring from member to member; parts for single members go straight to them. All groups at
-/// once: the busiest link decides.
+/// The common rate if each group runs a ring in the order of its members, half of it each way round, over ways of the
+/// fewest arcs; one root sends along the ring from member to member; parts for single members go straight to them. All
+/// groups at once: the busiest link decides.
 ///
 /// * **Out.** In units of capacity for each unit of size, as that of the optimum.
 /// * **Errors.** [`GroupsError::NoWay`].

@@ -3,7 +3,7 @@
 use canopy_optimize::{Never, Stop};
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::{Signed as _, ToPrimitive as _, Zero as _};
+use num_traits::{Signed as _, ToPrimitive, Zero as _};
 
 use crate::commodity::Unit;
 use crate::found::{GroupOptimum, GroupOptions, GroupPart};
@@ -16,6 +16,8 @@ use crate::vertex::Vertex;
 const LENGTH_BITS: i32 = 60;
 /// How near the limit is to the time of floats that may be the same in fractions.
 const PROVEN: f64 = 1e-13;
+/// By how much less than those of the program a unit must cost to be taken up.
+const PAYS: f64 = 1e-10;
 /// How often units that pay by fractions alone are tried before floats are thought too coarse.
 const FINER_MAX: u32 = 20;
 
@@ -44,18 +46,14 @@ struct Best {
     costs: Vec<u128>,
 }
 
-fn as_float(number: &BigInt) -> f64 {
-    number.to_f64().unwrap_or(f64::MAX)
-}
-
-fn ratio_as_float(number: &BigRational) -> f64 {
+fn as_float(number: &impl ToPrimitive) -> f64 {
     number.to_f64().unwrap_or(f64::MAX)
 }
 
 impl<'a> Search<'a> {
     pub(crate) fn new(layout: &'a Layout<'a>, stop: &dyn Stop) -> Result<Self, GroupsError> {
         let capacities: Vec<f64> = layout.capacities.iter().map(as_float).collect();
-        let demands: Vec<f64> = layout.demands.iter().map(ratio_as_float).collect();
+        let demands: Vec<f64> = layout.demands.iter().map(as_float).collect();
         let even: Vec<f64> =
             capacities.iter().zip(&layout.rows.count).map(|(all, &count)| count as f64 / all).collect();
         let first = layout.priced(&whole(&even), stop)?;
@@ -78,7 +76,8 @@ impl<'a> Search<'a> {
         Ok(Self { layout, uses, unit_times, master, best: Best::default(), capacities, demands, scale })
     }
 
-    /// Goes on until the optimum is proven, nothing better is found, or it is stopped: then the best so far is the answer.
+    /// Goes on until the optimum is proven, nothing better is found, or it is stopped: then the best so far is the
+    /// answer.
     pub(crate) fn run(mut self, options: GroupOptions, stop: &dyn Stop) -> Result<GroupOptimum, GroupsError> {
         let (mut rounds, mut finer) = (0, 0);
         while rounds < options.rounds_max {
@@ -135,9 +134,7 @@ impl<'a> Search<'a> {
         let mut added = 0;
         for (commodity, (_, unit)) in priced.into_iter().enumerate() {
             let loads = self.layout.loads(&unit);
-            let column = column(&self.unit_times, commodity, &loads);
-            let cost: f64 = column.times.iter().map(|&(row, time)| time * prices.rows[row as usize]).sum();
-            if cost < prices.commodities[commodity] - 1e-10 {
+            if column(&self.unit_times, commodity, &loads).reduced(prices) < -PAYS {
                 self.add(commodity, unit, loads);
                 added += 1;
             }
@@ -208,7 +205,8 @@ impl<'a> Search<'a> {
             }
         }
         let lengths = self.layout.by_arc(rows);
-        GroupOptimum { rate, bound, lengths, parts, classes: (self.capacities.len(), self.demands.len()), rounds: 0 }
+        let (classes, symmetry) = ((self.capacities.len(), self.demands.len()), self.layout.symmetry.clone());
+        GroupOptimum { rate, bound, lengths, parts, classes, rounds: 0, symmetry }
     }
 }
 

@@ -8,7 +8,7 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero as _;
 
-use crate::found::{GroupOptimum, GroupOptions};
+use crate::found::GroupOptimum;
 use crate::problem::{GroupProblem, GroupsError};
 use crate::symmetry::{Images, Symmetry};
 
@@ -29,33 +29,32 @@ impl GroupShares {
         self.shares.get(&self.like[group]).map_or(&[], Vec::as_slice)
     }
 
-    /// The node of a group that has the place of this one in the group that it is like. A share of the arc (u, v) there is one of
-    /// the arc between the nodes that u and v stand for here.
+    /// The node of a group that has the place of this one in the group that it is like. A share of the arc (u, v) there
+    /// is one of the arc between the nodes that u and v stand for here.
     pub fn node_of(&self, group: usize, node: u32) -> u32 {
         self.tables[group][node as usize]
     }
 }
 
-/// Divides the links among the groups: in its shares alone, each group reaches its part of the joint rate, and what is not a
-/// member passes on as much as it gets.
+/// Divides the links among the groups: in its shares alone, each group reaches its part of the joint rate, and what is
+/// not a member passes on as much as it gets.
 ///
-/// * **Source.** The loads of an optimum, averaged over the symmetries that keep a group; within them, that group is alone, with
-///   trees that branch at its members only, which a packing of trees in a balanced network finds again.
-/// * **In.** An optimum of the problem, and the options it was found with.
+/// * **Source.** The loads of an optimum, averaged over the symmetries that keep a group; within them, that group is
+///   alone, with trees that branch at its members only, which a packing of trees in a balanced network finds again.
+/// * **In.** An optimum of the problem.
 /// * **Errors.** Stopped.
 /// * **Cost.** The symmetries of the network for each group that is like no other, and O(groups · nodes · generators).
 pub fn group_shares(
     problem: &GroupProblem,
     optimum: &GroupOptimum,
-    options: GroupOptions,
     stop: &dyn Stop,
 ) -> Result<GroupShares, GroupsError> {
     let is_stopped = || stop.is_requested();
     let budget = Budget { work_max: WORK_STANDARD, stop: &is_stopped };
-    let symmetry = if options.uses_symmetry { Symmetry::of(problem, None, budget) } else { Symmetry::none(problem) };
+    let symmetry = &optimum.symmetry;
     let Images { of, tables } = symmetry.images(problem.groups().len());
     // Every symmetry keeps the only group.
-    let is_alone = problem.groups().len() == 1;
+    let keeps_all = problem.groups().len() == 1 || symmetry.is_none();
     let mut count: BTreeMap<usize, usize> = BTreeMap::new();
     of.iter().for_each(|&first| *count.entry(first).or_default() += 1);
     let is_reversible = problem.is_reversible();
@@ -64,10 +63,11 @@ pub fn group_shares(
         if stop.is_requested() {
             return Err(GroupsError::Stopped);
         }
-        let classes = if is_alone || !options.uses_symmetry {
+        let classes = if keeps_all {
             symmetry.arcs(problem, is_reversible)
         } else {
-            Symmetry::of(problem, Some(group), budget).arcs(problem, is_reversible)
+            let kept = Symmetry::of(problem, Some(group), budget).map_err(|_stopped| GroupsError::Stopped)?;
+            kept.arcs(problem, is_reversible)
         };
         let mut loads = vec![BigRational::zero(); classes.first.len()];
         for part in optimum.parts.iter().filter(|part| part.group == group) {

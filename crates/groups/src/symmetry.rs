@@ -2,26 +2,17 @@
 
 use std::collections::HashMap;
 
-use canopy_canonical::{Analysis, Automorphism, Budget, Graph, analyse};
+use canopy_canonical::{Analysis, Automorphism, Budget, Graph, Stopped, analyse};
 
 use crate::commodity::Commodity;
+use crate::joined::{Classes, Joined};
 use crate::problem::{GroupKind, GroupProblem};
 
 /// Nodes of the network, then one for each group: verified permutations keep who is a member of what.
+#[derive(Clone, Debug)]
 pub(crate) struct Symmetry {
     generators: Vec<Automorphism>,
     node_count: usize,
-}
-
-/// Classes of things that symmetries exchange.
-#[derive(Clone, Debug)]
-pub(crate) struct Classes {
-    /// By thing, its class; classes are numbered by their first thing.
-    pub(crate) of: Vec<u32>,
-    /// By class, its first thing.
-    pub(crate) first: Vec<usize>,
-    /// By class, how many things are in it.
-    pub(crate) count: Vec<usize>,
 }
 
 /// Weights of the arcs between a member and its group: a member, and the root.
@@ -30,12 +21,13 @@ const ROOT: [u64; 2] = [0, 2];
 
 impl Symmetry {
     /// The symmetries that are found with some work; those that keep a group in its place, if one is named.
-    pub(crate) fn of(problem: &GroupProblem, kept: Option<usize>, budget: Budget<'_>) -> Self {
-        let node_count = problem.graph().node_count as usize;
-        let generators = graph_with_groups(problem, kept)
-            .and_then(|graph| analyse(&graph, budget).ok())
-            .map_or_else(Vec::new, |Analysis { generators, .. }| generators);
-        Self { generators, node_count }
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn of(problem: &GroupProblem, kept: Option<usize>, budget: Budget<'_>) -> Result<Self, Stopped> {
+        let Some(graph) = graph_with_groups(problem, kept) else { return Ok(Self::none(problem)) };
+        let Analysis { generators, .. } = analyse(&graph, budget)?;
+        Ok(Self { generators, node_count: problem.graph().node_count as usize })
     }
 
     /// None at all.
@@ -43,8 +35,9 @@ impl Symmetry {
         Self { generators: Vec::new(), node_count: problem.graph().node_count as usize }
     }
 
-    pub(crate) fn generators(&self) -> &[Automorphism] {
-        &self.generators
+    /// Whether nothing is exchanged.
+    pub(crate) const fn is_none(&self) -> bool {
+        self.generators.is_empty()
     }
 
     /// The node that stands for a group.
@@ -105,9 +98,10 @@ impl Symmetry {
         joined.classes()
     }
 
-    /// Positions of members of a group of which the symmetries that keep it make others out of: one for each class of its members.
+    /// Positions of members of a group of which the symmetries that keep it make others out of: one for each class of
+    /// its members.
     pub(crate) fn roots(problem: &GroupProblem, group: usize, budget: Budget<'_>) -> Vec<u32> {
-        let kept = Self::of(problem, Some(group), budget);
+        let kept = Self::of(problem, Some(group), budget).unwrap_or_else(|_stopped| Self::none(problem));
         let mut joined = Joined::new(kept.node_count);
         for generator in &kept.generators {
             for &(from, to) in generator.moves().iter().filter(|&&(node, _)| (node as usize) < kept.node_count) {
@@ -200,43 +194,4 @@ fn kinds(problem: &GroupProblem) -> Vec<u64> {
         kinds.push(*known.entry((plain(group.kind), group.size)).or_insert(next));
     }
     kinds
-}
-
-/// Things that are joined one by one.
-struct Joined(Vec<usize>);
-
-impl Joined {
-    fn new(count: usize) -> Self {
-        Self((0..count).collect())
-    }
-
-    fn of(&mut self, mut thing: usize) -> usize {
-        while self.0[thing] != thing {
-            self.0[thing] = self.0[self.0[thing]];
-            thing = self.0[thing];
-        }
-        thing
-    }
-
-    fn join(&mut self, left: usize, right: usize) {
-        let (left, right) = (self.of(left), self.of(right));
-        // The first one stands for all.
-        self.0[left.max(right)] = left.min(right);
-    }
-
-    fn classes(mut self) -> Classes {
-        let mut number = vec![u32::MAX; self.0.len()];
-        let mut classes = Classes { of: Vec::with_capacity(self.0.len()), first: Vec::new(), count: Vec::new() };
-        for thing in 0..self.0.len() {
-            let first = self.of(thing);
-            if first == thing {
-                number[thing] = u32::try_from(classes.first.len()).expect("things are counted in 24 bits");
-                classes.first.push(thing);
-                classes.count.push(0);
-            }
-            classes.of.push(number[first]);
-            classes.count[number[first] as usize] += 1;
-        }
-        classes
-    }
 }

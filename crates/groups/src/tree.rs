@@ -1,5 +1,6 @@
 //! Cheapest trees over the members of a group, in the distances between them.
 
+use crate::joined::Joined;
 use crate::problem::GroupProblem;
 use crate::ways::{Distance, NO_WAY, Passing, Ways, plus};
 
@@ -16,8 +17,8 @@ pub struct Hop {
 
 /// The cheapest tree over all members, where lengths are the same both ways: its hops, in either direction.
 ///
-/// * **Source.** Mehlhorn 1988, *A faster approximation algorithm for the Steiner problem in graphs*, Lemma 1: a minimum spanning
-///   tree of the distances needs only those between members whose regions of nearest nodes touch.
+/// * **Source.** Mehlhorn 1988, *A faster approximation algorithm for the Steiner problem in graphs*, Lemma 1: a
+///   minimum spanning tree of the distances needs only those between members whose regions of nearest nodes touch.
 /// * **None.** The members are not connected; then two members without a way, by the second value.
 /// * **Cost.** O((nodes + arcs) log nodes).
 pub(crate) fn spanning_tree(
@@ -37,17 +38,17 @@ pub(crate) fn spanning_tree(
         }
     }
     touching.sort_unstable();
-    let mut sets = Sets::new(problem.graph().node_count as usize);
+    let mut joined = Joined::new(problem.graph().node_count as usize);
     let (mut cost, mut hops) = (0_u128, Vec::with_capacity(members.len() - 1));
     for (distance, number) in touching {
         let arc = problem.graph().arcs[number as usize];
         let (from, to) = (ways.nearest[arc.from as usize], ways.nearest[arc.to as usize]);
-        if sets.join(from, to) {
+        if joined.join(from as usize, to as usize) {
             cost = cost.saturating_add(distance.0);
             hops.push(Hop { from, to, arcs: between(problem, &ways, number) });
         }
     }
-    match members.iter().find(|&&member| sets.of(member) != sets.of(members[0])) {
+    match members.iter().find(|&&member| joined.of(member as usize) != joined.of(members[0] as usize)) {
         Some(&other) => Err((members[0], other)),
         None => Ok((cost, hops)),
     }
@@ -61,30 +62,6 @@ fn between(problem: &GroupProblem, ways: &Ways, number: u32) -> Vec<u32> {
     let back = ways.way_to(problem, arc.to);
     arcs.extend(back.into_iter().rev().filter_map(|arc| problem.reverse(arc)));
     arcs
-}
-
-/// Sets of nodes that are joined.
-struct Sets(Vec<u32>);
-
-impl Sets {
-    fn new(count: usize) -> Self {
-        Self((0_u32..).take(count).collect())
-    }
-
-    fn of(&mut self, mut node: u32) -> u32 {
-        while self.0[node as usize] != node {
-            let above = self.0[self.0[node as usize] as usize];
-            self.0[node as usize] = above;
-            node = above;
-        }
-        node
-    }
-
-    fn join(&mut self, left: u32, right: u32) -> bool {
-        let (left, right) = (self.of(left), self.of(right));
-        self.0[left as usize] = right;
-        left != right
-    }
 }
 
 /// All ways between members, either from each to all others or, `backwards`, as seen by who receives.
@@ -112,7 +89,8 @@ impl Closure {
         Hop { from: self.members[from], to: self.members[to], arcs }
     }
 
-    /// The cheapest tree away from a root, or `inwards` towards it: its cost and its hops. `Err`: two members without a way.
+    /// The cheapest tree away from a root, or `inwards` towards it: its cost and its hops. `Err`: two members without a
+    /// way.
     pub(crate) fn arborescence(
         &self,
         problem: &GroupProblem,

@@ -41,7 +41,7 @@ fn check(network: &Network, groups: Vec<Group>) {
     for uses_symmetry in [true, false] {
         let options = GroupOptions { uses_symmetry, ..GroupOptions::STANDARD };
         let optimum = group_optimum(&problem, options, &Never).unwrap();
-        let shares = group_shares(&problem, &optimum, options, &Never).unwrap();
+        let shares = group_shares(&problem, &optimum, &Never).unwrap();
         let mut sums = vec![BigRational::zero(); problem.graph().arcs.len()];
         for (number, group) in problem.groups().iter().enumerate() {
             let own = shares_of(&problem, &shares, number);
