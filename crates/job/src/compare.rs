@@ -1,13 +1,15 @@
 //! What the same groups reach otherwise: with rings, one class after another, or each planned as if it were alone.
 
-use canopy_groups::{GroupOptions, group_optimum, group_shares, ring_rate};
+use std::collections::HashMap;
+
+use canopy_groups::{GroupShares, ring_rate};
 use canopy_topology::{Ratio, Topology, Transit};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero as _;
 
 use crate::job::{Job, JobGroup};
-use crate::rates::{Patience, Posed, RatesError, in_seconds, refusal, time};
+use crate::rates::{Patience, Posed, RatesError, in_seconds, time};
 
 /// Seconds for all groups, each for its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,22 +34,24 @@ pub fn comparison(
     transit: Transit,
     patience: Patience<'_>,
 ) -> Result<Comparison, RatesError> {
-    let refused = |error| refusal(topology, job, error);
-    let all = Posed::of(topology, job.groups.iter(), transit)?;
-    let rings = ring_rate(&all.problem).map_err(refused)?;
+    let all = Posed::of(topology, &job.groups, transit)?;
+    let rings = ring_rate(&all.problem).map_err(|error| all.refusal(error))?;
+    let arcs = &all.problem.graph().arcs;
+    let mut loads: HashMap<(u32, u32), BigRational> =
+        arcs.iter().map(|arc| ((arc.from, arc.to), BigRational::zero())).collect();
     let mut times: Vec<BigRational> = Vec::with_capacity(job.classes.len());
-    let mut loads = vec![BigRational::zero(); all.problem.graph().arcs.len()];
     for class in 0..job.classes.len() {
         let groups: Vec<&JobGroup> = job.groups.iter().filter(|group| group.class == class).collect();
         let posed = Posed::of(topology, groups.iter().copied(), transit)?;
-        let optimum = group_optimum(&posed.problem, GroupOptions::STANDARD, patience.enough).map_err(refused)?;
+        let (optimum, alike) = posed.solved(patience)?;
         times.push(optimum.rate.recip() * BigInt::from(posed.unit_bytes));
-        add_loads_alone(topology, &groups, transit, &mut loads, patience).map_err(|error| match error {
-            RatesError::Groups(error) => refused(error),
-            error => error,
-        })?;
+        // Groups that are alike in the class are planned once.
+        for (first, &group) in groups.iter().enumerate().filter(|&(group, _)| alike.like[group] == group) {
+            let alone = Posed::of(topology, [group], transit)?;
+            add_loads(&alone, (&alike, first), patience, &mut loads)?;
+        }
     }
-    let busiest = loads.iter().zip(&all.problem.graph().arcs).map(|(load, arc)| load / BigInt::from(arc.capacity));
+    let busiest = arcs.iter().map(|arc| &loads[&(arc.from, arc.to)] / BigInt::from(arc.capacity));
     Ok(Comparison {
         rings: time(&rings, all.unit_bytes),
         phases: in_seconds(&times.iter().sum()),
@@ -56,32 +60,21 @@ pub fn comparison(
     })
 }
 
-/// Adds the bytes that groups put on links when each is planned alone.
-fn add_loads_alone(
-    topology: &Topology,
-    groups: &[&JobGroup],
-    transit: Transit,
-    loads: &mut [BigRational],
-    Patience { enough, stop }: Patience<'_>,
+/// Adds the bytes that a group puts on links when it is planned alone, for all groups that are like it.
+fn add_loads(
+    alone: &Posed<'_>,
+    (alike, first): (&GroupShares, usize),
+    patience: Patience<'_>,
+    loads: &mut HashMap<(u32, u32), BigRational>,
 ) -> Result<(), RatesError> {
-    // Groups that are alike in the class are planned once.
-    let class = Posed::of(topology, groups.iter().copied(), transit)?;
-    let whole = group_optimum(&class.problem, GroupOptions::STANDARD, enough).map_err(RatesError::Groups)?;
-    let alike = group_shares(&class.problem, &whole, GroupOptions::STANDARD, stop).map_err(RatesError::Groups)?;
-    let place: std::collections::HashMap<(u32, u32), usize> =
-        class.problem.graph().arcs.iter().enumerate().map(|(place, arc)| ((arc.from, arc.to), place)).collect();
-    for first in (0..groups.len()).filter(|&group| alike.like[group] == group) {
-        let alone = Posed::of(topology, std::iter::once(groups[first]), transit)?;
-        let optimum = group_optimum(&alone.problem, GroupOptions::STANDARD, enough).map_err(RatesError::Groups)?;
-        let shares =
-            group_shares(&alone.problem, &optimum, GroupOptions::STANDARD, stop).map_err(RatesError::Groups)?;
-        for group in (0..groups.len()).filter(|&group| alike.like[group] == first) {
-            for (arc, share) in shares.of(0) {
-                let arc = alone.problem.graph().arcs[*arc as usize];
-                let ends = (alike.node_of(group, arc.from), alike.node_of(group, arc.to));
-                if let Some(load) = place.get(&ends).and_then(|&place| loads.get_mut(place)) {
-                    *load += share / &optimum.rate * BigInt::from(alone.unit_bytes);
-                }
+    let (optimum, shares) = alone.solved(patience)?;
+    let bytes = |share: &BigRational| share / &optimum.rate * BigInt::from(alone.unit_bytes);
+    for (arc, share) in shares.of(0) {
+        let (arc, bytes) = (alone.problem.graph().arcs[*arc as usize], bytes(share));
+        for group in (0..alike.like.len()).filter(|&group| alike.like[group] == first) {
+            let ends = (alike.node_of(group, arc.from), alike.node_of(group, arc.to));
+            if let Some(load) = loads.get_mut(&ends) {
+                *load += &bytes;
             }
         }
     }

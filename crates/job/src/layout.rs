@@ -1,5 +1,6 @@
 //! Parallel dimensions of a job, and which ranks differ in some of them only.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Most ranks of a layout.
@@ -75,7 +76,7 @@ impl Layout {
         let order = self.orders.iter().find(has_all).ok_or_else(|| LayoutError::OtherOrder {
             names: names.iter().map(|name| name.as_ref().to_owned()).collect(),
         })?;
-        let mut groups: std::collections::BTreeMap<u64, Vec<u32>> = std::collections::BTreeMap::new();
+        let mut groups: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
         for rank in 0..self.rank_count() {
             // The rank with the digits of these dimensions at zero is the first of its group.
             let (mut rest, mut stride, mut first) = (rank, 1_u64, 0_u64);

@@ -1,5 +1,6 @@
-//! The groups of ranks of a training job, and how they share a network: layouts of parallel dimensions, the greatest common
-//! rate of all groups with its proof, and for each group the network of its own shares, on which it is planned alone.
+//! The groups of ranks of a training job, and how they share a network: layouts of parallel dimensions, the greatest
+//! common rate of all groups with its proof, and for each group the network of its own shares, on which it is planned
+//! alone.
 
 mod compare;
 mod job;

@@ -5,7 +5,7 @@ use canopy_groups::{
 };
 use canopy_optimize::{Arc, Digraph, Never, Stop};
 use canopy_schedule::{Collective, CollectiveKind, JointTask, length_bound};
-use canopy_topology::{NodeIndex, NodeKind, Ratio, Topology, Transit};
+use canopy_topology::{NodeIndex, NodeKind, Rank, Ratio, Topology, Transit};
 use num_bigint::BigInt;
 use num_integer::Integer as _;
 use num_rational::BigRational;
@@ -48,7 +48,7 @@ pub struct JobRates {
     /// What each group gets of each link.
     pub(crate) shares: GroupShares,
     pub(crate) problem: GroupProblem,
-    /// Bytes per second for each unit of the shares.
+    /// What ranks do for groups that they are not in.
     pub(crate) transit: Transit,
 }
 
@@ -67,18 +67,21 @@ impl Patience<'static> {
 }
 
 /// The groups of a job, or some of them, as a problem of numbers. Sizes are divided by what they have in common.
-pub(crate) struct Posed {
+pub(crate) struct Posed<'a> {
+    topology: &'a Topology,
+    groups: Vec<&'a JobGroup>,
     pub(crate) problem: GroupProblem,
     /// What one unit of size stands for, in bytes.
     pub(crate) unit_bytes: u64,
 }
 
-impl Posed {
-    pub(crate) fn of<'a>(
-        topology: &Topology,
-        groups: impl Iterator<Item = &'a JobGroup> + Clone,
+impl<'a> Posed<'a> {
+    pub(crate) fn of(
+        topology: &'a Topology,
+        groups: impl IntoIterator<Item = &'a JobGroup>,
         transit: Transit,
     ) -> Result<Self, RatesError> {
+        let groups: Vec<&JobGroup> = groups.into_iter().collect();
         let arcs = topology.links().iter().map(|link| Arc {
             from: link.from.number(),
             to: link.to.number(),
@@ -87,14 +90,36 @@ impl Posed {
         let graph = Digraph { node_count: node_count(topology), arcs: arcs.collect() };
         let forwards = |kind: &NodeKind| *kind != NodeKind::Compute || transit == Transit::Forward;
         let relays = topology.nodes().iter().map(|node| forwards(&node.kind)).collect();
-        let unit_bytes = groups.clone().fold(0, |unit: u64, group| unit.gcd(&group.size_bytes.get())).max(1);
-        let posed = groups.map(|group| Group {
+        let unit_bytes = groups.iter().fold(0, |unit: u64, group| unit.gcd(&group.size_bytes.get())).max(1);
+        let posed = groups.iter().map(|group| Group {
             kind: kind(group.collective),
             members: group.ranks.iter().map(|rank| rank.number()).collect(),
             size: group.size_bytes.get() / unit_bytes,
         });
         let problem = GroupProblem::new(&graph, relays, posed.collect()).map_err(RatesError::Groups)?;
-        Ok(Self { problem, unit_bytes })
+        Ok(Self { topology, groups, problem, unit_bytes })
+    }
+
+    /// The best rate, and what each group gets of each link for it.
+    pub(crate) fn solved(&self, patience: Patience<'_>) -> Result<(GroupOptimum, GroupShares), RatesError> {
+        let optimum = group_optimum(&self.problem, GroupOptions::STANDARD, patience.enough);
+        let optimum = optimum.map_err(|error| self.refusal(error))?;
+        let shares = group_shares(&self.problem, &optimum, patience.stop).map_err(|error| self.refusal(error))?;
+        Ok((optimum, shares))
+    }
+
+    /// The error in the names of the network and the job.
+    pub(crate) fn refusal(&self, error: GroupsError) -> RatesError {
+        let id = |node: u32| self.topology.node(NodeIndex::new(node)).id.clone();
+        match error {
+            GroupsError::NoWay { group, from, to } => RatesError::NoWay {
+                name: self.groups.get(group).map(|group| group.name.clone()).unwrap_or_default(),
+                from: id(from),
+                to: id(to),
+            },
+            GroupsError::Stopped => RatesError::Stopped,
+            error => RatesError::Groups(error),
+        }
     }
 }
 
@@ -103,7 +128,7 @@ fn node_count(topology: &Topology) -> u32 {
 }
 
 fn kind(collective: Collective) -> GroupKind {
-    let root = collective.root().map_or(0, canopy_topology::Rank::number);
+    let root = collective.root().map_or(0, Rank::number);
     match collective.kind() {
         CollectiveKind::Allreduce => GroupKind::AllReduce,
         CollectiveKind::Allgather => GroupKind::AllGather,
@@ -120,8 +145,8 @@ fn kind(collective: Collective) -> GroupKind {
 ///
 /// What is found is added up again from the lengths of links alone, by code of its own.
 ///
-/// * **In.** `transit`: what ranks do for groups that they are not in. `patience`: when the best so far is taken, and when
-///   nobody wants it any more.
+/// * **In.** `transit`: what ranks do for groups that they are not in. `patience`: when the best so far is taken, and
+///   when there is no use in any answer.
 /// * **Errors.** [`RatesError`].
 /// * **Cost.** That of [`group_optimum`] and [`group_shares`].
 pub fn job_rates(
@@ -130,7 +155,6 @@ pub fn job_rates(
     transit: Transit,
     patience: Patience<'_>,
 ) -> Result<JobRates, RatesError> {
-    let stop = patience.stop;
     if job.rank_count != topology.rank_count() {
         return Err(RatesError::Ranks { layout: job.rank_count, network: topology.rank_count() });
     }
@@ -139,34 +163,22 @@ pub fn job_rates(
     if let Some(node) = topology.nodes().iter().find(|node| is_more(&node.kind)) {
         return Err(RatesError::Switch { id: node.id.clone() });
     }
-    let Posed { problem, unit_bytes } = Posed::of(topology, job.groups.iter(), transit)?;
-    let refused = |error| refusal(topology, job, error);
-    let optimum = group_optimum(&problem, GroupOptions::STANDARD, patience.enough).map_err(refused)?;
-    let shares = group_shares(&problem, &optimum, GroupOptions::STANDARD, stop).map_err(refused)?;
-    let seconds_min = proven(topology, job, &problem, &optimum, (transit, unit_bytes), stop)?;
+    let posed = Posed::of(topology, &job.groups, transit)?;
+    let (optimum, shares) = posed.solved(patience)?;
+    let Posed { problem, unit_bytes, .. } = posed;
+    let length = |link| problem.arc_of(link).and_then(|arc| optimum.lengths.get(arc as usize)).copied().unwrap_or(0);
+    let lengths: Vec<u128> = (0..topology.links().len()).map(length).collect();
+    let claimed = time(&optimum.bound, unit_bytes);
+    require_proof(topology, job, (&lengths, &claimed), transit, patience.stop)?;
     Ok(JobRates {
         seconds: time(&optimum.rate, unit_bytes),
-        seconds_min,
-        lengths: (0..topology.links().len()).map(|link| length(&problem, &optimum, link)).collect(),
+        seconds_min: claimed,
+        lengths,
         classes: optimum.classes,
         shares,
         problem,
         transit,
     })
-}
-
-/// The error in the names of the network and the job.
-pub(crate) fn refusal(topology: &Topology, job: &Job, error: GroupsError) -> RatesError {
-    let id = |node: u32| topology.node(NodeIndex::new(node)).id.clone();
-    match error {
-        GroupsError::NoWay { group, from, to } => RatesError::NoWay {
-            name: job.groups.get(group).map(|group| group.name.clone()).unwrap_or_default(),
-            from: id(from),
-            to: id(to),
-        },
-        GroupsError::Stopped => RatesError::Stopped,
-        error => RatesError::Groups(error),
-    }
 }
 
 /// The time in seconds for a rate of groups whose sizes are so many bytes for each unit.
@@ -180,19 +192,14 @@ pub(crate) fn in_seconds(time: &BigRational) -> Ratio {
         .expect("no fraction has a zero below")
 }
 
-fn length(problem: &GroupProblem, optimum: &GroupOptimum, link: usize) -> u128 {
-    problem.arc_of(link).and_then(|arc| optimum.lengths.get(arc as usize)).copied().unwrap_or(0)
-}
-
-/// What the lengths prove, added up again; it must be what was found.
-fn proven(
+/// Adds up what the lengths prove; it must be what was found.
+fn require_proof(
     topology: &Topology,
     job: &Job,
-    problem: &GroupProblem,
-    optimum: &GroupOptimum,
-    (transit, unit_bytes): (Transit, u64),
+    (lengths, claimed): (&[u128], &Ratio),
+    transit: Transit,
     stop: &dyn Stop,
-) -> Result<Ratio, RatesError> {
+) -> Result<(), RatesError> {
     let members: Vec<Vec<NodeIndex>> =
         job.groups.iter().map(|group| group.ranks.iter().map(|rank| NodeIndex::new(rank.number())).collect()).collect();
     let tasks = job.groups.iter().zip(&members).map(|(group, members)| JointTask {
@@ -201,12 +208,10 @@ fn proven(
         size_bytes: group.size_bytes,
     });
     let tasks: Vec<JointTask<'_>> = tasks.collect();
-    let lengths: Vec<u128> = (0..topology.links().len()).map(|link| length(problem, optimum, link)).collect();
-    let found = length_bound(topology, &tasks, &lengths, transit, &|| stop.is_requested());
-    let claimed = time(&optimum.bound, unit_bytes);
+    let found = length_bound(topology, &tasks, lengths, transit, &|| stop.is_requested());
     match found {
         None if stop.is_requested() => Err(RatesError::Stopped),
-        Some(proven) if proven == claimed => Ok(proven),
+        Some(proven) if proven == *claimed => Ok(()),
         found => Err(RatesError::Broken {
             claimed: claimed.to_string(),
             proven: found.map_or_else(|| "nothing".to_owned(), |proven| proven.to_string()),

@@ -1,4 +1,5 @@
-//! Jobs on networks: joint rates, what they compare with, and groups that are planned in their shares by the real planner.
+//! Jobs on networks: joint rates, what they compare with, and groups that are planned in their shares by the real
+//! planner.
 #![expect(clippy::unwrap_used, reason = "tests; the helpers of tests are not known as such")]
 
 use std::num::NonZeroU64;
@@ -82,8 +83,8 @@ fn every_group_is_planned_in_its_shares() {
     }
 }
 
-/// Plans of all groups, started together with the sizes of the job, take what the joint optimum promises, but for 1 %: α,
-/// and filling and emptying trees.
+/// Plans of all groups, started together with the sizes of the job, take what the joint optimum promises, but for 1 %:
+/// α, and filling and emptying trees.
 #[test]
 fn all_plans_together_take_the_joint_time() {
     let planner = Planner::new(TopologyLimits::STANDARD);
