@@ -47,7 +47,8 @@ fn all_groups_share_the_links_as_well_as_they_can() {
     assert!(text.contains("together   60.000 ms, proven optimal"), "{text}");
 }
 
-/// Each group has a plan in its share of the links, which is as fast as the joint optimum promises, but for a millionth.
+/// Each group has a plan in its share of the links, which is as fast as the joint optimum promises, but for a
+/// millionth.
 #[test]
 fn every_group_has_a_plan_in_its_share() {
     let workspace = Workspace::new();

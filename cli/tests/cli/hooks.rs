@@ -95,7 +95,7 @@ fn a_server_that_is_away_is_not_waited_for() {
     /// The pauses between the usual tries take longer.
     const ONE_TRY_MAX: Duration = Duration::from_millis(700);
     let workspace = Workspace::new();
-    // A socket and a port that nobody listens on any more.
+    // A socket and a port at which no server listens any more.
     drop(std::os::unix::net::UnixListener::bind(workspace.path("left.sock")).unwrap());
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ended = |command: &str, server: &str, words: &str| {

@@ -1,4 +1,5 @@
-//! What lengths of links prove of several collectives at once: added up again from the lengths alone, without any solver.
+//! What lengths of links prove of several collectives at once: added up again from the lengths alone, without any
+//! solver.
 
 mod tree;
 
@@ -19,16 +20,17 @@ const LENGTH_BITS_MAX: u32 = 100;
 /// The time in seconds that the collectives take together at least, by a length for each link.
 ///
 /// A message that passes a link takes its length; every schedule takes of all links together at least what the cheapest
-/// schedule of each collective does. So the time is at least Σ size · cheapest ÷ Σ capacity · length. The cheapest one is, in the
-/// distances between members: for an allreduce twice a spanning tree where lengths are the same both ways, else the best pair of
-/// trees with a common root; for an allgather or a broadcast the best tree from each root; ways for everything else.
+/// schedule of each collective does. So the time is at least Σ size · cheapest ÷ Σ capacity · length. The cheapest one
+/// is, in the distances between members: for an allreduce twice a spanning tree where lengths are the same both ways,
+/// else the best pair of trees with a common root; for an allgather or a broadcast the best tree from each root; ways
+/// for everything else.
 ///
 /// * **Source.** The dual of the program over trees of all groups. Schedules of pairs of trees only are meant where an
-///   allreduce has lengths that differ by direction; in all other cases every schedule without coding, in which nodes that are no
-///   members do not copy or sum.
+///   allreduce has lengths that differ by direction; in all other cases every schedule without coding, in which nodes
+///   that are no members do not copy or sum.
 /// * **In.** `lengths`: by link. `transit`: what compute nodes do for groups that they are not in.
-/// * **None.** A switch copies or sums; lengths do not belong to the network, are too long, or prove nothing; two members are
-///   not connected; stopped.
+/// * **None.** A switch copies or sums; lengths do not belong to the network, are too long, or prove nothing; two
+///   members are not connected; stopped.
 /// * **Cost.** A search of the network for each member, and O(members³) at worst for a tree of one direction.
 pub fn length_bound(
     topology: &Topology,

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use canopy_schedule::{Batch, Carrier, RouteIndex, TransferGraph};
-use canopy_topology::{Latency, LinkIndex, NodeIndex, Rank, Topology};
+use canopy_schedule::{Batch, Carrier, RouteIndex, RouteTable, Transfer, TransferGraph};
+use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use num_integer::Integer as _;
 
 use crate::options::{SimulateError, SimulateOptions, Stop};
@@ -47,10 +47,11 @@ pub enum TogetherError {
 
 /// Simulates collectives that begin at the same time: their messages share links, and wait for data of their own only.
 ///
-/// A message counts by its bytes where links are shared fairly, so that collectives whose loads fit the links together end
-/// together.
+/// A message counts by its bytes where links are shared fairly, so that collectives whose loads fit the links together
+/// end together.
 ///
-/// * **In.** Graphs that [`check`](canopy_schedule::check) accepted for their networks; the size in `options` does not count.
+/// * **In.** Graphs that [`check`](canopy_schedule::check) accepted for their networks; the size in `options` does not
+///   count.
 /// * **Errors.** [`TogetherError`]. **Cost.** That of [`simulate`](crate::simulate) for all messages.
 pub fn simulate_together(
     topology: &Topology,
@@ -63,7 +64,7 @@ pub fn simulate_together(
     let first = parts.first().ok_or(TogetherError::Nothing)?;
     let mut merged = TransferGraph {
         rank_count: topology.rank_count(),
-        routes: canopy_schedule::RouteTable::default(),
+        routes: RouteTable::default(),
         carriers: Vec::new(),
         dependencies: Vec::new(),
         batches: Vec::new(),
@@ -126,7 +127,7 @@ fn append(
     );
     merged.dependencies.extend(part.graph.dependencies.iter().map(|before| transfers + before));
     for transfer in &part.graph.transfers {
-        merged.transfers.push(canopy_schedule::Transfer {
+        merged.transfers.push(Transfer {
             from: rank(transfer.from)?,
             to: rank(transfer.to)?,
             carriers: carriers + transfer.carriers.start..carriers + transfer.carriers.end,
@@ -151,10 +152,10 @@ fn same_link(
     link: LinkIndex,
     node: impl Fn(NodeIndex) -> Option<NodeIndex>,
 ) -> Option<LinkIndex> {
-    let own: &canopy_topology::Link = own.links().get(link.index()).map(|_| own.link(link))?;
-    let (from, to, latency): (_, _, Latency) = (node(own.from)?, node(own.to)?, own.latency);
-    let mut between = topology.links_from(from).filter(|&link| topology.link(link).to == to);
-    between.find(|&link| topology.link(link).latency == latency)
+    let own = own.links().get(link.index())?;
+    let (from, to) = (node(own.from)?, node(own.to)?);
+    let mut leaving = topology.links_from(from).map(|link| (link, topology.link(link)));
+    leaving.find(|(_, link)| (link.to, link.latency) == (to, own.latency)).map(|(link, _)| link)
 }
 
 /// Has chunks count by their bytes, as far as small whole numbers can say so.

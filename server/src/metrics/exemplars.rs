@@ -1,4 +1,5 @@
-//! The last call that fell into each bucket of a histogram, by the id of its trace, so that a slow one can be looked up.
+//! The last call that fell into each bucket of a histogram, by the id of its trace, so that a slow one can be looked
+//! up.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -1,5 +1,7 @@
 //! The page in the OpenMetrics format, for readers that ask for it: it alone carries exemplars.
 
+use std::collections::HashSet;
+
 use super::exemplars::Exemplars;
 
 /// Its content type.
@@ -8,7 +10,7 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 /// A page of the older text format in this one: families of counters bear their name without `_total`, lines of buckets
 /// have exemplars, and the end is marked. O(length).
 pub(super) fn rewritten(page: &str, exemplars: &Exemplars) -> String {
-    let mut counters = std::collections::HashSet::new();
+    let mut counters = HashSet::new();
     for line in page.lines() {
         if let Some(name) = line.strip_prefix("# TYPE ").and_then(|rest| rest.strip_suffix(" counter")) {
             counters.insert(name);

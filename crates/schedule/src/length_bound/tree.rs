@@ -106,10 +106,11 @@ pub(super) fn prim(lengths: &Lengths<'_>, members: &[NodeIndex]) -> Option<BigUi
     (left == 0).then_some(sum)
 }
 
-/// The length of the cheapest tree away from a root over all members, or `inwards` to it; none if there is no such tree.
+/// The length of the cheapest tree away from a root over all members, or `inwards` to it; none if there is no such
+/// tree.
 ///
-/// Each member takes its cheapest arc; what that costs is taken off all arcs to it, so that cycles of them cost nothing and are
-/// one member from then on.
+/// Each member takes its cheapest arc; what that costs is taken off all arcs to it, so that cycles of them cost nothing
+/// and are one member from then on.
 pub(super) fn cheapest_tree(distances: &Distances, root: usize, inwards: bool) -> Option<BigUint> {
     let count = distances.len();
     let mut arcs: Vec<(usize, usize, u128)> = Vec::with_capacity(count * count);
