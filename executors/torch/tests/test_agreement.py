@@ -142,7 +142,8 @@ class Agreement(unittest.TestCase):
         pieces = pack(files)
         self.assertGreater(len(pieces), 1)
         self.assertEqual(unpack(pieces), files)
-        for damaged in (pieces[:-1], [pieces[0][:-1] + b"?", *pieces[1:]], [b""]):
+        other_end = bytes([pieces[0][-1] ^ 1])
+        for damaged in (pieces[:-1], [pieces[0][:-1] + other_end, *pieces[1:]], [b""]):
             with self.assertRaises(SourceError):
                 unpack(damaged)
 
