@@ -2,7 +2,8 @@
 
 The durations of alerts.yaml are divided by 60, as far as scrapes each second allow; thresholds stay as they are. Each
 scene does one harm to a server, waits for its alerts, undoes it, and waits until they have cleared. Scenes run at the
-same time, on servers of their own where they would disturb each other.
+same time, on servers of their own. Alerts about a share of what all servers do have a Prometheus of their own, too, as
+the calls of other scenes would count.
 """
 
 import contextlib
@@ -64,11 +65,67 @@ def scaled(text):
     return "\n".join(lines) + "\n"
 
 
-class Alerts:
-    """What fires, as Prometheus says."""
+class Watch:
+    """A Prometheus, the servers that it scrapes, and what fires, as it says."""
 
-    def __init__(self, port):
+    def __init__(self, name):
+        self.folder = WORK / f"watch-{name}"
+        self.folder.mkdir()
+        self.servers, self.announcing = {}, threading.Lock()
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}/api/v1"
+        self.announce()
+        (self.folder / "alerts.yaml").write_text(scaled(RULES.read_text()))
+        jobs = [
+            {"job_name": "canopyd", "file_sd_configs": [{"files": [str(self.folder / "http.json")]}]},
+            {
+                "job_name": "canopyd with tokens",
+                "scheme": "https",
+                "tls_config": {"insecure_skip_verify": True},
+                "authorization": {"credentials_file": str(WORK / "prometheus.token")},
+                "file_sd_configs": [{"files": [str(self.folder / "https.json")]}],
+                "relabel_configs": [{"target_label": "job", "replacement": "canopyd"}],
+            },
+        ]
+        times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+        settings = {"global": times, "rule_files": [str(self.folder / "alerts.yaml")], "scrape_configs": jobs}
+        # JSON is YAML.
+        (self.folder / "prometheus.yaml").write_text(json.dumps(settings))
+        self.process = subprocess.Popen(
+            [PROMETHEUS, f"--config.file={self.folder / 'prometheus.yaml'}",
+             f"--storage.tsdb.path={self.folder / 'samples'}", f"--web.listen-address=127.0.0.1:{port}",
+             "--log.level=warn", "--enable-feature=exemplar-storage"],
+            stdin=subprocess.DEVNULL, stderr=(self.folder / "log").open("wb"),
+        )
+
+        def answers():
+            if self.process.poll() is not None:
+                raise Failed(f"prometheus ended: {(self.folder / 'log').read_text()}")
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                return True
+            return False
+
+        until(answers, "prometheus does not start")
+
+    def announce(self):
+        """Has Prometheus scrape the servers that were started."""
+        with self.announcing:
+            for scheme in ("http", "https"):
+                targets = [
+                    {"targets": [f"127.0.0.1:{server.port}"], "labels": {"instance": server.name}}
+                    for server in self.servers.values()
+                    if server.scheme == scheme
+                ]
+                (self.folder / "targets.new").write_text(json.dumps(targets))
+                (self.folder / "targets.new").rename(self.folder / f"{scheme}.json")
+
+    def end(self):
+        """Ends Prometheus and its servers."""
+        for server in self.servers.values():
+            if server.process:
+                server.process.kill()
+        self.process.kill()
+        self.process.wait()
 
     def ask(self, path):
         with urllib.request.urlopen(f"{self.url}/{path}", timeout=5) as answer:
@@ -102,11 +159,11 @@ class Alerts:
 class Server:
     """A canopyd and the way to it."""
 
-    all = {}
-
     def __init__(
-        self, name, *flags, dev=True, data=None, program=CANOPYD, files_max=None, group=None, log=None, nice=0, **also
+        self, name, *flags, watch=None, dev=True, data=None, program=CANOPYD, files_max=None, group=None, log=None,
+        nice=0, **also
     ):
+        self.watch = watch or everyone
         self.name, self.flags, self.program, self.variables = name, flags, program, also
         self.dev = ["--dev"] if dev else []
         if "--listen" not in flags and dev:
@@ -121,7 +178,7 @@ class Server:
             token = WORK / "prometheus.token"
             words = ["tokens", "create", "prometheus", "--role", "viewer", "--data-dir", self.data, "-o", token]
             subprocess.run([CANOPY, *words], check=True, capture_output=True)
-        Server.all[name] = self
+        self.watch.servers[name] = self
         self.start()
 
     def start(self):
@@ -140,9 +197,9 @@ class Server:
             command, stdin=subprocess.DEVNULL, stderr=log, env=environment, preexec_fn=limit
         )
         until(lambda: self.ready(), f"{self.name} does not start")
-        announce()
+        self.watch.announce()
         # A counter rises between two scrapes: what happens before the first one is not seen.
-        until(lambda: alerts.scrapes(self.name), f"{self.name} is not scraped")
+        until(lambda: self.watch.scrapes(self.name), f"{self.name} is not scraped")
         time.sleep(1.5)
 
     def ready(self):
@@ -163,8 +220,8 @@ class Server:
 
     def leave(self):
         """Ends, and nobody asks for it any more."""
-        del Server.all[self.name]
-        announce()
+        del self.watch.servers[self.name]
+        self.watch.announce()
         time.sleep(2)
         self.kill()
 
@@ -209,22 +266,6 @@ def free_port():
     with socket.socket() as port:
         port.bind(("127.0.0.1", 0))
         return port.getsockname()[1]
-
-
-announcing = threading.Lock()
-
-
-def announce():
-    """Has Prometheus scrape the servers that were started."""
-    with announcing:
-        for scheme in ("http", "https"):
-            targets = [
-                {"targets": [f"127.0.0.1:{server.port}"], "labels": {"instance": server.name}}
-                for server in Server.all.values()
-                if server.scheme == scheme
-            ]
-            (WORK / "targets.new").write_text(json.dumps(targets))
-            (WORK / "targets.new").rename(WORK / f"{scheme}.json")
 
 
 def disk(name, size):
@@ -337,7 +378,8 @@ class Repeating:
 
 
 results = {}
-alerts = None
+# The watch of all scenes but those that are a share of what all servers do.
+everyone = None
 
 
 def report(name, text):
@@ -350,16 +392,20 @@ class Scene:
 
     def __init__(self, names, play, act):
         self.names, self.play, self.act = names, play, act
-        self.fired = {}
+        self.fired, self.watch = {}, None
 
     def run(self):
         try:
+            self.watch = Watch(self.names[0]) if self.act == "share" else everyone
             self.play(self)
         except Exception as error:
             problem = str(error) if isinstance(error, Failed) else traceback.format_exc()
             for name in self.names:
                 if name not in results:
                     report(name, f"FAILED: {problem}")
+        finally:
+            if self.watch not in (None, everyone):
+                self.watch.end()
 
     def skip(self, reason):
         for name in self.names:
@@ -368,7 +414,7 @@ class Scene:
     def fires(self, instance, *names, patience_s=PATIENCE_S):
         """Waits until they fire."""
         def wait(name):
-            self.fired[name] = alerts.wait(name, instance, True, patience_s)
+            self.fired[name] = self.watch.wait(name, instance, True, patience_s)
 
         each(wait, names or self.names)
 
@@ -378,7 +424,7 @@ class Scene:
             fired = self.fired.get(name)
             if fired is None:
                 return report(name, "FAILED: did not fire")
-            cleared = alerts.wait(name, instance, False, patience_s)
+            cleared = self.watch.wait(name, instance, False, patience_s)
             if cleared is None:
                 return report(name, f"FAILED: fired after {fired:.0f} s, did not clear")
             return report(name, f"fired after {fired:.0f} s, cleared {cleared:.0f} s after the cause was gone")
@@ -471,7 +517,7 @@ def damage(path):
 @scene("CanopyErrorRateHigh", act="share")
 def damaged_topologies(this):
     """Stored topologies are damaged, again and again, and callers ask for them."""
-    server = Server("errors")
+    server = Server("errors", watch=this.watch)
     network = WORK / "errors.yaml"
     server.canopy("topology", "generate", "ring:4", "-o", network)
 
@@ -569,7 +615,7 @@ def slow_replans(this):
 def busy_worker(this):
     """Long searches have the only worker, and others wait for it."""
     # The others go first, and Prometheus.
-    server = Server("busy", "--workers", "1", nice=25)
+    server = Server("busy", "--workers", "1", watch=this.watch, nice=25)
     server.plan("ring:4")
 
     def search(network):
@@ -611,10 +657,10 @@ def busy_worker(this):
     this.clears("busy")
 
 
-@scene("CanopyCachedPlanSlow", act="slow")
+@scene("CanopyCachedPlanSlow", act="share")
 def slow_hits(this):
     """Large networks are asked for again and again."""
-    server = Server("hits")
+    server = Server("hits", watch=this.watch)
     network = "dgx-a100:boxes=128"
     server.plan(network)
     server.plan(network)
@@ -627,7 +673,7 @@ def slow_hits(this):
 @scene("CanopyHitRatioDropped", act="share")
 def fewer_hits(this):
     """Requests that were cached become requests that never are."""
-    server = Server("ratio")
+    server = Server("ratio", watch=this.watch)
     server.plan("ring:4")
     server.plan("ring:4")
     time.sleep(2)
@@ -784,7 +830,7 @@ def little_memory(this):
         limit.write_text("max" if limit.name == "memory.max" else before if before != "max" else "-1")
         this.clears("memory")
     finally:
-        if "memory" in Server.all:
+        if "memory" in everyone.servers:
             forget("memory")
         with contextlib.suppress(OSError):
             group.rmdir()
@@ -792,8 +838,8 @@ def little_memory(this):
 
 def forget(name):
     """Ends a server for good."""
-    server = Server.all.pop(name)
-    announce()
+    server = everyone.servers.pop(name)
+    everyone.announce()
     server.kill()
 
 
@@ -887,7 +933,7 @@ def database_away(this):
         postgres(*start)
         this.clears("shared")
     finally:
-        if "shared" in Server.all:
+        if "shared" in everyone.servers:
             forget("shared")
         with contextlib.suppress(Failed):
             postgres(*stop)
@@ -907,7 +953,7 @@ def one_server_away(this):
 def all_servers_away(this):
     """All servers are killed; at the end, since every other scene needs one."""
     server = Server("last")
-    for other in list(Server.all.values()):
+    for other in list(everyone.servers.values()):
         other.kill()
     this.fires("last")
     server.start()
@@ -917,54 +963,17 @@ def all_servers_away(this):
 LAST = Scene(["CanopyDown"], all_servers_away, "last")
 
 
-def start_prometheus():
-    port = free_port()
-    announce()
-    (WORK / "alerts.yaml").write_text(scaled(RULES.read_text()))
-    jobs = [
-        {"job_name": "canopyd", "file_sd_configs": [{"files": [str(WORK / "http.json")]}]},
-        {
-            "job_name": "canopyd with tokens",
-            "scheme": "https",
-            "tls_config": {"insecure_skip_verify": True},
-            "authorization": {"credentials_file": str(WORK / "prometheus.token")},
-            "file_sd_configs": [{"files": [str(WORK / "https.json")]}],
-            "relabel_configs": [{"target_label": "job", "replacement": "canopyd"}],
-        },
-    ]
-    times = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-    settings = {"global": times, "rule_files": [str(WORK / "alerts.yaml")], "scrape_configs": jobs}
-    # JSON is YAML.
-    (WORK / "prometheus.yaml").write_text(json.dumps(settings))
-    process = subprocess.Popen(
-        [PROMETHEUS, f"--config.file={WORK / 'prometheus.yaml'}", f"--storage.tsdb.path={WORK / 'samples'}",
-         f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn",
-         "--enable-feature=exemplar-storage"],
-        stdin=subprocess.DEVNULL, stderr=(WORK / "prometheus.log").open("wb"),
-    )
-
-    def answers():
-        if process.poll() is not None:
-            sys.exit(f"prometheus ended: {(WORK / 'prometheus.log').read_text()}")
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return True
-        return False
-
-    until(answers, "prometheus does not start")
-    return process, port
-
-
 def exemplars():
     """Says of how many calls Prometheus has kept the trace with their time."""
     now = time.time()
     query = {"query": "canopy_rpc_duration_seconds_bucket", "start": now - 600, "end": now}
-    found = alerts.ask("query_exemplars?" + urllib.parse.urlencode(query))
+    found = everyone.ask("query_exemplars?" + urllib.parse.urlencode(query))
     traces = {one["labels"]["trace_id"] for series in found for one in series["exemplars"]}
     report("exemplars", f"the traces of {len(traces)} calls" if traces else "FAILED: Prometheus has none")
 
 
 def main():
-    global alerts
+    global everyone
     started = time.monotonic()
     # A scrape that comes late is an alert that begins anew.
     with contextlib.suppress(OSError):
@@ -976,11 +985,10 @@ def main():
     if unknown := ONLY - known:
         sys.exit(f"alerts.yaml has no alert {', '.join(sorted(unknown))}")
     wanted = [one for one in SCENES if not ONLY or ONLY & set(one.names)]
-    process, port = start_prometheus()
-    alerts = Alerts(port)
+    everyone = Watch("everyone")
     try:
-        # Calls by the thousand would hide what is a share of all calls, and few slow ones what is slow.
-        acts = [[one for one in wanted if one.act == act] for act in ("noisy", "slow", "share")]
+        # Calls by the thousand take the processors' time.
+        acts = [[one for one in wanted if one.act == act] for act in ("noisy", "share")]
         quiet = [one for one in wanted if one.act == "quiet"]
         each(lambda play: play(), [lambda: [each(Scene.run, act) for act in acts], lambda: each(Scene.run, quiet)])
         if not ONLY:
@@ -988,11 +996,7 @@ def main():
         if not ONLY or "CanopyDown" in ONLY:
             LAST.run()
     finally:
-        for server in Server.all.values():
-            if server.process:
-                server.process.kill()
-        process.kill()
-        process.wait()
+        everyone.end()
     for name in sorted(NOT_FOR_REAL if not ONLY else ONLY & set(NOT_FOR_REAL)):
         report(name, f"not fired for real: {NOT_FOR_REAL[name]}")
     failed = [name for name, text in results.items() if text.startswith("FAILED")]

@@ -3,7 +3,7 @@
 #
 # Usage: deploy/prometheus/live.sh CANOPYD CANOPY [ALERT…]
 # With names of alerts, only what raises these is done. Needs root or user namespaces for disks of its own, Python,
-# openssl, and a C compiler for a clock that can be set. Takes three to four minutes: an hour of the rules is a minute.
+# openssl, and a C compiler for a clock that can be set. Takes three minutes: an hour of the rules is a minute.
 # PROMETHEUS names the program of that name; otherwise Debian's is downloaded, and not installed.
 set -euo pipefail
 
