@@ -16,6 +16,7 @@ use crate::change::{Attempt, Change, Columns, make_by, new_attempt};
 use crate::database::Database;
 use crate::error::DatabaseError;
 use crate::space::SharedSpace;
+use crate::who::Who;
 
 /// How long a server that is silent is taken to be there.
 pub const SILENCE: Duration = Duration::from_secs(15);
@@ -30,8 +31,7 @@ pub struct Jobs {
     pub(crate) database: Database,
     /// Its number among the servers; another one after it was taken for gone.
     server: Arc<AtomicI64>,
-    name: String,
-    pub(crate) class: String,
+    pub(crate) who: Who,
     /// What this server makes. Held while it takes more, so that it never says that it does not make what it has just taken.
     pub(crate) makes: Arc<Mutex<BTreeMap<i64, Right>>>,
 }
@@ -184,15 +184,13 @@ pub struct JobNow {
 }
 
 impl Jobs {
-    /// Begins to take part, under a name for people; jobs are shared by servers of one class.
+    /// Begins to take part; jobs are shared by servers of one class.
     ///
     /// # Errors
     /// The database failed.
-    pub fn join(database: &Database, name: &str, class: &str) -> Result<Self, DatabaseError> {
-        let server = join(database, name, class)?;
-        let server = Arc::new(AtomicI64::new(server));
-        let (name, class) = (name.to_owned(), class.to_owned());
-        Ok(Self { database: database.clone(), server, name, class, makes: Arc::default() })
+    pub fn join(database: &Database, who: Who) -> Result<Self, DatabaseError> {
+        let server = Arc::new(AtomicI64::new(join(database, &who)?));
+        Ok(Self { database: database.clone(), server, who, makes: Arc::default() })
     }
 
     /// Takes part again after this server was taken for gone. All that it makes is made by others; those who wait here are to be
@@ -201,7 +199,7 @@ impl Jobs {
     /// # Errors
     /// The database failed.
     pub fn join_again(&self) -> Result<(), DatabaseError> {
-        let server = join(&self.database, &self.name, &self.class)?;
+        let server = join(&self.database, &self.who)?;
         self.server.store(server, Ordering::Relaxed);
         self.makes.lock().clear();
         Ok(())
@@ -242,7 +240,7 @@ impl Jobs {
             &job.facts,
             &key,
             &search,
-            &self.class,
+            &self.who.class,
             &job.priority,
             &memory,
             &job.tenant,
@@ -269,7 +267,7 @@ impl Jobs {
         let (key, state) = (job.key.as_slice(), state.number());
         self.database.call(async |client| {
             let parameters: [&(dyn ToSql + Sync); 6] =
-                [&job.operation, &job.facts, &key, &self.class, &state, &outcome];
+                [&job.operation, &job.facts, &key, &self.who.class, &state, &outcome];
             client.query("select end_operation($1, $2, $3, $4, $5, $6)", &parameters).await?;
             Ok(())
         })
@@ -289,7 +287,7 @@ impl Jobs {
                 from claim_job($1, $2, $3, $4, $5, $6, $7)";
             let statement = client.prepare_cached(statement).await?;
             let parameters: [&(dyn ToSql + Sync); 7] =
-                [&server, &self.class, &memory, &memory_max, &wanted.is_beside, &wanted.own_only, &expected];
+                [&server, &self.who.class, &memory, &memory_max, &wanted.is_beside, &wanted.own_only, &expected];
             let row = client.query_opt(&statement, &parameters).await?;
             row.map(|row| claimed(&row)).transpose()
         })?;
@@ -434,12 +432,12 @@ impl Jobs {
     }
 }
 
-fn join(database: &Database, name: &str, class: &str) -> Result<i64, DatabaseError> {
+fn join(database: &Database, Who { name, class, role }: &Who) -> Result<i64, DatabaseError> {
     let statement = format!(
-        "insert into servers (name, class, until) values ($1, $2, now() + interval '{} s') returning server",
+        "insert into servers (name, class, role, until) values ($1, $2, $3, now() + interval '{} s') returning server",
         SILENCE.as_secs()
     );
-    database.call_once(async |client| Ok(client.query_one(&statement, &[&name, &class]).await?.try_get(0)?))
+    database.call_once(async |client| Ok(client.query_one(&statement, &[name, class, role]).await?.try_get(0)?))
 }
 
 async fn end(

@@ -27,6 +27,7 @@ mod role;
 mod servers;
 mod space;
 mod tls;
+mod who;
 
 pub use address::{Address, AddressError};
 pub use change::{Change, Write};
@@ -40,8 +41,9 @@ pub use news::JobNews;
 pub use operations::OperationNow;
 pub use quotas::{QuotaNow, QuotaUse};
 pub use role::Role;
-pub use servers::Heard;
+pub use servers::{Heard, ServerNow};
 pub use space::{SharedRecords, SharedSpace};
+pub use who::Who;
 
 /// What a record is kept under.
 pub type Key = [u8; 32];

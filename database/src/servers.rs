@@ -2,15 +2,32 @@
 
 use std::time::Duration;
 
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::error::DatabaseError;
 use crate::jobs::{Jobs, SILENCE};
+use crate::who::Who;
 
 /// How long callers of a server that went silent have to come back elsewhere.
 const RETURN: Duration = Duration::from_secs(30);
 /// How long jobs that have ended are remembered, and how many at most.
 const REMEMBERED: (Duration, i64) = (Duration::from_secs(24 * 3600), 10_000);
+
+/// A server that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerNow {
+    /// As it shows itself.
+    pub who: Who,
+    /// How long it has taken part.
+    pub age: Duration,
+    /// How long ago it last said that it is there.
+    pub heard_ago: Duration,
+    /// How many jobs it makes.
+    pub makes: u64,
+    /// Whether it is the one that asks.
+    pub is_this: bool,
+}
 
 /// What a server hears when it says that it is there.
 #[derive(Clone, Debug, Default)]
@@ -73,9 +90,31 @@ impl Jobs {
         );
         self.database.call(async |client| {
             let again =
-                client.query_one("select bury_servers($1, $2, $3)", &[&self.class, &starts_max, &outcome]).await?;
+                client.query_one("select bury_servers($1, $2, $3)", &[&self.who.class, &starts_max, &outcome]).await?;
             client.execute(&tidy, &[]).await?;
             Ok(again.try_get::<_, i64>(0)?.unsigned_abs())
+        })
+    }
+
+    /// The servers that are there, as many at most, those that have taken part for longest first.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn servers(&self, count_max: u32) -> Result<Vec<ServerNow>, DatabaseError> {
+        // What has joined at the same moment is in the order of its numbers.
+        let statement = format!(
+            "select name, class, role,
+                 greatest(0, floor(extract(epoch from now() - since) * 1000))::bigint,
+                 greatest(0, floor(extract(epoch from now() + interval '{} s' - until) * 1000))::bigint,
+                 (select count(*) from jobs j where j.owner = s.server and j.state = 1),
+                 server = $1
+             from servers s where until > now() order by since, server limit $2",
+            SILENCE.as_secs()
+        );
+        self.database.call(async |client| {
+            let statement = client.prepare_cached(&statement).await?;
+            let rows = client.query(&statement, &[&self.server(), &i64::from(count_max)]).await?;
+            rows.iter().map(server_now).collect()
         })
     }
 
@@ -89,4 +128,15 @@ impl Jobs {
             Ok(())
         })
     }
+}
+
+fn server_now(row: &Row) -> Result<ServerNow, DatabaseError> {
+    let number = |column| row.try_get::<_, i64>(column).map(i64::unsigned_abs);
+    Ok(ServerNow {
+        who: Who { name: row.try_get(0)?, class: row.try_get(1)?, role: row.try_get(2)? },
+        age: Duration::from_millis(number(3)?),
+        heard_ago: Duration::from_millis(number(4)?),
+        makes: number(5)?,
+        is_this: row.try_get(6)?,
+    })
 }

@@ -20,6 +20,7 @@ pub struct DatabaseVersion {
 pub const DATABASE_VERSIONS: &[DatabaseVersion] = &[
     DatabaseVersion { number: 1, name: "records", script: include_str!("../sql/0001_records.sql"), works_with: 1 },
     DatabaseVersion { number: 2, name: "jobs", script: include_str!("../sql/0002_jobs.sql"), works_with: 1 },
+    DatabaseVersion { number: 3, name: "servers", script: include_str!("../sql/0003_servers.sql"), works_with: 2 },
 ];
 
 /// The version that this build makes.

@@ -2,7 +2,7 @@
 import { useContext } from "preact/hooks";
 import { Actions } from "../actions";
 import { useAsked } from "../hooks";
-import { ServerAdmin, type QueueStatus, type ServerStatus } from "../messages/canopy/v1/admin_pb";
+import { ServerAdmin, type QueueStatus, type ServerStatus, type SharingServer } from "../messages/canopy/v1/admin_pb";
 import { Faults } from "../messages/canopy/v1/faults_pb";
 import { Leases } from "../messages/canopy/v1/leases_pb";
 import { Action, Badge, Bar, Facts, Figure, Section, Shown, Table } from "../parts";
@@ -32,6 +32,7 @@ export function OverviewPage() {
           <Live />
           <Queue queue={queue} workers={status.limits?.workers ?? 0} />
           <Cache status={status} />
+          <Servers servers={status.servers} version={status.version} />
           <About status={status} />
           <Drain again={asked.again} />
         </>
@@ -87,6 +88,31 @@ function Cache({ status: { counts } }: { status: ServerStatus }) {
         ["Refusals remembered", `${count(counts.refusals)}, served ${counted(counts.refusalsServed, "time")}`],
         ["Damaged records", counts.corruptions ? <Badge tone="bad">{`${counts.corruptions} in quarantine`}</Badge> : "0"],
       ]} />
+    </Section>
+  );
+}
+
+/** The servers that share a database. */
+function Servers({ servers, version }: { servers: SharingServer[]; version: string }) {
+  if (servers.length === 0) return null;
+  const classes = new Set(servers.map((server) => server.class));
+  return (
+    <Section title="Servers of this database">
+      {classes.size > 1 && (
+        <p>
+          <Badge tone="warn">{`${classes.size} classes`}</Badge> Servers do jobs of their own class only. This is as it should be
+          during an upgrade to or from version {version}.
+        </p>
+      )}
+      <Table label="Servers" rows={servers} keyOf={(row) => row.name}
+        columns={[
+          { head: "Server", cell: (row) => <>{row.name} {row.answers && <Badge>answers</Badge>}</> },
+          { head: "Role", cell: (row) => row.role || "unknown" },
+          { head: "Class", cell: (row) => row.class },
+          { head: "Takes part for", cell: (row) => lasting(row.age) },
+          { head: "Heard", cell: (row) => `${lasting(row.heardAgo)} ago` },
+          { head: "Jobs", cell: (row) => count(row.running), number: true },
+        ]} />
     </Section>
   );
 }

@@ -76,7 +76,7 @@ fn a_crash_of_the_database_loses_no_job_and_none_has_half_a_plan() {
     let Some(postgres) = Postgres::new(Commits::Synced) else { return };
     let address = postgres.database();
     let open_records = || SharedRecords::open(&open(&address), &[(1, true)]).unwrap().space(1);
-    let join = |name: &str| Jobs::join(&open(&address), name, "class").unwrap();
+    let join = |name: &str| Jobs::join(&open(&address), who(name, "class")).unwrap();
     let load = Load::default();
     let acknowledged = thread::scope(|scope| {
         let callers = ["one", "other"].map(|name| (join(name), &load));

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use canopy_database::{
     Change, Claimed, Database, DatabaseError, End, JobState, Jobs, Key, NewJob, Options, SharedRecords, SharedSpace,
-    Submitted, Wanted, Write,
+    Submitted, Wanted, Who, Write,
 };
 use canopy_prerequisites::{Commits, Postgres};
 
@@ -36,7 +36,11 @@ impl Place {
     }
 
     fn join(&self, name: &str) -> Jobs {
-        Jobs::join(&self.database(), name, "class").unwrap()
+        self.join_as(name, "class")
+    }
+
+    fn join_as(&self, name: &str, class: &str) -> Jobs {
+        Jobs::join(&self.database(), who(name, class)).unwrap()
     }
 
     fn query(&self, statement: &str) -> String {
@@ -47,6 +51,10 @@ impl Place {
     fn silence(&self, name: &str) {
         self.query(&format!("update canopy.servers set until = now() - interval '1 s' where name = '{name}'"));
     }
+}
+
+fn who(name: &str, class: &str) -> Who {
+    Who { name: name.to_owned(), class: class.to_owned(), role: "all".to_owned() }
 }
 
 fn open(address: &str) -> Database {
@@ -158,7 +166,7 @@ fn who_asks_for_the_same_waits_for_the_same_job() {
     let again = submit(&servers[0], new(&servers[0], 7));
     assert_ne!(again, claimed.right.job);
     // Another class makes other plans of it.
-    let others = Jobs::join(&place.database(), "d", "another class").unwrap();
+    let others = place.join_as("d", "another class");
     assert!(claim(&others).is_none());
     assert!(enter(&others, &new(&others, 7)).is_first);
 }
@@ -353,10 +361,40 @@ fn a_server_that_was_taken_for_gone_takes_part_again() {
 }
 
 #[test]
+fn servers_are_listed_while_they_are_there_with_what_they_make() {
+    let Some(place) = Place::new() else { return };
+    let [first, second] = ["first", "second"].map(|name| place.join(name));
+    let third = place.join_as("third", "another class");
+    let names = |server: &Jobs| -> Vec<String> {
+        server.servers(10).unwrap().into_iter().map(|server| server.who.name).collect()
+    };
+    assert_eq!(names(&second), ["first", "second", "third"]);
+    submit(&first, new(&first, 1));
+    claim(&second).unwrap();
+    // As if it had joined a minute before, and last said so two seconds before.
+    place.query("update canopy.servers set since = now() - interval '60 s', until = until - interval '2 s' where name = 'second'");
+    let servers = second.servers(10).unwrap();
+    let found = servers.iter().find(|server| server.is_this).unwrap();
+    assert_eq!(found, &servers[0], "it has taken part for longest");
+    assert_eq!((found.who.name.as_str(), found.who.role.as_str(), found.makes), ("second", "all", 1));
+    assert!((60..75).contains(&found.age.as_secs()) && (2..15).contains(&found.heard_ago.as_secs()), "{found:?}");
+    assert_eq!(servers.iter().map(|server| server.makes).sum::<u64>(), 1);
+    assert_eq!(servers.iter().filter(|server| server.is_this).count(), 1);
+    assert_eq!(second.servers(2).unwrap().len(), 2);
+
+    third.part().unwrap();
+    place.silence("first");
+    assert_eq!(names(&second), ["second"]);
+    // A server of the version before says nothing of its role.
+    place.query("insert into canopy.servers (name, class, until) values ('old', 'old class', now() + interval '9 s')");
+    assert_eq!(second.servers(10).unwrap().last().unwrap().who.role, "");
+}
+
+#[test]
 fn jobs_of_a_version_that_is_gone_are_done_by_another_one() {
     let Some(place) = Place::new() else { return };
     let old = place.join("old");
-    let new_one = Jobs::join(&place.database(), "new", "newer class").unwrap();
+    let new_one = place.join_as("new", "newer class");
     let job = submit(&old, NewJob { is_detached: true, ..new(&old, 1) });
     new_one.bury(3, b"").unwrap();
     assert!(claim(&new_one).is_none(), "there is still one of its own");

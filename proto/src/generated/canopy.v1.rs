@@ -2379,6 +2379,36 @@ pub struct ServerStatus {
     /// The public key with which it signs archives, `ed25519:…`.
     #[prost(string, tag = "8")]
     pub archive_key: ::prost::alloc::string::String,
+    /// All servers that share its database, at most 1,000, this one among them; those that have taken part for longest first.
+    /// Empty without a shared database.
+    #[prost(message, repeated, tag = "9")]
+    pub servers: ::prost::alloc::vec::Vec<SharingServer>,
+}
+/// A server that shares a database with others.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SharingServer {
+    /// Its host and process, `HOST:PID`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Servers of one class make byte-identical plans for equal requests, and do each other's jobs: the planner's class and
+    /// the version.
+    #[prost(string, tag = "2")]
+    pub class: ::prost::alloc::string::String,
+    /// `all`, `api` or `worker`, as its setting `role` says; empty if it does not say.
+    #[prost(string, tag = "3")]
+    pub role: ::prost::alloc::string::String,
+    /// How long it has taken part.
+    #[prost(message, optional, tag = "4")]
+    pub age: ::core::option::Option<::prost_types::Duration>,
+    /// How long ago it last said that it is there. After 15 s of silence others do its jobs.
+    #[prost(message, optional, tag = "5")]
+    pub heard_ago: ::core::option::Option<::prost_types::Duration>,
+    /// How many jobs it runs.
+    #[prost(uint64, tag = "6")]
+    pub running: u64,
+    /// Whether it is the server that answers.
+    #[prost(bool, tag = "7")]
+    pub answers: bool,
 }
 /// No parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

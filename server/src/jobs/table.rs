@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use canopy_database::{
     Claimed as ClaimedRow, Heard, JobNews, JobNow, JobState, Jobs, NewJob, OperationNow, QuotaNow, QuotaUse, Right,
-    Submitted, Wanted,
+    ServerNow, Submitted, Wanted, Who,
 };
 use canopy_planner::{PLANNER_CLASS, PlanKey, RequestKey, ScheduleKey, chain};
 use canopy_wire::{Entry, Priority, decode_entry, encode_entry};
@@ -34,7 +34,7 @@ use crate::store::{JobEnd, Others, StoreError, decode_record, encode_record};
 
 /// A job that was begun so often and never ended is taken to be what ends servers.
 pub(crate) const STARTS_MAX: u32 = 3;
-/// Operations of others that are listed at most.
+/// Operations of others, and servers, that are listed at most.
 const LISTED_MAX: u32 = 1000;
 /// From how many numbers on more are asked for.
 const NUMBERS_LOW: u64 = 1 << 16;
@@ -67,23 +67,23 @@ pub(crate) struct Claimed {
 }
 
 impl JobTable {
-    /// Takes part in the jobs of all servers, under a name for people.
+    /// Takes part in the jobs of all servers, under a name for people and with a role.
     ///
     /// # Errors
     /// The database failed.
-    pub(crate) fn open(others: &Others, name: &str, refused_since: Duration) -> Result<Self, StoreError> {
-        // Servers of one class make equal plans of equal requests, and read each other's.
-        Self::of_class(&format!("{PLANNER_CLASS} {}", env!("CARGO_PKG_VERSION")), others, name, refused_since)
-    }
-
-    /// The same as a server of a class.
-    pub(super) fn of_class(
-        class: &str,
+    pub(crate) fn open(
         others: &Others,
-        name: &str,
+        (name, role): (String, String),
         refused_since: Duration,
     ) -> Result<Self, StoreError> {
-        let jobs = others.join(name, class)?;
+        // Servers of one class make equal plans of equal requests, and read each other's.
+        let class = format!("{PLANNER_CLASS} {}", env!("CARGO_PKG_VERSION"));
+        Self::join(others, Who { name, class, role }, refused_since)
+    }
+
+    /// The same as a server of any class.
+    pub(super) fn join(others: &Others, who: Who, refused_since: Duration) -> Result<Self, StoreError> {
+        let jobs = others.join(who)?;
         let first = jobs.numbers().map_err(StoreError::from)?;
         let numbers = Mutex::new([first, 0..0]);
         Ok(Self { jobs, others: others.clone(), numbers, refused_since, entering: RwLock::new(()) })
@@ -271,6 +271,11 @@ impl JobTable {
     /// Takes part again after it was taken for gone.
     pub(crate) fn join_again(&self) -> Result<(), StoreError> {
         self.jobs.join_again().map_err(StoreError::from)
+    }
+
+    /// The servers that take part.
+    pub(crate) fn servers(&self) -> Result<Vec<ServerNow>, StoreError> {
+        self.jobs.servers(LISTED_MAX).map_err(StoreError::from)
     }
 
     /// Has others do what silent servers were doing.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use canopy_database::{ServerNow, Who};
 use canopy_plan::Format;
 use canopy_planner::TenantName;
 use canopy_proto::v1::server_admin_server::ServerAdmin;
@@ -11,7 +12,7 @@ use canopy_proto::v1::{
     BackUpRequest, CheckStoreEntry, CheckStoreRequest, ConfigReply, DrainReply, DrainRequest, ExportPlansEvent,
     FormatSupport, GetConfigRequest, GetMetricsRequest, GetQueueRequest, GetQuotaRequest, GetStatusRequest,
     MetricsReply, PriorityStatus, QueueStatus, QuotaStatus, QuotaUse, ReloadConfigReply, ReloadConfigRequest,
-    ReloadedConfig, ServerCounts, ServerLimits, ServerStatus, SetLogFilterReply, SetLogFilterRequest,
+    ReloadedConfig, ServerCounts, ServerLimits, ServerStatus, SetLogFilterReply, SetLogFilterRequest, SharingServer,
 };
 use canopy_wire::format_on_the_wire;
 use tonic::{Request, Response, Status};
@@ -107,10 +108,12 @@ impl ServerAdmin for ServerAdminService {
     async fn get_status(&self, request: Request<GetStatusRequest>) -> Result<Response<ServerStatus>, Status> {
         let (headers, ..) = request.into_parts();
         let (topologies, planner) = (self.topologies.clone(), Arc::clone(&self.jobs.planner));
+        let table = self.jobs.table.clone();
         let usage = self.pool.run("GetStatus", &headers, move |records| {
-            Ok((records.usage()?, records.corruption_count(), topologies.usage()?, planner.kept()?))
+            let servers = table.map_or_else(|| Ok(Vec::new()), |table| table.servers())?;
+            Ok((records.usage()?, records.corruption_count(), topologies.usage()?, planner.kept()?, servers))
         });
-        let (usage, corruptions, kept, (schedules, schedule_bytes)) = usage.await?;
+        let (usage, corruptions, kept, (schedules, schedule_bytes), servers) = usage.await?;
         let (topologies, topology_bytes) = (kept.count, kept.bytes);
         let (queue, refusals) = (self.jobs.queue.counts(), self.jobs.refusals.counts());
         let counts = ServerCounts {
@@ -137,6 +140,7 @@ impl ServerAdmin for ServerAdminService {
             limits: Some(self.limits),
             counts: Some(counts),
             archive_key: self.archive_key.clone(),
+            servers: servers.into_iter().map(sharing).collect(),
         }))
     }
 
@@ -309,6 +313,13 @@ fn chosen(page: String, prefixes: &[String]) -> String {
 /// A duration on the wire; none beyond what the wire can say.
 fn on_the_wire(duration: Duration) -> Option<prost_types::Duration> {
     duration.try_into().ok()
+}
+
+/// A server of those that share the database.
+fn sharing(ServerNow { who, age, heard_ago, makes, is_this }: ServerNow) -> SharingServer {
+    let Who { name, class, role } = who;
+    let (age, heard_ago) = (on_the_wire(age), on_the_wire(heard_ago));
+    SharingServer { name, class, role, age, heard_ago, running: makes, answers: is_this }
 }
 
 /// A format, and the profiles that are named for it.

@@ -93,8 +93,8 @@ pub(super) async fn jobs_of(
 /// Takes part in the jobs of all servers, if others share the store.
 async fn join_others(options: &Options, others: Option<&Others>) -> Result<Option<Arc<JobTable>>, StartError> {
     let Some(others) = others.cloned() else { return Ok(None) };
-    let (name, lifetime) = (name_of_this(), options.refusals.lifetime);
-    aside(move || JobTable::open(&others, &name, lifetime)).await.map(|table| Some(Arc::new(table)))
+    let (shown, lifetime) = ((name_of_this(), options.role.name().to_owned()), options.refusals.lifetime);
+    aside(move || JobTable::open(&others, shown, lifetime)).await.map(|table| Some(Arc::new(table)))
 }
 
 /// The name of this server among others, for people.

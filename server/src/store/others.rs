@@ -1,6 +1,6 @@
 //! The other servers that use the same store.
 
-use canopy_database::{DatabaseError, Jobs, Role, SharedRecords, State};
+use canopy_database::{DatabaseError, Jobs, Role, SharedRecords, State, Who};
 use tokio::sync::watch;
 
 use super::StoreError;
@@ -36,9 +36,9 @@ impl Others {
         self.records.hear_of_all().map_err(StoreError::from)
     }
 
-    /// Takes part in the jobs that servers of this class share, under a name for people.
-    pub(crate) fn join(&self, name: &str, class: &str) -> Result<Jobs, StoreError> {
-        Jobs::join(self.records.database(), name, class).map_err(StoreError::from)
+    /// Takes part in the jobs that servers of one class share.
+    pub(crate) fn join(&self, who: Who) -> Result<Jobs, StoreError> {
+        Jobs::join(self.records.database(), who).map_err(StoreError::from)
     }
 
     /// Why the database cannot be reached, if it cannot, as far as is known.

@@ -1,6 +1,7 @@
 //! Three servers on one database, which are killed, paused and cut off, as the database is.
 
 mod away;
+mod listed;
 mod upgrade;
 mod wire;
 

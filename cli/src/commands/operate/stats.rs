@@ -1,6 +1,6 @@
 //! `canopy stats`: what a server holds, has done and is doing.
 
-use canopy_proto::v1::{GetQueueRequest, GetStatusRequest, QueueStatus, ServerStatus};
+use canopy_proto::v1::{GetQueueRequest, GetStatusRequest, QueueStatus, ServerStatus, SharingServer};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -10,7 +10,7 @@ use crate::stdout::print;
 use crate::table::counted;
 
 use super::jobs;
-use super::{CommonArgs, ask, table};
+use super::{CommonArgs, Entry, ask, table};
 
 /// Show the contents, counters and queue of the server
 #[derive(Debug, clap::Args)]
@@ -46,6 +46,7 @@ struct Stats {
     held_bytes: u64,
     held_bytes_max: u64,
     priorities: Vec<PriorityRow>,
+    servers: Vec<ServerRow>,
     jobs: Vec<jobs::Row>,
 }
 
@@ -54,6 +55,18 @@ struct PriorityRow {
     priority: String,
     waiting: u64,
     running: u64,
+}
+
+/// A server that shares the database.
+#[derive(Serialize)]
+struct ServerRow {
+    name: String,
+    role: String,
+    class: String,
+    age_seconds: i64,
+    heard_seconds_ago: i64,
+    running: u64,
+    answers: bool,
 }
 
 /// Asks and prints.
@@ -94,7 +107,32 @@ fn stats(status: ServerStatus, queue: QueueStatus) -> Stats {
         held_bytes: queue.held_bytes,
         held_bytes_max: queue.held_bytes_max,
         priorities: queue.priorities.iter().map(priority).collect(),
+        servers: status.servers.into_iter().map(server).collect(),
         jobs: queue.operations.into_iter().map(jobs::Row::of).collect(),
+    }
+}
+
+impl Entry for ServerRow {
+    const NAME: &'static str = "servers";
+    const HEADING: &'static [&'static str] = &["SERVER", "ROLE", "CLASS", "TAKES PART FOR", "HEARD", "JOBS#"];
+
+    fn cells(self) -> Vec<String> {
+        let name = if self.answers { format!("{} (answers)", self.name) } else { self.name };
+        let role = if self.role.is_empty() { "unknown".to_owned() } else { self.role };
+        let heard = format!("{} s ago", self.heard_seconds_ago);
+        vec![name, role, self.class, uptime(self.age_seconds), heard, self.running.to_string()]
+    }
+}
+
+fn server(server: SharingServer) -> ServerRow {
+    ServerRow {
+        name: server.name,
+        role: server.role,
+        class: server.class,
+        age_seconds: server.age.map_or(0, |age| age.seconds),
+        heard_seconds_ago: server.heard_ago.map_or(0, |ago| ago.seconds),
+        running: server.running,
+        answers: server.answers,
     }
 }
 
@@ -135,6 +173,9 @@ fn readable(stats: Stats) -> String {
         if row.running > 0 || row.waiting > 0 {
             lines.push(format!("  {}: {} running, {} waiting", row.priority, row.running, row.waiting));
         }
+    }
+    if !stats.servers.is_empty() {
+        lines.push(table(stats.servers));
     }
     if !stats.jobs.is_empty() {
         lines.push(table(stats.jobs));

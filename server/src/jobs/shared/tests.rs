@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc;
 
 use canopy_access::Quotas;
+use canopy_database::Who;
 use canopy_planner::{Request as Order, RequestKey};
 use canopy_prerequisites::{Commits, Postgres};
 use canopy_schedule::CollectiveKind;
@@ -74,7 +75,8 @@ impl Site {
         let server = Server::new(folder.path(), address);
         let others = server.others();
         let lifetime = RefusalOptions::STANDARD.lifetime;
-        let table = Arc::new(JobTable::of_class(class, &others, "a server of a test", lifetime).unwrap());
+        let table =
+            Arc::new(JobTable::join(&others, Who { class: class.to_owned(), ..Who::default() }, lifetime).unwrap());
         let limits = QueueLimits { length_max: 64, bytes_max: 1 << 20, memory_bytes_max: u64::MAX };
         let jobs = Arc::new(Jobs {
             queue: Queue::beside(limits, Arc::clone(&table)),

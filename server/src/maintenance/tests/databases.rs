@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use canopy_database::{Database, Jobs, NewJob, Options};
+use canopy_database::{Database, Jobs, NewJob, Options, Who};
 use canopy_import::ClusterCounts;
 use canopy_prerequisites::Postgres;
 use canopy_topology::{TopologyLimits, generate};
@@ -40,6 +40,11 @@ fn in_folder(directory: &Path, engine: StoreEngine) -> Contents {
 
 fn connect(address: &str) -> Database {
     Database::new(&Options { address: address.parse().unwrap(), connections: 4 }).unwrap()
+}
+
+/// A server that takes part.
+fn one() -> Who {
+    Who { name: "one:1".to_owned(), ..Who::default() }
 }
 
 fn spaces(address: &str) -> SharedSpaces {
@@ -118,7 +123,7 @@ fn all_of_a_store_goes_into_a_database_and_back() {
     let before = in_folder(directory.path(), StoreEngine::Sled);
     let (text, result) = run(directory.path(), &["import-store", "--database", &address]);
     result.unwrap();
-    let rest = text.strip_prefix("migrated the schema of the database from version 0 to 2\n").unwrap();
+    let rest = text.strip_prefix("migrated the schema of the database from version 0 to 3\n").unwrap();
     let rest = rest.strip_prefix(FIRST).unwrap_or_else(|| panic!("{text}"));
     assert!(rest.starts_with("1 unfinished jobs stay in the folder"), "{text}");
     assert_eq!(in_database(&address), before);
@@ -203,7 +208,7 @@ fn plans_may_be_imported_while_servers_are_there_but_leases_may_not() {
     let (address, directory, cache) = (postgres.database(), filled(), tempfile::tempdir().unwrap());
     let database = connect(&address);
     let opened = open_shared_store(cache.path(), StoreEngine::Sled, &database).unwrap();
-    let server = Jobs::join(&database, "one:1", "class").unwrap();
+    let server = Jobs::join(&database, one()).unwrap();
     assert_eq!(database.servers().unwrap(), ["one:1"]);
     let plans = Arc::clone(opened.space(Space::Plans));
     let records = Records::with_pins(plans, Arc::clone(&opened.pins), RecordOptions::STANDARD);
@@ -243,12 +248,12 @@ fn the_schema_is_migrated_and_a_dry_run_only_says_so() {
         result.unwrap();
         text
     };
-    assert_eq!(migrate(&["--dry-run"]), "would migrate the schema of the database from version 0 to 2\n");
+    assert_eq!(migrate(&["--dry-run"]), "would migrate the schema of the database from version 0 to 3\n");
     assert_eq!(connect(&address).schema_version().unwrap(), 0);
-    assert_eq!(migrate(&[]), "migrated the schema of the database from version 0 to 2\n");
-    assert_eq!(connect(&address).schema_version().unwrap(), 2);
+    assert_eq!(migrate(&[]), "migrated the schema of the database from version 0 to 3\n");
+    assert_eq!(connect(&address).schema_version().unwrap(), 3);
     for more in [&["--dry-run"][..], &[]] {
-        assert_eq!(migrate(more), "nothing to do: the schema of the database has version 2\n");
+        assert_eq!(migrate(more), "nothing to do: the schema of the database has version 3\n");
     }
     assert!(!nowhere.exists());
 }
@@ -258,7 +263,7 @@ fn a_database_is_backed_up_checked_and_restored() {
     let Some(postgres) = Postgres::shared() else { return };
     let (address, other, directory) = (postgres.database(), postgres.database(), full());
     run(directory.path(), &["import-store", "--database", &address]).1.unwrap();
-    let server = Jobs::join(&connect(&address), "one:1", "class").unwrap();
+    let server = Jobs::join(&connect(&address), one()).unwrap();
     let file = directory.path().join("all.canopy");
     let file = file.to_str().unwrap();
     let nowhere = directory.path().join("nowhere");

@@ -127,6 +127,17 @@ pub enum ServerRole {
     All,
 }
 
+impl ServerRole {
+    /// As settings write it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Worker => "worker",
+            Self::All => "all",
+        }
+    }
+}
+
 /// What to do with requests for plans that are not cached while the database cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -140,6 +151,14 @@ pub enum WhenAway {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn roles_are_named_as_settings_write_them() {
+        use clap::ValueEnum;
+        for role in ServerRole::value_variants() {
+            assert_eq!(role.to_possible_value().unwrap().get_name(), role.name());
+        }
+    }
 
     #[test]
     fn a_time_is_written_in_its_greatest_whole_unit() {
