@@ -2,6 +2,7 @@
 
 mod call;
 mod cluster;
+mod groups;
 mod kept;
 mod refusal;
 
@@ -15,6 +16,7 @@ use canopy_wire::RequestError;
 
 pub(crate) use self::call::{CallFailure, LeaseError};
 pub(crate) use self::cluster::ClusterFailure;
+pub(crate) use self::groups::GroupsFailure;
 pub(crate) use self::kept::KeptFailure;
 pub(crate) use self::refusal::{Detail, KeptRefusal, Refusal, call_refusal, follows_from_request, in_short, refusal};
 use crate::quota::OverQuota;

@@ -73,6 +73,7 @@ const LAYERS: [(&str, &[&str]); 38] = [
             "canopy-baselines",
             "canopy-faults",
             "canopy-import",
+            "canopy-job",
             "canopy-plan",
             "canopy-planner",
             "canopy-proto",

@@ -70,6 +70,14 @@ pub enum RequestError {
     Optimality { numerator: u64, denominator: u64 },
     #[error(transparent)]
     Remaining(#[from] canopy_faults::RemainingError),
+    #[error("layout: {0}")]
+    Layout(canopy_job::LayoutError),
+    #[error(transparent)]
+    Job(#[from] canopy_job::JobError),
+    #[error("{field} is {found} bytes; use 1 to {limit}")]
+    GroupSize { field: String, found: u64, limit: u64 },
+    #[error("{field} is given beside `{other}`; give one of them")]
+    Both { field: String, other: &'static str },
 }
 
 impl RequestError {
@@ -99,6 +107,9 @@ impl RequestError {
             Self::Tolerance { .. } => "tolerance".to_owned(),
             Self::Optimality { .. } => "quality.minimum_optimality".to_owned(),
             Self::Remaining(_) => "remaining".to_owned(),
+            Self::Layout(_) => "layout".to_owned(),
+            Self::Job(error) => error.field(),
+            Self::GroupSize { field, .. } | Self::Both { field, .. } => field.clone(),
         }
     }
 }

@@ -76,7 +76,7 @@ fn what_is_wrong_with_a_job_is_said() {
     for (groups, part) in [
         ("[{name: xp, over: xp, collective: allreduce, size: 1}]", "no dimension is `xp`"),
         ("[{name: tp, over: tp, collective: sum, size: 1}]", "groups[0].collective"),
-        ("[]", "the job has no groups"),
+        ("[]", "groups is missing"),
     ] {
         describe(&workspace, groups);
         workspace.refused("plan-job job.yaml", 2, &["job.yaml", part]);

@@ -7,8 +7,8 @@ use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
     OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanReply, PlanRequest, SimulatePlanReply, SimulatePlanRequest, WhatIfEvent,
-    WhatIfRequest,
+    PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanReply, PlanRequest, SimulatePlanReply,
+    SimulatePlanRequest, WhatIfEvent, WhatIfRequest,
 };
 use tokio_stream::Stream;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -59,6 +59,12 @@ impl<S: Script> Planner for Scripted<S> {
     }
 
     async fn plan_bundle(&self, _: Request<PlanBundleRequest>) -> Result<Response<PlanBundleReply>, Status> {
+        Err(unscripted())
+    }
+
+    type PlanGroupsStream = Events<PlanGroupsEvent>;
+
+    async fn plan_groups(&self, _: Request<PlanGroupsRequest>) -> Result<Response<Self::PlanGroupsStream>, Status> {
         Err(unscripted())
     }
 

@@ -155,6 +155,7 @@ pub const METHODS: &[Method] = &[
     row("canopy.v1.Planner/Paths", PLANNERS, Computes),
     row("canopy.v1.Planner/Plan", PLANNERS, Computes),
     row("canopy.v1.Planner/PlanBundle", PLANNERS, Computes),
+    row("canopy.v1.Planner/PlanGroups", PLANNERS, Computes),
     row("canopy.v1.Planner/PlanStream", PLANNERS, Computes),
     row("canopy.v1.Planner/Prefetch", PLANNERS, Changes),
     row("canopy.v1.Planner/SimulatePlan", READERS, Reads),
@@ -187,9 +188,9 @@ pub const METHODS: &[Method] = &[
 
 /// Some of [`METHODS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct MethodSet(u64);
+pub struct MethodSet(u128);
 
-const _: () = assert!(METHODS.len() <= u64::BITS as usize, "a set has a bit for each method");
+const _: () = assert!(METHODS.len() <= u128::BITS as usize, "a set has a bit for each method");
 
 impl MethodSet {
     const fn with(self, place: usize) -> Self {

@@ -51,8 +51,8 @@ pub struct JobGroup {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum JobError {
-    #[error("groups[{class}]: {source}")]
-    Layout { class: usize, source: LayoutError },
+    #[error("groups[{class}]: {problem}")]
+    Layout { class: usize, problem: LayoutError },
     #[error("groups[{class}] is called `{name}`; use letters, digits and - _ . only, at most 64")]
     Name { class: usize, name: String },
     #[error("two groups are called `{name}`; give each a name of its own")]
@@ -63,6 +63,19 @@ pub enum JobError {
     NoGroups,
     #[error("the job has more than {max} groups; state fewer")]
     TooMany { max: usize },
+    #[error("faults leave two ranks in none of the groups; mend the network")]
+    NothingLeft,
+}
+
+impl JobError {
+    /// Path of the field at fault.
+    pub fn field(&self) -> String {
+        match self {
+            Self::Layout { class, .. } | Self::OneRank { class } => format!("groups[{class}].over"),
+            Self::Name { class, .. } => format!("groups[{class}].name"),
+            Self::NameTwice { .. } | Self::NoGroups | Self::TooMany { .. } | Self::NothingLeft => "groups".to_owned(),
+        }
+    }
 }
 
 /// The groups of a job.
@@ -85,7 +98,8 @@ impl Job {
         let mut groups = Vec::new();
         for (number, class) in classes.iter().enumerate() {
             require_name(&classes[..number], number, &class.name)?;
-            let over = layout.groups_over(&class.over).map_err(|source| JobError::Layout { class: number, source })?;
+            let over =
+                layout.groups_over(&class.over).map_err(|problem| JobError::Layout { class: number, problem })?;
             let members = over.into_iter().flat_map(|ranks| match class.movement {
                 Movement::Collective(_) => vec![ranks],
                 Movement::Next => ranks.windows(2).map(<[u32]>::to_vec).collect(),
@@ -115,6 +129,32 @@ impl Job {
         }
         Ok(Self { classes, groups, rank_count: layout.rank_count() })
     }
+
+    /// The job on the ranks that faults have left. A group keeps its members among them, in their order, and the first is its
+    /// root; groups with fewer than two are gone, as are pairs of stages that lost one. Names stay.
+    ///
+    /// * **In.** `survivors`: by new number, the number of a rank in this job, ascending.
+    /// * **Errors.** [`JobError::NothingLeft`].
+    /// * **Cost.** O(ranks of all groups · log survivors).
+    pub fn left_on(&self, survivors: &[Rank]) -> Result<Self, JobError> {
+        let left = |group: &JobGroup| {
+            let place = |rank: &Rank| survivors.binary_search(rank).ok().map(|place| Rank::new(number(place)));
+            let ranks: Vec<Rank> = group.ranks.iter().filter_map(place).collect();
+            let root = group.collective.root().map(|_| Rank::new(0));
+            let collective = Collective::new(group.collective.kind(), root, number(ranks.len())).ok();
+            let collective = collective.filter(|_| ranks.len() > 1)?;
+            Some(JobGroup { collective, ranks, ..group.clone() })
+        };
+        let groups: Vec<JobGroup> = self.groups.iter().filter_map(left).collect();
+        if groups.is_empty() {
+            return Err(JobError::NothingLeft);
+        }
+        Ok(Self { classes: self.classes.clone(), groups, rank_count: number(survivors.len()) })
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn require_name(before: &[Class], class: usize, name: &str) -> Result<(), JobError> {
@@ -145,6 +185,33 @@ mod tests {
             job.groups.iter().map(|group| (group.ranks[0].number(), group.ranks[1].number())).collect();
         assert_eq!(pairs, [(0, 2), (2, 4), (1, 3), (3, 5)]);
         assert_eq!(job.groups[2].name, "pp.2");
+    }
+
+    #[test]
+    fn groups_go_on_with_the_ranks_that_are_left() {
+        let layout: Layout = "tp=2 pp=3".parse().unwrap();
+        let over = |name| class(name, &[name], Movement::Collective(CollectiveKind::Broadcast));
+        let job = Job::new(&layout, vec![over("tp"), over("pp"), class("next", &["pp"], Movement::Next)]).unwrap();
+        let left = job.left_on(&[0, 1, 3, 4, 5].map(Rank::new)).unwrap();
+        let groups: Vec<(&str, Vec<u32>)> = left
+            .groups
+            .iter()
+            .map(|group| (group.name.as_str(), group.ranks.iter().map(|rank| rank.number()).collect()))
+            .collect();
+        // Rank 2 is gone: with it tp.1, and two pairs of stages; pp.0 has ranks 0 and 4, which is number 3 now.
+        let expected: [(&str, &[u32]); 6] = [
+            ("tp.0", &[0, 1]),
+            ("tp.2", &[3, 4]),
+            ("pp.0", &[0, 3]),
+            ("pp.1", &[1, 2, 4]),
+            ("next.2", &[1, 2]),
+            ("next.3", &[2, 4]),
+        ];
+        assert_eq!(groups, expected.map(|(name, ranks)| (name, ranks.to_vec())));
+        assert_eq!(left.rank_count, 5);
+        let collective = left.groups[3].collective;
+        assert_eq!((collective.root().unwrap().number(), collective.rank_count()), (0, 3));
+        assert_eq!(job.left_on(&[Rank::new(0)]), Err(JobError::NothingLeft));
     }
 
     #[test]

@@ -5216,6 +5216,201 @@ pub mod clusters_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// Groups of ranks that do the same.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupClass {
+    /// Its name, 1 to 64 letters, digits, `.`, `-` and `_`. The groups are `NAME.0`, `NAME.1` and so on.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The dimensions of the layout in which the ranks of a group differ. At least one.
+    #[prost(string, repeated, tag = "2")]
+    pub over: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What the ranks of a group do together; a root is the first of them. Must be given without `next`.
+    #[prost(enumeration = "Collective", tag = "3")]
+    pub collective: i32,
+    /// Instead of a collective: each rank sends to the next one, as the stages of a pipeline do.
+    #[prost(bool, tag = "4")]
+    pub next: bool,
+    /// Size of the collective of each group in bytes, > 0. It is the group's weight: all groups end at the same time.
+    #[prost(uint64, tag = "5")]
+    pub size_bytes: u64,
+}
+/// One message of PlanGroups.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlanGroupsEvent {
+    #[prost(oneof = "plan_groups_event::Event", tags = "1, 2, 3, 4")]
+    pub event: ::core::option::Option<plan_groups_event::Event>,
+}
+/// Nested message and enum types in `PlanGroupsEvent`.
+pub mod plan_groups_event {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Event {
+        /// Any time: what is being done, at most ten times a second.
+        #[prost(message, tag = "1")]
+        Progress(super::GroupsProgress),
+        /// Once: what the groups reach together.
+        #[prost(message, tag = "2")]
+        Rates(super::GroupRates),
+        /// Then: the proof, in one or more messages.
+        #[prost(message, tag = "3")]
+        Lengths(super::GroupLengths),
+        /// Last, if files were requested: the plan of each group, in order.
+        #[prost(message, tag = "4")]
+        Plan(super::GroupPlan),
+    }
+}
+/// How far a job's groups are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupsProgress {
+    /// What is being done.
+    #[prost(enumeration = "GroupsStage", tag = "1")]
+    pub stage: i32,
+    /// Groups that have a plan.
+    #[prost(uint32, tag = "2")]
+    pub done: u32,
+    /// All groups.
+    #[prost(uint32, tag = "3")]
+    pub total: u32,
+}
+/// What the groups of a job reach at once. Times are in seconds, exact, `num/den`, for one collective of each group.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupRates {
+    /// The network, after faults.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySummary>,
+    /// All groups together.
+    #[prost(string, tag = "2")]
+    pub seconds: ::prost::alloc::string::String,
+    /// What no schedule beats, as the lengths prove; the same as `seconds` where the optimum is proven.
+    #[prost(string, tag = "3")]
+    pub seconds_bound: ::prost::alloc::string::String,
+    /// Rings in the order of ranks, all at once. Empty without a comparison, as the next two.
+    #[prost(string, tag = "4")]
+    pub seconds_rings: ::prost::alloc::string::String,
+    /// One class after another, each jointly optimal.
+    #[prost(string, tag = "5")]
+    pub seconds_phases: ::prost::alloc::string::String,
+    /// Each group by the plan that is best for it on the empty network, all at once.
+    #[prost(string, tag = "6")]
+    pub seconds_alone: ::prost::alloc::string::String,
+    /// By class, in the order of the request.
+    #[prost(message, repeated, tag = "7")]
+    pub classes: ::prost::alloc::vec::Vec<GroupClassRates>,
+    /// Ranks of the layout that faults have taken from the job.
+    #[prost(uint32, repeated, tag = "8")]
+    pub lost_ranks: ::prost::alloc::vec::Vec<u32>,
+    /// Warnings about the request, such as `FAULTS_APPLIED`.
+    #[prost(message, repeated, tag = "9")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// A class of groups.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupClassRates {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What each group does; COLLECTIVE_BROADCAST for pairs of stages.
+    #[prost(enumeration = "Collective", tag = "2")]
+    pub collective: i32,
+    /// Number of groups.
+    #[prost(uint32, tag = "3")]
+    pub groups: u32,
+    /// Number of ranks of the largest group.
+    #[prost(uint32, tag = "4")]
+    pub ranks: u32,
+    /// Size of the collective of each group in bytes.
+    #[prost(uint64, tag = "5")]
+    pub size_bytes: u64,
+    /// The class alone on the network, jointly optimal. Empty without a comparison.
+    #[prost(string, tag = "6")]
+    pub seconds_alone: ::prost::alloc::string::String,
+}
+/// Lengths of links that prove GroupRates.seconds_bound: the groups take at least Σ size × length of the cheapest schedule, over
+/// Σ capacity × length.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupLengths {
+    /// Links of length 0 are left out.
+    #[prost(message, repeated, tag = "1")]
+    pub links: ::prost::alloc::vec::Vec<GroupLinkLength>,
+}
+/// The length of a link.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupLinkLength {
+    /// Id of the node where it starts.
+    #[prost(string, tag = "1")]
+    pub from: ::prost::alloc::string::String,
+    /// Id of the node where it ends.
+    #[prost(string, tag = "2")]
+    pub to: ::prost::alloc::string::String,
+    /// Its latency in nanoseconds, which tells parallel links apart.
+    #[prost(uint64, tag = "3")]
+    pub latency_ns: u64,
+    /// Its length, a whole number as decimal text (it may exceed 64 bits); only proportions matter.
+    #[prost(string, tag = "4")]
+    pub length: ::prost::alloc::string::String,
+}
+/// A group and its plan, which keeps to the group's share of the links.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GroupPlan {
+    /// Name of the class and number of the group in it, such as `dp.3`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What it does.
+    #[prost(message, optional, tag = "2")]
+    pub collective: ::core::option::Option<CollectiveSpec>,
+    /// By rank of the plan: its number in the layout.
+    #[prost(uint32, repeated, tag = "3")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// Size of the collective in bytes.
+    #[prost(uint64, tag = "4")]
+    pub size_bytes: u64,
+    /// Its plan, without the content of its files; FetchArtifact sends it.
+    #[prost(message, optional, tag = "5")]
+    pub plan: ::core::option::Option<Plan>,
+    /// What the cache had to do with it.
+    #[prost(enumeration = "CacheOutcome", tag = "6")]
+    pub cache: i32,
+    /// Warnings about this plan only.
+    #[prost(message, repeated, tag = "7")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// What a server does for PlanGroups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum GroupsStage {
+    /// Not sent.
+    Unspecified = 0,
+    /// Looks for the greatest common rate.
+    Solve = 1,
+    /// Computes what rings, phases and plans made alone take.
+    Compare = 2,
+    /// Makes the plan of each group.
+    Plan = 3,
+}
+impl GroupsStage {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "GROUPS_STAGE_UNSPECIFIED",
+            Self::Solve => "GROUPS_STAGE_SOLVE",
+            Self::Compare => "GROUPS_STAGE_COMPARE",
+            Self::Plan => "GROUPS_STAGE_PLAN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "GROUPS_STAGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "GROUPS_STAGE_SOLVE" => Some(Self::Solve),
+            "GROUPS_STAGE_COMPARE" => Some(Self::Compare),
+            "GROUPS_STAGE_PLAN" => Some(Self::Plan),
+            _ => None,
+        }
+    }
+}
 /// The machines, and what the job does between their ranks.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct OrderMachinesRequest {
@@ -5746,6 +5941,37 @@ impl WhatIfOutcome {
             _ => None,
         }
     }
+}
+/// The groups of a job and their network. Every field counts.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlanGroupsRequest {
+    /// The network. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySource>,
+    /// Parallel dimensions and their sizes, the fastest first, such as `tp=8 dp=16`; or in the order of a framework:
+    /// `megatron: tp=8 pp=8 dp=16 ep=64 etp=1`, `torchtitan: tp=8 dp_shard=16`. Their product is the number of ranks of the network
+    /// before faults. Must be given.
+    #[prost(string, tag = "2")]
+    pub layout: ::prost::alloc::string::String,
+    /// What groups of ranks do at the same time, 1 to 64, with unique names.
+    #[prost(message, repeated, tag = "3")]
+    pub groups: ::prost::alloc::vec::Vec<GroupClass>,
+    /// Ranks forward nothing for groups that they are not in.
+    #[prost(bool, tag = "4")]
+    pub members_only: bool,
+    /// Files of each plan, as in PlanRequest. Empty: no plan is made, and only rates are sent.
+    #[prost(message, repeated, tag = "5")]
+    pub outputs: ::prost::alloc::vec::Vec<OutputSpec>,
+    /// Leaves out what rings, phases and plans made alone take.
+    #[prost(bool, tag = "6")]
+    pub without_comparison: bool,
+    /// As in PlanRequest. A group keeps the ranks that faults leave it; it ends if that is one, and so does a pair of stages that
+    /// loses a rank. The first rank that is left is the root.
+    #[prost(enumeration = "FaultPolicy", tag = "7")]
+    pub fault_policy: i32,
+    /// As in PlanRequest.
+    #[prost(enumeration = "Priority", tag = "8")]
+    pub priority: i32,
 }
 /// Which faults to weigh.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6792,6 +7018,34 @@ pub mod planner_client {
                 .insert(GrpcMethod::new("canopy.v1.Planner", "PlanBundle"));
             self.inner.unary(req, path, codec).await
         }
+        /// Plans all groups of a training job together, so that they share the network as well as they can: the greatest rate that
+        /// all reach at once, each in proportion to its size, with the proof, what they take otherwise, and a plan for each group in
+        /// its share of the links. Events come as described in PlanGroupsEvent; either every group gets a plan, or the call fails.
+        /// FAILED_PRECONDITION with reason GROUPS_APART if no way connects the ranks of a group.
+        pub async fn plan_groups(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PlanGroupsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::PlanGroupsEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Planner/PlanGroups",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Planner", "PlanGroups"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
         /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
         pub async fn bound(
@@ -6968,6 +7222,20 @@ pub mod planner_server {
             &self,
             request: tonic::Request<super::PlanBundleRequest>,
         ) -> std::result::Result<tonic::Response<super::PlanBundleReply>, tonic::Status>;
+        /// Server streaming response type for the PlanGroups method.
+        type PlanGroupsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::PlanGroupsEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Plans all groups of a training job together, so that they share the network as well as they can: the greatest rate that
+        /// all reach at once, each in proportion to its size, with the proof, what they take otherwise, and a plan for each group in
+        /// its share of the links. Events come as described in PlanGroupsEvent; either every group gets a plan, or the call fails.
+        /// FAILED_PRECONDITION with reason GROUPS_APART if no way connects the ranks of a group.
+        async fn plan_groups(
+            &self,
+            request: tonic::Request<super::PlanGroupsRequest>,
+        ) -> std::result::Result<tonic::Response<Self::PlanGroupsStream>, tonic::Status>;
         /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
         /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
         async fn bound(
@@ -7475,6 +7743,52 @@ pub mod planner_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Planner/PlanGroups" => {
+                    #[allow(non_camel_case_types)]
+                    struct PlanGroupsSvc<T: Planner>(pub Arc<T>);
+                    impl<
+                        T: Planner,
+                    > tonic::server::ServerStreamingService<super::PlanGroupsRequest>
+                    for PlanGroupsSvc<T> {
+                        type Response = super::PlanGroupsEvent;
+                        type ResponseStream = T::PlanGroupsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PlanGroupsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Planner>::plan_groups(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PlanGroupsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

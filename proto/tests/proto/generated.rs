@@ -9,11 +9,12 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 16] = [
     "canopy/v1/admin.proto",
     "canopy/v1/clusters.proto",
     "canopy/v1/faults.proto",
     "canopy/v1/find.proto",
+    "canopy/v1/groups.proto",
     "canopy/v1/leases.proto",
     "canopy/v1/operation.proto",
     "canopy/v1/order.proto",

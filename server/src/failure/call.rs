@@ -9,7 +9,7 @@ use canopy_plan::NoSuchRank;
 use canopy_planner::{SimulationError, chain};
 use canopy_topology::Slot;
 
-use super::{ClusterFailure, PlanFailure};
+use super::{ClusterFailure, GroupsFailure, PlanFailure};
 use crate::quota::OverQuota;
 use crate::store::receipts::{NotAnId, ReceiptError};
 use crate::store::topologies::TopologyStoreError;
@@ -75,6 +75,8 @@ pub(crate) enum CallFailure {
     Paths(#[from] MultiPathError),
     #[error(transparent)]
     Order(#[from] OrderError),
+    #[error(transparent)]
+    Groups(#[from] GroupsFailure),
     #[error("{}", chain(.0))]
     Simulation(#[from] SimulationError),
     #[error(

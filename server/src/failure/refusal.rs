@@ -258,6 +258,9 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::Inline(InlineError::NoBandwidth { .. }) => "CAPACITY_NOT_POSITIVE",
         RequestError::Inline(_) => "TOPOLOGY_MALFORMED",
         RequestError::Fault { .. } | RequestError::Remaining(_) => "FAULT_INVALID",
+        RequestError::Layout(_) | RequestError::Job(_) | RequestError::GroupSize { .. } | RequestError::Both { .. } => {
+            "GROUPS_INVALID"
+        }
         RequestError::TwicePunctured => "TOPOLOGY_MALFORMED",
         RequestError::PuncturedHere => "FIELD_NOT_APPLICABLE",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",

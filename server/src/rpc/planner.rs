@@ -2,9 +2,12 @@
 
 mod bound;
 mod bundle;
+mod groups;
 mod order;
 mod paths;
+mod session;
 mod simulate;
+mod stream;
 mod what_if;
 
 use std::sync::Arc;
@@ -17,8 +20,8 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Artifact, BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
     OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanReply, PlanRequest, SimulatePlanReply, SimulatePlanRequest, WhatIfEvent,
-    WhatIfRequest,
+    PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanReply, PlanRequest, SimulatePlanReply,
+    SimulatePlanRequest, WhatIfEvent, WhatIfRequest,
 };
 use canopy_topology::TopologyLimits;
 use canopy_wire::Priority;
@@ -385,6 +388,15 @@ impl Planner for PlannerService {
 
     async fn what_if(&self, request: Request<WhatIfRequest>) -> Result<Response<Self::WhatIfStream>, Status> {
         what_if::what_if(self, request).await.map(Response::new)
+    }
+
+    type PlanGroupsStream = EventStream<PlanGroupsEvent>;
+
+    async fn plan_groups(
+        &self,
+        request: Request<PlanGroupsRequest>,
+    ) -> Result<Response<Self::PlanGroupsStream>, Status> {
+        groups::plan_groups(self, request).map(Response::new)
     }
 
     type FetchArtifactStream = EventStream<FetchArtifactEvent>;

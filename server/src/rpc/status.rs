@@ -29,6 +29,12 @@ pub(crate) fn call_status(failure: &CallFailure) -> Status {
     status(call_refusal(failure), &chain(failure))
 }
 
+/// The status of the plan of one of several groups, with the group's name in its words.
+pub(crate) fn in_group(status: &Status, name: &str) -> Status {
+    let (message, details) = (in_short(&format!("group {name}: {}", status.message())), status.details().to_vec());
+    Status::with_details_and_metadata(status.code(), message, details.into(), status.metadata().clone())
+}
+
 /// The same as it is shown with an operation.
 pub(crate) fn to_operation_error(failure: &PlanFailure) -> v1::OperationError {
     operation_error(failure.into())

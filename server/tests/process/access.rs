@@ -65,6 +65,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("Planner/Paths", "poa"),
     ("Planner/Plan", "poa"),
     ("Planner/PlanBundle", "poa"),
+    ("Planner/PlanGroups", "poa"),
     ("Planner/PlanStream", "poa"),
     ("Planner/Prefetch", "poa"),
     ("Planner/SimulatePlan", "vpoa"),

@@ -12,6 +12,7 @@ mod devices;
 mod fallbacks;
 mod find;
 mod full_disk;
+mod groups;
 mod jobs;
 mod joint;
 mod known_faults;

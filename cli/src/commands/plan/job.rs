@@ -4,24 +4,20 @@ mod description;
 mod manifest;
 mod report;
 
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use canopy_client::ErrorClass;
-use canopy_job::{Comparison, Job, JobRates, Patience, RatesError, ShareError, comparison, job_rates};
-use canopy_proto::v1::{self, PlanRequest};
-use canopy_schedule::Collective;
-use canopy_topology::{Rank, Topology, to_yaml};
+use canopy_client::{ClientError, PlannedGroups};
+use canopy_plan::Format;
+use canopy_proto::v1::{GroupsProgress, GroupsStage, PlanGroupsRequest};
 
 use super::file::FileArgs;
 use super::folder::{Fetch, NewFolder};
 use crate::args;
 use crate::clock::Deadline;
-use crate::commands::on_a_thread;
 use crate::connection::{Connection, ServerArgs, Session};
 use crate::exit::Failure;
-use crate::input;
+use crate::known_faults::{FaultArgs, say_warning, say_warnings, worth_saying};
 use crate::messages::say;
 use crate::output::{self, FileSummary, print_json};
 use crate::progress::ProgressLine;
@@ -50,21 +46,21 @@ class after another, and plans made alone take. With `-o DIR`, each group has a 
 Examples:
   canopy plan-job job.yaml
   canopy plan-job job.yaml --format msccl-xml -o plans
-  canopy plan-job job.yaml --topology 'rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:1'
-
-Faults that a server knows are not applied: state them in the network.")]
+  canopy plan-job job.yaml --topology 'rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:1'")]
 pub(crate) struct PlanJobArgs {
     /// Description of the job
     #[arg(value_name = "JOB")]
     job: PathBuf,
-    /// Network in place of the one that JOB names: generator expression or file
+    /// Network in place of the one that JOB names
     #[arg(long, value_name = "T")]
     topology: Option<String>,
+    #[command(flatten)]
+    faults: FaultArgs,
     #[command(flatten, next_help_heading = "Files")]
     file: FileArgs,
-    /// Longest time, such as 30s
-    #[arg(long, value_name = "TIME", value_parser = args::duration)]
-    deadline: Option<Duration>,
+    /// Longest time, such as 30s; a third of it is for the search for the joint optimum
+    #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "10m")]
+    deadline: Duration,
     /// Print one JSON object as the last line of standard output
     #[arg(long)]
     json: bool,
@@ -72,119 +68,97 @@ pub(crate) struct PlanJobArgs {
     server: ServerArgs,
 }
 
-/// What was found of a job.
-struct Found {
-    topology: Topology,
-    job: Job,
-    rates: JobRates,
-    others: Comparison,
-}
-
-/// Computes the joint rate and, where a folder is named, has the plans made.
+/// Has the joint rate computed and, where a folder is named, the plans made.
 pub(crate) async fn run(args: PlanJobArgs) -> Result<(), Failure> {
     let folder = args.file.file().map(NewFolder::prepare).transpose()?;
     let description = Description::read(&args.job)?;
-    let (network, end) = (args.topology.clone(), Deadline::after(args.deadline));
-    let found = on_a_thread(move || solved(&description, network.as_deref(), end)).await?;
-    let mut manifest = Manifest::of(&found.topology, &found.job, &found.rates, &found.others);
+    let mut request = description.request(args.topology.as_deref())?;
+    request.fault_policy = args.faults.policy().into();
+    if folder.is_some() {
+        request.outputs = vec![args.file.spec()?];
+    }
+    let end = Deadline::after(Some(args.deadline));
+    let mut session = Session::open(&args.server).await?;
+    let outcome = made(&args, &mut session, (request, end), folder).await;
+    session.close().await;
+    let manifest = outcome?;
+    if args.json { print_json("plan-job", &Printed { job: &manifest }) } else { print(&report::readable(&manifest)) }
+}
+
+/// Asks the server, and writes what it has made.
+async fn made(
+    args: &PlanJobArgs,
+    session: &mut Session,
+    (request, end): (PlanGroupsRequest, Deadline),
+    folder: Option<NewFolder>,
+) -> Result<Manifest, Failure> {
+    let line = ProgressLine::start();
+    let calls = async |connection: &Connection, left| {
+        let said = |done: &GroupsProgress| line.working(in_words(done));
+        Ok(connection.shared().plan_groups(request.clone(), left, said).await?)
+    };
+    let planned = session.ask(end, calls).await.map_err(|error| error.told(|error| in_users_words(error, args)));
+    drop(line);
+    let planned = planned?;
+    say_warnings(&planned.rates.warnings, "plans");
+    let mut manifest = Manifest::of(&planned);
     if let Some(folder) = folder {
+        let is_for_runtime = args.file.format != Format::Json;
+        let warnings = planned.plans.iter().flat_map(|plan| worth_saying(&plan.warnings, is_for_runtime));
+        let mut said = Vec::new();
+        // What all of them warn of is said once.
+        for warning in warnings {
+            if !said.contains(&warning) {
+                say_warning(warning);
+                said.push(warning);
+            }
+        }
+        manifest.groups = write(session.connection(), &planned, &folder).await?;
         let target = folder.target().to_owned();
-        planned(&args, &found, folder, &mut manifest, end).await?;
+        folder.write_json(output::MANIFEST, &manifest)?;
+        folder.commit()?;
         say(&format!("{} plans to {}", manifest.groups.len(), target.display()));
     }
-    if args.json {
-        return print_json("plan-job", &Printed { job: &manifest });
-    }
-    print(&report::readable(&manifest))
+    Ok(manifest)
 }
 
-fn solved(description: &Description, network: Option<&str>, end: Deadline) -> Result<Found, Failure> {
-    let text = network.map_or_else(|| description.network(), str::to_owned);
-    let topology = input::topology_until(&text, end)?;
-    let job = description.job()?;
-    let progress = ProgressLine::start();
-    progress.working("looking for the joint optimum".to_owned());
-    // A third of the time is for the search, a third for what it compares with; the rest is for the plans.
-    let third = end.remaining().map(|left| left / 3);
-    let (first, second) = (Deadline::after(third), Deadline::after(third.map(|third| third * 2)));
-    let stop = || end.is_past();
-    let patience = Patience { enough: &|| first.is_past(), stop: &stop };
-    let rates = job_rates(&topology, &job, description.transit(), patience).map_err(refused)?;
-    let patience = Patience { enough: &|| second.is_past(), stop: &stop };
-    let others = comparison(&topology, &job, description.transit(), patience).map_err(refused)?;
-    drop(progress);
-    Ok(Found { topology, job, rates, others })
-}
-
-fn refused(error: RatesError) -> Failure {
-    match error {
-        RatesError::NoWay { .. } => Failure::new(ErrorClass::Infeasible, error.to_string()),
-        RatesError::Stopped => Failure::new(ErrorClass::Deadline, "the deadline passed before a joint rate was found")
-            .help("allow more time by --deadline"),
-        RatesError::Broken { .. } => Failure::fault(error.to_string()),
-        RatesError::Ranks { .. } | RatesError::Switch { .. } | RatesError::Groups(_) => {
-            Failure::input(error.to_string())
-        }
+/// What the server does.
+fn in_words(progress: &GroupsProgress) -> String {
+    match progress.stage() {
+        GroupsStage::Compare => "computing what rings, phases and plans made alone take".to_owned(),
+        GroupsStage::Plan => format!("{} of {} groups have a plan", progress.done, progress.total),
+        GroupsStage::Solve | GroupsStage::Unspecified => "looking for the joint optimum".to_owned(),
     }
 }
 
-/// Has a plan made for each group in its shares, and writes all of them.
-async fn planned(
-    args: &PlanJobArgs,
-    found: &Found,
-    folder: NewFolder,
-    manifest: &mut Manifest,
-    end: Deadline,
-) -> Result<(), Failure> {
-    let output = args.file.spec()?;
-    let mut session = Session::open(&args.server).await?;
-    let outcome = write(&mut session, &output, found, &folder, end).await;
-    session.close().await;
-    manifest.groups = outcome?;
-    folder.write_json(output::MANIFEST, manifest)?;
-    folder.commit()
+/// What the server refused, in the words of the description.
+fn in_users_words(error: ClientError, args: &PlanJobArgs) -> ClientError {
+    let network = args.topology.clone().unwrap_or_else(|| args.job.display().to_string());
+    let error = request::in_users_words(error, &network);
+    let of_job = |field: &str| {
+        let is_ours = field == "layout" || field.starts_with("groups");
+        is_ours.then(|| format!("{}: {field}", args.job.display()))
+    };
+    request::renamed(error, of_job)
 }
 
+/// Writes the files of all plans.
 async fn write(
-    session: &mut Session,
-    output: &v1::OutputSpec,
-    found: &Found,
+    connection: &Connection,
+    planned: &PlannedGroups,
     folder: &NewFolder,
-    end: Deadline,
 ) -> Result<Vec<PlannedGroup>, Failure> {
-    let mut groups = Vec::with_capacity(found.job.groups.len());
-    for (number, group) in found.job.groups.iter().enumerate() {
-        let share = found.rates.share_of(&found.topology, &found.job, number);
-        let share = share.map_err(|error: ShareError| Failure::fault(error.to_string()))?;
-        let request = asked(to_yaml(&share.topology), group.collective, group.size_bytes, output)?;
-        let calls =
-            async |connection: &Connection, left| Ok(connection.shared().plan_metadata(request.clone(), left).await?);
-        let reply = session.ask(end, calls).await;
-        let reply = reply.map_err(|error| error.told(|error| request::in_users_words(error, &group.name)))?;
-        let plan = reply.plan.ok_or_else(|| request::missing("the plan"))?;
-        let mut planned = PlannedGroup::of(group, &plan)?;
-        let mut fetch = Fetch::new(session.connection(), folder);
+    let mut fetch = Fetch::new(connection, folder);
+    let mut groups = Vec::with_capacity(planned.plans.len());
+    for group in &planned.plans {
+        let plan = group.plan.as_ref().ok_or_else(|| request::missing("a plan"))?;
+        let mut described = PlannedGroup::of(group, plan)?;
         for artifact in &plan.artifacts {
             let path = format!("{}.{}", group.name, super::joint::ending(artifact.format()));
             fetch.file(&path, &plan.id, artifact).await?;
-            planned.files.push(FileSummary::of_artifact(artifact, Path::new(&path)));
+            described.files.push(FileSummary::of_artifact(artifact, Path::new(&path)));
         }
-        groups.push(planned);
+        groups.push(described);
     }
     Ok(groups)
-}
-
-/// The request for a group alone, on the network of its shares.
-fn asked(
-    network: String,
-    collective: Collective,
-    size_bytes: NonZeroU64,
-    output: &v1::OutputSpec,
-) -> Result<PlanRequest, Failure> {
-    let document = v1::TopologyDocument { content: network.into(), ..v1::TopologyDocument::default() };
-    let source = v1::TopologySource { source: Some(v1::topology_source::Source::Document(document)) };
-    let root = collective.root().map(Rank::number);
-    let spec = request::collective_spec(collective.kind(), root);
-    let size_bytes_max = Some(size_bytes.get().max(1 << 30));
-    Ok(PlanRequest { size_bytes_max, ..request::plan(source, spec, vec![output.clone()]) })
 }

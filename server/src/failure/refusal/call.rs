@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use canopy_finder::FindError;
+use canopy_job::{RatesError, ShareError};
 use canopy_multiport::{MultiPathError, PATHS_MAX};
 use canopy_order::OrderError;
 use canopy_planner::SimulationError;
@@ -10,7 +11,7 @@ use canopy_topology::Slot;
 use tonic::Code;
 
 use super::{Detail, RETRY_BUSY, Refusal, over_quota, refusal};
-use crate::failure::{CallFailure, ClusterFailure, LeaseError};
+use crate::failure::{CallFailure, ClusterFailure, GroupsFailure, LeaseError};
 use crate::store::clusters::ClusterStoreError;
 use crate::store::receipts::ReceiptError;
 use crate::store::topologies::TopologyStoreError;
@@ -49,6 +50,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         | CallFailure::PathsRank { .. }
         | CallFailure::Paths(_)
         | CallFailure::Order(_)
+        | CallFailure::Groups(_)
         | CallFailure::Simulation(_)
         | CallFailure::NotSimulated { .. } => of_question(failure),
         CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
@@ -75,11 +77,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         }
         CallFailure::SharedPlan { .. } => Refusal::new(Code::PermissionDenied, "NOT_OWNER", Detail::None),
         CallFailure::Lease { field, .. } => Refusal::input("LEASE_INVALID", field.clone()),
-        CallFailure::Leases(LeaseError::Store(error)) => store(error),
-        CallFailure::Leases(LeaseError::OverQuota(over)) => over_quota(over),
-        CallFailure::Leases(LeaseError::TooMany { .. } | LeaseError::TooLarge { .. }) => {
-            Refusal::limit("LEASES_FULL", "leases")
-        }
+        CallFailure::Leases(error) => lease(error),
         CallFailure::RequestId(_) => Refusal::input("REQUEST_ID_INVALID", "request_id"),
         CallFailure::Receipt(ReceiptError::Reused { id }) => {
             Refusal::new(Code::AlreadyExists, "REQUEST_ID_REUSED", Detail::Resource(REQUEST_ID, id.clone()))
@@ -98,6 +96,14 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
     }
 }
 
+fn lease(error: &LeaseError) -> Refusal {
+    match error {
+        LeaseError::Store(error) => store(error),
+        LeaseError::OverQuota(over) => over_quota(over),
+        LeaseError::TooMany { .. } | LeaseError::TooLarge { .. } => Refusal::limit("LEASES_FULL", "leases"),
+    }
+}
+
 /// Why a question is refused that is computed and makes no plan.
 fn of_question(failure: &CallFailure) -> Refusal {
     match failure {
@@ -107,9 +113,27 @@ fn of_question(failure: &CallFailure) -> Refusal {
         }
         CallFailure::Paths(error) => paths(error),
         CallFailure::Order(error) => order(error),
+        CallFailure::Groups(error) => groups(error),
         CallFailure::Simulation(error) => simulation(error),
         CallFailure::NotSimulated { .. } => Refusal::infeasible("SIMULATION_NEEDS_JSON", "name"),
         _ => Refusal::fault("CALL_FAILED"),
+    }
+}
+
+/// Why the groups of a job are not planned together.
+fn groups(failure: &GroupsFailure) -> Refusal {
+    match failure {
+        GroupsFailure::Rates(RatesError::Ranks { .. }) => Refusal::input("GROUPS_INVALID", "layout"),
+        GroupsFailure::Rates(RatesError::Switch { .. }) => Refusal::infeasible("GROUPS_SWITCHES", "topology"),
+        GroupsFailure::Rates(RatesError::NoWay { .. }) => Refusal::infeasible("GROUPS_APART", "groups"),
+        GroupsFailure::Rates(RatesError::Groups(_)) => Refusal::input("GROUPS_INVALID", "groups"),
+        GroupsFailure::Rates(RatesError::Stopped) => {
+            Refusal::new(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", Detail::None)
+        }
+        GroupsFailure::Rates(RatesError::Broken { .. }) => Refusal::fault("CALL_FAILED"),
+        GroupsFailure::Share(ShareError::Thin { .. }) => Refusal::infeasible("GROUPS_TOO_UNEQUAL", "groups"),
+        GroupsFailure::Share(_) => Refusal::fault("CALL_FAILED"),
+        GroupsFailure::Forwards { .. } => Refusal::infeasible("GROUPS_FORWARD", "members_only"),
     }
 }
 

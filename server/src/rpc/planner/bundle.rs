@@ -25,31 +25,27 @@ mod refusals;
 mod request;
 mod seats;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use canopy_bundle::{Ladder, PlanRange, Runtime, Standing, fit, standings};
 use canopy_proto::v1;
 use canopy_wire as wire;
-use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Status};
-use tonic_types::StatusExt as _;
 
 use self::compare::Comparison;
 use self::folder::{MadeFile, audited, env};
 use self::item::{Item, gather_assumed, state_rank_maps, unserved_operators};
 use self::joint::JointWanted;
 use self::network::{Party, parties};
-use self::refusals::{ambiguous, broken, inherit, mixed_sizes, refusal, unnamed};
+use self::refusals::{ambiguous, broken, inherit, mixed_sizes, unnamed};
 use self::request::Wanted;
 use self::seats::{Seat, seats};
 use super::PlannerService;
+use super::session::{Session, refusal};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::rpc::decode::Method;
-use crate::rpc::deliver::Answer;
 use crate::rpc::known_faults::{self, AppliedFaults};
 use crate::rpc::status::call_status;
 use crate::rpc::{call_pool, sources};
@@ -58,10 +54,6 @@ use crate::rpc::{call_pool, sources};
 const METHOD: &str = "PlanBundle";
 /// Each search but the first has at most this part of an item's time.
 const OTHERS_PART: u32 = 16;
-/// Shortest time that is given to a search; with less, there is none.
-const SEARCH_MIN: Duration = Duration::from_millis(5);
-/// Longest text of a refusal that is passed on: there may be hundreds of them.
-const REFUSAL_CHARACTERS_MAX: usize = 300;
 
 /// Answers a call within its deadline.
 pub(super) async fn plan_bundle(
@@ -70,32 +62,13 @@ pub(super) async fn plan_bundle(
 ) -> Result<v1::PlanBundleReply, Status> {
     let arrived = clock::now();
     let (headers, _, request) = request.into_parts();
-    let deadline = service.deadlines.apply(&headers);
-    let gone = Arc::new(AtomicBool::new(false));
-    let session = Session { service, headers, end: arrived + deadline.work, gone, applied: OnceLock::new() };
+    let session = Session::begun(service, headers, arrived);
     let answer = session.any(request).await;
     call_pool::log(METHOD, arrived, answer.as_ref().err());
     answer.unwrap_or_else(|failure| Err(call_status(&failure)))
 }
 
-/// One call. Dropped with it, which ends what still computes for it.
-struct Session<'a> {
-    service: &'a PlannerService,
-    headers: MetadataMap,
-    /// When work must have ended.
-    end: Instant,
-    gone: Arc<AtomicBool>,
-    /// Known faults that its plans are made around.
-    applied: OnceLock<AppliedFaults>,
-}
-
-impl Drop for Session<'_> {
-    fn drop(&mut self) {
-        self.gone.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Session<'_> {
+impl Session {
     /// Answers a request of either kind. A plan that is refused, where all are needed, has said so in the log by itself.
     async fn any(&self, request: v1::PlanBundleRequest) -> Result<Result<v1::PlanBundleReply, Status>, CallFailure> {
         match request.joint {
@@ -370,48 +343,5 @@ impl Session<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Time until work must have ended.
-    fn left(&self) -> Duration {
-        self.end.saturating_duration_since(clock::now())
-    }
-
-    /// Makes a plan as `Plan` would, with the content of its files.
-    async fn plan(&self, request: v1::PlanRequest, limit: Duration) -> Result<v1::PlanReply, v1::OperationError> {
-        if limit < SEARCH_MIN {
-            let text = "the deadline left no time for this plan; allow more time".to_owned();
-            return Err(refusal(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", text));
-        }
-        let mut request = Request::new(request);
-        *request.metadata_mut() = self.headers.clone();
-        request.set_timeout(limit);
-        if let Some(applied) = self.applied.get() {
-            request.extensions_mut().insert(applied.clone());
-        }
-        let answer = self.service.answer(request, Method::Plan).await.map(Answer::into_whole);
-        answer.map_err(|status| {
-            let info = status.get_details_error_info();
-            let text = status.message().chars().take(REFUSAL_CHARACTERS_MAX).collect();
-            refusal(status.code(), info.as_ref().map_or("", |info| &info.reason), text)
-        })
-    }
-
-    /// Computes on a thread for at most so long. What is computed is told when it is not wanted any more.
-    async fn compute<T: Send + 'static>(
-        &self,
-        limit: Duration,
-        work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, CallFailure> + Send + 'static,
-    ) -> Result<T, CallFailure> {
-        let (gone, end) = (Arc::clone(&self.gone), clock::now() + limit);
-        let done = self
-            .service
-            .bundles
-            .work(&self.headers, move |_| work(&|| gone.load(Ordering::Relaxed) || clock::now() >= end));
-        let late = |_| {
-            let deadline_ms = self.service.deadlines.apply(&self.headers).stated.as_millis();
-            Err(CallFailure::Late { deadline_ms: u64::try_from(deadline_ms).unwrap_or(u64::MAX) })
-        };
-        tokio::time::timeout(limit, done).await.unwrap_or_else(late)
     }
 }

@@ -11,23 +11,19 @@ use canopy_topology::Rate;
 use canopy_wire as wire;
 use canopy_wire::RequestError;
 use prost::Message as _;
-use tokio::sync::mpsc;
-use tokio::time;
 use tonic::{Request, Status};
 
-use super::{PlannerService, STREAM_BUFFER};
+use super::PlannerService;
+use super::stream::{Ended, Outgoing, stream};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::questions::Asked;
 use crate::jobs::slices::Part;
-use crate::rpc::call_pool;
 use crate::rpc::decode::{Decoded, Method, decode};
-use crate::rpc::deliver::STALL_MAX;
 use crate::rpc::events::EventStream;
 use crate::rpc::known_faults::AppliedFaults;
 use crate::rpc::sources::Presence;
-use crate::rpc::status::{call_status, to_status};
-use crate::tasks;
+use crate::rpc::status::call_status;
 
 /// How long a slice is to take, so that workers share what there is to do, and repairs do not wait for long.
 const SLICE_TIME: Duration = Duration::from_secs(1);
@@ -48,17 +44,6 @@ struct Weighing {
     left: Vec<Option<Left>>,
     asked: Asked,
 }
-
-/// How a stream ended.
-enum Ended {
-    Done,
-    Failed(Status),
-    /// Its reader has gone, or took nothing for long.
-    Gone,
-}
-
-/// Where the events go.
-type Sender = mpsc::Sender<Result<WhatIfEvent, Status>>;
 
 /// Begins to weigh the faults; the stream ends with all of them.
 pub(super) async fn what_if(
@@ -97,35 +82,8 @@ pub(super) async fn what_if(
     })?;
     started.warnings.extend(applied.map(|applied| applied.warning()));
     drop(presence);
-    let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
-    let (deadline, interval) = (service.deadlines.apply(&headers), service.progress_interval);
-    let limit = time::Instant::from_std(arrived) + deadline.work;
-    let task = tasks::spawn("what-if", async move {
-        let reported = weighing.report(started, &sender, interval);
-        let ended = time::timeout_at(limit, reported).await.unwrap_or_else(|_| {
-            let deadline_ms = u64::try_from(deadline.stated.as_millis()).unwrap_or(u64::MAX);
-            Ended::Failed(call_status(&CallFailure::Late { deadline_ms }))
-        });
-        let failed = match &ended {
-            Ended::Failed(status) => Some(status),
-            Ended::Done | Ended::Gone => None,
-        };
-        call_pool::log_status(Method::WhatIf.name(), arrived, failed);
-        if let Ended::Failed(status) = ended {
-            // A reader that has gone is nobody's fault.
-            let _gone = time::timeout(STALL_MAX, sender.send(Err(status))).await;
-        }
-    });
-    Ok(EventStream::new(receiver, task))
-}
-
-fn failed(failure: &PlanFailure) -> Ended {
-    Ended::Failed(to_status(failure))
-}
-
-async fn send(sender: &Sender, event: Event) -> Result<(), Ended> {
-    let sent = time::timeout(STALL_MAX, sender.send(Ok(WhatIfEvent { event: Some(event) }))).await;
-    sent.map_err(|_| Ended::Gone)?.map_err(|_| Ended::Gone)
+    let (terms, interval) = ((arrived, service.deadlines.apply(&headers)), service.progress_interval);
+    Ok(stream(Method::WhatIf.name(), terms, |events| weighing.report(started, events, interval)))
 }
 
 fn refused(error: RequestError) -> Status {
@@ -173,28 +131,30 @@ fn started_event(what_if: &WhatIf, sound: &Rate, groups: usize, slices: usize) -
 
 impl Weighing {
     /// Sends what becomes known until all of it is.
-    async fn report(mut self, started: WhatIfStarted, sender: &Sender, interval: Duration) -> Ended {
-        self.events(started, sender, interval).await.err().unwrap_or(Ended::Done)
-    }
-
-    async fn events(&mut self, started: WhatIfStarted, sender: &Sender, interval: Duration) -> Result<(), Ended> {
-        send(sender, Event::Started(started)).await?;
+    async fn report(
+        mut self,
+        started: WhatIfStarted,
+        events: Outgoing<WhatIfEvent>,
+        interval: Duration,
+    ) -> Result<(), Ended> {
+        let send = async |event| events.send(WhatIfEvent { event: Some(event) }).await;
+        send(Event::Started(started)).await?;
         let groups = self.groups.len();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let mut next_report = clock::now();
         while self.left.iter().any(Option::is_none) {
-            let (slice, outcome) = self.asked.next().await.ok_or_else(|| failed(&PlanFailure::Draining))?;
-            let answer = outcome.map_err(|failure| failed(&failure))?;
+            let (slice, outcome) = self.asked.next().await.ok_or_else(|| Ended::from(&PlanFailure::Draining))?;
+            let answer = outcome.map_err(|failure| Ended::from(&*failure))?;
             let of_slice = self.left.iter_mut().skip(slice.saturating_mul(self.at_once)).take(self.at_once);
             of_slice.zip(answer).for_each(|(place, left)| *place = Some(left));
             if clock::now() >= next_report {
                 next_report = clock::now() + interval;
                 let weighed = number(self.left.iter().flatten().count());
-                send(sender, Event::Progress(WhatIfProgress { weighed, groups: number(groups) })).await?;
+                send(Event::Progress(WhatIfProgress { weighed, groups: number(groups) })).await?;
             }
         }
         for weighed in self.messages() {
-            send(sender, Event::Weighed(weighed)).await?;
+            send(Event::Weighed(weighed)).await?;
         }
         Ok(())
     }

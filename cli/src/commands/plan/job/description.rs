@@ -1,15 +1,15 @@
 //! The file that describes a job.
 
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use canopy_job::{Class, Job, Layout, Movement};
-use canopy_topology::Transit;
+use canopy_proto::v1::{GroupClass, PlanGroupsRequest};
+use canopy_wire::collective_on_the_wire;
 use serde::Deserialize;
 
 use crate::args;
 use crate::exit::Failure;
 use crate::input;
+use crate::request;
 
 /// Longest file.
 const BYTES_MAX: usize = 1 << 20;
@@ -74,36 +74,38 @@ impl Description {
         }
     }
 
-    /// What ranks do for groups that they are not in.
-    pub(super) const fn transit(&self) -> Transit {
-        if self.document.forward { Transit::Forward } else { Transit::Unused }
-    }
-
-    /// The groups.
-    pub(super) fn job(&self) -> Result<Job, Failure> {
-        let refused = |problem: String| Failure::input(format!("{}: {problem}", self.path.display()));
-        let layout: Layout = self.document.layout.parse().map_err(|error| refused(format!("layout: {error}")))?;
+    /// The request on a network; without one, on that of the description. It is the server that judges the groups.
+    pub(super) fn request(&self, network: Option<&str>) -> Result<PlanGroupsRequest, Failure> {
+        let topology = match network {
+            Some(network) => request::topology(network)?,
+            None => request::topology(&self.network())?,
+        };
         let class = |(number, stated): (usize, &Stated)| {
-            let wrong = |field: &str, problem: String| refused(format!("groups[{number}].{field}: {problem}"));
-            let size = args::size_bytes(&stated.size).map_err(|problem| wrong("size", problem))?;
-            let movement = match stated.collective.as_str() {
-                "next" => Movement::Next,
-                name => {
-                    Movement::Collective(args::collective_kind(name).map_err(|problem| wrong("collective", problem))?)
-                }
+            let wrong = |field: &str, problem: String| {
+                Failure::input(format!("{}: groups[{number}].{field}: {problem}", self.path.display()))
             };
-            Ok(Class {
+            let collective = Some(stated.collective.as_str()).filter(|name| *name != "next");
+            let collective = collective.map(args::collective_kind).transpose();
+            let collective = collective.map_err(|problem| wrong("collective", problem))?;
+            Ok(GroupClass {
                 name: stated.name.clone(),
                 over: match &stated.over {
                     Names::One(name) => vec![name.clone()],
                     Names::Several(names) => names.clone(),
                 },
-                movement,
-                size_bytes: NonZeroU64::new(size).ok_or_else(|| wrong("size", "state at least 1 byte".to_owned()))?,
+                collective: collective.map(collective_on_the_wire).unwrap_or_default().into(),
+                next: collective.is_none(),
+                size_bytes: args::size_bytes(&stated.size).map_err(|problem| wrong("size", problem))?,
             })
         };
-        let classes = self.document.groups.iter().enumerate().map(class).collect::<Result<Vec<Class>, Failure>>()?;
-        Job::new(&layout, classes).map_err(|error| refused(error.to_string()))
+        let groups = self.document.groups.iter().enumerate().map(class).collect::<Result<Vec<_>, Failure>>()?;
+        Ok(PlanGroupsRequest {
+            topology: Some(topology),
+            layout: self.document.layout.clone(),
+            groups,
+            members_only: !self.document.forward,
+            ..PlanGroupsRequest::default()
+        })
     }
 }
 
@@ -111,37 +113,39 @@ impl Description {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Job, String> {
+    fn read(text: &str) -> Result<PlanGroupsRequest, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        let job = Description::read(file.path()).and_then(|description| description.job());
-        job.map_err(|failure| failure.sentence())
+        let asked = Description::read(file.path()).and_then(|description| description.request(None));
+        asked.map_err(|failure| failure.sentence())
     }
 
     #[test]
     fn classes_have_one_dimension_or_several() {
-        let job = read(
+        let asked = read(
             "topology: ring:8\nlayout: tp=2 dp=4\ngroups:\n\
              - {name: tp, over: tp, collective: allreduce, size: 64MiB}\n\
              - {name: all, over: [tp, dp], collective: all-to-all, size: 1KiB}\n\
              - {name: pp, over: dp, collective: next, size: 8}\n",
         )
         .unwrap();
-        assert_eq!(job.groups.len(), 4 + 1 + 6);
-        assert_eq!(job.groups[0].size_bytes.get(), 64 << 20);
+        let said: Vec<_> = asked.groups.iter().map(|class| (class.over.len(), class.next, class.size_bytes)).collect();
+        assert_eq!(said, [(1, false, 64 << 20), (2, false, 1 << 10), (1, true, 8)]);
+        assert!(!asked.members_only && asked.layout == "tp=2 dp=4");
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         for (text, part) in [
             ("layout: tp=2\n", "topology"),
-            ("topology: ring:8\nlayout: tp\ngroups: []\n", "layout: `tp` is not a dimension"),
-            ("topology: ring:8\nlayout: tp=2\ngroups: []\n", "no groups"),
             (
-                "topology: r\nlayout: tp=2\ngroups: [{name: a, over: tp, collective: sum, size: 1}]\n",
+                "topology: ring:8\nlayout: tp=2\ngroups: [{name: a, over: tp, collective: sum, size: 1}]\n",
                 "groups[0].collective",
             ),
-            ("topology: r\nlayout: tp=2\ngroups: [{name: a, over: tp, collective: next, size: 0}]\n", "groups[0].size"),
+            (
+                "topology: ring:8\nlayout: tp=2\ngroups: [{name: a, over: tp, collective: next, size: x}]\n",
+                "groups[0].size",
+            ),
             ("topology: r\nlayout: tp=2\ncolour: red\ngroups: []\n", "colour"),
         ] {
             let said = read(text).unwrap_err();

@@ -1,21 +1,23 @@
 //! What was found of a job, as `manifest.json` and as the command prints it.
 
-use canopy_job::{Class, Comparison, Job, JobGroup, JobRates};
-use canopy_proto::v1;
-use canopy_schedule::CollectiveKind;
-use canopy_topology::{Rank, Ratio, Topology};
+use canopy_client::PlannedGroups;
+use canopy_proto::v1::{GroupClassRates, GroupLinkLength, GroupPlan, Plan};
 use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::{FORMAT_VERSION, FileSummary, GROUPS_KIND};
-use crate::request::missing;
+use crate::request::{collective_name, missing};
 
 /// What is in the folder. Times are in seconds, `num/den`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Manifest {
     canopy: u32,
     kind: &'static str,
+    /// Those that faults have left.
     pub(super) ranks: u32,
+    /// Ranks of the layout that faults have taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) lost_ranks: Vec<u32>,
     /// All groups at once, each for its size.
     pub(super) seconds: String,
     /// What nothing beats.
@@ -35,9 +37,9 @@ pub(super) struct Manifest {
 pub(super) struct ClassSummary {
     pub(super) name: String,
     pub(super) collective: &'static str,
-    pub(super) groups: usize,
-    /// Members of each.
-    pub(super) ranks: usize,
+    pub(super) groups: u32,
+    /// Members of the largest.
+    pub(super) ranks: u32,
     pub(super) size_bytes: u64,
     /// The class alone on the network, jointly optimal.
     pub(super) seconds_alone: String,
@@ -67,7 +69,7 @@ pub(super) struct PlannedGroup {
     /// By its number in the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
-    /// By rank of the plan: its number in the network.
+    /// By rank of the plan: its number in the layout.
     ranks: Vec<u32>,
     size_bytes: u64,
     plan: String,
@@ -84,37 +86,33 @@ pub(super) struct Printed<'a> {
 
 impl Manifest {
     /// Without plans.
-    pub(super) fn of(topology: &Topology, job: &Job, rates: &JobRates, others: &Comparison) -> Self {
-        let class = |((number, class), alone): ((usize, &Class), &Ratio)| {
-            let mut groups = job.groups.iter().filter(|group| group.class == number);
-            let first = groups.next();
-            ClassSummary {
-                name: class.name.clone(),
-                collective: first.map_or("", |group| group.collective.kind().name()),
-                groups: groups.count() + usize::from(first.is_some()),
-                ranks: first.map_or(0, |group| group.ranks.len()),
-                size_bytes: class.size_bytes.get(),
-                seconds_alone: alone.to_string(),
-            }
+    pub(super) fn of(PlannedGroups { rates, lengths, .. }: &PlannedGroups) -> Self {
+        let class = |class: &GroupClassRates| ClassSummary {
+            name: class.name.clone(),
+            collective: collective_name(class.collective()).unwrap_or_default(),
+            groups: class.groups,
+            ranks: class.ranks,
+            size_bytes: class.size_bytes,
+            seconds_alone: class.seconds_alone.clone(),
         };
-        let long = topology.links().iter().zip(&rates.lengths).filter(|(_, length)| **length > 0);
-        let links = long.map(|(link, length)| LinkLength {
-            from: topology.node(link.from).id.clone(),
-            to: topology.node(link.to).id.clone(),
-            latency_ns: link.latency.nanos(),
-            length: length.to_string(),
-        });
+        let link = |link: &GroupLinkLength| LinkLength {
+            from: link.from.clone(),
+            to: link.to.clone(),
+            latency_ns: link.latency_ns,
+            length: link.length.clone(),
+        };
         Self {
             canopy: FORMAT_VERSION,
             kind: GROUPS_KIND,
-            ranks: job.rank_count,
-            seconds: rates.seconds.to_string(),
-            seconds_bound: rates.seconds_min.to_string(),
-            seconds_rings: others.rings.to_string(),
-            seconds_phases: others.phases.to_string(),
-            seconds_alone: others.alone.to_string(),
-            classes: job.classes.iter().enumerate().zip(&others.classes).map(class).collect(),
-            certificate: Certificate { links: links.collect() },
+            ranks: rates.topology.as_ref().map_or(0, |topology| topology.ranks),
+            lost_ranks: rates.lost_ranks.clone(),
+            seconds: rates.seconds.clone(),
+            seconds_bound: rates.seconds_bound.clone(),
+            seconds_rings: rates.seconds_rings.clone(),
+            seconds_phases: rates.seconds_phases.clone(),
+            seconds_alone: rates.seconds_alone.clone(),
+            classes: rates.classes.iter().map(class).collect(),
+            certificate: Certificate { links: lengths.iter().map(link).collect() },
             groups: Vec::new(),
         }
     }
@@ -122,15 +120,15 @@ impl Manifest {
 
 impl PlannedGroup {
     /// Without files.
-    pub(super) fn of(group: &JobGroup, plan: &v1::Plan) -> Result<Self, Failure> {
+    pub(super) fn of(group: &GroupPlan, plan: &Plan) -> Result<Self, Failure> {
         let quality = plan.quality.as_ref().ok_or_else(|| missing("the quality of a plan"))?;
-        let kind: CollectiveKind = group.collective.kind();
+        let collective = group.collective.as_ref().ok_or_else(|| missing("the collective of a group"))?;
         Ok(Self {
             name: group.name.clone(),
-            collective: kind.name(),
-            root: group.collective.root().map(Rank::number),
-            ranks: group.ranks.iter().map(|rank| rank.number()).collect(),
-            size_bytes: group.size_bytes.get(),
+            collective: collective_name(collective.kind()).unwrap_or_default(),
+            root: collective.root,
+            ranks: group.ranks.clone(),
+            size_bytes: group.size_bytes,
             plan: plan.id.clone(),
             achieved: quality.achieved.clone(),
             files: Vec::new(),

@@ -12,13 +12,12 @@ use canopy_proto::v1;
 use canopy_schedule::{Certificate, CutDirection, JointPart, JointTask, check_joint, joint_bound};
 use canopy_topology::{NodeIndex, Rank, Topology, TopologyLimits};
 use canopy_wire::{RequestError, plan_header};
-use tonic::{Request, Status};
+use tonic::Status;
 
+use super::Session;
 use super::request::require_names;
-use super::{SEARCH_MIN, Session};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::rpc::decode::{self, Method};
-use crate::rpc::deliver::Answer;
 use crate::rpc::{known_faults, sources};
 
 /// A request whose form is right.
@@ -87,7 +86,7 @@ impl JointWanted {
 
 /// Has all plans made and judged together; inside, the refusal of one of them.
 pub(super) async fn answer(
-    session: &Session<'_>,
+    session: &Session,
     wanted: JointWanted,
 ) -> Result<Result<v1::PlanBundleReply, Status>, CallFailure> {
     let mut first = wanted.request(0, wanted.topology.clone());
@@ -101,7 +100,8 @@ pub(super) async fn answer(
     let source = session.compute(session.left(), resolve).await?;
     let (mut items, mut contents, mut assumed) = (Vec::new(), Vec::new(), None);
     for (position, collective) in (0_u32..).zip(&wanted.collectives) {
-        let reply = match plan(session, wanted.request(position, source.clone())).await {
+        let request = wanted.request(position, source.clone());
+        let reply = match session.plan_or_status(request, session.left()).await {
             Ok(reply) => reply,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -122,14 +122,6 @@ pub(super) async fn answer(
     let bundle = v1::JointBundle { items, times, ..judged };
     let warnings = assumed.into_iter().collect();
     Ok(Ok(v1::PlanBundleReply { joint: Some(bundle), warnings, ..v1::PlanBundleReply::default() }))
-}
-
-/// Makes one of the plans as `Plan` would, with the content of its files.
-async fn plan(session: &Session<'_>, request: v1::PlanRequest) -> Result<v1::PlanReply, Status> {
-    let mut request = Request::new(request);
-    *request.metadata_mut() = session.headers.clone();
-    request.set_timeout(session.left().max(SEARCH_MIN));
-    session.service.answer(request, Method::Plan).await.map(Answer::into_whole)
 }
 
 /// The plan file and the size that it is for.

@@ -7,10 +7,7 @@ use tonic::Code;
 
 use super::item::Item;
 use super::network::Party;
-
-pub(super) fn refusal(code: Code, reason: &str, message: String) -> v1::OperationError {
-    v1::OperationError { code: code.into(), reason: reason.to_owned(), message }
-}
+use crate::rpc::planner::session::refusal;
 
 pub(super) fn ambiguous(text: String) -> v1::OperationError {
     refusal(Code::FailedPrecondition, "AMBIGUOUS_BUNDLE", text)

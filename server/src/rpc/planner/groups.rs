@@ -1,0 +1,110 @@
+//! `PlanGroups`: the groups of a job, planned together.
+//!
+//! | step | where |
+//! |---|---|
+//! | what is asked for | `canopy_wire`, `asked` |
+//! | the network after faults, and the common rate of all groups | `solve` |
+//! | what is said of it | `describe` |
+//! | a plan for each group in its shares, by the calls that everybody makes | here |
+
+mod asked;
+mod describe;
+mod solve;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use canopy_proto::v1::plan_groups_event::Event;
+use canopy_proto::v1::{GroupPlan, GroupsProgress, GroupsStage, PlanGroupsEvent, PlanGroupsRequest};
+use futures_util::StreamExt as _;
+use tonic::{Request, Status};
+
+use self::asked::Asked;
+use self::solve::Solved;
+use super::PlannerService;
+use super::session::Session;
+use super::stream::{Ended, Outgoing, stream};
+use crate::clock;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::rpc::call_pool;
+use crate::rpc::events::EventStream;
+use crate::rpc::status::{call_status, in_group};
+
+/// The name of the method.
+const METHOD: &str = "PlanGroups";
+/// Plans of one call that are made at once.
+const AT_ONCE: usize = 4;
+
+/// Begins to plan; the stream ends with the plan of the last group.
+pub(super) fn plan_groups(
+    service: &PlannerService,
+    request: Request<PlanGroupsRequest>,
+) -> Result<EventStream<PlanGroupsEvent>, Status> {
+    let arrived = clock::now();
+    let (headers, _, request) = request.into_parts();
+    let asked = Asked::read(request).map_err(|error| {
+        let failure = CallFailure::from(PlanFailure::Request(error));
+        call_pool::log(METHOD, arrived, Some(&failure));
+        call_status(&failure)
+    })?;
+    let deadline = service.deadlines.apply(&headers);
+    let call = Call { session: Session::begun(service, headers, arrived), asked: Arc::new(asked) };
+    Ok(stream(METHOD, (arrived, deadline), |events| call.answer(events)))
+}
+
+/// One call.
+struct Call {
+    session: Session,
+    asked: Arc<Asked>,
+}
+
+impl Call {
+    async fn answer(self, events: Outgoing<PlanGroupsEvent>) -> Result<(), Ended> {
+        let send = async |event| events.send(PlanGroupsEvent { event: Some(event) }).await;
+        let progress =
+            |stage: GroupsStage, done, total| Event::Progress(GroupsProgress { stage: stage.into(), done, total });
+        let total = u32::try_from(self.asked.job.groups.len()).unwrap_or(u32::MAX);
+        send(progress(GroupsStage::Solve, 0, total)).await?;
+        let (asked, service, patience) = (Arc::clone(&self.asked), self.session.service.clone(), self.part(1));
+        let solved = self.session.search(move |gone| solve::solved(&service, &asked, patience, gone)).await?;
+        let solved = Arc::new(solved);
+        let total = u32::try_from(solved.job.groups.len()).unwrap_or(u32::MAX);
+        let others = if self.asked.compares {
+            send(progress(GroupsStage::Compare, 0, total)).await?;
+            let (solved, transit, patience) = (Arc::clone(&solved), self.asked.transit, self.part(2));
+            Some(self.session.search(move |gone| solved.compared(transit, patience, gone)).await?)
+        } else {
+            None
+        };
+        send(Event::Rates(describe::rates(&solved, others.as_ref()))).await?;
+        for lengths in describe::lengths(&solved) {
+            send(Event::Lengths(lengths)).await?;
+        }
+        if self.asked.outputs.is_empty() {
+            return Ok(());
+        }
+        send(progress(GroupsStage::Plan, 0, total)).await?;
+        // In their order, whichever is made first.
+        let plans = (0..solved.job.groups.len()).map(|group| self.plan(&solved, group));
+        let mut plans = std::pin::pin!(futures_util::stream::iter(plans).buffered(AT_ONCE));
+        while let Some(plan) = plans.next().await {
+            send(Event::Plan(plan?)).await?;
+        }
+        Ok(())
+    }
+
+    /// When so many thirds of the time have passed: one is for the search, one for what it is compared with.
+    fn part(&self, thirds: u32) -> Instant {
+        clock::now() + self.session.left() * thirds / 3
+    }
+
+    /// Has a group planned in its shares.
+    async fn plan(&self, solved: &Arc<Solved>, group: usize) -> Result<GroupPlan, Ended> {
+        let (share_of, asked) = (Arc::clone(solved), Arc::clone(&self.asked));
+        let request = self.session.compute(self.session.left(), move |_| share_of.request(&asked, group)).await?;
+        let name = solved.job.groups.get(group).map_or("", |group| &group.name);
+        let reply = self.session.plan_or_status(request, self.session.left()).await;
+        let reply = reply.map_err(|status| Ended::Failed(in_group(&status, name)))?;
+        Ok(describe::plan(solved, group, reply))
+    }
+}

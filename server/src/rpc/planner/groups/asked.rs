@@ -1,0 +1,61 @@
+//! A request whose form is right.
+
+use canopy_job::Job;
+use canopy_proto::v1;
+use canopy_topology::Transit;
+use canopy_wire as wire;
+use canopy_wire::RequestError;
+
+use crate::rpc::decode::{self, Method};
+
+/// What is asked for.
+pub(super) struct Asked {
+    /// The network before faults.
+    pub(super) topology: Option<v1::TopologySource>,
+    pub(super) fault_policy: i32,
+    /// The groups before faults.
+    pub(super) job: Job,
+    /// What ranks do for groups that they are not in.
+    pub(super) transit: Transit,
+    /// Files of each plan; none: no plan is made.
+    pub(super) outputs: Vec<v1::OutputSpec>,
+    pub(super) priority: i32,
+    /// Whether it is computed what the groups reach otherwise.
+    pub(super) compares: bool,
+}
+
+impl Asked {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// The first field that is wrong whatever the network is.
+    pub(super) fn read(request: v1::PlanGroupsRequest) -> Result<Self, RequestError> {
+        let (job, transit) = wire::job(&request)?;
+        let v1::PlanGroupsRequest { topology, outputs, without_comparison, fault_policy, priority, .. } = request;
+        if topology.is_none() {
+            return Err(RequestError::Missing { field: "topology", remedy: "name the network" });
+        }
+        let asked = Self { topology, fault_policy, job, transit, outputs, priority, compares: !without_comparison };
+        // All that a plan would be refused for, whatever the network is.
+        let source = v1::topology_source::Source::Expression(String::new());
+        let probe = asked.request(v1::TopologySource { source: Some(source) });
+        let collective = Some(v1::CollectiveSpec { kind: v1::Collective::Allgather.into(), root: None });
+        decode::decode(v1::PlanRequest { collective, fault_policy, ..probe }, Method::Plan)?;
+        Ok(asked)
+    }
+
+    /// Whether files are for runtimes, where only members of a group run its plan.
+    pub(super) fn is_for_runtimes(&self) -> bool {
+        self.outputs.iter().any(|output| output.format != i32::from(v1::OutputFormat::Json))
+    }
+
+    /// The request for a plan on this network, but for its collective.
+    pub(super) fn request(&self, network: v1::TopologySource) -> v1::PlanRequest {
+        v1::PlanRequest {
+            topology: Some(network),
+            outputs: self.outputs.clone(),
+            priority: self.priority,
+            ..v1::PlanRequest::default()
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What was found of a job, on the wire.
+
+use canopy_job::{Comparison, Job};
+use canopy_planner::TopologyKey;
+use canopy_proto::v1;
+use canopy_topology::{Rank, Ratio};
+use canopy_wire as wire;
+use canopy_wire::plan_header;
+use prost::Message as _;
+
+use super::solve::Solved;
+use crate::rpc::known_faults::AppliedFaults;
+
+/// Bytes of one message with lengths, roughly.
+const MESSAGE_BYTES: usize = 256 << 10;
+
+/// What the groups reach.
+pub(super) fn rates(solved: &Solved, others: Option<&Comparison>) -> v1::GroupRates {
+    let Solved { topology, job, survivors, rank_count, rates, applied } = solved;
+    let of = |time: fn(&Comparison) -> &Ratio| others.map(|others| time(others).to_string()).unwrap_or_default();
+    let lost = (0..*rank_count).filter(|&rank| survivors.binary_search(&Rank::new(rank)).is_err());
+    v1::GroupRates {
+        topology: Some(wire::topology_summary(topology, &TopologyKey::of(topology))),
+        seconds: rates.seconds.to_string(),
+        seconds_bound: rates.seconds_min.to_string(),
+        seconds_rings: of(|others| &others.rings),
+        seconds_phases: of(|others| &others.phases),
+        seconds_alone: of(|others| &others.alone),
+        classes: (0..job.classes.len()).map(|class| class_rates(job, class, others)).collect(),
+        lost_ranks: lost.collect(),
+        warnings: applied.iter().map(AppliedFaults::warning).collect(),
+    }
+}
+
+fn class_rates(job: &Job, class: usize, others: Option<&Comparison>) -> v1::GroupClassRates {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let groups = || job.groups.iter().filter(|group| group.class == class);
+    let alone = others.and_then(|others| others.classes.get(class));
+    let stated = job.classes.get(class);
+    let kind = groups().next().map(|group| wire::collective_on_the_wire(group.collective.kind()));
+    v1::GroupClassRates {
+        name: stated.map(|class| class.name.clone()).unwrap_or_default(),
+        collective: kind.unwrap_or_default().into(),
+        groups: number(groups().count()),
+        ranks: number(groups().map(|group| group.ranks.len()).max().unwrap_or(0)),
+        size_bytes: stated.map_or(0, |class| class.size_bytes.get()),
+        seconds_alone: alone.map(Ratio::to_string).unwrap_or_default(),
+    }
+}
+
+/// The proof, in messages of moderate length.
+pub(super) fn lengths(Solved { topology, rates, .. }: &Solved) -> Vec<v1::GroupLengths> {
+    let mut messages = vec![v1::GroupLengths::default()];
+    let mut bytes = 0;
+    for (link, length) in topology.links().iter().zip(&rates.lengths).filter(|(_, length)| **length > 0) {
+        let sent = v1::GroupLinkLength {
+            from: topology.node(link.from).id.clone(),
+            to: topology.node(link.to).id.clone(),
+            latency_ns: link.latency.nanos(),
+            length: length.to_string(),
+        };
+        bytes += sent.encoded_len();
+        if bytes > MESSAGE_BYTES {
+            bytes = sent.encoded_len();
+            messages.push(v1::GroupLengths::default());
+        }
+        messages.iter_mut().next_back().into_iter().for_each(|message| message.links.push(sent.clone()));
+    }
+    messages
+}
+
+/// The plan of a group.
+pub(super) fn plan(solved: &Solved, group: usize, reply: v1::PlanReply) -> v1::GroupPlan {
+    let Some(planned) = solved.job.groups.get(group) else { return v1::GroupPlan::default() };
+    let before = |rank: &Rank| solved.survivors.get(rank.index()).map_or(u32::MAX, |rank| rank.number());
+    // The members are numbered as the group says, and where they are is the job's to know.
+    let is_said = |warning: &v1::Warning| !matches!(warning.code.as_str(), "RANKS_RENUMBERED" | "RANK_MAP_ASSUMED");
+    v1::GroupPlan {
+        name: planned.name.clone(),
+        collective: Some(v1::CollectiveSpec {
+            kind: wire::collective_on_the_wire(planned.collective.kind()).into(),
+            root: planned.collective.root().map(Rank::number),
+        }),
+        ranks: planned.ranks.iter().map(before).collect(),
+        size_bytes: planned.size_bytes.get(),
+        plan: reply.plan.map(|plan| plan_header(&plan, 0)),
+        cache: reply.cache,
+        warnings: reply.warnings.into_iter().filter(is_said).collect(),
+    }
+}

@@ -1,0 +1,113 @@
+//! The common rate of a job's groups on what faults have left of a network.
+
+use std::time::Instant;
+
+use canopy_job::{Comparison, Job, JobRates, Patience, RatesError, comparison, job_rates};
+use canopy_planner::PlanError;
+use canopy_proto::v1;
+use canopy_topology::{NodeKind, Rank, Topology, Transit, to_yaml};
+use canopy_wire as wire;
+use canopy_wire::SIZE_BYTES_MAX_DEFAULT;
+
+use super::asked::Asked;
+use crate::clock;
+use crate::failure::{CallFailure, GroupsFailure, PlanFailure};
+use crate::rpc::known_faults::{self, AppliedFaults};
+use crate::rpc::planner::PlannerService;
+use crate::rpc::sources;
+
+/// What was found of a job.
+pub(super) struct Solved {
+    /// The network after faults.
+    pub(super) topology: Topology,
+    /// The groups on it.
+    pub(super) job: Job,
+    /// By rank of the network after faults, its number in the layout.
+    pub(super) survivors: Vec<Rank>,
+    /// Ranks of the layout.
+    pub(super) rank_count: u32,
+    pub(super) rates: JobRates,
+    /// Known faults that were applied.
+    pub(super) applied: Option<AppliedFaults>,
+}
+
+/// Whether nobody waits any more.
+type Gone<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Reads the network, and finds the greatest common rate of all groups; from `enough` on, the best so far is taken.
+pub(super) fn solved(
+    service: &PlannerService,
+    asked: &Asked,
+    enough: Instant,
+    gone: Gone<'_>,
+) -> Result<Solved, CallFailure> {
+    let PlannerService { networks, limits, replanner, .. } = service;
+    let (topology, fault_policy) = (asked.topology.clone(), asked.fault_policy);
+    let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
+    all.topology = sources::resolve_parts(networks, all.topology, limits, gone)?;
+    let applied = known_faults::apply(replanner.as_ref(), &mut all, limits)?;
+    let source = sources::resolve_id(networks, all.topology)?;
+    let (topology, faults) = sources::read_punctured(source, limits, gone)?;
+    if asked.job.rank_count != topology.rank_count() {
+        let (layout, network) = (asked.job.rank_count, topology.rank_count());
+        return Err(failed(RatesError::Ranks { layout, network }));
+    }
+    let unmeant = |error| CallFailure::from(PlanFailure::from(PlanError::Fault(error)));
+    let (topology, survivors) = match faults.is_empty() {
+        true => (topology, (0..asked.job.rank_count).map(Rank::new).collect()),
+        false => topology.puncture(&faults).map(|left| (left.topology, left.survivors)).map_err(unmeant)?,
+    };
+    let job = asked.job.left_on(&survivors).map_err(|error| PlanFailure::Request(error.into()))?;
+    let rates =
+        job_rates(&topology, &job, asked.transit, patience(&|| clock::now() >= enough, &gone)).map_err(failed)?;
+    Ok(Solved { topology, job, survivors, rank_count: asked.job.rank_count, rates, applied })
+}
+
+fn failed(error: RatesError) -> CallFailure {
+    GroupsFailure::from(error).into()
+}
+
+fn patience<'a>(enough: &'a (impl Fn() -> bool + Sync), stop: &'a Gone<'_>) -> Patience<'a> {
+    Patience { enough, stop }
+}
+
+impl Solved {
+    /// What the groups reach otherwise.
+    pub(super) fn compared(
+        &self,
+        transit: Transit,
+        enough: Instant,
+        gone: Gone<'_>,
+    ) -> Result<Comparison, CallFailure> {
+        let is_enough = || clock::now() >= enough;
+        comparison(&self.topology, &self.job, transit, patience(&is_enough, &gone)).map_err(failed)
+    }
+
+    /// The request for the plan of a group, alone on the network of its shares.
+    pub(super) fn request(&self, asked: &Asked, group: usize) -> Result<v1::PlanRequest, CallFailure> {
+        let share = self.rates.share_of(&self.topology, &self.job, group).map_err(GroupsFailure::from)?;
+        let other = share.topology.nodes().iter().find(|node| node.kind == NodeKind::Forwarder);
+        if let Some(node) = other.filter(|_| asked.is_for_runtimes()) {
+            let group = self.job.groups.get(group).map(|group| group.name.clone()).unwrap_or_default();
+            return Err(GroupsFailure::Forwards { group, node: node.id.clone() }.into());
+        }
+        let document = v1::TopologyDocument { content: to_yaml(&share.topology).into(), ..Default::default() };
+        let source = v1::topology_source::Source::Document(document);
+        let (collective, size_bytes) = self
+            .job
+            .groups
+            .get(group)
+            .map(|group| (group.collective, group.size_bytes.get()))
+            .ok_or_else(|| CallFailure::Broken { what: format!("the job has no group {group}") })?;
+        Ok(v1::PlanRequest {
+            collective: Some(v1::CollectiveSpec {
+                kind: wire::collective_on_the_wire(collective.kind()).into(),
+                root: collective.root().map(Rank::number),
+            }),
+            size_bytes_max: Some(size_bytes.max(SIZE_BYTES_MAX_DEFAULT)),
+            // Those that are known are applied: shares are of what is left.
+            fault_policy: v1::FaultPolicy::Ignore.into(),
+            ..asked.request(v1::TopologySource { source: Some(source) })
+        })
+    }
+}

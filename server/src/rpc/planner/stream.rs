@@ -1,0 +1,77 @@
+//! The events of a call that computes for long.
+
+use std::future::Future;
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+use tokio::time;
+use tonic::Status;
+
+use super::STREAM_BUFFER;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::rpc::call_pool;
+use crate::rpc::deadline::Deadline;
+use crate::rpc::deliver::STALL_MAX;
+use crate::rpc::events::EventStream;
+use crate::rpc::status::{call_status, to_status};
+use crate::tasks;
+
+/// Why a stream ends before its last event.
+pub(super) enum Ended {
+    Failed(Status),
+    /// Its reader has gone, or took nothing for long: nobody's fault.
+    Gone,
+}
+
+impl From<&PlanFailure> for Ended {
+    fn from(failure: &PlanFailure) -> Self {
+        Self::Failed(to_status(failure))
+    }
+}
+
+impl From<CallFailure> for Ended {
+    fn from(failure: CallFailure) -> Self {
+        Self::Failed(call_status(&failure))
+    }
+}
+
+/// Where the events go.
+pub(super) struct Outgoing<E>(mpsc::Sender<Result<E, Status>>);
+
+impl<E> Outgoing<E> {
+    /// Sends one, and waits for a reader that is slow.
+    pub(super) async fn send(&self, event: E) -> Result<(), Ended> {
+        let sent = time::timeout(STALL_MAX, self.0.send(Ok(event))).await;
+        sent.map_err(|_| Ended::Gone)?.map_err(|_| Ended::Gone)
+    }
+}
+
+/// A stream of what `work` sends within the deadline of a call that arrived then. Logs how it ended.
+pub(super) fn stream<E, F>(
+    method: &'static str,
+    (arrived, deadline): (Instant, Deadline),
+    work: impl FnOnce(Outgoing<E>) -> F,
+) -> EventStream<E>
+where
+    E: Send + 'static,
+    F: Future<Output = Result<(), Ended>> + Send + 'static,
+{
+    let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
+    let (work, limit) = (work(Outgoing(sender.clone())), time::Instant::from_std(arrived) + deadline.work);
+    let task = tasks::spawn(method, async move {
+        let late = |_| {
+            let deadline_ms = u64::try_from(deadline.stated.as_millis()).unwrap_or(u64::MAX);
+            Err(CallFailure::Late { deadline_ms }.into())
+        };
+        let failed = match time::timeout_at(limit, work).await.unwrap_or_else(late) {
+            Ok(()) | Err(Ended::Gone) => None,
+            Err(Ended::Failed(status)) => Some(status),
+        };
+        call_pool::log_status(method, arrived, failed.as_ref());
+        if let Some(status) = failed {
+            // A reader that has gone is nobody's fault.
+            let _gone = time::timeout(STALL_MAX, sender.send(Err(status))).await;
+        }
+    });
+    EventStream::new(receiver, task)
+}

@@ -1,0 +1,212 @@
+//! The groups of a job, planned together.
+
+use std::time::Duration;
+
+use canopy_proto::v1::plan_groups_event::Event;
+use canopy_proto::v1::{
+    Collective, FaultPolicy, GroupClass, GroupLengths, GroupPlan, GroupRates, GroupsStage, OutputFormat,
+    PlanGroupsRequest,
+};
+use canopy_topology::Ratio;
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use crate::replans::{event, gpu, report, source, start};
+use crate::support::{TestServer, both_outputs};
+
+const RAIL: &str = "rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s";
+
+fn class(name: &str) -> GroupClass {
+    GroupClass {
+        name: name.to_owned(),
+        over: vec![name.to_owned()],
+        collective: Collective::Allreduce.into(),
+        size_bytes: 1_000_000_000,
+        ..GroupClass::default()
+    }
+}
+
+/// Tensor groups in boxes and data groups over rails.
+fn job() -> PlanGroupsRequest {
+    PlanGroupsRequest {
+        topology: Some(source(RAIL)),
+        layout: "tp=8 dp=4".to_owned(),
+        groups: vec![class("tp"), class("dp")],
+        ..PlanGroupsRequest::default()
+    }
+}
+
+/// What a stream has sent.
+#[derive(Default)]
+struct Sent {
+    stages: Vec<GroupsStage>,
+    rates: GroupRates,
+    lengths: GroupLengths,
+    plans: Vec<GroupPlan>,
+}
+
+async fn planned(server: &TestServer, request: impl tonic::IntoRequest<PlanGroupsRequest>) -> Result<Sent, Status> {
+    let mut events = server.client().plan_groups(request).await?.into_inner();
+    let mut sent = Sent::default();
+    while let Some(message) = events.message().await? {
+        match message.event.unwrap() {
+            Event::Progress(progress) => sent.stages.push(progress.stage()),
+            Event::Rates(rates) => {
+                assert!(sent.rates == GroupRates::default() && sent.lengths.links.is_empty());
+                sent.rates = rates;
+            }
+            Event::Lengths(lengths) => {
+                assert!(sent.plans.is_empty());
+                sent.lengths.links.extend(lengths.links);
+            }
+            Event::Plan(plan) => sent.plans.push(plan),
+        }
+    }
+    Ok(sent)
+}
+
+fn ratio(text: &str) -> Ratio {
+    text.parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rates_are_sent_with_their_proof_and_what_others_reach() {
+    let server = TestServer::start().await;
+    let sent = planned(&server, job()).await.unwrap();
+    assert_eq!(sent.stages, [GroupsStage::Solve, GroupsStage::Compare]);
+    let rates = &sent.rates;
+    // 50/3 GB/s each.
+    assert_eq!((rates.seconds.as_str(), rates.seconds_bound.as_str()), ("3/50", "3/50"));
+    assert_eq!(rates.seconds_rings, "3/50");
+    assert!(ratio(&rates.seconds_phases) > ratio("3/50") && ratio(&rates.seconds_alone) > ratio("3/50"));
+    let classes: Vec<_> =
+        rates.classes.iter().map(|class| (class.name.as_str(), class.groups, class.ranks, class.size_bytes)).collect();
+    assert_eq!(classes, [("tp", 4, 8, 1_000_000_000), ("dp", 8, 4, 1_000_000_000)]);
+    assert!(rates.lost_ranks.is_empty() && rates.warnings.is_empty() && sent.plans.is_empty());
+    assert!(!sent.lengths.links.is_empty() && sent.lengths.links.iter().all(|link| link.length != "0"));
+
+    let alone = planned(&server, PlanGroupsRequest { without_comparison: true, ..job() }).await.unwrap();
+    assert_eq!(alone.stages, [GroupsStage::Solve]);
+    assert_eq!((alone.rates.seconds.as_str(), alone.rates.seconds_rings.as_str()), ("3/50", ""));
+    assert_eq!(alone.rates.classes[0].seconds_alone, "");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_group_has_a_plan_in_its_share_which_is_kept() {
+    let server = TestServer::start().await;
+    let asked = PlanGroupsRequest { outputs: both_outputs(), without_comparison: true, ..job() };
+    let sent = planned(&server, asked.clone()).await.unwrap();
+    let names: Vec<&str> = sent.plans.iter().map(|plan| plan.name.as_str()).collect();
+    assert_eq!(names[..5], ["tp.0", "tp.1", "tp.2", "tp.3", "dp.0"]);
+    assert_eq!(names.len(), 12);
+    assert_eq!(sent.plans[5].ranks, [1, 9, 17, 25]);
+    for group in &sent.plans {
+        let plan = group.plan.as_ref().unwrap();
+        let achieved = ratio(&plan.quality.as_ref().unwrap().achieved);
+        // Shares are whole bytes per second.
+        assert!(achieved > ratio("16666600000") && achieved <= ratio("50000000000/3"), "{}: {achieved}", group.name);
+        assert_eq!(plan.artifacts.len(), 2);
+        assert!(plan.artifacts.iter().all(|file| file.content.is_none()));
+    }
+    let again = planned(&server, asked).await.unwrap();
+    let ids = |sent: &Sent| -> Vec<String> { sent.plans.iter().map(|group| group.plan.clone().unwrap().id).collect() };
+    assert_eq!(ids(&sent), ids(&again));
+    let syntheses = server.statistics.synthesis_count();
+    assert!(syntheses <= 12, "{syntheses} searches");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_planned_around_known_faults() {
+    let server = start().await;
+    report(&server, RAIL, vec![event("1", gpu("b0g3"), false)]).await;
+    let sent = planned(&server, job()).await.unwrap();
+    assert_eq!(sent.rates.lost_ranks, [3]);
+    assert_eq!(sent.rates.topology.as_ref().unwrap().ranks, 31);
+    assert_eq!(sent.rates.warnings[0].code, "FAULTS_APPLIED");
+    // The others lend their NICs, which no runtime knows how to do.
+    let asked = PlanGroupsRequest { outputs: both_outputs(), ..job() };
+    let status = planned(&server, asked.clone()).await.err().unwrap();
+    assert_eq!(status.get_error_details().error_info().unwrap().reason, "GROUPS_FORWARD", "{status}");
+    let json = both_outputs().into_iter().filter(|output| output.format == i32::from(OutputFormat::Json)).collect();
+    planned(&server, PlanGroupsRequest { outputs: json, ..asked.clone() }).await.unwrap();
+    // The groups of the lost rank go on without it; ranks keep their numbers.
+    let asked = PlanGroupsRequest { members_only: true, ..asked };
+    let sent = planned(&server, asked.clone()).await.unwrap();
+    let ranks = |name: &str| sent.plans.iter().find(|plan| plan.name == name).unwrap().ranks.clone();
+    assert_eq!(ranks("tp.0"), [0, 1, 2, 4, 5, 6, 7]);
+    assert_eq!((ranks("dp.3"), ranks("dp.4")), (vec![11, 19, 27], vec![4, 12, 20, 28]));
+
+    let pairs = GroupClass { next: true, collective: 0, ..class("dp") };
+    let sent = planned(&server, PlanGroupsRequest { groups: vec![pairs], ..asked.clone() }).await.unwrap();
+    // Three of each pipeline, but two of that which lost its first stage.
+    assert_eq!(sent.plans.len(), 23);
+    assert!(sent.plans.iter().all(|plan| plan.name != "dp.9"));
+
+    let healthy = PlanGroupsRequest { fault_policy: FaultPolicy::Ignore.into(), ..job() };
+    assert_eq!(planned(&server, healthy).await.unwrap().rates.topology.unwrap().ranks, 32);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_cannot_be_planned_are_refused_with_the_field() {
+    let server = TestServer::start().await;
+    let refused = async |request: PlanGroupsRequest| {
+        let status = planned(&server, request).await.err().unwrap();
+        let details = status.get_error_details();
+        let field = details.bad_request().map(|bad| bad.field_violations[0].field.clone()).unwrap_or_default();
+        (status.code(), details.error_info().unwrap().reason.clone(), field)
+    };
+    let input = |reason: &str, field: &str| (Code::InvalidArgument, reason.to_owned(), field.to_owned());
+    for (asked, expected) in [
+        (PlanGroupsRequest { topology: None, ..job() }, input("FIELD_MISSING", "topology")),
+        (PlanGroupsRequest { layout: String::new(), ..job() }, input("FIELD_MISSING", "layout")),
+        (PlanGroupsRequest { layout: "tp=8 dp=5".to_owned(), ..job() }, input("GROUPS_INVALID", "layout")),
+        (PlanGroupsRequest { layout: "tp=8 dp=0".to_owned(), ..job() }, input("GROUPS_INVALID", "layout")),
+        (PlanGroupsRequest { groups: Vec::new(), ..job() }, input("FIELD_MISSING", "groups")),
+        (
+            PlanGroupsRequest { groups: vec![GroupClass { size_bytes: 0, ..class("tp") }], ..job() },
+            input("GROUPS_INVALID", "groups[0].size_bytes"),
+        ),
+        (
+            PlanGroupsRequest { groups: vec![class("tp"), class("pp")], ..job() },
+            input("GROUPS_INVALID", "groups[1].over"),
+        ),
+        (PlanGroupsRequest { priority: 99, ..job() }, input("ENUM_VALUE_UNKNOWN", "priority")),
+        (PlanGroupsRequest { fault_policy: 99, ..job() }, input("ENUM_VALUE_UNKNOWN", "fault_policy")),
+        (
+            PlanGroupsRequest { topology: Some(source("ring:3/")), ..job() },
+            input("TOPOLOGY_MALFORMED", "topology.expression"),
+        ),
+    ] {
+        assert_eq!(refused(asked).await, expected);
+    }
+    // Without the help of other ranks, no way leads over a ring from one of every second rank to the next.
+    let every_second = PlanGroupsRequest {
+        topology: Some(source("ring:4")),
+        layout: "tp=2 dp=2".to_owned(),
+        groups: vec![class("dp")],
+        members_only: true,
+        ..PlanGroupsRequest::default()
+    };
+    let apart = (Code::FailedPrecondition, "GROUPS_APART".to_owned(), String::new());
+    assert_eq!(refused(every_second).await, apart);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_ends_a_call() {
+    let server = TestServer::start().await;
+    // Random groups on a grid have no symmetry to speak of.
+    let mut asked = Request::new(PlanGroupsRequest {
+        topology: Some(source("rail:boxes=64,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:9+seed:3")),
+        layout: "tp=8 pp=8 dp=8".to_owned(),
+        groups: vec![class("tp"), class("dp"), GroupClass { next: true, collective: 0, ..class("pp") }],
+        ..PlanGroupsRequest::default()
+    });
+    asked.set_timeout(Duration::from_millis(150));
+    let status = planned(&server, asked).await.err().unwrap();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+    server.stop().await;
+}
