@@ -50,3 +50,40 @@ pub struct GroupPart {
     /// of an all-to-all is meant backwards, over the arcs of the opposite direction.
     pub units: Vec<(Unit, BigRational)>,
 }
+
+/// The rates of all groups, where none can rise unless one that is no faster falls.
+#[derive(Clone, Debug)]
+pub struct GroupLevels {
+    /// The proven levels, slowest first; two of them may have the same rate.
+    pub levels: Vec<GroupLevel>,
+    /// What is known of groups that are neither frozen nor in a level: their rate, and what they cannot all exceed.
+    /// `None` if there are none, or nothing is proven of them.
+    pub open: Option<GroupLevel>,
+    /// By group, its level; `None` for frozen groups, and for those that are in none.
+    pub level_of: Vec<Option<usize>>,
+    /// By group, its algbw in units of capacity.
+    pub rates: Vec<BigRational>,
+    /// The units of one commodity of each class, and what is sent of each in units of capacity, by all commodities of
+    /// the class together. Together they fit the links, as those of [`GroupOptimum`] do.
+    pub parts: Vec<GroupPart>,
+    /// Rows and commodities of the program after symmetries.
+    pub classes: (usize, usize),
+    /// Rounds of column generation, of all levels.
+    pub rounds: u32,
+    /// Those that parts stand for others by.
+    pub(crate) symmetry: Symmetry,
+}
+
+/// Groups that reach the same rate for their sizes, and none can reach more beside slower ones.
+#[derive(Clone, Debug)]
+pub struct GroupLevel {
+    /// λ: the algbw of each of its groups is this times its size.
+    pub rate: BigRational,
+    /// What λ cannot exceed, by `lengths`; the same as `rate` where it is proven.
+    pub bound: BigRational,
+    /// By arc of the problem, a length: with them, `bound` is (Σ capacity · length − Σ rate · cheapest unit) ÷ Σ size ·
+    /// cheapest unit. The second sum is over frozen groups and those of levels before, the third over all others.
+    pub lengths: Vec<u128>,
+    /// The groups, rising.
+    pub groups: Vec<usize>,
+}

@@ -28,6 +28,10 @@ pub(crate) struct Layout<'a> {
     pub(crate) commodities: Vec<Commodity>,
     /// By commodity class, the demand of all of it.
     pub(crate) demands: Vec<BigRational>,
+    /// By commodity class, what all of it sends at the rate at which its group is frozen.
+    pub(crate) frozen: Vec<Option<BigRational>>,
+    /// By group, the group whose commodities stand for its own.
+    pub(crate) like: Vec<usize>,
     /// By commodity class, where pairs of trees may have their root.
     roots: Vec<Vec<u32>>,
 }
@@ -43,11 +47,20 @@ impl<'a> Layout<'a> {
         let all = Commodity::all(problem);
         let classes = symmetry.commodities(problem, &all);
         let commodities: Vec<Commodity> = classes.first.iter().map(|&first| all[first]).collect();
-        let demands = commodities
+        let mut like = vec![0; problem.groups().len()];
+        for (one, &class) in all.iter().zip(&classes.of) {
+            like[one.group] = commodities[class as usize].group;
+        }
+        let demands: Vec<BigRational> = commodities
             .iter()
             .zip(&classes.count)
             .map(|(commodity, &count)| commodity.demand(problem) * BigInt::from(count))
             .collect();
+        let frozen = commodities.iter().zip(&demands).map(|(one, demand)| {
+            let rate = problem.frozen()[one.group].as_ref()?;
+            Some(rate * demand / BigInt::from(problem.groups()[one.group].size))
+        });
+        let frozen = frozen.collect();
         let needs_roots = |one: &Commodity| one.root.is_none() && !is_reversible && !symmetry.is_none();
         let every =
             |one: &Commodity| (0_u32..).zip(&problem.groups()[one.group].members).map(|(root, _)| root).collect();
@@ -55,7 +68,7 @@ impl<'a> Layout<'a> {
             .iter()
             .map(|one| if needs_roots(one) { Symmetry::roots(problem, one.group, budget) } else { every(one) })
             .collect();
-        Self { problem, symmetry, is_reversible, rows, capacities, commodities, demands, roots }
+        Self { problem, symmetry, is_reversible, rows, capacities, commodities, demands, frozen, like, roots }
     }
 
     /// By arc, its length, from those of rows.
@@ -81,13 +94,6 @@ impl<'a> Layout<'a> {
         let mut loads: BTreeMap<u32, u64> = BTreeMap::new();
         unit.for_each_arc(self.problem, |arc| *loads.entry(self.rows.of[arc as usize]).or_default() += 1);
         loads.into_iter().collect()
-    }
-
-    /// What the rate cannot exceed for lengths of rows, and what the cheapest units of commodity classes cost.
-    pub(crate) fn bound(&self, rows: &[u128], costs: impl Iterator<Item = u128>) -> Option<BigRational> {
-        let room: BigInt = self.capacities.iter().zip(rows).map(|(capacity, &length)| capacity * length).sum();
-        let cost: BigRational = self.demands.iter().zip(costs).map(|(demand, cost)| demand * BigInt::from(cost)).sum();
-        (!cost.is_zero()).then(|| BigRational::from_integer(room) / cost)
     }
 }
 

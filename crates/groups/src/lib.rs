@@ -1,4 +1,5 @@
-//! The greatest common rate of several groups of nodes that communicate over the same links at once, and its proof.
+//! The greatest common rate of several groups of nodes that communicate over the same links at once, and its proof;
+//! then what some reach above it, level by level, beside groups whose rates are given.
 //!
 //! Graphs and numbers in, fractions out. It knows no topologies, files or runtimes.
 
@@ -7,10 +8,13 @@ mod exact;
 mod found;
 mod joined;
 mod layout;
+mod levels;
 mod master;
 mod optimum;
 mod problem;
+mod program;
 mod rings;
+mod scale;
 mod search;
 mod shares;
 mod symmetry;
@@ -19,9 +23,10 @@ mod vertex;
 mod ways;
 
 pub use commodity::Unit;
-pub use found::{GroupOptimum, GroupOptions, GroupPart};
+pub use found::{GroupLevel, GroupLevels, GroupOptimum, GroupOptions, GroupPart};
+pub use levels::group_levels;
 pub use optimum::group_optimum;
 pub use problem::{Group, GroupKind, GroupProblem, GroupsError};
 pub use rings::ring_rate;
-pub use shares::{GroupShares, group_shares};
+pub use shares::{GroupShares, group_shares, level_shares};
 pub use tree::Hop;

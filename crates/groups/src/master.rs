@@ -1,8 +1,8 @@
 //! The linear program over the units found so far, by the simplex method in floats: it proposes, fractions decide.
 //!
-//! Minimise U; the weights x of the units of a commodity add up to 1; the time that all units take on a row is at most
-//! U. Rows have a slack each. U begins at the greatest time of one unit of each commodity, so that everything is about
-//! 1.
+//! One unknown is minimised, beside weights of units and a slack for each row. Where it is the common time U, the
+//! weights of a commodity add up to 1, and the time that all units take on a row is at most U, which begins at the
+//! greatest time of one unit of each commodity. Everything is about 1.
 
 use canopy_optimize::Stop;
 
@@ -25,7 +25,7 @@ impl Column {
 /// A variable of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variable {
-    /// The common time.
+    /// The common time, or whatever is minimised.
     Time,
     /// What is left of a row.
     Slack(usize),
@@ -47,6 +47,12 @@ pub(crate) struct Master {
     row_count: usize,
     commodity_count: usize,
     columns: Vec<Column>,
+    /// By row and commodity, the entry of what is minimised.
+    moves: Vec<f64>,
+    /// By row and commodity, the right side.
+    right: Vec<f64>,
+    /// Whether what is minimised has reached its end at zero.
+    ends_at_zero: bool,
     basis: Vec<Variable>,
     /// Inverse of the basis, row by row.
     inverse: Vec<f64>,
@@ -55,6 +61,22 @@ pub(crate) struct Master {
     is_basic: Vec<bool>,
     pivots_since: usize,
     degenerate: usize,
+}
+
+/// How the pivots of a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pivots {
+    /// No column is worth more.
+    Done,
+    Stopped,
+    /// What is minimised is zero, and left the basis.
+    Zero,
+}
+
+/// A basis to begin with, and the values of its variables.
+pub(crate) struct Start {
+    pub(crate) basis: Vec<Variable>,
+    pub(crate) values: Vec<f64>,
 }
 
 /// What counts as a negative price of a column.
@@ -83,20 +105,78 @@ impl Master {
         let mut basis: Vec<Variable> =
             (0..row_count).map(|row| if row == full { Variable::Time } else { Variable::Slack(row) }).collect();
         basis.extend((0..commodity_count).map(Variable::Weight));
-        let is_basic = vec![true; columns.len()];
-        let mut master = Self {
+        let mut moves = vec![-1.0; row_count];
+        moves.resize(size, 0.0);
+        let mut right: Vec<f64> = (0..row_count).map(shift).collect();
+        right.resize(size, 1.0);
+        let mut master = Self::plain(row_count, commodity_count, columns, moves, basis);
+        master.right = right;
+        master.invert();
+        master
+    }
+
+    /// A program with a basis to begin with. If what is minimised is not in the basis, it begins at zero and enters.
+    ///
+    /// * **In.** `moves`: by row and commodity, the entry of what is minimised; `ends_at_zero`: whether it may not be
+    ///   negative.
+    /// * **None.** Nothing keeps it from falling.
+    pub(crate) fn at(
+        row_count: usize,
+        columns: Vec<Column>,
+        moves: Vec<f64>,
+        start: Start,
+        ends_at_zero: bool,
+    ) -> Option<Self> {
+        let commodity_count = moves.len() - row_count;
+        let mut master = Self::plain(row_count, commodity_count, columns, moves, start.basis);
+        master.ends_at_zero = ends_at_zero;
+        // Sides that make every variable positive, so that few of them reach zero at the same time.
+        for (place, &value) in start.values.iter().enumerate() {
+            let value = value.max(0.0) + shift(place);
+            for (at, entry) in master.entries(master.basis[place]) {
+                master.right[at] += entry * value;
+            }
+        }
+        master.invert();
+        if !master.basis.contains(&Variable::Time) {
+            let falls: Vec<f64> = master.direction(Variable::Time).into_iter().map(|fall| -fall).collect();
+            let place = master.leaving(&falls)?;
+            if let Variable::Weight(column) = std::mem::replace(&mut master.basis[place], Variable::Time) {
+                master.is_basic[column] = false;
+            }
+            master.invert();
+        }
+        Some(master)
+    }
+
+    fn plain(
+        row_count: usize,
+        commodity_count: usize,
+        columns: Vec<Column>,
+        moves: Vec<f64>,
+        basis: Vec<Variable>,
+    ) -> Self {
+        let size = row_count + commodity_count;
+        let mut is_basic = vec![false; columns.len()];
+        for &variable in &basis {
+            if let Variable::Weight(column) = variable {
+                is_basic[column] = true;
+            }
+        }
+        Self {
             row_count,
             commodity_count,
             columns,
+            moves,
+            right: vec![0.0; size],
+            ends_at_zero: false,
             basis,
             inverse: vec![0.0; size * size],
             values: vec![0.0; size],
             is_basic,
             pivots_since: 0,
             degenerate: 0,
-        };
-        master.invert();
-        master
+        }
     }
 
     pub(crate) fn basis(&self) -> &[Variable] {
@@ -134,23 +214,27 @@ impl Master {
         Prices { rows, commodities: row[self.row_count..].to_vec() }
     }
 
-    /// Pivots until no column is worth more. Says whether it came to the end, and was not stopped.
-    pub(crate) fn solve(&mut self, stop: &dyn Stop) -> bool {
+    /// Pivots until no column is worth more, or what is minimised is at its end.
+    pub(crate) fn solve(&mut self, stop: &dyn Stop) -> Pivots {
         for step in 0.. {
             if step % STEPS_BETWEEN_STOPS == 0 && stop.is_requested() {
-                return false;
+                return Pivots::Stopped;
             }
             let prices = self.prices();
-            let Some(entering) = self.entering(&prices) else { return true };
+            let Some(entering) = self.entering(&prices) else { return Pivots::Done };
             let direction = self.direction(entering);
-            let Some(place) = self.leaving(&direction) else { return true };
+            let Some(place) = self.leaving(&direction) else { return Pivots::Done };
+            let is_end = self.basis[place] == Variable::Time;
             self.pivot(place, entering, &direction);
+            if is_end {
+                return Pivots::Zero;
+            }
             if self.degenerate > DEGENERATE_MAX * self.size() {
                 // It may go round in circles: these prices are as good as others.
-                return true;
+                return Pivots::Done;
             }
         }
-        true
+        Pivots::Done
     }
 
     fn size(&self) -> usize {
@@ -175,16 +259,7 @@ impl Master {
     /// How the basic variables fall while one enters.
     fn direction(&self, entering: Variable) -> Vec<f64> {
         let size = self.size();
-        let mut entries: Vec<(usize, f64)> = Vec::new();
-        match entering {
-            Variable::Time => entries.extend((0..self.row_count).map(|row| (row, -1.0))),
-            Variable::Slack(row) => entries.push((row, 1.0)),
-            Variable::Weight(column) => {
-                let Column { commodity, times } = &self.columns[column];
-                entries.extend(times.iter().map(|&(row, time)| (row as usize, time)));
-                entries.push((self.row_count + commodity, 1.0));
-            }
-        }
+        let entries = self.entries(entering);
         (0..size)
             .map(|place| {
                 let row = &self.inverse[place * size..(place + 1) * size];
@@ -193,11 +268,25 @@ impl Master {
             .collect()
     }
 
+    /// The column of a variable, where it is not zero.
+    fn entries(&self, variable: Variable) -> Vec<(usize, f64)> {
+        match variable {
+            Variable::Time => self.moves.iter().copied().enumerate().filter(|(_, entry)| entry.abs() > 0.0).collect(),
+            Variable::Slack(row) => vec![(row, 1.0)],
+            Variable::Weight(column) => {
+                let Column { commodity, times } = &self.columns[column];
+                let mut entries: Vec<(usize, f64)> = times.iter().map(|&(row, time)| (row as usize, time)).collect();
+                entries.push((self.row_count + commodity, 1.0));
+                entries
+            }
+        }
+    }
+
     /// The place whose variable reaches zero first; of several, that of the largest entry.
     fn leaving(&self, direction: &[f64]) -> Option<usize> {
         let mut best: Option<(usize, f64)> = None;
         for (place, &fall) in direction.iter().enumerate().filter(|(_, fall)| **fall > PIVOT_EPS) {
-            if self.basis[place] == Variable::Time {
+            if self.basis[place] == Variable::Time && !self.ends_at_zero {
                 continue;
             }
             let ratio = self.values[place].max(0.0) / fall;
@@ -250,15 +339,7 @@ impl Master {
         let size = self.size();
         let mut matrix = vec![0.0; size * size];
         for (place, &variable) in self.basis.iter().enumerate() {
-            match variable {
-                Variable::Time => (0..self.row_count).for_each(|row| matrix[row * size + place] = -1.0),
-                Variable::Slack(row) => matrix[row * size + place] = 1.0,
-                Variable::Weight(column) => {
-                    let Column { commodity, times } = &self.columns[column];
-                    times.iter().for_each(|&(row, time)| matrix[row as usize * size + place] = time);
-                    matrix[(self.row_count + commodity) * size + place] = 1.0;
-                }
-            }
+            self.entries(variable).into_iter().for_each(|(at, entry)| matrix[at * size + place] = entry);
         }
         if let Some(inverse) = inverted(matrix, size) {
             self.inverse = inverse;
@@ -266,8 +347,7 @@ impl Master {
         self.pivots_since = 0;
         for place in 0..size {
             let row = &self.inverse[place * size..(place + 1) * size];
-            let right = |(at, entry): (usize, &f64)| entry * if at < self.row_count { shift(at) } else { 1.0 };
-            self.values[place] = row.iter().enumerate().map(right).sum();
+            self.values[place] = row.iter().zip(&self.right).map(|(entry, right)| entry * right).sum();
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use canopy_optimize::{Arc, Digraph};
+use num_rational::BigRational;
+use num_traits::Signed as _;
 
 /// Most arcs and nodes of a network, and most members of all groups together.
 const PARTS_MAX: usize = 1 << 24;
@@ -78,6 +80,16 @@ pub enum GroupsError {
     RelayCount { found: usize, expected: u32 },
     #[error("the network and its groups have more than {max} parts; divide them")]
     TooLarge { max: usize },
+    #[error("group {group} does not exist; there are {count}, numbered from 0")]
+    NoSuchGroup { group: usize, count: usize },
+    #[error("groups[{group}] is frozen at the rate {rate}; state more than 0, or leave the group out")]
+    FrozenRate { group: usize, rate: BigRational },
+    #[error("groups[{group}] is frozen; ask for levels, which keep its rate")]
+    Frozen { group: usize },
+    #[error("all groups are frozen; leave one at least that is not")]
+    AllFrozen,
+    #[error("the frozen groups need more than the network carries; lower their rates to {share} of each, or less")]
+    FrozenTooFast { share: BigRational },
     #[error("stopped before a result was found")]
     Stopped,
 }
@@ -91,6 +103,8 @@ pub struct GroupProblem {
     graph: Digraph,
     relays: Vec<bool>,
     groups: Vec<Group>,
+    /// By group, its rate where it is frozen.
+    frozen: Vec<Option<BigRational>>,
     /// By node, the arcs that leave it.
     leaving: Vec<Vec<u32>>,
     /// By arc, the arc of the opposite direction.
@@ -123,7 +137,28 @@ impl GroupProblem {
             between.insert((arc.from, arc.to), number);
         }
         let reverses = graph.arcs.iter().map(|arc| between.get(&(arc.to, arc.from)).copied()).collect();
-        Ok(Self { graph, relays, groups, leaving, reverses, merged })
+        let frozen = vec![None; groups.len()];
+        Ok(Self { graph, relays, groups, frozen, leaving, reverses, merged })
+    }
+
+    /// The same problem with a group that keeps its rate, whatever the others get.
+    ///
+    /// * **In.** `rate`: algbw of the group in units of capacity, more than 0; its size does not count.
+    /// * **Errors.** [`GroupsError::NoSuchGroup`], [`GroupsError::FrozenRate`]. Whether the network carries it is found
+    ///   when the problem is solved.
+    pub fn with_frozen(mut self, group: usize, rate: BigRational) -> Result<Self, GroupsError> {
+        let count = self.groups.len();
+        let frozen = self.frozen.get_mut(group).ok_or(GroupsError::NoSuchGroup { group, count })?;
+        if !rate.is_positive() {
+            return Err(GroupsError::FrozenRate { group, rate });
+        }
+        *frozen = Some(rate);
+        Ok(self)
+    }
+
+    /// By group, its rate where it is frozen.
+    pub fn frozen(&self) -> &[Option<BigRational>] {
+        &self.frozen
     }
 
     /// The network: at most one arc from one node to another, none without capacity.

@@ -3,13 +3,15 @@
 use canopy_optimize::{Never, Stop};
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::{Signed as _, ToPrimitive, Zero as _};
+use num_traits::{Signed as _, ToPrimitive as _, Zero as _};
 
-use crate::commodity::Unit;
+use crate::commodity::{Commodity, Unit};
 use crate::found::{GroupOptimum, GroupOptions, GroupPart};
 use crate::layout::{Layout, Loads, Use, greatest_time};
-use crate::master::{Column, Master, Prices};
+use crate::master::{Master, Pivots, Prices, Start, Variable};
 use crate::problem::GroupsError;
+use crate::program::{Aim, Program};
+use crate::scale::{Scale, as_float, busiest, taken};
 use crate::vertex::Vertex;
 
 /// Largest length in pricing by floats, as a power of two.
@@ -25,18 +27,22 @@ const FINER_MAX: u32 = 20;
 pub(crate) struct Search<'a> {
     layout: &'a Layout<'a>,
     uses: Vec<Use>,
-    /// By commodity class and row, the time that all its demand takes if it is used once.
-    unit_times: Vec<Vec<f64>>,
+    program: Program,
+    scale: Scale,
     master: Master,
     best: Best,
     /// By row, its capacity as a float.
     capacities: Vec<f64>,
-    demands: Vec<f64>,
-    /// What stands for 1 in the program.
-    scale: f64,
+    /// By commodity class, what the program has of it, as floats.
+    moves: Vec<f64>,
+    fixed: Vec<f64>,
+    /// The rate at which the first units meet all demands that are not frozen.
+    usual_rate: f64,
+    /// Rounds of all programs.
+    pub(crate) rounds: u32,
 }
 
-/// The greatest limit of the time that was found.
+/// The greatest limit of what is minimised that was found.
 #[derive(Default)]
 struct Best {
     time: f64,
@@ -46,11 +52,31 @@ struct Best {
     costs: Vec<u128>,
 }
 
-fn as_float(number: &impl ToPrimitive) -> f64 {
-    number.to_f64().unwrap_or(f64::MAX)
+/// An optimum of a program, in fractions.
+pub(crate) struct Solved {
+    /// What is minimised.
+    pub(crate) value: BigRational,
+    /// What it is at least, by the lengths.
+    pub(crate) limit: BigRational,
+    /// By row.
+    pub(crate) lengths: Vec<u128>,
+    /// By commodity class, what the cheapest unit costs.
+    pub(crate) costs: Vec<u128>,
+    /// By unit, what is sent of it.
+    pub(crate) weights: Vec<BigRational>,
+}
+
+/// How a program ends.
+pub(crate) enum End {
+    Proven(Solved),
+    /// Numbers are too long, rounds or time are over.
+    Unproven,
+    /// What is minimised is zero by floats, and cannot be less.
+    Zero,
 }
 
 impl<'a> Search<'a> {
+    /// Begins with the least time of all demands.
     pub(crate) fn new(layout: &'a Layout<'a>, stop: &dyn Stop) -> Result<Self, GroupsError> {
         let capacities: Vec<f64> = layout.capacities.iter().map(as_float).collect();
         let demands: Vec<f64> = layout.demands.iter().map(as_float).collect();
@@ -60,30 +86,78 @@ impl<'a> Search<'a> {
         let used = |(commodity, (_, unit))| Use { commodity, loads: layout.loads(&unit), unit };
         let uses: Vec<Use> = first.into_iter().enumerate().map(used).collect();
         // Times are parts of those that the first units take.
-        let mut times = vec![0.0; capacities.len()];
-        for one in &uses {
-            for &(row, count) in &one.loads {
-                times[row as usize] += count as f64 * demands[one.commodity] / capacities[row as usize];
-            }
-        }
-        let scale = times.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        let unit_times: Vec<Vec<f64>> = demands
-            .iter()
-            .map(|demand| capacities.iter().map(|capacity| demand / capacity / scale).collect())
-            .collect();
-        let columns = uses.iter().map(|one| column(&unit_times, one.commodity, &one.loads)).collect();
+        let unit = busiest(&capacities, uses.iter().zip(demands.iter().copied()));
+        let asked = uses.iter().zip(demands.iter().copied()).filter(|(one, _)| layout.frozen[one.commodity].is_none());
+        let usual_rate = busiest(&capacities, asked).recip();
+        let scale = Scale::of_time(&capacities, demands.clone(), unit);
+        let columns = uses.iter().map(|one| scale.column(one.commodity, &one.loads)).collect();
         let master = Master::new(capacities.len(), columns);
-        Ok(Self { layout, uses, unit_times, master, best: Best::default(), capacities, demands, scale })
+        let (program, best) = (Program::time(layout), Best::default());
+        let moves = vec![0.0; demands.len()];
+        let fixed = demands;
+        Ok(Self { layout, uses, program, scale, master, best, capacities, moves, fixed, usual_rate, rounds: 0 })
     }
 
-    /// Goes on until the optimum is proven, nothing better is found, or it is stopped: then the best so far is the
-    /// answer.
-    pub(crate) fn run(mut self, options: GroupOptions, stop: &dyn Stop) -> Result<GroupOptimum, GroupsError> {
-        let (mut rounds, mut finer) = (0, 0);
-        while rounds < options.rounds_max {
-            rounds += 1;
-            match self.round(rounds == 1, stop) {
-                Ok(Exact::Found(optimum)) => return Ok(GroupOptimum { rounds, ..*optimum }),
+    /// Goes over to the room that frozen rates find, before any other unit is known. Says whether it could.
+    pub(crate) fn turn_to_missing(&mut self, frozen: &[Option<BigRational>]) -> bool {
+        let Some(first) = frozen.iter().position(Option::is_some) else { return false };
+        let (row_count, commodity_count) = (self.capacities.len(), self.moves.len());
+        let mut basis: Vec<Variable> = (0..row_count).map(Variable::Slack).collect();
+        let weight = |commodity| if commodity == first { Variable::Time } else { Variable::Weight(commodity) };
+        basis.extend((0..commodity_count).map(weight));
+        let value = |variable: &Variable| if matches!(variable, Variable::Weight(_)) { 0.0 } else { 1.0 };
+        let start = Start { values: basis.iter().map(value).collect(), basis };
+        let program = Program::missing(frozen);
+        let scale = Scale::of_rate(self.layout, &program, &self.capacities, 0.0, self.usual_rate);
+        self.turn(program, scale, start)
+    }
+
+    /// Goes over to the greatest rate beside what is frozen, from the basis that was reached. Says whether it could.
+    ///
+    /// `sent`: by unit, what is sent of it there; `rate`: what is reached already.
+    pub(crate) fn turn_to_rate(&mut self, frozen: &[Option<BigRational>], sent: &[f64], rate: f64) -> bool {
+        let mut basis = self.master.basis().to_vec();
+        if let Some(place) = basis.iter().position(|&variable| variable == Variable::Time) {
+            // Without what was minimised, the full row of the greatest price keeps all others in their place.
+            let prices = self.master.prices().rows;
+            let dearest = (0..prices.len()).max_by(|&a, &b| prices[a].total_cmp(&prices[b]));
+            basis[place] = Variable::Slack(dearest.unwrap_or(0));
+        }
+        let program = Program::rate(self.layout, frozen);
+        let unit = if rate > 0.0 { rate } else { self.usual_rate };
+        let scale = Scale::of_rate(self.layout, &program, &self.capacities, rate, unit);
+        let taken = taken(&self.capacities, self.uses.iter().zip(sent.iter().copied()));
+        let value = |variable: &Variable| match *variable {
+            Variable::Slack(row) => 1.0 - taken[row],
+            Variable::Weight(column) => sent[column] / scale.sent(self.uses[column].commodity),
+            Variable::Time => 0.0,
+        };
+        let start = Start { values: basis.iter().map(value).collect(), basis };
+        self.turn(program, scale, start)
+    }
+
+    fn turn(&mut self, program: Program, scale: Scale, start: Start) -> bool {
+        let columns = self.uses.iter().map(|one| scale.column(one.commodity, &one.loads)).collect();
+        let (row_count, (of_row, _)) = (self.capacities.len(), program.of_row());
+        let mut moves = vec![f64::from(of_row); row_count];
+        moves.extend(program.moves.iter().map(|moves| if moves.is_positive() { 1.0 } else { 0.0 }));
+        let Some(master) = Master::at(row_count, columns, moves, start, program.aim == Aim::Missing) else {
+            return false;
+        };
+        self.moves = program.moves.iter().map(as_float).collect();
+        self.fixed = program.fixed.iter().map(as_float).collect();
+        (self.program, self.scale, self.master, self.best) = (program, scale, master, Best::default());
+        true
+    }
+
+    /// Goes on until the optimum is proven, nothing better is found, or it is stopped.
+    pub(crate) fn run(&mut self, options: GroupOptions, stop: &dyn Stop) -> Result<End, GroupsError> {
+        let mut finer = 0;
+        for round in 0..options.rounds_max {
+            self.rounds += 1;
+            match self.round(round == 0, stop) {
+                Ok(Exact::Found(solved)) => return Ok(End::Proven(*solved)),
+                Ok(Exact::Zero) => return Ok(End::Zero),
                 Ok(Exact::Better) => {}
                 Ok(Exact::Finer) if finer < FINER_MAX => finer += 1,
                 Ok(Exact::Finer | Exact::Unknown) => break,
@@ -91,14 +165,18 @@ impl<'a> Search<'a> {
                 Err(error) => return Err(error),
             }
         }
-        self.approximate(rounds)
+        Ok(End::Unproven)
     }
 
     fn round(&mut self, is_first: bool, stop: &dyn Stop) -> Result<Exact, GroupsError> {
-        if !self.master.solve(stop) {
-            // The prices of any basis prove something.
-            self.generate(&self.lengths(&self.master.prices()), &self.master.prices(), &Never)?;
-            return Err(GroupsError::Stopped);
+        match self.master.solve(stop) {
+            Pivots::Done => {}
+            Pivots::Zero => return Ok(Exact::Zero),
+            Pivots::Stopped => {
+                // The prices of any basis prove something.
+                self.generate(&self.lengths(&self.master.prices()), &self.master.prices(), &Never)?;
+                return Err(GroupsError::Stopped);
+            }
         }
         let prices = self.master.prices();
         // Between the prices of now and those of the best bound: they lead to and fro less.
@@ -106,7 +184,9 @@ impl<'a> Search<'a> {
         if added == 0 {
             added = self.generate(&self.lengths(&prices), &prices, stop)?;
         }
-        let is_proven = self.master.time() - self.best.time <= PROVEN * self.master.time();
+        let time = self.master.time();
+        let about = if self.program.aim == Aim::Time { time } else { 1.0 + time.abs() };
+        let is_proven = time - self.best.time <= PROVEN * about;
         if added == 0 || is_proven { self.exact(stop) } else { Ok(Exact::Better) }
     }
 
@@ -125,16 +205,14 @@ impl<'a> Search<'a> {
     fn generate(&mut self, lengths: &[u128], prices: &Prices, stop: &dyn Stop) -> Result<usize, GroupsError> {
         let priced = self.layout.priced(lengths, stop)?;
         let costs: Vec<u128> = priced.iter().map(|(cost, _)| *cost).collect();
-        let paid: f64 = costs.iter().zip(&self.demands).map(|(&cost, demand)| cost as f64 * demand).sum();
-        let room: f64 = lengths.iter().zip(&self.capacities).map(|(&length, all)| length as f64 * all).sum();
-        let bound = paid / room / self.scale;
+        let bound = self.scale.float(self.limit_by_floats(lengths, &costs));
         if self.best.lengths.is_empty() || bound > self.best.time {
             self.best = Best { time: bound, lengths: lengths.to_vec(), costs };
         }
         let mut added = 0;
         for (commodity, (_, unit)) in priced.into_iter().enumerate() {
             let loads = self.layout.loads(&unit);
-            if column(&self.unit_times, commodity, &loads).reduced(prices) < -PAYS {
+            if self.program.counts(commodity) && self.scale.column(commodity, &loads).reduced(prices) < -PAYS {
                 self.add(commodity, unit, loads);
                 added += 1;
             }
@@ -142,19 +220,27 @@ impl<'a> Search<'a> {
         Ok(added)
     }
 
+    /// As [`Program::limit`].
+    fn limit_by_floats(&self, lengths: &[u128], costs: &[u128]) -> f64 {
+        let paid = |parts: &[f64]| -> f64 { costs.iter().zip(parts).map(|(&cost, part)| cost as f64 * part).sum() };
+        let room: f64 = lengths.iter().zip(&self.capacities).map(|(&length, all)| length as f64 * all).sum();
+        let (of_z, right) = self.program.of_row();
+        (paid(&self.fixed) - room * f64::from(right)) / (paid(&self.moves) - room * f64::from(of_z))
+    }
+
     fn add(&mut self, commodity: usize, unit: Unit, loads: Loads) {
-        self.master.add(column(&self.unit_times, commodity, &loads));
+        self.master.add(self.scale.column(commodity, &loads));
         self.uses.push(Use { commodity, unit, loads });
     }
 
     /// The solution of the basis in fractions, and whether any unit is cheaper than those it has.
     fn exact(&mut self, stop: &dyn Stop) -> Result<Exact, GroupsError> {
-        let Some(vertex) = Vertex::of(self.layout, &self.uses, self.master.basis()) else { return Ok(Exact::Unknown) };
+        let Some(vertex) = self.vertex() else { return Ok(Exact::Unknown) };
         let Some(lengths) = vertex.lengths() else { return Ok(Exact::Unknown) };
         let priced = self.layout.priced(&lengths, stop)?;
         let mut found = 0;
         for (commodity, (cost, unit)) in priced.iter().enumerate() {
-            if BigInt::from(*cost) < vertex.worth[commodity] {
+            if self.program.counts(commodity) && BigInt::from(*cost) < vertex.worth[commodity] {
                 let loads = self.layout.loads(unit);
                 self.add(commodity, unit.clone(), loads);
                 found += 1;
@@ -163,14 +249,36 @@ impl<'a> Search<'a> {
         if found > 0 {
             return Ok(Exact::Finer);
         }
-        let costs = priced.iter().map(|(cost, _)| *cost);
-        let Some(bound) = self.layout.bound(&lengths, costs) else { return Ok(Exact::Unknown) };
-        let rate = vertex.time.recip();
-        Ok(Exact::Found(Box::new(self.optimum(rate, bound, &lengths, &vertex.weights))))
+        let costs: Vec<u128> = priced.iter().map(|(cost, _)| *cost).collect();
+        let Some(limit) = self.program.limit(self.layout, &lengths, &costs) else { return Ok(Exact::Unknown) };
+        let Vertex { value, weights, .. } = vertex;
+        Ok(Exact::Found(Box::new(Solved { value, limit, lengths, costs, weights })))
     }
 
-    /// The best units of the floats, and the best bound.
-    fn approximate(&self, rounds: u32) -> Result<GroupOptimum, GroupsError> {
+    /// The basis in fractions; `None` where it does not fit the capacities, or its numbers are too long.
+    pub(crate) fn vertex(&self) -> Option<Vertex> {
+        Vertex::of(self.layout, &self.program, &self.uses, self.master.basis())
+    }
+
+    /// By unit, what is sent of it, by floats.
+    pub(crate) fn sent(&self) -> Vec<f64> {
+        let weights = self.master.weights().into_iter().zip(&self.uses);
+        weights.map(|(weight, one)| weight * self.scale.sent(one.commodity)).collect()
+    }
+
+    /// The best limit so far, and the lengths of rows that prove it.
+    pub(crate) fn limit(&self) -> Option<(BigRational, &[u128])> {
+        let Best { lengths, costs, .. } = &self.best;
+        Some((self.program.limit(self.layout, lengths, costs)?, lengths))
+    }
+
+    /// What is minimised.
+    pub(crate) const fn aim(&self) -> Aim {
+        self.program.aim
+    }
+
+    /// The least time by the best units of the floats, and the best bound.
+    pub(crate) fn approximate(&self) -> Result<Solved, GroupsError> {
         let weights = self.master.weights();
         let mut parts: Vec<BigRational> = weights
             .iter()
@@ -178,7 +286,7 @@ impl<'a> Search<'a> {
                 BigRational::from_float(if weight < 1e-12 { 0.0 } else { weight }).unwrap_or_else(BigRational::zero)
             })
             .collect();
-        let mut sums = vec![BigRational::zero(); self.demands.len()];
+        let mut sums = vec![BigRational::zero(); self.fixed.len()];
         for (part, one) in parts.iter().zip(&self.uses) {
             sums[one.commodity] += part;
         }
@@ -186,45 +294,48 @@ impl<'a> Search<'a> {
             *part = &*part * &self.layout.demands[one.commodity] / &sums[one.commodity];
         }
         let time = greatest_time(self.layout, &self.uses, &parts);
+        let (limit, _) = self.limit().ok_or(GroupsError::Stopped)?;
         let Best { lengths, costs, .. } = &self.best;
-        let bound = self.layout.bound(lengths, costs.iter().copied()).ok_or(GroupsError::Stopped)?;
-        let optimum = self.optimum(time.recip(), bound, lengths, &parts);
-        Ok(GroupOptimum { rounds, ..optimum })
+        Ok(Solved { value: time, limit, lengths: lengths.clone(), costs: costs.clone(), weights: parts })
     }
 
-    fn optimum(&self, rate: BigRational, bound: BigRational, rows: &[u128], weights: &[BigRational]) -> GroupOptimum {
-        let mut parts: Vec<GroupPart> = self
-            .layout
-            .commodities
-            .iter()
-            .map(|one| GroupPart { group: one.group, root: one.root, units: Vec::new() })
-            .collect();
+    /// The least time that was found, as the greatest rate.
+    pub(crate) fn optimum(&self, solved: &Solved) -> GroupOptimum {
+        GroupOptimum {
+            rate: solved.value.recip(),
+            bound: solved.limit.recip(),
+            lengths: self.layout.by_arc(&solved.lengths),
+            parts: self.parts(&solved.weights),
+            classes: (self.capacities.len(), self.moves.len()),
+            rounds: self.rounds,
+            symmetry: self.layout.symmetry.clone(),
+        }
+    }
+
+    /// What is sent, by commodity class.
+    pub(crate) fn parts(&self, weights: &[BigRational]) -> Vec<GroupPart> {
+        let part = |one: &Commodity| GroupPart { group: one.group, root: one.root, units: Vec::new() };
+        let mut parts: Vec<GroupPart> = self.layout.commodities.iter().map(part).collect();
         for (weight, one) in weights.iter().zip(&self.uses) {
             if weight.is_positive() {
                 parts[one.commodity].units.push((one.unit.clone(), weight.clone()));
             }
         }
-        let lengths = self.layout.by_arc(rows);
-        let (classes, symmetry) = ((self.capacities.len(), self.demands.len()), self.layout.symmetry.clone());
-        GroupOptimum { rate, bound, lengths, parts, classes, rounds: 0, symmetry }
+        parts
     }
-}
-
-/// A unit in the program of floats.
-fn column(unit_times: &[Vec<f64>], commodity: usize, loads: &Loads) -> Column {
-    let time = |&(row, count): &(u32, u64)| (row, count as f64 * unit_times[commodity][row as usize]);
-    Column { commodity, times: loads.iter().map(time).collect() }
 }
 
 /// What became of a basis in fractions.
 enum Exact {
-    Found(Box<GroupOptimum>),
+    Found(Box<Solved>),
     /// Units that pay were found.
     Better,
     /// Units that pay were found, by fractions alone.
     Finer,
     /// Numbers are too long, or floats too coarse.
     Unknown,
+    /// What is minimised left the basis at zero.
+    Zero,
 }
 
 /// Whole numbers in the proportion of floats, the greatest about 2^60, none less than 1.

@@ -6,9 +6,9 @@ use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::Zero as _;
+use num_traits::{One as _, Zero as _};
 
-use crate::found::GroupOptimum;
+use crate::found::{GroupLevels, GroupOptimum, GroupPart};
 use crate::problem::{GroupProblem, GroupsError};
 use crate::symmetry::{Images, Symmetry};
 
@@ -49,9 +49,26 @@ pub fn group_shares(
     optimum: &GroupOptimum,
     stop: &dyn Stop,
 ) -> Result<GroupShares, GroupsError> {
+    divided(problem, &optimum.parts, &optimum.rate, &optimum.symmetry, stop)
+}
+
+/// Divides the links among the groups of levels: in its shares alone, each group reaches its own rate.
+///
+/// As [`group_shares`] in everything else.
+pub fn level_shares(problem: &GroupProblem, levels: &GroupLevels, stop: &dyn Stop) -> Result<GroupShares, GroupsError> {
+    divided(problem, &levels.parts, &BigRational::one(), &levels.symmetry, stop)
+}
+
+/// Loads of units, of which so much is sent, averaged.
+fn divided(
+    problem: &GroupProblem,
+    parts: &[GroupPart],
+    rate: &BigRational,
+    symmetry: &Symmetry,
+    stop: &dyn Stop,
+) -> Result<GroupShares, GroupsError> {
     let is_stopped = || stop.is_requested();
     let budget = Budget { work_max: WORK_STANDARD, stop: &is_stopped };
-    let symmetry = &optimum.symmetry;
     let Images { of, tables } = symmetry.images(problem.groups().len());
     // Every symmetry keeps the only group.
     let keeps_all = problem.groups().len() == 1 || symmetry.is_none();
@@ -70,7 +87,7 @@ pub fn group_shares(
             kept.arcs(problem, is_reversible)
         };
         let mut loads = vec![BigRational::zero(); classes.first.len()];
-        for part in optimum.parts.iter().filter(|part| part.group == group) {
+        for part in parts.iter().filter(|part| part.group == group) {
             for (unit, weight) in &part.units {
                 let mut uses: BTreeMap<u32, u64> = BTreeMap::new();
                 unit.for_each_arc(problem, |arc| *uses.entry(classes.of[arc as usize]).or_default() += 1);
@@ -79,7 +96,7 @@ pub fn group_shares(
         }
         let each = |class: u32| {
             let things = BigInt::from(classes.count[class as usize]) * BigInt::from(alike);
-            &loads[class as usize] * &optimum.rate / things
+            &loads[class as usize] * rate / things
         };
         let of_arcs = (0_u32..).zip(&classes.of).map(|(arc, &class)| (arc, each(class)));
         shares.insert(group, of_arcs.filter(|(_, share)| !share.is_zero()).collect());

@@ -178,7 +178,7 @@ fn graph_with_groups(problem: &GroupProblem, kept: Option<usize>) -> Option<Grap
     Graph::new(colours, arcs).ok()
 }
 
-/// By group, a number for what it does and how much.
+/// By group, a number for what it does, how much, and the rate at which it is frozen.
 fn kinds(problem: &GroupProblem) -> Vec<u64> {
     let plain = |kind: GroupKind| match kind {
         GroupKind::Broadcast(_) => GroupKind::Broadcast(0),
@@ -189,9 +189,9 @@ fn kinds(problem: &GroupProblem) -> Vec<u64> {
     };
     let mut known = HashMap::new();
     let mut kinds = Vec::with_capacity(problem.groups().len());
-    for group in problem.groups() {
+    for (group, frozen) in problem.groups().iter().zip(problem.frozen()) {
         let next = known.len() as u64;
-        kinds.push(*known.entry((plain(group.kind), group.size)).or_insert(next));
+        kinds.push(*known.entry((plain(group.kind), group.size, frozen)).or_insert(next));
     }
     kinds
 }

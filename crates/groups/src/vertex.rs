@@ -1,4 +1,4 @@
-//! A basis of the linear program, solved in fractions.
+//! A basis of a linear program, solved in fractions.
 
 use num_bigint::BigInt;
 use num_integer::Integer as _;
@@ -8,16 +8,17 @@ use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
 use crate::exact::{Rows, System};
 use crate::layout::{Layout, Use, greatest_time};
 use crate::master::Variable;
+use crate::program::{Aim, Program};
 
 /// Lengths of more bits than this could overflow in sums.
 const LENGTH_BITS_MAX: u64 = 100;
 
 /// A basis in fractions.
 pub(crate) struct Vertex {
-    /// By column of the pool, the bytes of it.
+    /// By column of the pool, what is sent of it.
     pub(crate) weights: Vec<BigRational>,
-    /// The common time, for sizes of one byte each.
-    pub(crate) time: BigRational,
+    /// What is minimised.
+    pub(crate) value: BigRational,
     /// By row, the price of capacity, over a denominator that `worth` has, too.
     prices: Vec<BigInt>,
     /// By commodity class, what a unit of it costs.
@@ -25,8 +26,8 @@ pub(crate) struct Vertex {
 }
 
 impl Vertex {
-    /// `None` where the numbers are too long, or the basis is not one of an optimum in fractions.
-    pub(crate) fn of(layout: &Layout<'_>, uses: &[Use], basis: &[Variable]) -> Option<Self> {
+    /// `None` where the numbers are too long, or the basis does not fit the capacities in fractions.
+    pub(crate) fn of(layout: &Layout<'_>, program: &Program, uses: &[Use], basis: &[Variable]) -> Option<Self> {
         let row_count = layout.capacities.len();
         let mut is_full = vec![true; row_count];
         let mut columns = Vec::new();
@@ -48,41 +49,65 @@ impl Vertex {
             }
             rows[full.len() + commodity].push((number, BigInt::one()));
         }
-        let time = columns.len();
-        full.iter().enumerate().for_each(|(number, &row)| rows[number].push((time, -&layout.capacities[row])));
-        let common = layout.demands.iter().fold(BigInt::one(), |common, demand| common.lcm(demand.denom()));
-        let mut right = vec![BigInt::zero(); full.len()];
-        right.extend(layout.demands.iter().map(|demand| demand.numer() * (&common / demand.denom())));
+        // Weights are over one denominator, and what is minimised is over another.
+        let (moving, common) = (denominator(&program.moves), denominator(&program.fixed));
+        let last = columns.len();
+        let (of_last, of_right) = program.of_row();
+        let mut right = Vec::with_capacity(rows.len());
+        for (number, &row) in full.iter().enumerate() {
+            push(&mut rows[number], last, &layout.capacities[row] * &moving * of_last);
+            right.push(&layout.capacities[row] * &common * of_right);
+        }
+        for (commodity, (moves, fixed)) in program.moves.iter().zip(&program.fixed).enumerate() {
+            push(&mut rows[full.len() + commodity], last, moves.numer() * (&moving / moves.denom()));
+            right.push(fixed.numer() * (&common / fixed.denom()));
+        }
         let system = System::new(rows)?;
         let primal = system.solved(&right)?;
-        let mut objective = vec![BigInt::zero(); time];
+        let mut objective = vec![BigInt::zero(); last];
         objective.push(BigInt::one());
         let dual = system.solved_transposed(&objective)?;
-        let denominator = &primal.denominator * common;
+        let below = &primal.denominator * common;
         let mut weights = vec![BigRational::zero(); uses.len()];
         for (number, &column) in columns.iter().enumerate() {
-            weights[column] = BigRational::new(primal.numerators[number].clone(), denominator.clone());
+            weights[column] = BigRational::new(primal.numerators[number].clone(), below.clone());
         }
         let mut prices = vec![BigInt::zero(); row_count];
         full.iter().enumerate().for_each(|(number, &row)| prices[row] = -&dual.numerators[number]);
         let vertex = Self {
-            time: BigRational::new(primal.numerators[time].clone(), denominator),
+            value: BigRational::new(&primal.numerators[last] * moving, below),
             worth: dual.numerators[full.len()..].to_vec(),
             weights,
             prices,
         };
-        vertex.is_feasible(layout, uses).then_some(vertex)
+        vertex.is_feasible(layout, program, uses).then_some(vertex)
     }
 
-    fn is_feasible(&self, layout: &Layout<'_>, uses: &[Use]) -> bool {
-        self.time.is_positive()
+    fn is_feasible(&self, layout: &Layout<'_>, program: &Program, uses: &[Use]) -> bool {
+        let is_possible = match program.aim {
+            Aim::Time => self.value.is_positive(),
+            Aim::Rate => !self.value.is_positive(),
+            Aim::Missing => !self.value.is_negative(),
+        };
+        is_possible
             && !self.weights.iter().any(BigRational::is_negative)
-            && !self.prices.iter().any(BigInt::is_negative)
-            && greatest_time(layout, uses, &self.weights) <= self.time
+            && greatest_time(layout, uses, &self.weights) <= program.room(&self.value)
     }
 
-    /// Whole lengths of rows in the proportion of the prices; `None` where they have too many bits.
+    /// Whole lengths of rows in the proportion of the prices; `None` where the basis is not one of an optimum in
+    /// fractions, or they have too many bits.
     pub(crate) fn lengths(&self) -> Option<Vec<u128>> {
         self.prices.iter().map(|price| (price.bits() <= LENGTH_BITS_MAX).then(|| price.to_u128()).flatten()).collect()
+    }
+}
+
+/// What all fractions can be written over.
+fn denominator(fractions: &[BigRational]) -> BigInt {
+    fractions.iter().fold(BigInt::one(), |common, fraction| common.lcm(fraction.denom()))
+}
+
+fn push(row: &mut Vec<(usize, BigInt)>, column: usize, entry: BigInt) {
+    if !entry.is_zero() {
+        row.push((column, entry));
     }
 }

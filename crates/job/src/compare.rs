@@ -9,7 +9,7 @@ use num_rational::BigRational;
 use num_traits::Zero as _;
 
 use crate::job::{Job, JobGroup};
-use crate::rates::{Patience, Posed, RatesError, in_seconds, time};
+use crate::posed::{Patience, Posed, RatesError, in_seconds, time};
 
 /// Seconds for all groups, each for its size.
 #[derive(Clone, Debug, PartialEq, Eq)]

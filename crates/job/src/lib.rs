@@ -1,15 +1,20 @@
 //! The groups of ranks of a training job, and how they share a network: layouts of parallel dimensions, the greatest
-//! common rate of all groups with its proof, and for each group the network of its own shares, on which it is planned
-//! alone.
+//! common rate of all groups with its proof, what some reach above it, and for each group the network of its own
+//! shares, on which it is planned alone.
 
 mod compare;
 mod job;
 mod layout;
+mod levels;
+mod posed;
+mod proof;
 mod rates;
 mod shares;
 
 pub use compare::{Comparison, comparison};
 pub use job::{Class, Job, JobError, JobGroup, Movement};
 pub use layout::{Layout, LayoutError};
-pub use rates::{JobRates, Patience, RatesError, job_rates};
+pub use levels::JobLevel;
+pub use posed::{Patience, RatesError};
+pub use rates::{JobRates, Objective, job_rates, job_rates_for};
 pub use shares::{Share, ShareError};

@@ -4,6 +4,7 @@ use canopy_groups::{Group, GroupOptions, GroupProblem, group_optimum};
 use canopy_optimize::Never;
 use num_bigint::BigInt;
 use num_rational::BigRational;
+use num_traits::Zero as _;
 
 use crate::costs::{Sends, Work, distances, lacking, rooted_trees};
 use crate::networks::Network;
@@ -57,11 +58,23 @@ fn cheapest(network: &Network, group: &Group, lengths: &[u128]) -> BigRational {
 
 /// Σ capacity · length ÷ Σ size · cheapest unit.
 pub(crate) fn proven(problem: &GroupProblem, lengths: &[u128]) -> BigRational {
+    proven_beside(problem, &vec![None; problem.groups().len()], lengths)
+}
+
+/// (Σ capacity · length − Σ rate · cheapest unit of frozen groups) ÷ Σ size · cheapest unit of all others.
+pub(crate) fn proven_beside(problem: &GroupProblem, frozen: &[Option<BigRational>], lengths: &[u128]) -> BigRational {
     let network = Network { graph: problem.graph().clone(), relays: problem.relays().to_vec() };
     let room: BigInt =
         network.graph.arcs.iter().zip(lengths).map(|(arc, &length)| BigInt::from(length) * arc.capacity).sum();
-    let cost = |group: &Group| cheapest(&network, group, lengths) * BigInt::from(group.size);
-    BigRational::from(room) / problem.groups().iter().map(cost).sum::<BigRational>()
+    let (mut left, mut paid) = (BigRational::from(room), BigRational::zero());
+    for (group, frozen) in problem.groups().iter().zip(frozen) {
+        let cost = cheapest(&network, group, lengths);
+        match frozen {
+            Some(rate) => left -= rate * cost,
+            None => paid += cost * BigInt::from(group.size),
+        }
+    }
+    left / paid
 }
 
 #[test]

@@ -2,10 +2,13 @@
 
 use canopy_groups::{Group, GroupKind, GroupOptions, group_optimum};
 use canopy_optimize::Never;
+use num_rational::BigRational;
+use num_traits::One as _;
 
 use crate::certificate::proven;
+use crate::levels::{check_levels, each, levels};
 use crate::networks::{Network, group};
-use crate::parts::check_units;
+use crate::parts::{check_parts, check_units};
 use crate::random::{Random, cases};
 
 const CASES: u32 = 60;
@@ -62,9 +65,14 @@ fn larger_groups_are_proven_and_reached() {
         let optimum = group_optimum(&problem, options, &Never).unwrap();
         assert_eq!(optimum.rate, optimum.bound, "case {number}: {problem:?}");
         check_units(&problem, &optimum);
+        let found = levels(&problem, false);
+        check_parts(&problem, &found.parts, &each(&problem, &found.rates), &BigRational::one());
+        assert!(found.open.is_none(), "case {number}: {problem:?}");
+        assert_eq!(found.levels[0].rate, optimum.rate, "case {number}: {problem:?}");
         // Only spanning trees and ways are found without trying all trees.
         if alike {
             assert_eq!(proven(&problem, &optimum.lengths), optimum.bound, "case {number}: {problem:?}");
+            check_levels(&problem, &found);
         }
     }
 }

@@ -3,12 +3,17 @@
 
 mod certificate;
 mod costs;
+mod frozen;
 mod larger;
+mod level_properties;
+mod levels;
+mod levels_in_time;
 mod networks;
 mod oracle;
 mod parts;
 mod properties;
 mod published;
+mod published_levels;
 mod random;
 mod shared;
 mod whole_program;

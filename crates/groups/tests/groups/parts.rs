@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use canopy_groups::{Group, GroupKind, GroupOptimum, GroupOptions, GroupProblem, Hop, Unit, group_optimum};
+use canopy_groups::{Group, GroupKind, GroupOptimum, GroupOptions, GroupPart, GroupProblem, Hop, Unit, group_optimum};
 use canopy_optimize::Never;
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::Zero as _;
+use num_traits::{One as _, Zero as _};
 
 use crate::costs::{Sends, Work, lacking};
 use crate::random::{Case, cases};
@@ -83,8 +83,8 @@ fn spans(group: &Group, root: Option<u32>, Unit { hops, both_ways }: &Unit) -> b
     }
 }
 
-/// Every group has its commodities, and each sends all its bytes.
-fn check_demands(problem: &GroupProblem, optimum: &GroupOptimum) {
+/// Every group has its commodities, and each sends all its bytes, times the factor of its group.
+fn check_demands(problem: &GroupProblem, parts: &[GroupPart], factors: &[BigRational]) {
     let mut left = BTreeSet::new();
     for (number, group) in problem.groups().iter().enumerate() {
         let Work { sends, roots, .. } = Work::of(group);
@@ -93,10 +93,10 @@ fn check_demands(problem: &GroupProblem, optimum: &GroupOptimum) {
             _ => roots.into_iter().map(|root| (number, Some(u32::try_from(root).unwrap()))).collect(),
         });
     }
-    for part in &optimum.parts {
+    for part in parts {
         assert!(left.remove(&(part.group, part.root)), "{} {:?} twice, or not asked for", part.group, part.root);
         let group = &problem.groups()[part.group];
-        let demand = BigRational::new(group.size.into(), Work::of(group).parts.into());
+        let demand = BigRational::new(group.size.into(), Work::of(group).parts.into()) * &factors[part.group];
         assert_eq!(part.units.iter().map(|(_, bytes)| bytes).sum::<BigRational>(), demand, "{group:?}");
         for (unit, bytes) in &part.units {
             assert!(*bytes > BigRational::zero(), "{bytes} bytes of {unit:?}");
@@ -121,10 +121,10 @@ fn is_reversible(problem: &GroupProblem) -> bool {
 }
 
 /// By arc, the bytes for one byte of each size. Where all is the same backwards, half the bytes of an all-to-all go so.
-fn loads(problem: &GroupProblem, optimum: &GroupOptimum) -> BTreeMap<u32, BigRational> {
+fn loads(problem: &GroupProblem, parts: &[GroupPart]) -> BTreeMap<u32, BigRational> {
     let is_reversible = is_reversible(problem);
     let mut loads: BTreeMap<u32, BigRational> = BTreeMap::new();
-    for part in &optimum.parts {
+    for part in parts {
         let is_halved = is_reversible && problem.groups()[part.group].kind == GroupKind::AllToAll;
         for (unit, bytes) in &part.units {
             let bytes = if is_halved { bytes / BigInt::from(2) } else { bytes.clone() };
@@ -141,10 +141,16 @@ fn loads(problem: &GroupProblem, optimum: &GroupOptimum) -> BTreeMap<u32, BigRat
 
 /// Units meet all demands, and no arc carries more than the rate allows; `optimum` is one without symmetries.
 pub(crate) fn check_units(problem: &GroupProblem, optimum: &GroupOptimum) {
-    check_demands(problem, optimum);
+    let once = vec![BigRational::one(); problem.groups().len()];
+    check_parts(problem, &optimum.parts, &once, &optimum.rate.recip());
+}
+
+/// Units send what is asked for times the factors of groups, and take no more than a part of any arc.
+pub(crate) fn check_parts(problem: &GroupProblem, parts: &[GroupPart], factors: &[BigRational], part: &BigRational) {
+    check_demands(problem, parts, factors);
     let room = |arc: u32| BigRational::from(BigInt::from(problem.graph().arcs[arc as usize].capacity));
-    let fullest = loads(problem, optimum).into_iter().map(|(arc, bytes)| bytes / room(arc)).max().unwrap();
-    assert!(fullest <= optimum.rate.recip(), "{fullest} for {}, {problem:?}", optimum.rate);
+    let fullest = loads(problem, parts).into_iter().map(|(arc, bytes)| bytes / room(arc)).max().unwrap();
+    assert!(fullest <= *part, "{fullest} for {part}, {problem:?}");
 }
 
 #[test]

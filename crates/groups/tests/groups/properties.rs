@@ -14,7 +14,7 @@ use crate::random::{Case, Random, cases};
 const CASES: u32 = 100;
 
 /// Cases in which all ways are there.
-fn solvable() -> impl Strategy<Value = Case> {
+pub(crate) fn solvable() -> impl Strategy<Value = Case> {
     let has_ways = |case: &Case| lacking(&case.network, &case.groups).is_none();
     any::<u64>().prop_map(Case::numbered).prop_filter("a group lacks a way", has_ways)
 }
@@ -31,12 +31,12 @@ fn rate(network: &Network, groups: &[Group]) -> BigRational {
     rate_with(network, groups, true)
 }
 
-fn with_sizes(groups: &[Group], factor: u64) -> Vec<Group> {
+pub(crate) fn with_sizes(groups: &[Group], factor: u64) -> Vec<Group> {
     groups.iter().map(|group| Group { size: group.size * factor, ..group.clone() }).collect()
 }
 
 /// Other names for nodes, and arcs, groups and members in another order.
-fn renamed(case: &Case, random: &mut Random) -> Case {
+pub(crate) fn renamed(case: &Case, random: &mut Random) -> Case {
     let count = case.network.graph.node_count;
     let names = random.shuffled(count);
     let mut network = Network::nodes(count);

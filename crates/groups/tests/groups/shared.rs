@@ -1,6 +1,8 @@
 //! Shares of groups: they fit, and each group alone reaches its part of the joint rate in its own.
 
-use canopy_groups::{Group, GroupKind, GroupOptions, GroupProblem, GroupShares, group_optimum, group_shares};
+use canopy_groups::{
+    Group, GroupKind, GroupOptions, GroupProblem, GroupShares, group_levels, group_optimum, group_shares, level_shares,
+};
 use canopy_optimize::{Arc, Digraph, Never};
 use num_bigint::BigInt;
 use num_integer::Integer as _;
@@ -42,15 +44,27 @@ fn check(network: &Network, groups: Vec<Group>) {
         let options = GroupOptions { uses_symmetry, ..GroupOptions::STANDARD };
         let optimum = group_optimum(&problem, options, &Never).unwrap();
         let shares = group_shares(&problem, &optimum, &Never).unwrap();
-        let mut sums = vec![BigRational::zero(); problem.graph().arcs.len()];
-        for (number, group) in problem.groups().iter().enumerate() {
-            let own = shares_of(&problem, &shares, number);
-            sums.iter_mut().zip(&own).for_each(|(sum, share)| *sum += share);
-            assert_eq!(rate_alone(&problem, &own, group), optimum.rate, "group {number}");
-        }
-        let fits = |(sum, arc): (&BigRational, &Arc)| *sum <= BigRational::from_integer(arc.capacity.into());
-        assert!(sums.iter().zip(&problem.graph().arcs).all(fits));
+        check_shares(&problem, &shares, &vec![optimum.rate; problem.groups().len()]);
+        let levels = group_levels(&problem, options, usize::MAX, &Never).unwrap();
+        let shares = level_shares(&problem, &levels, &Never).unwrap();
+        let each = |(rate, group): (&BigRational, &Group)| rate / BigInt::from(group.size);
+        let each: Vec<BigRational> = levels.rates.iter().zip(problem.groups()).map(each).collect();
+        check_shares(&problem, &shares, &each);
     }
+}
+
+/// Shares fit all arcs together, and each group alone has its rate for its size.
+pub(crate) fn check_shares(problem: &GroupProblem, shares: &GroupShares, rates: &[BigRational]) {
+    let mut sums = vec![BigRational::zero(); problem.graph().arcs.len()];
+    for (number, group) in problem.groups().iter().enumerate() {
+        let own = shares_of(problem, shares, number);
+        sums.iter_mut().zip(&own).for_each(|(sum, share)| *sum += share);
+        let has_none = rates[number].is_zero() && own.iter().all(BigRational::is_zero);
+        let is_own = || rate_alone(problem, &own, group) == rates[number];
+        assert!(has_none || is_own(), "group {number} of {problem:?}");
+    }
+    let fits = |(sum, arc): (&BigRational, &Arc)| *sum <= BigRational::from_integer(arc.capacity.into());
+    assert!(sums.iter().zip(&problem.graph().arcs).all(fits), "{problem:?}");
 }
 
 #[test]

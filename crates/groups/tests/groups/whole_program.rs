@@ -16,8 +16,8 @@ use crate::random::{Case, cases};
 /// Cases where no number is asked for.
 const CASES: u32 = 500;
 
-/// Least Σ capacity · length over all lengths of which all groups together need 1.
-struct Program<'a> {
+/// Least Σ capacity · length − Σ rate · cost of frozen groups, over all lengths of which all others together need 1.
+pub(crate) struct Program<'a> {
     network: &'a Network,
     variables: ProblemVariables,
     /// By arc.
@@ -26,7 +26,7 @@ struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    fn new(network: &'a Network) -> Self {
+    pub(crate) fn new(network: &'a Network) -> Self {
         let mut variables = ProblemVariables::new();
         let lengths = network.graph.arcs.iter().map(|_| variables.add(variable().min(0))).collect();
         Self { network, variables, lengths, constraints: Vec::new() }
@@ -88,13 +88,20 @@ impl<'a> Program<'a> {
         sum * (1.0 / parts as f64)
     }
 
-    fn solved(mut self, groups: &[Group]) -> f64 {
+    /// The greatest common rate of groups that are not frozen; `frozen`: by group, its rate.
+    pub(crate) fn solved(mut self, groups: &[Group], frozen: &[Option<f64>]) -> f64 {
         let costs: Vec<Expression> = groups.iter().map(|group| self.cost(group)).collect();
         // Close to 1 for all sizes.
-        let unit = groups.iter().map(|group| group.size).max().unwrap() as f64;
+        let sizes = groups.iter().zip(frozen).filter(|(_, frozen)| frozen.is_none()).map(|(group, _)| group.size);
+        let unit = sizes.max().unwrap() as f64;
         let most = self.network.graph.arcs.iter().map(|arc| arc.capacity).max().unwrap() as f64;
-        let paid: Expression =
-            costs.into_iter().zip(groups).map(|(cost, group)| cost * (group.size as f64 / unit)).sum();
+        let (mut paid, mut kept) = (Expression::default(), Expression::default());
+        for ((cost, group), frozen) in costs.into_iter().zip(groups).zip(frozen) {
+            match frozen {
+                Some(rate) => kept += cost * (rate / most),
+                None => paid += cost * (group.size as f64 / unit),
+            }
+        }
         let room: Expression = self
             .network
             .graph
@@ -103,12 +110,13 @@ impl<'a> Program<'a> {
             .zip(&self.lengths)
             .map(|(arc, &length)| arc.capacity as f64 / most * length)
             .sum();
-        let mut model = self.variables.minimise(room.clone()).using(clarabel);
+        let left = room - kept;
+        let mut model = self.variables.minimise(left.clone()).using(clarabel);
         for constraint in self.constraints {
             model = model.with(constraint);
         }
         let solution = model.with(constraint!(paid >= 1)).solve().unwrap();
-        solution.eval(room) * most / unit
+        solution.eval(left) * most / unit
     }
 }
 
@@ -123,7 +131,7 @@ fn check(number: u64, case: &Case) -> bool {
         return false;
     }
     let optimum = found.unwrap();
-    let expected = Program::new(&case.network).solved(&case.groups);
+    let expected = Program::new(&case.network).solved(&case.groups, &vec![None; case.groups.len()]);
     let rate = optimum.rate.to_f64().unwrap();
     assert!((rate / expected - 1.0).abs() < 1e-6, "case {number}: {rate} instead of {expected}, {case:?}");
     assert_eq!(optimum.rate, optimum.bound, "case {number} after {} rounds: {case:?}", optimum.rounds);
@@ -145,7 +153,7 @@ fn the_program_knows_the_path() {
     network.link(1, 2, 1);
     let one = group(GroupKind::AllReduce, vec![0, 1, 2], 1);
     for (groups, expected) in [(vec![one.clone()], 1.0), (vec![one.clone(), one], 0.5)] {
-        let found = Program::new(&network).solved(&groups);
+        let found = Program::new(&network).solved(&groups, &vec![None; groups.len()]);
         assert!((found - expected).abs() < 1e-6, "{found}");
     }
 }

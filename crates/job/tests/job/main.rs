@@ -4,7 +4,10 @@
 
 use std::num::NonZeroU64;
 
-use canopy_job::{Class, Comparison, Job, JobRates, Layout, Movement, Patience, RatesError, comparison, job_rates};
+use canopy_job::{
+    Class, Comparison, Job, JobRates, Layout, Movement, Objective, Patience, RatesError, comparison, job_rates,
+    job_rates_for,
+};
 use canopy_planner::{Context, Planner, Request, SchedulesInMemory, TopologyInput};
 use canopy_schedule::{CollectiveKind, TransferGraph, compile};
 use canopy_simulate::{Pieces, SimulateOptions, TogetherPart, simulate_together};
@@ -120,6 +123,84 @@ fn all_plans_together_take_the_joint_time() {
         assert!((0.99..=1.0).contains(&ratio), "{expression} {classes:?}: {ratio}");
         assert!(together.left_ps.iter().all(|&left| left > 0) && together.left_ps.len() == job.groups.len());
     }
+}
+
+fn by_levels(topology: &Topology, job: &Job) -> JobRates {
+    let rates = job_rates_for(topology, job, Objective::Levels, Transit::Forward, Patience::ENDLESS).unwrap();
+    let common = self::rates(topology, job);
+    assert_eq!((&rates.seconds, &rates.seconds_min), (&common.seconds, &common.seconds_min));
+    assert!(rates.levels.iter().all(|level| level.seconds == level.seconds_min), "levels are proven");
+    assert!(rates.levels.is_sorted_by(|slow, fast| slow.seconds >= fast.seconds));
+    for level in &rates.levels {
+        level.groups.iter().for_each(|&group| assert_eq!(rates.group_seconds[group], level.seconds));
+    }
+    assert_eq!(rates.levels.iter().map(|level| level.groups.len()).sum::<usize>(), job.groups.len());
+    assert!(common.levels.is_empty() && common.group_seconds == vec![common.seconds; job.groups.len()]);
+    rates
+}
+
+/// On 1,024 ranks: groups in boxes at 171.43 GB/s beside groups on rails at 12.598.
+#[test]
+fn groups_in_boxes_are_faster_than_those_on_rails() {
+    let both = job("tp=8 dp=128", &[("tp", REDUCE, 1), ("dp", REDUCE, 1)]);
+    let rates = by_levels(&network("rail:boxes=128,gpus=8,nv=300GB/s,nic=25GB/s"), &both);
+    assert_eq!(rates.levels.len(), 2);
+    assert_eq!(rates.levels[0].groups, (128..136).collect::<Vec<usize>>());
+    assert_eq!([&rates.levels[0].seconds, &rates.levels[1].seconds], [&seconds(127, 1600), &seconds(7, 1200)]);
+}
+
+/// In its shares alone, the planner gives each group its own rate, but for a millionth.
+#[test]
+fn every_group_is_planned_in_the_shares_of_its_level() {
+    let planner = Planner::new(TopologyLimits::STANDARD);
+    let schedules = SchedulesInMemory::new(64 << 20);
+    for (expression, layout, classes) in [
+        (RAIL, "tp=8 dp=4", &[("tp", REDUCE, 1), ("dp", REDUCE, 1)][..]),
+        (
+            "rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:2+seed:3",
+            "tp=8 dp=4",
+            &[("tp", CollectiveKind::Allgather, 3), ("dp", REDUCE, 1)],
+        ),
+        ("torus:4x4", "x=4 y=4", &[("x", CollectiveKind::AllToAll, 1), ("y", REDUCE, 2)]),
+    ] {
+        let (topology, job) = (network(expression), job(layout, classes));
+        let rates = by_levels(&topology, &job);
+        for (number, group) in job.groups.iter().enumerate() {
+            let share = rates.share_of(&topology, &job, number).unwrap();
+            let input = TopologyInput::Document { kind: None, content: to_yaml(&share.topology).into() };
+            let plan = planner.plan(&Request::of(input, group.collective.kind()), Context::new(&schedules)).unwrap();
+            let reached = group.size_bytes.get() as f64 / 1e9 / plan.achieved().gigabytes_per_sec();
+            let ratio = rates.group_seconds[number].to_f64() / reached;
+            assert!(ratio > 1.0 - 2e-6, "{expression}, {}: {ratio}", group.name);
+        }
+    }
+}
+
+/// When time is up between levels, those that are known are proven, and all others have the last rate at least.
+#[test]
+fn levels_that_are_known_in_time_are_an_answer() {
+    let groups = job("a=2 b=3 c=6", &[("b", REDUCE, 1), ("a+c", CollectiveKind::Allgather, 2)]);
+    let network = network("mesh:6x6");
+    let proven = by_levels(&network, &groups);
+    let mut levels = std::collections::BTreeSet::new();
+    for asks in [40, 300, 1000, 2000, 3000, 5000, 10_000] {
+        let asked = std::sync::atomic::AtomicU32::new(0);
+        let enough = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > asks;
+        let patience = Patience { enough: &enough, ..Patience::ENDLESS };
+        let rates = job_rates_for(&network, &groups, Objective::Levels, Transit::Forward, patience).unwrap();
+        let known = rates.levels.iter().filter(|level| level.seconds == level.seconds_min).count();
+        for (level, other) in rates.levels[..known].iter().zip(&proven.levels) {
+            assert_eq!((&level.seconds, &level.groups), (&other.seconds, &other.groups));
+        }
+        if let [level] = &rates.levels[known..] {
+            assert!(level.seconds_min < level.seconds);
+            let before = known.checked_sub(1).map(|before| &rates.levels[before].seconds);
+            assert!(before.is_none_or(|before| level.seconds <= *before));
+            level.groups.iter().for_each(|&group| assert_eq!(rates.group_seconds[group], level.seconds));
+        }
+        levels.insert(known);
+    }
+    assert!(levels.len() > 1, "{levels:?} of {}", proven.levels.len());
 }
 
 /// What all groups get of a link is no more than it has.
