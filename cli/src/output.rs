@@ -28,6 +28,8 @@ pub(crate) const JOB_KIND: &str = "job-bundle";
 pub(crate) const BUNDLE_KIND: &str = "plan-bundle";
 /// The kind of a manifest of plans that were made in common.
 pub(crate) const JOINT_KIND: &str = "joint-plans";
+/// The network that the groups of such a folder share.
+pub(crate) const GROUPS_NETWORK: &str = "topology.json";
 /// The kind of a manifest of the plans of a job's groups, each in its share of the links.
 pub(crate) const GROUPS_KIND: &str = "group-plans";
 

@@ -15,6 +15,8 @@ pub struct PlannedGroups {
     pub rates: GroupRates,
     /// Links with a length; all others have length 0.
     pub lengths: Vec<GroupLinkLength>,
+    /// The network after faults, a topology file in canopy's JSON; empty if no files were requested.
+    pub network: Vec<u8>,
     /// By group, its plan; empty if no files were requested.
     pub plans: Vec<GroupPlan>,
 }
@@ -38,12 +40,13 @@ impl Client {
         let planned = async {
             let failed = |status| from_status(&status, deadline);
             let mut events = service.plan_groups(request).await.map_err(failed)?.into_inner();
-            let (mut rates, mut lengths, mut plans) = (None, Vec::new(), Vec::new());
+            let (mut rates, mut lengths, mut network, mut plans) = (None, Vec::new(), Vec::new(), Vec::new());
             while let Some(message) = events.message().await.map_err(failed)? {
                 match message.event {
                     Some(Event::Progress(so_far)) => progress(&so_far),
                     Some(Event::Rates(found)) => rates = Some(found),
                     Some(Event::Lengths(more)) => lengths.extend(more.links),
+                    Some(Event::Network(more)) => network.extend_from_slice(&more.piece),
                     Some(Event::Plan(plan)) => {
                         plans.push(plan);
                         progress(&so_far(rates.as_ref(), &plans));
@@ -56,7 +59,7 @@ impl Client {
             if has_plans && plans.len() != group_count(&rates) {
                 return Err(ClientError::Protocol { what: "the stream ended before all plans were sent" });
             }
-            Ok(PlannedGroups { rates, lengths, plans })
+            Ok(PlannedGroups { rates, lengths, network, plans })
         };
         within(deadline, planned).await
     }

@@ -4,6 +4,7 @@
 //! statement that differs is a problem like any other damage. What only a search proves is named as not repeated.
 
 mod bound;
+mod groups;
 mod joint;
 mod json_plan;
 
@@ -42,6 +43,7 @@ Examples:
   canopy verify routes.xml --topology torus:3x3x3
   canopy verify --joint plans/up.json plans/down.json
   canopy verify --joint plans/
+  canopy verify --joint job-plans/
 
 With --topology, XML is rated, too: each pair of ranks on one shortest route, exactly.
 Proofs by integer programs (tacos-ilp, ilp-disjoint, ilp-shortest) are not repeated; a line says so.
@@ -51,7 +53,8 @@ pub(crate) struct VerifyArgs {
     /// A plan in canopy's JSON, MSCCL or oneCCL XML, XML of routes, an execution plan of MSCCL++, or a plan of a server such as plans/0123abcd
     #[arg(value_name = "FILE", required_unless_present = "joint")]
     file: Option<PathBuf>,
-    /// Plans in canopy's JSON that run at the same time, or their folder: each is checked, and that in no step two of them use the same link
+    /// Plans in canopy's JSON that run at the same time, or their folder: each is checked, and that in no step two of them use the same link;
+    /// for the folder of `canopy plan-job`, that together they take as long as it says, and that nothing is faster
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["file", "topology", "profile", "collective", "root"])]
     joint: Vec<PathBuf>,
     /// Generator expression or file: the network the plan must be for

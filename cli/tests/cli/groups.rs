@@ -31,6 +31,7 @@ fn all_groups_share_the_links_as_well_as_they_can() {
             "canopy",
             "kind",
             "ranks",
+            "forward",
             "seconds",
             "seconds_bound",
             "seconds_rings",
@@ -84,4 +85,40 @@ fn what_is_wrong_with_a_job_is_said() {
     describe(&workspace, BOTH);
     workspace.refused("plan-job job.yaml --topology ring:8", 2, &["the layout has 32 ranks, and the network has 8"]);
     workspace.refused("plan-job nowhere.yaml", 2, &["nowhere.yaml"]);
+}
+
+/// The folder is judged as a whole: each plan, what all take together, and what the lengths prove.
+#[test]
+fn a_folder_of_groups_is_verified() {
+    let workspace = Workspace::new();
+    describe(&workspace, BOTH);
+    workspace.text(&format!("plan-job job.yaml --topology {RAIL},faults=nics:1+seed:1 -o plans"));
+    let report = workspace.json("verify --joint plans --json");
+    check_members(
+        &report["checks"],
+        &["file", "structure", "meaning", "load", "certificate", "group", "together", "bound"],
+    );
+    assert!(report["ok"] == true && report["groups"] == 12 && report["problems"] == serde_json::json!([]));
+    let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("plans/manifest.json")).unwrap();
+    assert_eq!(report["seconds_bound"], manifest["seconds_bound"]);
+
+    type Change = fn(&mut serde_json::Value);
+    let changes: [(Change, &str, &str); 6] = [
+        (|manifest| manifest["seconds"] = "61/1000".into(), "together", "together they take"),
+        (|manifest| manifest["seconds_bound"] = "62/1000".into(), "bound", "the lengths prove"),
+        (|manifest| manifest["certificate"]["links"] = serde_json::json!([]), "bound", "prove nothing"),
+        (|manifest| manifest["groups"][0]["files"] = manifest["groups"][1]["files"].clone(), "group", "ranks"),
+        (|manifest| manifest["groups"][0]["collective"] = "allgather".into(), "group", "another kind or root"),
+        (|manifest| manifest["groups"][0]["files"][0]["path"] = "../plan.json".into(), "group", "not in the folder"),
+    ];
+    for (change, check, problem) in changes {
+        let mut changed = manifest.clone();
+        change(&mut changed);
+        workspace.write("plans/manifest.json", changed.to_string());
+        let said = workspace.run("verify --joint plans --json");
+        assert_eq!(said.status, Some(2));
+        let said = said.object();
+        let found = &said["problems"][0];
+        assert!(found["check"] == check && found["message"].as_str().unwrap().contains(problem), "{said}");
+    }
 }

@@ -33,6 +33,8 @@ mod reference;
 mod refused;
 #[path = "schedule/shapes.rs"]
 mod shapes;
+#[path = "schedule/shared.rs"]
+mod shared;
 #[path = "schedule/steps.rs"]
 mod steps;
 #[path = "schedule/transform.rs"]

@@ -5238,7 +5238,7 @@ pub struct GroupClass {
 /// One message of PlanGroups.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlanGroupsEvent {
-    #[prost(oneof = "plan_groups_event::Event", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "plan_groups_event::Event", tags = "1, 2, 3, 5, 4")]
     pub event: ::core::option::Option<plan_groups_event::Event>,
 }
 /// Nested message and enum types in `PlanGroupsEvent`.
@@ -5254,6 +5254,9 @@ pub mod plan_groups_event {
         /// Then: the proof, in one or more messages.
         #[prost(message, tag = "3")]
         Lengths(super::GroupLengths),
+        /// Then, if files were requested: the network, in one or more messages.
+        #[prost(message, tag = "5")]
+        Network(super::GroupNetwork),
         /// Last, if files were requested: the plan of each group, in order.
         #[prost(message, tag = "4")]
         Plan(super::GroupPlan),
@@ -5332,6 +5335,13 @@ pub struct GroupLengths {
     /// Links of length 0 are left out.
     #[prost(message, repeated, tag = "1")]
     pub links: ::prost::alloc::vec::Vec<GroupLinkLength>,
+}
+/// Part of the network after faults, on which the groups are planned.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupNetwork {
+    /// The next bytes of a topology file in canopy's JSON. Ranks are those that faults leave, in order.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub piece: ::prost::bytes::Bytes,
 }
 /// The length of a link.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -7,7 +7,7 @@ use canopy_proto::v1::{
     Collective, FaultPolicy, GroupClass, GroupLengths, GroupPlan, GroupRates, GroupsStage, OutputFormat,
     PlanGroupsRequest,
 };
-use canopy_topology::Ratio;
+use canopy_topology::{Ratio, TopologyLimits, generate, read_document};
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
@@ -42,6 +42,7 @@ struct Sent {
     stages: Vec<GroupsStage>,
     rates: GroupRates,
     lengths: GroupLengths,
+    network: Vec<u8>,
     plans: Vec<GroupPlan>,
 }
 
@@ -59,6 +60,7 @@ async fn planned(server: &TestServer, request: impl tonic::IntoRequest<PlanGroup
                 assert!(sent.plans.is_empty());
                 sent.lengths.links.extend(lengths.links);
             }
+            Event::Network(network) => sent.network.extend_from_slice(&network.piece),
             Event::Plan(plan) => sent.plans.push(plan),
         }
     }
@@ -100,6 +102,8 @@ async fn each_group_has_a_plan_in_its_share_which_is_kept() {
     let names: Vec<&str> = sent.plans.iter().map(|plan| plan.name.as_str()).collect();
     assert_eq!(names[..5], ["tp.0", "tp.1", "tp.2", "tp.3", "dp.0"]);
     assert_eq!(names.len(), 12);
+    let expected = generate(RAIL, &TopologyLimits::STANDARD).unwrap();
+    assert_eq!(read_document(&sent.network, None, &TopologyLimits::STANDARD).unwrap().topology, expected);
     assert_eq!(sent.plans[5].ranks, [1, 9, 17, 25]);
     for group in &sent.plans {
         let plan = group.plan.as_ref().unwrap();

@@ -101,7 +101,7 @@ async fn made(
     drop(line);
     let planned = planned?;
     say_warnings(&planned.rates.warnings, "plans");
-    let mut manifest = Manifest::of(&planned);
+    let mut manifest = Manifest::of(&planned, !request.members_only);
     if let Some(folder) = folder {
         let is_for_runtime = args.file.format != Format::Json;
         let warnings = planned.plans.iter().flat_map(|plan| worth_saying(&plan.warnings, is_for_runtime));
@@ -115,6 +115,8 @@ async fn made(
         }
         manifest.groups = write(session.connection(), &planned, &folder).await?;
         let target = folder.target().to_owned();
+        folder.write(output::GROUPS_NETWORK, &planned.network)?;
+        // Last, so that what has a manifest is whole.
         folder.write_json(output::MANIFEST, &manifest)?;
         folder.commit()?;
         say(&format!("{} plans to {}", manifest.groups.len(), target.display()));

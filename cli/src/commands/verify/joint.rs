@@ -9,7 +9,7 @@ use canopy_schedule::{JointPart, check_joint};
 use canopy_topology::{Topology, TopologyLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, as_object, json_plan, outcomes};
+use super::{Problem, as_object, groups, json_plan, outcomes};
 use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
 use crate::output::{JOINT_KIND, MANIFEST, print_json};
@@ -44,6 +44,11 @@ struct Judged {
 /// Judges the files and prints the verdict.
 pub(super) fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
     let limits = input::plan_limits()?;
+    if let [folder] = paths
+        && let Some(folder) = groups::Folder::open(folder)?
+    {
+        return folder.verify(json);
+    }
     let paths = &files(paths)?;
     let (mut report, mut plans) = (Report::new(), Vec::new());
     for path in paths {

@@ -12,7 +12,7 @@ use crate::shapes::random_steps;
 use crate::transform::{merged, reversed};
 
 /// Copies of single chunks in turn: step, from, to, chunk.
-fn in_turn(
+pub(crate) fn in_turn(
     topology: &Topology,
     kind: CollectiveKind,
     chunks_per_share: u64,

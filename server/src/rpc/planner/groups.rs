@@ -83,6 +83,9 @@ impl Call {
         if self.asked.outputs.is_empty() {
             return Ok(());
         }
+        for network in describe::network(&solved) {
+            send(Event::Network(network)).await?;
+        }
         send(progress(GroupsStage::Plan, 0, total)).await?;
         // In their order, whichever is made first.
         let plans = (0..solved.job.groups.len()).map(|group| self.plan(&solved, group));

@@ -18,6 +18,8 @@ pub(super) struct Manifest {
     /// Ranks of the layout that faults have taken.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) lost_ranks: Vec<u32>,
+    /// Whether ranks forward for groups that they are not in.
+    forward: bool,
     /// All groups at once, each for its size.
     pub(super) seconds: String,
     /// What nothing beats.
@@ -86,7 +88,7 @@ pub(super) struct Printed<'a> {
 
 impl Manifest {
     /// Without plans.
-    pub(super) fn of(PlannedGroups { rates, lengths, .. }: &PlannedGroups) -> Self {
+    pub(super) fn of(PlannedGroups { rates, lengths, .. }: &PlannedGroups, forward: bool) -> Self {
         let class = |class: &GroupClassRates| ClassSummary {
             name: class.name.clone(),
             collective: collective_name(class.collective()).unwrap_or_default(),
@@ -106,6 +108,7 @@ impl Manifest {
             kind: GROUPS_KIND,
             ranks: rates.topology.as_ref().map_or(0, |topology| topology.ranks),
             lost_ranks: rates.lost_ranks.clone(),
+            forward,
             seconds: rates.seconds.clone(),
             seconds_bound: rates.seconds_bound.clone(),
             seconds_rings: rates.seconds_rings.clone(),

@@ -1,9 +1,10 @@
 //! What was found of a job, on the wire.
 
+use bytes::Bytes;
 use canopy_job::{Comparison, Job};
 use canopy_planner::TopologyKey;
 use canopy_proto::v1;
-use canopy_topology::{Rank, Ratio};
+use canopy_topology::{Rank, Ratio, to_json};
 use canopy_wire as wire;
 use canopy_wire::plan_header;
 use prost::Message as _;
@@ -69,12 +70,22 @@ pub(super) fn lengths(Solved { topology, rates, .. }: &Solved) -> Vec<v1::GroupL
     messages
 }
 
+/// The network, in messages of moderate length.
+pub(super) fn network(solved: &Solved) -> Vec<v1::GroupNetwork> {
+    let content = Bytes::from(to_json(&solved.topology));
+    let ends = (0..content.len()).step_by(MESSAGE_BYTES);
+    ends.map(|start| v1::GroupNetwork { piece: content.slice(start..content.len().min(start + MESSAGE_BYTES)) })
+        .collect()
+}
+
 /// The plan of a group.
 pub(super) fn plan(solved: &Solved, group: usize, reply: v1::PlanReply) -> v1::GroupPlan {
     let Some(planned) = solved.job.groups.get(group) else { return v1::GroupPlan::default() };
     let before = |rank: &Rank| solved.survivors.get(rank.index()).map_or(u32::MAX, |rank| rank.number());
-    // The members are numbered as the group says, and where they are is the job's to know.
-    let is_said = |warning: &v1::Warning| !matches!(warning.code.as_str(), "RANKS_RENUMBERED" | "RANK_MAP_ASSUMED");
+    // The members are numbered as the group says, where they are is the job's to know, and shares may well be of one
+    // direction.
+    let is_ours = ["RANKS_RENUMBERED", "RANK_MAP_ASSUMED", "TOPOLOGY_ASSUMED"];
+    let is_said = |warning: &v1::Warning| !is_ours.contains(&warning.code.as_str());
     v1::GroupPlan {
         name: planned.name.clone(),
         collective: Some(v1::CollectiveSpec {

@@ -5,6 +5,7 @@ use std::time::Instant;
 use canopy_job::{Comparison, Job, JobRates, Patience, RatesError, comparison, job_rates};
 use canopy_planner::PlanError;
 use canopy_proto::v1;
+use canopy_schedule::CollectiveKind;
 use canopy_topology::{NodeKind, Rank, Topology, Transit, to_yaml};
 use canopy_wire as wire;
 use canopy_wire::SIZE_BYTES_MAX_DEFAULT;
@@ -63,6 +64,14 @@ pub(super) fn solved(
     Ok(Solved { topology, job, survivors, rank_count: asked.job.rank_count, rates, applied })
 }
 
+/// The algorithm whose plans have the best rate: shares are for rates, so no other one needs to be simulated at the size.
+const fn of_rates(kind: CollectiveKind) -> &'static str {
+    match kind {
+        CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll => "flow",
+        _ => "forest",
+    }
+}
+
 fn failed(error: RatesError) -> CallFailure {
     GroupsFailure::from(error).into()
 }
@@ -99,12 +108,14 @@ impl Solved {
             .get(group)
             .map(|group| (group.collective, group.size_bytes.get()))
             .ok_or_else(|| CallFailure::Broken { what: format!("the job has no group {group}") })?;
+        let is_large = size_bytes > SIZE_BYTES_MAX_DEFAULT;
         Ok(v1::PlanRequest {
             collective: Some(v1::CollectiveSpec {
                 kind: wire::collective_on_the_wire(collective.kind()).into(),
                 root: collective.root().map(Rank::number),
             }),
-            size_bytes_max: Some(size_bytes.max(SIZE_BYTES_MAX_DEFAULT)),
+            size_bytes_max: is_large.then_some(size_bytes),
+            algorithm: if is_large { of_rates(collective.kind()).to_owned() } else { String::new() },
             // Those that are known are applied: shares are of what is left.
             fault_policy: v1::FaultPolicy::Ignore.into(),
             ..asked.request(v1::TopologySource { source: Some(source) })
