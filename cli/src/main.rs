@@ -16,6 +16,7 @@ mod explain;
 mod family;
 mod fault_messages;
 mod form;
+mod group_plans;
 mod input;
 mod known_faults;
 mod lines;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use canopy_proto::v1::plan_groups_event::Event;
-use canopy_proto::v1::{GroupLinkLength, GroupPlan, GroupRates, GroupsProgress, GroupsStage, PlanGroupsRequest};
+use canopy_proto::v1::{
+    GroupLengths, GroupLinkLength, GroupPlan, GroupRates, GroupsProgress, GroupsStage, PlanGroupsRequest,
+};
 
 use crate::client::{Client, within};
 use crate::error::{ClientError, from_status};
@@ -13,8 +15,8 @@ use crate::error::{ClientError, from_status};
 pub struct PlannedGroups {
     /// Times.
     pub rates: GroupRates,
-    /// Links with a length; all others have length 0.
-    pub lengths: Vec<GroupLinkLength>,
+    /// By level, or for the common rate, links with a length; all others have length 0.
+    pub lengths: Vec<Vec<GroupLinkLength>>,
     /// The network after faults, a topology file in canopy's JSON; empty if no files were requested.
     pub network: Vec<u8>,
     /// By group, its plan; empty if no files were requested.
@@ -45,7 +47,7 @@ impl Client {
                 match message.event {
                     Some(Event::Progress(so_far)) => progress(&so_far),
                     Some(Event::Rates(found)) => rates = Some(found),
-                    Some(Event::Lengths(more)) => lengths.extend(more.links),
+                    Some(Event::Lengths(more)) => add(&mut lengths, more)?,
                     Some(Event::Network(more)) => network.extend_from_slice(&more.piece),
                     Some(Event::Plan(plan)) => {
                         plans.push(plan);
@@ -63,6 +65,21 @@ impl Client {
         };
         within(deadline, planned).await
     }
+}
+
+/// Adds lengths to those of their level. Levels come in order.
+fn add(
+    lengths: &mut Vec<Vec<GroupLinkLength>>,
+    GroupLengths { links, level }: GroupLengths,
+) -> Result<(), ClientError> {
+    let level = level as usize;
+    if level == lengths.len() {
+        lengths.push(Vec::new());
+    }
+    let of_level =
+        lengths.get_mut(level).ok_or(ClientError::Protocol { what: "the lengths of a level are missing" })?;
+    of_level.extend(links);
+    Ok(())
 }
 
 fn group_count(rates: &GroupRates) -> usize {

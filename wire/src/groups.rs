@@ -14,11 +14,11 @@ use crate::refused::RequestError;
 const CLASSES_MAX: usize = 64;
 const COLLECTIVES: &str = "a collective, such as COLLECTIVE_ALLREDUCE, or set `next`";
 
-/// The groups of a job, and what ranks do for groups that they are not in.
+/// The layout of a job, its groups, and what ranks do for groups that they are not in.
 ///
 /// # Errors
 /// A field is missing or cannot be.
-pub fn job(request: &v1::PlanGroupsRequest) -> Result<(Job, Transit), RequestError> {
+pub fn job(request: &v1::PlanGroupsRequest) -> Result<(Layout, Job, Transit), RequestError> {
     let missing = |field, remedy| Err(RequestError::Missing { field, remedy });
     if request.layout.is_empty() {
         return missing("layout", "state parallel dimensions and their sizes, such as `tp=8 dp=16`");
@@ -33,7 +33,8 @@ pub fn job(request: &v1::PlanGroupsRequest) -> Result<(Job, Transit), RequestErr
     let layout: Layout = request.layout.parse().map_err(RequestError::Layout)?;
     let classes = request.groups.iter().enumerate().map(class).collect::<Result<Vec<Class>, _>>()?;
     let transit = if request.members_only { Transit::Unused } else { Transit::Forward };
-    Ok((Job::new(&layout, classes)?, transit))
+    let job = Job::new(&layout, classes)?;
+    Ok((layout, job, transit))
 }
 
 fn class((position, stated): (usize, &v1::GroupClass)) -> Result<Class, RequestError> {
@@ -79,7 +80,8 @@ mod tests {
 
     #[test]
     fn a_job_is_read() {
-        let (job, transit) = job(&request()).unwrap();
+        let (layout, job, transit) = job(&request()).unwrap();
+        assert_eq!(layout.rank_count(), 4);
         let names: Vec<&str> = job.groups.iter().map(|group| group.name.as_str()).collect();
         assert_eq!(names, ["tp.0", "tp.1", "pp.0", "pp.1"]);
         assert_eq!(transit, Transit::Forward);

@@ -8,6 +8,7 @@ pub(super) mod race;
 pub(super) mod report;
 pub(super) mod stock;
 mod sweep;
+mod together;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,6 +29,7 @@ use crate::calibration;
 use crate::connection::ServerArgs;
 use crate::destination;
 use crate::exit::{Failure, words};
+use crate::group_plans::Folder;
 use crate::input;
 use crate::material::Material;
 use crate::progress::ProgressLine;
@@ -54,10 +56,11 @@ Examples:
   canopy simulate plan.json --plot sweep.svg
   canopy simulate plan.json --topology 'dgx-a100:boxes=2,degrade=b0g3>ib*1/2'
   canopy simulate plan.json --size 256MiB --links --critical-path --json
+  canopy simulate job-plans/ --piece 4MiB
 
 Exit status: 0 when it was simulated, 2 when the plan cannot be read, is wrong, or takes more work than is allowed.")]
 pub(crate) struct SimulateArgs {
-    /// A plan in canopy's JSON, or one of a server such as plans/0123abcd; with --collective, a generator expression or file of the network to plan for
+    /// A plan in canopy's JSON, one of a server such as plans/0123abcd, or the folder of `canopy plan-job`, whose plans run at once; with --collective, a generator expression or file of the network to plan for
     #[arg(value_name = "PLAN|T")]
     plan: PathBuf,
     #[command(flatten)]
@@ -251,6 +254,11 @@ pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
         }
         None => None,
     };
+    if made.is_none()
+        && let Some(folder) = Folder::open(&args.plan)?
+    {
+        return super::on_a_thread(move || together::run(&args, &folder)).await;
+    }
     let bytes = match made {
         Some(bytes) => bytes,
         None if args.plan.to_str().is_some_and(|text| text.contains(':')) && !args.plan.exists() => {

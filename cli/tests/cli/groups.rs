@@ -87,6 +87,55 @@ fn what_is_wrong_with_a_job_is_said() {
     workspace.refused("plan-job nowhere.yaml", 2, &["nowhere.yaml"]);
 }
 
+#[test]
+fn all_plans_of_a_folder_are_simulated_at_once() {
+    let workspace = Workspace::new();
+    describe(&workspace, BOTH);
+    workspace.text(&format!("plan-job job.yaml --topology {RAIL},faults=nics:1+seed:1 -o plans"));
+    let found = workspace.json("simulate plans --piece 4MiB --json");
+    let part = found["of_joint"].as_f64().unwrap();
+    // Of 240 pieces, some fill the trees.
+    assert!((0.95..=1.0).contains(&part), "{part}");
+    assert_eq!(found["groups"].as_array().unwrap().len(), 12);
+    assert_eq!(workspace.run("simulate plans/manifest.json --piece 4MiB --json").object()["time_ps"], found["time_ps"]);
+    let text = workspace.text("simulate plans --piece 4MiB");
+    assert!(text.lines().any(|line| line.starts_with("dp ")) && text.contains(" of the joint rate"), "{text}");
+    workspace.refused("simulate plans --size 1MiB", 2, &["`--size` is for a single plan"]);
+}
+
+#[test]
+fn other_orders_of_dimensions_are_compared() {
+    let workspace = Workspace::new();
+    let groups = "[{name: tp, over: tp, collective: allreduce, size: 8GB}, {name: dp, over: dp, collective: allreduce, size: 1GB}]";
+    workspace.write("job.yaml", format!("topology: {RAIL}\nlayout: dp=4 tp=8\ngroups: {groups}\n"));
+    let job = workspace.json("plan-job job.yaml --best-order --json")["job"].clone();
+    let orders = job["orders"].as_array().unwrap();
+    assert_eq!(orders.iter().filter(|order| order["best"] == true).count(), 1);
+    assert_eq!(
+        orders[1],
+        serde_json::json!({"layout": "tp=8 dp=4", "seconds": job["seconds"], "seconds_bound": job["seconds_bound"], "best": true})
+    );
+    assert_eq!(job["rank_order"].as_array().unwrap().len(), 32);
+    let text = workspace.text("plan-job job.yaml --best-order");
+    assert!(text.lines().any(|line| line.starts_with("tp=8 dp=4") && line.ends_with("1.00  taken")), "{text}");
+}
+
+#[test]
+fn groups_that_can_be_faster_are_if_that_is_asked_for() {
+    let workspace = Workspace::new();
+    describe(&workspace, BOTH);
+    let text = workspace.text("plan-job job.yaml --levels");
+    let line = text.lines().find(|line| line.starts_with("faster")).unwrap();
+    assert!(line.ends_with(", proven optimal: 4 of tp"), "{line}");
+    let job = workspace.json("plan-job job.yaml --levels -o plans --json")["job"].clone();
+    let levels = job["levels"].as_array().unwrap();
+    assert_eq!(levels.len(), 2);
+    assert_eq!((&levels[0]["seconds"], &levels[0]["groups"]), (&"3/50".into(), &serde_json::json!({"dp": 8})));
+    assert_eq!(levels[0]["certificate"], job["certificate"]);
+    assert_eq!(job["groups"][0]["seconds"], levels[1]["seconds"]);
+    assert_eq!(workspace.json("verify --joint plans --json")["ok"], true);
+}
+
 /// The folder is judged as a whole: each plan, what all take together, and what the lengths prove.
 #[test]
 fn a_folder_of_groups_is_verified() {

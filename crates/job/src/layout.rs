@@ -1,6 +1,7 @@
 //! Parallel dimensions of a job, and which ranks differ in some of them only.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 /// Most ranks of a layout.
@@ -91,6 +92,67 @@ impl Layout {
             groups.entry(first).or_default().push(rank);
         }
         Ok(groups.into_values().collect())
+    }
+}
+
+/// Most orders of dimensions that are looked at.
+const PERMUTED_MAX: usize = 120;
+
+impl Layout {
+    /// Layouts of the same dimensions in every order, this one first, at most 120; where a dimension of one rank stands makes no
+    /// difference. Of a layout with two orders, as with experts, this one only.
+    pub fn orders_of_dimensions(&self) -> Vec<Self> {
+        let [order] = self.orders.as_slice() else { return vec![self.clone()] };
+        let (dimensions, ones): (Vec<Dimension>, Vec<Dimension>) =
+            order.iter().cloned().partition(|(_, size)| *size > 1);
+        let mut found = Vec::new();
+        permute(&mut Vec::new(), &dimensions, &mut found);
+        found.into_iter().map(|order| Self { orders: vec![[order, ones.clone()].concat()] }).collect()
+    }
+
+    /// By rank of this layout, the rank that it is in another order of the same dimensions. O(ranks · dimensions²).
+    pub fn places_in(&self, other: &Self) -> Vec<u32> {
+        let (own, others) = (&self.orders[0], &other.orders[0]);
+        let stride = |name: &str| -> u32 {
+            let before = others.iter().take_while(|(known, _)| known != name);
+            before.map(|(_, size)| size).product()
+        };
+        let strides: Vec<u32> = own.iter().map(|(name, _)| stride(name)).collect();
+        let place = |rank: u32| {
+            let digits = own.iter().zip(&strides).scan(rank, |rest, ((_, size), stride)| {
+                let digit = *rest % size;
+                *rest /= size;
+                Some(digit * stride)
+            });
+            digits.sum()
+        };
+        (0..self.rank_count()).map(place).collect()
+    }
+}
+
+/// Adds every order that begins like this, in the order of the dimensions that are left.
+fn permute(begun: &mut Vec<Dimension>, left: &[Dimension], found: &mut Vec<Vec<Dimension>>) {
+    if left.is_empty() {
+        found.push(begun.clone());
+    }
+    for (place, dimension) in left.iter().enumerate() {
+        if found.len() >= PERMUTED_MAX {
+            return;
+        }
+        let rest: Vec<Dimension> =
+            left.iter().enumerate().filter(|&(other, _)| other != place).map(|(_, one)| one.clone()).collect();
+        begun.push(dimension.clone());
+        permute(begun, &rest, found);
+        begun.pop();
+    }
+}
+
+/// Writes what is read, but for the name of a framework and dimensions of one rank.
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let several = self.orders[0].iter().filter(|(_, size)| *size > 1);
+        let words: Vec<String> = several.map(|(name, size)| format!("{name}={size}")).collect();
+        f.write_str(&words.join(" "))
     }
 }
 
@@ -206,6 +268,17 @@ mod tests {
         let layout: Layout = "torchtitan: dp_replicate=2 dp_shard=2 tp=2".parse().unwrap();
         assert_eq!(layout.groups_over(&["dp_shard"]).unwrap()[0], [0, 2]);
         assert_eq!(layout.groups_over(&["dp_replicate"]).unwrap()[0], [0, 4]);
+    }
+
+    #[test]
+    fn ranks_keep_their_digits_in_another_order() {
+        let layout: Layout = "tp=2 pp=1 dp=3".parse().unwrap();
+        let orders = layout.orders_of_dimensions();
+        assert_eq!(orders.iter().map(ToString::to_string).collect::<Vec<_>>(), ["tp=2 dp=3", "dp=3 tp=2"]);
+        assert_eq!(layout.places_in(&orders[0]), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(layout.places_in(&orders[1]), [0, 3, 1, 4, 2, 5]);
+        let many: Layout = "a=2 b=2 c=2 d=2 e=2 f=2".parse().unwrap();
+        assert_eq!(many.orders_of_dimensions().len(), 120);
     }
 
     #[test]

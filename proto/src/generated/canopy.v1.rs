@@ -5299,12 +5299,51 @@ pub struct GroupRates {
     /// By class, in the order of the request.
     #[prost(message, repeated, tag = "7")]
     pub classes: ::prost::alloc::vec::Vec<GroupClassRates>,
-    /// Ranks of the layout that faults have taken from the job.
+    /// Ranks of the network that faults have taken from the job.
     #[prost(uint32, repeated, tag = "8")]
     pub lost_ranks: ::prost::alloc::vec::Vec<u32>,
     /// Warnings about the request, such as `FAULTS_APPLIED`.
     #[prost(message, repeated, tag = "9")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
+    /// If levels were requested: groups by how long they take, the slowest first. The first one takes `seconds`.
+    #[prost(message, repeated, tag = "10")]
+    pub levels: ::prost::alloc::vec::Vec<GroupLevel>,
+    /// If the best order was requested: all orders that were looked at, the one of the request first.
+    #[prost(message, repeated, tag = "11")]
+    pub orders: ::prost::alloc::vec::Vec<GroupOrder>,
+    /// Position of the best of them, in which the groups are.
+    #[prost(uint32, tag = "12")]
+    pub best_order: u32,
+    /// If it is not the first: by rank of the request's layout, the rank of the network where it should be.
+    #[prost(uint32, repeated, tag = "13")]
+    pub rank_order: ::prost::alloc::vec::Vec<u32>,
+}
+/// An order of the dimensions of a layout.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupOrder {
+    /// The dimensions, the fastest first, such as `tp=8 dp=16`.
+    #[prost(string, tag = "1")]
+    pub layout: ::prost::alloc::string::String,
+    /// What all groups take together in this order, in seconds, `num/den`; empty if link prices of a better one prove that it is no
+    /// faster.
+    #[prost(string, tag = "2")]
+    pub seconds: ::prost::alloc::string::String,
+    /// What they take at least.
+    #[prost(string, tag = "3")]
+    pub seconds_bound: ::prost::alloc::string::String,
+}
+/// Groups that take equally long for their sizes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupLevel {
+    /// What each takes, in seconds, `num/den`.
+    #[prost(string, tag = "1")]
+    pub seconds: ::prost::alloc::string::String,
+    /// What they take at least while slower levels have their rates, as the lengths of the level prove.
+    #[prost(string, tag = "2")]
+    pub seconds_bound: ::prost::alloc::string::String,
+    /// The groups, by their positions: classes in the order of the request, and in each the groups that faults have left.
+    #[prost(uint32, repeated, tag = "3")]
+    pub groups: ::prost::alloc::vec::Vec<u32>,
 }
 /// A class of groups.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5335,6 +5374,10 @@ pub struct GroupLengths {
     /// Links of length 0 are left out.
     #[prost(message, repeated, tag = "1")]
     pub links: ::prost::alloc::vec::Vec<GroupLinkLength>,
+    /// If levels were requested: the position of the level that they prove. Its groups and all faster ones count as above, and what
+    /// slower groups take of Σ capacity × length, rate × length of the cheapest schedule, is taken from it.
+    #[prost(uint32, tag = "2")]
+    pub level: u32,
 }
 /// Part of the network after faults, on which the groups are planned.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5368,7 +5411,7 @@ pub struct GroupPlan {
     /// What it does.
     #[prost(message, optional, tag = "2")]
     pub collective: ::core::option::Option<CollectiveSpec>,
-    /// By rank of the plan: its number in the layout.
+    /// By rank of the plan: its number in the network before faults, which is that of the layout unless `rank_order` is given.
     #[prost(uint32, repeated, tag = "3")]
     pub ranks: ::prost::alloc::vec::Vec<u32>,
     /// Size of the collective in bytes.
@@ -5383,6 +5426,9 @@ pub struct GroupPlan {
     /// Warnings about this plan only.
     #[prost(message, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
+    /// What the group takes, in seconds, `num/den`.
+    #[prost(string, tag = "8")]
+    pub seconds: ::prost::alloc::string::String,
 }
 /// What a server does for PlanGroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -5975,6 +6021,14 @@ pub struct PlanGroupsRequest {
     /// Leaves out what rings, phases and plans made alone take.
     #[prost(bool, tag = "6")]
     pub without_comparison: bool,
+    /// Gives what the slowest groups leave to those that can be faster, level by level: no group can be faster unless one that is
+    /// no faster slows down. Otherwise all groups take equally long.
+    #[prost(bool, tag = "9")]
+    pub levels: bool,
+    /// Also looks at other orders of the layout's dimensions, at most 120, and takes the best: it says which ranks should form which
+    /// group. Not for layouts with experts, whose dimensions have two orders.
+    #[prost(bool, tag = "10")]
+    pub best_order: bool,
     /// As in PlanRequest. A group keeps the ranks that faults leave it; it ends if that is one, and so does a pair of stages that
     /// loses a rank. The first rank that is left is the root.
     #[prost(enumeration = "FaultPolicy", tag = "7")]

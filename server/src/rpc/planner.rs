@@ -60,6 +60,9 @@ use crate::tenant::{IsolatedTenant, Viewer};
 /// Calls for bundles that compute at once; the others wait.
 const BUNDLES_AT_ONCE: usize = 2;
 
+/// Calls for the groups of a job that compute at once.
+const JOBS_AT_ONCE: usize = 2;
+
 /// Events a stream holds before the one who fills it waits for its reader.
 pub(super) const STREAM_BUFFER: usize = 2;
 
@@ -70,6 +73,8 @@ pub(crate) struct PlannerService {
     pool: CallPool,
     /// Where bundles are computed.
     bundles: CallPool,
+    /// Where the groups of jobs are looked at together, beside bundles: that may take minutes.
+    jobs_of_groups: CallPool,
     simulations: simulate::Simulations,
     networks: StoredNetworks,
     answers: Answers,
@@ -94,12 +99,13 @@ impl PlannerService {
     ) -> Self {
         let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, pool.apart(BUNDLES_AT_ONCE));
         let progress_interval = Duration::from_millis(100);
-        let simulations = simulate::Simulations::new(&pool);
+        let (simulations, jobs_of_groups) = (simulate::Simulations::new(&pool), pool.apart(JOBS_AT_ONCE));
         let replanner = None;
         Self {
             jobs,
             pool,
             bundles,
+            jobs_of_groups,
             simulations,
             networks,
             answers,

@@ -42,6 +42,7 @@ struct Sent {
     stages: Vec<GroupsStage>,
     rates: GroupRates,
     lengths: GroupLengths,
+    levels_of_lengths: Vec<u32>,
     network: Vec<u8>,
     plans: Vec<GroupPlan>,
 }
@@ -58,6 +59,7 @@ async fn planned(server: &TestServer, request: impl tonic::IntoRequest<PlanGroup
             }
             Event::Lengths(lengths) => {
                 assert!(sent.plans.is_empty());
+                sent.levels_of_lengths.push(lengths.level);
                 sent.lengths.links.extend(lengths.links);
             }
             Event::Network(network) => sent.network.extend_from_slice(&network.piece),
@@ -118,6 +120,64 @@ async fn each_group_has_a_plan_in_its_share_which_is_kept() {
     assert_eq!(ids(&sent), ids(&again));
     let syntheses = server.statistics.synthesis_count();
     assert!(syntheses <= 12, "{syntheses} searches");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_that_can_be_faster_are_if_levels_are_asked_for() {
+    let server = TestServer::start().await;
+    let asked = PlanGroupsRequest { levels: true, without_comparison: true, outputs: both_outputs(), ..job() };
+    let sent = planned(&server, asked).await.unwrap();
+    let levels = &sent.rates.levels;
+    assert_eq!(levels.len(), 2, "{levels:?}");
+    // Data groups have no more than their NICs; tensor groups have what these leave of the switches.
+    assert_eq!((levels[0].seconds.as_str(), &levels[0].groups), ("3/50", &(4..12).collect()));
+    assert_eq!(levels[1].groups, [0, 1, 2, 3]);
+    assert!(levels.iter().all(|level| level.seconds == level.seconds_bound));
+    assert!(ratio(&levels[1].seconds) < ratio("1/100"));
+    assert_eq!(sent.rates.seconds, "3/50");
+    assert_eq!(sent.levels_of_lengths, [0, 1]);
+    for group in &sent.plans {
+        let level = &levels[usize::from(group.name.starts_with("tp"))];
+        assert_eq!(group.seconds, level.seconds);
+        let plan = group.plan.as_ref().unwrap();
+        let achieved = plan.quality.as_ref().unwrap().achieved.parse::<Ratio>().unwrap().to_f64();
+        let seconds = 1e9 / achieved;
+        assert!((seconds / ratio(&level.seconds).to_f64() - 1.0).abs() < 1e-6, "{}: {seconds}", group.name);
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_best_order_of_dimensions_is_taken_if_that_is_asked_for() {
+    let server = TestServer::start().await;
+    // Data groups in boxes, and tensor groups over rails, which send ten times as much.
+    let heavy = GroupClass { size_bytes: 10_000_000_000, ..class("tp") };
+    let wrong = PlanGroupsRequest {
+        layout: "dp=8 tp=4".to_owned(),
+        groups: vec![heavy, class("dp")],
+        without_comparison: true,
+        ..job()
+    };
+    let stated = planned(&server, wrong.clone()).await.unwrap().rates;
+    assert!(stated.orders.is_empty() && stated.rank_order.is_empty());
+    let asked = PlanGroupsRequest { best_order: true, outputs: both_outputs(), ..wrong.clone() };
+    let sent = planned(&server, asked).await.unwrap();
+    let rates = &sent.rates;
+    let layouts: Vec<&str> = rates.orders.iter().map(|order| order.layout.as_str()).collect();
+    assert_eq!((layouts, rates.best_order), (vec!["dp=8 tp=4", "tp=4 dp=8"], 1));
+    assert_eq!((&rates.orders[0].seconds, &rates.orders[1].seconds), (&stated.seconds, &rates.seconds));
+    assert!(ratio(&rates.seconds) < ratio(&stated.seconds));
+    // Rank 1 of the layout has the second place among data groups, which is four ranks on.
+    assert_eq!(rates.rank_order[..3], [0, 4, 8]);
+    assert_eq!(rates.rank_order[8], 1);
+    let ranks = |name: &str| sent.plans.iter().find(|plan| plan.name == name).unwrap().ranks.clone();
+    assert_eq!((ranks("tp.0"), ranks("dp.1")), (vec![0, 1, 2, 3], (0..8).map(|box_of| 1 + 4 * box_of).collect()));
+
+    let right = PlanGroupsRequest { layout: "tp=4 dp=8".to_owned(), best_order: true, ..wrong };
+    let rates = planned(&server, right).await.unwrap().rates;
+    assert_eq!((rates.best_order, rates.orders[1].seconds.as_str()), (0, ""), "prices exclude the other order");
+    assert!(rates.rank_order.is_empty() && ratio(&rates.orders[1].seconds_bound) >= ratio(&rates.seconds));
     server.stop().await;
 }
 

@@ -54,6 +54,12 @@ pub(crate) struct PlanJobArgs {
     /// Network in place of the one that JOB names
     #[arg(long, value_name = "T")]
     topology: Option<String>,
+    /// Give what the slowest groups leave to those that can be faster, level by level
+    #[arg(long)]
+    levels: bool,
+    /// Look at other orders of the dimensions, too, and take the best: which ranks should form which group
+    #[arg(long)]
+    best_order: bool,
     #[command(flatten)]
     faults: FaultArgs,
     #[command(flatten, next_help_heading = "Files")]
@@ -74,6 +80,7 @@ pub(crate) async fn run(args: PlanJobArgs) -> Result<(), Failure> {
     let description = Description::read(&args.job)?;
     let mut request = description.request(args.topology.as_deref())?;
     request.fault_policy = args.faults.policy().into();
+    (request.levels, request.best_order) = (args.levels, args.best_order);
     if folder.is_some() {
         request.outputs = vec![args.file.spec()?];
     }

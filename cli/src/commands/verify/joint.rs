@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problem, as_object, groups, json_plan, outcomes};
 use crate::exit::{Failure, words};
+use crate::group_plans::Folder;
 use crate::input::{self, PLAN_BYTES_MAX};
 use crate::output::{JOINT_KIND, MANIFEST, print_json};
 use crate::stdout::print;
@@ -45,9 +46,9 @@ struct Judged {
 pub(super) fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
     let limits = input::plan_limits()?;
     if let [folder] = paths
-        && let Some(folder) = groups::Folder::open(folder)?
+        && let Some(folder) = Folder::open(folder)?
     {
-        return folder.verify(json);
+        return groups::verify(&folder, json);
     }
     let paths = &files(paths)?;
     let (mut report, mut plans) = (Report::new(), Vec::new());

@@ -62,7 +62,7 @@ pub(super) async fn plan_bundle(
 ) -> Result<v1::PlanBundleReply, Status> {
     let arrived = clock::now();
     let (headers, _, request) = request.into_parts();
-    let session = Session::begun(service, headers, arrived);
+    let session = Session::begun(service, &service.bundles, headers, arrived);
     let answer = session.any(request).await;
     call_pool::log(METHOD, arrived, answer.as_ref().err());
     answer.unwrap_or_else(|failure| Err(call_status(&failure)))

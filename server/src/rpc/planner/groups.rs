@@ -48,7 +48,8 @@ pub(super) fn plan_groups(
         call_status(&failure)
     })?;
     let deadline = service.deadlines.apply(&headers);
-    let call = Call { session: Session::begun(service, headers, arrived), asked: Arc::new(asked) };
+    let call =
+        Call { session: Session::begun(service, &service.jobs_of_groups, headers, arrived), asked: Arc::new(asked) };
     Ok(stream(METHOD, (arrived, deadline), |events| call.answer(events)))
 }
 

@@ -13,6 +13,7 @@ use super::PlannerService;
 use crate::call;
 use crate::clock;
 use crate::failure::CallFailure;
+use crate::rpc::call_pool::CallPool;
 use crate::rpc::decode::Method;
 use crate::rpc::deliver::Answer;
 use crate::rpc::known_faults::AppliedFaults;
@@ -25,6 +26,8 @@ const REFUSAL_CHARACTERS_MAX: usize = 300;
 /// One call. Dropped with it, which ends what still computes for it.
 pub(super) struct Session {
     pub(super) service: PlannerService,
+    /// Where it computes.
+    pool: CallPool,
     headers: MetadataMap,
     /// When work must have ended.
     end: Instant,
@@ -40,10 +43,11 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// A call with these headers, which arrived then.
-    pub(super) fn begun(service: &PlannerService, headers: MetadataMap, arrived: Instant) -> Self {
+    /// A call with these headers, which arrived then and computes there.
+    pub(super) fn begun(service: &PlannerService, pool: &CallPool, headers: MetadataMap, arrived: Instant) -> Self {
         let end = arrived + service.deadlines.apply(&headers).work;
-        Self { service: service.clone(), headers, end, gone: Arc::default(), applied: OnceLock::new() }
+        let (service, pool) = (service.clone(), pool.clone());
+        Self { service, pool, headers, end, gone: Arc::default(), applied: OnceLock::new() }
     }
 
     /// Time until work must have ended.
@@ -90,10 +94,8 @@ impl Session {
         work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, CallFailure> + Send + 'static,
     ) -> Result<T, CallFailure> {
         let (gone, end) = (Arc::clone(&self.gone), clock::now() + limit);
-        let done = self
-            .service
-            .bundles
-            .work(&self.headers, move |_| work(&|| gone.load(Ordering::Relaxed) || clock::now() >= end));
+        let done =
+            self.pool.work(&self.headers, move |_| work(&|| gone.load(Ordering::Relaxed) || clock::now() >= end));
         let late = |_| {
             let deadline_ms = self.service.deadlines.apply(&self.headers).stated.as_millis();
             Err(CallFailure::Late { deadline_ms: u64::try_from(deadline_ms).unwrap_or(u64::MAX) })

@@ -1,7 +1,9 @@
 //! What was found of a job, as `manifest.json` and as the command prints it.
 
+use std::collections::BTreeMap;
+
 use canopy_client::PlannedGroups;
-use canopy_proto::v1::{GroupClassRates, GroupLinkLength, GroupPlan, Plan};
+use canopy_proto::v1::{GroupClassRates, GroupLevel, GroupLinkLength, GroupOrder, GroupPlan, Plan};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -15,7 +17,7 @@ pub(super) struct Manifest {
     kind: &'static str,
     /// Those that faults have left.
     pub(super) ranks: u32,
-    /// Ranks of the layout that faults have taken.
+    /// Ranks of the network that faults have taken.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) lost_ranks: Vec<u32>,
     /// Whether ranks forward for groups that they are not in.
@@ -27,7 +29,16 @@ pub(super) struct Manifest {
     pub(super) seconds_rings: String,
     pub(super) seconds_phases: String,
     pub(super) seconds_alone: String,
+    /// Orders of the dimensions, where others than the stated one were looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) orders: Vec<OrderSummary>,
+    /// By rank of the layout, that of the network where it should be, if another order is better.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) rank_order: Vec<u32>,
     pub(super) classes: Vec<ClassSummary>,
+    /// Groups by how long they take, the slowest first, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) levels: Vec<LevelSummary>,
     pub(super) certificate: Certificate,
     /// By group, where plans were made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -45,6 +56,29 @@ pub(super) struct ClassSummary {
     pub(super) size_bytes: u64,
     /// The class alone on the network, jointly optimal.
     pub(super) seconds_alone: String,
+}
+
+/// An order of the dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct OrderSummary {
+    /// The fastest first.
+    pub(super) layout: String,
+    /// None: link prices of a better one prove that it is no faster.
+    pub(super) seconds: Option<String>,
+    pub(super) seconds_bound: String,
+    /// Whether the groups are in this order.
+    pub(super) best: bool,
+}
+
+/// Groups that take equally long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct LevelSummary {
+    pub(super) seconds: String,
+    /// What they take at least while slower levels have their rates.
+    pub(super) seconds_bound: String,
+    /// How many groups of each class, by its name.
+    pub(super) groups: BTreeMap<String, u32>,
+    certificate: Certificate,
 }
 
 /// A length for each link: added up with capacities and cheapest schedules, they prove the bound.
@@ -71,9 +105,11 @@ pub(super) struct PlannedGroup {
     /// By its number in the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<u32>,
-    /// By rank of the plan: its number in the layout.
+    /// By rank of the plan: its number in the network before faults.
     ranks: Vec<u32>,
     size_bytes: u64,
+    /// What it takes.
+    seconds: String,
     plan: String,
     /// algbw of the plan in the group's shares, in bytes per second.
     pub(super) achieved: String,
@@ -103,6 +139,13 @@ impl Manifest {
             latency_ns: link.latency_ns,
             length: link.length.clone(),
         };
+        let certificate = |lengths: &Vec<_>| Certificate { links: lengths.iter().map(link).collect() };
+        let level = |(level, lengths): (&GroupLevel, _)| LevelSummary {
+            seconds: level.seconds.clone(),
+            seconds_bound: level.seconds_bound.clone(),
+            groups: counts(&rates.classes, &level.groups),
+            certificate: certificate(lengths),
+        };
         Self {
             canopy: FORMAT_VERSION,
             kind: GROUPS_KIND,
@@ -115,10 +158,37 @@ impl Manifest {
             seconds_phases: rates.seconds_phases.clone(),
             seconds_alone: rates.seconds_alone.clone(),
             classes: rates.classes.iter().map(class).collect(),
-            certificate: Certificate { links: lengths.iter().map(link).collect() },
+            orders: (0..).zip(&rates.orders).map(|(position, one)| order(one, position == rates.best_order)).collect(),
+            rank_order: rates.rank_order.clone(),
+            levels: rates.levels.iter().zip(lengths).map(level).collect(),
+            certificate: certificate(lengths.first().unwrap_or(&Vec::new())),
             groups: Vec::new(),
         }
     }
+}
+
+fn order(GroupOrder { layout, seconds, seconds_bound }: &GroupOrder, best: bool) -> OrderSummary {
+    OrderSummary {
+        layout: layout.clone(),
+        seconds: Some(seconds.clone()).filter(|seconds| !seconds.is_empty()),
+        seconds_bound: seconds_bound.clone(),
+        best,
+    }
+}
+
+/// How many of these groups each class has.
+fn counts(classes: &[GroupClassRates], groups: &[u32]) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    let mut first = 0;
+    for class in classes {
+        let own = first..first + class.groups;
+        let count = groups.iter().filter(|group| own.contains(group)).count();
+        if count > 0 {
+            counts.insert(class.name.clone(), u32::try_from(count).unwrap_or(u32::MAX));
+        }
+        first = own.end;
+    }
+    counts
 }
 
 impl PlannedGroup {
@@ -132,6 +202,7 @@ impl PlannedGroup {
             root: collective.root,
             ranks: group.ranks.clone(),
             size_bytes: group.size_bytes,
+            seconds: group.seconds.clone(),
             plan: plan.id.clone(),
             achieved: quality.achieved.clone(),
             files: Vec::new(),

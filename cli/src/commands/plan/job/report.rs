@@ -2,7 +2,7 @@
 
 use canopy_topology::Ratio;
 
-use super::manifest::Manifest;
+use super::manifest::{LevelSummary, Manifest, OrderSummary};
 use crate::sizes;
 use crate::table::Table;
 
@@ -29,14 +29,47 @@ pub(super) fn readable(manifest: &Manifest) -> String {
         let time = seconds(text);
         format!("{name:<11}{}, {:.2} times as long: {what}", in_words(time), time / joint)
     };
-    format!(
-        "{}\n\ntogether   {}, {proof}\n{}\n{}\n{}",
+    let mut text = format!(
+        "{}\n\ntogether   {}, {proof}\n{}{}\n{}\n{}",
         table.text(),
         in_words(joint),
+        manifest.levels.iter().skip(1).map(level).collect::<String>(),
         other("alone", &manifest.seconds_alone, "each group planned as if it were alone, all at once"),
         other("phases", &manifest.seconds_phases, "one class after another, each jointly optimal"),
         other("rings", &manifest.seconds_rings, "rings in the order of ranks, all at once"),
-    )
+    );
+    if !manifest.orders.is_empty() {
+        text += &format!("\n\n{}", orders(&manifest.orders, joint));
+    }
+    text
+}
+
+/// A line for groups that are faster than the slowest.
+fn level(LevelSummary { seconds: text, seconds_bound, groups, .. }: &LevelSummary) -> String {
+    let groups: Vec<String> = groups.iter().map(|(class, count)| format!("{count} of {class}")).collect();
+    let bound = if text == seconds_bound {
+        "proven optimal".to_owned()
+    } else {
+        format!("at least {}", in_words(seconds(seconds_bound)))
+    };
+    format!("faster     {}, {bound}: {}\n", in_words(seconds(text)), groups.join(", "))
+}
+
+/// What the groups take in other orders of the dimensions.
+fn orders(orders: &[OrderSummary], joint: f64) -> String {
+    let mut table = Table::new(&["ORDER", "TOGETHER#", "TIMES AS LONG#", ""]);
+    for OrderSummary { layout, seconds: found, seconds_bound, best } in orders {
+        let time = seconds(found.as_ref().unwrap_or(seconds_bound));
+        let least = if found.is_some() { "" } else { "at least " };
+        let taken = if *best { "taken" } else { "" };
+        table.row([
+            layout.clone(),
+            format!("{least}{}", in_words(time)),
+            format!("{:.2}", time / joint),
+            taken.to_owned(),
+        ]);
+    }
+    table.text()
 }
 
 fn seconds(text: &str) -> f64 {

@@ -1,6 +1,6 @@
 //! A request whose form is right.
 
-use canopy_job::Job;
+use canopy_job::{Job, Layout, Objective};
 use canopy_proto::v1;
 use canopy_topology::Transit;
 use canopy_wire as wire;
@@ -15,6 +15,11 @@ pub(super) struct Asked {
     pub(super) fault_policy: i32,
     /// The groups before faults.
     pub(super) job: Job,
+    pub(super) layout: Layout,
+    /// Whether other orders of its dimensions are looked at.
+    pub(super) reorders: bool,
+    /// Whether groups that can be faster are.
+    pub(super) objective: Objective,
     /// What ranks do for groups that they are not in.
     pub(super) transit: Transit,
     /// Files of each plan; none: no plan is made.
@@ -30,12 +35,17 @@ impl Asked {
     /// # Errors
     /// The first field that is wrong whatever the network is.
     pub(super) fn read(request: v1::PlanGroupsRequest) -> Result<Self, RequestError> {
-        let (job, transit) = wire::job(&request)?;
-        let v1::PlanGroupsRequest { topology, outputs, without_comparison, fault_policy, priority, .. } = request;
+        let (layout, job, transit) = wire::job(&request)?;
+        let reorders = request.best_order;
+        let v1::PlanGroupsRequest { topology, outputs, without_comparison, fault_policy, priority, levels, .. } =
+            request;
+        let objective = if levels { Objective::Levels } else { Objective::Common };
         if topology.is_none() {
             return Err(RequestError::Missing { field: "topology", remedy: "name the network" });
         }
-        let asked = Self { topology, fault_policy, job, transit, outputs, priority, compares: !without_comparison };
+        let compares = !without_comparison;
+        let asked =
+            Self { topology, fault_policy, job, layout, reorders, objective, transit, outputs, priority, compares };
         // All that a plan would be refused for, whatever the network is.
         let source = v1::topology_source::Source::Expression(String::new());
         let probe = asked.request(v1::TopologySource { source: Some(source) });

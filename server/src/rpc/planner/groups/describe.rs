@@ -1,10 +1,10 @@
 //! What was found of a job, on the wire.
 
 use bytes::Bytes;
-use canopy_job::{Comparison, Job};
+use canopy_job::{Comparison, Job, JobLevel, Order};
 use canopy_planner::TopologyKey;
 use canopy_proto::v1;
-use canopy_topology::{Rank, Ratio, to_json};
+use canopy_topology::{Rank, Ratio, Topology, to_json};
 use canopy_wire as wire;
 use canopy_wire::plan_header;
 use prost::Message as _;
@@ -17,7 +17,7 @@ const MESSAGE_BYTES: usize = 256 << 10;
 
 /// What the groups reach.
 pub(super) fn rates(solved: &Solved, others: Option<&Comparison>) -> v1::GroupRates {
-    let Solved { topology, job, survivors, rank_count, rates, applied } = solved;
+    let Solved { topology, job, survivors, rank_count, rates, orders, applied } = solved;
     let of = |time: fn(&Comparison) -> &Ratio| others.map(|others| time(others).to_string()).unwrap_or_default();
     let lost = (0..*rank_count).filter(|&rank| survivors.binary_search(&Rank::new(rank)).is_err());
     v1::GroupRates {
@@ -30,6 +30,26 @@ pub(super) fn rates(solved: &Solved, others: Option<&Comparison>) -> v1::GroupRa
         classes: (0..job.classes.len()).map(|class| class_rates(job, class, others)).collect(),
         lost_ranks: lost.collect(),
         warnings: applied.iter().map(AppliedFaults::warning).collect(),
+        levels: rates.levels.iter().map(level).collect(),
+        orders: orders.iter().flat_map(|found| &found.orders).map(order).collect(),
+        best_order: orders.as_ref().map_or(0, |found| u32::try_from(found.best).unwrap_or(u32::MAX)),
+        rank_order: orders.as_ref().map(|found| found.places.clone()).unwrap_or_default(),
+    }
+}
+
+fn order(Order { layout, seconds, seconds_min }: &Order) -> v1::GroupOrder {
+    v1::GroupOrder {
+        layout: layout.to_string(),
+        seconds: seconds.as_ref().map(Ratio::to_string).unwrap_or_default(),
+        seconds_bound: seconds_min.to_string(),
+    }
+}
+
+fn level(JobLevel { seconds, seconds_min, groups, .. }: &JobLevel) -> v1::GroupLevel {
+    v1::GroupLevel {
+        seconds: seconds.to_string(),
+        seconds_bound: seconds_min.to_string(),
+        groups: groups.iter().map(|&group| u32::try_from(group).unwrap_or(u32::MAX)).collect(),
     }
 }
 
@@ -49,11 +69,18 @@ fn class_rates(job: &Job, class: usize, others: Option<&Comparison>) -> v1::Grou
     }
 }
 
-/// The proof, in messages of moderate length.
+/// The proofs of all levels, or of the common rate, in messages of moderate length.
 pub(super) fn lengths(Solved { topology, rates, .. }: &Solved) -> Vec<v1::GroupLengths> {
-    let mut messages = vec![v1::GroupLengths::default()];
+    let of_levels = rates.levels.iter().map(|level| &level.lengths);
+    let common = Some(&rates.lengths).filter(|_| rates.levels.is_empty());
+    (0..).zip(of_levels.chain(common)).flat_map(|(level, lengths)| of_level(topology, level, lengths)).collect()
+}
+
+fn of_level(topology: &Topology, level: u32, lengths: &[u128]) -> Vec<v1::GroupLengths> {
+    let new = || v1::GroupLengths { level, ..v1::GroupLengths::default() };
+    let mut messages = vec![new()];
     let mut bytes = 0;
-    for (link, length) in topology.links().iter().zip(&rates.lengths).filter(|(_, length)| **length > 0) {
+    for (link, length) in topology.links().iter().zip(lengths).filter(|(_, length)| **length > 0) {
         let sent = v1::GroupLinkLength {
             from: topology.node(link.from).id.clone(),
             to: topology.node(link.to).id.clone(),
@@ -63,9 +90,11 @@ pub(super) fn lengths(Solved { topology, rates, .. }: &Solved) -> Vec<v1::GroupL
         bytes += sent.encoded_len();
         if bytes > MESSAGE_BYTES {
             bytes = sent.encoded_len();
-            messages.push(v1::GroupLengths::default());
+            messages.push(new());
         }
-        messages.iter_mut().next_back().into_iter().for_each(|message| message.links.push(sent.clone()));
+        if let Some(message) = messages.last_mut() {
+            message.links.push(sent);
+        }
     }
     messages
 }
@@ -97,5 +126,6 @@ pub(super) fn plan(solved: &Solved, group: usize, reply: v1::PlanReply) -> v1::G
         plan: reply.plan.map(|plan| plan_header(&plan, 0)),
         cache: reply.cache,
         warnings: reply.warnings.into_iter().filter(is_said).collect(),
+        seconds: solved.rates.group_seconds.get(group).map(Ratio::to_string).unwrap_or_default(),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use canopy_job::{Comparison, Job, JobRates, Patience, RatesError, comparison, job_rates};
+use canopy_job::{
+    BestOrder, Comparison, Job, JobRates, Order, Patience, RatesError, best_order, comparison, job_rates_for,
+};
 use canopy_planner::PlanError;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
@@ -23,13 +25,24 @@ pub(super) struct Solved {
     pub(super) topology: Topology,
     /// The groups on it.
     pub(super) job: Job,
-    /// By rank of the network after faults, its number in the layout.
+    /// By rank of the network after faults, its number before.
     pub(super) survivors: Vec<Rank>,
-    /// Ranks of the layout.
+    /// Ranks of the network before faults.
     pub(super) rank_count: u32,
     pub(super) rates: JobRates,
+    /// Orders of the layout's dimensions, where others were looked at.
+    pub(super) orders: Option<Orders>,
     /// Known faults that were applied.
     pub(super) applied: Option<AppliedFaults>,
+}
+
+/// Orders that were looked at.
+pub(super) struct Orders {
+    pub(super) orders: Vec<Order>,
+    /// The position of the best.
+    pub(super) best: usize,
+    /// By rank of the layout, that of the network, where another order is the best.
+    pub(super) places: Vec<u32>,
 }
 
 /// Whether nobody waits any more.
@@ -59,9 +72,29 @@ pub(super) fn solved(
         false => topology.puncture(&faults).map(|left| (left.topology, left.survivors)).map_err(unmeant)?,
     };
     let job = asked.job.left_on(&survivors).map_err(|error| PlanFailure::Request(error.into()))?;
-    let rates =
-        job_rates(&topology, &job, asked.transit, patience(&|| clock::now() >= enough, &gone)).map_err(failed)?;
-    Ok(Solved { topology, job, survivors, rank_count: asked.job.rank_count, rates, applied })
+    let is_enough = || clock::now() >= enough;
+    let (job, rates, orders) =
+        found(asked, (&topology, &survivors), job, patience(&is_enough, &gone)).map_err(failed)?;
+    Ok(Solved { topology, job, survivors, rank_count: asked.job.rank_count, rates, orders, applied })
+}
+
+/// The groups in the order that is asked for, what they reach, and the orders that were looked at.
+fn found(
+    asked: &Asked,
+    (topology, survivors): (&Topology, &[Rank]),
+    job: Job,
+    patience: Patience<'_>,
+) -> Result<(Job, JobRates, Option<Orders>), RatesError> {
+    let terms = (asked.objective, asked.transit);
+    if !asked.reorders {
+        let rates = job_rates_for(topology, &job, terms.0, terms.1, patience)?;
+        return Ok((job, rates, None));
+    }
+    let BestOrder { job, rates, orders, best } =
+        best_order(topology, (&asked.layout, &asked.job.classes, survivors), terms, patience)?;
+    let taken = orders.get(best).filter(|_| best > 0);
+    let places = taken.map(|order| asked.layout.places_in(&order.layout)).unwrap_or_default();
+    Ok((job, rates, Some(Orders { orders, best, places })))
 }
 
 /// The algorithm whose plans have the best rate: shares are for rates, so no other one needs to be simulated at the size.
