@@ -66,7 +66,7 @@ impl Call {
             |stage: GroupsStage, done, total| Event::Progress(GroupsProgress { stage: stage.into(), done, total });
         let total = u32::try_from(self.asked.job.groups.len()).unwrap_or(u32::MAX);
         send(progress(GroupsStage::Solve, 0, total)).await?;
-        let (asked, service, patience) = (Arc::clone(&self.asked), self.session.service.clone(), self.part(1));
+        let (asked, service, patience) = (Arc::clone(&self.asked), self.session.service.clone(), self.part(3));
         let solved = self.session.search(move |gone| solve::solved(&service, &asked, patience, gone)).await?;
         let solved = Arc::new(solved);
         let total = u32::try_from(solved.job.groups.len()).unwrap_or(u32::MAX);
@@ -97,9 +97,10 @@ impl Call {
         Ok(())
     }
 
-    /// When so many thirds of the time have passed: one is for the search, one for what it is compared with.
-    fn part(&self, thirds: u32) -> Instant {
-        clock::now() + self.session.left() * thirds / 3
+    /// When one of so many parts of the time that is left has passed. A third of all is for the search, as much for what it is
+    /// compared with.
+    fn part(&self, parts: u32) -> Instant {
+        clock::now() + self.session.left() / parts
     }
 
     /// Has a group planned in its shares.
