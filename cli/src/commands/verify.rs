@@ -7,6 +7,7 @@ mod bound;
 mod groups;
 mod joint;
 mod json_plan;
+mod several;
 
 use std::path::{Path, PathBuf};
 

@@ -130,8 +130,8 @@ impl Job {
         Ok(Self { classes, groups, rank_count: layout.rank_count() })
     }
 
-    /// The job on the ranks that faults have left. A group keeps its members among them, in their order, and the first is its
-    /// root; groups with fewer than two are gone, as are pairs of stages that lost one. Names stay.
+    /// The job on the ranks that faults have left. A group keeps its members among them, in their order, and the first
+    /// is its root; groups with fewer than two are gone, as are pairs of stages that lost one. Names stay.
     ///
     /// * **In.** `survivors`: by new number, the number of a rank in this job, ascending.
     /// * **Errors.** [`JobError::NothingLeft`].

@@ -99,8 +99,8 @@ impl Layout {
 const PERMUTED_MAX: usize = 120;
 
 impl Layout {
-    /// Layouts of the same dimensions in every order, this one first, at most 120; where a dimension of one rank stands makes no
-    /// difference. Of a layout with two orders, as with experts, this one only.
+    /// Layouts of the same dimensions in every order, this one first, at most 120; where a dimension of one rank stands
+    /// makes no difference. Of a layout with two orders, as with experts, this one only.
     pub fn orders_of_dimensions(&self) -> Vec<Self> {
         let [order] = self.orders.as_slice() else { return vec![self.clone()] };
         let (dimensions, ones): (Vec<Dimension>, Vec<Dimension>) =

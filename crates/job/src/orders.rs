@@ -1,11 +1,11 @@
 //! Which ranks should form which group: the order of a layout's dimensions on a network.
 
-use canopy_schedule::{JointTask, length_bound};
-use canopy_topology::{NodeIndex, Rank, Ratio, Topology, Transit};
+use canopy_topology::{Rank, Ratio, Topology, Transit};
 
 use crate::job::{Class, Job};
 use crate::layout::Layout;
 use crate::posed::{Patience, RatesError};
+use crate::proof::Proofs;
 use crate::rates::{JobRates, Objective, job_rates_for};
 
 /// An order of the dimensions, and what the groups take in it.
@@ -34,12 +34,12 @@ pub struct BestOrder {
 
 /// Finds the order of dimensions in which all groups together take least.
 ///
-/// Link lengths that prove the best time so far are prices of links: with them, another order is looked at only if they do not
-/// prove that it takes as long.
+/// Link lengths that prove the best time so far are prices of links: with them, another order is looked at only if they
+/// do not prove that it takes as long.
 ///
 /// * **In.** `survivors`: ranks of the network that are left, ascending, by their numbers before.
 /// * **Errors.** [`RatesError`] of the order of the layout; others that cannot be are left out.
-/// * **Cost.** That of [`job_rates_for`] for each order that prices do not exclude, at most 120; layouts with two orders have
+/// * **Cost.** That of [`job_rates_for`] for each order that prices do not exclude, at most 120; layouts with two have
 ///   one only.
 pub fn best_order(
     topology: &Topology,
@@ -64,9 +64,7 @@ pub fn best_order(
             break;
         }
         let Some(job) = on(&layout) else { continue };
-        let priced = length_bound(topology, &tasks(&members(&job), &job), &found.rates.lengths, transit, &|| {
-            patience.stop.is_requested()
-        });
+        let priced = Proofs::new(topology, &job, transit, patience.stop).least(&found.rates.lengths);
         if let Some(seconds_min) = priced.filter(|least| *least >= found.rates.seconds) {
             found.orders.push(Order { layout, seconds: None, seconds_min });
             continue;
@@ -84,19 +82,6 @@ pub fn best_order(
         }
     }
     Ok(found)
-}
-
-fn members(job: &Job) -> Vec<Vec<NodeIndex>> {
-    job.groups.iter().map(|group| group.ranks.iter().map(|rank| rank.node()).collect()).collect()
-}
-
-fn tasks<'m>(members: &'m [Vec<NodeIndex>], job: &Job) -> Vec<JointTask<'m>> {
-    let task = |(members, group): (&'m Vec<NodeIndex>, &crate::job::JobGroup)| JointTask {
-        members,
-        collective: group.collective,
-        size_bytes: group.size_bytes,
-    };
-    members.iter().zip(&job.groups).map(task).collect()
 }
 
 #[cfg(test)]

@@ -27,6 +27,12 @@ impl<'a> Proofs<'a> {
         Self { topology, job, members, transit, stop }
     }
 
+    /// The time that all groups take at least, by lengths of links. None: the lengths prove nothing, or it is stopped.
+    pub(crate) fn least(&self, lengths: &[u128]) -> Option<Ratio> {
+        let all: Vec<usize> = (0..self.job.groups.len()).collect();
+        self.alone(lengths, &all).map(|time| in_seconds(&time))
+    }
+
     /// Adds up what the lengths of levels prove, slowest first; it must be what they claim.
     ///
     /// # Errors

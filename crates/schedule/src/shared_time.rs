@@ -34,7 +34,8 @@ pub enum SharedTimeError {
     Nothing,
 }
 
-/// The seconds that the busiest link needs for the bytes of all collectives: what they take together in the bandwidth limit.
+/// The seconds that the busiest link needs for the bytes of all collectives: what they take together in the bandwidth
+/// limit.
 ///
 /// Parallel links count as one, and bytes as if they were spread over them evenly.
 ///

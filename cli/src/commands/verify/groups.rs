@@ -1,15 +1,13 @@
 //! Judges the plans of a job's groups: each like any other, what all of them take together, and that nothing is faster.
 
-use canopy_plan::{Expected, Finding};
 use canopy_schedule::{JointTask, SharedPart, length_bound, shared_time};
-use canopy_topology::{LinkIndex, Ratio, TopologyLimits, Transit};
+use canopy_topology::{LinkIndex, Ratio, Transit};
 use serde::Serialize;
 
-use super::{Problem, as_object, json_plan, outcomes};
+use super::several::Several;
 use crate::exit::{Failure, words};
 use crate::group_plans::{Folder, Planned};
-use crate::output::{MANIFEST, print_json};
-use crate::stdout::print;
+use crate::output::MANIFEST;
 use crate::table::count;
 
 /// Shares are whole bytes per second: so much of a plan's rate may be lost.
@@ -26,9 +24,8 @@ struct Report {
     /// What nothing beats, as the certificate proves.
     seconds_bound: Option<String>,
     /// Of all plans, and `together` and `bound` of the folder.
-    #[serde(serialize_with = "as_object")]
-    checks: Vec<(&'static str, bool)>,
-    problems: Vec<Problem>,
+    #[serde(flatten)]
+    found: Several,
 }
 
 /// Judges the plans and prints the verdict.
@@ -38,33 +35,25 @@ pub(super) fn verify(folder: &Folder, json: bool) -> Result<(), Failure> {
     for group in &folder.manifest.groups {
         let content = folder.content(group)?;
         let plan = content.and_then(|content| {
-            report.take(&group.name, &content, &folder.limits);
+            report.found.take(&group.name, &content, &folder.limits);
             folder.read(group, &content)
         });
         match plan {
             Ok(plan) => planned.push(plan),
-            Err(problem) => report.record("group", &group.name, Some(problem)),
+            Err(problem) => report.found.record("group", &group.name, Some(problem)),
         }
     }
     if planned.is_empty() {
-        report.record("group", MANIFEST, Some("no group has a plan; make the plans with `-o`".to_owned()));
+        report.found.record("group", MANIFEST, Some("no group has a plan; make the plans with `-o`".to_owned()));
     }
     // Of a file that cannot be read nothing is known.
     if planned.len() == folder.manifest.groups.len() && !planned.is_empty() {
-        report.record("group", "", None);
+        report.found.record("group", "", None);
         together(folder, &planned, &mut report);
         bound(folder, &planned, &mut report);
     }
-    report.ok = report.problems.is_empty();
-    if json {
-        print_json("verify", &report)?;
-    } else {
-        print(&report.readable())?;
-    }
-    if report.ok {
-        return Ok(());
-    }
-    Err(Failure::input(format!("the plans fail verification: {}", count(report.problems.len(), "problem"))))
+    report.ok = report.found.is_sound();
+    report.found.conclude(&report, &report.readable(), json)
 }
 
 /// What all plans take together, against what the manifest says.
@@ -83,7 +72,7 @@ fn together(folder: &Folder, planned: &[Planned<'_>], report: &mut Report) {
             is_longer.then(|| format!("together they take {time} s, and the manifest says {stated} s"))
         }
     };
-    report.record("together", MANIFEST, objection);
+    report.found.record("together", MANIFEST, objection);
 }
 
 /// What the certificate proves, against what the manifest says.
@@ -105,7 +94,7 @@ fn bound(folder: &Folder, planned: &[Planned<'_>], report: &mut Report) {
             (proven < stated).then(|| format!("the lengths prove {proven} s, and the manifest says {stated} s"))
         }
     };
-    report.record("bound", MANIFEST, objection);
+    report.found.record("bound", MANIFEST, objection);
 }
 
 /// By link of the network, its length.
@@ -135,45 +124,15 @@ impl Report {
             ranks: folder.network.rank_count(),
             seconds: None,
             seconds_bound: None,
-            checks: Vec::new(),
-            problems: Vec::new(),
+            found: Several::default(),
         }
-    }
-
-    /// Judges a plan by itself.
-    fn take(&mut self, group: &str, bytes: &[u8], limits: &TopologyLimits) {
-        let bound = |_| Err("no network is given".to_owned());
-        let expected = Expected { topology: None, kind: None, root: None, bound: &bound };
-        let own = json_plan::judge(bytes, limits, &expected).verdict;
-        for (check, passed) in own.checks {
-            self.note(check, passed);
-        }
-        let place = |found: &Finding| Problem { place: format!("{group}: {}", found.place), ..found.into() };
-        self.problems.extend(own.problems.iter().map(place));
-    }
-
-    fn note(&mut self, check: &'static str, passed: bool) {
-        match self.checks.iter_mut().find(|(known, _)| *known == check) {
-            Some((_, so_far)) => *so_far &= passed,
-            None => self.checks.push((check, passed)),
-        }
-    }
-
-    fn record(&mut self, check: &'static str, place: &str, objection: Option<String>) {
-        self.note(check, objection.is_none());
-        let problem = |message| Problem { check, message, place: place.to_owned() };
-        self.problems.extend(objection.map(problem));
     }
 
     fn readable(&self) -> String {
-        let ranks = count(self.ranks as usize, "rank");
-        let mut lines = vec![format!("{} on {ranks}", count(self.groups, "group"))];
-        lines.extend(outcomes(&self.checks));
+        let head = format!("{} on {}", count(self.groups, "group"), count(self.ranks as usize, "rank"));
         let times = [("together", &self.seconds), ("bound", &self.seconds_bound)];
         let said = times.into_iter().filter_map(|(what, time)| Some((what, time.as_ref()?.parse::<Ratio>().ok()?)));
-        lines.extend(said.map(|(what, time)| format!("{what:<11}{:.9} s", time.to_f64())));
-        let problem = |found: &Problem| format!("problem    {}, {}: {}", found.check, found.place, found.message);
-        lines.extend(self.problems.iter().map(problem));
-        lines.join("\n")
+        let said = said.map(|(what, time)| format!("{what:<11}{:.9} s", time.to_f64()));
+        [vec![head], self.found.lines(said)].concat().join("\n")
     }
 }

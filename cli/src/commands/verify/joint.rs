@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::path::{Component, Path, PathBuf};
 
-use canopy_plan::{Expected, Finding, PlanFile, read_plan};
+use canopy_plan::{PlanFile, read_plan};
 use canopy_schedule::{JointPart, check_joint};
 use canopy_topology::{Topology, TopologyLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, as_object, groups, json_plan, outcomes};
+use super::groups;
+use super::several::Several;
 use crate::exit::{Failure, words};
 use crate::group_plans::Folder;
 use crate::input::{self, PLAN_BYTES_MAX};
-use crate::output::{JOINT_KIND, MANIFEST, print_json};
-use crate::stdout::print;
+use crate::output::{JOINT_KIND, MANIFEST};
 use crate::table::{count, counted};
 
 /// JSON object of the command.
@@ -25,9 +25,8 @@ struct Report {
     steps: Option<u64>,
     plans: Vec<Judged>,
     /// Of all plans, and `joint` of them together.
-    #[serde(serialize_with = "as_object")]
-    checks: Vec<(&'static str, bool)>,
-    problems: Vec<Problem>,
+    #[serde(flatten)]
+    found: Several,
 }
 
 /// One of the plans.
@@ -60,18 +59,10 @@ pub(super) fn run(paths: &[PathBuf], json: bool) -> Result<(), Failure> {
     // Of a file that cannot be read nothing is known.
     if plans.len() == paths.len() {
         let objection = together(&plans).map(|steps| report.steps = Some(steps)).err();
-        report.record("joint", objection);
+        report.found.record("joint", "all files", objection);
     }
-    report.ok = report.problems.is_empty();
-    if json {
-        print_json("verify", &report)?;
-    } else {
-        print(&report.readable())?;
-    }
-    if report.ok {
-        return Ok(());
-    }
-    Err(Failure::input(format!("the plans fail verification: {}", count(report.problems.len(), "problem"))))
+    report.ok = report.found.is_sound();
+    report.found.conclude(&report, &report.readable(), json)
 }
 
 /// The manifest of a folder of plans that were made in common, as far as it is needed here.
@@ -169,33 +160,17 @@ fn links(topology: &Topology) -> BTreeMap<(&str, &str, u64), u64> {
 }
 
 impl Report {
-    const fn new() -> Self {
-        Self { ok: false, steps: None, plans: Vec::new(), checks: Vec::new(), problems: Vec::new() }
+    fn new() -> Self {
+        Self { ok: false, steps: None, plans: Vec::new(), found: Several::default() }
     }
 
     /// Judges a plan by itself.
     fn take(&mut self, path: &Path, bytes: &[u8], limits: &TopologyLimits) {
         let file = path.display().to_string();
-        let bound = |_| Err("no network is given".to_owned());
-        let expected = Expected { topology: None, kind: None, root: None, bound: &bound };
-        let own = json_plan::judge(bytes, limits, &expected).verdict;
-        for (check, passed) in own.checks {
-            match self.checks.iter_mut().find(|(known, _)| *known == check) {
-                Some((_, so_far)) => *so_far &= passed,
-                None => self.checks.push((check, passed)),
-            }
-        }
-        let place = |found: &Finding| Problem { place: format!("{file}: {}", found.place), ..found.into() };
-        self.problems.extend(own.problems.iter().map(place));
+        let own = self.found.take(&file, bytes, limits);
         let (collective, root, ranks) = (own.collective, own.root, own.ranks);
         let algbw = own.algbw.map(|rate| rate.to_string());
         self.plans.push(Judged { file, collective, root, ranks, algbw, optimality: own.optimality });
-    }
-
-    fn record(&mut self, check: &'static str, objection: Option<String>) {
-        self.checks.push((check, objection.is_none()));
-        let problem = |message| Problem { check, message, place: "all files".to_owned() };
-        self.problems.extend(objection.map(problem));
     }
 
     fn readable(&self) -> String {
@@ -203,13 +178,10 @@ impl Report {
             let ranks = judged.ranks.map_or_else(|| "unknown ranks".to_owned(), |ranks| count(ranks as usize, "rank"));
             format!("{}: {} on {ranks}", judged.file, judged.collective.unwrap_or("unknown collective"))
         };
-        let mut lines: Vec<String> = self.plans.iter().map(plan).collect();
-        lines.extend(outcomes(&self.checks));
-        if let Some(steps) = self.steps {
-            lines.push(format!("together   {}, in none of which two use the same link", counted(steps, "step")));
-        }
-        let problem = |found: &Problem| format!("problem    {}, {}: {}", found.check, found.place, found.message);
-        lines.extend(self.problems.iter().map(problem));
-        lines.join("\n")
+        let steps = self
+            .steps
+            .map(|steps| format!("together   {}, in none of which two use the same link", counted(steps, "step")));
+        let plans: Vec<String> = self.plans.iter().map(plan).collect();
+        [plans, self.found.lines(steps)].concat().join("\n")
     }
 }

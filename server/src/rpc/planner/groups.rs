@@ -97,8 +97,8 @@ impl Call {
         Ok(())
     }
 
-    /// When one of so many parts of the time that is left has passed. A third of all is for the search, as much for what it is
-    /// compared with.
+    /// When one of so many parts of the time that is left has passed. A third of all is for the search, as much for
+    /// what it is compared with.
     fn part(&self, parts: u32) -> Instant {
         clock::now() + self.session.left() / parts
     }

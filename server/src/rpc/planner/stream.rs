@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Instant;
 
+use prost::Message;
 use tokio::sync::mpsc;
 use tokio::time;
 use tonic::Status;
@@ -44,6 +45,26 @@ impl<E> Outgoing<E> {
         let sent = time::timeout(STALL_MAX, self.0.send(Ok(event))).await;
         sent.map_err(|_| Ended::Gone)?.map_err(|_| Ended::Gone)
     }
+}
+
+/// Bytes of one message of an answer in several, roughly.
+pub(super) const MESSAGE_BYTES: usize = 256 << 10;
+
+/// Entries for messages of moderate length, in order; one message where there are no entries.
+pub(super) fn batches<E: Message>(entries: impl IntoIterator<Item = E>) -> Vec<Vec<E>> {
+    let mut batches = vec![Vec::new()];
+    let mut bytes = 0;
+    for entry in entries {
+        bytes += entry.encoded_len();
+        if bytes > MESSAGE_BYTES {
+            bytes = entry.encoded_len();
+            batches.push(Vec::new());
+        }
+        if let Some(batch) = batches.last_mut() {
+            batch.push(entry);
+        }
+    }
+    batches
 }
 
 /// A stream of what `work` sends within the deadline of a call that arrived then. Logs how it ended.

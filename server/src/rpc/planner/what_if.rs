@@ -10,11 +10,10 @@ use canopy_proto::v1::{WeighedFaults, WhatIfEvent, WhatIfProgress, WhatIfRequest
 use canopy_topology::Rate;
 use canopy_wire as wire;
 use canopy_wire::RequestError;
-use prost::Message as _;
 use tonic::{Request, Status};
 
 use super::PlannerService;
-use super::stream::{Ended, Outgoing, stream};
+use super::stream::{Ended, Outgoing, batches, stream};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::questions::Asked;
@@ -30,8 +29,6 @@ const SLICE_TIME: Duration = Duration::from_secs(1);
 /// Most faults in one slice, and most slices.
 const FAULTS_MAX: usize = 32;
 const SLICES_MAX: usize = 1024;
-/// Bytes of one message of the answer, roughly.
-const MESSAGE_BYTES: usize = 256 << 10;
 
 /// Groups of faults, some of which have been weighed.
 struct Weighing {
@@ -163,19 +160,8 @@ impl Weighing {
     fn messages(&self) -> Vec<WeighedFaults> {
         let mut weighed: Vec<(&EquivalentFaults, &Left)> = self.groups.iter().zip(self.left.iter().flatten()).collect();
         weighed.sort_by_key(|(_, left)| left.harm());
-        let mut messages = vec![WeighedFaults::default()];
-        let mut bytes = 0;
-        for (group, left) in weighed {
-            let sent = wire::weighed_fault(group, self.remaining, left, &self.sound);
-            bytes += sent.encoded_len();
-            if bytes > MESSAGE_BYTES {
-                bytes = sent.encoded_len();
-                messages.push(WeighedFaults::default());
-            }
-            if let Some(message) = messages.last_mut() {
-                message.groups.push(sent);
-            }
-        }
-        messages
+        let sent =
+            weighed.into_iter().map(|(group, left)| wire::weighed_fault(group, self.remaining, left, &self.sound));
+        batches(sent).into_iter().map(|groups| WeighedFaults { groups }).collect()
     }
 }

@@ -7,13 +7,10 @@ use canopy_proto::v1;
 use canopy_topology::{Rank, Ratio, Topology, to_json};
 use canopy_wire as wire;
 use canopy_wire::plan_header;
-use prost::Message as _;
 
 use super::solve::Solved;
 use crate::rpc::known_faults::AppliedFaults;
-
-/// Bytes of one message with lengths, roughly.
-const MESSAGE_BYTES: usize = 256 << 10;
+use crate::rpc::planner::stream::{MESSAGE_BYTES, batches};
 
 /// What the groups reach.
 pub(super) fn rates(solved: &Solved, others: Option<&Comparison>) -> v1::GroupRates {
@@ -77,26 +74,14 @@ pub(super) fn lengths(Solved { topology, rates, .. }: &Solved) -> Vec<v1::GroupL
 }
 
 fn of_level(topology: &Topology, level: u32, lengths: &[u128]) -> Vec<v1::GroupLengths> {
-    let new = || v1::GroupLengths { level, ..v1::GroupLengths::default() };
-    let mut messages = vec![new()];
-    let mut bytes = 0;
-    for (link, length) in topology.links().iter().zip(lengths).filter(|(_, length)| **length > 0) {
-        let sent = v1::GroupLinkLength {
-            from: topology.node(link.from).id.clone(),
-            to: topology.node(link.to).id.clone(),
-            latency_ns: link.latency.nanos(),
-            length: length.to_string(),
-        };
-        bytes += sent.encoded_len();
-        if bytes > MESSAGE_BYTES {
-            bytes = sent.encoded_len();
-            messages.push(new());
-        }
-        if let Some(message) = messages.last_mut() {
-            message.links.push(sent);
-        }
-    }
-    messages
+    let long = topology.links().iter().zip(lengths).filter(|(_, length)| **length > 0);
+    let sent = long.map(|(link, length)| v1::GroupLinkLength {
+        from: topology.node(link.from).id.clone(),
+        to: topology.node(link.to).id.clone(),
+        latency_ns: link.latency.nanos(),
+        length: length.to_string(),
+    });
+    batches(sent).into_iter().map(|links| v1::GroupLengths { links, level }).collect()
 }
 
 /// The network, in messages of moderate length.

@@ -97,7 +97,8 @@ fn found(
     Ok((job, rates, Some(Orders { orders, best, places })))
 }
 
-/// The algorithm whose plans have the best rate: shares are for rates, so no other one needs to be simulated at the size.
+/// The algorithm whose plans have the best rate: shares are for rates, so no other one needs to be simulated at the
+/// size.
 const fn of_rates(kind: CollectiveKind) -> &'static str {
     match kind {
         CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll => "flow",
