@@ -659,13 +659,21 @@ def busy_worker(this):
 
 @scene("CanopyCachedPlanSlow", act="share")
 def slow_hits(this):
-    """Large networks are asked for again and again."""
+    """The host stands still for most of the time, while large networks are asked for again and again."""
     server = Server("hits", watch=this.watch)
     network = "dgx-a100:boxes=128"
     server.plan(network)
     server.plan(network)
-    asking = Repeating(lambda: server.plan(network), 1)
+
+    def stand_still():
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.06)
+        server.process.send_signal(signal.SIGCONT)
+        time.sleep(0.02)
+
+    asking, standing = Repeating(lambda: server.plan(network), 0.3), Repeating(stand_still)
     this.fires("hits")
+    standing.close()
     asking.close()
     this.clears("hits")
 
