@@ -233,9 +233,11 @@ fn a_bad_topology_is_refused_by_the_reader() {
 #[test]
 fn a_stored_plan_does_not_wait_behind_a_synthesis() {
     let (started, has_started) = mpsc::sync_channel(1);
+    let count = AtomicU64::new(0);
     let shop = Shop::open(move |stop| {
-        // The only planning thread is busy until nobody waits for it; `try_send` lets the first job through at once.
-        if started.try_send(()).is_err() {
+        // The only planning thread is busy with the second job until its waiter leaves.
+        if count.fetch_add(1, Ordering::Relaxed) == 1 {
+            started.send(()).unwrap();
             while !stop.is_requested() {
                 thread::yield_now();
             }
@@ -243,8 +245,8 @@ fn a_stored_plan_does_not_wait_behind_a_synthesis() {
     });
     shop.wait("ring:4").unwrap();
     let busy = shop.submit("ring:5");
-    assert_eq!(shop.wait("ring:4").unwrap().cache, Cache::Hit);
     has_started.recv().unwrap();
+    assert_eq!(shop.wait("ring:4").unwrap().cache, Cache::Hit);
     drop(busy);
     assert!(shop.wait("ring:6").is_ok(), "the last waiter's leaving freed the thread");
 }
