@@ -22,6 +22,7 @@ mod operate;
 mod order;
 mod path;
 mod plan;
+mod render;
 mod resynth;
 mod run;
 #[cfg(feature = "embedded")]
@@ -76,6 +77,7 @@ pub(crate) struct Cli {
 enum Command {
     Plan(plan::PlanArgs),
     PlanJob(plan::job::PlanJobArgs),
+    PlanMoving(plan::moving::PlanMovingArgs),
     Resynth(resynth::ResynthArgs),
     Bound(bound::BoundArgs),
     Find(find::FindArgs),
@@ -89,6 +91,7 @@ enum Command {
     Leases(leases::LeasesCommand),
     Verify(verify::VerifyArgs),
     Convert(convert::ConvertArgs),
+    Render(render::RenderArgs),
     Simulate(simulate::SimulateArgs),
     Explain(explain::ExplainArgs),
     Draw(draw::DrawArgs),
@@ -147,11 +150,13 @@ const GROUPS: [(&str, &[&str]); 6] = [
         &[
             "plan",
             "plan-job",
+            "plan-moving",
             "bound",
             "explain",
             "simulate",
             "verify",
             "convert",
+            "render",
             "draw",
             "export",
             "run",
@@ -223,6 +228,7 @@ impl Cli {
         match self.command {
             Command::Plan(args) => interruptible(plan::run(args)),
             Command::PlanJob(args) => interruptible(plan::job::run(args)),
+            Command::PlanMoving(args) => interruptible(plan::moving::run(args)),
             Command::Resynth(args) => interruptible(resynth::run(args)),
             Command::Bound(args) => interruptible(bound::run(args)),
             Command::Find(args) => interruptible(find::run(args)),
@@ -234,6 +240,7 @@ impl Cli {
             Command::Leases(command) => interruptible(leases::run(command)),
             Command::Verify(args) => interruptible(verify::run(args)),
             Command::Convert(args) => interruptible(convert::run(args)),
+            Command::Render(args) => interruptible(render::run(args)),
             Command::Simulate(args) => interruptible(simulate::run(args)),
             Command::Explain(args) => interruptible(explain::run(args)),
             Command::Draw(args) => interruptible(draw::run(args)),

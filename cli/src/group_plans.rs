@@ -71,6 +71,11 @@ pub(crate) struct Folder {
     pub(crate) limits: TopologyLimits,
 }
 
+/// The class of a group: its name without its number.
+pub(crate) fn class(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(class, _)| class)
+}
+
 /// A group and its plan.
 pub(crate) struct Planned<'f> {
     pub(crate) group: &'f Group,

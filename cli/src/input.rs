@@ -135,13 +135,18 @@ fn text_of_file(bytes: Vec<u8>) -> TopologyInput {
     TopologyInput::Document { kind: None, content: bytes.into() }
 }
 
-/// Builds the topology T stands for, with warnings of its importer on standard error.
+/// Builds the topology T stands for, with warnings of its importer on standard error: one that can be searched.
 pub(crate) fn topology(text: &str) -> Result<Topology, Failure> {
     topology_until(text, Deadline::after(None))
 }
 
 /// The same within a deadline.
 pub(crate) fn topology_until(text: &str, deadline: Deadline) -> Result<Topology, Failure> {
+    read_within(text, &unread(text)?, &limits()?.searched(), deadline)
+}
+
+/// The same of any size.
+pub(crate) fn large_topology_until(text: &str, deadline: Deadline) -> Result<Topology, Failure> {
     read(text, &unread(text)?, deadline)
 }
 
@@ -152,7 +157,16 @@ pub(crate) fn document(name: &str, bytes: Vec<u8>, deadline: Deadline) -> Result
 
 /// Reads what T stands for; `name` is T.
 pub(crate) fn read(name: &str, input: &TopologyInput, deadline: Deadline) -> Result<Topology, Failure> {
-    let read = read_topology(input, &limits()?, &|| deadline.is_past());
+    read_within(name, input, &limits()?, deadline)
+}
+
+fn read_within(
+    name: &str,
+    input: &TopologyInput,
+    limits: &TopologyLimits,
+    deadline: Deadline,
+) -> Result<Topology, Failure> {
+    let read = read_topology(input, limits, &|| deadline.is_past());
     let (topology, warnings) = read.map_err(|error| match error {
         PlanError::Stopped => Failure::new(ErrorClass::Deadline, format!("the deadline came before {name} was read"))
             .help("allow more time"),

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use canopy_client::ErrorClass;
 use canopy_plan::{PlanFile, oneccl, read_plan, routes};
 use canopy_planner::{Context, NoSchedules, Planner, Request};
 use canopy_schedule::{
-    Bound, CollectiveKind, LinkLoads, Schedule, TransferGraph, Verdict, certified_bound, check, compile,
+    Bound, CollectiveKind, LinkLoads, Schedule, Shape, TransferGraph, Verdict, certified_bound, check, compile,
 };
-use canopy_synth::Algorithm;
+use canopy_synth::{Algorithm, are_listed};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 use crate::args::CollectiveArgs;
@@ -99,6 +100,7 @@ impl Material {
             let failure = Failure::input(format!("{name}: {}", words(&error)));
             error.field().into_iter().fold(failure, |failure, field| failure.note(format!("at {field}")))
         })?;
+        require_listed(name, &plan)?;
         Self::judged(plan).map_err(|error| {
             Failure::input(format!("{name} is not right: {error}"))
                 .help(format!("list everything that is wrong with `canopy verify {name}`"))
@@ -127,6 +129,7 @@ impl Material {
         input::warn(name, &prepared.warnings);
         let context = Context { stop: &stop, ..Context::new(&NoSchedules) };
         let planned = planner.produce(&request, &prepared, context).map_err(|error| input::refused(name, error))?;
+        require_listed(name, &planned.plan)?;
         Self::judged(planned.plan)
             .map_err(|error| Failure::fault(format!("the plan that was made is not right: {error}")))
     }
@@ -146,6 +149,20 @@ impl Material {
         let bound = Bound { upper, lower, certificate: bound.certificate };
         Ok(Self { topology, schedule, bound, graph, verdict, loads })
     }
+}
+
+/// Refuses a plan by a rule that stands for more trees than can be written down.
+fn require_listed(name: &str, plan: &PlanFile) -> Result<(), Failure> {
+    let (kind, ranks) = (plan.schedule.collective.kind(), plan.topology.rank_count());
+    if !matches!(plan.schedule.shape, Shape::Stages(_) | Shape::Orbits(_)) || are_listed(kind, ranks) {
+        return Ok(());
+    }
+    let shape = plan.schedule.shape.name();
+    let what = format!("{name}: a plan by {shape} for {ranks} ranks has too many transfers to list");
+    Err(Failure::new(ErrorClass::Infeasible, what).help(
+        "check it with `canopy verify`, see what limits it with `canopy bound --explain`, and make one rank's part with \
+         `canopy render`",
+    ))
 }
 
 /// The network that an expression says is broken, as it was before; none where nothing is, or that is not known.

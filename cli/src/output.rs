@@ -266,6 +266,18 @@ pub(crate) fn rounded_percent(text: &str) -> String {
     percent.split(" (").next().unwrap_or_default().to_owned()
 }
 
+/// A time that a server states as `num/den` seconds.
+pub(crate) fn seconds(text: &str) -> f64 {
+    text.parse::<Ratio>().map_or(f64::NAN, |seconds| seconds.to_f64())
+}
+
+/// `1.500 ms`: three places of the unit that fits.
+pub(crate) fn seconds_in_words(seconds: f64) -> String {
+    let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| seconds >= *unit).unwrap_or((1e-9, "ns"));
+    format!("{:.3} {name}", seconds / unit)
+}
+
 /// `1.5 MiB`: an amount of memory for people.
 pub(crate) fn bytes_in_words(bytes: u64) -> String {
     match UNITS.iter().find(|(_, factor)| bytes >= *factor) {

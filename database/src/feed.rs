@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Row};
 use crate::Key;
 use crate::clock::{Answer, since_start_ms};
 use crate::copies::{Shared, SpaceNumber};
-use crate::database::{Connected, JOBS_CHANNEL};
+use crate::database::{Connected, Database, JOBS_CHANNEL};
 use crate::error::DatabaseError;
 use crate::mirror::{COLUMNS, Entry};
 
@@ -22,9 +22,9 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 const AT_ONCE: i64 = 1000;
 /// Time between two times that old things are removed.
 const CLEANING_INTERVAL: Duration = Duration::from_secs(600);
-/// Longest time that one look may take.
+/// Longest time that one look may take, and what is done after it.
 const LOOK_LIMIT: Duration = Duration::from_secs(60);
-/// Longest time that the database may take to answer at all.
+/// Longest time that the database may take to answer a question that is none.
 const ALIVE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The last change that was heard of: its number, and which of its records.
@@ -85,8 +85,7 @@ pub(crate) async fn read_all(client: &Client, shared: &Shared) -> Result<Place, 
 pub(crate) async fn follow(shared: Weak<Shared>, mut place: Place) {
     loop {
         let Some(here) = shared.upgrade() else { return };
-        let connected = here.database.connect().await;
-        let connected = connected.map_err(|error| here.database.not_connected(error));
+        let connected = connect(&here.database).await;
         here.database.note(&connected.as_ref().map(drop).map_err(Clone::clone));
         drop(here);
         if let Ok(connected) = connected {
@@ -98,22 +97,61 @@ pub(crate) async fn follow(shared: Weak<Shared>, mut place: Place) {
     }
 }
 
+/// A connection, once the database has said that it may be used.
+async fn connect(database: &Database) -> Result<Connected, DatabaseError> {
+    let connected = timeout(ALIVE_LIMIT, database.connect()).await.map_err(|_| silent())?;
+    connected.map_err(|error| database.not_connected(error))
+}
+
+fn silent() -> DatabaseError {
+    DatabaseError::Away { reason: "it does not answer".to_owned() }
+}
+
+/// Does what may take a while, unless the database answers nobody meanwhile: calls that wait for it end by what is
+/// found here.
+async fn while_alive<T>(
+    database: &Database,
+    work: impl Future<Output = Result<T, DatabaseError>>,
+) -> Result<T, DatabaseError> {
+    let answers_nobody = async {
+        sleep(LOOK_INTERVAL).await;
+        let other = match connect(database).await {
+            Ok(other) => other.client,
+            Err(error) => return error,
+        };
+        while let Ok(answer) = timeout(ALIVE_LIMIT, other.simple_query("")).await {
+            if let Err(error) = answer {
+                return error.into();
+            }
+            sleep(LOOK_INTERVAL).await;
+        }
+        silent()
+    };
+    tokio::select! {
+        biased;
+        done = timeout(LOOK_LIMIT, work) => done.map_err(|_| silent())?,
+        error = answers_nobody => Err(error),
+    }
+}
+
 /// Looks again and again on one connection, until it breaks.
 async fn listen(shared: &Weak<Shared>, connected: Connected, place: &mut Place) -> Result<(), DatabaseError> {
     let Connected { client, mut hints } = connected;
-    client.batch_execute(&format!("listen canopy_changes; listen {JOBS_CHANNEL}")).await?;
+    let channels = format!("listen canopy_changes; listen {JOBS_CHANNEL}");
+    timeout(ALIVE_LIMIT, client.batch_execute(&channels)).await.map_err(|_| silent())??;
     let (mut cleaned, mut compared) = (Instant::now(), Instant::now());
     loop {
         hints.borrow_and_update();
         let Some(here) = shared.upgrade() else { return Ok(()) };
-        let late = |_| DatabaseError::Away { reason: "it does not answer".to_owned() };
-        // Nothing may take less time than this.
-        timeout(ALIVE_LIMIT, client.simple_query("")).await.map_err(late)??;
-        let is_news = timeout(LOOK_LIMIT, look(&client, &here, place)).await.map_err(late)??;
-        if compared.elapsed() > LOOK_INTERVAL {
-            compared = Instant::now();
-            compare_clocks(&client, &here).await?;
-        }
+        let is_news = while_alive(&here.database, async {
+            let is_news = look(&client, &here, place).await?;
+            if compared.elapsed() > LOOK_INTERVAL {
+                compared = Instant::now();
+                compare_clocks(&client, &here).await?;
+            }
+            Ok(is_news)
+        });
+        let is_news = is_news.await?;
         here.database.note(&Ok(()));
         here.heard.send_replace(place.version);
         if is_news {
@@ -121,7 +159,7 @@ async fn listen(shared: &Weak<Shared>, connected: Connected, place: &mut Place) 
         }
         if cleaned.elapsed() > CLEANING_INTERVAL {
             cleaned = Instant::now();
-            clean(&client).await?;
+            while_alive(&here.database, clean(&client)).await?;
         }
         drop(here);
         if let Ok(Err(_)) = timeout(LOOK_INTERVAL, hints.changed()).await {
@@ -185,4 +223,27 @@ async fn clean(client: &Client) -> Result<(), DatabaseError> {
 fn key_of(row: &Row, column: usize) -> Result<Key, DatabaseError> {
     let key: &[u8] = row.try_get(column)?;
     key.try_into().map_err(|_| DatabaseError::Damaged { reason: format!("a key of {} bytes", key.len()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::Options;
+
+    #[test]
+    fn what_takes_a_while_ends_soon_where_the_database_answers_nobody() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        // The connections of those who call wait there, and nobody takes them.
+        let silent = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = format!("postgres://canopy@{}/plans?sslmode=disable", silent.local_addr().unwrap());
+        let database = Database::new(&Options { address: address.parse().unwrap(), connections: 1 }).unwrap();
+        let begun = Instant::now();
+        let ended = runtime.block_on(while_alive(&database, std::future::pending::<Result<(), _>>()));
+        assert!(matches!(&ended, Err(DatabaseError::Away { reason }) if reason == "it does not answer"), "{ended:?}");
+        assert!(begun.elapsed() < LOOK_INTERVAL + ALIVE_LIMIT + Duration::from_secs(4), "{:?}", begun.elapsed());
+        assert!(matches!(runtime.block_on(while_alive(&database, async { Ok(1) })), Ok(1)));
+    }
 }

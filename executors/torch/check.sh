@@ -51,7 +51,7 @@ plan ring:5 --collective allreduce --output "$plans/more/ring5.xml"
 "$canopy" fetch ring:4 --job job --collective allreduce --format oneccl-xml --out "$plans/fetched4" --quiet >/dev/null
 
 export CANOPY_TEST_PLANS=$plans CANOPY_TEST_PROGRAM=$canopy CANOPY_TEST_SERVER=${canopy%/*}/canopyd
-for part in reader programs entry_point agreement server failures training collectives; do
+for part in reader programs entry_point agreement server failures training collectives moving moving_server; do
     echo "-- $part"
     (cd tests && "$python" -m unittest "test_$part") >"$work/log" 2>&1 || { cat "$work/log" && exit 1; }
     grep --extended-regexp '^Ran |checks|runs$' "$work/log"

@@ -4,6 +4,7 @@ mod call;
 mod cluster;
 mod groups;
 mod kept;
+mod moving;
 mod refusal;
 
 use std::borrow::Cow;
@@ -18,6 +19,7 @@ pub(crate) use self::call::{CallFailure, LeaseError};
 pub(crate) use self::cluster::ClusterFailure;
 pub(crate) use self::groups::GroupsFailure;
 pub(crate) use self::kept::KeptFailure;
+pub(crate) use self::moving::MovingFailure;
 pub(crate) use self::refusal::{Detail, KeptRefusal, Refusal, call_refusal, follows_from_request, in_short, refusal};
 use crate::quota::OverQuota;
 use crate::store::StoreError;

@@ -1,5 +1,7 @@
 //! Who is at the other end, and how much of what all share one caller may have.
 
+mod places;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
@@ -7,6 +9,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+pub(crate) use self::places::{Full, Places};
 
 /// A host that calls, as far as an address tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

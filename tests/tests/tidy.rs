@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use canopy_tests::workspace;
 
 /// The allowed edges: `(crate, what it may use besides external crates)`.
-const LAYERS: [(&str, &[&str]); 38] = [
+const LAYERS: [(&str, &[&str]); 39] = [
     ("crates/direct", &["canopy-optimize"]),
     ("crates/topology", &["canopy-direct"]),
     ("crates/optimize", &[]),
@@ -27,6 +27,7 @@ const LAYERS: [(&str, &[&str]); 38] = [
             "canopy-multiport",
             "canopy-optimize",
             "canopy-schedule",
+            "canopy-symmetric",
             "canopy-tacos",
             "canopy-topology",
         ],
@@ -35,8 +36,9 @@ const LAYERS: [(&str, &[&str]); 38] = [
         "crates/baselines",
         &["canopy-direct", "canopy-optimize", "canopy-schedule", "canopy-synth", "canopy-tacos", "canopy-topology"],
     ),
+    ("crates/symmetric", &["canopy-schedule", "canopy-topology"]),
     ("crates/cost", &[]),
-    ("crates/moving", &["canopy-optimize"]),
+    ("crates/moving", &["canopy-optimize", "canopy-topology"]),
     ("crates/multiport", &["canopy-direct", "canopy-optimize"]),
     ("crates/tacos", &["canopy-optimize"]),
     ("crates/plan", &["canopy-schedule", "canopy-topology"]),
@@ -256,8 +258,19 @@ fn a_cycle_is_found() {
 
 /// Modules of `crates/schedule` that say what schedules and transfer graphs are. The compiler and the checker both read them, and
 /// nothing else of the crate is in common.
-const SCHEDULE_TYPES: [&str; 8] =
-    ["blocks", "collective", "fault", "route", "schedule", "shares", "transfer", "weights_error"];
+const SCHEDULE_TYPES: [&str; 11] = [
+    "blocks",
+    "collective",
+    "fault",
+    "forest",
+    "orbits",
+    "route",
+    "schedule",
+    "shares",
+    "stages",
+    "transfer",
+    "weights_error",
+];
 
 /// What a module and the modules below it name by `crate::` in code: modules, or items of the crate's root.
 fn names_of_own_crate(source: &Path, module: &str) -> BTreeSet<String> {

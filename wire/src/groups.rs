@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU64;
 
-use canopy_job::{Class, Job, Layout, Movement};
+use canopy_job::{Class, Job, JobError, Layout, Movement};
 use canopy_proto::v1;
-use canopy_topology::Transit;
+use canopy_topology::{Ratio, Transit};
 
 use crate::plan::collective_of_wire;
 use crate::plan_request::SIZE_BYTES_MAX_LIMIT;
@@ -12,29 +12,104 @@ use crate::refused::RequestError;
 
 /// Most classes of groups.
 const CLASSES_MAX: usize = 64;
+/// Most jobs that run already.
+const RUNNING_MAX: usize = 16;
+/// Longest text of a time.
+const SECONDS_BYTES_MAX: usize = 4096;
 const COLLECTIVES: &str = "a collective, such as COLLECTIVE_ALLREDUCE, or set `next`";
 
-/// The layout of a job, its groups, and what ranks do for groups that they are not in.
+/// Groups of a job, as a request states them.
+#[derive(Clone, Debug)]
+pub struct StatedJob {
+    /// Its parallel dimensions.
+    pub layout: Layout,
+    /// Its groups, on ranks of the layout.
+    pub job: Job,
+    /// By rank of the layout, the rank of the network; empty: the same.
+    pub places: Vec<u32>,
+    /// What ranks do for groups that they are not in.
+    pub transit: Transit,
+}
+
+/// A job that runs already, and in which time all its groups end.
+#[derive(Clone, Debug)]
+pub struct StatedRunning {
+    /// Its groups.
+    pub stated: StatedJob,
+    /// More than 0.
+    pub seconds: Ratio,
+}
+
+impl StatedJob {
+    /// Its groups on the ranks of a network.
+    ///
+    /// # Errors
+    /// Ranks that the network does not have, or that are named twice; other numbers of ranks.
+    pub fn on(&self, network: u32) -> Result<Job, JobError> {
+        match self.places.as_slice() {
+            [] if self.job.rank_count == network => Ok(self.job.clone()),
+            [] => Err(JobError::Network { layout: self.job.rank_count, network }),
+            places => self.job.placed(places, network),
+        }
+    }
+}
+
+/// The job that is asked for.
 ///
 /// # Errors
 /// A field is missing or cannot be.
-pub fn job(request: &v1::PlanGroupsRequest) -> Result<(Layout, Job, Transit), RequestError> {
+pub fn job(request: &v1::PlanGroupsRequest) -> Result<StatedJob, RequestError> {
+    if request.best_order && !request.ranks.is_empty() {
+        return Err(RequestError::Both { field: "ranks".to_owned(), other: "best_order" });
+    }
+    stated(&request.layout, &request.groups, &request.ranks, request.members_only)
+}
+
+/// The jobs that run already.
+///
+/// # Errors
+/// A field is missing or cannot be.
+pub fn running_jobs(request: &v1::PlanGroupsRequest) -> Result<Vec<StatedRunning>, RequestError> {
+    if request.running.len() > RUNNING_MAX {
+        let (found, limit) = (request.running.len() as u64, RUNNING_MAX as u64);
+        return Err(RequestError::TooMany { field: "running", found, limit });
+    }
+    let running = |(position, one): (usize, &v1::RunningGroups)| {
+        let read = || {
+            let stated = stated(&one.layout, &one.groups, &one.ranks, one.members_only)?;
+            let text = Some(&one.seconds).filter(|text| text.len() <= SECONDS_BYTES_MAX);
+            let seconds =
+                text.and_then(|text| text.parse().ok()).filter(|seconds: &Ratio| seconds.parts().0.bits() > 0);
+            let unread = || RequestError::Seconds { field: "seconds", found: one.seconds.chars().take(80).collect() };
+            Ok(StatedRunning { stated, seconds: seconds.ok_or_else(unread)? })
+        };
+        read().map_err(|error| RequestError::Running { position, error: Box::new(error) })
+    };
+    request.running.iter().enumerate().map(running).collect()
+}
+
+fn stated(
+    layout: &str,
+    groups: &[v1::GroupClass],
+    places: &[u32],
+    members_only: bool,
+) -> Result<StatedJob, RequestError> {
     let missing = |field, remedy| Err(RequestError::Missing { field, remedy });
-    if request.layout.is_empty() {
+    if layout.is_empty() {
         return missing("layout", "state parallel dimensions and their sizes, such as `tp=8 dp=16`");
     }
-    if request.groups.is_empty() {
+    if groups.is_empty() {
         return missing("groups", "state what groups of ranks do");
     }
-    if request.groups.len() > CLASSES_MAX {
-        let (found, limit) = (request.groups.len() as u64, CLASSES_MAX as u64);
+    if groups.len() > CLASSES_MAX {
+        let (found, limit) = (groups.len() as u64, CLASSES_MAX as u64);
         return Err(RequestError::TooMany { field: "groups", found, limit });
     }
-    let layout: Layout = request.layout.parse().map_err(RequestError::Layout)?;
-    let classes = request.groups.iter().enumerate().map(class).collect::<Result<Vec<Class>, _>>()?;
-    let transit = if request.members_only { Transit::Unused } else { Transit::Forward };
+    let layout: Layout = layout.parse().map_err(RequestError::Layout)?;
+    let classes = groups.iter().enumerate().map(class).collect::<Result<Vec<Class>, _>>()?;
+    let transit = if members_only { Transit::Unused } else { Transit::Forward };
     let job = Job::new(&layout, classes)?;
-    Ok((layout, job, transit))
+    Ok(StatedJob { layout, job, places: places.to_vec(), transit })
 }
 
 fn class((position, stated): (usize, &v1::GroupClass)) -> Result<Class, RequestError> {
@@ -80,11 +155,34 @@ mod tests {
 
     #[test]
     fn a_job_is_read() {
-        let (layout, job, transit) = job(&request()).unwrap();
+        let stated = job(&request()).unwrap();
+        let StatedJob { layout, job, transit, .. } = &stated;
         assert_eq!(layout.rank_count(), 4);
         let names: Vec<&str> = job.groups.iter().map(|group| group.name.as_str()).collect();
         assert_eq!(names, ["tp.0", "tp.1", "pp.0", "pp.1"]);
-        assert_eq!(transit, Transit::Forward);
+        assert_eq!(*transit, Transit::Forward);
+        assert_eq!(stated.on(4).unwrap(), *job);
+        assert_eq!(stated.on(5).unwrap_err().field(), "layout");
+    }
+
+    #[test]
+    fn running_jobs_are_read_with_their_places() {
+        let v1::PlanGroupsRequest { layout, groups, .. } = request();
+        let seconds = "3/50".to_owned();
+        let one = v1::RunningGroups { layout, groups, ranks: vec![7, 5, 3, 1], members_only: true, seconds };
+        let asked = |one| v1::PlanGroupsRequest { running: vec![one], ..request() };
+        let read = running_jobs(&asked(one.clone())).unwrap();
+        let ranks: Vec<u32> = read[0].stated.on(8).unwrap().groups[2].ranks.iter().map(|rank| rank.number()).collect();
+        assert_eq!((read[0].stated.transit, ranks), (Transit::Unused, vec![7, 3]));
+        let field = |one| running_jobs(&asked(one)).unwrap_err().field();
+        for seconds in ["", "0", "-1", "0.5", "1/0"] {
+            assert_eq!(field(v1::RunningGroups { seconds: seconds.to_owned(), ..one.clone() }), "running[0].seconds");
+        }
+        assert_eq!(field(v1::RunningGroups { layout: String::new(), ..one.clone() }), "running[0].layout");
+        let many = v1::PlanGroupsRequest { running: vec![one; 17], ..request() };
+        assert_eq!(running_jobs(&many).unwrap_err().field(), "running");
+        let both = v1::PlanGroupsRequest { ranks: vec![0, 1, 2, 3], best_order: true, ..request() };
+        assert_eq!(job(&both).unwrap_err().field(), "ranks");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use cluster::{ClusterError, cluster_model};
 pub use digest::sha256_hex;
 pub use entry::{Entry, EntryCaller, decode_entry, encode_entry};
 pub use formats::{OUTPUT_FORMATS, format_of_wire, format_on_the_wire, target, target_on_the_wire};
-pub use groups::job;
+pub use groups::{StatedJob, StatedRunning, job, running_jobs};
 pub use losses::{LossError, in_words, loss, loss_read, loss_written, on_the_wire as loss_on_the_wire};
 pub use plan::{
     bits, bounded, certificate, collective as collective_on_the_wire, collective_of_wire, plan, plan_header, puncture,

@@ -55,7 +55,10 @@ pub fn plan(request: &Request, planned: Planned) -> v1::Plan {
         step_cost: verdict.steps.as_ref().map(step_cost),
         path_choice: planned.proofs.choice_bound.as_ref().map(|bound| v1::PathChoice { bound: bound.to_string() }),
         joint: joint.as_ref().and_then(in_common),
-        links_used: bits(&links_used(&plan.schedule.shape, plan.topology.links().len())).into(),
+        links_used: match &planned.links_used {
+            Some(known) => bits(known).into(),
+            None => bits(&links_used(&plan.topology, &plan.schedule)).into(),
+        },
         time_proof: planned.proofs.time_proof.as_ref().map(time_proof),
         network: plan.topology.name().unwrap_or_default().to_owned(),
         artifacts: planned.files.files.into_iter().map(artifact).collect(),
@@ -205,7 +208,7 @@ fn form(choice: &FormChoice) -> v1::FormChoice {
 fn step_count(shape: &Shape, verdict: &Verdict) -> u32 {
     match shape {
         Shape::Steps(steps) => u32::try_from(steps.step_count()).unwrap_or(u32::MAX),
-        Shape::Forest(_) | Shape::Flow(_) => verdict.depth_max,
+        Shape::Forest(_) | Shape::Flow(_) | Shape::Stages(_) | Shape::Orbits(_) => verdict.depth_max,
     }
 }
 
@@ -220,7 +223,7 @@ fn reach(shape: &Shape, verdict: &Verdict) -> Option<v1::Reach> {
     let mean = |sum: u128| sum as f64 / verdict.tree_count as f64;
     match shape {
         Shape::Steps(_) => None,
-        Shape::Forest(_) | Shape::Flow(_) => Some(v1::Reach {
+        Shape::Forest(_) | Shape::Flow(_) | Shape::Stages(_) | Shape::Orbits(_) => Some(v1::Reach {
             depth_mean: mean(verdict.depth_sum),
             hops_max: verdict.links_max,
             hops_mean: mean(verdict.links_sum),

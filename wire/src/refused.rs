@@ -74,6 +74,10 @@ pub enum RequestError {
     Layout(canopy_job::LayoutError),
     #[error(transparent)]
     Job(#[from] canopy_job::JobError),
+    #[error("running[{position}]: {error}")]
+    Running { position: usize, error: Box<Self> },
+    #[error("{field} is `{found}`, and no fraction such as 3/50 that is more than 0")]
+    Seconds { field: &'static str, found: String },
     #[error("{field} is {found} bytes; use 1 to {limit}")]
     GroupSize { field: String, found: u64, limit: u64 },
     #[error("{field} is given beside `{other}`; give one of them")]
@@ -109,6 +113,8 @@ impl RequestError {
             Self::Remaining(_) => "remaining".to_owned(),
             Self::Layout(_) => "layout".to_owned(),
             Self::Job(error) => error.field(),
+            Self::Running { position, error } => format!("running[{position}].{}", error.field()),
+            Self::Seconds { field, .. } => (*field).to_owned(),
             Self::GroupSize { field, .. } | Self::Both { field, .. } => field.clone(),
         }
     }

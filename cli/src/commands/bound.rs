@@ -183,7 +183,7 @@ fn run_here(args: &BoundArgs) -> Result<(), Failure> {
     }
     args.collective.kind()?;
     let deadline = Deadline::after(args.deadline);
-    let topology = args.part.on(input::topology_until(&args.topology, deadline)?)?;
+    let topology = args.part.on(input::large_topology_until(&args.topology, deadline)?)?;
     let collective = args.collective.on(&topology)?;
     let shares = args.part.shares(&args.collective, &topology)?;
     let stop = || deadline.is_past();

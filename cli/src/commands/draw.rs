@@ -1,5 +1,6 @@
-//! `canopy draw`: a network, the trees of a plan or its run over time, as an SVG file.
+//! `canopy draw`: a network, the trees of a plan or its run over time, or who uses which link, as an SVG file.
 
+mod shares;
 pub(super) mod timeline;
 pub(super) mod trees;
 
@@ -16,6 +17,7 @@ use crate::clock::Deadline;
 use crate::connection::ServerArgs;
 use crate::destination::{self, Destination};
 use crate::exit::{Failure, words};
+use crate::group_plans::Folder;
 use crate::input;
 use crate::material::{Material, Subject, unbroken};
 use crate::output::{FileSummary, gigabytes_per_sec, print_json};
@@ -25,7 +27,7 @@ use crate::table::count;
 
 use super::on_a_thread;
 
-/// Draw a network with its loads and its bottleneck, the trees of a plan, or its run over time, as an SVG file
+/// Draw a network with its loads and its bottleneck, the trees of a plan, its run over time, or who uses which link, as an SVG file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,11 +37,13 @@ Examples:
   canopy draw cluster.yaml --base cluster-before.yaml --collective allreduce -o loads.svg
   canopy draw plan.json --what trees --root 3 -o trees.svg
   canopy draw plan.json --what timeline --size 64MiB -o run.svg
+  canopy draw job-plans/ -o shares.svg
 
 Exit status: 0 when it was drawn, 2 when the plan cannot be read or is wrong, or there is too much to look at.")]
 pub(crate) struct DrawArgs {
-    /// A plan in canopy's JSON, or one of a server such as plans/0123abcd, or a network: generator expression or file
-    #[arg(value_name = "PLAN|T")]
+    /// A plan in canopy's JSON, or one of a server such as plans/0123abcd, or a network: generator expression or file;
+    /// or the folder of `canopy plan-job`, whose drawing divides each link by the groups that use it
+    #[arg(value_name = "PLAN|T|DIR")]
     subject: String,
     #[command(flatten)]
     collective: CollectiveArgs,
@@ -91,6 +95,9 @@ pub(crate) async fn run(args: DrawArgs) -> Result<(), Failure> {
     if let Some(path) = destination::of_machines(args.output.as_ref(), args.json, "the drawing")? {
         require_svg(path)?;
     }
+    if let Some(folder) = shares::folder(&args.subject)? {
+        return on_a_thread(move || draw_folder(&args, &folder)).await;
+    }
     let fetched = stored_plan(&args.subject, &args.server, args.deadline, Wanted::Json).await?;
     on_a_thread(move || draw(&args, fetched)).await
 }
@@ -132,6 +139,26 @@ fn draw(args: &DrawArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> {
         (What::Trees, Subject::Plan(plan)) => trees::draw(&args.subject, plan, args.collective.root, args.phase)?,
         (What::Timeline, Subject::Plan(plan)) => timeline::draw(&args.subject, plan, args.size)?,
     };
+    write(args, what, &drawing)
+}
+
+/// Draws the folder of a job's plans and writes the file.
+fn draw_folder(args: &DrawArgs, folder: &Folder) -> Result<(), Failure> {
+    let others = [
+        ("--what", args.what != What::Topology),
+        ("--collective", args.collective.collective.is_some()),
+        ("--root", args.collective.root.is_some()),
+        ("--base", args.base.is_some()),
+    ];
+    if let Some((option, _)) = others.into_iter().find(|&(_, is_given)| is_given) {
+        return Err(Failure::input(format!("`{option}` is for a single plan, and this is a folder of a job's groups"))
+            .help(format!("leave {option} out, or name one of the plans")));
+    }
+    write(args, "shares".to_owned(), &shares::draw(&args.subject, folder)?)
+}
+
+/// Writes the file, or to standard output.
+fn write(args: &DrawArgs, what: String, drawing: &str) -> Result<(), Failure> {
     let Some(path) = destination::file(args.output.as_ref()) else { return write_stdout(drawing.as_bytes()) };
     let files = vec![FileSummary::written("svg", path, drawing.as_bytes())?];
     if args.json {

@@ -9,6 +9,7 @@ mod folder;
 pub(crate) mod job;
 mod joint;
 pub(super) mod loader;
+pub(crate) mod moving;
 mod one;
 mod receive;
 mod report;

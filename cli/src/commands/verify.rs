@@ -4,7 +4,7 @@
 //! statement that differs is a problem like any other damage. What only a search proves is named as not repeated.
 
 mod bound;
-mod groups;
+pub(super) mod groups;
 mod joint;
 mod json_plan;
 mod several;
@@ -18,6 +18,7 @@ use serde::{Serialize, Serializer};
 
 use super::on_a_thread;
 use crate::args::{CollectiveArgs, CollectiveName};
+use crate::clock::Deadline;
 use crate::connection::ServerArgs;
 use crate::exit::Failure;
 use crate::input;
@@ -158,7 +159,8 @@ pub(crate) async fn run(args: VerifyArgs) -> Result<(), Failure> {
 
 /// Judges the file and prints the verdict.
 fn judged(args: &VerifyArgs, file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let topology = args.topology.as_deref().map(input::topology).transpose()?;
+    let topology =
+        args.topology.as_deref().map(|text| input::large_topology_until(text, Deadline::after(None))).transpose()?;
     let kind = args.collective.collective.map(CollectiveName::kind);
     let bound = |collective| bound::proven(collective, topology.as_ref());
     let expected = Expected { topology: topology.as_ref(), kind, root: args.collective.root, bound: &bound };

@@ -50,18 +50,91 @@ fn the_pictures_of_readme_and_guides_are_made_by_the_program() {
     ] {
         let report = workspace.json(&format!("{command} {name} --json"));
         assert_eq!(report["files"][0]["sha256"], sha256(&workspace.path(name)));
-        let found = drawn(&workspace, name);
-        assert!(found.contains(words), "`{words}` is missing from\n{found}");
-        assert!(found.len() <= 200_000, "{name} has {} bytes", found.len());
-        assert!(elements(&found).contains("style") && found.contains("prefers-color-scheme: dark"));
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images").join(name);
-        if std::env::var_os("CANOPY_APPROVE").is_some() {
-            std::fs::write(&path, &found).unwrap();
-            continue;
-        }
-        let approved = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(approved == found, "{name} changed; if intended, rerun with CANOPY_APPROVE=1\n{found}");
+        approve(&workspace, name, words);
     }
+}
+
+#[track_caller]
+fn approve(workspace: &Workspace, name: &str, words: &str) {
+    let found = drawn(workspace, name);
+    assert!(found.contains(words), "`{words}` is missing from\n{found}");
+    assert!(found.len() <= 200_000, "{name} has {} bytes", found.len());
+    assert!(elements(&found).contains("style") && found.contains("prefers-color-scheme: dark"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images").join(name);
+    if std::env::var_os("CANOPY_APPROVE").is_some() {
+        std::fs::write(&path, &found).unwrap();
+        return;
+    }
+    let approved = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(approved == found, "{name} changed; if intended, rerun with CANOPY_APPROVE=1\n{found}");
+}
+
+const RAIL: &str = "rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s";
+
+/// The plans of the job of the guide, made with these options.
+fn plan_groups(workspace: &Workspace, options: &str) {
+    let groups = "[{name: tp, over: tp, collective: allgather, size: 6GB}, \
+                  {name: dp, over: dp, collective: allreduce, size: 1GB}]";
+    workspace.write("job.yaml", format!("topology: {RAIL}\nlayout: tp=8 dp=4\ngroups: {groups}\n"));
+    workspace.text(&format!("plan-job job.yaml {options} -o plans"));
+}
+
+#[test]
+fn who_uses_which_link_is_drawn() {
+    let workspace = Workspace::new();
+    plan_groups(&workspace, "");
+    let report = workspace.json("draw plans -o shares.svg --json");
+    assert_eq!(report["what"], "shares");
+    approve(&workspace, "shares.svg", "12 groups at once, 60.000 ms");
+    let found = drawn(&workspace, "shares.svg");
+    for words in [">tp<", ">dp<", ">100.0 %<", "NIC out: rank → switch", "outlined: busy all the time", "32 ranks"] {
+        assert!(found.contains(words), "`{words}` is missing from\n{found}");
+    }
+    let of_manifest = workspace.run("draw plans/manifest.json");
+    assert!(of_manifest.status == Some(0) && of_manifest.stdout == found, "{of_manifest:?}");
+    // A dead NIC has other GPUs of its box help out.
+    plan_groups(&workspace, &format!("--topology {RAIL},down=b3g2-rail2"));
+    let broken = workspace.text("draw plans");
+    assert!(
+        elements(&broken).contains("polygon") && broken != found && !broken.contains("b3g2 -&gt; rail2,"),
+        "{broken}"
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_be_drawn_is_refused() {
+    let workspace = Workspace::new();
+    plan_groups(&workspace, "");
+    for option in ["--what trees", "-c allgather", "--root 1", "--base ring:4"] {
+        workspace.refused(&format!("draw plans {option}"), 2, &["is for a single plan", "name one of the plans"]);
+    }
+    let manifest: serde_json::Value = serde_json::from_slice(&workspace.read("plans/manifest.json")).unwrap();
+    type Change = fn(&mut serde_json::Value);
+    let changes: [(Change, &str); 6] = [
+        (|manifest| manifest["kind"] = "bundle".into(), "is a folder of something else"),
+        (|manifest| manifest["groups"] = serde_json::json!([]), "no group has a plan"),
+        (|manifest| manifest["groups"][0]["size_bytes"] = 0.into(), "nonzero"),
+        (|manifest| manifest["groups"][0]["size_bytes"] = u64::MAX.into(), "together they take"),
+        (|manifest| manifest["groups"][0]["ranks"][0] = u32::MAX.into(), "the ranks of its plan are others"),
+        (|manifest| manifest["groups"][0]["files"][0]["path"] = "../../etc/passwd".into(), "not in the folder"),
+    ];
+    for (change, problem) in changes {
+        let mut changed = manifest.clone();
+        change(&mut changed);
+        workspace.write("plans/manifest.json", changed.to_string());
+        workspace.refused("draw plans", 2, &[problem]);
+    }
+    // Names are texts and nothing else.
+    let mut changed = manifest.clone();
+    changed["groups"][0]["name"] = "</text><script>.0".into();
+    workspace.write("plans/manifest.json", changed.to_string());
+    let found = workspace.text("draw plans");
+    assert!(!elements(&found).contains("script") && found.contains("&lt;/text&gt;&lt;script&gt;"), "{found}");
+    workspace.write("plans/manifest.json", manifest.to_string());
+    workspace.write("plans/topology.json", "{");
+    workspace.refused("draw plans", 2, &["topology.json"]);
+    std::fs::create_dir(workspace.path("empty")).unwrap();
+    workspace.refused("draw empty", 2, &["is a folder without manifest.json", "`canopy plan-job JOB.yaml -o DIR`"]);
 }
 
 /// A file says what its network was before; a plan of a server is drawn as one that is made here.

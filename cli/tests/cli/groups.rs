@@ -1,6 +1,9 @@
 //! `canopy plan-job`.
 
-use crate::support::{Workspace, check_members};
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use crate::support::{Serving, Workspace, check_members};
 
 const RAIL: &str = "rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s";
 
@@ -170,4 +173,45 @@ fn a_folder_of_groups_is_verified() {
         let found = &said["problems"][0];
         assert!(found["check"] == check && found["message"].as_str().unwrap().contains(problem), "{said}");
     }
+}
+
+/// The folder is that of the network as faults have left it, and the earlier one until then.
+#[test]
+fn a_job_that_is_followed_is_planned_again_when_faults_come() {
+    let workspace = Workspace::new();
+    describe(&workspace, BOTH);
+    workspace.refused("plan-job job.yaml --follow --server=", 2, &["no server is named", "--server ADDR"]);
+    let _server = Serving::with(&workspace, "--plan-ahead=false");
+    let mut follow =
+        workspace.command("plan-job job.yaml -o plans --follow --rounds 2 --json --server unix:data/canopy.sock");
+    let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    let mut next =
+        || serde_json::from_str::<serde_json::Value>(&lines.next().unwrap().unwrap()).unwrap()["job"].clone();
+    assert_eq!(next()["seconds"], "3/50");
+    workspace.json("verify --joint plans --json");
+    workspace.json(&format!("faults report {RAIL} link:b1g2=rail2 --json"));
+    let hit = next();
+    assert!(number(&hit["seconds"]) > 0.06, "{}", hit["seconds"]);
+    assert!(follow.wait().unwrap().success());
+    let kept: serde_json::Value = serde_json::from_slice(&workspace.read("plans/manifest.json")).unwrap();
+    assert_eq!(kept, hit);
+    workspace.json("verify --joint plans --json");
+}
+
+#[test]
+fn a_job_has_its_place_beside_jobs_that_run() {
+    let workspace = Workspace::new();
+    describe(&workspace, BOTH);
+    let job = |more: &str| format!("topology: {RAIL}\nlayout: tp=8 dp=2\ngroups: {BOTH}\nranks: 0-7,16-23\n{more}");
+    workspace.write("new.yaml", job("running: [{job: job.yaml, time: 120ms}]\n"));
+    workspace.write("alone.yaml", job(""));
+    let seconds = |name: &str| number(&workspace.json(&format!("plan-job {name} --json"))["job"]["seconds"]);
+    assert!((seconds("new.yaml") - 2.0 * seconds("alone.yaml")).abs() < 1e-9);
+    workspace.text("plan-job new.yaml -o plans --max-chunks 4");
+    workspace.json("verify --joint plans --json");
+    workspace.write("fast.yaml", job("running: [{job: job.yaml, time: 20ms}]\n"));
+    workspace.refused("plan-job fast.yaml", 3, &["running[0]", "3/50 s together at least"]);
+    workspace.write("astray.yaml", job("").replace("16-23", "32-39"));
+    workspace.refused("plan-job astray.yaml", 2, &["astray.yaml: ranks", "rank 32"]);
 }

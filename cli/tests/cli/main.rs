@@ -44,6 +44,8 @@ mod leases;
 #[cfg(feature = "embedded")]
 mod limits;
 #[cfg(feature = "embedded")]
+mod moving;
+#[cfg(feature = "embedded")]
 mod multiport;
 mod oneccl;
 #[cfg(feature = "embedded")]
@@ -56,6 +58,8 @@ mod placed;
 #[cfg(feature = "embedded")]
 mod plan;
 mod refusals;
+#[cfg(feature = "embedded")]
+mod render;
 #[cfg(feature = "embedded")]
 mod report;
 mod resume;

@@ -7,12 +7,12 @@ use canopy_proto::v1::planner_server::{Planner, PlannerServer};
 use canopy_proto::v1::{
     BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
     OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanReply, PlanRequest, SimulatePlanReply,
-    SimulatePlanRequest, WhatIfEvent, WhatIfRequest,
+    PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanMovingEvent, PlanMovingRequest, PlanReply,
+    PlanRequest, SimulatePlanReply, SimulatePlanRequest, WhatIfEvent, WhatIfRequest,
 };
 use tokio_stream::Stream;
 use tokio_stream::wrappers::UnixListenerStream;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 /// What comes in answer to a call.
 pub(crate) type Events<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -65,6 +65,21 @@ impl<S: Script> Planner for Scripted<S> {
     type PlanGroupsStream = Events<PlanGroupsEvent>;
 
     async fn plan_groups(&self, _: Request<PlanGroupsRequest>) -> Result<Response<Self::PlanGroupsStream>, Status> {
+        Err(unscripted())
+    }
+
+    type FollowGroupsStream = Events<PlanGroupsEvent>;
+
+    async fn follow_groups(&self, _: Request<PlanGroupsRequest>) -> Result<Response<Self::FollowGroupsStream>, Status> {
+        Err(unscripted())
+    }
+
+    type PlanMovingStream = Events<PlanMovingEvent>;
+
+    async fn plan_moving(
+        &self,
+        _: Request<Streaming<PlanMovingRequest>>,
+    ) -> Result<Response<Self::PlanMovingStream>, Status> {
         Err(unscripted())
     }
 

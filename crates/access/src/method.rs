@@ -68,6 +68,8 @@ pub struct Method {
     pub shared: bool,
     /// Whether its answers go on as long as the caller likes.
     pub endless: bool,
+    /// Whether it has no deadline but the one that is stated: there may be any time between two messages, of either side.
+    pub conversation: bool,
     /// One bit for each of [`Standard::ALL`].
     roles: u8,
 }
@@ -102,19 +104,23 @@ const OPERATORS: u8 = O | A;
 const ALL: u8 = V | P | F | O | A;
 
 const fn row(path: &'static str, roles: u8, effect: Effect) -> Method {
-    Method { path, effect, open: false, shared: false, endless: false, roles }
+    Method { path, effect, open: false, shared: false, endless: false, conversation: false, roles }
 }
 
 const fn open(path: &'static str) -> Method {
-    Method { path, effect: Reads, open: true, shared: false, endless: false, roles: ALL }
+    Method { path, effect: Reads, open: true, shared: false, endless: false, conversation: false, roles: ALL }
 }
 
 const fn endless(path: &'static str, roles: u8) -> Method {
-    Method { path, effect: Reads, open: false, shared: false, endless: true, roles }
+    Method { path, effect: Reads, open: false, shared: false, endless: true, conversation: false, roles }
+}
+
+const fn conversation(path: &'static str, roles: u8) -> Method {
+    Method { path, effect: Computes, open: false, shared: false, endless: true, conversation: true, roles }
 }
 
 const fn shared(path: &'static str, roles: u8) -> Method {
-    Method { path, effect: Changes, open: false, shared: true, endless: false, roles }
+    Method { path, effect: Changes, open: false, shared: true, endless: false, conversation: false, roles }
 }
 
 use Effect::{Changes, Computes, Reads};
@@ -149,6 +155,7 @@ pub const METHODS: &[Method] = &[
     row("canopy.v1.Planner/Bound", PLANNERS, Computes),
     row("canopy.v1.Planner/ExplainPlan", READERS, Reads),
     row("canopy.v1.Planner/FetchArtifact", READERS, Reads),
+    conversation("canopy.v1.Planner/FollowGroups", PLANNERS),
     row("canopy.v1.Planner/GetPlan", READERS, Reads),
     row("canopy.v1.Planner/LookupPlan", READERS, Reads),
     row("canopy.v1.Planner/OrderMachines", PLANNERS, Computes),
@@ -156,6 +163,7 @@ pub const METHODS: &[Method] = &[
     row("canopy.v1.Planner/Plan", PLANNERS, Computes),
     row("canopy.v1.Planner/PlanBundle", PLANNERS, Computes),
     row("canopy.v1.Planner/PlanGroups", PLANNERS, Computes),
+    conversation("canopy.v1.Planner/PlanMoving", PLANNERS),
     row("canopy.v1.Planner/PlanStream", PLANNERS, Computes),
     row("canopy.v1.Planner/Prefetch", PLANNERS, Changes),
     row("canopy.v1.Planner/SimulatePlan", READERS, Reads),

@@ -60,7 +60,7 @@ mod tests {
         let error = algorithm("rings").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown algorithm `rings`; use auto, forest, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, \
+            "unknown algorithm `rings`; use auto, forest, stages, orbits, flow, bfb, tsmcf, tacos, tacos-ilp, tacos-published, \
              direct-xy, ring-xy, expansion, kautz, kautz-m, dfc2, dfc2-do, multitree, direct, ring, sssp, ewsp, dor, \
              pmcf, pmcf-shortest, ilp-disjoint, ilp-shortest, pairwise, bruck, recursive-doubling, binomial, \
              double-tree or local-ring"

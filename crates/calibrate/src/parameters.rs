@@ -145,7 +145,7 @@ impl Parameters {
             let scaled = scaled(link.capacity, factor);
             let capacity = if links.is_empty() { scaled } else { stated().copied().unwrap_or(scaled) };
             let more = if class == Class::Leaving { rounded(self.across_ns) } else { 0 };
-            (capacity, Latency::from_nanos(link.latency.nanos().saturating_add(more)))
+            (Some(capacity), Latency::from_nanos(link.latency.nanos().saturating_add(more)))
         })
     }
 }

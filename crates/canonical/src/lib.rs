@@ -33,7 +33,7 @@ mod reduce;
 mod refine;
 mod search;
 
-pub use analysis::{Analysis, Outcome, Solution, analyse};
+pub use analysis::{Analysis, Outcome, Solution, analyse, automorphisms};
 pub use automorphism::Automorphism;
 pub use budget::{Budget, Stopped, WORK_SERVED, WORK_STANDARD};
 pub use carriers::Carriers;

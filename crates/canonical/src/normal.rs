@@ -114,8 +114,7 @@ fn reordered(topology: &Topology, nodes: &[NodeIndex], places: &[u32]) -> Option
         let (from, to) = (id(image(link.from)?), id(image(link.to)?));
         draft.links.push(DraftLink { from, to, capacity: link.capacity, latency: link.latency, count: 1 });
     }
-    let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
-    let normal = draft.build(&limits).ok()?;
+    let normal = draft.build(&TopologyLimits::UNLIMITED).ok()?;
     let mut links = Vec::with_capacity(topology.links().len());
     for link in topology.links() {
         let key = (image(link.from)?, image(link.to)?, link.latency);

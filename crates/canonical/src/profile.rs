@@ -11,19 +11,53 @@ use crate::refine::mix;
 /// Nodes times pairs, at most: some hundredths of a second.
 const WORK_MAX: usize = 1 << 25;
 
+/// Nodes of a cell that are looked at to see whether all look alike.
+const SAMPLE: usize = 4;
+
 /// By node: a fingerprint of what it sees, which does not depend on the numbers of the nodes. `None` if the part is large.
 ///
 /// O(nodes · pairs).
 pub(crate) fn profiles(part: &Part, partition: &Partition, meter: &mut Meter<'_>) -> Result<Option<Vec<u64>>, Ended> {
-    let node_count = part.node_count();
-    if node_count.saturating_mul(node_count + part.pair_count()) > WORK_MAX {
+    if is_large(part) {
         return Ok(None);
     }
-    let mut profiles = Vec::with_capacity(node_count);
-    let mut distance = vec![u32::MAX; node_count];
-    let mut queue: Vec<u32> = Vec::with_capacity(node_count);
-    for first in (0_u32..).take(node_count) {
-        meter.spend(node_count + part.pair_count())?;
+    let mut view = View::of(part, partition);
+    let nodes = (0_u32..).take(part.node_count());
+    nodes.map(|node| view.profile(node, meter)).collect::<Result<_, _>>().map(Some)
+}
+
+/// Whether some nodes of the largest cell see the same, so that profiles of all are hardly worth their cost. O(pairs).
+pub(crate) fn look_alike(part: &Part, partition: &Partition, meter: &mut Meter<'_>) -> Result<bool, Ended> {
+    let Some(cell) = partition.cells().max_by_key(|&cell| partition.size_of(cell)) else { return Ok(true) };
+    let members = partition.members(cell);
+    let mut view = View::of(part, partition);
+    let sample = members.iter().step_by(members.len().div_ceil(SAMPLE).max(1));
+    let profiles = sample.map(|&node| view.profile(node, meter)).collect::<Result<Vec<u64>, _>>()?;
+    Ok(profiles.windows(2).all(|two| two[0] == two[1]))
+}
+
+fn is_large(part: &Part) -> bool {
+    part.node_count().saturating_mul(part.node_count() + part.pair_count()) > WORK_MAX
+}
+
+/// A part as one node after the other sees it.
+struct View<'a> {
+    part: &'a Part,
+    partition: &'a Partition,
+    /// By node, between two looks: none.
+    distance: Vec<u32>,
+    queue: Vec<u32>,
+}
+
+impl<'a> View<'a> {
+    fn of(part: &'a Part, partition: &'a Partition) -> Self {
+        let count = part.node_count();
+        Self { part, partition, distance: vec![u32::MAX; count], queue: Vec::with_capacity(count) }
+    }
+
+    fn profile(&mut self, first: u32, meter: &mut Meter<'_>) -> Result<u64, Ended> {
+        let Self { part, partition, distance, queue } = self;
+        meter.spend(part.node_count() + part.pair_count())?;
         queue.clear();
         queue.push(first);
         distance[first as usize] = 0;
@@ -46,7 +80,6 @@ pub(crate) fn profiles(part: &Part, partition: &Partition, meter: &mut Meter<'_>
             profile = profile.wrapping_add(seen);
         }
         queue.iter().for_each(|&node| distance[node as usize] = u32::MAX);
-        profiles.push(profile);
+        Ok(profile)
     }
-    Ok(Some(profiles))
 }

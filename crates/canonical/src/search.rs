@@ -7,7 +7,7 @@ use crate::budget::{Ended, Meter};
 use crate::graph::Graph;
 use crate::orbits::Orbits;
 use crate::partition::Partition;
-use crate::profile::profiles;
+use crate::profile::{look_alike, profiles};
 use crate::reduce::Part;
 use crate::refine::Refiner;
 
@@ -46,6 +46,8 @@ pub(crate) struct Search<'a> {
     verifier: Verifier<'a>,
     refiner: Refiner,
     meter: Meter<'a>,
+    /// Whether only automorphisms are wanted, and no form.
+    forms_nothing: bool,
     /// What was found, as far as it joins orbits.
     found: Vec<Automorphism>,
     orbits: Orbits,
@@ -55,7 +57,12 @@ impl<'a> Search<'a> {
     pub(crate) fn new(graph: &'a Graph, meter: Meter<'a>) -> Self {
         let (node_count, verifier) = (graph.node_count(), Verifier::new(graph));
         let (refiner, orbits) = (Refiner::new(node_count), Orbits::new(node_count));
-        Self { graph, verifier, refiner, meter, found: Vec::new(), orbits }
+        Self { graph, verifier, refiner, meter, forms_nothing: false, found: Vec::new(), orbits }
+    }
+
+    /// A search for automorphisms alone: the order that it finds is not canonical.
+    pub(crate) fn for_automorphisms(graph: &'a Graph, meter: Meter<'a>) -> Self {
+        Self { forms_nothing: true, ..Self::new(graph, meter) }
     }
 
     /// Solves the whole graph, given cells that cannot be refined.
@@ -147,9 +154,8 @@ impl<'a> Search<'a> {
     /// Solves a part that cannot be reduced.
     fn solve_connected(&mut self, part: &Part, progress: Progress) -> Result<Solved, Ended> {
         let mut partition = Partition::of_tags(&part.tags);
-        if !progress.is_profiled
-            && let Some(profiles) = profiles(part, &partition, &mut self.meter)?
-        {
+        let needs_none = progress.is_profiled || self.forms_nothing && look_alike(part, &partition, &mut self.meter)?;
+        if !needs_none && let Some(profiles) = profiles(part, &partition, &mut self.meter)? {
             let cells = split_by(&mut partition, &profiles);
             if !cells.is_empty() {
                 self.refiner.refine(part, &mut partition, cells, &mut self.meter)?;

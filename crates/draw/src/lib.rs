@@ -1,5 +1,5 @@
-//! Drawings of plans: a network with its loads and its bottleneck, the trees of a plan, a run over time, and
-//! times over sizes.
+//! Drawings of plans: a network with its loads and its bottleneck, who uses which link of it, the trees of a plan, a run
+//! over time, and times over sizes.
 //!
 //! The crate is pure: a topology and results about it in, the bytes of an SVG out. Equal input gives equal output.
 //! Coordinates are floats, since they decide nothing; exact fractions decide the load class of a link. Drawings that
@@ -8,6 +8,7 @@
 mod error;
 mod layout;
 mod network;
+mod shares;
 mod summary;
 mod svg;
 mod sweep;
@@ -18,6 +19,7 @@ mod words;
 
 pub use error::DrawError;
 pub use network::{NetworkDrawing, draw_network};
+pub use shares::{ELEMENTS_MAX, SharesDrawing, UseClass, draw_shares};
 pub use svg::{Anchor, Mark, Point, Svg, escaped};
 pub use sweep::{Series, SweepDrawing, draw_sweep};
 pub use timeline::{Bar, ROWS_MAX, Row, TimelineDrawing, draw_timeline};

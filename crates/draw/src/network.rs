@@ -2,7 +2,7 @@
 //! missing of a network that was whole.
 
 mod legend;
-mod lines;
+pub(crate) mod lines;
 mod marked;
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const LINKS_MAX: usize = 8_000;
 /// Least width of a sheet: titles and legends need it.
 const WIDTH_MIN: f64 = 640.0;
 /// Inside of the frames of boxes.
-const FRAME: &str = "#f4f6f8";
+pub(crate) const FRAME: &str = "#f4f6f8";
 /// What is not there any more.
 const MISSING: &str = "#b00020";
 
@@ -125,7 +125,7 @@ pub fn draw_network(drawing: &NetworkDrawing<'_>) -> Result<String, DrawError> {
 }
 
 /// Writes the names of boxes, away from the lines between them.
-fn name_frames(svg: &mut Svg, layout: &Layout, top: f64) {
+pub(crate) fn name_frames(svg: &mut Svg, layout: &Layout, top: f64) {
     for frame in &layout.frames {
         let is_up = frame.corner.1 + frame.size.1 / 2.0 < top + layout.size.1 / 2.0 && layout.frames.len() > 1;
         let is_at_top = is_up && layout.bends.contains(&Bend::Up);
@@ -144,7 +144,7 @@ fn by_place(places: &[NodeIndex]) -> BTreeMap<NodeIndex, Vec<NodeIndex>> {
 }
 
 /// What a viewer shows when asked about a node.
-fn name(topology: &Topology, node: NodeIndex) -> String {
+pub(crate) fn name(topology: &Topology, node: NodeIndex) -> String {
     let id = &topology.node(node).id;
     topology.rank_of(node).map_or_else(|| id.clone(), |rank| format!("{id}, rank {}", rank.number()))
 }
@@ -182,7 +182,8 @@ fn holds(full: &Topology, part: &Topology) -> bool {
     part.nodes().iter().all(|node| full.find_node(&node.id).is_some())
 }
 
-fn draw_node(
+/// Draws the plate of a node.
+pub(crate) fn draw_node(
     svg: &mut Svg,
     layout: &Layout,
     node: NodeIndex,

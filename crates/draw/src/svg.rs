@@ -171,6 +171,23 @@ impl Svg {
         Self { text, head }
     }
 
+    /// A description of the whole for screen readers, after the title.
+    pub(crate) fn describe(&mut self, words: &str) {
+        let element = format!("<desc>{}</desc>\n", escaped(words));
+        self.text.insert_str(self.head, &element);
+        self.head += element.len();
+    }
+
+    /// Begins shapes that belong together: a viewer shows the note when asked about any of them.
+    pub(crate) fn open(&mut self, note: &str) {
+        self.push(&format!("<g><title>{}</title>", escaped(note)));
+    }
+
+    /// Ends what [`open`](Self::open) began.
+    pub(crate) fn close(&mut self) {
+        self.push("</g>");
+    }
+
     /// A straight line; `dashes` as SVG wants them, empty for none.
     pub fn line(&mut self, from: Point, to: Point, colour: &str, dashes: &str) {
         let ((x1, y1), (x2, y2)) = (from, to);

@@ -23,6 +23,33 @@ pub struct Unit {
     pub both_ways: bool,
 }
 
+/// Which units of an allreduce are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// Trees that are used both ways: for links of the same capacity both ways.
+    Trees,
+    /// Pairs of any two trees of one root.
+    Pairs,
+}
+
+/// Lengths by arc.
+pub(crate) struct Lengths {
+    one_way: Vec<u128>,
+    /// Of an arc and that of the opposite direction together.
+    both_ways: Vec<u128>,
+}
+
+impl Lengths {
+    pub(crate) fn new(problem: &GroupProblem, one_way: Vec<u128>) -> Self {
+        let both = |(arc, &length): (u32, &u128)| {
+            let back = problem.reverse(arc).and_then(|arc| one_way.get(arc as usize)).copied();
+            length.saturating_add(back.unwrap_or(length))
+        };
+        let both_ways = (0_u32..).zip(&one_way).map(both).collect();
+        Self { one_way, both_ways }
+    }
+}
+
 /// The cheapest unit of a commodity, and what it costs: the sum of the lengths of its arcs.
 pub(crate) struct Priced {
     pub(crate) cost: u128,
@@ -57,39 +84,40 @@ impl Commodity {
 
     /// The cheapest unit.
     ///
-    /// * **In.** `lengths`: by arc; where `is_reversible`, the same both ways. `roots`: positions of members at which
-    ///   the pairs of trees of an allreduce are tried, if lengths differ by direction.
+    /// * **In.** `width`: which units of an allreduce. `roots`: positions of members at which its pairs of trees are tried.
     /// * **Errors.** [`GroupsError::NoWay`].
     /// * **Cost.** One search of the network for trees of equal lengths both ways and for ways from one root, else one
     ///   for each member, and O(members³) at worst for a tree.
     pub(crate) fn priced(
         self,
         problem: &GroupProblem,
-        lengths: &[u128],
-        is_reversible: bool,
+        lengths: &Lengths,
+        width: Width,
         roots: &[u32],
     ) -> Result<Priced, GroupsError> {
         let group = &problem.groups()[self.group];
         let members = &group.members;
         let lost = |(from, to): (u32, u32)| GroupsError::NoWay { group: self.group, from, to };
         let root = self.root.map_or(0, |root| root as usize);
-        let closure = || Closure::of(problem, members, lengths);
+        let closure = || Closure::of(problem, members, &lengths.one_way);
         match group.kind {
-            GroupKind::AllReduce if is_reversible => {
-                let (cost, hops) = spanning_tree(problem, members, lengths).map_err(lost)?;
-                Ok(Priced { cost: cost.saturating_mul(2), unit: Unit { hops, both_ways: true } })
+            GroupKind::AllReduce if width == Width::Trees => {
+                let (cost, hops) = spanning_tree(problem, members, &lengths.both_ways).map_err(lost)?;
+                Ok(Priced { cost, unit: Unit { hops, both_ways: true } })
             }
-            GroupKind::AllReduce => pair_of_trees(problem, &closure(), roots).map_err(lost),
+            GroupKind::AllReduce => pair_of_trees(&closure(), roots).map_err(lost),
             GroupKind::AllGather | GroupKind::Broadcast(_) => {
-                closure().arborescence(problem, root, false).map(Priced::one_way).map_err(lost)
+                closure().arborescence(root, false).map(Priced::one_way).map_err(lost)
             }
             GroupKind::ReduceScatter | GroupKind::Reduce(_) => {
-                closure().arborescence(problem, root, true).map(Priced::one_way).map_err(lost)
+                closure().arborescence(root, true).map(Priced::one_way).map_err(lost)
             }
             GroupKind::AllToAll | GroupKind::Scatter(_) => {
-                star(problem, members, root, lengths).map(Priced::one_way).map_err(lost)
+                star(problem, members, root, &lengths.one_way).map(Priced::one_way).map_err(lost)
             }
-            GroupKind::Gather(_) => star_inwards(problem, members, root, lengths).map(Priced::one_way).map_err(lost),
+            GroupKind::Gather(_) => {
+                star_inwards(problem, members, root, &lengths.one_way).map(Priced::one_way).map_err(lost)
+            }
         }
     }
 }
@@ -101,11 +129,11 @@ impl Priced {
 }
 
 /// The cheapest trees towards a root and away from it, over all roots that are to be tried.
-fn pair_of_trees(problem: &GroupProblem, closure: &Closure, roots: &[u32]) -> Result<Priced, (u32, u32)> {
+fn pair_of_trees(closure: &Closure<'_>, roots: &[u32]) -> Result<Priced, (u32, u32)> {
     let mut best: Option<Priced> = None;
     for &root in roots {
-        let (inwards, mut hops) = closure.arborescence(problem, root as usize, true)?;
-        let (outwards, others) = closure.arborescence(problem, root as usize, false)?;
+        let (inwards, mut hops) = closure.arborescence(root as usize, true)?;
+        let (outwards, others) = closure.arborescence(root as usize, false)?;
         let cost = inwards.saturating_add(outwards);
         if best.as_ref().is_none_or(|best| cost < best.cost) {
             hops.extend(others);
@@ -123,7 +151,7 @@ fn star(
     lengths: &[u128],
 ) -> Result<(u128, Vec<Hop>), (u32, u32)> {
     let from = members[root];
-    let ways = Passing::of(problem, members).ways_from(&[from], lengths);
+    let ways = Passing::of(problem, members).ways_to_members(from, lengths);
     let (mut cost, mut hops) = (0_u128, Vec::with_capacity(members.len() - 1));
     for &to in members.iter().filter(|&&to| to != from) {
         let distance = ways.distances[to as usize];
@@ -151,7 +179,7 @@ fn star_inwards(
             return Err((members[from], members[root]));
         }
         cost = cost.saturating_add(distance.0);
-        hops.push(closure.hop(problem, from, root));
+        hops.push(closure.hop(from, root));
     }
     Ok((cost, hops))
 }

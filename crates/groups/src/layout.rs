@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use canopy_canonical::Budget;
 use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{Signed as _, Zero as _};
+use rayon::prelude::*;
 
-use crate::commodity::{Commodity, Unit};
+use crate::commodity::{Commodity, Lengths, Unit, Width};
 use crate::joined::Classes;
 use crate::problem::{GroupProblem, GroupsError};
 use crate::symmetry::Symmetry;
@@ -22,6 +22,8 @@ pub(crate) struct Layout<'a> {
     pub(crate) problem: &'a GroupProblem,
     pub(crate) symmetry: &'a Symmetry,
     pub(crate) is_reversible: bool,
+    /// Whether all links carry as much both ways.
+    is_even: bool,
     pub(crate) rows: Classes,
     /// By row, the capacity of all its arcs.
     pub(crate) capacities: Vec<BigInt>,
@@ -37,7 +39,7 @@ pub(crate) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    pub(crate) fn new(problem: &'a GroupProblem, symmetry: &'a Symmetry, budget: Budget<'_>) -> Self {
+    pub(crate) fn new(problem: &'a GroupProblem, symmetry: &'a Symmetry) -> Self {
         let is_reversible = problem.is_reversible();
         let rows = symmetry.arcs(problem, is_reversible);
         let mut capacities = vec![BigInt::zero(); rows.first.len()];
@@ -66,9 +68,10 @@ impl<'a> Layout<'a> {
             |one: &Commodity| (0_u32..).zip(&problem.groups()[one.group].members).map(|(root, _)| root).collect();
         let roots = commodities
             .iter()
-            .map(|one| if needs_roots(one) { Symmetry::roots(problem, one.group, budget) } else { every(one) })
+            .map(|one| if needs_roots(one) { symmetry.roots(problem, one.group) } else { every(one) })
             .collect();
-        Self { problem, symmetry, is_reversible, rows, capacities, commodities, demands, frozen, like, roots }
+        let is_even = problem.is_even();
+        Self { problem, symmetry, is_reversible, is_even, rows, capacities, commodities, demands, frozen, like, roots }
     }
 
     /// By arc, its length, from those of rows.
@@ -76,17 +79,31 @@ impl<'a> Layout<'a> {
         self.rows.of.iter().map(|&row| rows[row as usize]).collect()
     }
 
-    /// The cheapest units, by commodity class, and what they cost.
-    pub(crate) fn priced(&self, rows: &[u128], stop: &dyn Stop) -> Result<Vec<(u128, Unit)>, GroupsError> {
-        let lengths = self.by_arc(rows);
+    /// The narrowest units that are enough, or may be.
+    pub(crate) const fn least_width(&self) -> Width {
+        if self.is_even { Width::Trees } else { Width::Pairs }
+    }
+
+    /// The cheapest units, by commodity class, and what they cost: among trees used both ways alone, where these are
+    /// enough.
+    pub(crate) fn priced(
+        &self,
+        rows: &[u128],
+        width: Width,
+        stop: &dyn Stop,
+    ) -> Result<Vec<(u128, Unit)>, GroupsError> {
+        let width = if self.is_reversible { Width::Trees } else { width };
+        let lengths = Lengths::new(self.problem, self.by_arc(rows));
         let price = |(commodity, roots): (&Commodity, &Vec<u32>)| {
             if stop.is_requested() {
                 return Err(GroupsError::Stopped);
             }
-            let priced = commodity.priced(self.problem, &lengths, self.is_reversible, roots)?;
+            let priced = commodity.priced(self.problem, &lengths, width, roots)?;
             Ok((priced.cost, priced.unit))
         };
-        self.commodities.iter().zip(&self.roots).map(price).collect()
+        // The first error is the same in every run.
+        let priced: Vec<Result<_, GroupsError>> = self.commodities.par_iter().zip(&self.roots).map(price).collect();
+        priced.into_iter().collect()
     }
 
     /// How often a unit uses each row.

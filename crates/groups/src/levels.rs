@@ -39,7 +39,7 @@ pub fn group_levels(
     let is_stopped = || stop.is_requested();
     let budget = Budget { work_max: WORK_STANDARD, stop: &is_stopped };
     let symmetry = symmetry(problem, options, budget);
-    let layout = Layout::new(problem, &symmetry, budget);
+    let layout = Layout::new(problem, &symmetry);
     let mut search = Search::new(&layout, stop)?;
     let mut found = Found::new(&layout);
     if found.frozen.iter().any(Option::is_some) {

@@ -17,6 +17,7 @@ mod rings;
 mod scale;
 mod search;
 mod shares;
+mod smooth;
 mod symmetry;
 mod tree;
 mod vertex;

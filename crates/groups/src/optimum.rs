@@ -30,7 +30,7 @@ pub fn group_optimum(
     let is_stopped = || stop.is_requested();
     let budget = Budget { work_max: WORK_STANDARD, stop: &is_stopped };
     let symmetry = symmetry(problem, options, budget);
-    let layout = Layout::new(problem, &symmetry, budget);
+    let layout = Layout::new(problem, &symmetry);
     let mut search = Search::new(&layout, stop)?;
     let solved = match search.run(options, stop)? {
         End::Proven(solved) => solved,
@@ -41,6 +41,6 @@ pub fn group_optimum(
 
 /// The symmetries of a problem, as far as they are asked for and found.
 pub(crate) fn symmetry(problem: &GroupProblem, options: GroupOptions, budget: Budget<'_>) -> Symmetry {
-    let found = if options.uses_symmetry { Symmetry::of(problem, None, budget).ok() } else { None };
+    let found = if options.uses_symmetry { Symmetry::of(problem, budget).ok() } else { None };
     found.unwrap_or_else(|| Symmetry::none(problem))
 }

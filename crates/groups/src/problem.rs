@@ -194,11 +194,15 @@ impl GroupProblem {
     /// Whether an arc and that of the opposite direction can be taken together: all links carry as much both ways, and
     /// all groups do what is the same run backwards.
     pub(crate) fn is_reversible(&self) -> bool {
+        self.groups.iter().all(|group| group.kind.is_reversible()) && self.is_even()
+    }
+
+    /// Whether all links carry as much both ways.
+    pub(crate) fn is_even(&self) -> bool {
         let as_much = |(arc, reverse): (&Arc, &Option<u32>)| {
             reverse.is_some_and(|reverse| self.graph.arcs[reverse as usize].capacity == arc.capacity)
         };
-        self.groups.iter().all(|group| group.kind.is_reversible())
-            && self.graph.arcs.iter().zip(&self.reverses).all(as_much)
+        self.graph.arcs.iter().zip(&self.reverses).all(as_much)
     }
 }
 

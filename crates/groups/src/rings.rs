@@ -19,7 +19,7 @@ pub fn ring_rate(problem: &GroupProblem) -> Result<BigRational, GroupsError> {
     let mut loads = vec![BigRational::zero(); lengths.len()];
     for (number, group) in problem.groups().iter().enumerate() {
         let passing = Passing::of(problem, &group.members);
-        let from: Vec<Ways> = group.members.iter().map(|&member| passing.ways_from(&[member], &lengths)).collect();
+        let from: Vec<Ways> = group.members.iter().map(|&member| passing.ways_to_members(member, &lengths)).collect();
         for (sender, receiver, part) in hops(group) {
             let to = group.members[receiver];
             if from[sender].distances[to as usize] == NO_WAY {

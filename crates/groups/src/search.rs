@@ -5,13 +5,14 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{Signed as _, ToPrimitive as _, Zero as _};
 
-use crate::commodity::{Commodity, Unit};
+use crate::commodity::{Commodity, Unit, Width};
 use crate::found::{GroupOptimum, GroupOptions, GroupPart};
 use crate::layout::{Layout, Loads, Use, greatest_time};
 use crate::master::{Master, Pivots, Prices, Start, Variable};
 use crate::problem::GroupsError;
 use crate::program::{Aim, Program};
 use crate::scale::{Scale, as_float, busiest, taken};
+use crate::smooth::Smooth;
 use crate::vertex::Vertex;
 
 /// Largest length in pricing by floats, as a power of two.
@@ -20,6 +21,15 @@ const LENGTH_BITS: i32 = 60;
 const PROVEN: f64 = 1e-13;
 /// By how much less than those of the program a unit must cost to be taken up.
 const PAYS: f64 = 1e-10;
+/// Rounds after which many units are made at once, and by what part of the time the best bound is below it then.
+const ROUNDS_FIRST: u32 = 6;
+const GAP_FIRST: f64 = 0.01;
+/// Rounds in which units are made for smoothed prices, and moves of each commodity between them.
+const SMOOTH_ROUNDS: u32 = 20;
+const SMOOTH_PASSES: u32 = 20;
+/// What part of the gap the prices of rows differ by a factor of e for, and the gap that is near enough, by the time.
+const SMOOTH_PART: f64 = 4.0;
+const SMOOTH_GAP: f64 = 1e-4;
 /// How often units that pay by fractions alone are tried before floats are thought too coarse.
 const FINER_MAX: u32 = 20;
 
@@ -31,6 +41,8 @@ pub(crate) struct Search<'a> {
     scale: Scale,
     master: Master,
     best: Best,
+    /// Which units were looked at for the best: it is a limit of these alone.
+    width: Width,
     /// By row, its capacity as a float.
     capacities: Vec<f64>,
     /// By commodity class, what the program has of it, as floats.
@@ -82,7 +94,8 @@ impl<'a> Search<'a> {
         let demands: Vec<f64> = layout.demands.iter().map(as_float).collect();
         let even: Vec<f64> =
             capacities.iter().zip(&layout.rows.count).map(|(all, &count)| count as f64 / all).collect();
-        let first = layout.priced(&whole(&even), stop)?;
+        let width = layout.least_width();
+        let first = layout.priced(&whole(&even), width, stop)?;
         let used = |(commodity, (_, unit))| Use { commodity, loads: layout.loads(&unit), unit };
         let uses: Vec<Use> = first.into_iter().enumerate().map(used).collect();
         // Times are parts of those that the first units take.
@@ -95,7 +108,7 @@ impl<'a> Search<'a> {
         let (program, best) = (Program::time(layout), Best::default());
         let moves = vec![0.0; demands.len()];
         let fixed = demands;
-        Ok(Self { layout, uses, program, scale, master, best, capacities, moves, fixed, usual_rate, rounds: 0 })
+        Ok(Self { layout, uses, program, scale, master, best, width, capacities, moves, fixed, usual_rate, rounds: 0 })
     }
 
     /// Goes over to the room that frozen rates find, before any other unit is known. Says whether it could.
@@ -147,6 +160,7 @@ impl<'a> Search<'a> {
         self.moves = program.moves.iter().map(as_float).collect();
         self.fixed = program.fixed.iter().map(as_float).collect();
         (self.program, self.scale, self.master, self.best) = (program, scale, master, Best::default());
+        self.width = Width::Pairs;
         true
     }
 
@@ -155,7 +169,8 @@ impl<'a> Search<'a> {
         let mut finer = 0;
         for round in 0..options.rounds_max {
             self.rounds += 1;
-            match self.round(round == 0, stop) {
+            let smoothed = if round == ROUNDS_FIRST { self.smooth(stop) } else { Ok(()) };
+            match smoothed.and_then(|()| self.round(round == 0, stop)) {
                 Ok(Exact::Found(solved)) => return Ok(End::Proven(*solved)),
                 Ok(Exact::Zero) => return Ok(End::Zero),
                 Ok(Exact::Better) => {}
@@ -165,7 +180,19 @@ impl<'a> Search<'a> {
                 Err(error) => return Err(error),
             }
         }
+        if std::mem::replace(&mut self.width, Width::Pairs) != Width::Pairs {
+            let lengths = std::mem::take(&mut self.best.lengths);
+            let priced = self.layout.priced(&lengths, self.width, &Never)?;
+            self.best = self.limited(lengths, &priced);
+        }
         Ok(End::Unproven)
+    }
+
+    /// What these lengths prove, given the cheapest units.
+    fn limited(&self, lengths: Vec<u128>, priced: &[(u128, Unit)]) -> Best {
+        let costs: Vec<u128> = priced.iter().map(|(cost, _)| *cost).collect();
+        let time = self.scale.float(self.limit_by_floats(&lengths, &costs));
+        Best { time, lengths, costs }
     }
 
     fn round(&mut self, is_first: bool, stop: &dyn Stop) -> Result<Exact, GroupsError> {
@@ -190,6 +217,31 @@ impl<'a> Search<'a> {
         if added == 0 || is_proven { self.exact(stop) } else { Ok(Exact::Better) }
     }
 
+    /// Makes units for prices that all rows of much time share, if the time is far from proven: where rows are many,
+    /// those of a basis are zero for most of them, and lead to units one after the other.
+    fn smooth(&mut self, stop: &dyn Stop) -> Result<(), GroupsError> {
+        let time = self.master.time();
+        if self.program.aim != Aim::Time || time - self.best.time <= GAP_FIRST * time {
+            return Ok(());
+        }
+        let columns = self.uses.iter().map(|one| self.scale.column(one.commodity, &one.loads));
+        let mut smooth = Smooth::new(self.capacities.len(), self.moves.len(), columns);
+        for _ in 0..SMOOTH_ROUNDS {
+            let gap = smooth.time() - self.best.time;
+            if gap <= SMOOTH_GAP * smooth.time() {
+                break;
+            }
+            smooth.settle(gap / SMOOTH_PART, SMOOTH_PASSES);
+            let prices = smooth.prices();
+            let known = self.uses.len();
+            self.generate(&self.lengths(&prices), &prices, stop)?;
+            for one in &self.uses[known..] {
+                smooth.add(self.scale.column(one.commodity, &one.loads));
+            }
+        }
+        Ok(())
+    }
+
     /// Lengths of arcs by row, as the prices of rows make them.
     fn lengths(&self, prices: &Prices) -> Vec<u128> {
         let by_arc: Vec<f64> = prices.rows.iter().zip(&self.capacities).map(|(price, all)| price / all).collect();
@@ -203,11 +255,10 @@ impl<'a> Search<'a> {
 
     /// Prices all commodities, notes the bound, and takes up the units that pay.
     fn generate(&mut self, lengths: &[u128], prices: &Prices, stop: &dyn Stop) -> Result<usize, GroupsError> {
-        let priced = self.layout.priced(lengths, stop)?;
-        let costs: Vec<u128> = priced.iter().map(|(cost, _)| *cost).collect();
-        let bound = self.scale.float(self.limit_by_floats(lengths, &costs));
-        if self.best.lengths.is_empty() || bound > self.best.time {
-            self.best = Best { time: bound, lengths: lengths.to_vec(), costs };
+        let priced = self.layout.priced(lengths, self.width, stop)?;
+        let limited = self.limited(lengths.to_vec(), &priced);
+        if self.best.lengths.is_empty() || limited.time > self.best.time {
+            self.best = limited;
         }
         let mut added = 0;
         for (commodity, (_, unit)) in priced.into_iter().enumerate() {
@@ -237,7 +288,8 @@ impl<'a> Search<'a> {
     fn exact(&mut self, stop: &dyn Stop) -> Result<Exact, GroupsError> {
         let Some(vertex) = self.vertex() else { return Ok(Exact::Unknown) };
         let Some(lengths) = vertex.lengths() else { return Ok(Exact::Unknown) };
-        let priced = self.layout.priced(&lengths, stop)?;
+        // Trees used both ways are mostly enough, and soon found; whether they are, pairs of any trees say.
+        let priced = self.layout.priced(&lengths, Width::Pairs, stop)?;
         let mut found = 0;
         for (commodity, (cost, unit)) in priced.iter().enumerate() {
             if self.program.counts(commodity) && BigInt::from(*cost) < vertex.worth[commodity] {
@@ -245,6 +297,10 @@ impl<'a> Search<'a> {
                 self.add(commodity, unit.clone(), loads);
                 found += 1;
             }
+        }
+        if found > 0 && std::mem::replace(&mut self.width, Width::Pairs) != Width::Pairs {
+            self.best = self.limited(lengths, &priced);
+            return Ok(Exact::Better);
         }
         if found > 0 {
             return Ok(Exact::Finer);

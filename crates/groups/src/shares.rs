@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::{One as _, Zero as _};
+use num_traits::One as _;
 
 use crate::found::{GroupLevels, GroupOptimum, GroupPart};
 use crate::problem::{GroupProblem, GroupsError};
-use crate::symmetry::{Images, Symmetry};
+use crate::symmetry::{ArcTable, Images, Symmetry};
 
 /// The shares of all groups.
 #[derive(Clone, Debug)]
@@ -43,7 +42,7 @@ impl GroupShares {
 ///   alone, with trees that branch at its members only, which a packing of trees in a balanced network finds again.
 /// * **In.** An optimum of the problem.
 /// * **Errors.** Stopped.
-/// * **Cost.** The symmetries of the network for each group that is like no other, and O(groups · nodes · generators).
+/// * **Cost.** O(groups · nodes · generators), and O(generators) for each arc of each group's share.
 pub fn group_shares(
     problem: &GroupProblem,
     optimum: &GroupOptimum,
@@ -67,39 +66,29 @@ fn divided(
     symmetry: &Symmetry,
     stop: &dyn Stop,
 ) -> Result<GroupShares, GroupsError> {
-    let is_stopped = || stop.is_requested();
-    let budget = Budget { work_max: WORK_STANDARD, stop: &is_stopped };
     let Images { of, tables } = symmetry.images(problem.groups().len());
-    // Every symmetry keeps the only group.
-    let keeps_all = problem.groups().len() == 1 || symmetry.is_none();
-    let mut count: BTreeMap<usize, usize> = BTreeMap::new();
-    of.iter().for_each(|&first| *count.entry(first).or_default() += 1);
-    let is_reversible = problem.is_reversible();
+    let (arcs, is_reversible) = (ArcTable::of(problem), problem.is_reversible());
     let mut shares = BTreeMap::new();
-    for (&group, &alike) in &count {
-        if stop.is_requested() {
-            return Err(GroupsError::Stopped);
+    for (group, _) in of.iter().enumerate().filter(|&(group, first)| group == *first) {
+        let mut loads: BTreeMap<u32, BigRational> = BTreeMap::new();
+        for (unit, weight) in parts.iter().filter(|part| part.group == group).flat_map(|part| &part.units) {
+            unit.for_each_arc(problem, |arc| *loads.entry(arc).or_default() += weight);
         }
-        let classes = if keeps_all {
-            symmetry.arcs(problem, is_reversible)
-        } else {
-            let kept = Symmetry::of(problem, Some(group), budget).map_err(|_stopped| GroupsError::Stopped)?;
-            kept.arcs(problem, is_reversible)
-        };
-        let mut loads = vec![BigRational::zero(); classes.first.len()];
-        for part in parts.iter().filter(|part| part.group == group) {
-            for (unit, weight) in &part.units {
-                let mut uses: BTreeMap<u32, u64> = BTreeMap::new();
-                unit.for_each_arc(problem, |arc| *uses.entry(classes.of[arc as usize]).or_default() += 1);
-                uses.into_iter().for_each(|(class, uses)| loads[class as usize] += weight * BigInt::from(uses));
+        let mut share: BTreeMap<u32, BigRational> = BTreeMap::new();
+        for &arc in loads.keys() {
+            if stop.is_requested() {
+                return Err(GroupsError::Stopped);
             }
+            if share.contains_key(&arc) {
+                continue;
+            }
+            let alike = symmetry.arcs_of_groups(&arcs, (group, arc), is_reversible);
+            let own: Vec<u32> = alike.iter().filter(|(other, _)| *other == group).map(|&(_, arc)| arc).collect();
+            let load: BigRational = own.iter().filter_map(|arc| loads.get(arc)).sum();
+            let each = load * rate / BigInt::from(alike.len());
+            share.extend(own.into_iter().map(|arc| (arc, each.clone())));
         }
-        let each = |class: u32| {
-            let things = BigInt::from(classes.count[class as usize]) * BigInt::from(alike);
-            &loads[class as usize] * rate / things
-        };
-        let of_arcs = (0_u32..).zip(&classes.of).map(|(arc, &class)| (arc, each(class)));
-        shares.insert(group, of_arcs.filter(|(_, share)| !share.is_zero()).collect());
+        shares.insert(group, share.into_iter().collect());
     }
     Ok(GroupShares { like: of, shares, tables })
 }

@@ -1,8 +1,9 @@
 //! Symmetries of a network that keep its groups, and what they make alike.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
-use canopy_canonical::{Analysis, Automorphism, Budget, Graph, Stopped, analyse};
+use canopy_canonical::{Automorphism, Budget, Graph, Stopped, automorphisms};
 
 use crate::commodity::Commodity;
 use crate::joined::{Classes, Joined};
@@ -13,6 +14,8 @@ use crate::problem::{GroupKind, GroupProblem};
 pub(crate) struct Symmetry {
     generators: Vec<Automorphism>,
     node_count: usize,
+    /// By node and group, the generators that move it.
+    movers: Vec<Vec<u32>>,
 }
 
 /// Weights of the arcs between a member and its group: a member, and the root.
@@ -20,19 +23,27 @@ const MEMBER: [u64; 2] = [0, 1];
 const ROOT: [u64; 2] = [0, 2];
 
 impl Symmetry {
-    /// The symmetries that are found with some work; those that keep a group in its place, if one is named.
+    /// The symmetries that are found with some work.
     ///
     /// # Errors
     /// Stopped.
-    pub(crate) fn of(problem: &GroupProblem, kept: Option<usize>, budget: Budget<'_>) -> Result<Self, Stopped> {
-        let Some(graph) = graph_with_groups(problem, kept) else { return Ok(Self::none(problem)) };
-        let Analysis { generators, .. } = analyse(&graph, budget)?;
-        Ok(Self { generators, node_count: problem.graph().node_count as usize })
+    pub(crate) fn of(problem: &GroupProblem, budget: Budget<'_>) -> Result<Self, Stopped> {
+        let Some(graph) = graph_with_groups(problem) else { return Ok(Self::none(problem)) };
+        Ok(Self::new(problem, automorphisms(&graph, budget)?))
     }
 
     /// None at all.
     pub(crate) fn none(problem: &GroupProblem) -> Self {
-        Self { generators: Vec::new(), node_count: problem.graph().node_count as usize }
+        Self::new(problem, Vec::new())
+    }
+
+    fn new(problem: &GroupProblem, generators: Vec<Automorphism>) -> Self {
+        let node_count = problem.graph().node_count as usize;
+        let mut movers = vec![Vec::new(); node_count + problem.groups().len()];
+        for (number, generator) in (0_u32..).zip(&generators) {
+            generator.moves().iter().for_each(|&(node, _)| movers[node as usize].push(number));
+        }
+        Self { generators, node_count, movers }
     }
 
     /// Whether nothing is exchanged.
@@ -53,8 +64,7 @@ impl Symmetry {
     /// Arcs that are exchanged; those of opposite directions are taken together on request.
     pub(crate) fn arcs(&self, problem: &GroupProblem, with_reverse: bool) -> Classes {
         let arcs = &problem.graph().arcs;
-        let between: HashMap<(u32, u32), u32> =
-            (0_u32..).zip(arcs).map(|(number, arc)| ((arc.from, arc.to), number)).collect();
+        let table = ArcTable::of(problem);
         let mut around: Vec<Vec<u32>> = vec![Vec::new(); self.node_count];
         for (number, arc) in (0_u32..).zip(arcs) {
             around[arc.from as usize].push(number);
@@ -64,9 +74,8 @@ impl Symmetry {
         for generator in &self.generators {
             let moved = generator.moves().iter().take_while(|&&(node, _)| (node as usize) < self.node_count);
             for &number in moved.flat_map(|&(node, _)| &around[node as usize]) {
-                let arc = arcs[number as usize];
-                let image = between.get(&(generator.image(arc.from), generator.image(arc.to)));
-                joined.join(number as usize, *image.expect("a verified symmetry keeps arcs") as usize);
+                let image = table.between(table.ends(number).map(|node| generator.image(node)));
+                joined.join(number as usize, image.expect("a verified symmetry keeps arcs") as usize);
             }
         }
         if with_reverse {
@@ -99,26 +108,94 @@ impl Symmetry {
     }
 
     /// Positions of members of a group of which the symmetries that keep it make others out of: one for each class of
-    /// its members.
-    pub(crate) fn roots(problem: &GroupProblem, group: usize, budget: Budget<'_>) -> Vec<u32> {
-        let kept = Self::of(problem, Some(group), budget).unwrap_or_else(|_stopped| Self::none(problem));
-        let mut joined = Joined::new(kept.node_count);
-        for generator in &kept.generators {
-            for &(from, to) in generator.moves().iter().filter(|&&(node, _)| (node as usize) < kept.node_count) {
-                joined.join(from as usize, to as usize);
-            }
-        }
+    /// its members. O(members of all groups that are like it · generators).
+    pub(crate) fn roots(&self, problem: &GroupProblem, group: usize) -> Vec<u32> {
         let members = &problem.groups()[group].members;
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         let mut roots = Vec::new();
         for (position, &member) in (0_u32..).zip(members) {
-            let class = joined.of(member as usize);
-            if !seen.contains(&class) {
-                seen.push(class);
+            if !seen.contains(&member) {
+                let orbit = self.orbit((group, member), |&node| [node; 2], |node, image| Some(image(node)), |_| None);
+                seen.extend(orbit.into_iter().filter(|(other, _)| *other == group).map(|(_, node)| node));
                 roots.push(position);
             }
         }
         roots
+    }
+
+    /// All that symmetries make of an arc of a group: groups with their arcs; those of opposite directions are taken
+    /// together on request. The pairs of one group are what the symmetries that keep it make of the arc.
+    ///
+    /// O(pairs · generators that move them).
+    pub(crate) fn arcs_of_groups(
+        &self,
+        arcs: &ArcTable<'_>,
+        first: (usize, u32),
+        with_reverse: bool,
+    ) -> Vec<(usize, u32)> {
+        let ends = |&arc: &u32| arcs.ends(arc);
+        let moved = |arc, image: &dyn Fn(u32) -> u32| arcs.between(arcs.ends(arc).map(image));
+        self.orbit(first, ends, moved, |arc| arcs.reverse(arc).filter(|_| with_reverse))
+    }
+
+    /// All that symmetries make of a group and one of its things.
+    ///
+    /// `nodes`: those that the thing stands on; `moved`: what a permutation of nodes makes of it; `same`: one that is
+    /// taken together with it.
+    fn orbit<T: Copy + Eq + Hash>(
+        &self,
+        first: (usize, T),
+        nodes: impl Fn(&T) -> [u32; 2],
+        moved: impl Fn(T, &dyn Fn(u32) -> u32) -> Option<T>,
+        same: impl Fn(T) -> Option<T>,
+    ) -> Vec<(usize, T)> {
+        let mut seen = HashSet::from([first]);
+        let mut orbit = vec![first];
+        let mut next = 0;
+        while let Some(&(group, thing)) = orbit.get(next) {
+            next += 1;
+            let mut add = |one| {
+                if seen.insert(one) {
+                    orbit.push(one);
+                }
+            };
+            if let Some(thing) = same(thing) {
+                add((group, thing));
+            }
+            let [from, to] = nodes(&thing);
+            for &number in [self.node_of(group), from, to].iter().flat_map(|&node| &self.movers[node as usize]) {
+                let generator = &self.generators[number as usize];
+                let image = moved(thing, &|node| generator.image(node));
+                add((self.image_of_group(generator, group), image.expect("a verified symmetry keeps arcs")));
+            }
+        }
+        orbit
+    }
+}
+
+/// The arcs of a network by their ends.
+pub(crate) struct ArcTable<'a> {
+    problem: &'a GroupProblem,
+    between: HashMap<[u32; 2], u32>,
+}
+
+impl<'a> ArcTable<'a> {
+    pub(crate) fn of(problem: &'a GroupProblem) -> Self {
+        let arcs = (0_u32..).zip(&problem.graph().arcs);
+        Self { problem, between: arcs.map(|(number, arc)| ([arc.from, arc.to], number)).collect() }
+    }
+
+    fn ends(&self, arc: u32) -> [u32; 2] {
+        let arc = self.problem.graph().arcs[arc as usize];
+        [arc.from, arc.to]
+    }
+
+    fn between(&self, ends: [u32; 2]) -> Option<u32> {
+        self.between.get(&ends).copied()
+    }
+
+    fn reverse(&self, arc: u32) -> Option<u32> {
+        self.problem.reverse(arc)
     }
 }
 
@@ -159,11 +236,11 @@ impl Symmetry {
 }
 
 /// The network with a node for each group, joined with its members.
-fn graph_with_groups(problem: &GroupProblem, kept: Option<usize>) -> Option<Graph> {
+fn graph_with_groups(problem: &GroupProblem) -> Option<Graph> {
     let node_count = problem.graph().node_count;
     let kinds = kinds(problem);
     let relays = problem.relays().iter().map(|&relays| u64::from(relays));
-    let groups = (0..problem.groups().len()).map(|group| if kept == Some(group) { 2 } else { 3 + kinds[group] });
+    let groups = kinds.into_iter().map(|kind| 2 + kind);
     let colours = relays.chain(groups).collect();
     let links = problem.graph().arcs.iter();
     // Capacities are at least 1, so that no link is taken for a membership.

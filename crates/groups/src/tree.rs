@@ -1,5 +1,7 @@
 //! Cheapest trees over the members of a group, in the distances between them.
 
+use std::cell::OnceCell;
+
 use crate::joined::Joined;
 use crate::problem::GroupProblem;
 use crate::ways::{Distance, NO_WAY, Passing, Ways, plus};
@@ -64,53 +66,58 @@ fn between(problem: &GroupProblem, ways: &Ways, number: u32) -> Vec<u32> {
     arcs
 }
 
-/// All ways between members, either from each to all others or, `backwards`, as seen by who receives.
-pub(crate) struct Closure {
+/// All ways between members, found where they are asked for.
+pub(crate) struct Closure<'a> {
+    problem: &'a GroupProblem,
+    lengths: &'a [u128],
+    passing: Passing<'a>,
     /// By member, the ways from it.
-    ways: Vec<Ways>,
-    members: Vec<u32>,
+    ways: Vec<OnceCell<Ways>>,
+    members: &'a [u32],
 }
 
-impl Closure {
-    /// O(members · (nodes + arcs) log nodes).
-    pub(crate) fn of(problem: &GroupProblem, members: &[u32], lengths: &[u128]) -> Self {
-        let passing = Passing::of(problem, members);
-        let ways = members.iter().map(|&member| passing.ways_from(&[member], lengths)).collect();
-        Self { ways, members: members.to_vec() }
+impl<'a> Closure<'a> {
+    /// A search of the network follows for each member from which distances are asked for.
+    pub(crate) fn of(problem: &'a GroupProblem, members: &'a [u32], lengths: &'a [u128]) -> Self {
+        let ways = vec![OnceCell::new(); members.len()];
+        Self { problem, lengths, passing: Passing::of(problem, members), ways, members }
+    }
+
+    fn ways(&self, from: usize) -> &Ways {
+        self.ways[from].get_or_init(|| self.passing.ways_to_members(self.members[from], self.lengths))
     }
 
     /// From one member, by position, to another.
     pub(crate) fn distance(&self, from: usize, to: usize) -> Distance {
-        self.ways[from].distances[self.members[to] as usize]
+        self.ways(from).distances[self.members[to] as usize]
     }
 
-    pub(crate) fn hop(&self, problem: &GroupProblem, from: usize, to: usize) -> Hop {
-        let arcs = self.ways[from].way_to(problem, self.members[to]);
+    pub(crate) fn hop(&self, from: usize, to: usize) -> Hop {
+        let arcs = self.ways(from).way_to(self.problem, self.members[to]);
         Hop { from: self.members[from], to: self.members[to], arcs }
     }
 
     /// The cheapest tree away from a root, or `inwards` towards it: its cost and its hops. `Err`: two members without a
     /// way.
-    pub(crate) fn arborescence(
-        &self,
-        problem: &GroupProblem,
-        root: usize,
-        inwards: bool,
-    ) -> Result<(u128, Vec<Hop>), (u32, u32)> {
+    pub(crate) fn arborescence(&self, root: usize, inwards: bool) -> Result<(u128, Vec<Hop>), (u32, u32)> {
         let count = self.members.len();
         let distance = |from: usize, to: usize| if inwards { self.distance(to, from) } else { self.distance(from, to) };
         if let Some(lost) = (0..count).find(|&member| member != root && distance(root, member) == NO_WAY) {
             let pair = (self.members[root], self.members[lost]);
             return Err(if inwards { (pair.1, pair.0) } else { pair });
         }
-        let costs = (0..count).map(|from| (0..count).map(|to| distance(from, to)).collect()).collect();
-        let parents = cheapest_parents(costs, root);
+        let parents = if count == 2 {
+            vec![root; 2]
+        } else {
+            let costs = (0..count).map(|from| (0..count).map(|to| distance(from, to)).collect()).collect();
+            cheapest_parents(costs, root)
+        };
         let mut cost = 0_u128;
         let mut hops = Vec::with_capacity(count - 1);
         for (child, parent) in parents.into_iter().enumerate().filter(|&(child, _)| child != root) {
             cost = cost.saturating_add(distance(parent, child).0);
             let (from, to) = if inwards { (child, parent) } else { (parent, child) };
-            hops.push(self.hop(problem, from, to));
+            hops.push(self.hop(from, to));
         }
         Ok((cost, hops))
     }

@@ -35,35 +35,162 @@ impl<'a> Passing<'a> {
 
     /// Shortest ways from the nearest of some nodes to all others. O((nodes + arcs) log nodes).
     pub(crate) fn ways_from(&self, sources: &[u32], lengths: &[u128]) -> Ways {
+        self.ways(sources, lengths, None)
+    }
+
+    /// Shortest ways from a node to all members; of ways to other nodes nothing is known. As above, with nodes that are
+    /// nearer than the farthest member only.
+    pub(crate) fn ways_to_members(&self, source: u32, lengths: &[u128]) -> Ways {
+        self.ways(&[source], lengths, Some(Wanted::new(&self.is_member, source)))
+    }
+
+    fn ways(&self, sources: &[u32], lengths: &[u128], wanted: Option<Wanted>) -> Ways {
+        let count = u128::from(self.problem.graph().node_count);
+        let longest = lengths.iter().copied().max().unwrap_or(0).checked_mul(count);
+        match longest.is_some_and(|longest| longest < PACKED_MAX) {
+            true => self.searched::<Packed>(sources, lengths, wanted),
+            false => self.searched::<Wide>(sources, lengths, wanted),
+        }
+    }
+
+    fn searched<K: Key>(&self, sources: &[u32], lengths: &[u128], mut wanted: Option<Wanted>) -> Ways {
         let problem = self.problem;
         let count = problem.graph().node_count as usize;
-        let mut ways = Ways { distances: vec![NO_WAY; count], last: vec![None; count], nearest: vec![u32::MAX; count] };
+        let mut keys = vec![K::NONE; count];
+        let (mut last, mut nearest) = (vec![None; count], vec![u32::MAX; count]);
         let mut open = BinaryHeap::new();
         for &source in sources {
-            ways.distances[source as usize] = (0, 0);
-            ways.nearest[source as usize] = source;
-            open.push(Reverse(((0, 0), source)));
+            keys[source as usize] = K::at(source);
+            nearest[source as usize] = source;
+            open.push(Reverse(K::at(source)));
         }
-        while let Some(Reverse((distance, node))) = open.pop() {
-            if distance > ways.distances[node as usize] || !self.passes(node) {
+        while let Some(Reverse(key)) = open.pop() {
+            if wanted.as_ref().is_some_and(|wanted| wanted.are_nearer(key.distance())) {
+                break;
+            }
+            let node = key.node();
+            if key > keys[node as usize] || !self.passes(node) {
                 continue;
             }
             for &number in problem.leaving(node) {
                 let to = problem.graph().arcs[number as usize].to;
-                let further = plus(distance, lengths[number as usize]);
-                if further < ways.distances[to as usize] {
-                    ways.distances[to as usize] = further;
-                    ways.last[to as usize] = Some(number);
-                    ways.nearest[to as usize] = ways.nearest[node as usize];
-                    open.push(Reverse((further, to)));
+                let further = key.further(lengths[number as usize], to);
+                if further < keys[to as usize] {
+                    if let Some(wanted) = wanted.as_mut().filter(|_| self.is_member[to as usize]) {
+                        wanted.reach(keys[to as usize] == K::NONE, further.distance());
+                    }
+                    keys[to as usize] = further;
+                    last[to as usize] = Some(number);
+                    nearest[to as usize] = nearest[node as usize];
+                    open.push(Reverse(further));
                 }
             }
         }
-        ways
+        let distance = |key: K| if key == K::NONE { NO_WAY } else { key.distance() };
+        Ways { distances: keys.into_iter().map(distance).collect(), last, nearest }
+    }
+}
+
+/// A node and how far it is, as searches compare them: by length, then by number of arcs, then by node.
+trait Key: Copy + Ord {
+    /// Farther than any.
+    const NONE: Self;
+    /// A node where a search begins.
+    fn at(node: u32) -> Self;
+    /// A node one arc further.
+    fn further(self, length: u128, to: u32) -> Self;
+    fn node(self) -> u32;
+    fn distance(self) -> Distance;
+}
+
+/// In one number, if all ways are shorter than [`PACKED_MAX`]: the length, 24 bits for the number of arcs, 24 for the
+/// node. Problems have no more parts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Packed(u128);
+
+const FIELD_BITS: u32 = 24;
+const PACKED_MAX: u128 = 1 << (127 - 2 * FIELD_BITS);
+
+impl Key for Packed {
+    const NONE: Self = Self(u128::MAX);
+
+    fn at(node: u32) -> Self {
+        Self(u128::from(node))
+    }
+
+    fn further(self, length: u128, to: u32) -> Self {
+        let distance = (self.0 >> FIELD_BITS) + (length << FIELD_BITS) + 1;
+        Self(distance << FIELD_BITS | u128::from(to))
+    }
+
+    fn node(self) -> u32 {
+        low(self.0)
+    }
+
+    fn distance(self) -> Distance {
+        let distance = self.0 >> FIELD_BITS;
+        (distance >> FIELD_BITS, low(distance))
+    }
+}
+
+/// The last field.
+fn low(packed: u128) -> u32 {
+    u32::try_from(packed & ((1 << FIELD_BITS) - 1)).unwrap_or(u32::MAX)
+}
+
+/// Whatever the lengths are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Wide(Distance, u32);
+
+impl Key for Wide {
+    const NONE: Self = Self(NO_WAY, u32::MAX);
+
+    fn at(node: u32) -> Self {
+        Self((0, 0), node)
+    }
+
+    fn further(self, length: u128, to: u32) -> Self {
+        Self(plus(self.0, length), to)
+    }
+
+    fn node(self) -> u32 {
+        self.1
+    }
+
+    fn distance(self) -> Distance {
+        self.0
+    }
+}
+
+/// Members to which ways are looked for.
+struct Wanted {
+    /// How many have no way yet.
+    missing: usize,
+    /// The greatest distance at which one was first reached: none is farther.
+    farthest: Distance,
+}
+
+impl Wanted {
+    fn new(is_member: &[bool], source: u32) -> Self {
+        let members = is_member.iter().filter(|&&is_member| is_member).count();
+        Self { missing: members - usize::from(is_member[source as usize]), farthest: (0, 0) }
+    }
+
+    fn reach(&mut self, is_first: bool, distance: Distance) {
+        if is_first {
+            self.missing -= 1;
+            self.farthest = self.farthest.max(distance);
+        }
+    }
+
+    /// Whether all of them are known to be as near as this, so that nothing from here on makes a way shorter.
+    fn are_nearer(&self, distance: Distance) -> bool {
+        self.missing == 0 && distance >= self.farthest
     }
 }
 
 /// Shortest ways from the nearest of some nodes.
+#[derive(Clone)]
 pub(crate) struct Ways {
     pub(crate) distances: Vec<Distance>,
     /// By node, the last arc of its way.
@@ -83,5 +210,26 @@ impl Ways {
         }
         arcs.reverse();
         arcs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both kinds of keys put ways in the same order.
+    #[test]
+    fn keys_compare_alike() {
+        let ways = [(0, 3), (1, 5), (1 << 60, 1), (1 << 60, 7), (PACKED_MAX >> 2, 0)];
+        let keys = ways.map(|(length, to)| (Packed::at(9).further(length, to), Wide::at(9).further(length, to)));
+        for (packed, wide) in keys {
+            assert_eq!((packed.distance(), packed.node()), (wide.distance(), wide.node()));
+            let next = (packed.further(17, 2), wide.further(17, 2));
+            assert_eq!((next.0.distance(), next.0.node()), (next.1.distance(), next.1.node()));
+            for (other_packed, other_wide) in keys {
+                assert_eq!(packed.cmp(&other_packed), wide.cmp(&other_wide));
+            }
+            assert!(packed < Packed::NONE && wide < Wide::NONE);
+        }
     }
 }

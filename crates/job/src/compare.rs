@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use canopy_groups::{GroupShares, ring_rate};
+use canopy_optimize::Arc;
 use canopy_topology::{Ratio, Topology, Transit};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero as _;
+use rayon::prelude::*;
 
 use crate::job::{Job, JobGroup};
 use crate::posed::{Patience, Posed, RatesError, in_seconds, time};
@@ -46,9 +48,11 @@ pub fn comparison(
         let (optimum, alike) = posed.solved(patience)?;
         times.push(optimum.rate.recip() * BigInt::from(posed.unit_bytes));
         // Groups that are alike in the class are planned once.
-        for (first, &group) in groups.iter().enumerate().filter(|&(group, _)| alike.like[group] == group) {
-            let alone = Posed::of(topology, [group], transit)?;
-            add_loads(&alone, (&alike, first), patience, &mut loads)?;
+        let firsts: Vec<usize> = (0..groups.len()).filter(|&group| alike.like[group] == group).collect();
+        let planned = |&first: &usize| Alone::planned(topology, groups[first], transit, patience);
+        let planned: Vec<Result<Alone, RatesError>> = firsts.par_iter().map(planned).collect();
+        for (first, alone) in firsts.into_iter().zip(planned) {
+            alone?.add_loads((&alike, first), &mut loads);
         }
     }
     let busiest = arcs.iter().map(|arc| &loads[&(arc.from, arc.to)] / BigInt::from(arc.capacity));
@@ -60,23 +64,36 @@ pub fn comparison(
     })
 }
 
-/// Adds the bytes that a group puts on links when it is planned alone, for all groups that are like it.
-fn add_loads(
-    alone: &Posed<'_>,
-    (alike, first): (&GroupShares, usize),
-    patience: Patience<'_>,
-    loads: &mut HashMap<(u32, u32), BigRational>,
-) -> Result<(), RatesError> {
-    let (optimum, shares) = alone.solved(patience)?;
-    let bytes = |share: &BigRational| share / &optimum.rate * BigInt::from(alone.unit_bytes);
-    for (arc, share) in shares.of(0) {
-        let (arc, bytes) = (alone.problem.graph().arcs[*arc as usize], bytes(share));
-        for group in (0..alike.like.len()).filter(|&group| alike.like[group] == first) {
-            let ends = (alike.node_of(group, arc.from), alike.node_of(group, arc.to));
-            if let Some(load) = loads.get_mut(&ends) {
-                *load += &bytes;
+/// A group by its own optimum on the empty network.
+struct Alone {
+    /// By arc that it uses, its ends and the bytes on it.
+    loads: Vec<(Arc, BigRational)>,
+}
+
+impl Alone {
+    fn planned(
+        topology: &Topology,
+        group: &JobGroup,
+        transit: Transit,
+        patience: Patience<'_>,
+    ) -> Result<Self, RatesError> {
+        let posed = Posed::of(topology, [group], transit)?;
+        let (optimum, shares) = posed.solved(patience)?;
+        let bytes = |share: &BigRational| share / &optimum.rate * BigInt::from(posed.unit_bytes);
+        let arcs = &posed.problem.graph().arcs;
+        let loads = shares.of(0).iter().map(|(arc, share)| (arcs[*arc as usize], bytes(share)));
+        Ok(Self { loads: loads.collect() })
+    }
+
+    /// Adds what it puts on links, for all groups that are like it.
+    fn add_loads(&self, (alike, first): (&GroupShares, usize), loads: &mut HashMap<(u32, u32), BigRational>) {
+        for (arc, bytes) in &self.loads {
+            for group in (0..alike.like.len()).filter(|&group| alike.like[group] == first) {
+                let ends = (alike.node_of(group, arc.from), alike.node_of(group, arc.to));
+                if let Some(load) = loads.get_mut(&ends) {
+                    *load += bytes;
+                }
             }
         }
     }
-    Ok(())
 }

@@ -65,6 +65,14 @@ pub enum JobError {
     TooMany { max: usize },
     #[error("faults leave two ranks in none of the groups; mend the network")]
     NothingLeft,
+    #[error("the layout has {layout} ranks, and the network has {network}; change one of them, or name the ranks")]
+    Network { layout: u32, network: u32 },
+    #[error("{given} ranks are named, and the layout has {layout}; name one for each, or none")]
+    Places { given: usize, layout: u32 },
+    #[error("rank {rank} is named, and the network has {network} ranks, numbered from 0")]
+    NoSuchPlace { rank: u32, network: u32 },
+    #[error("rank {rank} is named twice; name each once")]
+    PlaceTwice { rank: u32 },
 }
 
 impl JobError {
@@ -73,6 +81,8 @@ impl JobError {
         match self {
             Self::Layout { class, .. } | Self::OneRank { class } => format!("groups[{class}].over"),
             Self::Name { class, .. } => format!("groups[{class}].name"),
+            Self::Network { .. } => "layout".to_owned(),
+            Self::Places { .. } | Self::NoSuchPlace { .. } | Self::PlaceTwice { .. } => "ranks".to_owned(),
             Self::NameTwice { .. } | Self::NoGroups | Self::TooMany { .. } | Self::NothingLeft => "groups".to_owned(),
         }
     }
@@ -128,6 +138,29 @@ impl Job {
             return Err(JobError::NoGroups);
         }
         Ok(Self { classes, groups, rank_count: layout.rank_count() })
+    }
+
+    /// The job on some ranks of a network.
+    ///
+    /// * **In.** `places`: by rank of the layout, the rank of the network.
+    /// * **Errors.** [`JobError::Places`], [`JobError::NoSuchPlace`], [`JobError::PlaceTwice`].
+    /// * **Cost.** O(ranks of the network and of all groups).
+    pub fn placed(&self, places: &[u32], network: u32) -> Result<Self, JobError> {
+        if places.len() != self.rank_count as usize {
+            return Err(JobError::Places { given: places.len(), layout: self.rank_count });
+        }
+        let mut is_taken = vec![false; network as usize];
+        for &rank in places {
+            match is_taken.get_mut(rank as usize) {
+                None => return Err(JobError::NoSuchPlace { rank, network }),
+                Some(true) => return Err(JobError::PlaceTwice { rank }),
+                Some(is_taken) => *is_taken = true,
+            }
+        }
+        let place = |rank: &Rank| places.get(rank.index()).copied().map(Rank::new);
+        let group =
+            |group: &JobGroup| JobGroup { ranks: group.ranks.iter().filter_map(place).collect(), ..group.clone() };
+        Ok(Self { classes: self.classes.clone(), groups: self.groups.iter().map(group).collect(), rank_count: network })
     }
 
     /// The job on the ranks that faults have left. A group keeps its members among them, in their order, and the first

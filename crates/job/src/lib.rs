@@ -2,6 +2,7 @@
 //! common rate of all groups with its proof, what some reach above it, and for each group the network of its own
 //! shares, on which it is planned alone.
 
+mod beside;
 mod compare;
 mod job;
 mod layout;
@@ -12,6 +13,7 @@ mod proof;
 mod rates;
 mod shares;
 
+pub use beside::{BesideError, RunningJob, left_beside};
 pub use compare::{Comparison, comparison};
 pub use job::{Class, Job, JobError, JobGroup, Movement};
 pub use layout::{Layout, LayoutError};

@@ -144,6 +144,12 @@ pub(crate) fn time(rate: &BigRational, unit_bytes: u64) -> Ratio {
     in_seconds(&time)
 }
 
+/// The same as a fraction.
+pub(crate) fn fraction(ratio: &Ratio) -> BigRational {
+    let (above, below) = ratio.parts();
+    BigRational::new(above.clone().into(), below.clone().into())
+}
+
 pub(crate) fn in_seconds(time: &BigRational) -> Ratio {
     Ratio::new(time.numer().magnitude().clone(), time.denom().magnitude().clone())
         .expect("no fraction has a zero below")

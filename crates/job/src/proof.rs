@@ -8,7 +8,7 @@ use num_traits::{One as _, Signed as _, Zero as _};
 
 use crate::job::Job;
 use crate::levels::JobLevel;
-use crate::posed::{RatesError, in_seconds};
+use crate::posed::{RatesError, fraction, in_seconds};
 
 /// The groups of a job on a network.
 pub(crate) struct Proofs<'a> {
@@ -89,11 +89,6 @@ impl<'a> Proofs<'a> {
         let found = length_bound(self.topology, &tasks, lengths, self.transit, &|| self.stop.is_requested())?;
         Some(fraction(&found)).filter(|time| !time.is_zero())
     }
-}
-
-/// The same number for arithmetic.
-fn fraction(ratio: &Ratio) -> BigRational {
-    ratio.to_string().parse().expect("a ratio is written as a fraction")
 }
 
 #[cfg(test)]

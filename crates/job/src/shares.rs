@@ -68,25 +68,33 @@ impl JobRates {
         for ((from, to), capacity) in capacities {
             self.add(topology, (from, to), capacity, &mut draft);
         }
-        let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
-        let topology = draft.build(&limits).map_err(|source| ShareError::Topology { name: name(), source })?;
+        let topology =
+            draft.build(&TopologyLimits::UNLIMITED).map_err(|source| ShareError::Topology { name: name(), source })?;
         Ok(Share { topology })
+    }
+
+    /// By ends of links, what a group gets.
+    pub(crate) fn by_ends(&self, group: usize) -> impl Iterator<Item = ((u32, u32), &BigRational)> {
+        let arcs = &self.problem.graph().arcs;
+        let place = move |node| self.shares.node_of(group, node);
+        self.shares.of(group).iter().filter_map(move |(arc, share)| {
+            let arc = arcs.get(*arc as usize)?;
+            Some(((place(arc.from), place(arc.to)), share))
+        })
     }
 
     /// By ends, whole bytes per second; `None` where one is less than 1.
     fn capacities(&self, group: usize) -> Option<BTreeMap<(u32, u32), u64>> {
-        let shares = self.shares.of(group);
+        let shares: Vec<((u32, u32), &BigRational)> = self.by_ends(group).collect();
         let common = shares.iter().fold(BigInt::from(1), |common, (_, share)| common.lcm(share.denom()));
         let parts: Vec<BigInt> = shares.iter().map(|(_, share)| share.numer() * (&common / share.denom())).collect();
         let measure = parts.iter().fold(BigInt::zero(), |measure, part| measure.gcd(part));
         let unit = BigRational::new(measure.clone(), common.clone()).to_integer();
         let keeps = unit >= BigInt::from(UNIT_BYTES_MIN);
         let mut capacities = BTreeMap::new();
-        for ((arc, _), part) in shares.iter().zip(&parts) {
+        for ((ends, _), part) in shares.iter().zip(&parts) {
             let whole = if keeps { part / &measure * &unit } else { part / &common };
-            let arc = self.problem.graph().arcs.get(*arc as usize)?;
-            let ends = (self.shares.node_of(group, arc.from), self.shares.node_of(group, arc.to));
-            capacities.insert(ends, whole.to_u64().filter(|&capacity| capacity > 0)?);
+            capacities.insert(*ends, whole.to_u64().filter(|&capacity| capacity > 0)?);
         }
         Some(capacities)
     }

@@ -3,7 +3,8 @@
 use canopy_optimize::Fraction;
 
 use crate::ascent::ascend;
-use crate::cuts::cuts;
+use crate::check::Checked;
+use crate::cuts::{Cut, cuts};
 use crate::matrix::{Matrix, Sums};
 use crate::plan::rail_loads;
 use crate::prices::{Prices, PricesError};
@@ -35,18 +36,11 @@ const NEAR: f64 = 5e-4;
 /// * **Cost.** O(ranks²), and O(ranks²·rails) for each cut that is tried on rails; some hundred times that where no
 ///   plan takes the time of a cut.
 pub fn bound(tiers: &Tiers, matrix: &Matrix) -> Result<Bound, PricesError> {
-    let ranks = tiers.ranks();
     // This finds bytes without a way.
-    let mut best = tried(tiers, matrix, Prices { inner_out: vec![1; ranks], ..Prices::free(ranks) })?;
+    let mut best = tried(tiers, matrix, any_prices(tiers))?;
     let sums = Sums::new(tiers, matrix);
-    let mut cuts = cuts(tiers, &sums);
-    cuts.sort_by_key(|cut| std::cmp::Reverse(cut.time()));
-    let count = match tiers.fabric() {
-        Fabric::Full => 1,
-        Fabric::Rails => CUTS_TRIED,
-    };
-    for cut in cuts.iter().filter(|cut| cut.rate > 0 && cut.bytes > 0).take(count) {
-        best = better(best, tried(tiers, matrix, cut.prices(ranks))?);
+    for cut in steepest(tiers, &sums) {
+        best = better(best, tried(tiers, matrix, cut.prices(tiers.ranks()))?);
     }
     let least = best.time.to_float();
     if tiers.fabric() == Fabric::Rails && least > 0.0 {
@@ -59,6 +53,55 @@ pub fn bound(tiers: &Tiers, matrix: &Matrix) -> Result<Bound, PricesError> {
         }
     }
     Ok(best)
+}
+
+/// The same for traffic that has a plan, which saves time: the first proof is taken that is as near to the plan's time
+/// as a plan must be for nothing better to be looked for.
+///
+/// * **Errors.** As [`bound`].
+/// * **Cost.** As [`bound`]; O(ranks²·rails) where the best cut proves the plan's time.
+pub fn bound_beside(tiers: &Tiers, matrix: &Matrix, plan: &Checked) -> Result<Bound, PricesError> {
+    let sums = Sums::new(tiers, matrix);
+    let time = plan.time.to_float();
+    let mut best: Option<Bound> = None;
+    for cut in steepest(tiers, &sums) {
+        let next = tried(tiers, matrix, cut.prices(tiers.ranks()))?;
+        let found = match best.take() {
+            Some(best) => better(best, next),
+            None => next,
+        };
+        if time <= found.time.to_float() * (1.0 + NEAR) {
+            return Ok(found);
+        }
+        best = Some(found);
+    }
+    // No cut: nothing is sent, or all of it to the ranks that send it.
+    let Some(best) = best else { return tried(tiers, matrix, any_prices(tiers)) };
+    let least = best.time.to_float();
+    if tiers.fabric() == Fabric::Rails
+        && least > 0.0
+        && let Some(prices) = ascend(tiers, matrix, &sums, least, Some(plan.loads.links()))
+    {
+        return Ok(better(best, tried(tiers, matrix, prices)?));
+    }
+    Ok(best)
+}
+
+/// Prices that prove something on every network.
+fn any_prices(tiers: &Tiers) -> Prices {
+    let ranks = tiers.ranks();
+    Prices { inner_out: vec![1; ranks], ..Prices::free(ranks) }
+}
+
+/// The cuts that demand most time, first the one that does most, as many as are tried.
+fn steepest(tiers: &Tiers, sums: &Sums) -> impl Iterator<Item = Cut> + use<> {
+    let mut cuts = cuts(tiers, sums);
+    cuts.sort_by_key(|cut| std::cmp::Reverse(cut.time()));
+    let count = match tiers.fabric() {
+        Fabric::Full => 1,
+        Fabric::Rails => CUTS_TRIED,
+    };
+    cuts.into_iter().filter(|cut| cut.rate > 0 && cut.bytes > 0).take(count)
 }
 
 fn tried(tiers: &Tiers, matrix: &Matrix, prices: Prices) -> Result<Bound, PricesError> {

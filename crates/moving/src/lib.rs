@@ -2,7 +2,7 @@
 //! bytes, routes whose busiest link takes as little time as possible, within milliseconds, and a proof of how little is
 //! possible.
 //!
-//! Numbers in, numbers out. The network has two tiers: boxes of ranks around a switch, and a NIC for each rank, joined
+//! Numbers in, numbers out, but for the module that recognises topologies. The network has two tiers: boxes of ranks around a switch, and a NIC for each rank, joined
 //! by rails or by one fabric. Each link has a rate of its own, 0 for a dead NIC. A box whose ranks are joined in pairs
 //! counts as one with a switch; its single links are not looked at. What stays in a box takes its switch; all else may
 //! be relayed.
@@ -45,7 +45,9 @@
 //! |---|---|
 //! | [`plan`] | O(ranks²); on rails up to 300 rounds of boxes²·rails too, and limited work to mend links |
 //! | [`bound`] | O(ranks²) on one fabric, O(ranks²·rails) on rails, for up to 10,000 rounds if no cut is tight |
+//! | [`bound_beside`] | O(ranks²·rails) where a cut proves the plan's time, as `bound` elsewhere |
 //! | [`check`] | O(parts + ranks²) |
+//! | [`in_units`] | O(parts log parts) |
 //! | [`staged`] | O(ranks²·box size + boxes⁴) |
 //!
 //! # Modules
@@ -56,6 +58,8 @@
 //! | `prices`, `cuts`, `ascent`, `bound` | proofs, those in closed form, the search for others, the best |
 //! | `plan`, `fabric`, `shares`, `fill`, `mend` | routes: one fabric; rails in three steps |
 //! | `check` | the checker, which knows nothing of how routes are found |
+//! | `network` | the two tiers of a topology, and what faults leave of them |
+//! | `units` | routes in whole units of bytes, for files of chunks |
 //! | `staged` | stages of box matchings (FAST, arXiv 2505.09764), for comparison |
 
 mod ascent;
@@ -66,6 +70,7 @@ mod fabric;
 mod fill;
 mod matrix;
 mod mend;
+mod network;
 mod plan;
 mod plan_error;
 mod prices;
@@ -73,13 +78,16 @@ mod route;
 mod shares;
 mod staged;
 mod tiers;
+mod units;
 
-pub use bound::{Bound, bound};
+pub use bound::{Bound, bound, bound_beside};
 pub use check::{CheckError, Checked, LinkKind, check, ratio};
 pub use matrix::{BYTES_MAX, Matrix, MatrixError};
+pub use network::{NETWORK_RANKS_MAX, Network, NetworkError};
 pub use plan::{Planned, State, plan};
 pub use plan_error::PlanError;
 pub use prices::{Prices, PricesError};
 pub use route::{Loads, Part, Route};
 pub use staged::{STAGED_BOXES_MAX, Staged, StagedError, staged};
 pub use tiers::{Fabric, RANKS_MAX, RATE_MAX, Rates, Tiers, TiersError};
+pub use units::{UnitPart, in_units};

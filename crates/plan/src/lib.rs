@@ -14,7 +14,9 @@ pub mod oneccl;
 mod plan_file;
 mod promise;
 mod proof;
+mod rank;
 pub mod routes;
+mod slots;
 mod target;
 mod waits;
 
@@ -32,14 +34,21 @@ pub use msccl::{
 pub use mscclpp::{
     ChannelType, ChunkRef, EXECUTION_PLAN_BYTES_MAX, ExecutionBlock, ExecutionLowerError, ExecutionLowerOptions,
     ExecutionOp, ExecutionPlan, ExecutionPlanError, ExecutionRank, ExecutorLimits, ExecutorProfile, OpName, Pipeline,
-    RankChannels, RefPlace, RemoteBuffer, SwitchDomain, SwitchGroup, UnknownExecutorProfile, emulate_execution_plan,
-    execution_alignment_bytes, execution_plan_loader, lower_execution_plan, parse_execution_plan,
-    parse_execution_plan_head, prove_execution_plan, switch_domains, write_execution_plan,
+    RankChannels, RefPlace, RemoteBuffer, SlotPlan, SlotPlanError, SlotPlanOptions, SwitchDomain, SwitchGroup,
+    UnknownExecutorProfile, emulate_execution_plan, emulate_slot_plan, execution_alignment_bytes,
+    execution_plan_loader, lower_execution_plan, parse_execution_plan, parse_execution_plan_head, plan_slots,
+    prove_execution_plan, prove_slot_plan, switch_domains, write_execution_plan,
 };
 pub use need::Certainty;
-pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, Provenance, read_plan, write_plan};
+pub use plan_file::{PLAN_SCHEMA, PlanFile, PlanFileError, PlanRule, Provenance, read_plan, read_rule, write_plan};
 pub use promise::{Promise, Promises};
 pub use proof::{Stop, Stopped};
+pub use rank::{
+    ExecutionSlice, ExecutionSliceOptions, MoveFault, RANK_STEPS_SCHEMA, RankFileError, RankFileOptions, RankRequest,
+    RankSteps, RankStepsError, RankStub, lower_execution_slice, lower_oneccl_rank, parse_rank_steps, rank_file,
+    rank_steps, require_msccl_ranks, write_execution_slice, write_rank_steps,
+};
+pub use slots::{SlotRoute, SlotRouteError, Slots, SlotsError, slot_transfers};
 pub use target::{
     Asked, Expected, Finding, Format, InstancesAsked, Layered, Limit, Needs, OptionError, OptionField, Stated,
     SwitchUse, Target, TargetError, TargetFile, TargetOptions, TargetReason, TargetWarning, UnknownFormat, Verdict,

@@ -76,6 +76,7 @@ impl Values {
     pub(crate) fn check_output(&mut self, rank: u32, place: u64, cell: u64) -> Result<(), Wrong> {
         let number = |place: u64| u32::try_from(place).expect("a place of an input");
         let expected = match self.promises.at(Rank::new(rank), place) {
+            None if self.promises.leaves(Rank::new(rank), place) => NOTHING,
             None => return Ok(()),
             Some(Promise::From(origin, place)) => self.symbols.contribution(origin.number(), number(place)),
             Some(Promise::All(place)) => self.symbols.total(number(place)),

@@ -17,6 +17,7 @@ mod profile;
 mod program;
 mod prove;
 mod python;
+mod slots;
 mod switches;
 mod write;
 
@@ -32,7 +33,10 @@ pub use program::{
 };
 pub use prove::prove_execution_plan;
 pub use python::execution_plan_loader;
+pub use slots::{SlotPlan, SlotPlanError, SlotPlanOptions, emulate_slot_plan, plan_slots, prove_slot_plan};
 pub use switches::{SwitchDomain, switch_domains};
 pub use write::write_execution_plan;
 
-pub(crate) use contract::read_word;
+pub(crate) use contract::{read_word, word as collective_word};
+pub(crate) use loader::message_chunks;
+pub(crate) use write::{write_plan_end, write_plan_head, write_rank, write_rank_links};

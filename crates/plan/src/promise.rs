@@ -1,8 +1,12 @@
 //! What each collective promises, place by place. What a file means to its runtime is for each format to say; what a caller
 //! gets is the same in all of them.
 
+use std::sync::Arc;
+
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::Rank;
+
+use crate::slots::Slots;
 
 /// What a place of a rank's output must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +44,13 @@ impl OwnCopy {
 }
 
 /// The promises of a call. Places (elements or chunks) count from the start of each buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promises {
     kind: Option<CollectiveKind>,
     root: Rank,
     per_share: u64,
+    /// Of an all-to-all: its slots, if not all of them are full.
+    slots: Option<Arc<Slots>>,
 }
 
 impl Promises {
@@ -55,7 +61,12 @@ impl Promises {
 
     /// The promises of a file whose word for the collective may promise nothing.
     pub(crate) const fn of(kind: Option<CollectiveKind>, root: Rank, per_share: u64) -> Self {
-        Self { kind, root, per_share }
+        Self { kind, root, per_share, slots: None }
+    }
+
+    /// The promises of an all-to-all in slots, each of so many places.
+    pub(crate) const fn of_slots(slots: Arc<Slots>, per_slot: u64) -> Self {
+        Self { kind: Some(CollectiveKind::AllToAll), root: Rank::new(0), per_share: per_slot, slots: Some(slots) }
     }
 
     /// The required content of a place of a rank's output; `None` if the collective promises nothing to this rank
@@ -71,12 +82,28 @@ impl Promises {
         match self.kind? {
             CollectiveKind::Gather | CollectiveKind::Reduce if rank != self.root => None,
             CollectiveKind::Allgather | CollectiveKind::Gather => of_source(0),
+            CollectiveKind::AllToAll if self.leaves(rank, place) => None,
             CollectiveKind::AllToAll => of_source(own),
             CollectiveKind::ReduceScatter => Some(Promise::All(own + place)),
             CollectiveKind::Allreduce | CollectiveKind::Reduce => Some(Promise::All(place)),
             CollectiveKind::Broadcast => Some(Promise::From(self.root, place)),
             CollectiveKind::Scatter => Some(Promise::From(self.root, own + place)),
         }
+    }
+
+    /// Whether a place of a rank's output must stay as it is: the rest of a slot that is filled in part.
+    pub(crate) fn leaves(&self, rank: Rank, place: u64) -> bool {
+        let Some(slots) = &self.slots else { return false };
+        let per_slot = self.per_share.max(1);
+        let source = u32::try_from(place / per_slot).unwrap_or(u32::MAX);
+        // A slot has as many places for each unit.
+        let filled = u128::from(slots.filled(source, rank.number())) * u128::from(per_slot);
+        u128::from(place % per_slot) * u128::from(slots.slot_units()) >= filled
+    }
+
+    /// Whether some places must stay as they are.
+    pub(crate) const fn has_rests(&self) -> bool {
+        self.slots.is_some()
     }
 
     /// Whether a rank's input holds something at the start.

@@ -3,8 +3,8 @@
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_families::with_boxes;
 use canopy_schedule::{Bound, Collective, Shares, certified_bound};
-use canopy_synth::{Stop, bound};
-use canopy_topology::Topology;
+use canopy_synth::{Stop, are_listed, bound};
+use canopy_topology::{Topology, TopologyLimits};
 
 use crate::error::PlanError;
 use crate::prepared::Prepared;
@@ -42,7 +42,15 @@ pub fn proven_bound(
     shares: &Shares,
     stop: &dyn Stop,
 ) -> Result<Bound, PlanError> {
-    let boxed = with_boxes(topology, Budget { work_max: WORK_STANDARD, stop: &|| stop.is_requested() });
+    let (nodes, limit) = (topology.nodes().len(), TopologyLimits::SEARCHED.nodes_max);
+    let is_searched = nodes <= limit;
+    if !is_searched && (are_listed(collective.kind(), topology.rank_count()) || *shares != Shares::Equal) {
+        return Err(PlanError::Scale { nodes, limit });
+    }
+    let boxed = match is_searched {
+        true => with_boxes(topology, Budget { work_max: WORK_STANDARD, stop: &|| stop.is_requested() }),
+        false => Ok(None),
+    };
     let boxed = boxed.map_err(|_| PlanError::Stopped)?;
     let network = boxed.as_ref().map_or(topology, |boxed| &boxed.topology);
     let found = bound(network, collective, shares, stop).map_err(PlanError::Bound)?;

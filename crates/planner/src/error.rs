@@ -39,6 +39,11 @@ pub enum PlanError {
     Bound(BoundError),
     #[error(transparent)]
     Synthesis(SynthesisError),
+    #[error(
+        "a network of {nodes} nodes, more than {limit}, is planned by a rule: allgather, reduce-scatter and \
+         allreduce of equal shares by `auto`, `stages` or `orbits`; plan for a group of fewer ranks, or one of these"
+    )]
+    Scale { nodes: usize, limit: usize },
     /// One of several joint collectives has no plan.
     #[error("joint collective {position}: {}", chain(&**failure))]
     InJoint { position: usize, failure: Box<Self> },

@@ -23,6 +23,8 @@ pub struct Planned {
     pub topology_key: TopologyKey,
     /// The checker's verdict.
     pub verdict: Verdict,
+    /// Whether each link carries anything; `None` where the schedule is to be asked.
+    pub links_used: Option<Vec<bool>>,
     /// Achieved ÷ bound.
     pub optimality: Ratio,
     /// Proofs besides its rate.

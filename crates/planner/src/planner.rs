@@ -6,15 +6,15 @@ use std::thread;
 
 use canopy_plan::PlanFile;
 use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares};
-use canopy_synth::{Algorithm, RootPolicy, Stop, TreeLimits, allreduce_form};
-use canopy_topology::{Rank, TopologyLimits};
+use canopy_synth::{Algorithm, RootPolicy, Stop, TreeLimits, allreduce_form, are_listed};
+use canopy_topology::{Rank, Topology, TopologyLimits};
 
 use crate::bounded::bounded;
 use crate::context::Context;
 use crate::error::PlanError;
 use crate::key::{PlanKey, ScheduleKey};
 use crate::memory::{self, Form};
-use crate::network::{self, Part, Relative, Relatives, Seats, composition_stated, read_topology};
+use crate::network::{self, Bases, Part, Relative, Relatives, Seats, composition_stated};
 use crate::planned::{Planned, Warning};
 use crate::prepared::Prepared;
 use crate::request::{Making, Request};
@@ -32,6 +32,7 @@ const FORM_MATTERS_BYTES: u64 = 1 << 30;
 #[derive(Debug)]
 pub struct Planner {
     limits: TopologyLimits,
+    bases: Bases,
     shapes: Shapes,
     relatives: Relatives,
     joints: Joints,
@@ -49,7 +50,7 @@ pub enum Recalled {
 impl Planner {
     /// A planner for topologies within these limits.
     pub fn new(limits: TopologyLimits) -> Self {
-        Self { limits, shapes: Shapes::new(), relatives: Relatives::new(), joints: Joints::new() }
+        Self { limits, bases: Bases::new(), shapes: Shapes::new(), relatives: Relatives::new(), joints: Joints::new() }
     }
 
     /// Makes the best plan for a request, checked, with all its files.
@@ -79,7 +80,7 @@ impl Planner {
     /// # Errors
     /// What is wrong with the request; [`PlanError::Stopped`] soon after `stop` is requested.
     pub fn prepare(&self, request: &Request, stop: &dyn Stop) -> Result<Prepared, PlanError> {
-        let (whole, mut warnings) = read_topology(&request.topology, &self.limits, stop)?;
+        let (whole, mut warnings, base) = self.bases.read(&request.topology, &self.limits, stop)?;
         ask(stop)?;
         let joint = request.joint.as_ref();
         let joint = joint.map(|joint| joint_prepared(&whole, joint, request.tenant.as_ref(), stop)).transpose()?;
@@ -95,6 +96,7 @@ impl Planner {
             Making::Repaired => Some(Box::new(self.prepare(&request.sound(), stop)?)),
         };
         let mut prepared = self.prepared(request, part, sound, warnings, stop)?;
+        prepared.base = base;
         if let Some((joint, memory_bytes)) = joint {
             prepared.key = prepared.key.in_common(&joint.key, joint.position);
             prepared.memory_bytes = prepared.memory_bytes.saturating_add(memory_bytes);
@@ -187,6 +189,7 @@ impl Planner {
         stop: &dyn Stop,
     ) -> Result<Prepared, PlanError> {
         let Part { seats: Seats { topology, rank_map }, root, shares, puncture } = part;
+        require_scale(request, &topology)?;
         let collective = Collective::new(request.kind, root.map(Rank::new), topology.rank_count())?;
         let shares = match shares.as_slice() {
             [] => Shares::Equal,
@@ -221,6 +224,7 @@ impl Planner {
             key,
             topology,
             topology_key,
+            base: None,
             rank_map,
             collective,
             shares,
@@ -305,7 +309,7 @@ fn planned(case: Case<'_>) -> Result<Planned, PlanError> {
         Source::Kept { .. } | Source::Searched => search::best(&mut search),
         Source::Repaired(_) | Source::Joint(_) => that_fit(&mut search),
     };
-    let Fitted { attempt: Attempt { plan, verdict, proofs, .. }, files, warning, note } = fitted?;
+    let Fitted { attempt: Attempt { plan, verdict, links_used, proofs, .. }, files, warning, note } = fitted?;
     case.context.watch.incumbent(&verdict.algbw);
     if proofs.choice_bound.as_ref().is_some_and(|bound| verdict.algbw > *bound) {
         let problem = format!("the plan reaches {}, more than any choice of its paths", verdict.algbw);
@@ -319,6 +323,7 @@ fn planned(case: Case<'_>) -> Result<Planned, PlanError> {
         plan,
         topology_key: prepared.topology_key.clone(),
         verdict,
+        links_used,
         optimality,
         proofs,
         warnings: files.warnings.iter().cloned().chain(warning).chain(note).collect(),
@@ -334,6 +339,18 @@ fn planned(case: Case<'_>) -> Result<Planned, PlanError> {
         wall_ms: 0.0,
         is_recalled: !record.has_searched,
     })
+}
+
+/// Refuses what takes more work than the network has parts, where these are many: all but stages.
+fn require_scale(request: &Request, topology: &Topology) -> Result<(), PlanError> {
+    let (nodes, limit) = (topology.nodes().len(), TopologyLimits::SEARCHED.nodes_max);
+    let is_in_stages = [Algorithm::Auto, Algorithm::Stages, Algorithm::Orbits].contains(&request.algorithm);
+    let is_shared = matches!(request.making, Making::Searched) && request.joint.is_none() && request.shares.is_empty();
+    let is_planned = is_in_stages && is_shared && !are_listed(request.kind, topology.rank_count());
+    if nodes <= limit || is_planned {
+        return Ok(());
+    }
+    Err(PlanError::Scale { nodes, limit })
 }
 
 /// Whether a plan may have trees with roots anywhere.

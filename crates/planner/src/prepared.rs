@@ -18,6 +18,8 @@ pub struct Prepared {
     pub topology: Topology,
     /// Its hashes.
     pub topology_key: TopologyKey,
+    /// The large network of its expression, without faults and groups, if it is one.
+    pub base: Option<Arc<Topology>>,
     /// The device of each rank; `None` if unknown.
     pub rank_map: Option<Vec<Slot>>,
     /// The collective to plan.

@@ -84,6 +84,8 @@ impl Schedules for SchedulesInMemory {
             Shape::Forest(forest) => forest.hops.len(),
             Shape::Steps(steps) => steps.sends.len(),
             Shape::Flow(flow) => flow.hops.len(),
+            Shape::Orbits(orbits) => orbits.templates.iter().map(|template| template.parents.len()).sum(),
+            Shape::Stages(stages) => stages.exceptions.len() * (1 + stages.grid.places as usize),
         };
         let parts = (parts + plan.topology.nodes().len() + plan.topology.links().len()) as u64;
         self.0.lock().keep(*key, Arc::clone(plan), PLAN_BYTES + PART_BYTES * parts);

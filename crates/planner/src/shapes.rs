@@ -5,7 +5,7 @@ use std::sync::Arc;
 use canopy_canonical::{Budget, Normal, Stopped, WORK_SERVED, analyse, form_hash, graph_of, normalised};
 use canopy_families::{Boxed, with_boxes};
 use canopy_synth::{Never, Stop};
-use canopy_topology::{Topology, TopologyHash, content_hash};
+use canopy_topology::{Topology, TopologyHash, TopologyLimits, content_hash};
 use parking_lot::Mutex;
 
 use crate::key::{RolesKey, TopologyKey};
@@ -17,6 +17,11 @@ const HASHES_BYTES_MAX: u64 = 32 << 20;
 const HASH_BYTES: u64 = 160;
 /// Bytes of cached networks in canonical order.
 const NORMALS_BYTES_MAX: u64 = 64 << 20;
+
+/// Whether a canonical form is looked for: of more nodes it takes more work than is given, whatever they are.
+fn is_searched(topology: &Topology) -> bool {
+    topology.nodes().len() <= TopologyLimits::SEARCHED.nodes_max
+}
 
 /// Finds canonical forms, each once.
 ///
@@ -45,6 +50,9 @@ impl Shapes {
     /// * **Errors.** Stopped. **Cost.** O(nodes + links) for a network that is remembered, else that of [`analyse`].
     pub(crate) fn key_of(&self, topology: &Topology, stop: &dyn Stop) -> Result<TopologyKey, Stopped> {
         let content = content_hash(topology);
+        if !is_searched(topology) {
+            return Ok(TopologyKey::known(topology, content, None));
+        }
         let remembered = self.hashes.lock().get(&content);
         let canonical = match remembered {
             Some(canonical) => canonical,
@@ -70,6 +78,9 @@ impl Shapes {
         roles: &[u32],
         stop: &dyn Stop,
     ) -> Result<Option<Arc<Normal>>, Stopped> {
+        if !is_searched(topology) {
+            return Ok(None);
+        }
         let key = RolesKey::of(topology, roles);
         if let Some(normal) = self.normals.lock().get(&key) {
             return Ok(normal);
@@ -84,7 +95,7 @@ impl Shapes {
     ///
     /// * **Errors.** Stopped. **Cost.** O(nodes + links) for a network that is remembered, else that of [`with_boxes`].
     pub(crate) fn boxed(&self, topology: &Topology, stop: &dyn Stop) -> Result<Option<Arc<Boxed>>, Stopped> {
-        if has_boxes(topology) {
+        if has_boxes(topology) || !is_searched(topology) {
             return Ok(None);
         }
         let key = content_hash(topology);
@@ -100,7 +111,8 @@ impl Shapes {
 impl TopologyKey {
     /// Finds the canonical form of a topology, or hashes it as it stands where that takes too much work: a quarter of a second.
     pub fn of(topology: &Topology) -> Self {
-        let canonical = canonical_hash(topology, &Never).expect("it is never asked to stop");
+        let canonical = is_searched(topology).then(|| canonical_hash(topology, &Never));
+        let canonical = canonical.and_then(|found| found.expect("it is never asked to stop"));
         Self::known(topology, content_hash(topology), canonical)
     }
 }

@@ -168,7 +168,7 @@ pub fn simulate_file(
     }
     let limits = TopologyLimits { bytes_max: usize::MAX, ..*limits };
     let PlanFile { topology, schedule, bound, .. } = read_plan(content, &limits)?;
-    let hops = hop_count(&schedule.shape);
+    let hops = hop_count(&schedule.shape, topology.rank_count().into());
     if hops > HOPS_MAX {
         return Err(SimulationError::TooManyHops { found: hops, limit: HOPS_MAX });
     }
@@ -323,11 +323,19 @@ fn usual_sizes(valid: &RangeInclusive<u64>) -> Vec<u64> {
 }
 
 /// Hops of all trees or paths, or sends.
-fn hop_count(shape: &Shape) -> u64 {
+fn hop_count(shape: &Shape, rank_count: u64) -> u64 {
     let count = match shape {
         Shape::Forest(forest) => forest.carriers.len(),
         Shape::Steps(steps) => steps.carriers.len(),
         Shape::Flow(flow) => flow.hops.len(),
+        Shape::Stages(stages) => {
+            let hops = rank_count.saturating_mul(rank_count).saturating_mul(stages.actions.len() as u64);
+            return hops.saturating_mul(stages.chunks_per_share);
+        }
+        Shape::Orbits(orbits) => {
+            let hops = rank_count.saturating_mul(rank_count).saturating_mul(orbits.actions.len() as u64);
+            return hops.saturating_mul(orbits.templates.len() as u64);
+        }
     };
     count as u64
 }

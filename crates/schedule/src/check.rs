@@ -11,14 +11,17 @@ mod in_turn;
 mod load;
 mod meaning;
 mod once;
+mod orbits;
 mod order;
+mod phases;
 mod pieces;
+mod stages;
 mod steps;
 mod structure;
 
 use canopy_topology::{LinkIndex, Rate, Topology};
 
-use crate::schedule::Action;
+use crate::forest::Action;
 use crate::transfer::TransferGraph;
 use structure::Reach;
 
@@ -27,6 +30,8 @@ pub use flow::{check_flow, check_flow_until};
 pub use in_network::InNetwork;
 pub(crate) use load::link_loads;
 pub use once::check_steps_until;
+pub use orbits::{GeneratorFault, OrbitsError, PatchFault, TemplateFault, check_orbits_until, judge_orbits_until};
+pub use stages::{PieceFault, StagesError, TreeFault, check_stages_until, judge_stages_until};
 pub use steps::StepCost;
 
 /// Whether the caller wants the work to end.
@@ -75,6 +80,12 @@ pub enum CheckError {
     /// It is not a flow on this topology, or not the flow that the collective needs.
     #[error(transparent)]
     Flow(#[from] FlowError),
+    /// It is no exchange in stages that brings every share to every rank.
+    #[error(transparent)]
+    Stages(#[from] StagesError),
+    /// It is no orbit forest that brings every share to every rank.
+    #[error(transparent)]
+    Orbits(#[from] OrbitsError),
     /// Its load has no exact value.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -90,6 +101,8 @@ impl CheckError {
             Self::Structure(_) => "structure",
             Self::Meaning(_) => "meaning",
             Self::Flow(error) => error.check(),
+            Self::Stages(error) => error.check(),
+            Self::Orbits(error) => error.check(),
             Self::Load(_) => "load",
             Self::Stopped => "stopped",
         }

@@ -34,6 +34,7 @@ type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 /// | forest | one per tree: phase by phase, by root, then as listed | what brings its sender the data |
 /// | steps | one of a single transfer per send: step by step, then as listed | what its places still have to go through |
 /// | flow | one chain per path: by source, by destination, then as listed | the hop before |
+/// | stages, orbits | those of the trees that they amount to | as in a forest |
 ///
 /// Every wait is one that the data needs: there are no barriers, neither between the phases of a forest nor between
 /// steps. Within a step a place is read before it is written, as sends use what was there before the step; listed
@@ -45,7 +46,9 @@ type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 ///
 /// * **Errors.** A schedule that is malformed: see [`CompileError`]. Routes and the chunk counts of carriers are copied
 ///   as they are, for the checker to judge.
-/// * **Cost.** O(transfers + carriers + dependencies), for steps times the logarithm of the transfers.
+/// * **Cost.** O(transfers + carriers + dependencies), for steps times the logarithm of the transfers. Stages
+///   and orbits are refused where there are too many trees to write down; the checker judges those
+///   [by their rule](crate::check_stages_until).
 pub fn compile(topology: &Topology, schedule: &Schedule) -> Result<TransferGraph, CompileError> {
     compile_until(topology, schedule, &|| false)
 }
@@ -67,6 +70,8 @@ pub fn compile_until(
         Shape::Forest(forest) => forest::compile_forest(topology, schedule, forest, &layout, stop),
         Shape::Steps(steps) => steps::compile_steps(topology, schedule, steps, &layout, stop),
         Shape::Flow(flow) => flow::compile_flow(topology, schedule, flow, &layout, stop),
+        Shape::Stages(stages) => forest::compile_forest(topology, schedule, &stages.trees(topology)?, &layout, stop),
+        Shape::Orbits(orbits) => forest::compile_forest(topology, schedule, &orbits.trees(topology)?, &layout, stop),
     }
 }
 

@@ -1,20 +1,32 @@
 //! Which links a schedule has anything to do with: whom a fault concerns.
 
-use canopy_topology::LinkIndex;
+use canopy_topology::{LinkIndex, Topology};
 
+use crate::forest::Carrier;
+use crate::loads::{chunks_of_orbits, chunks_of_stages};
 use crate::route::{RouteIndex, RouteTable};
-use crate::schedule::{Carrier, Shape};
+use crate::schedule::{Schedule, Shape};
 
 /// By link: whether the schedule sends anything over it.
 ///
-/// `link_count`: links of the topology; routes over links beyond them, which the checker rejects, are ignored.
-/// O(size of the schedule).
-pub fn links_used(shape: &Shape, link_count: usize) -> Vec<bool> {
-    let mut used = Used { routes: Vec::new(), links: vec![false; link_count] };
-    match shape {
+/// Routes over links that do not exist, which the checker rejects, are ignored; of stages and orbits that it rejects no link is used.
+/// O(size of the schedule), for stages and orbits the cost of the checker.
+pub fn links_used(topology: &Topology, schedule: &Schedule) -> Vec<bool> {
+    let mut used = Used { routes: Vec::new(), links: vec![false; topology.links().len()] };
+    match &schedule.shape {
         Shape::Forest(forest) => used.carriers(&forest.routes, &forest.carriers),
         Shape::Steps(steps) => used.carriers(&steps.routes, &steps.carriers),
         Shape::Flow(flow) => used.take(&flow.routes, flow.hops.iter().copied()),
+        Shape::Stages(stages) => {
+            if let Ok(chunks) = chunks_of_stages(topology, schedule.collective, stages) {
+                used.links = chunks.iter().map(|&chunks| chunks > 0).collect();
+            }
+        }
+        Shape::Orbits(orbits) => {
+            if let Ok(chunks) = chunks_of_orbits(topology, schedule.collective, orbits) {
+                used.links = chunks.iter().map(|&chunks| chunks > 0).collect();
+            }
+        }
     }
     used.links
 }

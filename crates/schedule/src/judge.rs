@@ -4,7 +4,9 @@ mod joint;
 
 use canopy_topology::Topology;
 
-use crate::check::{CheckError, Verdict, check_flow_until, check_steps_until, check_until};
+use crate::check::{
+    CheckError, Verdict, check_flow_until, check_orbits_until, check_stages_until, check_steps_until, check_until,
+};
 use crate::compile::{CompileError, compile_until};
 use crate::schedule::{Schedule, Shape};
 
@@ -33,7 +35,7 @@ impl JudgeError {
 }
 
 /// Judges a schedule: a flow by its paths, as [`check_flow`](crate::check_flow) does, steps by their sends where
-/// [`check_steps_until`] can, anything else by its transfer graph.
+/// [`check_steps_until`] can, stages and orbits by their rule, anything else by its transfer graph.
 ///
 /// # Errors
 /// Those of the compiler and the checker, or [`Stopped`](CheckError::Stopped) soon after `stop` says so.
@@ -42,8 +44,10 @@ pub fn judge_until(
     schedule: &Schedule,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Verdict, JudgeError> {
-    match schedule.shape {
+    match &schedule.shape {
         Shape::Flow(_) => Ok(check_flow_until(topology, schedule, stop)?),
+        Shape::Stages(stages) => Ok(check_stages_until(topology, schedule.collective, &schedule.shares, stages, stop)?),
+        Shape::Orbits(orbits) => Ok(check_orbits_until(topology, schedule.collective, &schedule.shares, orbits, stop)?),
         Shape::Forest(_) | Shape::Steps(_) => {
             if let Some(verdict) = check_steps_until(topology, schedule, stop)? {
                 return Ok(verdict);

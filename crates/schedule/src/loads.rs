@@ -3,8 +3,26 @@
 use canopy_topology::{Link, LinkIndex, Rate, Ratio, Topology};
 use num_bigint::BigUint;
 
-use crate::check::{CheckError, LoadError, StructureError, link_loads};
+use crate::check::{CheckError, LoadError, StructureError, judge_orbits_until, judge_stages_until, link_loads};
+use crate::collective::Collective;
+use crate::orbits::Orbits;
+use crate::shares::{ChunkLayout, ChunkSize, Shares};
+use crate::stages::Stages;
 use crate::transfer::TransferGraph;
+
+/// Chunks over each link in an exchange in stages, which is judged.
+///
+/// * **Errors.** Those of [`check_stages_until`](crate::check_stages_until). **Cost.** Its cost.
+pub fn chunks_of_stages(topology: &Topology, collective: Collective, stages: &Stages) -> Result<Vec<u128>, CheckError> {
+    Ok(judge_stages_until(topology, collective, &Shares::Equal, stages, &|| false)?.1)
+}
+
+/// The same in an orbit forest.
+///
+/// * **Errors.** Those of [`check_orbits_until`](crate::check_orbits_until). **Cost.** Its cost.
+pub fn chunks_of_orbits(topology: &Topology, collective: Collective, orbits: &Orbits) -> Result<Vec<u128>, CheckError> {
+    Ok(judge_orbits_until(topology, collective, &Shares::Equal, orbits, &|| false)?.1)
+}
 
 /// Chunks over each link, and the part of the time of the busiest link during which each is busy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +43,35 @@ impl LinkLoads {
     /// * **Cost.** O(carriers of all transfers + links of all routes).
     pub fn of(topology: &Topology, graph: &TransferGraph) -> Result<Self, CheckError> {
         let layout = graph.layout().map_err(StructureError::from)?;
-        let chunks = link_loads(topology, graph)?;
+        Self::from_chunks(topology, link_loads(topology, graph)?, layout.size())
+    }
+
+    /// The same of an exchange in stages, which is judged.
+    ///
+    /// * **Errors.** Those of [`check_stages_until`](crate::check_stages_until). **Cost.** Its cost.
+    pub fn of_stages(topology: &Topology, collective: Collective, stages: &Stages) -> Result<Self, CheckError> {
+        let chunks = chunks_of_stages(topology, collective, stages)?;
+        let layout = ChunkLayout::new(collective, topology.rank_count(), stages.chunks_per_share, &Shares::Equal);
+        Self::from_chunks(topology, chunks, layout.map_err(StructureError::from)?.size())
+    }
+
+    /// The same of an orbit forest, which is judged.
+    ///
+    /// * **Errors.** Those of [`check_orbits_until`](crate::check_orbits_until). **Cost.** Its cost.
+    pub fn of_orbits(topology: &Topology, collective: Collective, orbits: &Orbits) -> Result<Self, CheckError> {
+        let chunks = chunks_of_orbits(topology, collective, orbits)?;
+        let layout = ChunkLayout::new(collective, topology.rank_count(), orbits.chunks_per_share, &Shares::Equal);
+        Self::from_chunks(topology, chunks, layout.map_err(StructureError::from)?.size())
+    }
+
+    fn from_chunks(topology: &Topology, chunks: Vec<u128>, size: ChunkSize) -> Result<Self, CheckError> {
         let time = |(&load, link): (&u128, &Link)| Rate::new(load, link.capacity.bytes_per_sec());
         let times: Vec<Rate> =
             chunks.iter().zip(topology.links()).map(time).collect::<Option<_>>().expect("capacities are not zero");
         let longest = times.iter().max().filter(|longest| !longest.is_zero()).ok_or(LoadError::NothingMoves)?;
         let busy = times.iter().map(|time| time.ratio_to(longest)).collect::<Option<_>>().expect("something moves");
         let all: BigUint = chunks.iter().map(|&load| BigUint::from(load)).sum();
-        let traffic = layout.size().ratio(all);
+        let traffic = size.ratio(all);
         Ok(Self { chunks, busy, traffic })
     }
 

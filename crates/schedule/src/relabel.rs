@@ -5,9 +5,11 @@ use rayon::prelude::*;
 
 use crate::bound::Certificate;
 use crate::collective::{Collective, CollectiveKind};
+use crate::forest::{Forest, Hop, Phase, Tree};
 use crate::route::RouteTable;
-use crate::schedule::{Flow, Forest, Hop, Path, Phase, Schedule, Send, Shape, Steps, Tree};
+use crate::schedule::{Flow, Path, Schedule, Send, Shape, Steps};
 use crate::shares::{ChunkLayout, Shares};
+use crate::stages::{SeatError, Stages};
 use crate::weights_error::SharesError;
 
 /// Why a renumbering is rejected.
@@ -20,12 +22,14 @@ pub enum RelabelError {
     UnknownRoot { root: u32, rank_count: usize },
     #[error(transparent)]
     Shares(#[from] SharesError),
+    #[error(transparent)]
+    Seats(#[from] SeatError),
 }
 
 /// The schedule for a topology in which rank `r` is `ranks[r]` and link `l` is `links[l]`, such as an isomorphic one.
 ///
 /// Shares, blocks and the root move with their ranks; trees and paths are put into the order that their shapes ask for, and
-/// the tables into theirs. Rates and depths stay.
+/// the tables into theirs. Rates and depths stay, but for exchanges in stages, whose ways follow from the order of nodes.
 ///
 /// * **In.** A permutation of the ranks; for links any map (the checker refuses routes that do not join up).
 /// * **Errors.** [`RelabelError`].
@@ -72,6 +76,8 @@ pub fn relabelled(schedule: &Schedule, ranks: &[Rank], links: &[LinkIndex]) -> R
         Shape::Forest(forest) => Shape::Forest(Forest { routes: renamed(&forest.routes), ..names.forest(forest) }),
         Shape::Steps(steps) => Shape::Steps(Steps { routes: renamed(&steps.routes), ..names.steps(steps) }),
         Shape::Flow(flow) => Shape::Flow(Flow { routes: renamed(&flow.routes), ..names.flow(flow) }),
+        Shape::Orbits(orbits) => Shape::Orbits(orbits.relabelled(ranks)?),
+        Shape::Stages(stages) => Shape::Stages(Stages { grid: stages.grid.relabelled(ranks)?, ..stages.clone() }),
     };
     Ok(Schedule { collective, algorithm: schedule.algorithm.clone(), shares, shape })
 }

@@ -5,8 +5,9 @@ use std::ops::Range;
 use canopy_topology::Rank;
 
 use crate::collective::Collective;
+use crate::forest::{Action, Carrier};
 use crate::route::RouteTable;
-use crate::schedule::{Action, Carrier, Pace};
+use crate::schedule::Pace;
 use crate::shares::{ChunkLayout, Shares};
 use crate::weights_error::SharesError;
 

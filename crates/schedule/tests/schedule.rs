@@ -25,6 +25,10 @@ mod mutate;
 mod mutations;
 #[path = "schedule/once.rs"]
 mod once;
+#[path = "schedule/orbits.rs"]
+mod orbits;
+#[path = "schedule/programs.rs"]
+mod programs;
 #[path = "schedule/properties.rs"]
 mod properties;
 #[path = "schedule/reference.rs"]
@@ -35,6 +39,8 @@ mod refused;
 mod shapes;
 #[path = "schedule/shared.rs"]
 mod shared;
+#[path = "schedule/stages.rs"]
+mod stages;
 #[path = "schedule/steps.rs"]
 mod steps;
 #[path = "schedule/transform.rs"]

@@ -18,7 +18,8 @@ use crate::sum_options::{RootPolicy, SumOptions, SumOptionsError};
 pub use outcome::{ProvenTime, Synthesized, Task};
 pub use request::{Composition, SynthesisRequest};
 pub use row::{
-    ALL_COLLECTIVES, ConstructionUse, HeededLimits, Kept, Memory, Paths, Rival, SPREADING, Scale, Solver, Synthesizer,
+    ALL_COLLECTIVES, ConstructionUse, HeededLimits, Kept, Memory, Networks, Paths, Rival, SPREADING, Scale, Solver,
+    Synthesizer,
 };
 
 /// An algorithm: a handle on its row, whose fields it has.

@@ -8,7 +8,9 @@ use crate::expansion;
 use crate::flow;
 use crate::forest;
 use crate::multiport;
+use crate::orbits;
 use crate::ring;
+use crate::stages;
 use crate::stepped;
 use crate::stepped_flow;
 use crate::tacos;
@@ -29,6 +31,8 @@ macro_rules! algorithms {
 algorithms! {
     Auto = auto::AUTO,
     Forest = forest::FOREST,
+    Stages = stages::STAGES,
+    Orbits = orbits::ORBITS,
     Flow = flow::FLOW,
     Bfb = bfb::BFB,
     Tsmcf = stepped_flow::TSMCF,

@@ -1,16 +1,19 @@
 //! `auto`: the schedule of greatest rate among those that plan the collective.
 
-use canopy_schedule::CollectiveKind;
+use canopy_schedule::{CollectiveKind, Shares};
 
 use crate::algorithm::{ALL_COLLECTIVES, Algorithm, Kept, Memory, Solver, Synthesized, Synthesizer, Task};
 use crate::direct::DIRECT;
-use crate::error::SynthesisError;
+use crate::error::{OrbitsNetworkError, StagesNetworkError, SynthesisError};
 use crate::flow::FLOW;
 use crate::forest::FOREST;
+use crate::large::are_listed;
 use crate::limits::TreeLimits;
 use crate::load::seconds_per_byte;
+use crate::orbits::ORBITS;
 use crate::progress::Silent;
 use crate::ring::RING;
+use crate::stages::STAGES;
 
 /// Forest or flow where one of them plans the collective, else the better of direct and ring by exact load.
 pub(crate) static AUTO: Synthesizer = Synthesizer {
@@ -29,7 +32,22 @@ fn taken(kind: CollectiveKind) -> Algorithm {
 }
 
 fn plan(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
-    let taken = taken(task.request.collective.kind());
+    let (kind, rank_count) = (task.request.collective.kind(), task.topology.rank_count());
+    if !are_listed(kind, rank_count) && task.request.shares == Shares::Equal {
+        let in_stages = (STAGES.plan)(&task.by(Algorithm::of(&STAGES)));
+        let found = match in_stages {
+            Err(SynthesisError::Stages(StagesNetworkError::NoBoxes)) => (ORBITS.plan)(&task.by(Algorithm::of(&ORBITS))),
+            planned => planned,
+        };
+        return match found {
+            Err(SynthesisError::Orbits(OrbitsNetworkError::NoTorus)) => {
+                let max = (1..rank_count).rev().find(|&fewer| are_listed(kind, fewer)).unwrap_or(0);
+                Err(StagesNetworkError::TooManyRanks { rank_count, collective: kind, max }.into())
+            }
+            planned => planned,
+        };
+    }
+    let taken = taken(kind);
     let is_free = task.request.limits.without_tolerance() == TreeLimits::NONE && task.request.sums.form.is_none();
     match (taken.plan)(&task.by(taken)) {
         // No part of the network was found in which trees can be packed, or an all-to-all is too large for flows.

@@ -3,6 +3,8 @@
 mod all_to_all;
 mod expansion;
 mod multiport;
+mod orbits;
+mod stages;
 mod stepped;
 
 use canopy_optimize::ConcurrentError;
@@ -14,6 +16,8 @@ use crate::sum_options::SumOptionsError;
 pub use self::all_to_all::AllToAllError;
 pub use self::expansion::ExpansionError;
 pub use self::multiport::MultiportError;
+pub use self::orbits::OrbitsNetworkError;
+pub use self::stages::StagesNetworkError;
 pub use self::stepped::SteppedError;
 
 /// Each variant says what is wrong and what to do about it.
@@ -99,6 +103,10 @@ pub enum SynthesisError {
     Expansion(#[from] ExpansionError),
     #[error(transparent)]
     Multiport(#[from] MultiportError),
+    #[error(transparent)]
+    Stages(#[from] StagesNetworkError),
+    #[error(transparent)]
+    Orbits(#[from] OrbitsNetworkError),
     #[error(transparent)]
     Stepped(SteppedError),
     #[error(transparent)]

@@ -16,10 +16,12 @@ mod expansion;
 mod explain;
 mod flow;
 mod forest;
+mod large;
 mod layers;
 mod limits;
 mod load;
 mod multiport;
+mod orbits;
 mod parts;
 mod peel;
 mod progress;
@@ -28,6 +30,7 @@ mod reachable;
 mod repair;
 mod ring;
 mod routing;
+mod stages;
 mod stepped;
 mod stepped_flow;
 mod sum_options;
@@ -37,16 +40,19 @@ mod tacos;
 mod tolerance;
 
 pub use algorithm::{
-    ALL_COLLECTIVES, Algorithm, Composition, ConstructionUse, HeededLimits, Kept, Memory, Paths, ProvenTime, Rival,
-    SPREADING, Scale, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
+    ALL_COLLECTIVES, Algorithm, Composition, ConstructionUse, HeededLimits, Kept, Memory, Networks, Paths, ProvenTime,
+    Rival, SPREADING, Scale, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
 };
 pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, PlainBounds, plain_bounds, quick_bound};
 pub use canopy_optimize::{Never, Stop, Stopped};
 pub use canopy_tacos::TimeProof;
 pub use concurrent::AllToAllFlow;
-pub use error::{AllToAllError, ExpansionError, MultiportError, SteppedError, SynthesisError};
+pub use error::{
+    AllToAllError, ExpansionError, MultiportError, OrbitsNetworkError, StagesNetworkError, SteppedError, SynthesisError,
+};
 pub use explain::{PartClass, Repair, Repaired, part_classes, repairs};
+pub use large::are_listed;
 pub use layers::{LayeredFlow, LayersError, layered_flow};
 pub use limits::{LimitsError, TreeLimits};
 pub use multiport::family_algorithms;

@@ -4,7 +4,9 @@
 use std::ops::Range;
 
 use canopy_optimize::Fraction;
-use canopy_schedule::{Carrier, Forest, RouteTable, Shape};
+use canopy_schedule::{
+    Carrier, Collective, Forest, Orbits, RouteTable, Shape, Stages, chunks_of_orbits, chunks_of_stages,
+};
 use canopy_topology::Topology;
 
 /// Seconds per byte of one share (in all-to-all: of one block) in the bandwidth limit: the greatest `chunks / (k · capacity)`
@@ -26,7 +28,20 @@ pub fn seconds_per_byte(topology: &Topology, shape: &Shape) -> Fraction {
             }
             loads.busiest(topology, flow.chunks_per_share)
         }
+        // What moves nothing that is known of takes longer than anything.
+        Shape::Stages(stages) => seconds_per_byte_of_stages(topology, stages).unwrap_or(NEVER),
+        Shape::Orbits(orbits) => seconds_per_byte_of_orbits(topology, orbits).unwrap_or(NEVER),
     }
+}
+
+/// Longer than any plan takes.
+const NEVER: Fraction = Fraction { numerator: u128::MAX, denominator: 1 };
+
+/// The same of an exchange in stages; `None` for what the rule does not bring to all ranks.
+pub(crate) fn seconds_per_byte_of_stages(topology: &Topology, stages: &Stages) -> Option<Fraction> {
+    let collective = Collective::new(stages.kind()?, None, topology.rank_count()).ok()?;
+    let loads = chunks_of_stages(topology, collective, stages).ok()?;
+    Some(busiest(topology, loads.into_iter(), stages.chunks_per_share))
 }
 
 /// The same of a forest.
@@ -36,6 +51,13 @@ pub(crate) fn seconds_per_byte_of_forest(topology: &Topology, forest: &Forest) -
         forest.hops_of(tree).iter().for_each(|hop| loads.add(forest.carriers_of(hop)));
     }
     loads.busiest(topology, forest.chunks_per_share)
+}
+
+/// The same of an orbit forest.
+fn seconds_per_byte_of_orbits(topology: &Topology, orbits: &Orbits) -> Option<Fraction> {
+    let collective = Collective::new(orbits.kind()?, None, topology.rank_count()).ok()?;
+    let loads = chunks_of_orbits(topology, collective, orbits).ok()?;
+    Some(busiest(topology, loads.into_iter(), orbits.chunks_per_share))
 }
 
 /// Chunks on each route.
@@ -58,11 +80,16 @@ impl<'a> RouteLoads<'a> {
         for (links, load) in self.routes.iter().zip(&self.chunks) {
             links.iter().for_each(|link| loads[link.index()] += load);
         }
-        let time = |(load, capacity): (u128, u64)| {
-            let chunks_per_sec = u128::from(capacity) * u128::from(chunks_per_share);
-            Fraction::new(load, chunks_per_sec).expect("neither capacities nor chunks per share are zero")
-        };
-        let capacities = topology.links().iter().map(|link| link.capacity.bytes_per_sec());
-        loads.into_iter().zip(capacities).map(time).max().unwrap_or(Fraction::ZERO)
+        busiest(topology, loads.into_iter(), chunks_per_share)
     }
+}
+
+/// The time of the busiest link, given the chunks on each.
+fn busiest(topology: &Topology, loads: impl Iterator<Item = u128>, chunks_per_share: u64) -> Fraction {
+    let time = |(load, capacity): (u128, u64)| {
+        let chunks_per_sec = u128::from(capacity) * u128::from(chunks_per_share);
+        Fraction::new(load, chunks_per_sec).expect("neither capacities nor chunks per share are zero")
+    };
+    let capacities = topology.links().iter().map(|link| link.capacity.bytes_per_sec());
+    loads.zip(capacities).map(time).max().unwrap_or(Fraction::ZERO)
 }

@@ -7,6 +7,7 @@ use canopy_topology::{Rate, Topology};
 use crate::bound::{self, BoundError};
 use crate::error::SynthesisError;
 use crate::forest;
+use crate::large::{are_listed, bound_of_parts};
 
 /// Best algbw any schedule can have, as exact bounds from above and below with a certificate.
 ///
@@ -28,6 +29,9 @@ use crate::forest;
 /// reduce-scatter. Elsewhere the lower bound is the optimum of a part of the network that is balanced, which
 /// [`balanced_optimum`](canopy_optimize::balanced_optimum) finds; zero if it finds none.
 ///
+/// Of more ranks than [`are_listed`] in an allgather, a reduce-scatter or an allreduce, the bound is that of the slowest rank,
+/// box or pod, and only plans say what is reached.
+///
 /// * **Source.** Zhao 2026 §4.4, inequality (⋆), §4.6 and appendix B; for allreduce see `bound/allreduce`, and `forest/sums/mixture` for what trees reach that go through switches.
 /// * **In.** Any directed capacities, Eulerian or not; weights may be 0. Multicasting and aggregating
 ///   switches change no bound but that of allreduce.
@@ -41,6 +45,9 @@ pub fn bound(
     shares: &Shares,
     stop: &dyn Stop,
 ) -> Result<Bound, BoundError> {
+    if !are_listed(collective.kind(), topology.rank_count()) && *shares == Shares::Equal {
+        return bound_of_parts(topology, collective, stop);
+    }
     let mut found = bound::bound(topology, collective, shares, stop)?;
     let is_open = found.lower < found.upper;
     if is_open && collective.kind() == CollectiveKind::Allreduce && topology.has_capable_switch() {

@@ -17,7 +17,7 @@ mod tree;
 use std::num::NonZeroU64;
 
 use canopy_optimize::Stop;
-use canopy_schedule::{CollectiveKind, Schedule, Shape, SharesError, Steps};
+use canopy_schedule::{CollectiveKind, ExpansionError, Schedule, Shape, SharesError, Steps, TreesError};
 use canopy_topology::Topology;
 
 use crate::error::SynthesisError;
@@ -112,6 +112,21 @@ pub fn repaired(
     let shape = match &schedule.shape {
         Shape::Forest(forest) => Shape::Forest(forest::repaired(&of, forest, stop)?),
         Shape::Flow(flow) => Shape::Flow(flow::repaired(&of, flow, stop)?),
+        // Without some of its links it is a rule no more.
+        Shape::Stages(stages) => {
+            let trees = stages.trees(base).map_err(|error| match error {
+                TreesError::TooManyHops { .. } => RepairError::TooLarge,
+                _ => RepairError::Malformed { what: "its stages do not reach all ranks" },
+            })?;
+            Shape::Forest(forest::repaired(&of, &trees, stop)?)
+        }
+        Shape::Orbits(orbits) => {
+            let trees = orbits.trees(base).map_err(|error| match error {
+                ExpansionError::TooManyHops { .. } => RepairError::TooLarge,
+                _ => RepairError::Malformed { what: "its orbits do not reach all ranks" },
+            })?;
+            Shape::Forest(forest::repaired(&of, &trees, stop)?)
+        }
         Shape::Steps(steps) => Shape::Steps(in_steps(&of, schedule, steps, options, stop)?),
     };
     Ok(Schedule { collective, algorithm: REPAIR.to_owned(), shares, shape })

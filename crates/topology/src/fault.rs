@@ -8,11 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use num_bigint::BigUint;
 
-use crate::draft::{DraftLink, DraftNode, TopologyDraft};
-use crate::error::TopologyError;
 use crate::index::{NodeIndex, Rank};
-use crate::limits::TopologyLimits;
-use crate::model::{NodeKind, Topology};
+use crate::model::{Link, Node, NodeKind, Topology};
 use crate::shorten::shorten;
 use crate::units::Capacity;
 
@@ -74,8 +71,6 @@ pub enum FaultError {
     NotASwitch { position: usize, id: String },
     #[error("the faults leave {left} compute nodes; leave at least two")]
     TooFewRanks { left: usize },
-    #[error(transparent)]
-    Topology(#[from] TopologyError),
 }
 
 impl FaultError {
@@ -86,7 +81,7 @@ impl FaultError {
             | Self::UnknownLink { position, .. }
             | Self::Fraction { position, .. }
             | Self::NotASwitch { position, .. } => Some(*position),
-            Self::TooFewRanks { .. } | Self::Topology(_) => None,
+            Self::TooFewRanks { .. } => None,
         }
     }
 }
@@ -131,7 +126,7 @@ impl Topology {
     /// fewer than two ranks left. A network that is split is *not* refused here; see [`Topology::first_unreachable`]
     /// and [`Topology::components`].
     ///
-    /// O(nodes + (links + faults) · log links), and the square of the degradations of any one link.
+    /// O(nodes + links + faults · log links), and the square of the degradations of any one link.
     pub fn puncture(&self, faults: &[Fault]) -> Result<Puncture, FaultError> {
         let damage = self.assess(faults)?;
         let survives = |node: NodeIndex| damage.kinds[node.index()].is_some();
@@ -139,26 +134,25 @@ impl Topology {
         if survivors.len() < 2 {
             return Err(FaultError::TooFewRanks { left: survivors.len() });
         }
-        let mut draft = TopologyDraft::like(self);
+        // Who is left keeps the order, and so do links: nothing has to be looked up by its name.
+        let (mut nodes, mut images) = (Vec::with_capacity(self.nodes().len()), Vec::with_capacity(self.nodes().len()));
         for (node, kind) in self.nodes().iter().zip(&damage.kinds) {
+            images.push(u32::try_from(nodes.len()).map(NodeIndex::new).ok());
             if let Some(kind) = *kind {
-                draft.nodes.push(DraftNode {
-                    id: node.id.clone(),
-                    kind,
-                    rank: None,
-                    attributes: node.attributes.clone(),
-                });
+                nodes.push(Node { kind, ..node.clone() });
             }
         }
-        for link in self.links().iter().filter(|link| survives(link.from) && survives(link.to)) {
+        let image = |node: NodeIndex| images[node.index()].filter(|_| survives(node));
+        let mut links = Vec::with_capacity(self.links().len());
+        for link in self.links() {
+            let Some((from, to)) = image(link.from).zip(image(link.to)) else { continue };
             let left = damage.left.get(&(link.from, link.to));
-            let Some(capacity) = left.map_or(Some(link.capacity), |left| left.of(link.capacity)) else { continue };
-            let (from, to) = (self.node(link.from).id.clone(), self.node(link.to).id.clone());
-            draft.links.push(DraftLink { from, to, capacity, latency: link.latency, count: 1 });
+            if let Some(capacity) = left.map_or(Some(link.capacity), |left| left.of(link.capacity)) {
+                links.push(Link { from, to, capacity, latency: link.latency });
+            }
         }
-        // The result is no larger than the topology it comes from, whose limits are not known here.
-        let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
-        Ok(Puncture { topology: draft.build(&limits)?, survivors })
+        let rank_count = u32::try_from(survivors.len()).expect("no more than there were");
+        Ok(Puncture { topology: Self::assemble(self.names(), nodes, links, rank_count), survivors })
     }
 
     /// Resolves ids and adds up what the faults say about each link.

@@ -72,8 +72,7 @@ impl Topology {
             draft.links.push(DraftLink { from, to, capacity: link.capacity, latency: link.latency, count: 1 });
         }
         // The result is no larger than the topology it comes from, whose limits are not known here.
-        let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
-        Ok(draft.build(&limits)?)
+        Ok(draft.build(&TopologyLimits::UNLIMITED)?)
     }
 
     /// By rank: what it is called in the group, if it is a member.

@@ -17,6 +17,7 @@ mod index;
 mod limits;
 mod model;
 mod nodelist;
+mod origin;
 mod placement;
 mod plain;
 mod port_graph;
@@ -47,6 +48,7 @@ pub use index::{LinkIndex, NodeIndex, Rank};
 pub use limits::TopologyLimits;
 pub use model::{Attributes, Link, Node, NodeKind, Topology, is_cluster_name};
 pub use nodelist::{read_nodes, read_nodes_file};
+pub use origin::{Origin, OriginError};
 pub use placement::{
     Participants, PlacementError, Slot, devices, hosts_named, names_hosts, own_slots, participants, same_host,
 };

@@ -132,6 +132,11 @@ impl Ratio {
         Rate::new(numerator, denominator).map(|rate| Self(rate.0))
     }
 
+    /// Numerator and denominator, reduced.
+    pub fn parts(&self) -> (&BigUint, &BigUint) {
+        (self.0.numer().magnitude(), self.0.denom().magnitude())
+    }
+
     /// The part of `whole` missing from this ratio, `1 − self ÷ whole`; zero if nothing is missing.
     #[must_use]
     pub fn missing_of(&self, whole: &Self) -> Self {

@@ -50,7 +50,16 @@ impl Load {
                 Ok(Some(claimed)) => {
                     let write = Write::Put { record: claimed.entry, summary: Vec::new() };
                     let changes = vec![Change { key: claimed.key, write }];
-                    let done = jobs.end(claimed.right, &end(JobState::Succeeded, b""), Some((records, changes)));
+                    let end = || {
+                        let end = end(JobState::Succeeded, b"");
+                        jobs.end(claimed.right, &end, Some((records, changes.clone())))
+                    };
+                    let mut done = end();
+                    // It is this server's until it has ended it, or given it back.
+                    while matches!(done, Err(DatabaseError::Away { .. })) {
+                        thread::sleep(Duration::from_millis(10));
+                        done = end();
+                    }
                     self.ended.fetch_add(u64::from(done.is_ok()), Ordering::Relaxed);
                     has_said_so = false;
                 }

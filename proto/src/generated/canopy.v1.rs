@@ -5235,10 +5235,30 @@ pub struct GroupClass {
     #[prost(uint64, tag = "5")]
     pub size_bytes: u64,
 }
+/// The groups of a job that runs already.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunningGroups {
+    /// As in PlanGroupsRequest, when the job was planned.
+    #[prost(string, tag = "1")]
+    pub layout: ::prost::alloc::string::String,
+    /// As in PlanGroupsRequest.
+    #[prost(message, repeated, tag = "2")]
+    pub groups: ::prost::alloc::vec::Vec<GroupClass>,
+    /// As in PlanGroupsRequest.
+    #[prost(uint32, repeated, tag = "3")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// As in PlanGroupsRequest.
+    #[prost(bool, tag = "4")]
+    pub members_only: bool,
+    /// In which time all its groups end, in seconds, `num/den`: no less than GroupRates.seconds of its own plan. Twice as much leaves
+    /// half of what the job could use of each link. Must be given.
+    #[prost(string, tag = "5")]
+    pub seconds: ::prost::alloc::string::String,
+}
 /// One message of PlanGroups.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PlanGroupsEvent {
-    #[prost(oneof = "plan_groups_event::Event", tags = "1, 2, 3, 5, 4")]
+    #[prost(oneof = "plan_groups_event::Event", tags = "1, 2, 3, 5, 4, 6")]
     pub event: ::core::option::Option<plan_groups_event::Event>,
 }
 /// Nested message and enum types in `PlanGroupsEvent`.
@@ -5260,7 +5280,21 @@ pub mod plan_groups_event {
         /// Last, if files were requested: the plan of each group, in order.
         #[prost(message, tag = "4")]
         Plan(super::GroupPlan),
+        /// FollowGroups only: all of the above was sent for the network as it was, or cannot be. The next round follows when faults
+        /// have changed it.
+        #[prost(message, tag = "6")]
+        Settled(super::GroupsSettled),
     }
+}
+/// The end of a round of FollowGroups.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupsSettled {
+    /// Its number, from 0 on.
+    #[prost(uint64, tag = "1")]
+    pub round: u64,
+    /// Why the groups have no plans on what faults have left; those of earlier rounds may use what is dead. Unset: they have.
+    #[prost(message, optional, tag = "2")]
+    pub error: ::core::option::Option<OperationError>,
 }
 /// How far a job's groups are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5466,6 +5500,134 @@ impl GroupsStage {
             _ => None,
         }
     }
+}
+/// One message to PlanMoving: the network first, then matrices.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlanMovingRequest {
+    #[prost(oneof = "plan_moving_request::Request", tags = "1, 2")]
+    pub request: ::core::option::Option<plan_moving_request::Request>,
+}
+/// Nested message and enum types in `PlanMovingRequest`.
+pub mod plan_moving_request {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Request {
+        /// First, once: the network.
+        #[prost(message, tag = "1")]
+        Network(super::MovingNetwork),
+        /// Then: bytes to send. While one is planned, the latest that waits is planned next, and those before it never are.
+        #[prost(message, tag = "2")]
+        Matrix(super::MovingMatrix),
+    }
+}
+/// The network of a stream: boxes of the same number of ranks around a switch or joined in pairs, ranks of a box numbered one
+/// after the other; and a NIC for each rank, joined by rails (the NICs at the same place of each box) or by one switch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MovingNetwork {
+    /// The network, at most 1,024 ranks. Must be given.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySource>,
+    /// As in PlanRequest. Known faults that come while the stream is open count from the next matrix on. NICs may be slow or dead;
+    /// a rank that is lost sends and receives nothing.
+    #[prost(enumeration = "FaultPolicy", tag = "2")]
+    pub fault_policy: i32,
+}
+/// How many bytes each rank has for each other one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MovingMatrix {
+    /// The caller's number for it, which its plan repeats; greater than the one before.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// Row by row: bytes\[s × ranks + t\] go from rank s to rank t. All in all at most 2^60; nothing from a rank to itself. Ranks
+    /// are those of the network before faults.
+    #[prost(uint64, repeated, tag = "2")]
+    pub bytes: ::prost::alloc::vec::Vec<u64>,
+}
+/// One message of PlanMoving.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlanMovingEvent {
+    #[prost(oneof = "plan_moving_event::Event", tags = "1, 2, 3")]
+    pub event: ::core::option::Option<plan_moving_event::Event>,
+}
+/// Nested message and enum types in `PlanMovingEvent`.
+pub mod plan_moving_event {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Event {
+        /// First, and again when faults have changed the network.
+        #[prost(message, tag = "1")]
+        Tiers(super::MovingTiers),
+        /// The plan of a matrix.
+        #[prost(message, tag = "2")]
+        Plan(super::MovingPlan),
+        /// Why a matrix has no plan. The stream goes on.
+        #[prost(message, tag = "3")]
+        Refusal(super::MovingRefusal),
+    }
+}
+/// What was found of the network.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct MovingTiers {
+    /// The network, after faults.
+    #[prost(message, optional, tag = "1")]
+    pub topology: ::core::option::Option<TopologySummary>,
+    /// Ranks before faults.
+    #[prost(uint32, tag = "2")]
+    pub ranks: u32,
+    /// Ranks of a box. Rank r is in box r / box_size, at the place r % box_size.
+    #[prost(uint32, tag = "3")]
+    pub box_size: u32,
+    /// NICs at the same place of each box are joined, and only those. Otherwise each NIC reaches all of other boxes.
+    #[prost(bool, tag = "4")]
+    pub rails: bool,
+    /// Ranks that faults have taken.
+    #[prost(uint32, repeated, tag = "5")]
+    pub lost_ranks: ::prost::alloc::vec::Vec<u32>,
+    /// Ranks whose NIC is dead in one direction at least; others of their box send and receive for them.
+    #[prost(uint32, repeated, tag = "6")]
+    pub dead_nics: ::prost::alloc::vec::Vec<u32>,
+    /// Warnings, such as `FAULTS_APPLIED`.
+    #[prost(message, repeated, tag = "7")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+}
+/// Routes for all bytes of a matrix, checked. The lists are by part, all of the same length.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MovingPlan {
+    /// The number of the matrix.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// The sender.
+    #[prost(uint32, repeated, tag = "2")]
+    pub from: ::prost::alloc::vec::Vec<u32>,
+    /// The receiver. If both are in one box, the bytes take its switch, and the next two say nothing more.
+    #[prost(uint32, repeated, tag = "3")]
+    pub to: ::prost::alloc::vec::Vec<u32>,
+    /// The rank of the sender's box whose NIC sends. Bytes reach it through the box, unless it is the sender.
+    #[prost(uint32, repeated, tag = "4")]
+    pub leaves: ::prost::alloc::vec::Vec<u32>,
+    /// The rank of the receiver's box whose NIC receives. Bytes leave it through the box, unless it is the receiver.
+    #[prost(uint32, repeated, tag = "5")]
+    pub enters: ::prost::alloc::vec::Vec<u32>,
+    /// How many bytes, at least 1. The parts of a pair take its bytes in order, the first byte first.
+    #[prost(uint64, repeated, tag = "6")]
+    pub bytes: ::prost::alloc::vec::Vec<u64>,
+    /// Time of the busiest link in seconds, `num/den`.
+    #[prost(string, tag = "7")]
+    pub seconds: ::prost::alloc::string::String,
+    /// What no routes beat, in seconds, `num/den`.
+    #[prost(string, tag = "8")]
+    pub seconds_bound: ::prost::alloc::string::String,
+    /// Matrices that came before this one since the last plan, and have no plan.
+    #[prost(uint64, tag = "9")]
+    pub skipped: u64,
+}
+/// Why a matrix has no plan.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MovingRefusal {
+    /// The number of the matrix.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// Code, stable reason and text.
+    #[prost(message, optional, tag = "2")]
+    pub error: ::core::option::Option<OperationError>,
 }
 /// The machines, and what the job does between their ranks.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6005,8 +6167,8 @@ pub struct PlanGroupsRequest {
     #[prost(message, optional, tag = "1")]
     pub topology: ::core::option::Option<TopologySource>,
     /// Parallel dimensions and their sizes, the fastest first, such as `tp=8 dp=16`; or in the order of a framework:
-    /// `megatron: tp=8 pp=8 dp=16 ep=64 etp=1`, `torchtitan: tp=8 dp_shard=16`. Their product is the number of ranks of the network
-    /// before faults. Must be given.
+    /// `megatron: tp=8 pp=8 dp=16 ep=64 etp=1`, `torchtitan: tp=8 dp_shard=16`. Their product is the number of `ranks`, or of all
+    /// ranks of the network before faults. Must be given.
     #[prost(string, tag = "2")]
     pub layout: ::prost::alloc::string::String,
     /// What groups of ranks do at the same time, 1 to 64, with unique names.
@@ -6029,6 +6191,19 @@ pub struct PlanGroupsRequest {
     /// group. Not for layouts with experts, whose dimensions have two orders.
     #[prost(bool, tag = "10")]
     pub best_order: bool,
+    /// By rank of the layout, the rank of the network before faults where it is. Empty: all ranks of the network, in order. Not
+    /// together with `best_order`.
+    #[prost(uint32, repeated, tag = "11")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// Jobs that run already on this network, in the order in which they came, at most 16. They keep their plans, and the groups
+    /// have the rest of each link.
+    #[prost(message, repeated, tag = "12")]
+    pub running: ::prost::alloc::vec::Vec<RunningGroups>,
+    /// As in PlanRequest, for groups whose plans are trees; all groups may take longer then.
+    #[prost(uint64, tag = "13")]
+    pub max_chunks: u64,
+    #[prost(uint32, tag = "14")]
+    pub max_depth: u32,
     /// As in PlanRequest. A group keeps the ranks that faults leave it; it ends if that is one, and so does a pair of stages that
     /// loses a rank. The first rank that is left is the root.
     #[prost(enumeration = "FaultPolicy", tag = "7")]
@@ -6067,7 +6242,7 @@ pub struct PlanRequest {
     /// Whether output and input share memory. Unset: yes for allreduce, no for everything else.
     #[prost(bool, optional, tag = "4")]
     pub in_place: ::core::option::Option<bool>,
-    /// Name of an algorithm: `auto`, `forest`, `flow`, `bfb`, `tsmcf`, `tacos`, `tacos-ilp`, `tacos-published`, `direct-xy`, `ring-xy`, `expansion`, `kautz`, `kautz-m`,
+    /// Name of an algorithm: `auto`, `forest`, `stages`, `orbits`, `flow`, `bfb`, `tsmcf`, `tacos`, `tacos-ilp`, `tacos-published`, `direct-xy`, `ring-xy`, `expansion`, `kautz`, `kautz-m`,
     /// `dfc2`, `dfc2-do`, `multitree`, `direct`,
     /// `ring`, `sssp`, `ewsp`, `dor`, `pmcf`, `pmcf-shortest`, `ilp-disjoint`, `ilp-shortest`, `pairwise`, `bruck`, `recursive-doubling`, `binomial`,
     /// `double-tree` or `local-ring`. Empty: `auto`.
@@ -6331,10 +6506,13 @@ pub struct FetchArtifactRequest {
     /// description with the first one.
     #[prost(uint64, tag = "4")]
     pub offset: u64,
-    /// Sends only what these ranks need, for all formats but `OUTPUT_FORMAT_JSON`: their parts as the whole file has them, and
+    /// Sends only what these ranks need. For all formats but `OUTPUT_FORMAT_JSON`: their parts as the whole file has them, and
     /// stubs of the other ranks. In MSCCL XML, oneCCL XML and routes a stub is the rank's element without content; in execution
     /// plans of MSCCL++ it has the channels and buffers that concern these ranks. Empty: the whole file. The description is that
     /// of the slice. A slice cannot be verified by itself; the whole file has been.
+    /// Of a plan in stages, one rank gets a file that follows from the plan's rule if the plan has no file of this format: its steps
+    /// as `OUTPUT_FORMAT_JSON`, or what a runtime reads there. FAILED_PRECONDITION with reason RANK_FILE_INFEASIBLE if the
+    /// runtime has no room for the ranks or chunks of the plan.
     #[prost(uint32, repeated, tag = "5")]
     pub ranks: ::prost::alloc::vec::Vec<u32>,
     /// Instances of the plan in the file, if the plan has several files of one format and profile. 0: the first such file.
@@ -7110,6 +7288,62 @@ pub mod planner_client {
                 .insert(GrpcMethod::new("canopy.v1.Planner", "PlanGroups"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// As PlanGroups, and again whenever faults have changed the network: all groups of the job together, as each may use links
+        /// that another one has lost. A round ends with GroupsSettled; one that fails does not end the stream, unless it is the first.
+        /// Stays open as long as the caller likes; a server has a limited number of such streams, and refuses more with
+        /// RESOURCE_EXHAUSTED. Each round has the server's default deadline.
+        pub async fn follow_groups(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PlanGroupsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::PlanGroupsEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Planner/FollowGroups",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Planner", "FollowGroups"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Plans an all-to-all whose traffic changes every few hundred milliseconds: the network first, then a matrix of bytes for
+        /// each step; for each, or for the latest that has come meanwhile, routes and a proof. Stores nothing. Stays open as long as
+        /// the caller likes; a server has a limited number of such streams, and refuses more with RESOURCE_EXHAUSTED.
+        /// FAILED_PRECONDITION with reason MOVING_NETWORK if the network is not one of boxes with a NIC for each rank.
+        pub async fn plan_moving(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::PlanMovingRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::PlanMovingEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/canopy.v1.Planner/PlanMoving",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("canopy.v1.Planner", "PlanMoving"));
+            self.inner.streaming(req, path, codec).await
+        }
         /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
         /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
         pub async fn bound(
@@ -7300,6 +7534,37 @@ pub mod planner_server {
             &self,
             request: tonic::Request<super::PlanGroupsRequest>,
         ) -> std::result::Result<tonic::Response<Self::PlanGroupsStream>, tonic::Status>;
+        /// Server streaming response type for the FollowGroups method.
+        type FollowGroupsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::PlanGroupsEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// As PlanGroups, and again whenever faults have changed the network: all groups of the job together, as each may use links
+        /// that another one has lost. A round ends with GroupsSettled; one that fails does not end the stream, unless it is the first.
+        /// Stays open as long as the caller likes; a server has a limited number of such streams, and refuses more with
+        /// RESOURCE_EXHAUSTED. Each round has the server's default deadline.
+        async fn follow_groups(
+            &self,
+            request: tonic::Request<super::PlanGroupsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::FollowGroupsStream>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the PlanMoving method.
+        type PlanMovingStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::PlanMovingEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Plans an all-to-all whose traffic changes every few hundred milliseconds: the network first, then a matrix of bytes for
+        /// each step; for each, or for the latest that has come meanwhile, routes and a proof. Stores nothing. Stays open as long as
+        /// the caller likes; a server has a limited number of such streams, and refuses more with RESOURCE_EXHAUSTED.
+        /// FAILED_PRECONDITION with reason MOVING_NETWORK if the network is not one of boxes with a NIC for each rank.
+        async fn plan_moving(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::PlanMovingRequest>>,
+        ) -> std::result::Result<tonic::Response<Self::PlanMovingStream>, tonic::Status>;
         /// Returns the best algbw that any plan for a request can reach, with the proof. Searches for no plan and stores
         /// nothing. Fields about files, algorithms and quality must be valid but have no effect. Not for joint collectives.
         async fn bound(
@@ -7853,6 +8118,100 @@ pub mod planner_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Planner/FollowGroups" => {
+                    #[allow(non_camel_case_types)]
+                    struct FollowGroupsSvc<T: Planner>(pub Arc<T>);
+                    impl<
+                        T: Planner,
+                    > tonic::server::ServerStreamingService<super::PlanGroupsRequest>
+                    for FollowGroupsSvc<T> {
+                        type Response = super::PlanGroupsEvent;
+                        type ResponseStream = T::FollowGroupsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PlanGroupsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Planner>::follow_groups(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FollowGroupsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/canopy.v1.Planner/PlanMoving" => {
+                    #[allow(non_camel_case_types)]
+                    struct PlanMovingSvc<T: Planner>(pub Arc<T>);
+                    impl<
+                        T: Planner,
+                    > tonic::server::StreamingService<super::PlanMovingRequest>
+                    for PlanMovingSvc<T> {
+                        type Response = super::PlanMovingEvent;
+                        type ResponseStream = T::PlanMovingStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::PlanMovingRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Planner>::plan_moving(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PlanMovingSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

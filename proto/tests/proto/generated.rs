@@ -9,13 +9,14 @@ use std::{env, fs};
 
 use prost::Message as _;
 
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 17] = [
     "canopy/v1/admin.proto",
     "canopy/v1/clusters.proto",
     "canopy/v1/faults.proto",
     "canopy/v1/find.proto",
     "canopy/v1/groups.proto",
     "canopy/v1/leases.proto",
+    "canopy/v1/moving.proto",
     "canopy/v1/operation.proto",
     "canopy/v1/order.proto",
     "canopy/v1/paths.proto",

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use canopy_finder::FindError;
 use canopy_multiport::MultiPathError;
 use canopy_order::OrderError;
-use canopy_plan::NoSuchRank;
+use canopy_plan::{NoSuchRank, RankFileError};
 use canopy_planner::{SimulationError, chain};
 use canopy_topology::Slot;
 
-use super::{ClusterFailure, GroupsFailure, PlanFailure};
+use super::{ClusterFailure, GroupsFailure, MovingFailure, PlanFailure};
 use crate::quota::OverQuota;
 use crate::store::receipts::{NotAnId, ReceiptError};
 use crate::store::topologies::TopologyStoreError;
@@ -61,6 +61,8 @@ pub(crate) enum CallFailure {
     NotSliced { format: &'static str },
     #[error(transparent)]
     SliceRank(#[from] NoSuchRank),
+    #[error(transparent)]
+    RankFile(RankFileError),
     #[error("topology `{name}` is not stored; store it, or list the topologies")]
     TopologyUnknown { name: String },
     #[error(transparent)]
@@ -77,6 +79,8 @@ pub(crate) enum CallFailure {
     Order(#[from] OrderError),
     #[error(transparent)]
     Groups(#[from] GroupsFailure),
+    #[error(transparent)]
+    Moving(#[from] MovingFailure),
     #[error("{}", chain(.0))]
     Simulation(#[from] SimulationError),
     #[error(

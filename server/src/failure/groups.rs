@@ -1,6 +1,6 @@
 //! Why the groups of a job are not planned together.
 
-use canopy_job::{RatesError, ShareError};
+use canopy_job::{BesideError, RatesError, ShareError};
 
 /// Why there is no common rate, or no plan of a group in its share.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +9,8 @@ pub(crate) enum GroupsFailure {
     Rates(#[from] RatesError),
     #[error(transparent)]
     Share(#[from] ShareError),
+    #[error("running[{position}]: {error}")]
+    Running { position: usize, error: BesideError },
     #[error(
         "group {group} sends through `{node}`, a rank of other groups, and no runtime forwards there; let ranks forward \
          nothing for other groups (`members_only`, or `forward: false` in a job file), or ask for format json alone"

@@ -201,6 +201,7 @@ fn planning(error: &PlanError) -> Refusal {
             refusal
         }
         PlanError::Synthesis(error) => synthesis(error),
+        PlanError::Scale { limit, .. } => Refusal::limit("TOPOLOGY_TOO_LARGE", "topology").with("limit", limit),
         PlanError::Apart { failure, parts } => {
             let mut refusal = planning(failure).with("components", parts.count);
             if let Detail::Precondition(subject) = refusal.detail {
@@ -251,16 +252,18 @@ fn request_reason(error: &RequestError) -> &'static str {
         RequestError::TooMany { field: "topology.punctured.faults", .. } => "TOO_MANY_FAULTS",
         RequestError::TooMany { .. } | RequestError::Repeated { .. } | RequestError::Name { .. } => "BUNDLE_INVALID",
         RequestError::Margin { .. } => "MARGIN_INVALID",
-        RequestError::InBundle { error, .. } => request_reason(error),
+        RequestError::InBundle { error, .. } | RequestError::Running { error, .. } => request_reason(error),
         RequestError::Tolerance { .. } => "TOLERANCE_INVALID",
         RequestError::TooManySlots { .. } | RequestError::SlotDevices { .. } => "PLACEMENT_INVALID",
         RequestError::Tenant(_) => "TENANT_INVALID",
         RequestError::Inline(InlineError::NoBandwidth { .. }) => "CAPACITY_NOT_POSITIVE",
         RequestError::Inline(_) => "TOPOLOGY_MALFORMED",
         RequestError::Fault { .. } | RequestError::Remaining(_) => "FAULT_INVALID",
-        RequestError::Layout(_) | RequestError::Job(_) | RequestError::GroupSize { .. } | RequestError::Both { .. } => {
-            "GROUPS_INVALID"
-        }
+        RequestError::Layout(_)
+        | RequestError::Job(_)
+        | RequestError::GroupSize { .. }
+        | RequestError::Both { .. }
+        | RequestError::Seconds { .. } => "GROUPS_INVALID",
         RequestError::TwicePunctured => "TOPOLOGY_MALFORMED",
         RequestError::PuncturedHere => "FIELD_NOT_APPLICABLE",
         RequestError::Optimality { .. } => "OPTIMALITY_INVALID",
@@ -368,6 +371,8 @@ fn synthesis(error: &SynthesisError) -> Refusal {
         SynthesisError::Expansion(_)
         | SynthesisError::AllToAll(_)
         | SynthesisError::Multiport(_)
+        | SynthesisError::Stages(_)
+        | SynthesisError::Orbits(_)
         | SynthesisError::Stepped(_) => Refusal::input("ALGORITHM_NOT_APPLICABLE", "algorithm"),
         SynthesisError::Stopped => Refusal::new(Code::Cancelled, "JOB_STOPPED", Detail::None),
         SynthesisError::Broken { .. } => Refusal::fault("PLANNER_BROKEN"),

@@ -419,9 +419,11 @@ impl EventLog {
         Ok(log.events.iter().skip(skipped).take(limit).map(Arc::clone).collect())
     }
 
-    /// All that are kept, and how far the log has come: keys and records.
+    /// All that are kept, and how far the log has come: keys and records. Waits for what is being written: a lease may
+    /// say it already.
     pub(super) fn snapshot(&self) -> Vec<(PlanKey, Vec<u8>)> {
         let (head, events) = {
+            let _in_turn = self.shared.writing.lock();
             let log = self.shared.log.lock();
             (log.head.clone(), log.events.clone())
         };

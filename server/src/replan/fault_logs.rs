@@ -74,6 +74,8 @@ struct Shared {
     fault_logs: Mutex<BTreeMap<Scope, Kind>>,
     /// Whether anything counts anywhere, for those who need not wait to learn that nothing does.
     any_counts: AtomicBool,
+    /// How often other things may have counted than before.
+    changes: AtomicU64,
     /// Held by who writes.
     writing: Mutex<Unwritten>,
     /// How often another server was first to change an element: what was entered here of it is gone.
@@ -115,8 +117,9 @@ impl FaultLogs {
         let fault_logs: BTreeMap<Scope, Kind> = fault_logs.collect();
         let any_counts = AtomicBool::new(any_counts(&fault_logs));
         let (fault_logs, writing) = (Mutex::new(fault_logs), Mutex::default());
-        let overtaken = AtomicU64::new(0);
-        Ok(Self { shared: Arc::new(Shared { store, policy, now_ms, fault_logs, any_counts, writing, overtaken }) })
+        let (changes, overtaken) = (AtomicU64::new(0), AtomicU64::new(0));
+        let shared = Shared { store, policy, now_ms, fault_logs, any_counts, changes, writing, overtaken };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Enters events, each in its scope under the one name that its element has there, in their order; returns once what was
@@ -153,9 +156,9 @@ impl FaultLogs {
             touched.insert(scope);
             Ok(Entered { outcome, changes: kind.book.version() != before })
         };
-        let entered = events.into_iter().map(&mut enter).collect();
+        let entered: Vec<Result<Entered, ReportError>> = events.into_iter().map(&mut enter).collect();
         touched.iter().for_each(|scope| fault_logs.get_mut(scope).into_iter().for_each(|kind| kind.recount(now)));
-        self.shared.note(&fault_logs);
+        self.shared.note(&fault_logs, entered.iter().flatten().any(|entered| entered.changes));
         changes.end(&fault_logs);
         drop(fault_logs);
         self.write_or_take_back(changes, overtaken)?;
@@ -200,7 +203,7 @@ impl FaultLogs {
             cleared += old.iter().filter(clears).count();
             kind.recount(now);
         }
-        self.shared.note(&fault_logs);
+        self.shared.note(&fault_logs, cleared > 0);
         changes.end(&fault_logs);
         drop(fault_logs);
         self.write_or_take_back(changes, overtaken).map(|()| cleared)
@@ -216,7 +219,7 @@ impl FaultLogs {
         if written.is_err() {
             let mut fault_logs = self.shared.fault_logs.lock();
             changes.take_back(&mut fault_logs, self.shared.policy, (self.shared.now_ms)());
-            self.shared.note(&fault_logs);
+            self.shared.note(&fault_logs, true);
         }
         written
     }
@@ -236,7 +239,7 @@ impl FaultLogs {
             }
             next = next.into_iter().chain(kind.book.next_wake()).min();
         }
-        self.shared.note(&fault_logs);
+        self.shared.note(&fault_logs, !changed.is_empty());
         (changed, next)
     }
 
@@ -252,6 +255,11 @@ impl FaultLogs {
     /// Whether anything counts as broken or slow anywhere. Waits for nobody.
     pub(crate) fn any_counts(&self) -> bool {
         self.shared.any_counts.load(Ordering::Relaxed)
+    }
+
+    /// A number that is another one once other things count than before. Waits for nobody.
+    pub(crate) fn changes(&self) -> u64 {
+        self.shared.changes.load(Ordering::Acquire)
     }
 
     /// Whose faults count.
@@ -374,7 +382,7 @@ impl FaultLogs {
                 kind.book.learn(&element.1, record);
                 kind.recount(now);
             }
-            self.shared.note(&fault_logs);
+            self.shared.note(&fault_logs, true);
             drop(fault_logs);
             unwritten.unheard.pop();
         }
@@ -383,9 +391,10 @@ impl FaultLogs {
 }
 
 impl Shared {
-    /// To be called whenever other things may count.
-    fn note(&self, fault_logs: &BTreeMap<Scope, Kind>) {
+    /// To be called whenever other things may count; `is_changed`: they do.
+    fn note(&self, fault_logs: &BTreeMap<Scope, Kind>, is_changed: bool) {
         self.any_counts.store(any_counts(fault_logs), Ordering::Relaxed);
+        self.changes.fetch_add(u64::from(is_changed), Ordering::Release);
     }
 }
 

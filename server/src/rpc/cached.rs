@@ -1,7 +1,8 @@
 //! Calls about cached plans: their files, and explanations of their quality.
 
 use canopy_plan::{
-    Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures, SliceError, parse_msccl_xml_until,
+    Figure, MSCCL_OWN_BYTES_MAX, Profile, ProfileError, Program, ProgramFigures, RankFileOptions, SliceError,
+    parse_msccl_xml_until, rank_file, read_rule,
 };
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
@@ -40,6 +41,9 @@ pub(super) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest) -> Res
         file.format == i32::from(format) && file.profile == profile && is_instanced
     };
     let found = (0_u32..).zip(&stored.plan.artifacts).find(|(_, file)| is_wanted(file));
+    if let Some(made) = of_one_rank(stored, request, (format, &profile)).transpose()? {
+        return from_offset(request, u32::MAX, made);
+    }
     let Some((position, artifact)) = found else {
         return Err(CallFailure::ArtifactUnknown {
             plan: stored.plan.id.clone(),
@@ -52,12 +56,55 @@ pub(super) fn choose(stored: &StoredPlan, request: &FetchArtifactRequest) -> Res
         true => artifact.clone(),
         false => slice(artifact, &request.ranks)?,
     };
+    from_offset(request, position, artifact)
+}
+
+/// A file from where it is asked for.
+fn from_offset(request: &FetchArtifactRequest, position: u32, artifact: Artifact) -> Result<ChosenFile, CallFailure> {
     let error = CallFailure::Offset { offset: request.offset, size: artifact.size_bytes };
     if request.offset > artifact.size_bytes {
         return Err(error);
     }
     let offset = usize::try_from(request.offset).map_err(|_| error)?;
     Ok(ChosenFile { position, artifact, offset })
+}
+
+/// The file of one rank, where one is asked for, the plan is a rule, and it has no file that can be cut: made of the rule.
+fn of_one_rank(
+    stored: &StoredPlan,
+    request: &FetchArtifactRequest,
+    (format, profile): (OutputFormat, &str),
+) -> Option<Result<Artifact, CallFailure>> {
+    let &[rank] = request.ranks.as_slice() else { return None };
+    let files = &stored.plan.artifacts;
+    let is_kept = |file: &&Artifact| file.format == i32::from(format) && file.profile == profile;
+    if format != OutputFormat::Json && files.iter().any(|file| is_kept(&file)) {
+        return None;
+    }
+    let json = files.iter().find(|file| file.format() == OutputFormat::Json)?;
+    let rule = read_rule(json.content.as_deref().unwrap_or_default()).ok()?;
+    let target = format_of_wire(format.into())?.usual();
+    let target = target
+        .format
+        .profiles()
+        .into_iter()
+        .find(|known| *known == profile)
+        .map_or(target, |profile| canopy_plan::Target { profile, ..target });
+    let valid = stored.plan.valid_for.unwrap_or_default();
+    let options = RankFileOptions {
+        name: format!("canopy-{}-{}-{:.12}", rule.collective.kind(), rule.rank_count, stored.plan.content_key),
+        in_place: valid.in_place,
+        bytes_max: valid.size_bytes_max,
+    };
+    let made = rank_file(&rule, rank, target, &options).map_err(CallFailure::RankFile);
+    Some(made.map(|content| Artifact {
+        format: format.into(),
+        profile: target.profile.to_owned(),
+        size_bytes: content.len() as u64,
+        sha256: sha256_hex(&content),
+        content: Some(content.into()),
+        ..Artifact::default()
+    }))
 }
 
 /// Instances of the plan in an MSCCL file; those of before there were instances have one.

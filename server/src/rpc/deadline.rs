@@ -14,6 +14,9 @@ pub(crate) struct DeadlinePolicy {
     pub(crate) max: Duration,
 }
 
+/// Longer than any call: a hundred years.
+const FAR: Duration = Duration::from_secs(100 * 366 * 86_400);
+
 /// The deadline of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deadline {
@@ -43,6 +46,11 @@ impl DeadlinePolicy {
     /// take longer than the default are not cut off.
     pub(crate) fn limit(&self, headers: &HeaderMap) -> Duration {
         stated(headers).map_or(self.max, |asked| asked.min(self.max))
+    }
+
+    /// When a conversation ends at the latest: at its own deadline, if it states one.
+    pub(crate) fn of_conversation(headers: &HeaderMap) -> Duration {
+        stated(headers).unwrap_or(FAR)
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod listed;
 mod subject;
-mod watches;
 
 use std::time::Duration;
 
@@ -26,7 +25,6 @@ use tonic::{Code, Request, Response, Status};
 
 use self::listed::list;
 use self::subject::Subject;
-use self::watches::{WATCHES_MAX, Watches};
 use super::EventStream;
 use super::call_pool::CallPool;
 use super::deliver::STALL_MAX;
@@ -35,7 +33,7 @@ use crate::call;
 use crate::clock;
 use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::peer::{Host, Peer};
+use crate::peer::{Full, Host, Peer, Places};
 use crate::replan::{Entered, Event as LeaseEvent, Expired, Replanner, ReportError, Scope};
 use crate::rpc::sources::{StoredNetworks, resolve_parts};
 use crate::rpc::status::{call_status, to_status};
@@ -54,6 +52,11 @@ const EVENTS_AT_ONCE: usize = 64;
 /// Events a stream holds before the one who fills it waits for its reader.
 const STREAM_BUFFER: usize = 8;
 
+/// Most watches at once: those that nobody reads hold what was sent to them. One connection may have far fewer than it
+/// may have calls.
+const WATCHES_MAX: u64 = 4096;
+const WATCHES_PER_CONNECTION_MAX: u64 = 256;
+
 /// The service.
 #[derive(Clone)]
 pub(crate) struct FaultsService {
@@ -62,7 +65,7 @@ pub(crate) struct FaultsService {
     drain: DrainHandle,
     networks: StoredNetworks,
     limits: TopologyLimits,
-    watches: Watches,
+    watches: Places,
 }
 
 impl FaultsService {
@@ -73,7 +76,7 @@ impl FaultsService {
         limits: TopologyLimits,
     ) -> Self {
         replanner.metrics().set("canopy_watchers_max", &[], WATCHES_MAX as f64);
-        Self { pool, replanner, drain, networks, limits, watches: Watches::default() }
+        Self { pool, replanner, drain, networks, limits, watches: Places::new(WATCHES_MAX, WATCHES_PER_CONNECTION_MAX) }
     }
 }
 
@@ -123,7 +126,8 @@ impl Faults for FaultsService {
         let position =
             self.replanner.events().position(&request.resume_token).map_err(|expired| failed(expired.into()))?;
         let peer = extensions.get().copied().unwrap_or(Peer { host: Host::Local, connection: u64::MAX });
-        let place = self.watches.take(peer).map_err(failed)?;
+        let full = |Full { of, limit }| failed(CallFailure::TooManyWatches { of, limit });
+        let place = self.watches.take(peer).map_err(full)?;
         let (sender, receiver) = mpsc::channel(STREAM_BUFFER);
         let watch = Watch { replanner: self.replanner.clone(), viewer, request, position, sender };
         let drain = self.drain.clone();

@@ -3,6 +3,8 @@
 mod bound;
 mod bundle;
 mod groups;
+mod lasting;
+mod moving;
 mod order;
 mod paths;
 mod session;
@@ -20,8 +22,8 @@ use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Artifact, BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
     OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
-    PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanReply, PlanRequest, SimulatePlanReply,
-    SimulatePlanRequest, WhatIfEvent, WhatIfRequest,
+    PlanEvent, PlanExplanation, PlanGroupsEvent, PlanGroupsRequest, PlanMovingEvent, PlanMovingRequest, PlanReply,
+    PlanRequest, SimulatePlanReply, SimulatePlanRequest, WhatIfEvent, WhatIfRequest,
 };
 use canopy_topology::TopologyLimits;
 use canopy_wire::Priority;
@@ -29,8 +31,9 @@ use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::time;
 use tonic::metadata::MetadataMap;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
+use self::lasting::Lasting;
 use super::cached::ChosenFile;
 use super::call_pool::{self, CallPool};
 use super::decode::{Decoded, Method, decode};
@@ -43,6 +46,7 @@ use super::sources::{Presence, resolve_id, resolve_parts};
 use super::{cached, known_faults, rank_map};
 use crate::call;
 use crate::clock;
+use crate::drain::DrainHandle;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::answers::{Answers, Found};
 use crate::jobs::job::{Goal, Terms};
@@ -75,6 +79,10 @@ pub(crate) struct PlannerService {
     bundles: CallPool,
     /// Where the groups of jobs are looked at together, beside bundles: that may take minutes.
     jobs_of_groups: CallPool,
+    /// Jobs whose groups are planned again when faults come.
+    following: Lasting,
+    /// Streams of traffic that changes.
+    moving: moving::Streams,
     simulations: simulate::Simulations,
     networks: StoredNetworks,
     answers: Answers,
@@ -100,12 +108,14 @@ impl PlannerService {
         let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, pool.apart(BUNDLES_AT_ONCE));
         let progress_interval = Duration::from_millis(100);
         let (simulations, jobs_of_groups) = (simulate::Simulations::new(&pool), pool.apart(JOBS_AT_ONCE));
-        let replanner = None;
+        let (moving, replanner) = (moving::Streams::new(&pool), None);
         Self {
             jobs,
             pool,
             bundles,
             jobs_of_groups,
+            following: Lasting::new(),
+            moving,
             simulations,
             networks,
             answers,
@@ -120,6 +130,11 @@ impl PlannerService {
     /// The same for requests that ask for the faults that were reported.
     pub(crate) fn reporting(self, replanner: Replanner) -> Self {
         Self { replanner: Some(replanner), ..self }
+    }
+
+    /// The same with streams that end when this drain begins.
+    pub(crate) fn draining(self, drain: DrainHandle) -> Self {
+        Self { following: self.following.draining(drain.clone()), moving: self.moving.draining(drain), ..self }
     }
 
     /// The same for topologies within these limits.
@@ -403,6 +418,25 @@ impl Planner for PlannerService {
         request: Request<PlanGroupsRequest>,
     ) -> Result<Response<Self::PlanGroupsStream>, Status> {
         groups::plan_groups(self, request).map(Response::new)
+    }
+
+    type FollowGroupsStream = EventStream<PlanGroupsEvent>;
+
+    async fn follow_groups(
+        &self,
+        request: Request<PlanGroupsRequest>,
+    ) -> Result<Response<Self::FollowGroupsStream>, Status> {
+        groups::follow_groups(self, request).map(Response::new)
+    }
+
+    type PlanMovingStream = EventStream<PlanMovingEvent>;
+
+    async fn plan_moving(
+        &self,
+        request: Request<Streaming<PlanMovingRequest>>,
+    ) -> Result<Response<Self::PlanMovingStream>, Status> {
+        let events = moving::plan_moving(self, request)?;
+        Ok(parts::respond(EventStream::empty(), events))
     }
 
     type FetchArtifactStream = EventStream<FetchArtifactEvent>;

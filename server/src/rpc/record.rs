@@ -41,6 +41,8 @@ pub(crate) struct Methods(Arc<HashMap<String, Method>>);
 struct Method {
     service: SharedString,
     method: SharedString,
+    /// Its requests go on after its answers have begun.
+    is_conversation: bool,
 }
 
 impl Methods {
@@ -55,7 +57,10 @@ impl Methods {
                     for method in &service.method {
                         let path = format!("/{full_name}/{}", method.name());
                         let service = Arc::clone(&full_name).into();
-                        methods.insert(path, Method { service, method: Arc::<str>::from(method.name()).into() });
+                        let is_conversation = canopy_access::method(path.trim_start_matches('/'))
+                            .is_some_and(|method| method.conversation);
+                        let method = Arc::<str>::from(method.name()).into();
+                        methods.insert(path, Method { service, method, is_conversation });
                     }
                 }
             }
@@ -70,7 +75,7 @@ impl Methods {
     }
 
     fn named(&self, path: &str) -> Method {
-        let other = || Method { service: "other".into(), method: "other".into() };
+        let other = || Method { service: "other".into(), method: "other".into(), is_conversation: false };
         self.0.get(path).cloned().unwrap_or_else(other)
     }
 }
@@ -94,6 +99,7 @@ where
 
     fn call(&self, request: http::Request<B>, inner: &mut S) -> Answer {
         let method = self.methods.named(request.uri().path());
+        let is_conversation = method.is_conversation;
         let span = call_span(&method.method, request.headers());
         let metrics = self.metrics.clone();
         let mut call = Call::begin(metrics.clone(), method, span.clone());
@@ -101,7 +107,10 @@ where
         let upload = self.uploads.upload(host);
         let arrived = Arrived::default();
         let kept = upload.clone();
-        let received = |body| Body::new(Received::new(body, upload, arrived.clone(), metrics.clone()));
+        let received = |body| {
+            let received = Received::new(body, upload, arrived.clone(), metrics.clone());
+            Body::new(if is_conversation { received.patient() } else { received })
+        };
         let mut request = request.map(received);
         request.extensions_mut().insert(arrived);
         let context = CallContext::begin(metrics, self.lines.clone(), request.headers(), &span);
@@ -114,7 +123,10 @@ where
         let answer = context.within(answer).instrument(span);
         Box::pin(async move {
             let response = answer.await?;
-            kept.release();
+            // Of a conversation each message counts until the next one, or its end.
+            if !is_conversation {
+                kept.release();
+            }
             // A refusal has its status among the headers, everything else at the end of the body.
             call.code = Status::from_header_map(response.headers()).map_or(call.code, |status| status.code());
             let mut messages = Messages::default();
@@ -162,7 +174,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let Method { service, method } = self.method.clone();
+        let Method { service, method, .. } = self.method.clone();
         let labels = [("service", service), ("method", method), ("code", code_name(self.code).into())];
         self.metrics.count("canopy_rpc_requests_total", &labels);
         let time = clock::now().duration_since(self.arrived);

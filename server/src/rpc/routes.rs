@@ -133,6 +133,7 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dy
     let (jobs, networks) = (Arc::clone(&shared.jobs), shared.networks.clone());
     let planner = PlannerService::new(jobs, pool.clone(), networks, answers, deadlines)
         .reporting(shared.replanner.clone())
+        .draining(shared.drain.clone())
         .reading(options.limits)
         .isolating(&options.isolated_tenants);
     let planner = PlannerServer::new(planner).max_decoding_message_size(message_bytes_max);

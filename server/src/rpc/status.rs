@@ -45,6 +45,18 @@ pub(crate) fn operation_error(KeptRefusal { code, reason, message }: KeptRefusal
     v1::OperationError { code, reason, message }
 }
 
+/// The failure of a part of a call that goes on.
+pub(crate) fn call_error(failure: &CallFailure) -> v1::OperationError {
+    let Refusal { code, reason, .. } = call_refusal(failure);
+    v1::OperationError { code: code.into(), reason: reason.into_owned(), message: in_short(&chain(failure)) }
+}
+
+/// The failure of a part of a call that goes on, from the status that it would have.
+pub(crate) fn error_of(status: &Status) -> v1::OperationError {
+    let reason = status.get_details_error_info().map(|info| info.reason).unwrap_or_default();
+    v1::OperationError { code: status.code().into(), reason, message: in_short(status.message()) }
+}
+
 /// The same as it is shown with a plan that stands in for the one that failed.
 ///
 /// `operation` is the job that goes on making that one, and `wanted` its key, where they are known.

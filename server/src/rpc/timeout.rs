@@ -2,7 +2,8 @@
 //!
 //! A handler ends its own work ahead of the deadline, and says more. This is for what handlers do not see: a request
 //! that trickles in, a message so long that reading it takes longer than the caller has, deadlines so short that the
-//! answer of a handler would come too late, and streams that go on past the deadline.
+//! answer of a handler would come too late, and streams that go on past the deadline. A conversation, whose caller goes
+//! on to ask, ends at a deadline that is stated, and at no other.
 
 mod handling;
 
@@ -10,6 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use canopy_access::method;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::runtime::Handle;
 use tokio::time::{self, Sleep};
@@ -38,7 +40,11 @@ impl<S: Calls<B>, B> Around<S, B> for Timeout {
     type Inner = B;
 
     fn call(&self, request: http::Request<B>, inner: &mut S) -> Answer {
-        let limit = self.policy.limit(request.headers());
+        let is_conversation = method(request.uri().path().trim_start_matches('/')).is_some_and(|row| row.conversation);
+        let limit = match is_conversation {
+            true => DeadlinePolicy::of_conversation(request.headers()),
+            false => self.policy.limit(request.headers()),
+        };
         let late = move || {
             let deadline_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
             call_status(&CallFailure::Late { deadline_ms })

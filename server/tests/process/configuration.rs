@@ -39,7 +39,7 @@ fn environment_wins_over_the_file_and_flags_over_both() {
     let environment = [("CANOPY_QUEUE_LENGTH", "2"), ("CANOPY_DRAIN_TIMEOUT", "2s")];
     let checked = check(file, &["--drain-timeout", "3s"], &environment);
     let effective = text(&checked.stdout);
-    for line in ["queue_length = 2\n", "drain_timeout = \"3s\"\n", "max_nodes = 11\n", "max_links = 1000000\n"] {
+    for line in ["queue_length = 2\n", "drain_timeout = \"3s\"\n", "max_nodes = 11\n", "max_links = 2000000\n"] {
         assert!(effective.contains(line), "{line}: {effective}");
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn bytes_held(process: u32) -> (f64, f64) {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0
     };
-    (bytes("VmRSS:"), bytes("VmHWM:"))
+    (bytes("RssAnon:"), bytes("VmHWM:") - bytes("RssFile:"))
 }
 
 /// How long the threads of a process that answer calls have been ready to run while others had the processors.

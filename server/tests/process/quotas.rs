@@ -6,17 +6,22 @@ use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::operations_client::OperationsClient;
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
+use canopy_proto::v1::plan_moving_event::Event;
+use canopy_proto::v1::plan_moving_request::Request as Message;
 use canopy_proto::v1::planner_client::PlannerClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
 use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AcquireLeaseRequest, CancelOperationRequest, ClearFaultsRequest, DeviceTarget, EvictPlansRequest, Fault,
-    FaultEvent, ForgetRefusalsRequest, GetQuotaRequest, GetStatusRequest, ListFaultsRequest, PinPlanRequest,
-    PlanRequest, Priority, PutTopologyRequest, QuotaUse, ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest,
-    TopologyDocument, TopologySource, UnpinPlanRequest, WatchReplansRequest, fault,
+    FaultEvent, ForgetRefusalsRequest, GetQuotaRequest, GetStatusRequest, ListFaultsRequest, MovingMatrix,
+    MovingNetwork, PinPlanRequest, PlanMovingRequest, PlanRequest, Priority, PutTopologyRequest, QuotaUse,
+    ReleaseLeaseRequest, RenewLeaseRequest, ReportFaultsRequest, TopologyDocument, TopologySource, UnpinPlanRequest,
+    WatchReplansRequest, fault,
 };
+use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
@@ -100,6 +105,32 @@ async fn calls_beyond_a_quota_are_refused_until_there_is_room() {
     let (_, token) = viewer.headers().next().unwrap();
     let page = process.page_with("/metrics", &[("Authorization", token)]).await;
     assert!(page.contains("canopy_quota_refusals_total{quota=\"calls\"}"), "{page}");
+}
+
+/// A stream that plans on and on uses its tenant's planning time; matrices are refused once that is used up.
+#[tokio::test(flavor = "multi_thread")]
+async fn matrices_of_a_stream_count_as_planning() {
+    let (_process, channel, red, _) = serving("tenants.red = { planning_seconds_per_hour = 1 }").await;
+    let (messages, waiting) = mpsc::channel(1);
+    let mut planner = PlannerClient::new(channel.clone()).max_decoding_message_size(64 << 20);
+    let topology = request("rail:boxes=64,gpus=8").topology;
+    let network = Message::Network(MovingNetwork { topology, ..MovingNetwork::default() });
+    messages.send(PlanMovingRequest { request: Some(network) }).await.unwrap();
+    let mut events = planner.plan_moving(red.with(ReceiverStream::new(waiting))).await.unwrap().into_inner();
+    let bytes: Vec<u64> = (0..512 * 512).map(|at| if at % 513 == 0 { 0 } else { at % 97 }).collect();
+    let mut number = 0;
+    let refused = loop {
+        let event = timeout(PATIENCE, events.message()).await.expect("it comes in time").unwrap().unwrap();
+        if let Some(Event::Refusal(refusal)) = event.event {
+            break refusal.error.unwrap();
+        }
+        number += 1;
+        assert!(number < 10_000, "a second is used up");
+        let matrix = Message::Matrix(MovingMatrix { number, bytes: bytes.clone() });
+        messages.send(PlanMovingRequest { request: Some(matrix) }).await.unwrap();
+    };
+    assert_eq!((Code::from(refused.code), &*refused.reason), (Code::ResourceExhausted, "QUOTA_EXCEEDED"));
+    assert!(number > 1, "{number}");
 }
 
 /// A long request counts until it is answered, whoever works on it.

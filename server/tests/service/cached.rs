@@ -274,6 +274,42 @@ async fn some_ranks_fetch_their_part_of_a_file() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn one_rank_of_a_plan_in_stages_has_files_that_the_plan_has_not() {
+    let server = TestServer::start().await;
+    let asked = PlanRequest { algorithm: "stages".to_owned(), ..request("dgx-h100:boxes=3") };
+    let (plan, files) = planned(&server, asked).await;
+    assert_eq!(files.len(), 1);
+    let wanted = |format: OutputFormat, ranks: &[u32], offset| FetchArtifactRequest {
+        plan: plan.id.clone(),
+        format: format.into(),
+        offset,
+        ranks: ranks.to_vec(),
+        ..FetchArtifactRequest::default()
+    };
+    let rule = canopy_plan::read_rule(&files[0]).unwrap();
+    for (format, begins) in
+        [(OutputFormat::Json, "{"), (OutputFormat::OnecclXml, "<onecclplan"), (OutputFormat::MscclppJson, "{")]
+    {
+        let (described, file) = fetch(&server, wanted(format, &[23], 0)).await.unwrap();
+        assert_eq!((described.format(), described.size_bytes), (format, file.len() as u64));
+        assert!(file.starts_with(begins.as_bytes()));
+        let (_, rest) = fetch(&server, wanted(format, &[23], 10)).await.unwrap();
+        assert_eq!(rest, file[10..]);
+        let refused = fetch(&server, wanted(format, &[24], 0)).await;
+        check_refused(refused, Code::InvalidArgument, "SLICE_RANK_UNKNOWN", "ranks");
+    }
+    let (_, steps) = fetch(&server, wanted(OutputFormat::Json, &[5], 0)).await.unwrap();
+    let steps = canopy_plan::parse_rank_steps(std::str::from_utf8(&steps).unwrap()).unwrap();
+    assert_eq!(steps.program, rule.stages.program(5, 24).unwrap());
+    let routes = fetch(&server, wanted(OutputFormat::RoutesXml, &[0], 0)).await;
+    check_refused(routes, Code::FailedPrecondition, "RANK_FILE_INFEASIBLE", "");
+    // Several at once have only what the plan has.
+    let refused = fetch(&server, wanted(OutputFormat::OnecclXml, &[0, 1], 0)).await;
+    check_refused(refused, Code::NotFound, "ARTIFACT_UNKNOWN", &plan.id);
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_unary_plan_that_is_late_says_so_with_its_own_code() {
     let (planner, gate) = GatedPlanner::new();

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use canopy_proto::v1::plan_groups_event::Event;
 use canopy_proto::v1::{
-    Collective, FaultPolicy, GroupClass, GroupLengths, GroupPlan, GroupRates, GroupsStage, OutputFormat,
-    PlanGroupsRequest,
+    ClearFaultsRequest, Collective, FaultPolicy, GroupClass, GroupLengths, GroupPlan, GroupRates, GroupsSettled,
+    GroupsStage, OutputFormat, PlanGroupsEvent, PlanGroupsRequest, RunningGroups,
 };
 use canopy_topology::{Ratio, TopologyLimits, generate, read_document};
-use tonic::{Code, Request, Status};
+use tokio::time::timeout;
+use tonic::{Code, Request, Status, Streaming};
 use tonic_types::StatusExt as _;
 
-use crate::replans::{event, gpu, report, source, start};
+use crate::replans::{event, faults, gpu, link, report, source, start};
 use crate::support::{TestServer, both_outputs};
 
 const RAIL: &str = "rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s";
@@ -49,6 +50,13 @@ struct Sent {
 
 async fn planned(server: &TestServer, request: impl tonic::IntoRequest<PlanGroupsRequest>) -> Result<Sent, Status> {
     let mut events = server.client().plan_groups(request).await?.into_inner();
+    let (sent, settled) = round(&mut events).await?;
+    assert_eq!(settled, None, "rounds are those of FollowGroups");
+    Ok(sent)
+}
+
+/// What is sent until a round, or the stream, has ended.
+async fn round(events: &mut Streaming<PlanGroupsEvent>) -> Result<(Sent, Option<GroupsSettled>), Status> {
     let mut sent = Sent::default();
     while let Some(message) = events.message().await? {
         match message.event.unwrap() {
@@ -64,9 +72,10 @@ async fn planned(server: &TestServer, request: impl tonic::IntoRequest<PlanGroup
             }
             Event::Network(network) => sent.network.extend_from_slice(&network.piece),
             Event::Plan(plan) => sent.plans.push(plan),
+            Event::Settled(settled) => return Ok((sent, Some(settled))),
         }
     }
-    Ok(sent)
+    Ok((sent, None))
 }
 
 fn ratio(text: &str) -> Ratio {
@@ -272,5 +281,111 @@ async fn a_deadline_ends_a_call() {
     asked.set_timeout(Duration::from_millis(150));
     let status = planned(&server, asked).await.err().unwrap();
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+    server.stop().await;
+}
+
+/// The next round of a stream that is followed.
+async fn followed(events: &mut Streaming<PlanGroupsEvent>) -> (Sent, GroupsSettled) {
+    let (sent, settled) = timeout(Duration::from_secs(60), round(events)).await.expect("a round comes").unwrap();
+    (sent, settled.expect("the stream goes on"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_have_all_groups_planned_again_together() {
+    let server = start().await;
+    let json = both_outputs().into_iter().take(1).collect();
+    let request = PlanGroupsRequest { outputs: json, without_comparison: true, ..job() };
+    let mut events = server.client().follow_groups(request).await.unwrap().into_inner();
+    let (healthy, settled) = followed(&mut events).await;
+    assert_eq!((settled.round, settled.error, healthy.plans.len()), (0, None, 12));
+    // A dead NIC of one box slows all data groups, and each has another plan.
+    let dead = vec![event("1", link("b0g3", "rail3", None), false)];
+    let reported = report(&server, RAIL, dead).await;
+    let (hit, settled) = followed(&mut events).await;
+    assert_eq!((settled.round, settled.error, hit.plans.len()), (1, None, 12));
+    assert_eq!(hit.rates.warnings[0].code, "FAULTS_APPLIED");
+    assert!(ratio(&hit.rates.seconds) > ratio(&healthy.rates.seconds));
+    let ids = |sent: &Sent| -> Vec<String> { sent.plans.iter().map(|plan| plan.plan.clone().unwrap().id).collect() };
+    assert!(ids(&hit).iter().zip(ids(&healthy)).any(|(new, old)| *new != old));
+    // Faults elsewhere, and those that change nothing, begin no round; groups that cannot go on end none.
+    report(&server, "dgx-a100:boxes=2", vec![event("2", gpu("b0g3"), false)]).await;
+    let cut =
+        (0..8).map(|gpu| event(&format!("c{gpu}"), link(&format!("b1g{gpu}"), &format!("rail{gpu}"), None), false));
+    report(&server, RAIL, cut.collect()).await;
+    let (_, settled) = followed(&mut events).await;
+    let error = settled.error.expect("data groups are apart");
+    assert_eq!((settled.round, error.reason.as_str()), (2, "GROUPS_APART"), "{}", error.message);
+    let all = ClearFaultsRequest { topology: reported.topology, ..ClearFaultsRequest::default() };
+    faults(&server).clear_faults(all).await.unwrap();
+    let (again, settled) = followed(&mut events).await;
+    assert_eq!((settled.round, settled.error), (3, None));
+    assert_eq!((&again.rates, ids(&again)), (&healthy.rates, ids(&healthy)));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_round_that_fails_ends_the_stream_and_readers_that_go_make_room() {
+    let server = start().await;
+    let mut wrong = job();
+    wrong.layout = "tp=8 dp=5".to_owned();
+    let mut events = server.client().follow_groups(wrong).await.unwrap().into_inner();
+    assert_eq!(round(&mut events).await.map(|_| ()).unwrap_err().code(), Code::InvalidArgument);
+    let mut open = Vec::new();
+    let full = loop {
+        match server.client().follow_groups(job()).await {
+            Ok(events) => open.push(events),
+            Err(full) => break full,
+        }
+    };
+    assert_eq!((full.code(), open.len()), (Code::ResourceExhausted, 8), "{full:?}");
+    drop(open);
+    let freed = async {
+        while server.client().follow_groups(job()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(Duration::from_secs(60), freed).await.expect("places are free soon");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newcomer_is_planned_beside_jobs_that_run() {
+    let server = TestServer::start().await;
+    let half = |ranks: std::ops::Range<u32>| -> Vec<u32> { ranks.collect() };
+    let json = || both_outputs().into_iter().take(1).collect();
+    // Two jobs on halves of all boxes: their data groups share each box's switch and nothing else.
+    let asked = PlanGroupsRequest {
+        layout: "tp=8 dp=2".to_owned(),
+        ranks: half(16..32),
+        outputs: json(),
+        max_chunks: 1,
+        ..job()
+    };
+    let alone = planned(&server, asked.clone()).await.unwrap();
+    assert_eq!(alone.plans.len(), 10);
+    assert_eq!(alone.plans[2].ranks, [16, 24]);
+    // The same job on all ranks, whose groups end after twice the time that they need, leaves half.
+    let PlanGroupsRequest { layout, groups, .. } = job();
+    let running = RunningGroups { layout, groups, seconds: "3/25".to_owned(), ..RunningGroups::default() };
+    let beside = PlanGroupsRequest { running: vec![running.clone()], outputs: json(), ..job() };
+    let sent = planned(&server, beside).await.unwrap();
+    assert_eq!((sent.rates.seconds.as_str(), sent.rates.seconds_bound.as_str()), ("3/25", "3/25"));
+    let network = read_document(&sent.network, None, &TopologyLimits::STANDARD).unwrap();
+    let healthy = generate(RAIL, &TopologyLimits::STANDARD).unwrap();
+    assert!(network.topology.links().iter().zip(healthy.links()).all(|(left, all)| left.capacity <= all.capacity));
+    for (seconds, code, reason) in [
+        ("1/25", Code::FailedPrecondition, "GROUPS_TOO_FAST"),
+        ("3/50", Code::FailedPrecondition, "GROUPS_APART"),
+        ("soon", Code::InvalidArgument, "GROUPS_INVALID"),
+    ] {
+        let running = RunningGroups { seconds: seconds.to_owned(), ..running.clone() };
+        let refused = planned(&server, PlanGroupsRequest { running: vec![running], ..job() }).await.map(|_| ());
+        let status = refused.unwrap_err();
+        let told = status.get_details_error_info().map(|info| info.reason).unwrap_or_default();
+        assert_eq!((status.code(), told.as_str()), (code, reason), "{status:?}");
+    }
+    let nowhere = PlanGroupsRequest { ranks: half(17..33), ..asked };
+    let status = planned(&server, nowhere).await.map(|_| ()).unwrap_err();
+    assert!(status.message().contains("rank 32 is named, and the network has 32 ranks"), "{status:?}");
     server.stop().await;
 }

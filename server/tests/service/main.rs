@@ -18,6 +18,7 @@ mod joint;
 mod known_faults;
 mod lifecycle;
 mod limits;
+mod moving;
 mod negatives;
 mod operators;
 mod order;

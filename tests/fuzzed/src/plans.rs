@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use canopy_plan::oneccl;
 use canopy_plan::routes;
 use canopy_plan::{
-    EmulateOptions, EmulationError, ExecutorProfile, Expected, Format, Profile, convert, emulate,
-    emulate_execution_plan, parse_execution_plan, parse_execution_plan_head, parse_msccl_xml, prove,
-    prove_execution_plan, read_foreign_msccl_xml, read_msccl_xml_as_runtime, read_plan, write_execution_plan,
-    write_msccl_xml, write_plan,
+    EmulateOptions, EmulationError, ExecutorProfile, Expected, Format, Profile, RankFileOptions, convert, emulate,
+    emulate_execution_plan, parse_execution_plan, parse_execution_plan_head, parse_msccl_xml, parse_rank_steps, prove,
+    prove_execution_plan, rank_file, read_foreign_msccl_xml, read_msccl_xml_as_runtime, read_plan, read_rule,
+    write_execution_plan, write_msccl_xml, write_plan, write_rank_steps,
 };
 use canopy_schedule::{certified_bound, judge_until};
 
@@ -81,6 +81,11 @@ pub(crate) fn mscclpp_json(input: &[u8]) {
 pub(crate) fn oneccl_xml(input: &[u8]) {
     looked_at(Format::OnecclXml, input);
     let Some(text) = text(input) else { return };
+    if let Ok(plan) = oneccl::parse_rank_plan(text) {
+        let written = oneccl::write_rank_plan(&plan);
+        let read = oneccl::parse_rank_plan(&written);
+        assert_eq!(read.unwrap_or_else(|error| panic!("not read back: {error}\n{written}")), plan, "{written}");
+    }
     let Ok(program) = oneccl::parse(text) else { return };
     let written = oneccl::write(&program);
     let read = oneccl::parse(&written);
@@ -110,6 +115,7 @@ pub(crate) fn routes_xml(input: &[u8]) {
 /// canopy's own plans.
 pub(crate) fn plan_json(input: &[u8]) {
     looked_at(Format::Json, input);
+    one_rank(input);
     let Ok(plan) = read_plan(input, &LIMITS) else { return };
     check(&plan.topology);
     let written = |plan| {
@@ -127,6 +133,22 @@ pub(crate) fn plan_json(input: &[u8]) {
     seen(judge_until(&plan.topology, &plan.schedule, &never));
     let (shares, certificate) = (&plan.schedule.shares, &plan.bound.certificate);
     seen(certified_bound(&plan.topology, plan.schedule.collective, shares, certificate));
+}
+
+/// The rule of a plan, and the steps of a rank.
+fn one_rank(input: &[u8]) {
+    if let Some(Ok(steps)) = text(input).map(parse_rank_steps) {
+        let written = write_rank_steps(&steps);
+        let read = parse_rank_steps(&written);
+        assert_eq!(read.unwrap_or_else(|error| panic!("not read back: {error}\n{written}")), steps, "{written}");
+    }
+    let Ok(rule) = read_rule(input) else { return };
+    let options = RankFileOptions { name: "fuzzed".to_owned(), in_place: false, bytes_max: 1 << 30 };
+    for rank in [0, rule.rank_count.saturating_sub(1)] {
+        for format in Format::ALL {
+            seen(rank_file(&rule, rank, format.usual(), &options));
+        }
+    }
 }
 
 /// What is done to a file before anybody reads all of it, and what `canopy verify` says of it.

@@ -38,6 +38,7 @@ pub(super) fn convert(making: &Making, file: &str, bytes: &[u8], to: Target) -> 
     };
     let asked = Asked {
         topology: &plan.topology,
+        base: None,
         plan: None,
         graph: Some(&plan.graph),
         layered,

@@ -1,6 +1,7 @@
 //! `canopy plan-job`: the groups of a training job on one network: how fast they can be together, and a plan for each.
 
 mod description;
+mod follow;
 mod manifest;
 mod report;
 
@@ -39,6 +40,9 @@ JOB is a YAML file:
     - {name: tp, over: tp, collective: allreduce, size: 64MiB}
     - {name: dp, over: dp, collective: reduce-scatter, size: 1GiB}
     - {name: pp, over: pp, collective: next, size: 8MiB}  # each stage sends to the next one
+  ranks: 0-31                                            # where the job is; all ranks of the network without it
+  running:                                               # jobs that run there already and keep their plans, in order
+    - {job: other.yaml, time: 120ms}                     # and in which time all groups of each end
 
 Prints how long all groups take together, each for its size, with the proof that nothing is faster, and what rings, one
 class after another, and plans made alone take. With `-o DIR`, each group has a plan in its share of the links.
@@ -46,6 +50,7 @@ class after another, and plans made alone take. With `-o DIR`, each group has a 
 Examples:
   canopy plan-job job.yaml
   canopy plan-job job.yaml --format msccl-xml -o plans
+  canopy plan-job job.yaml -o plans --follow --server gpu-planner:7447
   canopy plan-job job.yaml --topology 'rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s,faults=nics:1'")]
 pub(crate) struct PlanJobArgs {
     /// Description of the job
@@ -60,10 +65,23 @@ pub(crate) struct PlanJobArgs {
     /// Look at other orders of the dimensions, too, and take the best: which ranks should form which group
     #[arg(long)]
     best_order: bool,
+    /// Most chunks per share, for groups whose plans are trees; groups may take longer then
+    #[arg(long, value_name = "K", default_value_t = 0, hide_default_value = true)]
+    max_chunks: u64,
+    /// Greatest depth of a tree in hops between ranks; groups may take longer then
+    #[arg(long, value_name = "D", default_value_t = 0, hide_default_value = true)]
+    max_depth: u32,
     #[command(flatten)]
     faults: FaultArgs,
     #[command(flatten, next_help_heading = "Files")]
     file: FileArgs,
+    /// Go on: plan all groups again whenever faults change the network, and replace the folder; each time has the server's
+    /// own deadline
+    #[arg(long, conflicts_with = "deadline")]
+    follow: bool,
+    /// With --follow, end after this many times
+    #[arg(long, value_name = "COUNT", requires = "follow")]
+    rounds: Option<u64>,
     /// Longest time, such as 30s; a third of it is for the search for the joint optimum
     #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "10m")]
     deadline: Duration,
@@ -81,8 +99,14 @@ pub(crate) async fn run(args: PlanJobArgs) -> Result<(), Failure> {
     let mut request = description.request(args.topology.as_deref())?;
     request.fault_policy = args.faults.policy().into();
     (request.levels, request.best_order) = (args.levels, args.best_order);
+    (request.max_chunks, request.max_depth) = (args.max_chunks, args.max_depth);
     if folder.is_some() {
         request.outputs = vec![args.file.spec()?];
+    }
+    if args.follow {
+        // Each round prepares its own.
+        drop(folder);
+        return follow::run(&args, request).await;
     }
     let end = Deadline::after(Some(args.deadline));
     let mut session = Session::open(&args.server).await?;
@@ -106,9 +130,19 @@ async fn made(
     };
     let planned = session.ask(end, calls).await.map_err(|error| error.told(|error| in_users_words(error, args)));
     drop(line);
-    let planned = planned?;
+    kept(args, session.connection(), (&planned?, !request.members_only), folder).await
+}
+
+/// What was planned, for people and programs; written where a folder is given. `forward`: whether ranks forward for
+/// groups that they are not in.
+async fn kept(
+    args: &PlanJobArgs,
+    connection: &Connection,
+    (planned, forward): (&PlannedGroups, bool),
+    folder: Option<NewFolder>,
+) -> Result<Manifest, Failure> {
     say_warnings(&planned.rates.warnings, "plans");
-    let mut manifest = Manifest::of(&planned, !request.members_only);
+    let mut manifest = Manifest::of(planned, forward);
     if let Some(folder) = folder {
         let is_for_runtime = args.file.format != Format::Json;
         let warnings = planned.plans.iter().flat_map(|plan| worth_saying(&plan.warnings, is_for_runtime));
@@ -120,7 +154,7 @@ async fn made(
                 said.push(warning);
             }
         }
-        manifest.groups = write(session.connection(), &planned, &folder).await?;
+        manifest.groups = write(connection, planned, &folder).await?;
         let target = folder.target().to_owned();
         folder.write(output::GROUPS_NETWORK, &planned.network)?;
         // Last, so that what has a manifest is whole.
@@ -143,12 +177,11 @@ fn in_words(progress: &GroupsProgress) -> String {
 /// What the server refused, in the words of the description.
 fn in_users_words(error: ClientError, args: &PlanJobArgs) -> ClientError {
     let network = args.topology.clone().unwrap_or_else(|| args.job.display().to_string());
-    let error = request::in_users_words(error, &network);
     let of_job = |field: &str| {
-        let is_ours = field == "layout" || field.starts_with("groups");
+        let is_ours = ["layout", "groups", "ranks", "running"].iter().any(|name| field.starts_with(name));
         is_ours.then(|| format!("{}: {field}", args.job.display()))
     };
-    request::renamed(error, of_job)
+    request::in_users_words(request::renamed(error, of_job), &network)
 }
 
 /// Writes the files of all plans.

@@ -45,6 +45,11 @@ pub(in crate::commands) fn write(plan: &Path, module: &Path, ranks_per_node: Opt
 /// More ranks than this share a domain of NVLink, whose hosts a rank map does not tell apart.
 const HOST_RANKS_MAX: u32 = 8;
 
+/// Ranks of each machine where boxes have so many, unless such a box may have several hosts.
+pub(in crate::commands) fn of_box(box_size: u32) -> Option<u32> {
+    (box_size <= HOST_RANKS_MAX).then_some(box_size)
+}
+
 /// Ranks of each machine that a rank map names, if all have as many, and no more than a host has.
 /// What is not stated, the module finds out where it runs.
 pub(in crate::commands) fn ranks_per_node(map: &Placement) -> Option<u32> {

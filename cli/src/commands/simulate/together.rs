@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{SimulateArgs, WORK_MAX, refused};
 use crate::exit::{Failure, words};
-use crate::group_plans::{Folder, Planned};
+use crate::group_plans::{Folder, Planned, class};
 use crate::output::print_json;
 use crate::progress::ProgressLine;
 use crate::sizes::in_words;
@@ -118,11 +118,6 @@ fn readable(found: &Simulated, planned: &[Planned<'_>]) -> String {
         millis(found.time_ps),
         found.of_joint * 100.0
     )
-}
-
-/// The class of a group: its name without its number.
-fn class(name: &str) -> &str {
-    name.rsplit_once('.').map_or(name, |(class, _)| class)
 }
 
 fn millis(picos: u64) -> String {

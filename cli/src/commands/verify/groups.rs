@@ -30,6 +30,24 @@ struct Report {
 
 /// Judges the plans and prints the verdict.
 pub(super) fn verify(folder: &Folder, json: bool) -> Result<(), Failure> {
+    let (report, _) = judged(folder)?;
+    report.found.conclude(&report, &report.readable(), json)
+}
+
+/// The plans, if nothing is wrong with any or with all together.
+pub(in crate::commands) fn sound(folder: &Folder) -> Result<Vec<Planned<'_>>, Failure> {
+    let (report, planned) = judged(folder)?;
+    match report.found.first() {
+        None => Ok(planned),
+        Some(problem) => {
+            let failure = Failure::input(format!("the plans fail verification: {problem}"));
+            Err(failure.help("`canopy verify --joint DIR` says all that is wrong"))
+        }
+    }
+}
+
+/// The plans that can be read, and what is found of all.
+fn judged(folder: &Folder) -> Result<(Report, Vec<Planned<'_>>), Failure> {
     let mut report = Report::of(folder);
     let mut planned = Vec::with_capacity(folder.manifest.groups.len());
     for group in &folder.manifest.groups {
@@ -53,15 +71,21 @@ pub(super) fn verify(folder: &Folder, json: bool) -> Result<(), Failure> {
         bound(folder, &planned, &mut report);
     }
     report.ok = report.found.is_sound();
-    report.found.conclude(&report, &report.readable(), json)
+    Ok((report, planned))
+}
+
+/// The plans as parts of what all do.
+pub(in crate::commands) fn parts<'p>(planned: &'p [Planned<'_>]) -> impl Iterator<Item = SharedPart<'p>> {
+    planned.iter().map(|one| SharedPart {
+        graph: &one.graph,
+        topology: &one.plan.topology,
+        size_bytes: one.group.size_bytes,
+    })
 }
 
 /// What all plans take together, against what the manifest says.
 fn together(folder: &Folder, planned: &[Planned<'_>], report: &mut Report) {
-    let parts: Vec<SharedPart<'_>> = planned
-        .iter()
-        .map(|one| SharedPart { graph: &one.graph, topology: &one.plan.topology, size_bytes: one.group.size_bytes })
-        .collect();
+    let parts: Vec<SharedPart<'_>> = parts(planned).collect();
     let objection = match (shared_time(&folder.network, &parts), folder.manifest.seconds.parse::<Ratio>()) {
         (Err(error), _) => Some(words(&error)),
         (Ok(_), Err(_)) => Some("`seconds` of the manifest is no fraction".to_owned()),

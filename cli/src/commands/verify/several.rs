@@ -49,6 +49,11 @@ impl Several {
         self.problems.is_empty()
     }
 
+    /// What is wrong first.
+    pub(super) fn first(&self) -> Option<String> {
+        self.problems.first().map(|found| format!("{}, {}: {}", found.check, found.place, found.message))
+    }
+
     /// For people: lines of the whole stand between the checks and what is wrong.
     pub(super) fn lines(&self, whole: impl IntoIterator<Item = String>) -> Vec<String> {
         let problem = |found: &Problem| format!("problem    {}, {}: {}", found.check, found.place, found.message);

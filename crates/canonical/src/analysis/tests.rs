@@ -20,6 +20,11 @@ fn check(graph: &Graph, orbit_count: usize, group_order: &str) {
     let analysis = analyse(graph, STANDARD).unwrap();
     assert_eq!(analysis.orbits.count(), orbit_count);
     assert_eq!(analysis.solution().unwrap().group_order.to_string(), group_order);
+    let mut orbits = Orbits::new(graph.node_count());
+    for &(from, to) in automorphisms(graph, STANDARD).unwrap().iter().flat_map(Automorphism::moves) {
+        orbits.join(from, to);
+    }
+    assert_eq!(orbits.count(), orbit_count, "automorphisms alone");
     let form = analysis.solution().unwrap().form(graph);
     // Backwards, every other one first: any other numbers.
     let node_count = u32::try_from(graph.node_count()).unwrap();

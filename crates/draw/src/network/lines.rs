@@ -18,16 +18,16 @@ const WIDTHS: (f64, f64) = (4.5, 1.2);
 const MARGIN: f64 = 8.0;
 
 /// Draws wires in a layout.
-pub(super) struct Painter<'a> {
-    pub(super) layout: &'a Layout,
+pub(crate) struct Painter<'a> {
+    pub(crate) layout: &'a Layout,
     /// By node of the network: its place in the layout.
-    pub(super) places: &'a [NodeIndex],
+    pub(crate) places: &'a [NodeIndex],
     /// Greatest capacity of a lane.
-    pub(super) most: u128,
+    pub(crate) most: u128,
 }
 
 /// A wire that is missing.
-pub(super) struct Gone {
+pub(crate) struct Gone {
     /// Places of its ends.
     ends: (NodeIndex, NodeIndex),
     note: String,
@@ -40,7 +40,7 @@ impl Gone {
 }
 
 /// Makes the layout large enough for every wire, so that none leaves it. O(wires · nodes).
-pub(super) fn make_room(layout: &mut Layout, places: &[NodeIndex], wires: &[Wire], gone: &[Gone]) {
+pub(crate) fn make_room(layout: &mut Layout, places: &[NodeIndex], wires: &[Wire], gone: &[Gone]) {
     let painter = Painter { layout, places, most: 1 };
     let found = wires.iter().flat_map(|wire| &wire.lanes).map(|lane| painter.curve(painter.ends(lane), APART));
     let gone = gone.iter().map(|gone| painter.curve(gone.ends, 0.0));
@@ -99,7 +99,7 @@ impl Painter<'_> {
     }
 
     /// The way between two places, moved to the right of its direction by `shift`.
-    fn curve(&self, (from, to): (NodeIndex, NodeIndex), shift: f64) -> Curve {
+    pub(crate) fn curve(&self, (from, to): (NodeIndex, NodeIndex), shift: f64) -> Curve {
         let spots = &self.layout.spots;
         let (a, b) = (&spots[from.index()], &spots[to.index()]);
         let (start, end) = (a.port(b.centre), b.port(a.centre));

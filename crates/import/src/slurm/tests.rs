@@ -82,7 +82,7 @@ fn refusals_name_the_line_and_the_remedy() {
         ("SwitchName=a Nodes=n1 Switches=b\n", "switch `a` needs `Switches` or `Nodes`, one of them"),
         ("SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=c Nodes=n\n", "is above itself"),
         ("SwitchName=a Nodes=n[1-99999]\n", "more than 65536 hosts"),
-        ("SwitchName=a Nodes=n[1-20000]\n", "limit"),
+        ("SwitchName=a Nodes=n[1-70000]\n", "more than 65536 hosts"),
         ("BlockName=a Nodes=n1\nSwitchName=b Nodes=n2\n", "give lines of one kind"),
         ("BlockName=a\n", "line 1: `a` has no `Nodes`"),
         ("BlockName=a Nodes=n1\nBlockSizes=0\n", "line 2: BlockSizes is `0`"),

@@ -5,8 +5,8 @@
 use std::num::NonZeroU64;
 
 use canopy_job::{
-    Class, Comparison, Job, JobRates, Layout, Movement, Objective, Patience, RatesError, comparison, job_rates,
-    job_rates_for,
+    BesideError, Class, Comparison, Job, JobError, JobRates, Layout, Movement, Objective, Patience, RatesError,
+    RunningJob, comparison, job_rates, job_rates_for, left_beside,
 };
 use canopy_planner::{Context, Planner, Request, SchedulesInMemory, TopologyInput};
 use canopy_schedule::{CollectiveKind, TransferGraph, compile};
@@ -251,4 +251,52 @@ fn the_best_so_far_is_an_answer() {
     let proven = job_rates(&network("mesh:6x6"), &groups, Transit::Forward, Patience::ENDLESS).unwrap();
     assert!(rates.seconds_min <= proven.seconds && proven.seconds <= rates.seconds);
     assert_eq!(proven.seconds, proven.seconds_min);
+}
+
+/// A grid with broken links has no symmetry: hundreds of rows, on which prices of a basis alone lead nowhere.
+#[test]
+fn many_rows_are_solved_exactly() {
+    let torus = network("torus:10x10,down=00-01+35-45+72-73");
+    let job = job("a=2 b=5 c=2 d=5", &[("b", CollectiveKind::Allreduce, 100), ("c", CollectiveKind::Allgather, 40)]);
+    let rates = rates(&torus, &job);
+    assert!(rates.classes.0 > 300, "{:?}", rates.classes);
+    assert_eq!(rates.seconds, rates.seconds_min);
+}
+
+/// A job that uses its links half of the time leaves half of them, and no other job slows it.
+#[test]
+fn a_newcomer_has_what_running_jobs_leave() {
+    let rail = network("rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s");
+    let both = job("tp=8 dp=4", &[("tp", REDUCE, 1), ("dp", REDUCE, 1)]);
+    let alone = rates(&rail, &both).seconds;
+    assert_eq!(alone, seconds(3, 50));
+    let running = |seconds| RunningJob { job: both.clone(), transit: Transit::Forward, seconds };
+    let left = left_beside(&rail, &running(seconds(3, 25)), Patience::ENDLESS).unwrap();
+    assert_eq!(rates(&left, &both).seconds, seconds(3, 25));
+    // A third of the time, then as much of what that leaves: a third is left for the last one.
+    let first = left_beside(&rail, &running(seconds(9, 50)), Patience::ENDLESS).unwrap();
+    let second = left_beside(&first, &running(seconds(9, 50)), Patience::ENDLESS).unwrap();
+    let third = rates(&second, &both).seconds;
+    assert!(third >= seconds(9, 50) && third.to_f64() < 0.18 + 1e-9, "{third}");
+    // All of the NICs leaves none; less time than it takes is refused.
+    let none = left_beside(&rail, &running(alone.clone()), Patience::ENDLESS).unwrap();
+    assert!(matches!(job_rates(&none, &both, Transit::Forward, Patience::ENDLESS), Err(RatesError::NoWay { .. })));
+    let fast = left_beside(&rail, &running(seconds(1, 17)), Patience::ENDLESS);
+    assert_eq!(fast.unwrap_err(), BesideError::TooFast { least: alone.into(), stated: seconds(1, 17).into() });
+}
+
+/// Two tenants on halves of the boxes share rails, and no box.
+#[test]
+fn a_job_is_placed_on_some_ranks() {
+    let rail = network("rail:boxes=4,gpus=8,nv=300GB/s,nic=25GB/s");
+    let half = job("tp=8 dp=2", &[("tp", REDUCE, 1), ("dp", REDUCE, 1)]);
+    let places: Vec<u32> = (8..16).chain(24..32).collect();
+    let placed = half.placed(&places, 32).unwrap();
+    let ranks: Vec<u32> = placed.groups[2].ranks.iter().map(|rank| rank.number()).collect();
+    assert_eq!(ranks, [8, 24]);
+    let two = network("rail:boxes=2,gpus=8,nv=300GB/s,nic=25GB/s");
+    assert_eq!(rates(&rail, &placed).seconds, rates(&two, &half).seconds);
+    assert_eq!(half.placed(&places[1..], 32), Err(JobError::Places { given: 15, layout: 16 }));
+    assert_eq!(half.placed(&places, 31), Err(JobError::NoSuchPlace { rank: 31, network: 31 }));
+    assert_eq!(half.placed(&[3; 16], 32), Err(JobError::PlaceTwice { rank: 3 }));
 }

@@ -1,7 +1,7 @@
 //! What holds for all networks and matrices.
 
 use canopy_moving::{
-    Fabric, Matrix, Part, Prices, PricesError, Rates, Route, Tiers, bound, check, plan, ratio, staged,
+    Fabric, Matrix, Part, Prices, PricesError, Rates, Route, Tiers, bound, bound_beside, check, plan, ratio, staged,
 };
 use canopy_optimize::Fraction;
 use proptest::prelude::*;
@@ -33,6 +33,11 @@ proptest! {
         prop_assert_eq!(least.prices.least_time(&tiers, &matrix), Ok(least.time));
         let reached = ratio(least.time, checked.time).unwrap();
         prop_assert!(reached <= Fraction::new(1, 1).unwrap());
+        // Who has a plan gets a proof as good as that, but for what is near enough.
+        let beside = bound_beside(&tiers, &matrix, &checked).unwrap();
+        prop_assert_eq!(beside.prices.least_time(&tiers, &matrix), Ok(beside.time));
+        prop_assert!(beside.time <= checked.time);
+        prop_assert!(beside.time.to_float() >= 0.98 * least.time.to_float());
         if let Ok(stages) = staged(&tiers, &matrix) {
             prop_assert!(stages.time >= least.time);
         }

@@ -80,8 +80,9 @@ impl<'s> Data<'s> {
         inputs: u64,
         stop: Stop<'s>,
     ) -> Result<Self, DataFault> {
+        let sums_count = if promises.are_sums() { inputs } else { 0 };
         let mut data = Self { random, promises, sums: Vec::new(), stop };
-        for place in 0..if promises.are_sums() { inputs } else { 0 } {
+        for place in 0..sums_count {
             data.look(place)?;
             let rest = (1..rank_count).map(|rank| random.input(rank, place));
             data.sums.push(rest.fold(random.input(0, place), |sum, next| random.combine(sum, next)));
@@ -115,6 +116,17 @@ impl<'s> Data<'s> {
             Promise::From(origin, place) => Some(self.random.input(origin.number(), place)),
             Promise::All(place) => self.sums.get(usize::try_from(place).ok()?).copied(),
         }
+    }
+
+    /// Compares what must stay as it is of a rank's output, whose elements come with their places in its memory.
+    pub(crate) fn check_rests(&self, rank: u32, output: impl Iterator<Item = (u64, u64)>) -> Result<(), DataFault> {
+        for (place, (index, found)) in (0..).zip(output.filter(|_| self.promises.has_rests())) {
+            self.look(place)?;
+            if self.promises.leaves(Rank::new(rank), place) && found != self.random.garbage(rank, index) {
+                return Err(DataFault::Output(place));
+            }
+        }
+        Ok(())
     }
 
     /// Compares a rank's output, and its input where that must be unchanged. Returns the number of output elements compared.

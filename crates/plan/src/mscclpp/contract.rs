@@ -1,15 +1,18 @@
 //! What a plan is for: buffers, where they share memory, what ranks start with and must end with.
 
+use std::sync::Arc;
+
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::Rank;
 
 use super::program::{ExecutionPlan, ExecutionRank};
 use crate::msccl::Buffer;
 use crate::promise::Promises;
+use crate::slots::Slots;
 
 /// The word of the runtime for a collective. It has none for those with a root: such plans are `custom`, and whoever
 /// registers one says by its name, or by a selector, when it is to be used.
-pub(super) const fn word(kind: CollectiveKind) -> &'static str {
+pub(crate) const fn word(kind: CollectiveKind) -> &'static str {
     match kind {
         CollectiveKind::Allgather => "allgather",
         CollectiveKind::ReduceScatter => "reducescatter",
@@ -27,7 +30,7 @@ pub(crate) fn read_word(text: &str) -> Option<CollectiveKind> {
 }
 
 /// What a plan is held to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Contract {
     kind: Option<CollectiveKind>,
     root: u32,
@@ -35,6 +38,8 @@ pub(super) struct Contract {
     in_place: bool,
     input_chunks: u64,
     output_chunks: u64,
+    /// Of an all-to-all in slots.
+    slots: Option<Arc<Slots>>,
 }
 
 impl Contract {
@@ -55,8 +60,26 @@ impl Contract {
             in_place: plan.in_place,
             input_chunks: first.input_chunks.into(),
             output_chunks: first.output_chunks.into(),
+            slots: None,
         };
         contract.check_counts().map(|()| contract)
+    }
+
+    /// The contract of a plan for an all-to-all in slots, whose word promises nothing.
+    pub(super) fn of_slots(plan: &ExecutionPlan, slots: &Slots) -> Result<Self, String> {
+        if let Some(kind) = read_word(&plan.collective) {
+            return Err(format!("the plan is for {kind}, which fills all slots; ask for {kind}"));
+        }
+        if plan.in_place {
+            return Err("a plan for slots is out of place; set inplace to false".to_owned());
+        }
+        if plan.ranks.len() != slots.ranks() as usize {
+            return Err(format!("the plan has {} ranks, and the slots {}", plan.ranks.len(), slots.ranks()));
+        }
+        let contract = Self { kind: Some(CollectiveKind::AllToAll), ..Self::new(plan, None)? };
+        contract.check_counts()?;
+        slots.units_of_chunk(contract.input_chunks / contract.rank_count.max(1))?;
+        Ok(Self { slots: Some(Arc::new(slots.clone())), ..contract })
     }
 
     fn check_counts(&self) -> Result<(), String> {
@@ -113,6 +136,9 @@ impl Contract {
     /// What is promised of outputs whose chunks have so many places.
     pub(super) fn promises(&self, per_chunk: u64) -> Promises {
         let chunks = self.input_chunks.min(self.output_chunks);
+        if let Some(slots) = &self.slots {
+            return Promises::of_slots(Arc::clone(slots), chunks / self.rank_count.max(1) * per_chunk);
+        }
         let share = if self.kind == Some(CollectiveKind::AllToAll) { chunks / self.rank_count } else { chunks };
         Promises::of(self.kind, Rank::new(self.root), share * per_chunk)
     }

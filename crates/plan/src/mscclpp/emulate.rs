@@ -55,8 +55,7 @@ pub fn emulate_execution_plan(
     seeds: impl IntoIterator<Item = u64>,
     stop: Stop<'_>,
 ) -> Result<(), EmulationError> {
-    let emulator = Emulator::new(plan, asked, profile, stop)?;
-    seeds.into_iter().flat_map(ExecutionOptions::various).try_for_each(|options| emulator.run(&options, stop).map(drop))
+    Emulator::new(plan, asked, profile, stop)?.run_various(seeds, stop)
 }
 
 /// A plan that can be run.
@@ -78,8 +77,20 @@ impl Emulator {
         profile: ExecutorProfile,
         stop: Stop<'_>,
     ) -> Result<Self, EmulationError> {
+        Self::held_to(plan, Contract::new(plan, asked), profile, stop)
+    }
+
+    /// Resolves a plan that is held to a contract.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(super) fn held_to(
+        plan: &ExecutionPlan,
+        contract: Result<Contract, String>,
+        profile: ExecutorProfile,
+        stop: Stop<'_>,
+    ) -> Result<Self, EmulationError> {
         let malformed = |place, what| EmulationError::Malformed { place, what };
-        let contract = Contract::new(plan, asked);
         let contract = contract.map_err(|_| malformed(Place::FILE, "its buffers do not fit its collective"))?;
         let mut report = Report::new(stop);
         report.run("structure", |findings| loader::structure(plan, profile, findings));
@@ -93,6 +104,18 @@ impl Emulator {
             return Err(malformed(problem.place, "a number or reference is wrong"));
         }
         Ok(Self { contract, machines, profile })
+    }
+
+    /// Runs the plan three times for each seed.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub(super) fn run_various(
+        &self,
+        seeds: impl IntoIterator<Item = u64>,
+        stop: Stop<'_>,
+    ) -> Result<(), EmulationError> {
+        seeds.into_iter().flat_map(ExecutionOptions::various).try_for_each(|options| self.run(&options, stop).map(drop))
     }
 
     /// Runs the plan once, with pipelines once for messages of several sizes, and compares every rank's output with what
@@ -161,6 +184,8 @@ fn run(
         let input = keeps_input.then(|| part(Buffer::Input, contract.input_chunks()));
         let compared = data.check(rank, part(Buffer::Output, contract.output_chunks()), input);
         elements_compared += compared.map_err(|fault| wrong(rank, fault, per_chunk))?;
+        let output = (first(memory, Buffer::Output)..).zip(part(Buffer::Output, contract.output_chunks()));
+        data.check_rests(rank, output).map_err(|fault| wrong(rank, fault, per_chunk))?;
     }
     Ok(run.report(elements_compared))
 }

@@ -293,7 +293,7 @@ fn offsets(plan: &ExecutionPlan, profile: ExecutorProfile, findings: &mut Findin
 }
 
 /// Chunks of what the runtime measures as the size of a message: the output of an allgather, the input of all others.
-pub(super) fn message_chunks(plan: &ExecutionPlan) -> u32 {
+pub(crate) fn message_chunks(plan: &ExecutionPlan) -> u32 {
     let Some(first) = plan.ranks.first() else { return 0 };
     if plan.collective == "allgather" { first.output_chunks } else { first.input_chunks }
 }

@@ -146,6 +146,16 @@ pub fn lower_execution_plan(
     options: &ExecutionLowerOptions,
     stop: Stop<'_>,
 ) -> Result<ExecutionPlan, ExecutionLowerError> {
+    lower_in_pieces(graph, options, u32::MAX, stop)
+}
+
+/// The same with chunks in so many pieces at most: pieces of neighbouring chunks do not lie in their order.
+pub(super) fn lower_in_pieces(
+    graph: &TransferGraph,
+    options: &ExecutionLowerOptions,
+    pieces_max: u32,
+    stop: Stop<'_>,
+) -> Result<ExecutionPlan, ExecutionLowerError> {
     if graph.rank_count < 2 {
         return Err(ExecutionLowerError::TooFewRanks { found: graph.rank_count });
     }
@@ -159,12 +169,12 @@ pub fn lower_execution_plan(
     let trees = read_trees(graph, &whole, &options.switches, stop)?;
     let switched = through_switches(&trees, &whole, options);
     if !switched.groups.is_empty()
-        && let Ok(ranks) = lower_trees(&switched, &whole, options, stop)?
+        && let Ok(ranks) = lower_trees(&switched, (&whole, pieces_max), options, stop)?
     {
         return finish(ranks, graph, options);
     }
     // Where a plan with switches has no room in the runtime, one without may have.
-    match lower_trees(&SwitchTrees { trees, groups: Vec::new() }, &whole, options, stop)? {
+    match lower_trees(&SwitchTrees { trees, groups: Vec::new() }, (&whole, pieces_max), options, stop)? {
         Ok(ranks) => finish(ranks, graph, options),
         Err(missed) => Err(missed.unwrap_or(ExecutionLowerError::NoChunks)),
     }
@@ -173,7 +183,7 @@ pub fn lower_execution_plan(
 /// The ranks of a plan in the most pieces and lanes that fit, else the limit that is exceeded, if that is what is wrong.
 fn lower_trees(
     trees: &SwitchTrees,
-    whole: &Layout,
+    (whole, pieces_max): (&Layout, u32),
     options: &ExecutionLowerOptions,
     stop: Stop<'_>,
 ) -> Result<Result<Vec<ExecutionRank>, Option<ExecutionLowerError>>, ExecutionLowerError> {
@@ -183,7 +193,8 @@ fn lower_trees(
     if let Some(over) = needs.over_limit(options.profile) {
         return Ok(Err(Some(over)));
     }
-    for pieces in pieces(trees, whole, options).filter(|&pieces| pieces == 1 || pieces <= needs.pieces_max) {
+    let pieces_max = pieces_max.min(needs.pieces_max);
+    for pieces in pieces(trees, whole, options).filter(|&pieces| pieces == 1 || pieces <= pieces_max) {
         let Some(layout) = whole.in_pieces(pieces) else { continue };
         let cut = if pieces == 1 { None } else { Some(Atoms::new(trees, &layout, stop)?) };
         let atoms = cut.as_ref().unwrap_or(&uncut);

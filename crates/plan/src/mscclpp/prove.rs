@@ -44,11 +44,21 @@ pub fn prove_execution_plan(
     profile: ExecutorProfile,
     stop: Stop<'_>,
 ) -> Result<Proof, Stopped> {
+    prove_contract(plan, || Contract::new(plan, asked), profile, stop)
+}
+
+/// Judges a plan that is held to a contract.
+pub(super) fn prove_contract(
+    plan: &ExecutionPlan,
+    contract_of: impl FnOnce() -> Result<Contract, String>,
+    profile: ExecutorProfile,
+    stop: Stop<'_>,
+) -> Result<Proof, Stopped> {
     let mut report = Report::new(stop);
     let mut contract = None;
     let is_sound = report.run("structure", |findings| {
         loader::structure(plan, profile, findings);
-        match Contract::new(plan, asked) {
+        match contract_of() {
             Ok(made) => contract = Some(made),
             Err(message) => findings.problem(Place::FILE, message),
         }

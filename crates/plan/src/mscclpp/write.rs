@@ -4,28 +4,39 @@ use std::fmt::Write as _;
 
 use super::program::{
     ChannelType, ChunkRef, ExecutionBlock, ExecutionOp, ExecutionPlan, ExecutionRank, RankChannels, RefPlace,
+    RemoteBuffer,
 };
 
 /// The text of a plan. The same plan gives the same bytes. O(operations).
 pub fn write_execution_plan(plan: &ExecutionPlan) -> String {
     let mut out = String::new();
-    let flag = |value: bool| if value { "true" } else { "false" };
-    put(&mut out, format_args!("{{\n  \"name\": {},\n", quoted(&plan.name)));
-    put(&mut out, format_args!("  \"collective\": {},\n", quoted(&plan.collective)));
-    put(&mut out, format_args!("  \"protocol\": \"{}\",\n", if plan.is_ll { "LL" } else { "Simple" }));
-    put(&mut out, format_args!("  \"inplace\": {},\n", flag(plan.in_place)));
-    put(&mut out, format_args!("  \"reuse_resources\": {},\n", flag(plan.reuse_resources)));
-    put(&mut out, format_args!("  \"use_double_scratch_buffer\": {},\n", flag(plan.double_scratch)));
-    put(&mut out, format_args!("  \"buffer_alignment\": {},\n", plan.alignment_bytes));
-    put(&mut out, format_args!("  \"num_threads_per_block\": {},\n", plan.threads_per_block));
-    put(&mut out, format_args!("  \"min_message_size\": {},\n", plan.bytes_min));
-    put(&mut out, format_args!("  \"max_message_size\": {},\n  \"gpus\": [", plan.bytes_max));
+    write_plan_head(&mut out, plan);
     for (position, rank) in plan.ranks.iter().enumerate() {
         out.push_str(if position == 0 { "\n" } else { ",\n" });
         write_rank(&mut out, rank);
     }
-    out.push_str("\n  ]\n}\n");
+    write_plan_end(&mut out);
     out
+}
+
+/// Everything before the ranks.
+pub(crate) fn write_plan_head(out: &mut String, plan: &ExecutionPlan) {
+    let flag = |value: bool| if value { "true" } else { "false" };
+    put(out, format_args!("{{\n  \"name\": {},\n", quoted(&plan.name)));
+    put(out, format_args!("  \"collective\": {},\n", quoted(&plan.collective)));
+    put(out, format_args!("  \"protocol\": \"{}\",\n", if plan.is_ll { "LL" } else { "Simple" }));
+    put(out, format_args!("  \"inplace\": {},\n", flag(plan.in_place)));
+    put(out, format_args!("  \"reuse_resources\": {},\n", flag(plan.reuse_resources)));
+    put(out, format_args!("  \"use_double_scratch_buffer\": {},\n", flag(plan.double_scratch)));
+    put(out, format_args!("  \"buffer_alignment\": {},\n", plan.alignment_bytes));
+    put(out, format_args!("  \"num_threads_per_block\": {},\n", plan.threads_per_block));
+    put(out, format_args!("  \"min_message_size\": {},\n", plan.bytes_min));
+    put(out, format_args!("  \"max_message_size\": {},\n  \"gpus\": [", plan.bytes_max));
+}
+
+/// Everything behind the ranks.
+pub(crate) fn write_plan_end(out: &mut String) {
+    out.push_str("\n  ]\n}\n");
 }
 
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
@@ -46,23 +57,28 @@ fn numbers(items: &[u32]) -> String {
     list(items, u32::to_string)
 }
 
-pub(super) fn write_rank(out: &mut String, rank: &ExecutionRank) {
+pub(crate) fn write_rank(out: &mut String, rank: &ExecutionRank) {
     put(out, format_args!("    {{\"id\": {}, \"input_chunks\": {}, ", rank.id, rank.input_chunks));
     put(out, format_args!("\"output_chunks\": {}, \"scratch_chunks\": {},\n", rank.output_chunks, rank.scratch_chunks));
-    put(out, format_args!("     \"channels\": {},\n", list(&rank.channels, channels)));
-    let remote = list(&rank.remote_buffers, |remote| {
-        let access = list(&remote.access, |access| quoted(access.name()));
-        let letter = remote.buffer.letter();
-        format!("{{\"rank\": {}, \"type\": \"{letter}\", \"access_channel_types\": {access}}}", remote.rank)
-    });
-    put(out, format_args!("     \"remote_buffers\": {remote},\n"));
+    write_rank_links(out, &rank.channels, &rank.remote_buffers);
     let semaphores = list(&rank.semaphores, |value| format!("{{\"init_value\": {value}}}"));
-    put(out, format_args!("     \"semaphores\": {semaphores},\n     \"threadblocks\": ["));
+    put(out, format_args!(",\n     \"semaphores\": {semaphores},\n     \"threadblocks\": ["));
     for (position, block) in rank.blocks.iter().enumerate() {
         out.push_str(if position == 0 { "\n" } else { ",\n" });
         write_block(out, block);
     }
     out.push_str("]}");
+}
+
+/// Channels and remote buffers of a rank: what loaders of other ranks read of it.
+pub(crate) fn write_rank_links(out: &mut String, of_rank: &[RankChannels], remote_buffers: &[RemoteBuffer]) {
+    put(out, format_args!("     \"channels\": {},\n", list(of_rank, channels)));
+    let remote = list(remote_buffers, |remote| {
+        let access = list(&remote.access, |access| quoted(access.name()));
+        let letter = remote.buffer.letter();
+        format!("{{\"rank\": {}, \"type\": \"{letter}\", \"access_channel_types\": {access}}}", remote.rank)
+    });
+    put(out, format_args!("     \"remote_buffers\": {remote}"));
 }
 
 fn channels(entry: &RankChannels) -> String {

@@ -156,6 +156,11 @@ fn check_request(graph: &TransferGraph, options: &LowerOptions) -> Result<(), Lo
     if !(2..=65535).contains(&graph.rank_count) {
         return Err(LowerError::Ranks { found: graph.rank_count });
     }
+    check_options(options)
+}
+
+/// Refuses options that the format cannot express.
+pub(crate) fn check_options(options: &LowerOptions) -> Result<(), LowerError> {
     if !is_label(&options.name) {
         return Err(LowerError::Name { name: options.name.chars().take(80).collect() });
     }

@@ -10,7 +10,7 @@ mod reader;
 use canopy_schedule::CollectiveKind;
 
 pub(super) use attributes::VALUE_MAX;
-pub(crate) use attributes::{Attributes, RANKS_MAX, is_label, plain};
+pub(crate) use attributes::{Attributes, RANKS_MAX, RankLimit, is_label, plain};
 pub(crate) use document::Document;
 pub(crate) use reader::Tag;
 
@@ -54,9 +54,49 @@ pub fn parse_until(text: &str, bytes_max: usize, stop: Stop<'_>) -> Result<Progr
     Ok(program)
 }
 
+/// Reads the plan of one rank alone, of at most [`BYTES_MAX`] bytes: version 2 of the format.
+///
+/// # Errors
+/// As those of [`parse_until`]. Never panics; O(bytes), memory several times that of the text.
+pub fn parse_rank_plan(text: &str) -> Result<Program, ParseError> {
+    let mut document = Document::new(text, BYTES_MAX, &|| false)?;
+    let root = document.root("onecclplan", "<onecclplan>")?;
+    let program = document.version(&root, &ONE_RANK)?;
+    document.end()?;
+    Ok(program)
+}
+
+/// What tells a version of the format from others.
+struct Version {
+    number: &'static str,
+    expected: &'static str,
+    ranks: RankLimit,
+    /// Most `<rank>` elements.
+    listed_max: usize,
+}
+
+const ALL_RANKS: Version = Version {
+    number: "1",
+    expected: "1, a plan of all ranks; 2 is one of a single rank",
+    ranks: RankLimit::LISTED,
+    listed_max: RANKS_MAX as usize,
+};
+
+/// Has a number for each chunk, and so for each rank, that sums of two fit in.
+const ONE_RANK: Version = Version {
+    number: "2",
+    expected: "2, a plan of a single rank; 1 is one of all ranks",
+    ranks: RankLimit { most: 1 << 30, expected: "2 to 1073741824" },
+    listed_max: 1,
+};
+
 impl<'a> Document<'a, '_> {
     fn plan(&mut self, tag: &Tag<'a>) -> Result<Program, ParseError> {
-        let mut program = head(tag)?;
+        self.version(tag, &ALL_RANKS)
+    }
+
+    fn version(&mut self, tag: &Tag<'a>, version: &Version) -> Result<Program, ParseError> {
+        let mut program = head(tag, version)?;
         if !tag.is_empty {
             while let Some(tag) = self.next_if("meta")? {
                 let meta = self.meta(&tag)?;
@@ -69,13 +109,18 @@ impl<'a> Document<'a, '_> {
                 program.routes = self.routes(&tag)?;
             }
             while let Some(tag) = self.next_if("rank")? {
-                if program.ranks.len() == RANKS_MAX as usize {
-                    return Err(
-                        ParseFault::TooMany { what: "<rank> of a plan", limit: RANKS_MAX as usize }.at(tag.position)
-                    );
+                if program.ranks.len() == version.listed_max {
+                    let limit = version.listed_max;
+                    return Err(ParseFault::TooMany { what: "<rank> of a plan", limit }.at(tag.position));
                 }
                 program.ranks.push(self.rank(&tag)?);
             }
+        }
+        if version.listed_max == 1 && program.ranks.iter().all(|rank| rank.rank >= program.rank_count) {
+            let found = program.ranks.first().map_or("no <rank>".to_owned(), |rank| format!("rank {}", rank.rank));
+            return Err(
+                ParseFault::Unexpected { found, expected: "one <rank> with an id below nranks" }.at(tag.position)
+            );
         }
         self.close(tag, "<meta>, <routes>, <rank> in this order, or </onecclplan>")?;
         Ok(program)
@@ -207,11 +252,12 @@ impl<'a> Document<'a, '_> {
 }
 
 /// The attributes of the root element.
-fn head(tag: &Tag<'_>) -> Result<Program, ParseError> {
+fn head(tag: &Tag<'_>, version: &Version) -> Result<Program, ParseError> {
     let mut attributes = Attributes::new("onecclplan", tag);
-    attributes.word("version", "1, the only version there is", |version| (version == "1").then_some(()))?;
+    attributes.word("version", version.expected, |found| (found == version.number).then_some(()))?;
     let name = attributes.label("name")?;
     let (collective, rank_count) = attributes.collective(
+        version.ranks,
         &CollectiveKind::ALL,
         "allgather, reducescatter, allreduce, broadcast, reduce, gather, scatter or alltoall",
         "one of the ranks, and only for broadcast, reduce, gather and scatter",

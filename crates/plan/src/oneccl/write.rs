@@ -8,13 +8,23 @@ use super::program::{Local, Program, RankProgram, Scope, Span, Step};
 ///
 /// It reads back as the same program where names, keys and values keep to what [`Program`] says of them.
 pub fn write(program: &Program) -> String {
+    text(program, 1)
+}
+
+/// The text of a program of one rank alone, version 2 of the format. As [`write`], and read back by
+/// [`parse_rank_plan`](super::parse_rank_plan).
+pub fn write_rank_plan(program: &Program) -> String {
+    text(program, 2)
+}
+
+fn text(program: &Program, version: u32) -> String {
     let instructions = |step: &Step| {
         let locals = step.completion.as_ref().map_or(0, |completion| completion.locals.len());
         2 + step.sends.len() + step.receives.len() + locals
     };
     let count: usize = program.ranks.iter().flat_map(|rank| &rank.steps).map(instructions).sum();
     let mut text = String::with_capacity(1024 + 64 * count);
-    head(&mut text, program);
+    head(&mut text, program, version);
     for meta in &program.meta {
         line(&mut text, 1, format_args!("<meta key=\"{}\" value=\"{}\"/>", escaped(&meta.key), escaped(&meta.value)));
     }
@@ -41,8 +51,8 @@ pub fn write(program: &Program) -> String {
     text
 }
 
-fn head(text: &mut String, program: &Program) {
-    put(text, format_args!("<onecclplan version=\"1\" name=\"{}\"", escaped(&program.name)));
+fn head(text: &mut String, program: &Program, version: u32) {
+    put(text, format_args!("<onecclplan version=\"{version}\" name=\"{}\"", escaped(&program.name)));
     put(text, format_args!(" coll=\"{}\"", spelling(program)));
     if let Some(root) = program.collective.root() {
         put(text, format_args!(" root=\"{}\"", root.number()));

@@ -11,11 +11,15 @@ use canopy_schedule::{
     AllreduceForm, Blocks, Bound, Certificate, Collective, CollectiveKind, FormChoice, FormReason, InNetwork,
     PathTreesError, PatternsError, RootError, Schedule, Shares, UnknownCollective,
 };
-use canopy_topology::{DocumentFormat, FractionError, Rank, Rate, ReadError, TopologyLimits, read_document};
+use canopy_topology::{
+    DocumentFormat, ExpressionError, FaultError, FractionError, Rank, Rate, ReadError, Topology, TopologyLimits,
+    read_document,
+};
 use serde::de::{Deserializer, Error as _, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::origin::OriginDocument;
 use super::{FORMAT_VERSION, PlanFile, Provenance};
 pub(super) use certificate::CertificateDocument;
 use lists::OneOrMany;
@@ -61,6 +65,28 @@ pub enum PlanFileError {
     Form { field: &'static str, found: String, known: String },
     #[error("certificate.{field} is missing, but the kind `{kind}` needs it")]
     Certificate { field: &'static str, kind: &'static str },
+    #[error("network.expression")]
+    Expression(#[source] ExpressionError),
+    #[error("network.without")]
+    Without(#[source] FaultError),
+    #[error(
+        "network.identity is {expected}, but the expression makes the network {found}; use the version of canopy that \
+         wrote the file, or plan again"
+    )]
+    Identity { found: String, expected: String },
+    #[error(
+        "the plan is a {shape}, and the program of one rank follows from exchanges in stages only; plan with \
+         `--algorithm stages`, or convert the whole plan"
+    )]
+    NoRule { shape: String },
+    #[error("neither topology nor network is given; state one of them")]
+    NoTopology,
+    #[error("schedule.stages.pieces states the pieces from box {from} to box {to} twice; remove one")]
+    Twice { from: u32, to: u32 },
+    #[error("schedule.stages: the digits and places make more than {limit} seats, or none; state fewer")]
+    Seats { limit: u32 },
+    #[error("schedule.orbits.templates: the letter of seat {seat} stands for no parent; plan again")]
+    Parent { seat: usize },
     #[error("bound.{field} is {found} and bound.algbw is {algbw}; {expected}")]
     Bound { field: &'static str, algbw: String, found: String, expected: &'static str },
 }
@@ -83,6 +109,14 @@ impl PlanFileError {
             Self::Form { field, .. } => Some(format!("form.{field}")),
             Self::Certificate { field, .. } => Some(format!("certificate.{field}")),
             Self::Bound { field, .. } => Some(format!("bound.{field}")),
+            Self::Expression(_) => Some("network.expression".to_owned()),
+            Self::Without(_) => Some("network.without".to_owned()),
+            Self::Identity { .. } => Some("network.identity".to_owned()),
+            Self::NoRule { .. } => Some("schedule.shape".to_owned()),
+            Self::NoTopology => Some("topology".to_owned()),
+            Self::Twice { .. } => Some("schedule.stages.pieces".to_owned()),
+            Self::Seats { .. } => Some("schedule.stages.digits".to_owned()),
+            Self::Parent { .. } => Some("schedule.orbits.templates".to_owned()),
         }
     }
 
@@ -91,6 +125,7 @@ impl PlanFileError {
         match self {
             Self::TooLarge { .. } => true,
             Self::Topology(error) => error.is_over_limit(),
+            Self::Expression(error) => error.is_over_limit(),
             _ => false,
         }
     }
@@ -108,12 +143,30 @@ impl PlanFileError {
 /// O(bytes) time; memory for the plan itself, at most a few times the bytes, of schedules in steps up to 32 times, of
 /// flows by patterns or trees up to some gigabytes.
 pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, PlanFileError> {
+    read_plan_on(bytes, limits, None)
+}
+
+/// The same where the network of an expression may be at hand, without faults, as it was generated.
+///
+/// # Errors
+/// As [`read_plan`].
+pub(crate) fn read_plan_on(
+    bytes: &[u8],
+    limits: &TopologyLimits,
+    base: Option<&Topology>,
+) -> Result<PlanFile, PlanFileError> {
     if bytes.len() > PLAN_BYTES_MAX {
         return Err(PlanFileError::TooLarge { found: bytes.len(), limit: PLAN_BYTES_MAX });
     }
     let document: Document<'_> = serde_json::from_slice(bytes).map_err(PlanFileError::Json)?;
-    let imported = read_document(document.topology.get().as_bytes(), Some(DocumentFormat::Json), limits);
-    let topology = imported.map_err(PlanFileError::Topology)?.topology;
+    let topology = match (document.topology, document.network) {
+        (Some(text), _) => {
+            let imported = read_document(text.get().as_bytes(), Some(DocumentFormat::Json), limits);
+            imported.map_err(PlanFileError::Topology)?.topology
+        }
+        (None, Some(origin)) => origin.topology(limits, base)?,
+        (None, None) => return Err(PlanFileError::NoTopology),
+    };
     let kind: CollectiveKind = document.collective.parse().map_err(PlanFileError::Collective)?;
     if kind.has_root() && document.root.is_none() {
         return Err(PlanFileError::NoRoot { collective: kind });
@@ -122,11 +175,12 @@ pub fn read_plan(bytes: &[u8], limits: &TopologyLimits) -> Result<PlanFile, Plan
     let collective = collective.map_err(PlanFileError::Root)?;
     let algorithm = document.schedule.algorithm.clone();
     let shape = document.schedule.into_shape(&topology, document.chunks_per_share)?;
+    let certificate = document.certificate.into_certificate(&topology)?;
     Ok(PlanFile {
         topology,
         schedule: Schedule { collective, algorithm, shares: document.shares.0, shape },
         form: document.form.map(FormDocument::into_choice).transpose()?,
-        bound: document.bound.into_bound(document.certificate.into_certificate()?)?,
+        bound: document.bound.into_bound(certificate)?,
         achieved: rate("achieved.algbw", &document.achieved.algbw)?,
         in_network: document.achieved.in_network.map(InNetworkDocument::into_weighed).transpose()?,
         provenance: Provenance { version: document.version, algorithm: document.provenance.algorithm },
@@ -145,7 +199,8 @@ struct Document<'a> {
     _kind: KindName,
     version: String,
     #[serde(borrow)]
-    topology: &'a RawValue,
+    topology: Option<&'a RawValue>,
+    network: Option<OriginDocument>,
     collective: String,
     root: Option<u32>,
     shares: SharesDocument,
@@ -158,7 +213,7 @@ struct Document<'a> {
     provenance: ProvenanceDocument,
 }
 
-fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+pub(super) fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     let found = u64::deserialize(deserializer)?;
     let unknown = || {
         D::Error::custom(format_args!(
@@ -170,7 +225,7 @@ fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Er
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum KindName {
+pub(super) enum KindName {
     Plan,
 }
 

@@ -9,6 +9,7 @@ use canopy_topology::{Rank, Topology, TopologyDocument};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use self::schedule::{Form, ScheduleView, has_runs};
+use super::origin::OriginDocument;
 use super::read::{AchievedDocument, BoundDocument, CertificateDocument, FormDocument, ProvenanceDocument};
 use super::{FORMAT_VERSION, PlanFile};
 
@@ -28,13 +29,21 @@ const ROUTES_HOPS_MIN: usize = 1 << 16;
 /// Those of `out`. O(size of the schedule) time; besides the plan, memory for the topology's document, the ends of routes and the
 /// paths of one rank.
 pub fn write_plan(plan: &PlanFile, out: &mut dyn io::Write) -> io::Result<()> {
+    write_plan_on(plan, None, out)
+}
+
+/// The same where the network of its expression may be at hand, without faults, as it was generated.
+///
+/// # Errors
+/// As [`write_plan`].
+pub(crate) fn write_plan_on(plan: &PlanFile, base: Option<&Topology>, out: &mut dyn io::Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
     let form = match &plan.schedule.shape {
         Shape::Flow(flow) => flow_form(&plan.topology, flow),
         Shape::Forest(forest) => forest_form(&plan.topology, forest),
-        Shape::Steps(_) => Form::Listed,
+        Shape::Steps(_) | Shape::Stages(_) | Shape::Orbits(_) => Form::Listed,
     };
-    serde_json::to_writer(&mut out, &Document { plan, form })?;
+    serde_json::to_writer(&mut out, &Document { plan, form, base })?;
     io::Write::write_all(&mut out, b"\n")?;
     io::Write::flush(&mut out)
 }
@@ -71,7 +80,8 @@ fn flow_form(topology: &Topology, flow: &Flow) -> Form {
 /// The first version of the format that can say what is in a plan, so that older programs read what they can.
 fn format_version(plan: &PlanFile, form: &Form) -> u64 {
     match &plan.schedule.shape {
-        _ if matches!(form, Form::Trees(_) | Form::Routes) => FORMAT_VERSION,
+        Shape::Stages(_) | Shape::Orbits(_) => FORMAT_VERSION,
+        _ if matches!(form, Form::Trees(_) | Form::Routes) => 6,
         Shape::Steps(steps) if steps.pace == Pace::InTurn => 5,
         _ if matches!(form, Form::Patterns(_)) || matches!(plan.schedule.shares, Shares::Blocks(_)) => 4,
         Shape::Steps(steps) if has_runs(steps) => 3,
@@ -89,17 +99,22 @@ struct Document<'a> {
     plan: &'a PlanFile,
     /// How its paths or trees are written.
     form: Form,
+    base: Option<&'a Topology>,
 }
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { plan, form } = self;
+        let Self { plan, form, base } = self;
         let collective = plan.schedule.collective;
         let mut fields = serializer.serialize_struct("plan", 14)?;
         fields.serialize_field("canopy", &format_version(plan, form))?;
         fields.serialize_field("kind", "plan")?;
         fields.serialize_field("version", &plan.provenance.version)?;
-        fields.serialize_field("topology", &TopologyDocument::from(&plan.topology))?;
+        let is_by_rule = matches!(plan.schedule.shape, Shape::Stages(_) | Shape::Orbits(_));
+        match is_by_rule.then(|| OriginDocument::of(&plan.topology, *base)).flatten() {
+            Some(origin) => fields.serialize_field("network", &origin)?,
+            None => fields.serialize_field("topology", &TopologyDocument::from(&plan.topology))?,
+        }
         fields.serialize_field("collective", collective.kind().name())?;
         match collective.root() {
             Some(root) => fields.serialize_field("root", &root.number())?,
@@ -117,7 +132,12 @@ impl Serialize for Document<'_> {
             None => fields.skip_field("form")?,
         }
         fields.serialize_field("bound", &BoundDocument::from(&plan.bound))?;
-        fields.serialize_field("certificate", &CertificateDocument::from(&plan.bound.certificate))?;
+        let certificate = &plan.bound.certificate;
+        let certificate = match is_by_rule {
+            true => CertificateDocument::short(certificate, &plan.topology),
+            false => CertificateDocument::from(certificate),
+        };
+        fields.serialize_field("certificate", &certificate)?;
         fields.serialize_field("achieved", &AchievedDocument::from(*plan))?;
         let algorithm = plan.provenance.algorithm.clone();
         fields.serialize_field("provenance", &ProvenanceDocument { algorithm })?;

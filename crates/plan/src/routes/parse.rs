@@ -6,7 +6,7 @@ use canopy_schedule::CollectiveKind;
 use canopy_topology::Rate;
 
 use super::program::{Node, Port, Program, QueuePair, RankProgram, Role};
-use crate::oneccl::{Attributes, Document, ParseError, Tag, plain};
+use crate::oneccl::{Attributes, Document, ParseError, RankLimit, Tag, plain};
 use crate::proof::Stop;
 
 /// Most bytes of a text: a thousand ranks have a hundred million. The program takes as many again at most.
@@ -132,6 +132,7 @@ fn head(tag: &Tag<'_>) -> Result<Program, ParseError> {
     let name = attributes.label("name")?;
     let kinds = [CollectiveKind::Gather, CollectiveKind::Scatter, CollectiveKind::AllToAll];
     let (collective, rank_count) = attributes.collective(
+        RankLimit::LISTED,
         &kinds,
         "gather, scatter or alltoall",
         "one of the ranks, and only for gather and scatter",

@@ -37,6 +37,8 @@ pub struct Layered {
 pub struct Asked<'a> {
     /// The network of the plan.
     pub topology: &'a Topology,
+    /// The network of its expression without faults, as it was generated, if it is at hand: it need not be made again.
+    pub base: Option<&'a Topology>,
     /// The checked plan; `None` where it is not needed, as for files for runtimes.
     pub plan: Option<&'a PlanFile>,
     /// Its transfers; needed for [`Needs::Transfers`].

@@ -5,7 +5,7 @@ use canopy_topology::TopologyLimits;
 
 use super::options::shown;
 use super::{Asked, Facts, Needs, OptionError, Row, Stated, Target, TargetError, TargetFile, TargetOptions};
-use crate::plan_file::{read_plan, write_plan};
+use crate::plan_file::{read_plan, read_plan_on, write_plan_on};
 
 /// The row of this format.
 pub(super) struct Json;
@@ -36,7 +36,7 @@ impl Row for Json {
     fn draft(&self, _target: Target, asked: Asked<'_>) -> Result<Vec<u8>, TargetError> {
         let plan = asked.plan.ok_or_else(|| TargetError::rejected("a plan file needs the whole plan"))?;
         let mut content = Vec::new();
-        write_plan(plan, &mut content).map_err(|error| TargetError::rejected(error.to_string()))?;
+        write_plan_on(plan, asked.base, &mut content).map_err(|error| TargetError::rejected(error.to_string()))?;
         Ok(content)
     }
 
@@ -45,7 +45,8 @@ impl Row for Json {
         let content = self.draft(target, asked.clone())?;
         // A plan may well be larger than the request it answers.
         let limits = TopologyLimits { bytes_max: usize::MAX, ..*asked.limits };
-        let read = read_plan(&content, &limits).map_err(|error| TargetError::rejected(error.to_string()))?;
+        let read =
+            read_plan_on(&content, &limits, asked.base).map_err(|error| TargetError::rejected(error.to_string()))?;
         if Some(&read) != asked.plan {
             return Err(TargetError::rejected("the plan file differs from its plan when read back"));
         }

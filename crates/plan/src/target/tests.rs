@@ -95,6 +95,7 @@ fn every_row_makes_files_that_it_accepts() {
     let collective = plan.schedule.collective;
     let asked = Asked {
         topology: &plan.topology,
+        base: None,
         plan: Some(&plan),
         graph: Some(&graph),
         layered: Some(layered),
@@ -258,6 +259,7 @@ fn devices_are_stated_where_a_format_has_a_word_for_them() {
     let written = |target: Target, rank_map: Option<&[Slot]>| {
         target.write(Asked {
             topology: &plan.topology,
+            base: None,
             plan: None,
             graph: Some(&graph),
             layered: None,
@@ -319,6 +321,7 @@ fn a_stopped_file_is_none() {
     for target in [Target::from(Profile::Msccl), ExecutorProfile::NEWEST.into(), Format::OnecclXml.usual()] {
         let asked = Asked {
             topology: &plan.topology,
+            base: None,
             plan: None,
             graph: Some(&graph),
             layered: None,

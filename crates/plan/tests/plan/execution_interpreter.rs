@@ -3,11 +3,11 @@
 //! defined to be. What lowering and proof misread alike would show here.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
-mod chance;
+pub(crate) mod chance;
 mod orders;
 mod rank;
 mod states;
-mod world;
+pub(crate) mod world;
 
 use std::fs;
 

@@ -18,6 +18,8 @@ mod plan_file;
 mod plans;
 mod properties;
 mod random_mutations;
+mod ranks;
 mod routes;
 mod samples;
+mod slots;
 mod support;

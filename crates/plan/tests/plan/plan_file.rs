@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
 mod hostile;
+mod orbits;
 mod round_trip;
 mod samples;
 mod schema;
+mod stages;

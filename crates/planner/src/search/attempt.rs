@@ -6,7 +6,7 @@ use std::sync::Arc;
 use canopy_plan::{Asked, Needs, PlanFile, Provenance, Target, chain};
 use canopy_schedule::{
     Bound, CheckError, CollectiveKind, CompileError, FormChoice, Schedule, Shape, Shares, TransferGraph, Verdict,
-    check_flow_until, check_steps_until, check_until, compile_until,
+    check_flow_until, check_steps_until, check_until, compile_until, judge_orbits_until, judge_stages_until,
 };
 use canopy_synth::{
     Algorithm, AllToAllFlow, ConstructionUse, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized,
@@ -33,6 +33,8 @@ pub(crate) struct Attempt {
     /// Its transfers; none for flows and many sends of which no file needs them, as they take several times the memory.
     pub(crate) graph: Option<TransferGraph>,
     pub(crate) verdict: Verdict,
+    /// Whether each link carries anything, where the checker has said so.
+    pub(crate) links_used: Option<Vec<bool>>,
     pub(crate) proofs: Proofs,
 }
 
@@ -152,7 +154,8 @@ impl Search<'_> {
         context.ask()?;
         context.watch.stage("check", 0, 1);
         let topology = &prepared.topology;
-        let (graph, verdict) = checked(topology, &schedule, &request.outputs, &self.bound, context.stop)?;
+        let Checked { graph, verdict, links_used } =
+            checked(topology, &schedule, &request.outputs, &self.bound, context.stop)?;
         if verdict.algbw > self.bound.lower {
             // What a plan reaches is reachable, whatever was known before.
             self.bound.lower = verdict.algbw.clone();
@@ -168,7 +171,7 @@ impl Search<'_> {
             in_network: verdict.in_network.clone(),
             provenance: Provenance { version, algorithm: request.algorithm.name().to_owned() },
         };
-        Ok(Attempt { plan, graph, verdict, proofs: Proofs::default() })
+        Ok(Attempt { plan, graph, verdict, links_used, proofs: Proofs::default() })
     }
 
     /// Makes every file that is asked for.
@@ -196,6 +199,7 @@ impl Case<'_> {
             };
             let asked = |layered| Asked {
                 topology: &plan.topology,
+                base: prepared.base.as_deref(),
                 plan: Some(plan),
                 graph: graph.as_ref(),
                 layered,
@@ -241,27 +245,47 @@ pub(super) fn all_to_all_flow(
     }
 }
 
-/// What the checker says of a schedule, and its transfers; unless an output needs them, flows and most schedules of many
-/// steps are judged without.
+/// A schedule that passed the checks.
+struct Checked {
+    graph: Option<TransferGraph>,
+    verdict: Verdict,
+    links_used: Option<Vec<bool>>,
+}
+
+/// What the checker says of a schedule, and its transfers; unless an output needs them, flows, stages and most schedules of
+/// many steps are judged without.
 fn checked(
     topology: &Topology,
     schedule: &Schedule,
     outputs: &[Target],
     bound: &Bound,
     stop: &dyn Stop,
-) -> Result<(Option<TransferGraph>, Verdict), PlanError> {
+) -> Result<Checked, PlanError> {
     let needs_graph = outputs.iter().any(|output| output.needs() == Needs::Transfers);
     let is_stopped = || stop.is_requested();
     let refused = |error: CheckError| match error {
         CheckError::Stopped => PlanError::Stopped,
         error => rejected(error.check(), chain(&error)),
     };
+    let mut links_used = None;
     let verdict = match &schedule.shape {
         _ if needs_graph => None,
         Shape::Flow(_) => Some(check_flow_until(topology, schedule, &is_stopped).map_err(refused)?),
         // Of fewer, the transfers may be simulated.
         Shape::Steps(steps) if steps.sends.len() > COMPILED_SENDS_MAX => {
             check_steps_until(topology, schedule, &is_stopped).map_err(refused)?
+        }
+        Shape::Stages(stages) => {
+            let judged = judge_stages_until(topology, schedule.collective, &schedule.shares, stages, &is_stopped);
+            let (verdict, chunks) = judged.map_err(refused)?;
+            links_used = Some(chunks.into_iter().map(|chunks| chunks > 0).collect());
+            Some(verdict)
+        }
+        Shape::Orbits(orbits) => {
+            let judged = judge_orbits_until(topology, schedule.collective, &schedule.shares, orbits, &is_stopped);
+            let (verdict, chunks) = judged.map_err(refused)?;
+            links_used = Some(chunks.into_iter().map(|chunks| chunks > 0).collect());
+            Some(verdict)
         }
         Shape::Steps(_) | Shape::Forest(_) => None,
     };
@@ -283,7 +307,7 @@ fn checked(
     if verdict.algbw == Rate::zero() {
         return Err(rejected("load", "the plan moves nothing".to_owned()));
     }
-    Ok((graph, verdict))
+    Ok(Checked { graph, verdict, links_used })
 }
 
 /// A plan that fails one of its checks.

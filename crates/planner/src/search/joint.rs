@@ -116,7 +116,7 @@ impl JointMade {
     fn weight_bytes(&self) -> u64 {
         let sends = self.0.plans.iter().map(|plan| match &plan.schedule.shape {
             Shape::Steps(steps) => steps.sends.len() as u64,
-            Shape::Forest(_) | Shape::Flow(_) => 0,
+            Shape::Forest(_) | Shape::Flow(_) | Shape::Stages(_) | Shape::Orbits(_) => 0,
         });
         let nodes = self.0.plans.iter().map(|plan| (plan.topology.nodes().len() + plan.topology.links().len()) as u64);
         (sends.sum::<u64>() + 4 * nodes.sum::<u64>()).saturating_mul(SEND_BYTES)

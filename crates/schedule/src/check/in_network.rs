@@ -13,7 +13,8 @@ use canopy_topology::{LinkIndex, NodeIndex, NodeKind, Rate, Ratio, Topology};
 use super::error::LoadError;
 use super::load::{busiest, link_loads};
 use super::{CheckError, Stop};
-use crate::schedule::{Action, Carrier, Flow};
+use crate::forest::{Action, Carrier};
+use crate::schedule::Flow;
 use crate::shares::{ChunkLayout, ChunkSize};
 use crate::transfer::{Batch, Transfer, TransferGraph};
 

@@ -18,7 +18,8 @@ use super::steps::{seconds_per_chunk, step_cost};
 use super::structure::{RouteEnds, route_ends};
 use super::{CheckError, Stop, Verdict};
 use crate::collective::{Collective, CollectiveKind};
-use crate::schedule::{Action, Pace, Schedule, Send, Shape, Steps};
+use crate::forest::Action;
+use crate::schedule::{Pace, Schedule, Send, Shape, Steps};
 use crate::shares::ChunkLayout;
 use spans::{Spans, length};
 

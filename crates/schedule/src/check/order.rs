@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use canopy_topology::Rank;
 
-use crate::schedule::Action;
+use crate::forest::Action;
 use crate::transfer::{Transfer, TransferGraph};
 
 /// Two transfers that touch the same place in no fixed order.

@@ -9,8 +9,9 @@ use num_integer::Integer as _;
 use super::error::{LoadError, StructureError, TransferFault};
 use super::in_turn::seconds_in_turn;
 use super::load::takes_longer;
+use crate::forest::Carrier;
 use crate::route::RouteTable;
-use crate::schedule::{Carrier, Pace};
+use crate::schedule::Pace;
 use crate::shares::{ChunkLayout, ChunkSize};
 use crate::transfer::{Transfer, TransferGraph};
 

@@ -9,7 +9,7 @@ use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
 use super::error::{RouteFault, StructureError, TransferFault};
 use super::{CheckError, Stop};
 use crate::collective::CollectiveKind;
-use crate::schedule::Action;
+use crate::forest::Action;
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
 

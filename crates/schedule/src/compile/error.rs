@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::collective::CollectiveKind;
 use crate::fault::PathFault;
+use crate::orbits::ExpansionError;
+use crate::stages::TreesError;
 use crate::weights_error::SharesError;
 
 /// Position of a tree in a forest.
@@ -29,6 +31,10 @@ pub enum CompileError {
     Unsupported { collective: CollectiveKind, shape: &'static str },
     #[error(transparent)]
     Shares(#[from] SharesError),
+    #[error(transparent)]
+    Stages(#[from] TreesError),
+    #[error(transparent)]
+    Orbits(#[from] ExpansionError),
     #[error("stopped before the schedule was compiled")]
     Stopped,
     #[error(

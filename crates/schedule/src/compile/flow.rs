@@ -8,8 +8,9 @@ use super::error::CompileError;
 use super::{Stop, TRANSFERS_MAX, ask};
 use crate::collective::{Collective, CollectiveKind};
 use crate::fault::PathFault;
+use crate::forest::{Action, Carrier};
 use crate::route::RouteIndex;
-use crate::schedule::{Action, Carrier, Flow, Pace, Path, Schedule};
+use crate::schedule::{Flow, Pace, Path, Schedule};
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
 

@@ -8,7 +8,8 @@ use super::error::{CompileError, TreePlace};
 use super::waits::Waits;
 use super::{Stop, TRANSFERS_MAX, ask};
 use crate::collective::{Collective, CollectiveKind};
-use crate::schedule::{Action, Forest, Pace, Phase, Schedule, Tree};
+use crate::forest::{Action, Forest, Phase, Tree};
+use crate::schedule::{Pace, Schedule};
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
 

@@ -9,7 +9,8 @@ use canopy_topology::Rank;
 use rayon::slice::ParallelSliceMut as _;
 
 use super::guess::count_below;
-use crate::schedule::{Action, Send, Steps};
+use crate::forest::Action;
+use crate::schedule::{Send, Steps};
 
 /// Sends of a schedule by the places they use.
 pub(super) struct Once<'a> {

@@ -12,7 +12,8 @@ use super::once::Once;
 use super::places::{Access, Exhausted, Places};
 use super::{Stop, TRANSFERS_MAX, ask};
 use crate::collective::CollectiveKind;
-use crate::schedule::{Action, Schedule, Send, Steps};
+use crate::forest::Action;
+use crate::schedule::{Schedule, Send, Steps};
 use crate::shares::ChunkLayout;
 use crate::transfer::{Batch, Transfer, TransferGraph};
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use canopy_topology::Rank;
 
 use super::error::HopFault;
-use crate::schedule::Hop;
+use crate::forest::Hop;
 
 /// The dependency table under construction, and what the tree at hand has done at each rank so far.
 #[derive(Debug)]

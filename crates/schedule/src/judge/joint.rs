@@ -160,8 +160,9 @@ mod tests {
 
     use super::*;
     use crate::collective::{Collective, CollectiveKind};
+    use crate::forest::{Action, Carrier};
     use crate::route::RouteTable;
-    use crate::schedule::{Action, Carrier, Send};
+    use crate::schedule::Send;
     use crate::shares::Shares;
 
     /// Rank 0 of the first two sends its message to the other, in a step.

@@ -57,7 +57,7 @@ proptest! {
             prop_assert!(verdict.chain_max >= bound);
             match &schedule.shape {
                 Shape::Steps(steps) => prop_assert!(steps.step_count() >= u64::from(bound)),
-                Shape::Forest(_) | Shape::Flow(_) => prop_assert!(verdict.depth_max >= bound),
+                Shape::Forest(_) | Shape::Flow(_) | Shape::Stages(_) | Shape::Orbits(_) => prop_assert!(verdict.depth_max >= bound),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use canopy_schedule::{CollectiveKind, SharedPart, SharedTimeError, compile, shared_time};
+use canopy_schedule::{CollectiveKind, SharedPart, SharedTimeError, compile, shared_links, shared_time};
 use canopy_topology::Ratio;
 
 use crate::forests::{CAPACITY, one_way_ring, path_3};
@@ -27,6 +27,13 @@ fn bytes_of_all_collectives_add_up_on_their_links() {
     assert_eq!(time(&[part(&graphs[1], 300)]), seconds(200));
     assert_eq!(time(&[part(&graphs[0], 300), part(&graphs[1], 600)]), seconds(700));
     assert_eq!(time(&[part(&graphs[0], 1), part(&graphs[0], 2), part(&graphs[0], 4)]), seconds(7));
+    // 700 s of capacity on the busiest links: 300 of the first class where it sends, 400 of the second everywhere.
+    let parts = [(0, part(&graphs[0], 300)), (1, part(&graphs[1], 600))];
+    let links = shared_links(&network, &parts, 3).unwrap();
+    let found: Vec<_> = links.iter().map(|link| (link.billionths.as_slice(), link.is_busiest)).collect();
+    let both: (&[u32], bool) = (&[428_571_428, 571_428_571, 0], true);
+    assert_eq!(found, [both, both, (&[0, 571_428_571, 0], false)]);
+    assert_eq!(shared_links(&network, &[], 1), Err(SharedTimeError::Nothing));
     assert_eq!(shared_time(&network, &[]), Err(SharedTimeError::Nothing));
     // No link of the ring leads back.
     let path = path_3();

@@ -242,6 +242,7 @@ fn neighbours_are_merged() {
                 Shape::Forest(_) => 0,
                 Shape::Steps(_) => 1,
                 Shape::Flow(_) => 2,
+                Shape::Stages(_) | Shape::Orbits(_) => unreachable!("none is among them"),
             };
             fewer[shape] |= after.batch_count < before.batch_count;
         }

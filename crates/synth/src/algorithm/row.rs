@@ -167,12 +167,23 @@ pub enum Kept {
 pub struct Rival {
     /// The order in which plans are made, the least first: of equally fast ones the first is taken.
     pub place: u8,
-    /// Whether only networks without switches are planned.
-    pub is_direct: bool,
+    /// On which networks.
+    pub plans: Networks,
     /// What making a plan takes, roughly in microseconds of a processor; saturating.
     pub work: fn(Scale) -> u64,
     /// Messages of a phase of which each waits for the one before, by ranks: the least that there are.
     pub steps_min: fn(u32) -> u32,
+}
+
+/// Networks that an algorithm may have a plan for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Networks {
+    /// All.
+    All,
+    /// Those without switches.
+    Direct,
+    /// Those with switches.
+    Switched,
 }
 
 /// What the work of an algorithm depends on.
@@ -188,12 +199,12 @@ pub struct Scale {
 
 impl Rival {
     /// Any network, in as little as one step for each phase, with a message or a few for each pair of ranks.
-    pub const PAIRS: Self = Self { place: 0, is_direct: false, work: Scale::pairs, steps_min: |_| 1 };
+    pub const PAIRS: Self = Self { place: 0, plans: Networks::All, work: Scale::pairs, steps_min: |_| 1 };
     /// The same in steps in which distances double: data that goes by a distance whose binary digits are all ones goes
     /// by each of them in a message of its own. Beside that chain, what is one step more may wait for nothing.
     pub const DOUBLING: Self = Self { steps_min: |ranks| ranks.checked_ilog2().unwrap_or(0), ..Self::PAIRS };
     /// Networks without switches, with work for each rank and link.
-    pub const LINKS: Self = Self { is_direct: true, work: Scale::ranks_by_links, ..Self::PAIRS };
+    pub const LINKS: Self = Self { plans: Networks::Direct, work: Scale::ranks_by_links, ..Self::PAIRS };
 }
 
 /// Most variables of an integer program that is solved, as in [`canopy_tacos::IlpEffort::STANDARD`].

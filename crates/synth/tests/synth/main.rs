@@ -13,4 +13,5 @@ mod named;
 mod oracle;
 mod published;
 mod repair;
+mod stages;
 mod time_stepped;

@@ -394,7 +394,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListSeed<'_, T> {
 /// Without limits: for documents that are already within them, such as those inside canopy's own files.
 impl<'de> Deserialize<'de> for TopologyDocument {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let limits = TopologyLimits { nodes_max: usize::MAX, links_max: usize::MAX, bytes_max: usize::MAX };
-        DocumentSeed { limits: &limits, stop: &|| false, refusal: &Cell::new(None) }.deserialize(deserializer)
+        DocumentSeed { limits: &TopologyLimits::UNLIMITED, stop: &|| false, refusal: &Cell::new(None) }
+            .deserialize(deserializer)
     }
 }

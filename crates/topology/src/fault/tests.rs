@@ -1,6 +1,8 @@
 //! Faults take away what they name and nothing else.
 
 use super::*;
+use crate::draft::TopologyDraft;
+use crate::limits::TopologyLimits;
 use crate::units::Latency;
 
 /// Ring a-b-c-d with 6 GB/s both ways, a second latency between a and b, and switch s at a and c.

@@ -85,7 +85,7 @@ class PlanServer:
         low, high = settings.sizes
         kinds = (v1.Collective.Value("COLLECTIVE_" + name.replace("-", "_").upper()) for name in settings.collectives)
         request = v1.PlanBundleRequest(
-            topology=_topology(v1, topology),
+            topology=topology_source(v1, topology),
             communicators=[v1.BundleCommunicator(name="group", ranks=ranks)] if ranks else [],
             collectives=[v1.CollectiveSpec(kind=kind) for kind in kinds],
             size_bytes_min=low,
@@ -118,7 +118,7 @@ class PlanServer:
         return PlanFile(path or plan, bytes(content))
 
 
-def _topology(v1: Any, text: str) -> Any:
+def topology_source(v1: Any, text: str) -> Any:
     """The content of a file if one has this name, a stored topology or cluster, or a generator expression."""
     if text.startswith("topologies/"):
         return v1.TopologySource(id=text)

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use canopy_finder::FindError;
-use canopy_job::{RatesError, ShareError};
+use canopy_job::{BesideError, RatesError, ShareError};
 use canopy_multiport::{MultiPathError, PATHS_MAX};
 use canopy_order::OrderError;
 use canopy_planner::SimulationError;
@@ -11,7 +11,7 @@ use canopy_topology::Slot;
 use tonic::Code;
 
 use super::{Detail, RETRY_BUSY, Refusal, over_quota, refusal};
-use crate::failure::{CallFailure, ClusterFailure, GroupsFailure, LeaseError};
+use crate::failure::{CallFailure, ClusterFailure, GroupsFailure, LeaseError, MovingFailure};
 use crate::store::clusters::ClusterStoreError;
 use crate::store::receipts::ReceiptError;
 use crate::store::topologies::TopologyStoreError;
@@ -43,6 +43,8 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::SliceRank(error) => {
             Refusal::input("SLICE_RANK_UNKNOWN", "ranks").with("rank_count", error.rank_count)
         }
+        CallFailure::RankFile(error) if error.is_of_runtime() => Refusal::infeasible("RANK_FILE_INFEASIBLE", "format"),
+        CallFailure::RankFile(_) => Refusal::input("SLICE_RANK_UNKNOWN", "ranks"),
         CallFailure::TopologyUnknown { name } => missing("TOPOLOGY_UNKNOWN", TOPOLOGY, name),
         CallFailure::TopologyStore(error) => topologies(error),
         CallFailure::Cluster(error) => cluster(error),
@@ -51,6 +53,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         | CallFailure::Paths(_)
         | CallFailure::Order(_)
         | CallFailure::Groups(_)
+        | CallFailure::Moving(_)
         | CallFailure::Simulation(_)
         | CallFailure::NotSimulated { .. } => of_question(failure),
         CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
@@ -114,6 +117,7 @@ fn of_question(failure: &CallFailure) -> Refusal {
         CallFailure::Paths(error) => paths(error),
         CallFailure::Order(error) => order(error),
         CallFailure::Groups(error) => groups(error),
+        CallFailure::Moving(error) => moving(error),
         CallFailure::Simulation(error) => simulation(error),
         CallFailure::NotSimulated { .. } => Refusal::infeasible("SIMULATION_NEEDS_JSON", "name"),
         _ => Refusal::fault("CALL_FAILED"),
@@ -131,9 +135,38 @@ fn groups(failure: &GroupsFailure) -> Refusal {
             Refusal::new(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", Detail::None)
         }
         GroupsFailure::Rates(RatesError::Broken { .. }) => Refusal::fault("CALL_FAILED"),
+        GroupsFailure::Running { error: BesideError::TooFast { .. }, .. } => {
+            Refusal::infeasible("GROUPS_TOO_FAST", "running")
+        }
+        GroupsFailure::Running { error: BesideError::Rates(RatesError::NoWay { .. }), .. } => {
+            Refusal::infeasible("GROUPS_APART", "running")
+        }
+        GroupsFailure::Running { error: BesideError::Rates(RatesError::Stopped), .. } => {
+            Refusal::new(Code::DeadlineExceeded, "SOLVER_TIME_LIMIT", Detail::None)
+        }
+        GroupsFailure::Running { error: BesideError::Rates(_), .. } => Refusal::input("GROUPS_INVALID", "running"),
+        GroupsFailure::Running { error: BesideError::Topology(_), .. } => Refusal::fault("CALL_FAILED"),
         GroupsFailure::Share(ShareError::Thin { .. }) => Refusal::infeasible("GROUPS_TOO_UNEQUAL", "groups"),
         GroupsFailure::Share(_) => Refusal::fault("CALL_FAILED"),
         GroupsFailure::Forwards { .. } => Refusal::infeasible("GROUPS_FORWARD", "members_only"),
+    }
+}
+
+/// Why traffic that changes is not planned.
+fn moving(failure: &MovingFailure) -> Refusal {
+    let invalid = |field: &str| Refusal::input("MOVING_REQUEST_INVALID", field);
+    match failure {
+        MovingFailure::Empty => invalid("request"),
+        MovingFailure::NotFirst { field, .. } => invalid(field),
+        MovingFailure::Number { .. } => invalid("matrix.number"),
+        MovingFailure::Matrix(_) | MovingFailure::Itself { .. } | MovingFailure::Lost { .. } => {
+            Refusal::input("MOVING_MATRIX_INVALID", "matrix.bytes")
+        }
+        MovingFailure::Network(_) => Refusal::infeasible("MOVING_NETWORK", "network.topology"),
+        MovingFailure::NoWay(_) => Refusal::infeasible("MOVING_APART", "matrix.bytes"),
+        MovingFailure::Full { of, limit } => {
+            Refusal::limit("MOVING_STREAMS_FULL", "streams").with("of", of).with("limit", limit)
+        }
     }
 }
 

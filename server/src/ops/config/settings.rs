@@ -118,10 +118,10 @@ pub struct Settings {
     /// the memory limit, else half of the machine's memory, at most 8589934592].
     #[arg(long, env = "CANOPY_JOB_MEMORY_BYTES", value_name = "BYTES")]
     pub job_memory_bytes: Option<u64>,
-    /// Most nodes of a topology [default: 10000].
+    /// Most nodes of a topology [default: 200000].
     #[arg(long, env = "CANOPY_MAX_NODES", value_name = "COUNT")]
     pub max_nodes: Option<usize>,
-    /// Most directed links of a topology [default: 1000000].
+    /// Most directed links of a topology [default: 2000000].
     #[arg(long, env = "CANOPY_MAX_LINKS", value_name = "COUNT")]
     pub max_links: Option<usize>,
     /// Most bytes of a request [default: 67108864].

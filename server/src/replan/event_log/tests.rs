@@ -1,5 +1,6 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::*;
 use crate::store::shared::tests::{Server, two};
@@ -167,6 +168,22 @@ fn events_that_wait_for_the_disk_are_made_in_turn_and_followed_before_they_are_t
     });
     assert_eq!(*followed.lock(), [1, 2, 3, 4, 5]);
     assert_eq!((sequences(&log, 0), writes.load(Ordering::Relaxed)), (Ok(vec![1, 2, 3, 4, 5]), 3));
+}
+
+#[test]
+fn what_a_lease_says_already_is_in_every_snapshot_taken_after_it() {
+    let log = EventLog::open(Arc::new(MemoryStore::default()), OPTIONS).unwrap();
+    let (taken, snapshots) = std::sync::mpsc::channel();
+    let taking = log.clone();
+    let follow = move |kept: &KeptEvent| {
+        // The lease says it from here on, and a backup comes at this moment.
+        let sequence = kept.sequence();
+        std::thread::spawn(move || taken.send((sequence, taking.snapshot())).unwrap());
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    log.append(Draft { make: Box::new(|| Some(events(1).remove(0))), follow: Box::new(follow) }).unwrap();
+    let (sequence, snapshot) = snapshots.recv().unwrap();
+    assert!(snapshot.iter().any(|(key, _)| *key == PlanKey::numbered(sequence)));
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn judge_quality(plan: &Plan, prepared: &Prepared, limits: &TopologyLimits) -> R
         if identity_hash(&file.topology) != prepared.topology_key.identity {
             return Err("its JSON file is for a different network than its request".to_owned());
         }
-        let used = bits(&links_used(&file.schedule.shape, file.topology.links().len()));
+        let used = bits(&links_used(&file.topology, &file.schedule));
         if !plan.links_used.is_empty() && plan.links_used != used {
             return Err("its stated links differ from those of its JSON file".to_owned());
         }

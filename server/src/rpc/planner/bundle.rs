@@ -90,7 +90,7 @@ impl Session {
                 all.topology = sources::resolve_parts(networks, all.topology, limits, stop)?;
                 let applied = known_faults::apply(service.replanner.as_ref(), &mut all, limits)?;
                 let source = sources::resolve_id(networks, all.topology)?;
-                let (topology, faults) = sources::read_punctured(source.clone(), &service.limits, stop)?;
+                let (topology, faults) = sources::read_punctured(source.clone(), &service.limits.searched(), stop)?;
                 let seats = seats(&topology, &communicators, slots.as_deref()).map_err(PlanFailure::from)?;
                 let parties = parties(&topology, &faults, &seats, stop)?;
                 Ok((source, seats, parties, applied))

@@ -6,9 +6,11 @@
 //! | the network after faults, and the common rate of all groups | `solve` |
 //! | what is said of it | `describe` |
 //! | a plan for each group in its shares, by the calls that everybody makes | here |
+//! | all of it again whenever faults have changed the network | `follow` |
 
 mod asked;
 mod describe;
+mod follow;
 mod solve;
 
 use std::sync::Arc;
@@ -20,7 +22,8 @@ use futures_util::StreamExt as _;
 use tonic::{Request, Status};
 
 use self::asked::Asked;
-use self::solve::Solved;
+pub(super) use self::follow::follow_groups;
+use self::solve::{Network, Solved};
 use super::PlannerService;
 use super::session::Session;
 use super::stream::{Ended, Outgoing, stream};
@@ -42,15 +45,21 @@ pub(super) fn plan_groups(
 ) -> Result<EventStream<PlanGroupsEvent>, Status> {
     let arrived = clock::now();
     let (headers, _, request) = request.into_parts();
-    let asked = Asked::read(request).map_err(|error| {
-        let failure = CallFailure::from(PlanFailure::Request(error));
-        call_pool::log(METHOD, arrived, Some(&failure));
-        call_status(&failure)
-    })?;
+    let asked = read(METHOD, request, arrived)?;
     let deadline = service.deadlines.apply(&headers);
     let call =
         Call { session: Session::begun(service, &service.jobs_of_groups, headers, arrived), asked: Arc::new(asked) };
-    Ok(stream(METHOD, (arrived, deadline), |events| call.answer(events)))
+    let answer = async move |events: Outgoing<PlanGroupsEvent>| call.round(call.network().await?, &events).await;
+    Ok(stream(METHOD, (arrived, deadline), answer))
+}
+
+/// The request of a call that arrived then, if its form is right.
+fn read(method: &'static str, request: PlanGroupsRequest, arrived: Instant) -> Result<Asked, Status> {
+    Asked::read(request).map_err(|error| {
+        let failure = CallFailure::from(PlanFailure::Request(error));
+        call_pool::log(method, arrived, Some(&failure));
+        call_status(&failure)
+    })
 }
 
 /// One call.
@@ -60,19 +69,26 @@ struct Call {
 }
 
 impl Call {
-    async fn answer(self, events: Outgoing<PlanGroupsEvent>) -> Result<(), Ended> {
+    /// The network with the faults that are known now.
+    async fn network(&self) -> Result<Network, CallFailure> {
+        let (asked, service) = (Arc::clone(&self.asked), self.session.service.clone());
+        self.session.compute(self.session.left(), move |gone| Network::read(&service, &asked, gone)).await
+    }
+
+    /// Plans all groups on a network, and sends what comes of it.
+    async fn round(&self, network: Network, events: &Outgoing<PlanGroupsEvent>) -> Result<(), Ended> {
         let send = async |event| events.send(PlanGroupsEvent { event: Some(event) }).await;
         let progress =
             |stage: GroupsStage, done, total| Event::Progress(GroupsProgress { stage: stage.into(), done, total });
-        let total = u32::try_from(self.asked.job.groups.len()).unwrap_or(u32::MAX);
+        let total = u32::try_from(self.asked.stated.job.groups.len()).unwrap_or(u32::MAX);
         send(progress(GroupsStage::Solve, 0, total)).await?;
-        let (asked, service, patience) = (Arc::clone(&self.asked), self.session.service.clone(), self.part(3));
-        let solved = self.session.search(move |gone| solve::solved(&service, &asked, patience, gone)).await?;
+        let (asked, patience) = (Arc::clone(&self.asked), self.part(3));
+        let solved = self.session.search(move |gone| solve::solved(network, &asked, patience, gone)).await?;
         let solved = Arc::new(solved);
         let total = u32::try_from(solved.job.groups.len()).unwrap_or(u32::MAX);
         let others = if self.asked.compares {
             send(progress(GroupsStage::Compare, 0, total)).await?;
-            let (solved, transit, patience) = (Arc::clone(&solved), self.asked.transit, self.part(2));
+            let (solved, transit, patience) = (Arc::clone(&solved), self.asked.transit(), self.part(2));
             Some(self.session.search(move |gone| solved.compared(transit, patience, gone)).await?)
         } else {
             None

@@ -20,7 +20,7 @@ pub(super) async fn order_machines(
     request: Request<OrderMachinesRequest>,
 ) -> Result<OrderMachinesReply, Status> {
     let (headers, _, request) = request.into_parts();
-    let (networks, limits) = (service.networks.clone(), service.limits);
+    let (networks, limits) = (service.networks.clone(), service.limits.searched());
     let caller = Presence::default();
     let gone = caller.ended();
     let found = service.bundles.run("OrderMachines", &headers, move |_| {

@@ -14,7 +14,7 @@ use crate::rpc::sources::{self, Presence};
 /// Answers the call.
 pub(super) async fn paths(service: &PlannerService, request: Request<PathsRequest>) -> Result<PathsReply, Status> {
     let (headers, _, request) = request.into_parts();
-    let (networks, limits) = (service.networks.clone(), service.limits);
+    let (networks, limits) = (service.networks.clone(), service.limits.searched());
     let caller = Presence::default();
     let gone = caller.ended();
     let found = service.bundles.run("Paths", &headers, move |_| {

@@ -30,6 +30,12 @@ impl From<&PlanFailure> for Ended {
     }
 }
 
+impl From<Status> for Ended {
+    fn from(status: Status) -> Self {
+        Self::Failed(status)
+    }
+}
+
 impl From<CallFailure> for Ended {
     fn from(failure: CallFailure) -> Self {
         Self::Failed(call_status(&failure))
@@ -40,6 +46,15 @@ impl From<CallFailure> for Ended {
 pub(super) struct Outgoing<E>(mpsc::Sender<Result<E, Status>>);
 
 impl<E> Outgoing<E> {
+    pub(super) const fn new(sender: mpsc::Sender<Result<E, Status>>) -> Self {
+        Self(sender)
+    }
+
+    /// Waits until its reader has gone.
+    pub(super) async fn closed(&self) {
+        self.0.closed().await;
+    }
+
     /// Sends one, and waits for a reader that is slow.
     pub(super) async fn send(&self, event: E) -> Result<(), Ended> {
         let sent = time::timeout(STALL_MAX, self.0.send(Ok(event))).await;
@@ -84,15 +99,26 @@ where
             let deadline_ms = u64::try_from(deadline.stated.as_millis()).unwrap_or(u64::MAX);
             Err(CallFailure::Late { deadline_ms }.into())
         };
-        let failed = match time::timeout_at(limit, work).await.unwrap_or_else(late) {
-            Ok(()) | Err(Ended::Gone) => None,
-            Err(Ended::Failed(status)) => Some(status),
-        };
-        call_pool::log_status(method, arrived, failed.as_ref());
-        if let Some(status) = failed {
-            // A reader that has gone is nobody's fault.
-            let _gone = time::timeout(STALL_MAX, sender.send(Err(status))).await;
-        }
+        let ended = time::timeout_at(limit, work).await.unwrap_or_else(late);
+        conclude(method, arrived, ended, &sender).await;
     });
     EventStream::new(receiver, task)
+}
+
+/// Logs how a stream ended, and sends why, if something failed.
+pub(super) async fn conclude<E>(
+    method: &'static str,
+    arrived: Instant,
+    ended: Result<(), Ended>,
+    sender: &mpsc::Sender<Result<E, Status>>,
+) {
+    let failed = match ended {
+        Ok(()) | Err(Ended::Gone) => None,
+        Err(Ended::Failed(status)) => Some(status),
+    };
+    call_pool::log_status(method, arrived, failed.as_ref());
+    if let Some(status) = failed {
+        // A reader that has gone is nobody's fault.
+        let _gone = time::timeout(STALL_MAX, sender.send(Err(status))).await;
+    }
 }

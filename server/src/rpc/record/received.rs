@@ -64,6 +64,8 @@ pub(super) struct Received<B> {
     upload: Upload,
     arrived: Arrived,
     metrics: Metrics,
+    /// Whether there may be any time between two messages.
+    is_patient: bool,
     silence: Option<Pin<Box<Sleep>>>,
     /// When the message that has begun must be whole.
     whole_by: Option<Pin<Box<Sleep>>>,
@@ -71,7 +73,13 @@ pub(super) struct Received<B> {
 
 impl<B> Received<B> {
     pub(super) fn new(body: B, upload: Upload, arrived: Arrived, metrics: Metrics) -> Self {
-        Self { body, messages: Messages::default(), upload, arrived, metrics, silence: None, whole_by: None }
+        let messages = Messages::default();
+        Self { body, messages, upload, arrived, metrics, is_patient: false, silence: None, whole_by: None }
+    }
+
+    /// The same for a caller who may say nothing for any time between two messages.
+    pub(super) fn patient(self) -> Self {
+        Self { is_patient: true, ..self }
     }
 
     /// Counts bytes that have arrived.
@@ -110,6 +118,9 @@ impl<B> Received<B> {
         {
             let (arrived, length) = (self.messages.arrived(), self.messages.announced().unwrap_or_default());
             return Poll::Ready(CallFailure::Slow { arrived, length, rate: RATE_MIN });
+        }
+        if self.is_patient && self.messages.announced().is_none() {
+            return Poll::Pending;
         }
         let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(SILENCE_MAX)));
         ready!(silence.as_mut().poll(context));
@@ -212,6 +223,19 @@ mod tests {
         let mut body = begun(10, &UploadBudget::new(100));
         assert!(next(&mut body).await.unwrap().is_ok());
         assert_eq!(next(&mut body).await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_who_may_pause_is_given_up_within_a_message_only() {
+        let budget = UploadBudget::new(1000);
+        let whole = begun(100, &budget).patient();
+        let mut part = begun(10, &budget).patient();
+        assert!(next(&mut part).await.unwrap().is_ok());
+        assert_eq!(next(&mut part).await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);
+        let mut whole = whole;
+        assert!(next(&mut whole).await.unwrap().is_ok());
+        let waits = tokio::time::timeout(Duration::from_secs(3600), next(&mut whole)).await;
+        assert!(waits.is_err(), "nothing is due");
     }
 
     #[tokio::test]

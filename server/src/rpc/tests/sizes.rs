@@ -188,7 +188,7 @@ fn a_size_that_is_stated_is_compared_even_if_it_is_the_default() {
         made(&Order { states_default_size, ..order }).unwrap()
     };
     let (stated, usual) = (of(true), of(false));
-    assert_eq!((stated.algorithm.as_str(), usual.algorithm.as_str()), ("dfc2", "forest"));
+    assert_eq!((stated.algorithm.as_str(), usual.algorithm.as_str()), ("orbits", "forest"));
     assert!(stated.time_ps < usual.time_ps);
 }
 

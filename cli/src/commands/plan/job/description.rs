@@ -1,8 +1,9 @@
 //! The file that describes a job.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use canopy_proto::v1::{GroupClass, PlanGroupsRequest};
+use canopy_proto::v1::{GroupClass, PlanGroupsRequest, RunningGroups};
 use canopy_wire::collective_on_the_wire;
 use serde::Deserialize;
 
@@ -23,6 +24,20 @@ struct Document {
     #[serde(default = "yes")]
     forward: bool,
     groups: Vec<Stated>,
+    /// Ranks of the network, such as `0-7,16-23`; all of them if it is left out.
+    ranks: Option<String>,
+    #[serde(default)]
+    running: Vec<Running>,
+}
+
+/// A job that runs already.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Running {
+    /// Its description, beside this one.
+    job: String,
+    /// In which time all its groups end.
+    time: String,
 }
 
 const fn yes() -> bool {
@@ -80,10 +95,25 @@ impl Description {
             Some(network) => request::topology(network)?,
             None => request::topology(&self.network())?,
         };
+        let running = self.document.running.iter().enumerate().map(|(number, running)| self.running(number, running));
+        Ok(PlanGroupsRequest {
+            topology: Some(topology),
+            layout: self.document.layout.clone(),
+            groups: self.groups()?,
+            members_only: !self.document.forward,
+            ranks: self.ranks()?,
+            running: running.collect::<Result<_, _>>()?,
+            ..PlanGroupsRequest::default()
+        })
+    }
+
+    fn wrong(&self, field: &str, problem: impl Display) -> Failure {
+        Failure::input(format!("{}: {field}: {problem}", self.path.display()))
+    }
+
+    fn groups(&self) -> Result<Vec<GroupClass>, Failure> {
         let class = |(number, stated): (usize, &Stated)| {
-            let wrong = |field: &str, problem: String| {
-                Failure::input(format!("{}: groups[{number}].{field}: {problem}", self.path.display()))
-            };
+            let wrong = |field: &str, problem: String| self.wrong(&format!("groups[{number}].{field}"), problem);
             let collective = Some(stated.collective.as_str()).filter(|name| *name != "next");
             let collective = collective.map(args::collective_kind).transpose();
             let collective = collective.map_err(|problem| wrong("collective", problem))?;
@@ -98,13 +128,24 @@ impl Description {
                 size_bytes: args::size_bytes(&stated.size).map_err(|problem| wrong("size", problem))?,
             })
         };
-        let groups = self.document.groups.iter().enumerate().map(class).collect::<Result<Vec<_>, Failure>>()?;
-        Ok(PlanGroupsRequest {
-            topology: Some(topology),
-            layout: self.document.layout.clone(),
-            groups,
-            members_only: !self.document.forward,
-            ..PlanGroupsRequest::default()
+        self.document.groups.iter().enumerate().map(class).collect()
+    }
+
+    fn ranks(&self) -> Result<Vec<u32>, Failure> {
+        let ranks = self.document.ranks.as_deref().map(args::rank_list).transpose();
+        Ok(ranks.map_err(|problem| self.wrong("ranks", problem))?.map(args::RankList::into_ranks).unwrap_or_default())
+    }
+
+    /// A job that runs already; what it runs beside is not looked at.
+    fn running(&self, number: usize, Running { job, time }: &Running) -> Result<RunningGroups, Failure> {
+        let other = Self::read(&self.path.with_file_name(job))?;
+        let time = args::duration(time).map_err(|problem| self.wrong(&format!("running[{number}].time"), problem))?;
+        Ok(RunningGroups {
+            layout: other.document.layout.clone(),
+            groups: other.groups()?,
+            ranks: other.ranks()?,
+            members_only: !other.document.forward,
+            seconds: format!("{}/1000000000", time.as_nanos()),
         })
     }
 }
@@ -147,6 +188,11 @@ mod tests {
                 "groups[0].size",
             ),
             ("topology: r\nlayout: tp=2\ncolour: red\ngroups: []\n", "colour"),
+            ("topology: ring:8\nlayout: tp=2\nranks: 3-x\ngroups: []\n", "ranks"),
+            (
+                "topology: ring:8\nlayout: tp=2\nrunning: [{job: /no/such.yaml, time: 1s}]\ngroups: []\n",
+                "/no/such.yaml",
+            ),
         ] {
             let said = read(text).unwrap_err();
             assert!(said.contains(part), "{said}");

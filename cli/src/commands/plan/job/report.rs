@@ -1,8 +1,7 @@
 //! What was found of a job, for people.
 
-use canopy_topology::Ratio;
-
 use super::manifest::{LevelSummary, Manifest, OrderSummary};
+use crate::output::{seconds, seconds_in_words as in_words};
 use crate::sizes;
 use crate::table::Table;
 
@@ -70,15 +69,4 @@ fn orders(orders: &[OrderSummary], joint: f64) -> String {
         ]);
     }
     table.text()
-}
-
-fn seconds(text: &str) -> f64 {
-    text.parse::<Ratio>().map_or(f64::NAN, |seconds| seconds.to_f64())
-}
-
-/// Three places of the unit that fits.
-fn in_words(seconds: f64) -> String {
-    let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")];
-    let (unit, name) = units.into_iter().find(|(unit, _)| seconds >= *unit).unwrap_or((1e-9, "ns"));
-    format!("{:.3} {name}", seconds / unit)
 }

@@ -11,7 +11,7 @@ import os
 
 FILE = @FILE@
 NAME = @NAME@
-# "custom" stands for a collective with a root, whose name is in NAME.
+# "custom" stands for a collective with a root, or for slots that are filled in part: NAME says which.
 COLLECTIVE = @COLLECTIVE@
 WORLD_SIZE = @WORLD_SIZE@
 # Of each host; 0: not known here.

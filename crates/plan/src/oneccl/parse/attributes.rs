@@ -11,6 +11,19 @@ use crate::oneccl::program::Span;
 /// Most ranks of a plan.
 pub(crate) const RANKS_MAX: u32 = 65535;
 
+/// How many ranks a plan may be for.
+#[derive(Clone, Copy)]
+pub(crate) struct RankLimit {
+    pub(crate) most: u32,
+    /// In words.
+    pub(crate) expected: &'static str,
+}
+
+impl RankLimit {
+    /// Of a plan that has a part for each rank.
+    pub(crate) const LISTED: Self = Self { most: RANKS_MAX, expected: "2 to 65535" };
+}
+
 /// Most characters of a `<meta>` value: a rank map of 65535 ranks has about a million.
 pub(in crate::oneccl) const VALUE_MAX: usize = 1 << 20;
 
@@ -117,6 +130,7 @@ impl<'t, 'a> Attributes<'t, 'a> {
     /// * `names`: the words for collectives of these kinds, and `rooted` for those of them that have a root.
     pub(crate) fn collective(
         &mut self,
+        ranks: RankLimit,
         kinds: &[CollectiveKind],
         names: &'static str,
         rooted: &'static str,
@@ -124,8 +138,9 @@ impl<'t, 'a> Attributes<'t, 'a> {
         let find = |word: &str| kinds.iter().copied().find(|kind| kind.name().replace('-', "") == word);
         let kind = self.word("coll", names, find)?;
         let root = self.optional_count("root")?;
-        let ranks = |value: &str| plain(value).filter(|ranks| (2..=RANKS_MAX).contains(ranks));
-        let rank_count = self.word("nranks", "2 to 65535", ranks)?;
+        let RankLimit { most, expected } = ranks;
+        let rank_count =
+            self.word("nranks", expected, |value| plain(value).filter(|ranks| (2..=most).contains(ranks)))?;
         if kind.has_root() && root.is_none() {
             return Err(ParseFault::Missing { element: self.element, attribute: "root" }.at(self.tag.position));
         }

@@ -43,7 +43,7 @@ fn what_the_format_does_not_know_is_refused() {
     refused("coll=\"allreduce\"", "coll=\"allreduce\" root=\"0\"", "only for broadcast");
     refused("coll=\"allreduce\"", "coll=\"reduce\"", "has no attribute `root`");
     refused("coll=\"allreduce\"", "coll=\"reduce\" root=\"2\"", "root=\"2\"");
-    refused("version='1'", "version='2'", "1, the only version there is");
+    refused("version='1'", "version='2'", "1, a plan of all ranks; 2 is one of a single rank");
     refused("minbytes=\"0\"", "minbytes=\"9223372036854775808\"", "9223372036854775807");
     for number in ["", " 1", "01", "+1", "-1", "1.0", "0x1", "4294967296", "one"] {
         refused("off=\"1\"", &format!("off=\"{number}\""), "is not valid; use a whole number");

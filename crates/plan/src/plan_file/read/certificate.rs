@@ -1,7 +1,9 @@
 //! The proof of a bound.
 
+use std::collections::HashMap;
+
 use canopy_schedule::{Certificate, CutDirection};
-use canopy_topology::NodeIndex;
+use canopy_topology::{NodeIndex, Topology};
 use serde::{Deserialize, Serialize};
 
 use super::PlanFileError;
@@ -14,8 +16,14 @@ pub(in crate::plan_file) struct CertificateDocument {
     direction: Option<DirectionName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<u32>>,
+    /// In place of `nodes`: all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outside: Option<Vec<u32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sets: Option<Vec<Vec<u32>>>,
+    /// In place of `sets`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<SetsName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lengths: Option<Vec<u64>>,
 }
@@ -28,6 +36,16 @@ enum CertificateName {
     LpDual,
 }
 
+/// What makes the sets of a partition.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum SetsName {
+    /// The nodes of each box that a node names, in the order of the first ones.
+    Boxes,
+    /// The ranks, each by itself.
+    Ranks,
+}
+
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum DirectionName {
@@ -38,7 +56,8 @@ enum DirectionName {
 impl From<&Certificate> for CertificateDocument {
     fn from(certificate: &Certificate) -> Self {
         let numbers = |nodes: &Vec<NodeIndex>| nodes.iter().map(|node| node.number()).collect();
-        let none = |kind| Self { kind, direction: None, nodes: None, sets: None, lengths: None };
+        let none =
+            |kind| Self { kind, direction: None, nodes: None, outside: None, sets: None, by: None, lengths: None };
         match certificate {
             Certificate::Cut { direction, nodes } => {
                 let direction = match direction {
@@ -56,7 +75,29 @@ impl From<&Certificate> for CertificateDocument {
 }
 
 impl CertificateDocument {
-    pub(super) fn into_certificate(self) -> Result<Certificate, PlanFileError> {
+    /// The same by what is outside, or by the names of boxes, where that is shorter. O(nodes).
+    pub(in crate::plan_file) fn short(certificate: &Certificate, topology: &Topology) -> Self {
+        match certificate {
+            Certificate::Cut { nodes, .. } if nodes.len() > topology.nodes().len() / 2 => {
+                let others = others(topology, nodes.iter().map(|node| node.number()));
+                // A set that holds a node twice is written as it is.
+                if nodes.len() + others.len() == topology.nodes().len() && nodes.is_sorted() {
+                    return Self { nodes: None, outside: Some(others), ..Self::from(certificate) };
+                }
+            }
+            Certificate::Partition { sets } => {
+                let by = [SetsName::Boxes, SetsName::Ranks].into_iter().find(|by| by.sets(topology) == *sets);
+                if by.is_some() {
+                    let none = Certificate::Partition { sets: Vec::new() };
+                    return Self { sets: None, by, ..Self::from(&none) };
+                }
+            }
+            _ => {}
+        }
+        Self::from(certificate)
+    }
+
+    pub(super) fn into_certificate(self, topology: &Topology) -> Result<Certificate, PlanFileError> {
         let indices = |nodes: Vec<u32>| nodes.into_iter().map(NodeIndex::new).collect();
         let missing = |field, kind| PlanFileError::Certificate { field, kind };
         match self.kind {
@@ -65,15 +106,48 @@ impl CertificateDocument {
                     DirectionName::Out => CutDirection::Out,
                     DirectionName::In => CutDirection::In,
                 };
-                let nodes = indices(self.nodes.ok_or_else(|| missing("nodes", "cut"))?);
-                Ok(Certificate::Cut { direction, nodes })
+                let nodes = self.nodes.or_else(|| Some(others(topology, self.outside?.into_iter())));
+                Ok(Certificate::Cut { direction, nodes: indices(nodes.ok_or_else(|| missing("nodes", "cut"))?) })
             }
             CertificateName::Partition => {
-                let sets = self.sets.ok_or_else(|| missing("sets", "partition"))?;
-                Ok(Certificate::Partition { sets: sets.into_iter().map(indices).collect() })
+                let listed = self.sets.map(|sets| sets.into_iter().map(indices).collect());
+                let sets = listed.or_else(|| Some(self.by?.sets(topology)));
+                Ok(Certificate::Partition { sets: sets.ok_or_else(|| missing("sets", "partition"))? })
             }
             CertificateName::LpDual => {
                 Ok(Certificate::LpDual { lengths: self.lengths.ok_or_else(|| missing("lengths", "lp-dual"))? })
+            }
+        }
+    }
+}
+
+/// The nodes that are not among these, in order.
+fn others(topology: &Topology, nodes: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut is_other = vec![true; topology.nodes().len()];
+    for node in nodes {
+        if let Some(other) = is_other.get_mut(node as usize) {
+            *other = false;
+        }
+    }
+    (0..).zip(is_other).filter(|&(_, other)| other).map(|(node, _)| node).collect()
+}
+
+impl SetsName {
+    fn sets(&self, topology: &Topology) -> Vec<Vec<NodeIndex>> {
+        match self {
+            Self::Ranks => topology.ranks().map(|rank| vec![rank.node()]).collect(),
+            Self::Boxes => {
+                let mut numbers: HashMap<&str, usize> = HashMap::new();
+                let mut sets: Vec<Vec<NodeIndex>> = Vec::new();
+                for (index, node) in (0..).map(NodeIndex::new).zip(topology.nodes()) {
+                    let Some(name) = node.attributes.box_name.as_deref() else { continue };
+                    let number = *numbers.entry(name).or_insert(sets.len());
+                    if number == sets.len() {
+                        sets.push(Vec::new());
+                    }
+                    sets[number].push(index);
+                }
+                sets
             }
         }
     }

@@ -13,6 +13,8 @@ pub(super) use self::trees::RoutesError;
 use self::trees::Trees;
 use super::PlanFileError;
 use super::lists::{OneOrMany, each, end};
+use crate::plan_file::orbits::OrbitsDocument;
+use crate::plan_file::stages::StagesDocument;
 
 /// Most sends of a file, which can name many in few bytes: as many as compile.
 const SENDS_MAX: usize = 1 << 27;
@@ -27,6 +29,8 @@ enum ShapeName {
     Forest,
     Steps,
     Flow,
+    Stages,
+    Orbits,
 }
 
 impl ShapeName {
@@ -35,6 +39,8 @@ impl ShapeName {
             Self::Forest => "forest",
             Self::Steps => "steps",
             Self::Flow => "flow",
+            Self::Stages => "stages",
+            Self::Orbits => "orbits",
         }
     }
 }
@@ -68,30 +74,43 @@ pub(super) struct ScheduleDocument {
     patterns: Option<Vec<(u64, Vec<u32>)>>,
     /// Links of the tree of each rank.
     trees: Option<Vec<Vec<u32>>>,
+    stages: Option<StagesDocument>,
+    orbits: Option<OrbitsDocument>,
 }
 
 impl ScheduleDocument {
-    pub(super) fn into_shape(self, topology: &Topology, chunks_per_share: u64) -> Result<Shape, PlanFileError> {
-        let Self { shape, routes: Routes(routes), phases, pace, sends, paths, ports, patterns, trees, .. } = self;
-        let needed: &[&str] = match shape {
+    /// Refuses fields of other shapes.
+    fn require_own_fields(&self) -> Result<(), PlanFileError> {
+        let needed: &[&str] = match self.shape {
             ShapeName::Forest => &["phases"],
             ShapeName::Steps => &["pace", "sends"],
-            ShapeName::Flow if patterns.is_some() => &["ports", "patterns"],
-            ShapeName::Flow if trees.is_some() => &["trees"],
+            ShapeName::Flow if self.patterns.is_some() => &["ports", "patterns"],
+            ShapeName::Flow if self.trees.is_some() => &["trees"],
             ShapeName::Flow => &["paths"],
+            ShapeName::Stages => &["stages"],
+            ShapeName::Orbits => &["orbits"],
         };
         let given = [
-            ("phases", phases.is_some()),
-            ("pace", pace.is_some()),
-            ("sends", sends.is_some()),
-            ("paths", paths.is_some()),
-            ("ports", ports.is_some()),
-            ("patterns", patterns.is_some()),
-            ("trees", trees.is_some()),
+            ("phases", self.phases.is_some()),
+            ("pace", self.pace.is_some()),
+            ("sends", self.sends.is_some()),
+            ("paths", self.paths.is_some()),
+            ("ports", self.ports.is_some()),
+            ("patterns", self.patterns.is_some()),
+            ("trees", self.trees.is_some()),
+            ("stages", self.stages.is_some()),
+            ("orbits", self.orbits.is_some()),
         ];
-        if let Some((field, _)) = given.into_iter().find(|&(field, given)| given && !needed.contains(&field)) {
-            return Err(PlanFileError::ForeignField { field, shape: shape.name() });
+        match given.into_iter().find(|&(field, given)| given && !needed.contains(&field)) {
+            Some((field, _)) => Err(PlanFileError::ForeignField { field, shape: self.shape.name() }),
+            None => Ok(()),
         }
+    }
+
+    pub(super) fn into_shape(self, topology: &Topology, chunks_per_share: u64) -> Result<Shape, PlanFileError> {
+        self.require_own_fields()?;
+        let Self { shape, routes: Routes(routes), phases, pace, sends, paths, .. } = self;
+        let Self { ports, patterns, trees, stages, orbits, .. } = self;
         let missing = |field| PlanFileError::MissingField { field, shape: shape.name() };
         Ok(match shape {
             ShapeName::Forest => {
@@ -120,6 +139,14 @@ impl ScheduleDocument {
                 let patterns = patterns.into_iter().map(|(chunk_count, hops)| Pattern { chunk_count, hops }).collect();
                 let flow = Patterns { ports, patterns }.flow(topology, chunks_per_share, routes, &|| false);
                 Shape::Flow(flow.map_err(PlanFileError::Patterns)?)
+            }
+            ShapeName::Stages => {
+                let stages = stages.ok_or_else(|| missing("stages"))?;
+                Shape::Stages(stages.into_stages(chunks_per_share)?)
+            }
+            ShapeName::Orbits => {
+                let orbits = orbits.ok_or_else(|| missing("orbits"))?;
+                Shape::Orbits(orbits.into_orbits(chunks_per_share)?)
             }
         })
     }

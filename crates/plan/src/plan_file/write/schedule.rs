@@ -7,6 +7,9 @@ use canopy_schedule::{
 use canopy_topology::LinkIndex;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
+use crate::plan_file::orbits::OrbitsDocument;
+use crate::plan_file::stages::StagesDocument;
+
 /// The member `schedule`.
 pub(super) struct ScheduleView<'a> {
     pub(super) schedule: &'a Schedule,
@@ -29,16 +32,18 @@ impl Serialize for ScheduleView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Schedule { algorithm, shape, .. } = self.schedule;
         let mut fields = serializer.serialize_struct("schedule", 6)?;
-        let (name, routes) = match shape {
-            Shape::Forest(Forest { routes, .. }) => ("forest", routes),
-            Shape::Steps(Steps { routes, .. }) => ("steps", routes),
-            Shape::Flow(Flow { routes, .. }) => ("flow", routes),
+        let routes = match shape {
+            _ if matches!(self.form, Form::Trees(_)) => None,
+            Shape::Forest(Forest { routes, .. })
+            | Shape::Steps(Steps { routes, .. })
+            | Shape::Flow(Flow { routes, .. }) => Some(routes),
+            Shape::Stages(_) | Shape::Orbits(_) => None,
         };
-        fields.serialize_field("shape", name)?;
+        fields.serialize_field("shape", shape.name())?;
         fields.serialize_field("algorithm", algorithm)?;
-        match self.form {
-            Form::Trees(_) => fields.serialize_field("routes", &[(); 0])?,
-            Form::Listed | Form::Patterns(_) | Form::Routes => fields.serialize_field("routes", &RoutesView(routes))?,
+        match routes {
+            Some(routes) => fields.serialize_field("routes", &RoutesView(routes))?,
+            None => fields.serialize_field("routes", &[(); 0])?,
         }
         match shape {
             Shape::Forest(forest) => {
@@ -65,6 +70,8 @@ impl Serialize for ScheduleView<'_> {
                     fields.serialize_field("paths", &list(&flow.paths, |path| PathView { flow, path }))?;
                 }
             },
+            Shape::Stages(stages) => fields.serialize_field("stages", &StagesDocument::from(stages))?,
+            Shape::Orbits(orbits) => fields.serialize_field("orbits", &OrbitsDocument::from(orbits))?,
         }
         fields.end()
     }

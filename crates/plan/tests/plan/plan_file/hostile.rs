@@ -37,7 +37,7 @@ fn check_damage(plan: &str, cases: &[(&str, &str, &str)]) {
 #[test]
 fn refusals_of_versions_kinds_and_networks() {
     let damage = [
-        (r#""canopy":1,"kind""#, r#""canopy":7,"kind""#, "unknown format version 7"),
+        (r#""canopy":1,"kind""#, r#""canopy":8,"kind""#, "unknown format version 8"),
         (r#""canopy":1,"kind""#, r#""canopy":0,"kind""#, "unknown format version 0"),
         (r#""kind":"plan""#, r#""kind":"graph""#, "unknown variant `graph`, expected `plan`"),
         (r#""id":"b","#, r#""id":"a","#, "topology: node id `a` is given twice"),

@@ -4,7 +4,7 @@ use canopy_plan::{PlanFile, Provenance, write_plan};
 use canopy_schedule::{
     Action, Blocks, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Pace,
     Path, PathTrees, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check,
-    check_flow, compile,
+    check_flow, compile, judge_until,
 };
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, Synthesized, bound, synthesize_explained};
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Rate, TopologyDraft, TopologyLimits, generate};
@@ -198,12 +198,17 @@ fn judged(plan: PlanFile) -> PlanFile {
 
 /// A plan as the service makes it.
 pub(crate) fn synthesized(expression: &str, kind: CollectiveKind) -> PlanFile {
+    synthesized_by(Algorithm::Auto, expression, kind)
+}
+
+/// The same by an algorithm.
+pub(crate) fn synthesized_by(algorithm: Algorithm, expression: &str, kind: CollectiveKind) -> PlanFile {
     let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
-    let request = SynthesisRequest::new(collective, Algorithm::Auto);
+    let request = SynthesisRequest::new(collective, algorithm);
     let Synthesized { schedule, form, .. } = synthesize_explained(&topology, &request, None, &Never, &Silent).unwrap();
-    let verdict = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+    let verdict = judge_until(&topology, &schedule, &|| false).unwrap();
     let bound = bound(&topology, collective, &Shares::Equal, &Never).unwrap();
-    let provenance = Provenance { version: "0.1.0".to_owned(), algorithm: Algorithm::Auto.name().to_owned() };
+    let provenance = Provenance { version: "0.1.0".to_owned(), algorithm: algorithm.name().to_owned() };
     PlanFile { topology, schedule, form, bound, achieved: verdict.algbw, in_network: verdict.in_network, provenance }
 }

@@ -2,10 +2,12 @@
 
 use canopy_plan::PLAN_SCHEMA;
 use canopy_schedule::CollectiveKind;
+use canopy_synth::Algorithm;
 use serde_json::Value;
 
 use crate::plan_file::samples::{
-    blocks_by_hand, by_hand, flow_by_hand, hops_by_hand, steps_by_hand, synthesized, text, trees_by_hand,
+    blocks_by_hand, by_hand, flow_by_hand, hops_by_hand, steps_by_hand, synthesized, synthesized_by, text,
+    trees_by_hand,
 };
 
 /// Whether a value fits a schema, for the keywords that ours uses; an unknown keyword fails the test.
@@ -58,6 +60,14 @@ fn plans_fit_the_schema() {
     assert!(check(&text(&by_hand())));
     assert!(check(&text(&steps_by_hand())));
     assert!(check(&text(&flow_by_hand())));
+    for network in ["torus:3x4x2", "torus:4x5,faults=links:1+seed:1"] {
+        assert!(check(&text(&synthesized_by(Algorithm::Orbits, network, CollectiveKind::Allreduce))), "{network}");
+    }
+    for network in ["dgx-h100:boxes=3,faults=nics:1+gpus:1+seed:1", "mi250:boxes=2", "dgx-h100:boxes=128"] {
+        for kind in [CollectiveKind::Allgather, CollectiveKind::Allreduce] {
+            assert!(check(&text(&synthesized_by(Algorithm::Stages, network, kind))), "{network} {kind}");
+        }
+    }
     assert!(check(&text(&blocks_by_hand())));
     assert!(check(&text(&trees_by_hand())));
     assert!(check(&text(&hops_by_hand())));
@@ -90,7 +100,7 @@ fn schema_knows_every_field() {
 fn schema_refuses_what_is_no_plan() {
     let plan = text(&by_hand());
     for (from, to) in [
-        (r#""canopy":1,"kind""#, r#""canopy":7,"kind""#),
+        (r#""canopy":1,"kind""#, r#""canopy":8,"kind""#),
         (r#""kind":"plan""#, r#""kind":"topology""#),
         (r#""shares":"uniform","#, ""),
         (r#""chunks_per_share":6"#, r#""chunks_per_share":0"#),

@@ -1,7 +1,7 @@
 //! What the plan of the best rate is compared with, in a fixed order: of equals the first is taken.
 
 use canopy_schedule::{CollectiveKind, Shape, Shares};
-use canopy_synth::{Algorithm, Scale, SumOptions, TreeLimits, family_algorithms};
+use canopy_synth::{Algorithm, Networks, Scale, SumOptions, TreeLimits, family_algorithms};
 
 use super::TRANSFERS_MAX;
 use super::distance::messages_min;
@@ -52,7 +52,7 @@ impl Field {
         let (topology, kind) = (&case.prepared.topology, case.request.kind);
         let ranks = topology.rank_count();
         let transfers = match (&attempt.plan.schedule.shape, &attempt.graph) {
-            (Shape::Forest(_), Some(graph)) => graph.transfers.len(),
+            (Shape::Forest(_) | Shape::Stages(_) | Shape::Orbits(_), Some(graph)) => graph.transfers.len(),
             (Shape::Flow(flow), _) => flow.hops.len(),
             _ => usize::MAX,
         };
@@ -64,7 +64,12 @@ impl Field {
         let placed = |algorithm: &Algorithm| {
             let rival = algorithm.rival.filter(|_| algorithm.collectives.contains(&kind))?;
             let is_other = *algorithm != case.algorithm.resolved(kind);
-            (is_other && (is_direct || !rival.is_direct)).then(|| (rival.place, *algorithm, (rival.work)(scale)))
+            let has_plans = match rival.plans {
+                Networks::All => true,
+                Networks::Direct => is_direct,
+                Networks::Switched => !is_direct,
+            };
+            (is_other && has_plans).then(|| (rival.place, *algorithm, (rival.work)(scale)))
         };
         let mut others: Vec<(u8, Algorithm, u64)> = Algorithm::ALL.iter().filter_map(placed).collect();
         others.sort_by_key(|&(place, ..)| place);

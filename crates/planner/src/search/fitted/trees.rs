@@ -46,7 +46,7 @@ impl Trees {
             Shape::Flow(_) if schedule.collective.kind() == CollectiveKind::AllToAll && is_by_flow => {
                 Some(Self { count: of_a_unit, counted: Counted::Chunks })
             }
-            Shape::Steps(_) | Shape::Flow(_) => None,
+            Shape::Steps(_) | Shape::Flow(_) | Shape::Stages(_) | Shape::Orbits(_) => None,
         }
     }
 

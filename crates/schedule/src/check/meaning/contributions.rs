@@ -4,7 +4,7 @@ use canopy_topology::Rank;
 
 use super::Promise;
 use crate::check::error::MeaningError;
-use crate::schedule::Action;
+use crate::forest::Action;
 
 /// Where a symbolic step takes place.
 pub(super) struct At {

@@ -185,7 +185,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::schedule::Action;
+    use crate::forest::Action;
 
     /// Sends to rank 1 of these chunks, one after the other; a rank before it and one behind it are sent nothing.
     fn spans(ranges: &[Range<u64>]) -> Spans {

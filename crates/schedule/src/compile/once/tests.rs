@@ -5,8 +5,9 @@ use proptest::prelude::*;
 
 use super::Once;
 use crate::compile::steps::{arrange, arrange_by_places};
+use crate::forest::{Action, Carrier};
 use crate::route::{RouteIndex, RouteTable};
-use crate::schedule::{Action, Carrier, Pace, Send, Steps};
+use crate::schedule::{Pace, Send, Steps};
 
 const RANKS: u32 = 4;
 /// Of each rank's share.

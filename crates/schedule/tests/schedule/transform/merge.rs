@@ -24,6 +24,7 @@ pub(crate) fn merged(schedule: &Schedule, rank_count: u32) -> Schedule {
             Shape::Steps(layout.map_or_else(|_| steps.clone(), |layout| steps_of(steps, &layout)))
         }
         Shape::Flow(flow) => Shape::Flow(flow_of(flow)),
+        Shape::Stages(_) | Shape::Orbits(_) => schedule.shape.clone(),
     };
     Schedule { shape, ..schedule.clone() }
 }

@@ -1,8 +1,8 @@
 //! Data sent back the way it came.
 
 use canopy_schedule::{
-    Action, Blocks, ChunkLayout, Collective, CollectiveKind, Flow, Forest, Hop, Path, Phase, RouteTable, Schedule,
-    Send, Shape, Shares, Steps, Tree,
+    Action, Blocks, ChunkLayout, Collective, CollectiveKind, Flow, Forest, Hop, Orbits, Path, Phase, RouteTable,
+    Schedule, Send, Shape, Shares, Stages, Steps, Tree,
 };
 use canopy_topology::{LinkIndex, Rank, Topology};
 
@@ -61,12 +61,23 @@ pub(crate) fn reversed(topology: &Topology, schedule: &Schedule) -> Schedule {
             Shape::Steps(Steps { routes: turned(&steps.routes), ..reversed_steps(steps, &back) })
         }
         Shape::Flow(flow) => Shape::Flow(Flow { routes: turned(&flow.routes), ..reversed_flow(flow) }),
+        Shape::Stages(stages) => Shape::Stages(Stages { actions: back(&stages.actions), ..stages.clone() }),
+        Shape::Orbits(orbits) => Shape::Orbits(Orbits { actions: back(&orbits.actions), ..orbits.clone() }),
     };
     let root = schedule.collective.root();
     let collective = Collective::new(reversed_kind(kind), root, topology.rank_count());
     // The kinds that become each other either have a root or have none; only a root that is no rank stays refused.
     let collective = collective.unwrap_or(schedule.collective);
     Schedule { collective, algorithm: schedule.algorithm.clone(), shares, shape }
+}
+
+/// The actions of phases that run backwards.
+fn back(actions: &[Action]) -> Vec<Action> {
+    let back = |action: &Action| match action {
+        Action::Copy => Action::Reduce,
+        Action::Reduce => Action::Copy,
+    };
+    actions.iter().rev().map(back).collect()
 }
 
 /// Each block the other way.

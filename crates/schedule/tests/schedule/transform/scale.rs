@@ -46,6 +46,14 @@ pub(crate) fn scaled(schedule: &Schedule, factor: NonZeroU64) -> Result<Schedule
             scale(&mut flow.chunks_per_share)?;
             flow.paths.iter_mut().try_for_each(|path| scale(&mut path.chunk_count))?;
         }
+        Shape::Orbits(orbits) => {
+            scale(&mut orbits.chunks_per_share)?;
+            orbits.templates.iter_mut().try_for_each(|template| scale(&mut template.weight))?;
+        }
+        Shape::Stages(stages) => {
+            scale(&mut stages.chunks_per_share)?;
+            stages.exceptions.values_mut().flatten().try_for_each(|piece| scale(&mut piece.chunk_count))?;
+        }
     }
     Ok(result)
 }

@@ -260,7 +260,7 @@ fn oversized_members_are_refused_before_they_are_built() {
         "dims:fc1001".to_owned(),
         "twisted-torus:200x100".to_owned(),
     ] {
-        let error = generate(&expression, &LIMITS).unwrap_err();
+        let error = generate(&expression, &LIMITS.searched()).unwrap_err();
         assert!(error.is_over_limit(), "{expression}: {error}");
     }
     for expression in ["hamming:1x1", "mesh:1", "dims:ring1+fc1", "dragonfly:1x1", "dims:switch1"] {

@@ -183,14 +183,14 @@ fn compositions_over_the_limit_are_refused_before_they_are_built() {
         "product(power:100(torus:1);power:100(torus:1);uniring:n=2)".to_owned(),
         format!("{}uniring:n=2{}", "degree:1(".repeat(33), ")".repeat(33)),
     ] {
-        let error = generate(&expression, &LIMITS).unwrap_err();
+        let error = generate(&expression, &LIMITS.searched()).unwrap_err();
         assert!(error.is_over_limit(), "{expression}: {error}");
     }
     let error = generate("power:60(complete:3)", &LIMITS).unwrap_err().to_string();
     assert_eq!(
         error,
         format!(
-            "the topology has {} nodes, over the limit of 10000; send a smaller one or raise the limit",
+            "the topology has {} nodes, over the limit of 200000; send a smaller one or raise the limit",
             3_u128.pow(60)
         )
     );

@@ -3,14 +3,15 @@
 use std::time::Instant;
 
 use canopy_job::{
-    BestOrder, Comparison, Job, JobRates, Order, Patience, RatesError, best_order, comparison, job_rates_for,
+    BestOrder, Comparison, Job, JobError, JobRates, Order, Patience, RatesError, RunningJob, best_order, comparison,
+    job_rates_for, left_beside,
 };
 use canopy_planner::PlanError;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_topology::{NodeKind, Rank, Topology, Transit, to_yaml};
 use canopy_wire as wire;
-use canopy_wire::SIZE_BYTES_MAX_DEFAULT;
+use canopy_wire::{RequestError, SIZE_BYTES_MAX_DEFAULT, StatedRunning};
 
 use super::asked::Asked;
 use crate::clock;
@@ -18,6 +19,17 @@ use crate::failure::{CallFailure, GroupsFailure, PlanFailure};
 use crate::rpc::known_faults::{self, AppliedFaults};
 use crate::rpc::planner::PlannerService;
 use crate::rpc::sources;
+
+/// The network of a job after the faults that are known.
+pub(super) struct Network {
+    /// As its caller stated it, with these faults.
+    source: Option<v1::TopologySource>,
+    topology: Topology,
+    /// The groups on its ranks before faults.
+    job: Job,
+    survivors: Vec<Rank>,
+    applied: Option<AppliedFaults>,
+}
 
 /// What was found of a job.
 pub(super) struct Solved {
@@ -48,34 +60,57 @@ pub(super) struct Orders {
 /// Whether nobody waits any more.
 type Gone<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Reads the network, and finds the greatest common rate of all groups; from `enough` on, the best so far is taken.
-pub(super) fn solved(
-    service: &PlannerService,
-    asked: &Asked,
-    enough: Instant,
-    gone: Gone<'_>,
-) -> Result<Solved, CallFailure> {
-    let PlannerService { networks, limits, replanner, .. } = service;
-    let (topology, fault_policy) = (asked.topology.clone(), asked.fault_policy);
-    let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
-    all.topology = sources::resolve_parts(networks, all.topology, limits, gone)?;
-    let applied = known_faults::apply(replanner.as_ref(), &mut all, limits)?;
-    let source = sources::resolve_id(networks, all.topology)?;
-    let (topology, faults) = sources::read_punctured(source, limits, gone)?;
-    if asked.job.rank_count != topology.rank_count() {
-        let (layout, network) = (asked.job.rank_count, topology.rank_count());
-        return Err(failed(RatesError::Ranks { layout, network }));
+impl Network {
+    /// Reads it, with the faults that are known now.
+    pub(super) fn read(service: &PlannerService, asked: &Asked, gone: Gone<'_>) -> Result<Self, CallFailure> {
+        let PlannerService { networks, limits, replanner, .. } = service;
+        let (topology, fault_policy) = (asked.topology.clone(), asked.fault_policy);
+        let mut all = v1::PlanRequest { topology, fault_policy, ..v1::PlanRequest::default() };
+        all.topology = sources::resolve_parts(networks, all.topology, limits, gone)?;
+        let applied = known_faults::apply(replanner.as_ref(), &mut all, limits)?;
+        let source = sources::resolve_id(networks, all.topology)?;
+        let (topology, faults) = sources::read_punctured(source.clone(), &limits.searched(), gone)?;
+        let rank_count = topology.rank_count();
+        let job = asked.stated.on(rank_count).map_err(unplaced)?;
+        let unmeant = |error| CallFailure::from(PlanFailure::from(PlanError::Fault(error)));
+        let (topology, survivors) = match faults.is_empty() {
+            true => (topology, (0..rank_count).map(Rank::new).collect()),
+            false => topology.puncture(&faults).map(|left| (left.topology, left.survivors)).map_err(unmeant)?,
+        };
+        Ok(Self { source, topology, job, survivors, applied })
     }
-    let unmeant = |error| CallFailure::from(PlanFailure::from(PlanError::Fault(error)));
-    let (topology, survivors) = match faults.is_empty() {
-        true => (topology, (0..asked.job.rank_count).map(Rank::new).collect()),
-        false => topology.puncture(&faults).map(|left| (left.topology, left.survivors)).map_err(unmeant)?,
-    };
-    let job = asked.job.left_on(&survivors).map_err(|error| PlanFailure::Request(error.into()))?;
+
+    /// The same with what running jobs leave of its links.
+    fn beside(self, running: &[StatedRunning], patience: Patience<'_>) -> Result<Self, CallFailure> {
+        let Self { source, mut topology, job, survivors, applied } = self;
+        for (position, StatedRunning { stated, seconds }) in running.iter().enumerate() {
+            let within = |error: JobError| {
+                let error = Box::new(RequestError::from(error));
+                CallFailure::from(PlanFailure::Request(RequestError::Running { position, error }))
+            };
+            let placed = stated.on(job.rank_count).and_then(|job| job.left_on(&survivors)).map_err(within)?;
+            let running = RunningJob { job: placed, transit: stated.transit, seconds: seconds.clone() };
+            let left = left_beside(&topology, &running, patience);
+            topology = left.map_err(|error| GroupsFailure::Running { position, error })?;
+        }
+        Ok(Self { source, topology, job, survivors, applied })
+    }
+
+    /// As its caller stated it, with the faults that are known.
+    pub(super) const fn source(&self) -> Option<&v1::TopologySource> {
+        self.source.as_ref()
+    }
+}
+
+/// Finds the greatest common rate of all groups; from `enough` on, the best so far is taken.
+pub(super) fn solved(network: Network, asked: &Asked, enough: Instant, gone: Gone<'_>) -> Result<Solved, CallFailure> {
     let is_enough = || clock::now() >= enough;
-    let (job, rates, orders) =
-        found(asked, (&topology, &survivors), job, patience(&is_enough, &gone)).map_err(failed)?;
-    Ok(Solved { topology, job, survivors, rank_count: asked.job.rank_count, rates, orders, applied })
+    let patience = patience(&is_enough, &gone);
+    let Network { topology, job, survivors, applied, .. } = network.beside(&asked.running, patience)?;
+    let rank_count = job.rank_count;
+    let job = job.left_on(&survivors).map_err(unplaced)?;
+    let (job, rates, orders) = found(asked, (&topology, &survivors), job, patience).map_err(failed)?;
+    Ok(Solved { topology, job, survivors, rank_count, rates, orders, applied })
 }
 
 /// The groups in the order that is asked for, what they reach, and the orders that were looked at.
@@ -85,15 +120,15 @@ fn found(
     job: Job,
     patience: Patience<'_>,
 ) -> Result<(Job, JobRates, Option<Orders>), RatesError> {
-    let terms = (asked.objective, asked.transit);
+    let terms = (asked.objective, asked.transit());
     if !asked.reorders {
         let rates = job_rates_for(topology, &job, terms.0, terms.1, patience)?;
         return Ok((job, rates, None));
     }
     let BestOrder { job, rates, orders, best } =
-        best_order(topology, (&asked.layout, &asked.job.classes, survivors), terms, patience)?;
+        best_order(topology, (&asked.stated.layout, &asked.stated.job.classes, survivors), terms, patience)?;
     let taken = orders.get(best).filter(|_| best > 0);
-    let places = taken.map(|order| asked.layout.places_in(&order.layout)).unwrap_or_default();
+    let places = taken.map(|order| asked.stated.layout.places_in(&order.layout)).unwrap_or_default();
     Ok((job, rates, Some(Orders { orders, best, places })))
 }
 
@@ -104,6 +139,11 @@ const fn of_rates(kind: CollectiveKind) -> &'static str {
         CollectiveKind::Gather | CollectiveKind::Scatter | CollectiveKind::AllToAll => "flow",
         _ => "forest",
     }
+}
+
+/// Groups that cannot be on this network.
+fn unplaced(error: JobError) -> CallFailure {
+    PlanFailure::Request(error.into()).into()
 }
 
 fn failed(error: RatesError) -> CallFailure {
@@ -152,7 +192,7 @@ impl Solved {
             algorithm: if is_large { of_rates(collective.kind()).to_owned() } else { String::new() },
             // Those that are known are applied: shares are of what is left.
             fault_policy: v1::FaultPolicy::Ignore.into(),
-            ..asked.request(v1::TopologySource { source: Some(source) })
+            ..asked.request(v1::TopologySource { source: Some(source) }, of_rates(collective.kind()) == "forest")
         })
     }
 }

@@ -7,7 +7,7 @@ use canopy_planner::{SimulationError, SizeField};
 use tonic_types::StatusExt as _;
 
 use super::*;
-use crate::failure::{LeaseError, PlanFailure};
+use crate::failure::{LeaseError, MovingFailure, PlanFailure};
 use crate::store::receipts::ReceiptError;
 use crate::store::topologies::TopologyStoreError;
 use crate::store::{ArchiveError, DamagedRecord, StoreError};
@@ -67,6 +67,9 @@ fn bad_input_names_its_field() {
     check(MultiPathError::Count { found: 99 }.into(), "PATHS_MAX_INVALID", "paths_max");
     check(OrderError::Part(PartError::Unknown { name: "b9".to_owned() }).into(), "ORDER_NODES_INVALID", "nodes");
     check(OrderError::Groups(GroupError::TooMany { found: 9 }).into(), "ORDER_GROUPS_INVALID", "groups");
+    check(MovingFailure::NotFirst { field: "network", expected: "" }.into(), "MOVING_REQUEST_INVALID", "network");
+    check(MovingFailure::Number { found: 1, last: 1 }.into(), "MOVING_REQUEST_INVALID", "matrix.number");
+    check(MovingFailure::Itself { rank: 3 }.into(), "MOVING_MATRIX_INVALID", "matrix.bytes");
     let size = SimulationError::Size { field: SizeField::Listed(3), found: 9, min: 1, max: 8 };
     check(size.into(), "SIMULATION_INVALID", "sizes_bytes[3]");
     let many = SimulationError::TooManySizes { found: 17, limit: 16 };
@@ -84,6 +87,8 @@ fn limits_say_which() {
     check(full.into(), Code::ResourceExhausted, "STORE_FULL", "");
     check(LeaseError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "LEASES_FULL", "");
     check(CallFailure::TooManyWatches { of: "server", limit: 9 }, Code::ResourceExhausted, "WATCHES_FULL", "");
+    let streams = MovingFailure::Full { of: "host", limit: 9 };
+    check(streams.into(), Code::ResourceExhausted, "MOVING_STREAMS_FULL", "");
     check(TopologyStoreError::TooMany { count: 9 }.into(), Code::ResourceExhausted, "TOPOLOGIES_FULL", "");
     check(ArchiveError::TooLarge { limit: 9 }.into(), Code::ResourceExhausted, "ARCHIVE_TOO_LARGE", "");
 }

@@ -1,0 +1,289 @@
+//! Judges exchanges in stages by their rule, without a tree for any rank.
+//!
+//! **Every share reaches every rank once.** By induction: before a stage, all ranks of a box hold the run of the box,
+//! nothing else, each chunk once. Runs of boxes that differ in the digit of the stage are disjoint, and their union is
+//! the next run. A box gets each of them once, as pieces that add up to it and leave ranks that have it; each enters at
+//! one rank, and a tree from there spans the box. **Loads** are counted piece by piece and tree by tree. Backwards, all
+//! holds with sums in place of shares.
+
+mod error;
+mod inside;
+
+use canopy_topology::{Rank, Topology};
+
+use super::load::busiest;
+use super::{CheckError, Stop, Verdict, phases};
+use crate::collective::{Collective, CollectiveKind};
+use crate::forest::Action;
+use crate::shares::{ChunkLayout, Shares};
+use crate::stages::{BoxGrid, Exchange, Nics, Piece, Pieces, Seating, Stages, Way, Ways};
+
+pub use error::{PieceFault, StagesError, TreeFault};
+use inside::Spread;
+
+/// Judges an exchange in stages: structure and meaning by its rule, then the exact load of every link.
+///
+/// * **Source.** The induction over stages in the text of this module.
+/// * **Out.** As of [`check`](super::check), but that trees are of single chunks, and depths are those of the deepest
+///   tree: at most, where boxes spread along trees.
+/// * **Errors.** [`StagesError`], or [`Stopped`](CheckError::Stopped) soon after `stop` says so.
+/// * **Cost.** O(boxes · Σ digits · places + links) time and O(ranks + links) memory, whatever the number of trees.
+pub fn check_stages_until(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    stages: &Stages,
+    stop: Stop<'_>,
+) -> Result<Verdict, CheckError> {
+    Ok(judge_stages_until(topology, collective, shares, stages, stop)?.0)
+}
+
+/// The same with the chunks over each link.
+pub fn judge_stages_until(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    stages: &Stages,
+    stop: Stop<'_>,
+) -> Result<(Verdict, Vec<u128>), CheckError> {
+    let rank_count = topology.rank_count();
+    require_phases(collective.kind(), stages)?;
+    if *shares != Shares::Equal {
+        return Err(StagesError::Shares.into());
+    }
+    // No link carries more than all chunks once for each pair of ranks.
+    let max = u64::MAX / 4 / u64::from(rank_count).pow(2).max(1);
+    let chunks_per_share = stages.chunks_per_share;
+    if !(1..=max).contains(&chunks_per_share) {
+        return Err(StagesError::Chunks { chunks_per_share, rank_count, max }.into());
+    }
+    let seating = stages.grid.seating(rank_count).map_err(StagesError::from)?;
+    require_exceptions(stages, &seating)?;
+    let ways = Ways::of(topology);
+    let (nics, loads) = (Nics::of(&ways, &seating), Loads::none(topology));
+    let mut judged = Judged { stages, seating: &seating, ways, nics, loads, is_handed_over: false };
+    let mut spread = Spread::new(stages, &seating)?;
+    for to in in_pods(&stages.grid) {
+        if stop() {
+            return Err(CheckError::Stopped);
+        }
+        if !seating.is_empty(to) {
+            let entered = judged.enter(to)?;
+            spread.add(to, &entered, |from, to, chunks| judged.carry(from, to, chunks))?;
+        }
+    }
+    let size =
+        ChunkLayout::new(collective, rank_count, chunks_per_share, shares).map_err(super::StructureError::from)?;
+    let loads = judged.loads.all();
+    let (algbw, busiest_link) = busiest(topology, &loads, size.size())?;
+    let phases = u32::try_from(stages.actions.len()).unwrap_or(u32::MAX);
+    let (depth, links) = judged.depth(spread.depth());
+    let tree_count = u64::from(rank_count) * chunks_per_share;
+    let verdict = Verdict {
+        algbw,
+        busiest_link,
+        tree_count,
+        depth_max: depth * phases,
+        depth_sum: u128::from(depth * phases) * u128::from(tree_count),
+        links_max: links * phases,
+        links_sum: u128::from(links * phases) * u128::from(tree_count),
+        batch_count: rank_count as usize * stages.actions.len(),
+        chain_max: depth * phases,
+        steps: None,
+        in_network: None,
+        checks: ["structure", "meaning", "load"],
+    };
+    Ok((verdict, loads))
+}
+
+/// All boxes, the last digit first: those of a pod follow each other, so that what joins two pods is at hand.
+fn in_pods(grid: &BoxGrid) -> impl Iterator<Item = u32> {
+    let last = grid.digits.last().copied().unwrap_or(1);
+    let unit = grid.box_count().unwrap_or(0) / last.max(1);
+    (0..unit).flat_map(move |rest| (0..last).map(move |digit| digit * unit + rest))
+}
+
+fn require_phases(kind: CollectiveKind, stages: &Stages) -> Result<(), StagesError> {
+    match phases::difference(kind, &stages.actions) {
+        Some((found, expected)) => Err(StagesError::Phases { collective: kind.name(), found, expected }),
+        None => Ok(()),
+    }
+}
+
+/// Whether what is stated of pairs is about runs that they exchange.
+fn require_exceptions(stages: &Stages, seating: &Seating) -> Result<(), StagesError> {
+    let (grid, boxes) = (&stages.grid, seating.box_count());
+    for (&(from, to), pieces) in &stages.exceptions {
+        let exchange = Exchange::between(grid, from, to).ok_or(StagesError::Pair { from, to, boxes })?;
+        let run = exchange.run(grid);
+        let expected = u64::from(seating.ranks_in(run.clone())) * stages.chunks_per_share;
+        let fault = |fault| StagesError::Piece { from, to, fault };
+        if expected == 0 || seating.is_empty(to) {
+            return Err(fault(PieceFault::Nothing));
+        }
+        let mut found = 0;
+        for &Piece { sender, leaves, enters, chunk_count } in pieces {
+            if chunk_count == 0 {
+                return Err(fault(PieceFault::Empty));
+            }
+            if !run.contains(&sender) {
+                return Err(fault(PieceFault::Sender { sender }));
+            }
+            for (of_box, place) in [(sender, leaves), (to, enters)] {
+                seating.rank(of_box, place).ok_or(fault(PieceFault::NoRank { of_box, place }))?;
+            }
+            found += u128::from(chunk_count);
+        }
+        if found != u128::from(expected) {
+            return Err(fault(PieceFault::Chunks { found, expected }));
+        }
+    }
+    Ok(())
+}
+
+/// What is known of a schedule while its boxes are gone through.
+struct Judged<'a> {
+    stages: &'a Stages,
+    seating: &'a Seating,
+    ways: Ways,
+    nics: Nics,
+    loads: Loads,
+    /// Whether shares leave their boxes from other ranks than their own.
+    is_handed_over: bool,
+}
+
+impl Judged<'_> {
+    /// Counts what a box gets in all stages; returns by place how much enters, the own shares included.
+    fn enter(&mut self, to: u32) -> Result<Vec<u64>, StagesError> {
+        let (stages, seating) = (self.stages, self.seating);
+        let rules = Pieces::new(stages, seating);
+        let mut entered = vec![0; seating.places() as usize];
+        for (place, _) in seating.live(to) {
+            entered[place as usize] = stages.chunks_per_share;
+        }
+        let mut pieces = Vec::new();
+        for exchange in Exchange::into_box(&stages.grid, to) {
+            if rules.chunks(exchange) == 0 {
+                continue;
+            }
+            // Such pieces of a box's own shares are those of the places that they leave from.
+            if let Some(each) = rules.equal(exchange)
+                && self.carry_equal(exchange, each)?
+            {
+                entered.iter_mut().for_each(|entered| *entered += each);
+                continue;
+            }
+            rules.put(exchange, &mut pieces);
+            if pieces.is_empty() {
+                return Err(StagesError::NoPieces { from: exchange.from, to });
+            }
+            // The run of boxes that nothing has entered is one box.
+            if exchange.run(&stages.grid).len() == 1 {
+                self.is_handed_over |= !leave_from_owners(&pieces, seating, stages.chunks_per_share);
+            }
+            for piece in &pieces {
+                let ranks = seating.rank(piece.sender, piece.leaves).zip(seating.rank(to, piece.enters));
+                let (from, at) = ranks.ok_or(StagesError::NoPieces { from: exchange.from, to })?;
+                let turn = exchange.turn(&stages.grid, piece.sender, piece.leaves);
+                self.carry_over(from, at, turn, piece.chunk_count)?;
+                entered[piece.enters as usize] += piece.chunk_count;
+            }
+        }
+        Ok(entered)
+    }
+
+    /// Counts equal pieces, one from each place to the same one of another box, if both are full. False: nothing was
+    /// counted.
+    fn carry_equal(&mut self, exchange: Exchange, each: u64) -> Result<bool, StagesError> {
+        let Some((from, to)) = self.seating.full(exchange.from).zip(self.seating.full(exchange.to)) else {
+            return Ok(false);
+        };
+        let pairs = || from.iter().zip(to).map(|(&from, &to)| (from, to));
+        let nics = &self.nics;
+        if !pairs().all(|(from, to)| nics.over_one(from, to).is_some() && nics.over_one(to, from).is_some()) {
+            let [first, second] = [0, 1].map(|place| exchange.turn(&self.stages.grid, exchange.from, place));
+            for ((from, to), place) in pairs().zip(0..) {
+                self.carry_over(from, to, first + place * (second - first), each)?;
+            }
+            return Ok(true);
+        }
+        for action in &self.stages.actions {
+            for (from, to) in pairs() {
+                let (from, to) = directed(*action, from, to);
+                nics.over_one(from, to).iter().flatten().for_each(|link| self.loads.of_links[link.index()] += each);
+            }
+        }
+        self.loads.longest = self.loads.longest.max(2);
+        Ok(true)
+    }
+
+    /// Hops from a root to the farthest rank at most, and links on them, given the hops in boxes.
+    fn depth(&self, inside: u32) -> (u32, u32) {
+        let stages = self.stages.grid.digits.iter().filter(|&&size| size > 1).count();
+        let stages = u32::try_from(stages).unwrap_or(u32::MAX);
+        let first = if stages == 0 || self.is_handed_over { inside } else { 0 };
+        let depth = stages.saturating_mul(1 + inside).saturating_add(first);
+        (depth, depth.saturating_mul(self.loads.longest))
+    }
+
+    /// Counts chunks from one rank to another of another box, in all phases.
+    fn carry_over(&mut self, from: u32, to: u32, turn: u64, chunks: u64) -> Result<(), StagesError> {
+        for action in &self.stages.actions {
+            let (from, to) = directed(*action, from, to);
+            let way = self.nics.between(&self.ways, from, to, turn);
+            self.loads.add(&way.ok_or(StagesError::NoWay { from, to })?, chunks);
+        }
+        Ok(())
+    }
+
+    /// Counts chunks from one rank to another of the same box, in all phases.
+    fn carry(&mut self, from: u32, to: u32, chunks: u64) -> Result<(), StagesError> {
+        for action in &self.stages.actions {
+            let (from, to) = directed(*action, from, to);
+            let way = self.ways.between(Rank::new(from), Rank::new(to), 0);
+            self.loads.add(&way.ok_or(StagesError::NoWay { from, to })?, chunks);
+        }
+        Ok(())
+    }
+}
+
+/// Sender and receiver of what is copied one way, and summed up the other way.
+const fn directed(action: Action, from: u32, to: u32) -> (u32, u32) {
+    match action {
+        Action::Copy => (from, to),
+        Action::Reduce => (to, from),
+    }
+}
+
+/// Whether the pieces of a box's own shares leave it from the ranks whose shares they are.
+fn leave_from_owners(pieces: &[Piece], seating: &Seating, chunks_per_share: u64) -> bool {
+    let mut first = 0;
+    pieces.iter().all(|piece| {
+        let chunks = first..first + piece.chunk_count;
+        first = chunks.end;
+        let before = seating.live(piece.sender).take_while(|&(place, _)| place < piece.leaves).count() as u64;
+        let own = before * chunks_per_share..(before + 1) * chunks_per_share;
+        own.start <= chunks.start && chunks.end <= own.end
+    })
+}
+
+/// Chunks on each link, and how long ways are.
+struct Loads {
+    of_links: Vec<u64>,
+    longest: u32,
+}
+
+impl Loads {
+    fn none(topology: &Topology) -> Self {
+        Self { of_links: vec![0; topology.links().len()], longest: 0 }
+    }
+
+    fn add(&mut self, way: &Way, chunks: u64) {
+        let links = way.iter().flatten().inspect(|link| self.of_links[link.index()] += chunks).count();
+        self.longest = self.longest.max(u32::try_from(links).unwrap_or(u32::MAX));
+    }
+
+    fn all(&self) -> Vec<u128> {
+        self.of_links.iter().map(|&load| u128::from(load)).collect()
+    }
+}

@@ -1,0 +1,165 @@
+//! The one switch over which a rank reaches other boxes: what ways between boxes amount to where each rank has just
+//! one.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use canopy_topology::{LinkIndex, Rank};
+
+use super::boxes::Seating;
+use super::ways::{Lane, Middles, Way, Ways};
+
+/// Marks ranks that reach other boxes over none or several neighbours.
+const NONE: u32 = u32::MAX;
+
+/// By rank: the switch, and the links to it and from it; what joins two such switches is looked for once.
+#[derive(Clone, Debug)]
+pub(crate) struct Nics {
+    ports: Vec<Port>,
+    middles: Vec<Middles>,
+    known: HashMap<(u32, u32), usize>,
+    /// Pairs that were asked for lately, and where they are: each has one place, which it takes from others.
+    recent: Vec<((u32, u32), usize)>,
+}
+
+/// Pairs of switches whose ways are at hand. A power of two.
+const RECENT: usize = 1 << 12;
+
+#[derive(Clone, Copy, Debug)]
+struct Port {
+    switch: u32,
+    up: Option<Lane>,
+    down: Option<Lane>,
+}
+
+impl Port {
+    const NONE: Self = Self { switch: NONE, up: None, down: None };
+}
+
+impl Nics {
+    /// Those of a network whose ranks sit like this. O(nodes + links).
+    pub(crate) fn of(ways: &Ways, seating: &Seating) -> Self {
+        let ranks = ways.rank_count() as usize;
+        let mut box_of = vec![NONE; ranks];
+        for of_box in 0..seating.box_count() {
+            seating.live(of_box).for_each(|(_, rank)| box_of[rank as usize] = of_box);
+        }
+        let is_outer = |of_box: u32, other: u32| match box_of.get(other as usize) {
+            Some(&other) => other != of_box,
+            // A switch that ranks of this box alone are at leads to no other.
+            None => {
+                let mut neighbours = ways.neighbours(other);
+                neighbours.any(|rank| box_of.get(rank as usize).is_none_or(|&other| other != of_box))
+            }
+        };
+        let mut nics = Self::none(ranks);
+        for ((port, &of_box), name) in nics.ports.iter_mut().zip(&box_of).zip(0_u32..) {
+            let mut outer = ways.neighbours(name).filter(|&other| is_outer(of_box, other));
+            let only = outer.next().filter(|&first| first as usize >= ranks && outer.all(|other| other == first));
+            let Some(switch) = only else { continue };
+            *port = Port { switch, up: ways.out_of(name, switch), down: ways.out_of(switch, name) };
+        }
+        nics
+    }
+
+    /// The way from a rank to one of another box, over the switch that both have. `None` where it takes a longer look.
+    pub(crate) fn over_one(&self, from: u32, to: u32) -> Option<[LinkIndex; 2]> {
+        let (from, to) = (self.ports.get(from as usize)?, self.ports.get(to as usize)?);
+        let (up, down) = (from.up?, to.down?);
+        (from.switch == to.switch).then(|| [up, down].map(|lane| LinkIndex::new(lane.link)))
+    }
+
+    /// The way from a rank to one of another box, as [`Ways::between`] has it.
+    pub(crate) fn between(&mut self, ways: &Ways, from: u32, to: u32, turn: u64) -> Option<Way> {
+        if let Some(links) = self.over_one(from, to) {
+            return Some([Some(links[0]), Some(links[1]), None, None]);
+        }
+        let (one, other) = (*self.ports.get(from as usize)?, *self.ports.get(to as usize)?);
+        if one.switch == NONE || other.switch == NONE {
+            return ways.between(Rank::new(from), Rank::new(to), turn);
+        }
+        self.between_switches(ways, one.switch, other.switch)?.chosen(one.up?, other.down?, turn)
+    }
+
+    fn between_switches(&mut self, ways: &Ways, one: u32, other: u32) -> Option<&Middles> {
+        let place = one.wrapping_mul(0x9E37_79B1).wrapping_add(other.wrapping_mul(0x85EB_CA6B)) >> 20;
+        let place = place as usize % RECENT;
+        if self.recent[place].0 != (one, other) {
+            let at = match self.known.entry((one, other)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(entry) => {
+                    self.middles.push(ways.middles(one, other));
+                    *entry.insert(self.middles.len() - 1)
+                }
+            };
+            self.recent[place] = ((one, other), at);
+        }
+        self.middles.get(self.recent[place].1)
+    }
+
+    fn none(ranks: usize) -> Self {
+        // No switch is between itself and itself.
+        let recent = vec![((NONE, NONE), 0); RECENT];
+        Self { ports: vec![Port::NONE; ranks], middles: Vec::new(), known: HashMap::new(), recent }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_topology::{Capacity, Latency, Topology, TopologyDraft, TopologyLimits};
+
+    use super::*;
+    use crate::stages::{BoxGrid, Seats};
+
+    /// Pods of two boxes of three ranks, at one leaf or at one for each place, and spines that some links to are
+    /// slower.
+    fn network(by_rail: bool, seed: u64) -> Topology {
+        let mut draft = TopologyDraft::default();
+        let (places, boxes, pods, spines) = (3, 2, 3, 4);
+        let mut draws = seed;
+        let mut rate = || {
+            draws = draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            Capacity::from_bytes_per_sec([100, 200, 300][(draws >> 33) as usize % 3]).unwrap()
+        };
+        let seats = places * boxes * pods;
+        (0..seats).for_each(|seat| draft.add_compute(format!("r{seat:02}")));
+        (0..boxes * pods).for_each(|of_box| draft.add_switch(format!("box{of_box}")));
+        let leaf = |pod: usize, place: usize| format!("leaf{pod}-{}", if by_rail { place } else { 0 });
+        let leaves = (0..pods).flat_map(|pod| (0..if by_rail { places } else { 1 }).map(move |place| leaf(pod, place)));
+        let leaves: Vec<String> = leaves.collect();
+        leaves.iter().for_each(|leaf| draft.add_switch(leaf.clone()));
+        (0..spines).for_each(|spine| draft.add_switch(format!("spine{spine}")));
+        for seat in 0..seats {
+            let (rank, of_box) = (format!("r{seat:02}"), seat / places);
+            let inner = format!("box{of_box}");
+            for switch in [inner, leaf(of_box / boxes, seat % places)] {
+                draft.add_link(&rank, &switch, rate(), Latency::default());
+                draft.add_link(&switch, &rank, rate(), Latency::default());
+            }
+        }
+        for (leaf, spine) in leaves.iter().flat_map(|leaf| (0..spines).map(move |spine| (leaf, spine))) {
+            draft.add_link(leaf, format!("spine{spine}"), rate(), Latency::default());
+            draft.add_link(format!("spine{spine}"), leaf, rate(), Latency::default());
+        }
+        draft.build(&TopologyLimits::STANDARD).unwrap()
+    }
+
+    #[test]
+    fn ways_are_those_that_a_longer_look_finds() {
+        for (seed, by_rail) in (0..20).flat_map(|seed| [(seed, false), (seed, true)]) {
+            let topology = network(by_rail, seed);
+            let ways = Ways::of(&topology);
+            let grid = BoxGrid { places: 3, digits: vec![6], seats: Seats::InOrder { empty: Vec::new() } };
+            let mut nics = Nics::of(&ways, &grid.seating(18).unwrap());
+            let pairs = (0..18).flat_map(|from| (0..18).map(move |to| (from, to)));
+            for (from, to) in pairs.filter(|(from, to)| from / 3 != to / 3) {
+                for turn in [0, 1, 2, 3, 11, u64::MAX] {
+                    let way = nics.between(&ways, from, to, turn);
+                    assert!(way.is_some());
+                    assert_eq!(way, ways.between(Rank::new(from), Rank::new(to), turn), "{from} {to} {turn}");
+                }
+            }
+            assert!(!nics.middles.is_empty(), "the table was used");
+        }
+    }
+}

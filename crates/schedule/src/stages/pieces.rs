@@ -1,0 +1,121 @@
+//! The pieces in which a box gets the run of others.
+
+use super::boxes::{BoxGrid, Seating};
+use super::{Piece, Stages};
+
+/// Something that a box gets in one stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The stage, from 0.
+    pub stage: usize,
+    /// The box that holds the run and differs from the receiving one in the digit of the stage alone.
+    pub from: u32,
+    /// The box that gets it.
+    pub to: u32,
+}
+
+impl Exchange {
+    /// All that a box gets, in order: by stage, then by distance along the digit, the box behind it first.
+    pub fn into_box(grid: &BoxGrid, to: u32) -> impl Iterator<Item = Self> + '_ {
+        (0..grid.digits.len()).flat_map(move |stage| {
+            let (unit, size, own) = (grid.unit(stage), grid.digits[stage], grid.digit(to, stage));
+            let others = (0..own).rev().chain((own + 1..size).rev());
+            others.map(move |digit| Self { stage, from: to - own * unit + digit * unit, to })
+        })
+    }
+
+    /// The exchange between two boxes; `None` unless they differ in one digit.
+    pub fn between(grid: &BoxGrid, from: u32, to: u32) -> Option<Self> {
+        let mut stages = (0..grid.digits.len()).filter(|&stage| grid.digit(from, stage) != grid.digit(to, stage));
+        let stage = stages.next()?;
+        let boxes = grid.box_count()?;
+        (stages.next().is_none() && from < boxes && to < boxes).then_some(Self { stage, from, to })
+    }
+
+    /// Boxes whose shares it is about: the run.
+    pub fn run(self, grid: &BoxGrid) -> std::ops::Range<u32> {
+        let unit = grid.unit(self.stage);
+        let first = self.from / unit * unit;
+        first..first + unit
+    }
+
+    /// By what equally fast ways between two ranks are chosen in turn, for the piece that leaves from this place.
+    ///
+    /// Boxes that exchange along a digit with the same two values have consecutive numbers here, place by place, so
+    /// that they use all ways alike, those of one place as well.
+    pub fn turn(self, grid: &BoxGrid, sender: u32, leaves: u32) -> u64 {
+        let (unit, size) = (grid.unit(self.stage), grid.digits[self.stage]);
+        let other_digits = u64::from(sender / (unit * size)) * u64::from(unit) + u64::from(sender % unit);
+        let values = u64::from(grid.digit(self.from, self.stage)) + u64::from(grid.digit(self.to, self.stage));
+        let boxes = u64::from(grid.box_count().unwrap_or(0) / size);
+        u64::from(leaves) * boxes + other_digits + values
+    }
+}
+
+/// The pieces of exchanges.
+#[derive(Clone, Debug)]
+pub struct Pieces<'a> {
+    stages: &'a Stages,
+    seating: &'a Seating,
+}
+
+impl<'a> Pieces<'a> {
+    /// Those of a schedule.
+    pub const fn new(stages: &'a Stages, seating: &'a Seating) -> Self {
+        Self { stages, seating }
+    }
+
+    /// Number of chunks of the run. At most k·N.
+    pub fn chunks(&self, exchange: Exchange) -> u64 {
+        u64::from(self.seating.ranks_in(exchange.run(&self.stages.grid))) * self.stages.chunks_per_share
+    }
+
+    /// Chunks of each piece, if all places carry equal ones because nothing else is stated; what
+    /// [`put`](Self::put) says at greater length.
+    pub fn equal(&self, exchange: Exchange) -> Option<u64> {
+        let (from, to) = (exchange.from, exchange.to);
+        let is_stated = !self.stages.exceptions.is_empty() && self.stages.exceptions.contains_key(&(from, to));
+        let chunks = self.chunks(exchange);
+        let places = u64::from(self.seating.places());
+        let are_full = self.seating.full(from).is_some() && self.seating.full(to).is_some();
+        (!is_stated && are_full && chunks.is_multiple_of(places)).then_some(chunks / places)
+    }
+
+    /// Puts the pieces of an exchange into `pieces`, which it clears, in the order of the chunks that they carry.
+    ///
+    /// Where nothing else is stated, places that both boxes have ranks on carry equal pieces; chunks over go one each
+    /// to places in turn, from one that the sum of all digits of both boxes chooses. Without such places there are
+    /// none.
+    pub fn put(&self, exchange: Exchange, pieces: &mut Vec<Piece>) {
+        pieces.clear();
+        if let Some(stated) = self.stages.exceptions.get(&(exchange.from, exchange.to)) {
+            pieces.extend_from_slice(stated);
+            return;
+        }
+        let chunks = self.chunks(exchange);
+        let live = self.seating.live(exchange.from).map(|(place, _)| place);
+        let common = live.filter(|&place| self.seating.rank(exchange.to, place).is_some());
+        pieces.extend(common.map(|place| Piece {
+            sender: exchange.from,
+            leaves: place,
+            enters: place,
+            chunk_count: 0,
+        }));
+        let count = pieces.len() as u64;
+        if count == 0 {
+            return;
+        }
+        let (each, over) = (chunks / count, chunks % count);
+        let first = if over == 0 { 0 } else { self.digit_sum(exchange) % count };
+        for (number, piece) in (0_u64..).zip(pieces.iter_mut()) {
+            piece.chunk_count = each + u64::from((number + count - first) % count < over);
+        }
+        pieces.retain(|piece| piece.chunk_count > 0);
+    }
+
+    fn digit_sum(&self, exchange: Exchange) -> u64 {
+        let grid = &self.stages.grid;
+        let digits = |of_box: u32| (0..grid.digits.len()).map(move |stage| u64::from(grid.digit(of_box, stage)));
+        digits(exchange.from).chain(digits(exchange.to)).sum()
+    }
+}

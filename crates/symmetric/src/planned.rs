@@ -1,0 +1,83 @@
+//! The exchange of a network of boxes, with the proof of the rate that no plan exceeds.
+
+use std::collections::BTreeMap;
+
+use canopy_schedule::{BoxGrid, Certificate, CollectiveKind, Inside, NOBODY, Seats, Stages, actions_of};
+use canopy_topology::Topology;
+
+use crate::digits::{digits, empty_boxes, peers_max};
+use crate::network::BoxNetwork;
+use crate::nics::nics_of;
+use crate::odd;
+use crate::relay;
+use crate::slowest::slowest;
+
+/// An exchange, and what proves how good it can be at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The exchange, for the checker to judge.
+    pub stages: Stages,
+    /// Boxes whose links differ from those of most, by their numbers in the grid of the exchange, sorted.
+    pub odd: Vec<u32>,
+    /// A bound, for [`certified_bound`](canopy_schedule::certified_bound) to add up.
+    pub certificate: Certificate,
+}
+
+/// Plans an allgather, a reduce-scatter or an allreduce on a network of boxes, with so many chunks for each share.
+///
+/// Each box gets every foreign share once, over all its NICs alike, and spreads it inside: what a cut around it
+/// demands, and no more, for any number of stages. Digits of pods come first, so that links between pods carry each
+/// share once, too.
+///
+/// * **None.** Another collective, or boxes within which ranks do not reach each other directly.
+/// * **Cost.** O(nodes + links), and for each odd box O(Σ digits · places).
+pub fn stages(
+    topology: &Topology,
+    network: &BoxNetwork,
+    kind: CollectiveKind,
+    chunks_per_share: u64,
+) -> Option<Planned> {
+    let actions = actions_of(kind)?.to_vec();
+    let boxes = u32::try_from(network.ranks.len()).ok()?;
+    let pods = boxes.checked_div(network.pod)?;
+    // Pods have the numbers of boxes that they have.
+    let peers_max = peers_max(actions.len());
+    let empty = if pods == 1 { empty_boxes(boxes, peers_max) } else { 0 };
+    let digits = digits(pods, network.pod + empty, peers_max);
+    // In the grid, boxes of different pods follow each other.
+    let turned = |of_box: u32| of_box % pods * network.pod + of_box / pods;
+    let order: Vec<u32> = (0..boxes).map(turned).collect();
+    let seats = seats(network, &digits, &order, empty);
+    let grid = BoxGrid { places: network.places, digits, seats };
+    let mut stages = Stages {
+        chunks_per_share,
+        actions,
+        grid,
+        inside: vec![Inside::Star],
+        classes: BTreeMap::new(),
+        exceptions: BTreeMap::new(),
+    };
+    let nics = |grid: &BoxGrid| nics_of(grid, |of_box, place| network.nic(turned(of_box) as usize, place));
+    let mut odd = Vec::new();
+    if !network.odd.is_empty() {
+        let seating = stages.grid.seating(topology.rank_count()).ok()?;
+        let is_odd = |&of_box: &u32| network.odd.binary_search(&turned(of_box)).is_ok();
+        odd = (0..boxes).filter(is_odd).collect();
+        let nics = nics(&stages.grid);
+        odd::state(&mut stages, &seating, &nics, &odd);
+    }
+    if empty > 0 {
+        let seating = stages.grid.seating(topology.rank_count()).ok()?;
+        let nics = nics(&stages.grid);
+        relay::state(&mut stages, &seating, &nics);
+    }
+    Some(Planned { stages, odd, certificate: slowest(topology, Some(network), kind) })
+}
+
+/// Ranks on seats.
+fn seats(network: &BoxNetwork, digits: &[u32], order: &[u32], empty: u32) -> Seats {
+    let seated = order.iter().flat_map(|&of_box| network.ranks.get(of_box as usize).into_iter().flatten().copied());
+    let seated: Vec<u32> =
+        seated.chain(std::iter::repeat_n(NOBODY, empty as usize * network.places as usize)).collect();
+    Seats::of(network.places, digits, &seated)
+}

@@ -1,0 +1,138 @@
+//! The part of a network that takes longest to get what it needs, whatever the plan: the proof of a bound.
+
+use canopy_schedule::{Certificate, CollectiveKind, CutDirection};
+use canopy_topology::{NodeIndex, Topology};
+
+use crate::network::{BoxNetwork, Home};
+
+/// Sets of nodes that a bound may be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Rank(u32),
+    Box(u32),
+    Pod(u32),
+}
+
+impl Part {
+    /// Another part of the same kind.
+    const fn numbered(self, number: u32) -> Self {
+        match self {
+            Self::Rank(_) => Self::Rank(number),
+            Self::Box(_) => Self::Box(number),
+            Self::Pod(_) => Self::Pod(number),
+        }
+    }
+}
+
+/// Shares that must enter (or leave) a part, and bytes per second that may.
+#[derive(Clone, Copy, Debug, Default)]
+struct Need {
+    inside: u64,
+    into: u128,
+    out: u128,
+}
+
+/// The certificate of the slowest rank, box or pod; for an allreduce the partition into parts of that kind.
+///
+/// An allgather brings a part with s of N ranks the other N − s shares, over the links that enter it; a reduce-scatter
+/// takes as many sums out. An allreduce on p equal parts takes 2(p − 1) messages out of all, see
+/// [`certified_bound`](canopy_schedule::certified_bound). Without boxes, ranks alone are looked at. O(nodes + links).
+pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: CollectiveKind) -> Certificate {
+    let ranks = topology.rank_count();
+    let boxes = network.map_or(0, |network| u32::try_from(network.ranks.len()).unwrap_or(u32::MAX));
+    let pods = network.map_or(0, |network| boxes.div_ceil(network.pod.max(1)));
+    let network = Network { ranks, boxes: network };
+    let parts = [(boxes, Part::Box(0)), (pods, Part::Pod(0)), (ranks, Part::Rank(0))];
+    let mut slowest: Option<(Part, u64, u128)> = None;
+    for (count, part) in parts.into_iter().filter(|&(count, _)| count > 1) {
+        let needs = needs(topology, &network, count as usize, part);
+        for (number, need) in (0..).zip(needs) {
+            let rate = if kind == CollectiveKind::ReduceScatter { need.out } else { need.into };
+            let outside = u64::from(ranks) - need.inside;
+            let takes_longer = |&(_, shares, of): &(Part, u64, u128)| {
+                u128::from(outside).saturating_mul(of) > u128::from(shares).saturating_mul(rate)
+            };
+            if need.inside > 0 && outside > 0 && slowest.as_ref().is_none_or(takes_longer) {
+                slowest = Some((part.numbered(number), outside, rate));
+            }
+        }
+    }
+    let part = slowest.map_or(Part::Rank(0), |(part, _, _)| part);
+    match kind {
+        CollectiveKind::Allreduce => partition(topology, &network, part),
+        _ => cut(topology, &network, part, kind),
+    }
+}
+
+/// Where nodes are, as far as that is known.
+struct Network<'a> {
+    ranks: u32,
+    boxes: Option<&'a BoxNetwork>,
+}
+
+/// What each part of one kind needs.
+fn needs(topology: &Topology, network: &Network<'_>, count: usize, kind: Part) -> Vec<Need> {
+    let mut needs = vec![Need::default(); count];
+    for rank in topology.ranks() {
+        if let Some(need) = number(network, kind, rank.node()).and_then(|number| needs.get_mut(number as usize)) {
+            need.inside += 1;
+        }
+    }
+    for link in topology.links() {
+        let [from, to] = [link.from, link.to].map(|node| number(network, kind, node));
+        if from == to {
+            continue;
+        }
+        let rate = u128::from(link.capacity.bytes_per_sec());
+        if let Some(need) = from.and_then(|from| needs.get_mut(from as usize)) {
+            need.out += rate;
+        }
+        if let Some(need) = to.and_then(|to| needs.get_mut(to as usize)) {
+            need.into += rate;
+        }
+    }
+    needs
+}
+
+/// The number of the part of a kind that a node is in.
+fn number(network: &Network<'_>, kind: Part, node: NodeIndex) -> Option<u32> {
+    let home = || Some((network.boxes?, network.boxes?.homes.get(node.index()).copied().unwrap_or_default()));
+    match kind {
+        Part::Rank(_) => (node.number() < network.ranks).then(|| node.number()),
+        Part::Box(_) => match home()?.1 {
+            Home::Box(number) => Some(number),
+            Home::Pod(_) | Home::Between => None,
+        },
+        Part::Pod(_) => match home()? {
+            (boxes, Home::Box(number)) => number.checked_div(boxes.pod),
+            (_, Home::Pod(number)) => Some(number),
+            (_, Home::Between) => None,
+        },
+    }
+}
+
+fn cut(topology: &Topology, network: &Network<'_>, part: Part, kind: CollectiveKind) -> Certificate {
+    let (Part::Rank(own) | Part::Box(own) | Part::Pod(own)) = part;
+    let nodes = (0..u32::try_from(topology.nodes().len()).unwrap_or(u32::MAX)).map(NodeIndex::new);
+    let outside = nodes.filter(|&node| number(network, part, node) != Some(own));
+    // All but the part: its shares leave over what enters the part, and the sums for it enter over what leaves the
+    // part.
+    let direction = if kind == CollectiveKind::ReduceScatter { CutDirection::In } else { CutDirection::Out };
+    Certificate::Cut { direction, nodes: outside.collect() }
+}
+
+fn partition(topology: &Topology, network: &Network<'_>, kind: Part) -> Certificate {
+    let mut sets: Vec<Vec<NodeIndex>> = Vec::new();
+    for node in (0..u32::try_from(topology.nodes().len()).unwrap_or(u32::MAX)).map(NodeIndex::new) {
+        if let Some(number) = number(network, kind, node) {
+            let number = number as usize;
+            if sets.len() <= number {
+                sets.resize_with(number + 1, Vec::new);
+            }
+            sets[number].push(node);
+        }
+    }
+    // In the order of their first nodes.
+    sets.sort_unstable();
+    Certificate::Partition { sets }
+}

@@ -1,0 +1,156 @@
+//! Networks of boxes, sound and with faults, named and shuffled: rates against bounds that are added up again.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
+
+use canopy_schedule::{Collective, CollectiveKind, Shares, Verdict, certified_bound, check_stages_until};
+use canopy_symmetric::{Planned, boxes, stages};
+use canopy_topology::{NodeKind, Rate, Topology, TopologyDraft, TopologyLimits, generate};
+
+const KINDS: [CollectiveKind; 3] =
+    [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce];
+
+fn network(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::UNLIMITED).unwrap()
+}
+
+/// The plan, what it reaches, and what nothing exceeds.
+fn planned(topology: &Topology, kind: CollectiveKind, chunks_per_share: u64) -> (Planned, Verdict, Rate) {
+    let found = boxes(topology).swap_remove(0);
+    let planned = stages(topology, &found, kind, chunks_per_share).unwrap();
+    let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
+    let verdict = check_stages_until(topology, collective, &Shares::Equal, &planned.stages, &|| false).unwrap();
+    let bound = certified_bound(topology, collective, &Shares::Equal, &planned.certificate).unwrap();
+    assert!(verdict.algbw <= bound, "{} {bound}", verdict.algbw);
+    (planned, verdict, bound)
+}
+
+/// The same network with ranks and switches in another order, under other names.
+fn shuffled(topology: &Topology, seed: u64) -> Topology {
+    let mut draws = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut order: Vec<(u64, usize)> = (0..topology.nodes().len())
+        .map(|node| {
+            draws ^= draws << 13;
+            draws ^= draws >> 7;
+            draws ^= draws << 17;
+            (draws, node)
+        })
+        .collect();
+    order.sort_unstable();
+    let mut names = vec![String::new(); order.len()];
+    let mut draft = TopologyDraft::default();
+    for (number, &(_, node)) in order.iter().enumerate() {
+        names[node] = format!("n{number:06}");
+        match topology.nodes()[node].kind {
+            NodeKind::Compute => draft.add_compute(names[node].clone()),
+            _ => draft.add_switch(names[node].clone()),
+        }
+    }
+    for link in topology.links() {
+        draft.add_link(&names[link.from.index()], &names[link.to.index()], link.capacity, link.latency);
+    }
+    draft.build(&TopologyLimits::UNLIMITED).unwrap()
+}
+
+const SOUND: [(&str, &[u32]); 7] = [
+    ("dgx-h100:boxes=16", &[16]),
+    ("dgx-a100:boxes=96", &[96]),
+    ("rail:boxes=300,gpus=8,nv=450GB/s,nic=50GB/s", &[15, 20]),
+    ("leaf-spine:leaves=8,hosts=8,spines=4,oversub=2", &[8, 8]),
+    ("leaf-spine:leaves=4,hosts=16,spines=8,oversub=8", &[4, 16]),
+    ("pod:boxes=64,su=16,rails=8,oversub=2", &[4, 16]),
+    ("pod:boxes=64,su=8,rails=8,oversub=8", &[8, 8]),
+];
+
+#[test]
+fn sound_networks_of_boxes_are_planned_as_well_as_can_be() {
+    for (expression, digits) in SOUND {
+        let topology = network(expression);
+        for kind in KINDS {
+            let (planned, verdict, bound) = planned(&topology, kind, 1);
+            assert_eq!(verdict.algbw, bound, "{expression} {kind:?}");
+            assert_eq!(planned.stages.grid.digits, digits, "{expression}");
+        }
+    }
+}
+
+#[test]
+fn the_order_and_the_names_of_nodes_do_not_matter() {
+    for (seed, (expression, _)) in (1..).zip(SOUND) {
+        let topology = shuffled(&network(expression), seed);
+        let (_, verdict, bound) = planned(&topology, CollectiveKind::Allgather, 1);
+        assert_eq!(verdict.algbw, bound, "{expression}");
+    }
+}
+
+/// What the design promises of small machines, and of NIC faults with a number of chunks in which all divides.
+#[test]
+fn faults_cost_what_the_bound_says_and_little_more() {
+    for (faults, chunks_per_share, least) in [
+        ("nics:1", 1, 0.994),
+        ("nics:1", 7, 1.0),
+        ("nics:1@1/2", 15, 1.0),
+        ("nics:4", 7, 0.999),
+        ("gpus:1", 1, 0.994),
+        ("nics:4+gpus:3", 1, 0.985),
+        ("boxes:1", 1, 0.99),
+        ("nics:20+gpus:20", 1, 0.97),
+    ] {
+        for machine in ["dgx-h100:boxes=128", "rail:boxes=128,gpus=8,nv=450GB/s,nic=50GB/s", "pod:boxes=128,su=128"] {
+            for seed in 1..4 {
+                let expression = format!("{machine},faults={faults}+seed:{seed}");
+                let topology = network(&expression);
+                for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter] {
+                    let (_, verdict, bound) = planned(&topology, kind, chunks_per_share);
+                    let ratio = verdict.algbw.ratio_to(&bound).unwrap().to_f64();
+                    assert!(ratio >= least, "{expression} {kind:?}: {ratio}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn two_stages_lose_little_to_faults_that_meet() {
+    for seed in 1..6 {
+        let expression = format!("dgx-h100:boxes=2048,faults=nics:4+gpus:3+seed:{seed}");
+        let (planned, verdict, bound) = planned(&network(&expression), CollectiveKind::Allgather, 1);
+        assert_eq!(planned.stages.grid.digits, [32, 64]);
+        let ratio = verdict.algbw.ratio_to(&bound).unwrap().to_f64();
+        assert!(ratio >= 0.995, "{expression}: {ratio}");
+    }
+}
+
+/// Of the run of a box with a dead NIC others send a part, so that an allreduce hardly notices it.
+#[test]
+fn boxes_with_slow_nics_pass_on_less_in_an_allreduce() {
+    for faults in ["nics:1", "nics:1@1/2", "gpus:1", "nics:4+gpus:3"] {
+        let expression = format!("dgx-h100:boxes=2048,faults={faults}+seed:1");
+        let (_, verdict, bound) = planned(&network(&expression), CollectiveKind::Allreduce, 1);
+        let ratio = verdict.algbw.ratio_to(&bound).unwrap().to_f64();
+        assert!(ratio >= 0.98, "{expression}: {ratio}");
+    }
+}
+
+/// 523 is a prime number, 524 = 4 · 131, and 525 = 21 · 25.
+#[test]
+fn a_number_of_boxes_without_factors_is_planned_beside_empty_ones() {
+    for kind in KINDS {
+        let (planned, verdict, bound) = planned(&network("dgx-h100:boxes=523"), kind, 1);
+        let boxes = if kind == CollectiveKind::Allreduce { 525 } else { 524 };
+        assert_eq!(planned.stages.grid.digits.iter().product::<u32>(), boxes);
+        let ratio = verdict.algbw.ratio_to(&bound).unwrap().to_f64();
+        assert!(ratio >= 0.99, "{kind:?} {ratio}");
+    }
+    let faulty = network("rail:boxes=523,gpus=8,nv=450GB/s,nic=50GB/s,faults=nics:2+gpus:1+seed:1");
+    let (_, verdict, bound) = planned(&faulty, CollectiveKind::Allgather, 1);
+    assert!(verdict.algbw.ratio_to(&bound).unwrap().to_f64() >= 0.98);
+}
+
+#[test]
+fn networks_without_boxes_have_no_answer() {
+    for expression in ["ring:8", "torus:4x4", "hypercube:3", "dgx-h100:boxes=1"] {
+        let found = boxes(&network(expression));
+        assert!(found.iter().all(|found| found.ranks.len() > 1), "{expression}");
+        assert!(expression == "dgx-h100:boxes=1" || found.is_empty(), "{expression}");
+    }
+}

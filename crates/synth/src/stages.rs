@@ -1,0 +1,89 @@
+//! Exchanges between boxes in stages: few peers for each rank, at the rate that a cut around a box
+//! allows.
+//!
+//! [`canopy_symmetric`] finds boxes, digits and pieces; here it is chosen between the boxes that a network may be made
+//! of. Source: design of plans for tens of thousands of ranks,
+//! section 2.
+
+mod inside;
+
+use std::num::NonZeroU64;
+
+use canopy_optimize::Fraction;
+use canopy_schedule::{Certificate, Collective, CollectiveKind, Shape, Shares, Stages, certified_bound};
+use canopy_symmetric::boxes;
+use canopy_topology::{Rate, Topology};
+
+use crate::algorithm::{HeededLimits, Networks, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
+use crate::error::{StagesNetworkError, SynthesisError};
+use crate::load::seconds_per_byte_of_stages;
+use crate::progress::Stage;
+use crate::reach::{ask, require_reach};
+use inside::spread_along_trees;
+
+/// What is planned in stages.
+pub(crate) const COLLECTIVES: &[CollectiveKind] =
+    &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce];
+
+/// The exchange between boxes.
+pub(crate) static STAGES: Synthesizer = Synthesizer {
+    limits: HeededLimits::StatedChunks,
+    // A way from box to box, and one inside, for each pair of ranks: no program is solved.
+    rival: Some(Rival { place: 5, plans: Networks::Switched, work: |scale| scale.pairs() / 16, ..Rival::PAIRS }),
+    ..Synthesizer::new(
+        "stages",
+        "boxes exchange all they hold, digit by digit of their numbers: few peers for each rank",
+        COLLECTIVES,
+        planned,
+    )
+};
+
+/// * **In.** A network of boxes that switches join; equal shares. **Out.** A rule with `chunks` for each share, or one.
+/// * **Errors.** [`SynthesisError`]. **Cost.** For each of the few sets of boxes that a network may be made of, that of
+///   [`canopy_symmetric::stages`] and of counting loads; up to the first that reaches the bound.
+fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    let &SynthesisRequest { collective, ref shares, limits, .. } = task.request;
+    let (topology, kind) = (task.topology, collective.kind());
+    if !COLLECTIVES.contains(&kind) {
+        return Err(STAGES.unsupported(kind));
+    }
+    if *shares != Shares::Equal {
+        return Err(StagesNetworkError::Shares.into());
+    }
+    require_reach(topology, collective, shares)?;
+    let (rank_count, chunks) = (topology.rank_count(), limits.chunks.map_or(1, NonZeroU64::get));
+    let max = CHUNKS_MAX / u64::from(rank_count).pow(2).max(1);
+    if chunks > max {
+        return Err(StagesNetworkError::Chunks { chunks, rank_count, max }.into());
+    }
+    task.progress.report(Stage::Optimum, 0, 1);
+    let mut fastest: Option<(Fraction, Stages)> = None;
+    for network in boxes(topology) {
+        ask(task.stop)?;
+        let Some(mut found) = canopy_symmetric::stages(topology, &network, kind, chunks) else { continue };
+        spread_along_trees(topology, &mut found.stages, &found.odd, task.stop)?;
+        // Where there is none, its boxes are none that exchange everything.
+        let Some(time) = seconds_per_byte_of_stages(topology, &found.stages) else { continue };
+        let is_best = is_reached(topology, collective, &found.certificate, time);
+        if fastest.as_ref().is_none_or(|(least, _)| time < *least) {
+            fastest = Some((time, found.stages));
+        }
+        if is_best {
+            break;
+        }
+    }
+    task.progress.report(Stage::Optimum, 1, 1);
+    let (_, stages) = fastest.ok_or(StagesNetworkError::NoBoxes)?;
+    Ok(task.planned(Shape::Stages(stages)))
+}
+
+/// Most chunks over one link.
+const CHUNKS_MAX: u64 = u64::MAX / 4;
+
+/// Whether no plan takes less time, as a certificate says.
+fn is_reached(topology: &Topology, collective: Collective, certificate: &Certificate, time: Fraction) -> bool {
+    let shares = u128::from(topology.rank_count());
+    let reached = time.denominator.checked_mul(shares).and_then(|shares| Rate::new(shares, time.numerator));
+    let bound = certified_bound(topology, collective, &Shares::Equal, certificate).ok();
+    reached.zip(bound).is_some_and(|(reached, bound)| reached >= bound)
+}

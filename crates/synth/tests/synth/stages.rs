@@ -1,0 +1,84 @@
+//! Exchanges in stages as an algorithm: judged tree by tree, as fast as the bound where boxes are, with few peers.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
+
+use std::collections::BTreeSet;
+
+use canopy_schedule::{Collective, CollectiveKind, TransferGraph, check, compile};
+use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, bound, synthesize};
+use canopy_topology::{Topology, TopologyLimits, generate};
+
+fn network(expression: &str) -> Topology {
+    generate(expression, &TopologyLimits::STANDARD).unwrap_or_else(|error| panic!("{expression}: {error}"))
+}
+
+fn planned(topology: &Topology, kind: CollectiveKind) -> Result<TransferGraph, SynthesisError> {
+    let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
+    let schedule = synthesize(topology, &SynthesisRequest::new(collective, Algorithm::Stages), &Never, &Silent)?;
+    Ok(compile(topology, &schedule).unwrap())
+}
+
+/// Most ranks that one sends to, in any phase.
+fn peers(graph: &TransferGraph) -> usize {
+    let pairs: BTreeSet<(u32, u32)> =
+        graph.transfers.iter().map(|transfer| (transfer.from.number(), transfer.to.number())).collect();
+    let mut counts = vec![0; graph.rank_count as usize];
+    pairs.iter().for_each(|&(from, _)| counts[from as usize] += 1);
+    counts.into_iter().max().unwrap()
+}
+
+#[test]
+fn sound_machines_reach_the_bound_that_is_proven_otherwise() {
+    for (expression, outside) in [
+        ("dgx-h100:boxes=8", 7),
+        ("rail:boxes=16,gpus=8,nv=450GB/s,nic=50GB/s", 15),
+        ("pod:boxes=16,su=4,rails=8,oversub=2", 6),
+        ("dgx-h100:boxes=128", 127),
+    ] {
+        let topology = network(expression);
+        for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce] {
+            let graph = planned(&topology, kind).unwrap();
+            let verdict = check(&topology, &graph).unwrap();
+            let known = bound(&topology, graph.collective, &graph.shares, &Never).unwrap();
+            assert_eq!(verdict.algbw, known.upper, "{expression} {kind:?}");
+            // Two phases leave room for half as many: 128 boxes have digits of 8 and 16.
+            let outside = if kind == CollectiveKind::Allreduce && outside == 127 { 22 } else { outside };
+            assert_eq!(peers(&graph), outside + 7, "{expression} {kind:?}");
+        }
+    }
+}
+
+/// The ranks of these boxes do not all have links to each other.
+#[test]
+fn boxes_that_are_meshes_spread_along_trees() {
+    for (expression, least) in [("mi250:boxes=8", 0.99), ("mi250:boxes=16,faults=nics:1+seed:1", 0.95)] {
+        let topology = network(expression);
+        let graph = planned(&topology, CollectiveKind::Allgather).unwrap();
+        let reached = check(&topology, &graph).unwrap().algbw;
+        let known = bound(&topology, graph.collective, &graph.shares, &Never).unwrap().upper;
+        let ratio = reached.ratio_to(&known).unwrap().to_f64();
+        assert!((least..=1.0).contains(&ratio), "{expression}: {ratio}");
+    }
+}
+
+/// Most boxes exchange with one another in a single stage; what faults cost is what the bound says, but for whole
+/// chunks.
+#[test]
+fn faults_cost_little_more_than_the_bound_says() {
+    for faults in ["nics:1+seed:1", "nics:2+gpus:1+seed:2", "boxes:1+seed:3"] {
+        let topology = network(&format!("dgx-h100:boxes=64,faults={faults}"));
+        let graph = planned(&topology, CollectiveKind::Allgather).unwrap();
+        let reached = check(&topology, &graph).unwrap().algbw;
+        let known = bound(&topology, graph.collective, &graph.shares, &Never).unwrap().upper;
+        let ratio = reached.ratio_to(&known).unwrap().to_f64();
+        assert!((0.97..=1.0).contains(&ratio), "{faults}: {ratio}");
+    }
+}
+
+#[test]
+fn what_has_no_boxes_is_refused_with_a_remedy() {
+    let refused = planned(&network("torus:4x4"), CollectiveKind::Allgather).unwrap_err();
+    assert!(refused.to_string().contains("finds none in this network; use forest"), "{refused}");
+    let refused = planned(&network("dgx-h100:boxes=2"), CollectiveKind::AllToAll).unwrap_err();
+    assert!(refused.to_string().contains("stages does not plan all-to-all"), "{refused}");
+}
