@@ -12,7 +12,7 @@ use canopy_benches::{memory_peak_bytes, print_table, timed_on_processors};
 use std::time::Duration;
 
 use canopy_schedule::{Collective, CollectiveKind, Shares, certified_bound, check_orbits_until, check_stages_until};
-use canopy_symmetric::{boxes, orbits, stages, torus};
+use canopy_symmetric::{boxes, orbits, stages, stages_inside_first, torus};
 use canopy_topology::{Ratio, Topology, TopologyLimits, generate};
 
 const RANKS: [u32; 3] = [16_384, 65_536, 131_072];
@@ -29,7 +29,10 @@ fn expressions(ranks: u32) -> Vec<String> {
     let faulty = machines.iter().flat_map(|machine| faults.iter().map(move |faults| format!("{machine}{faults}")));
     let pods = format!("pod:boxes={boxes},su=16,rails=8,oversub=8");
     let leaves = format!("leaf-spine:leaves={},hosts=32,spines=16,oversub=8", ranks / 32);
-    faulty.chain([pods, leaves]).chain(tori(ranks)).collect()
+    // Boxes that are slow for what their NICs bring.
+    let slow = ["", ",faults=gpus:3+seed:1"];
+    let slow = slow.map(|faults| format!("rail:boxes={boxes},gpus=8,nv=60GB/s,nic=50GB/s{faults}"));
+    faulty.chain(slow).chain([pods, leaves]).chain(tori(ranks)).collect()
 }
 
 /// Tori of a number of ranks that is a power of two.
@@ -59,7 +62,10 @@ const KIND: CollectiveKind = CollectiveKind::Allgather;
 fn in_stages(topology: &Topology) -> Result<Measured, Box<dyn Error>> {
     let (found, found_in) = timed_on_processors(|| boxes(topology));
     let network = found.first().ok_or("it has no boxes")?;
-    let (planned, planned_in) = timed_on_processors(|| stages(topology, network, KIND, 1));
+    let (planned, planned_in) = timed_on_processors(|| {
+        let inside_first = stages_inside_first(topology, network, KIND, None);
+        inside_first.or_else(|| stages(topology, network, KIND, 1))
+    });
     let planned = planned.ok_or("it has no plan")?;
     let collective = Collective::new(KIND, None, topology.rank_count())?;
     let (judged, judged_in) = timed_on_processors(|| {

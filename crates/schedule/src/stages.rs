@@ -6,6 +6,11 @@
 //! from it in that digit alone, in pieces: one for each place, over the NIC of that place. What enters a box is spread
 //! in it by the rank where it enters. After all stages each rank has everything, each NIC has carried what a cut around
 //! its box demands, and a rank has had Σ (digit − 1) peers outside its box instead of all boxes but one.
+//!
+//! Where NICs are almost as fast as the box, spreading takes longer than the NICs do. All ranks of the box have its run,
+//! so part of it may go *in the box first*: it was spread where it is, each place then sends all of that part to the same
+//! place of the other box, and nothing is left to spread there. Each chunk of it costs P − 1 hops in the box less, and
+//! P − 1 hops over NICs more.
 
 mod boxes;
 mod nics;
@@ -43,6 +48,11 @@ pub struct Stages {
     pub inside: Vec<Inside>,
     /// Classes of other boxes.
     pub classes: BTreeMap<u32, u32>,
+    /// By stage: so many chunks of each run, its first, go in the box first; none in stages beyond the list. Each place
+    /// sends them to the same place of the other box, and pieces carry the others. Only where each rank of the
+    /// receiving box has one at its place in the box that sends, and no pieces are stated for the pair; runs with fewer
+    /// chunks go whole.
+    pub inside_first: Vec<u64>,
     /// Pieces of pairs of boxes that do not exchange equal ones, by the box that holds the run, and the one that gets
     /// it. They differ in one digit, which is that of the stage.
     pub exceptions: BTreeMap<(u32, u32), Vec<Piece>>,

@@ -6,6 +6,7 @@ use canopy_schedule::{BoxGrid, Certificate, CollectiveKind, Inside, NOBODY, Seat
 use canopy_topology::Topology;
 
 use crate::digits::{digits, empty_boxes, peers_max};
+use crate::inside_first::{self, Choice, Question};
 use crate::network::BoxNetwork;
 use crate::nics::nics_of;
 use crate::odd;
@@ -37,6 +38,43 @@ pub fn stages(
     kind: CollectiveKind,
     chunks_per_share: u64,
 ) -> Option<Planned> {
+    planned(topology, network, kind, |_| Some(Choice { chunks_per_share, inside_first: Vec::new() }))
+}
+
+/// The same where part of each run goes in the box first, so that NICs and boxes take equally long: with so many chunks
+/// for each share, or with few enough.
+///
+/// Stages between pods are left as they are, and so is what boxes exchange that faults have touched, but for missing
+/// ranks.
+///
+/// * **None.** As of [`stages`], or boxes that carry all that their NICs bring.
+pub fn stages_inside_first(
+    topology: &Topology,
+    network: &BoxNetwork,
+    kind: CollectiveKind,
+    chunks: Option<u64>,
+) -> Option<Planned> {
+    let phases = actions_of(kind)?.len() as u64;
+    let is_usual = |of_box: &u32| network.odd.binary_search(of_box).is_err();
+    let usual = (0..u32::try_from(network.ranks.len()).ok()?).find(is_usual)?;
+    let rates = inside_first::rates(topology, network, usual as usize)?;
+    planned(topology, network, kind, |grid| {
+        let first_stage = stages_of_pods(grid, u32::try_from(network.ranks.len()).ok()?.checked_div(network.pod)?)?;
+        Question { grid, first_stage, rates, chunks, phases }.answer()
+    })
+}
+
+/// The stages whose digits count pods: the first ones.
+fn stages_of_pods(grid: &BoxGrid, pods: u32) -> Option<usize> {
+    (0..=grid.digits.len()).find(|&stage| grid.unit(stage) == pods)
+}
+
+fn planned(
+    topology: &Topology,
+    network: &BoxNetwork,
+    kind: CollectiveKind,
+    choose: impl FnOnce(&BoxGrid) -> Option<Choice>,
+) -> Option<Planned> {
     let actions = actions_of(kind)?.to_vec();
     let boxes = u32::try_from(network.ranks.len()).ok()?;
     let pods = boxes.checked_div(network.pod)?;
@@ -49,12 +87,15 @@ pub fn stages(
     let order: Vec<u32> = (0..boxes).map(turned).collect();
     let seats = seats(network, &digits, &order, empty);
     let grid = BoxGrid { places: network.places, digits, seats };
+    let Choice { chunks_per_share, inside_first } = choose(&grid)?;
+    let is_plain = inside_first.is_empty();
     let mut stages = Stages {
         chunks_per_share,
         actions,
         grid,
         inside: vec![Inside::Star],
         classes: BTreeMap::new(),
+        inside_first,
         exceptions: BTreeMap::new(),
     };
     let nics = |grid: &BoxGrid| nics_of(grid, |of_box, place| network.nic(turned(of_box) as usize, place));
@@ -64,7 +105,15 @@ pub fn stages(
         let is_odd = |&of_box: &u32| network.odd.binary_search(&turned(of_box)).is_ok();
         odd = (0..boxes).filter(is_odd).collect();
         let nics = nics(&stages.grid);
-        odd::state(&mut stages, &seating, &nics, &odd);
+        let fastest = nics.iter().flatten().max().copied().unwrap_or_default();
+        // Ranks that are there have counterparts, and places without ranks have no NIC.
+        let has_fewer = |of_box: &u32| {
+            let of_ranks =
+                seating.live(*of_box).filter_map(|(place, _)| nics.get(*of_box as usize)?.get(place as usize));
+            !is_plain && seating.full(*of_box).is_none() && of_ranks.into_iter().all(|nic| *nic == fastest)
+        };
+        let touched: Vec<u32> = odd.iter().copied().filter(|of_box| !has_fewer(of_box)).collect();
+        odd::state(&mut stages, &seating, &nics, &touched);
     }
     if empty > 0 {
         let seating = stages.grid.seating(topology.rank_count()).ok()?;

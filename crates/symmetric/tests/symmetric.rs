@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
 use canopy_schedule::{Collective, CollectiveKind, Shares, Verdict, certified_bound, check_stages_until};
-use canopy_symmetric::{Planned, boxes, stages};
+use canopy_symmetric::{Planned, boxes, stages, stages_inside_first};
 use canopy_topology::{NodeKind, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 
 const KINDS: [CollectiveKind; 3] =
@@ -152,5 +152,37 @@ fn networks_without_boxes_have_no_answer() {
         let found = boxes(&network(expression));
         assert!(found.iter().all(|found| found.ranks.len() > 1), "{expression}");
         assert!(expression == "dgx-h100:boxes=1" || found.is_empty(), "{expression}");
+    }
+}
+
+/// Boxes that are slow for what their NICs bring: what goes in the box first makes up for nearly all of it.
+#[test]
+fn fast_nics_and_slow_boxes_come_close_to_the_cut_around_a_rank() {
+    for (expression, stated, plain_at_most, least) in [
+        ("rail:boxes=128,gpus=8,nv=60GB/s,nic=50GB/s", Some(8), 0.63, 0.991),
+        ("rail:boxes=128,gpus=8,nv=60GB/s,nic=50GB/s", None, 0.63, 0.998),
+        ("rail:boxes=2,gpus=8,nv=60GB/s,nic=50GB/s", None, 0.86, 0.997),
+        ("rail:boxes=300,gpus=4,nv=100GB/s,nic=50GB/s", None, 0.9, 0.997),
+        ("pod:boxes=64,su=16,rails=8,oversub=2,nv=200GB/s,nic=100GB/s", None, 0.77, 0.997),
+        ("rail:boxes=256,gpus=8,nv=60GB/s,nic=50GB/s,faults=gpus:2+seed:1", None, 0.62, 0.94),
+    ] {
+        let topology = network(expression);
+        for kind in KINDS {
+            let (_, plain, bound) = planned(&topology, kind, 1);
+            let found = boxes(&topology).swap_remove(0);
+            let planned = stages_inside_first(&topology, &found, kind, stated).unwrap();
+            let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
+            let verdict =
+                check_stages_until(&topology, collective, &Shares::Equal, &planned.stages, &|| false).unwrap();
+            let ratio = |of: &Verdict| of.algbw.ratio_to(&bound).unwrap().to_f64();
+            assert!(ratio(&plain) <= plain_at_most, "{expression} {kind:?}: {}", ratio(&plain));
+            assert!((least..=1.0).contains(&ratio(&verdict)), "{expression} {kind:?}: {}", ratio(&verdict));
+        }
+    }
+    for expression in ["dgx-h100:boxes=16", "mi250:boxes=8", "rail:boxes=1,gpus=8,nv=60GB/s,nic=50GB/s"] {
+        let topology = network(expression);
+        let found = boxes(&topology);
+        let more = |found| stages_inside_first(&topology, found, CollectiveKind::Allgather, None);
+        assert!(found.first().and_then(more).is_none(), "{expression}");
     }
 }

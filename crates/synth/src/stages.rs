@@ -11,7 +11,7 @@ use std::num::NonZeroU64;
 
 use canopy_optimize::Fraction;
 use canopy_schedule::{Certificate, Collective, CollectiveKind, Shape, Shares, Stages, certified_bound};
-use canopy_symmetric::boxes;
+use canopy_symmetric::{Planned, boxes};
 use canopy_topology::{Rate, Topology};
 
 use crate::algorithm::{HeededLimits, Networks, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
@@ -40,7 +40,8 @@ pub(crate) static STAGES: Synthesizer = Synthesizer {
 
 /// * **In.** A network of boxes that switches join; equal shares. **Out.** A rule with `chunks` for each share, or one.
 /// * **Errors.** [`SynthesisError`]. **Cost.** For each of the few sets of boxes that a network may be made of, that of
-///   [`canopy_symmetric::stages`] and of counting loads; up to the first that reaches the bound.
+///   [`canopy_symmetric::stages`] and of counting loads, twice where boxes are slow; up to the first that reaches the
+///   bound.
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let &SynthesisRequest { collective, ref shares, limits, .. } = task.request;
     let (topology, kind) = (task.topology, collective.kind());
@@ -58,17 +59,24 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     }
     task.progress.report(Stage::Optimum, 0, 1);
     let mut fastest: Option<(Fraction, Stages)> = None;
-    for network in boxes(topology) {
+    // Whether no plan is faster than what was found.
+    let mut see = |mut found: Planned| -> Result<bool, SynthesisError> {
         ask(task.stop)?;
-        let Some(mut found) = canopy_symmetric::stages(topology, &network, kind, chunks) else { continue };
         spread_along_trees(topology, &mut found.stages, &found.odd, task.stop)?;
         // Where there is none, its boxes are none that exchange everything.
-        let Some(time) = seconds_per_byte_of_stages(topology, &found.stages) else { continue };
-        let is_best = is_reached(topology, collective, &found.certificate, time);
+        let Some(time) = seconds_per_byte_of_stages(topology, &found.stages) else { return Ok(false) };
         if fastest.as_ref().is_none_or(|(least, _)| time < *least) {
             fastest = Some((time, found.stages));
         }
-        if is_best {
+        Ok(is_reached(topology, collective, &found.certificate, time))
+    };
+    for network in boxes(topology) {
+        ask(task.stop)?;
+        let Some(found) = canopy_symmetric::stages(topology, &network, kind, chunks) else { continue };
+        let is_best = see(found)?;
+        let stated = limits.chunks.map(NonZeroU64::get);
+        let more = || canopy_symmetric::stages_inside_first(topology, &network, kind, stated);
+        if is_best || more().map(&mut see).transpose()?.unwrap_or(false) {
             break;
         }
     }

@@ -16,6 +16,9 @@ pub(super) struct StagesDocument {
     digits: Vec<u32>,
     seats: SeatsDocument,
     inside: Vec<InsideDocument>,
+    /// By stage, the chunks of a run that go in the box first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    inside_first: Vec<u64>,
     /// Boxes of other classes than the first, with their class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     classes: Vec<(u32, u32)>,
@@ -59,6 +62,7 @@ impl From<&Stages> for StagesDocument {
             digits: digits.clone(),
             seats: SeatsDocument::from(seats),
             inside: inside.collect(),
+            inside_first: stages.inside_first.clone(),
             classes: stages.classes.iter().map(|(&of_box, &class)| (of_box, class)).collect(),
             pieces: pieces.collect(),
         }
@@ -119,6 +123,7 @@ impl StagesDocument {
             actions: self.actions.into_iter().map(Into::into).collect(),
             grid: BoxGrid { places: self.places, digits: self.digits, seats: self.seats.into() },
             inside: inside.collect(),
+            inside_first: self.inside_first,
             classes: self.classes.into_iter().collect(),
             exceptions,
         })

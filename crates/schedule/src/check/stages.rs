@@ -2,9 +2,10 @@
 //!
 //! **Every share reaches every rank once.** By induction: before a stage, all ranks of a box hold the run of the box,
 //! nothing else, each chunk once. Runs of boxes that differ in the digit of the stage are disjoint, and their union is
-//! the next run. A box gets each of them once, as pieces that add up to it and leave ranks that have it; each enters at
-//! one rank, and a tree from there spans the box. **Loads** are counted piece by piece and tree by tree. Backwards, all
-//! holds with sums in place of shares.
+//! the next run. A box gets each of them once: its first chunks, if some go in the box first, at each of its ranks from
+//! the rank at the same place, which has the run as well; the others as pieces that add up to them and leave ranks that
+//! have them, each of which enters at one rank, and a tree from there spans the box. **Loads** are counted place by
+//! place, piece by piece and tree by tree. Backwards, all holds with sums in place of shares.
 
 mod error;
 mod inside;
@@ -59,9 +60,11 @@ pub fn judge_stages_until(
     }
     let seating = stages.grid.seating(rank_count).map_err(StagesError::from)?;
     require_exceptions(stages, &seating)?;
+    require_inside_first(stages)?;
     let ways = Ways::of(topology);
     let (nics, loads) = (Nics::of(&ways, &seating), Loads::none(topology));
-    let mut judged = Judged { stages, seating: &seating, ways, nics, loads, is_handed_over: false };
+    let spreads = vec![false; stages.grid.digits.len()];
+    let mut judged = Judged { stages, seating: &seating, ways, nics, loads, is_handed_over: false, spreads };
     let mut spread = Spread::new(stages, &seating)?;
     for to in in_pods(&stages.grid) {
         if stop() {
@@ -110,6 +113,19 @@ fn require_phases(kind: CollectiveKind, stages: &Stages) -> Result<(), StagesErr
     }
 }
 
+/// Whether no stage sends more in the box first than a run has.
+fn require_inside_first(stages: &Stages) -> Result<(), StagesError> {
+    let (grid, k) = (&stages.grid, stages.chunks_per_share);
+    for (stage, &chunks) in stages.inside_first.iter().enumerate() {
+        let run = (u64::from(grid.unit(stage)) * u64::from(grid.places)).saturating_mul(k);
+        let max = if stage < grid.digits.len() { run } else { 0 };
+        if chunks > max {
+            return Err(StagesError::InsideFirst { stage, chunks, max });
+        }
+    }
+    Ok(())
+}
+
 /// Whether what is stated of pairs is about runs that they exchange.
 fn require_exceptions(stages: &Stages, seating: &Seating) -> Result<(), StagesError> {
     let (grid, boxes) = (&stages.grid, seating.box_count());
@@ -150,6 +166,8 @@ struct Judged<'a> {
     loads: Loads,
     /// Whether shares leave their boxes from other ranks than their own.
     is_handed_over: bool,
+    /// By stage: whether boxes spread something of what enters them.
+    spreads: Vec<bool>,
 }
 
 impl Judged<'_> {
@@ -166,20 +184,29 @@ impl Judged<'_> {
             if rules.chunks(exchange) == 0 {
                 continue;
             }
+            let inside_first = rules.inside_first(exchange);
+            // The run of boxes that nothing has entered is one box.
+            let is_own = exchange.run(&stages.grid).len() == 1;
+            self.is_handed_over |= is_own && inside_first > 0 && seating.places() > 1;
             // Such pieces of a box's own shares are those of the places that they leave from.
             if let Some(each) = rules.equal(exchange)
-                && self.carry_equal(exchange, each)?
+                && self.carry_equal(exchange, inside_first + each)?
             {
+                self.spreads[exchange.stage] |= each > 0;
                 entered.iter_mut().for_each(|entered| *entered += each);
                 continue;
             }
+            self.carry_to_all(exchange, inside_first)?;
             rules.put(exchange, &mut pieces);
             if pieces.is_empty() {
-                return Err(StagesError::NoPieces { from: exchange.from, to });
+                if inside_first < rules.chunks(exchange) {
+                    return Err(StagesError::NoPieces { from: exchange.from, to });
+                }
+                continue;
             }
-            // The run of boxes that nothing has entered is one box.
-            if exchange.run(&stages.grid).len() == 1 {
-                self.is_handed_over |= !leave_from_owners(&pieces, seating, stages.chunks_per_share);
+            self.spreads[exchange.stage] = true;
+            if is_own {
+                self.is_handed_over |= !leave_from_owners(&pieces, inside_first, seating, stages.chunks_per_share);
             }
             for piece in &pieces {
                 let ranks = seating.rank(piece.sender, piece.leaves).zip(seating.rank(to, piece.enters));
@@ -190,6 +217,17 @@ impl Judged<'_> {
             }
         }
         Ok(entered)
+    }
+
+    /// Counts chunks that come to each rank of a box from the rank at its place in the other.
+    fn carry_to_all(&mut self, exchange: Exchange, chunks: u64) -> Result<(), StagesError> {
+        let Exchange { from, to, .. } = exchange;
+        let seating = self.seating;
+        for (place, at) in seating.live(to).filter(|_| chunks > 0) {
+            let sender = seating.rank(from, place).ok_or(StagesError::NoPieces { from, to })?;
+            self.carry_over(sender, at, exchange.turn(&self.stages.grid, from, place), chunks)?;
+        }
+        Ok(())
     }
 
     /// Counts equal pieces, one from each place to the same one of another box, if both are full. False: nothing was
@@ -219,10 +257,11 @@ impl Judged<'_> {
 
     /// Hops from a root to the farthest rank at most, and links on them, given the hops in boxes.
     fn depth(&self, inside: u32) -> (u32, u32) {
-        let stages = self.stages.grid.digits.iter().filter(|&&size| size > 1).count();
-        let stages = u32::try_from(stages).unwrap_or(u32::MAX);
-        let first = if stages == 0 || self.is_handed_over { inside } else { 0 };
-        let depth = stages.saturating_mul(1 + inside).saturating_add(first);
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let stages = count(self.stages.grid.digits.iter().filter(|&&size| size > 1).count());
+        let spreads = count(self.spreads.iter().filter(|&&spreads| spreads).count());
+        let first = u32::from(stages == 0 || self.is_handed_over);
+        let depth = spreads.saturating_add(first).saturating_mul(inside).saturating_add(stages);
         (depth, depth.saturating_mul(self.loads.longest))
     }
 
@@ -255,9 +294,9 @@ const fn directed(action: Action, from: u32, to: u32) -> (u32, u32) {
     }
 }
 
-/// Whether the pieces of a box's own shares leave it from the ranks whose shares they are.
-fn leave_from_owners(pieces: &[Piece], seating: &Seating, chunks_per_share: u64) -> bool {
-    let mut first = 0;
+/// Whether the pieces of a box's own shares, from the chunk `first` on, leave it from the ranks whose shares they are.
+fn leave_from_owners(pieces: &[Piece], first: u64, seating: &Seating, chunks_per_share: u64) -> bool {
+    let mut first = first;
     pieces.iter().all(|piece| {
         let chunks = first..first + piece.chunk_count;
         first = chunks.end;

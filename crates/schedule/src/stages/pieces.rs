@@ -70,18 +70,35 @@ impl<'a> Pieces<'a> {
         u64::from(self.seating.ranks_in(exchange.run(&self.stages.grid))) * self.stages.chunks_per_share
     }
 
+    /// Chunks of the run, its first, that each place of the one box sends to the same place of the other; pieces carry
+    /// those after them.
+    pub fn inside_first(&self, exchange: Exchange) -> u64 {
+        let Exchange { stage, from, to } = exchange;
+        let most = self.stages.inside_first.get(stage).copied().unwrap_or(0);
+        if most == 0 || self.is_stated(exchange) {
+            return 0;
+        }
+        let has_rank = |(place, _): (u32, u32)| self.seating.rank(from, place).is_some();
+        let is_for_all = self.seating.full(from).is_some() || self.seating.live(to).all(has_rank);
+        if is_for_all && !self.seating.is_empty(to) { most.min(self.chunks(exchange)) } else { 0 }
+    }
+
     /// Chunks of each piece, if all places carry equal ones because nothing else is stated; what
     /// [`put`](Self::put) says at greater length.
     pub fn equal(&self, exchange: Exchange) -> Option<u64> {
-        let (from, to) = (exchange.from, exchange.to);
-        let is_stated = !self.stages.exceptions.is_empty() && self.stages.exceptions.contains_key(&(from, to));
-        let chunks = self.chunks(exchange);
+        let chunks = self.chunks(exchange) - self.inside_first(exchange);
         let places = u64::from(self.seating.places());
-        let are_full = self.seating.full(from).is_some() && self.seating.full(to).is_some();
-        (!is_stated && are_full && chunks.is_multiple_of(places)).then_some(chunks / places)
+        let are_full = [exchange.from, exchange.to].into_iter().all(|of_box| self.seating.full(of_box).is_some());
+        (are_full && chunks.is_multiple_of(places) && !self.is_stated(exchange)).then_some(chunks / places)
     }
 
-    /// Puts the pieces of an exchange into `pieces`, which it clears, in the order of the chunks that they carry.
+    fn is_stated(&self, exchange: Exchange) -> bool {
+        let exceptions = &self.stages.exceptions;
+        !exceptions.is_empty() && exceptions.contains_key(&(exchange.from, exchange.to))
+    }
+
+    /// Puts the pieces of an exchange into `pieces`, which it clears, in the order of the chunks that they carry: all of
+    /// the run that does not go in the box first.
     ///
     /// Where nothing else is stated, places that both boxes have ranks on carry equal pieces; chunks over go one each
     /// to places in turn, from one that the sum of all digits of both boxes chooses. Without such places there are
@@ -92,7 +109,7 @@ impl<'a> Pieces<'a> {
             pieces.extend_from_slice(stated);
             return;
         }
-        let chunks = self.chunks(exchange);
+        let chunks = self.chunks(exchange) - self.inside_first(exchange);
         let live = self.seating.live(exchange.from).map(|(place, _)| place);
         let common = live.filter(|&place| self.seating.rank(exchange.to, place).is_some());
         pieces.extend(common.map(|place| Piece {

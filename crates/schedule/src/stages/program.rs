@@ -169,12 +169,16 @@ impl<'a> Writer<'a> {
         sent.sort_by_key(|exchange| exchange.to);
         let mut step = ProgramStep::default();
         for exchange in sent {
+            let counterpart = self.seating.rank(exchange.to, self.place).filter(|_| exchange.from == of_box);
+            step.sends.extend(counterpart.and_then(|peer| self.inside_first(exchange, peer)));
             for Carried { piece, chunks } in self.carried(exchange) {
                 let own = piece.sender == of_box && piece.leaves == self.place;
                 let peer = self.seating.rank(exchange.to, piece.enters).filter(|_| own);
                 step.sends.extend(peer.map(|peer| Move { peer, chunks }));
             }
         }
+        let counterpart = self.seating.rank(behind.from, self.place);
+        step.receives.extend(counterpart.and_then(|peer| self.inside_first(behind, peer)));
         let entering = self.carried(behind);
         for Carried { piece, chunks } in entering.iter().filter(|carried| carried.piece.enters == self.place) {
             let peer = self.seating.rank(piece.sender, piece.leaves);
@@ -184,6 +188,13 @@ impl<'a> Writer<'a> {
         self.spread(&entering)
     }
 
+    /// What goes in the box first, between this rank and its counterpart in an exchange.
+    fn inside_first(&self, exchange: Exchange, peer: u32) -> Option<Move> {
+        let count = self.rules.inside_first(exchange);
+        let run = exchange.run(&self.stages.grid);
+        (count > 0).then(|| Move { peer, chunks: self.seating.chunks(run, 0..count, self.stages.chunks_per_share) })
+    }
+
     /// The pieces of an exchange with their chunks; none where one of the boxes has no ranks.
     fn carried(&self, exchange: Exchange) -> Vec<Carried> {
         let mut pieces = Vec::new();
@@ -191,7 +202,7 @@ impl<'a> Writer<'a> {
             self.rules.put(exchange, &mut pieces);
         }
         let (run, k) = (exchange.run(&self.stages.grid), self.stages.chunks_per_share);
-        let mut first = 0;
+        let mut first = self.rules.inside_first(exchange);
         let carried = |piece: Piece| {
             let chunks = first..first + piece.chunk_count;
             first = chunks.end;

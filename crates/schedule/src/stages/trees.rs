@@ -143,7 +143,7 @@ impl Expansion<'_> {
         Ok(trees)
     }
 
-    /// A run enters a box in pieces.
+    /// A run enters a box: its first chunks at all places that may, the others in pieces.
     fn take(
         &self,
         exchange: Exchange,
@@ -155,14 +155,24 @@ impl Expansion<'_> {
         let single =
             |piece: &Piece| std::iter::repeat_n(*piece, usize::try_from(piece.chunk_count).unwrap_or(usize::MAX));
         let mut by_chunk = pieces.iter().flat_map(single);
+        let mut inside_first = Pieces::new(self.stages, self.seating).inside_first(exchange);
+        let turn = |sender, leaves| exchange.turn(&self.stages.grid, sender, leaves);
         for of_box in exchange.run(&self.stages.grid) {
             for (_, root) in self.seating.live(of_box) {
                 for tree in &mut trees[root as usize] {
+                    if inside_first > 0 {
+                        inside_first -= 1;
+                        for (place, at) in self.seating.live(exchange.to) {
+                            let from = self.seating.rank(exchange.from, place).ok_or_else(|| broken.clone())?;
+                            tree.push((from, at, turn(exchange.from, place)));
+                        }
+                        continue;
+                    }
                     let piece = by_chunk.next().ok_or_else(|| broken.clone())?;
                     let ranks = self.seating.rank(piece.sender, piece.leaves);
                     let ranks = ranks.zip(self.seating.rank(exchange.to, piece.enters));
                     let (from, at) = ranks.ok_or_else(|| broken.clone())?;
-                    tree.push((from, at, exchange.turn(&self.stages.grid, piece.sender, piece.leaves)));
+                    tree.push((from, at, turn(piece.sender, piece.leaves)));
                     self.spread(exchange.to, piece.enters, entered, tree)?;
                 }
             }

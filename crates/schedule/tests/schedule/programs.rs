@@ -6,7 +6,7 @@ use std::ops::Range;
 use canopy_schedule::{Action, BoxTree, Inside, Move, ProgramError, ProgramPhase, RankProgram, Stages};
 use canopy_topology::Topology;
 
-use crate::stages::{Boxes, Fabric, PHASES, network, other_run, shuffled_seats, stages};
+use crate::stages::{BoxShape, Boxes, Fabric, PHASES, amounts, network, other_run, shuffled_seats, stages};
 
 /// All chunks of some ranges.
 fn each(chunks: &[Range<u64>]) -> impl Iterator<Item = u64> + '_ {
@@ -77,9 +77,6 @@ fn run(topology: &Topology, stages: &Stages) -> BTreeMap<(usize, usize), u64> {
     loads
 }
 
-/// Boxes, places, what joins them, digits, and empty seats.
-type Shape = (u32, u32, Fabric, &'static [u32], &'static [u32]);
-
 /// What the trees send between ranks.
 fn by_trees(topology: &Topology, stages: &Stages) -> BTreeMap<(usize, usize), u64> {
     let forest = stages.trees(topology).unwrap();
@@ -94,7 +91,7 @@ fn by_trees(topology: &Topology, stages: &Stages) -> BTreeMap<(usize, usize), u6
 
 #[test]
 fn all_programs_together_bring_every_share_everywhere_once() {
-    let shapes: [Shape; 8] = [
+    let shapes: [BoxShape; 8] = [
         (4, 2, Fabric::Hub, &[4], &[]),
         (6, 4, Fabric::Rails, &[3, 2], &[]),
         (8, 3, Fabric::Rails, &[2, 2, 2], &[]),
@@ -108,18 +105,25 @@ fn all_programs_together_bring_every_share_everywhere_once() {
         let of = Boxes { boxes, places, fabric, empty: empty.to_vec() };
         let topology = network(&of);
         for (chunks_per_share, (_, actions)) in (1..4).flat_map(|chunks| PHASES.map(|phases| (chunks, phases))) {
-            let stages = stages(&of, digits, chunks_per_share, actions);
+            let mut stages = stages(&of, digits, chunks_per_share, actions);
             assert_eq!(run(&topology, &stages), by_trees(&topology, &stages), "{digits:?}");
+            for inside_first in amounts(&stages) {
+                stages.inside_first = inside_first;
+                assert_eq!(run(&topology, &stages), by_trees(&topology, &stages), "{digits:?}");
+            }
         }
     }
 }
 
 #[test]
 fn boxes_that_send_for_others_and_ranks_anywhere_are_programs_as_well() {
-    let (topology, stages) = other_run();
-    assert_eq!(run(&topology, &stages), by_trees(&topology, &stages));
-    let (topology, stages) = shuffled_seats();
-    assert_eq!(run(&topology, &stages), by_trees(&topology, &stages));
+    for (topology, mut stages) in [other_run(), shuffled_seats()] {
+        assert_eq!(run(&topology, &stages), by_trees(&topology, &stages));
+        for inside_first in amounts(&stages) {
+            stages.inside_first = inside_first;
+            assert_eq!(run(&topology, &stages), by_trees(&topology, &stages));
+        }
+    }
 }
 
 #[test]

@@ -30,6 +30,9 @@ pub(crate) enum Fabric {
     Lines,
 }
 
+/// Boxes, places, what joins them, digits, and empty seats.
+pub(crate) type BoxShape = (u32, u32, Fabric, &'static [u32], &'static [u32]);
+
 fn rate(bytes: u64) -> Capacity {
     Capacity::from_bytes_per_sec(bytes).unwrap()
 }
@@ -87,6 +90,7 @@ pub(crate) fn stages(of: &Boxes, digits: &[u32], chunks_per_share: u64, actions:
         grid,
         inside: vec![inside],
         classes: BTreeMap::new(),
+        inside_first: Vec::new(),
         exceptions: BTreeMap::new(),
     }
 }
@@ -143,8 +147,8 @@ fn agree(topology: &Topology, kind: CollectiveKind, stages: &Stages) {
     assert_eq!(chunks(topology, &own), loads);
     assert_eq!((&verdict.algbw, verdict.busiest_link), (&all.algbw, all.busiest_link));
     let is_deepest = match stages.inside[0] {
-        Inside::Star => verdict.depth_max == all.depth_max,
-        Inside::Trees(_) => verdict.depth_max >= all.depth_max,
+        Inside::Star if stages.inside_first.is_empty() => verdict.depth_max == all.depth_max,
+        _ => verdict.depth_max >= all.depth_max,
     };
     assert!(is_deepest && verdict.tree_count == all.tree_count, "{verdict:?} {all:?}");
     assert!(verdict.links_max >= all.links_max, "{} {}", verdict.links_max, all.links_max);
@@ -170,6 +174,59 @@ fn every_link_carries_what_the_trees_carry() {
             for (kind, actions) in PHASES {
                 agree(&topology, kind, &stages(&of, digits, chunks_per_share, actions));
             }
+        }
+    }
+}
+
+/// By stage, how much goes in the box first: one chunk, something, as much as there is, or that in the last stage alone.
+pub(crate) fn amounts(stages: &Stages) -> Vec<Vec<u64>> {
+    let grid = &stages.grid;
+    let run = |stage| u64::from(grid.unit(stage) * grid.places) * stages.chunks_per_share;
+    let runs: Vec<u64> = (0..grid.digits.len()).map(run).collect();
+    let mut last = vec![0; runs.len()];
+    last[runs.len() - 1] = runs[runs.len() - 1].div_ceil(2);
+    vec![vec![1], runs.iter().map(|run| run * 3 / 8).collect(), runs, last]
+}
+
+#[test]
+fn every_link_carries_what_the_trees_carry_where_part_goes_in_the_box_first() {
+    let shapes: [BoxShape; 9] = [
+        (4, 2, Fabric::Hub, &[4], &[]),
+        (6, 4, Fabric::Rails, &[3, 2], &[]),
+        (8, 3, Fabric::Rails, &[2, 2, 2], &[]),
+        (8, 4, Fabric::Leaves(2, 4), &[2, 4], &[]),
+        (8, 4, Fabric::Leaves(4, 2), &[4, 2], &[]),
+        (4, 3, Fabric::Lines, &[2, 2], &[]),
+        (3, 1, Fabric::Hub, &[3], &[]),
+        (6, 4, Fabric::Rails, &[3, 2], &[3, 8, 21]),
+        (6, 4, Fabric::Hub, &[2, 3], &[3, 7, 11, 15, 19, 23]),
+    ];
+    for (boxes, places, fabric, digits, empty) in shapes {
+        let of = Boxes { boxes, places, fabric, empty: empty.to_vec() };
+        let topology = network(&of);
+        for (chunks_per_share, (kind, actions)) in (1..4).flat_map(|chunks| PHASES.map(|phases| (chunks, phases))) {
+            let mut stages = stages(&of, digits, chunks_per_share, actions);
+            for inside_first in amounts(&stages) {
+                stages.inside_first = inside_first;
+                agree(&topology, kind, &stages);
+            }
+        }
+    }
+}
+
+/// The design: NICs carry (B − 1)(1 + (P − 1)λ) shares, and links in the box (P − 1)(λ + (1 − λ)B).
+#[test]
+fn what_goes_in_the_box_first_moves_load_from_the_box_to_nics() {
+    for (digits, inside_first) in [(&[16][..], &[12_u64][..]), (&[4, 4], &[12, 48]), (&[2, 8], &[12, 24])] {
+        let of = Boxes { boxes: 16, places: 4, fabric: Fabric::Rails, empty: Vec::new() };
+        let topology = network(&of);
+        let mut exchange = stages(&of, digits, 8, &[Action::Copy]);
+        exchange.inside_first = inside_first.to_vec();
+        let loads =
+            LinkLoads::of_stages(&topology, collective(&topology, CollectiveKind::Allgather), &exchange).unwrap();
+        for (link, load) in topology.links().iter().zip(chunks(&topology, &loads)) {
+            let expected = if link.capacity.bytes_per_sec() == 100 { 15 * (8 + 3 * 3) } else { 3 * (3 + 5 * 16) };
+            assert_eq!(load, expected, "{digits:?}");
         }
     }
 }
@@ -225,7 +282,12 @@ fn other_boxes_of_the_run_send_for_one_that_is_gone() {
 fn alter(stages: &mut Stages, random: &mut Random) {
     let boxes = stages.grid.box_count().unwrap();
     let below = |random: &mut Random, limit: u32| u32::try_from(random.below(limit as usize)).unwrap();
-    match random.below(9) {
+    match random.below(10) {
+        9 => match random.below(3) {
+            0 => stages.inside_first.push(random.below(4) as u64),
+            1 => stages.inside_first = vec![random.below(12) as u64; 1 + random.below(2)],
+            _ => stages.inside_first.iter_mut().for_each(|chunks| *chunks = random.below(20) as u64),
+        },
         0 => stages.chunks_per_share = random.below(4) as u64,
         1 => stages.grid.digits.swap(0, 1),
         2 => {
@@ -306,6 +368,9 @@ fn what_is_accepted_of_altered_schedules_is_right() {
         if matches!(fabric, Fabric::Lines) && !of.empty.is_empty() {
             altered.inside = vec![Inside::Star];
         }
+        if random.below(2) == 0 {
+            altered.inside_first = amounts(&altered).swap_remove(random.below(4));
+        }
         with_exceptions(&of, &mut altered, topology.rank_count(), &mut random);
         (0..1 + random.below(2)).for_each(|_| alter(&mut altered, &mut random));
         match judge(&topology, kind, &altered) {
@@ -357,6 +422,10 @@ fn refusals_say_what_is_wrong() {
     assert_eq!(half, StagesError::NoTree { class: 0, place: 1, of_box: 0 }.into());
     let twice = tree(vec![one(0, u64::MAX, &[(0, 1)]), one(0, 1, &[(0, 1)]), one(1, 1, &[(1, 0)])]);
     assert_eq!(twice, of_tree(TreeFault::TooManyChunks));
+    let first = |inside_first: &[u64]| refused(&|stages| stages.inside_first = inside_first.to_vec());
+    assert_eq!(first(&[3]), StagesError::InsideFirst { stage: 0, chunks: 3, max: 2 }.into());
+    assert_eq!(first(&[2, 5]), StagesError::InsideFirst { stage: 1, chunks: 5, max: 4 }.into());
+    assert_eq!(first(&[0, 0, 1]), StagesError::InsideFirst { stage: 2, chunks: 1, max: 0 }.into());
     let none = refused(&|stages| stages.chunks_per_share = 0);
     assert!(none.to_string().contains("0 chunks for each of 8 shares"), "{none}");
     assert!(matches!(refused(&|stages| stages.chunks_per_share = u64::MAX), CheckError::Stages(_)));

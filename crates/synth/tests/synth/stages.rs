@@ -48,6 +48,26 @@ fn sound_machines_reach_the_bound_that_is_proven_otherwise() {
     }
 }
 
+/// Boxes that are slow for what their NICs bring; the bound is proven otherwise. What the plan reaches without its first
+/// part would be 0.63 at most.
+#[test]
+fn slow_boxes_with_fast_nics_come_close_to_the_bound() {
+    for (expression, least) in [
+        ("rail:boxes=4,gpus=8,nv=60GB/s,nic=50GB/s", 0.99),
+        ("rail:boxes=16,gpus=8,nv=60GB/s,nic=50GB/s", 0.997),
+        ("dgx-h100:boxes=16,nic=400GB/s", 0.99),
+    ] {
+        let topology = network(expression);
+        for kind in [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce] {
+            let graph = planned(&topology, kind).unwrap();
+            let reached = check(&topology, &graph).unwrap().algbw;
+            let known = bound(&topology, graph.collective, &graph.shares, &Never).unwrap().upper;
+            let ratio = reached.ratio_to(&known).unwrap().to_f64();
+            assert!((least..=1.0).contains(&ratio), "{expression} {kind:?}: {ratio}");
+        }
+    }
+}
+
 /// The ranks of these boxes do not all have links to each other.
 #[test]
 fn boxes_that_are_meshes_spread_along_trees() {

@@ -62,6 +62,8 @@ struct Shape {
     parts: usize,
     /// By stage: most pieces of an exchange, and most that leave from one rank and enter at one in a round.
     stages: Vec<(usize, usize, usize)>,
+    /// By stage: whether something goes in the box first.
+    inside_first: Vec<bool>,
 }
 
 impl Shape {
@@ -98,7 +100,8 @@ impl Shape {
         let trees: Vec<(usize, usize)> = stages.inside.iter().map(trees).collect();
         let depth = trees.iter().map(|(depth, _)| *depth).max().unwrap_or(1);
         let parts = trees.iter().map(|(_, parts)| *parts).max().unwrap_or(1);
-        Self { places, depth, parts, stages: of_stages }
+        let inside_first = stages.inside_first.iter().map(|&chunks| chunks > 0).collect();
+        Self { places, depth, parts, stages: of_stages, inside_first }
     }
 
     /// Operations of a block that do not belong to rounds: greetings, meetings and acknowledgements.
@@ -123,7 +126,13 @@ impl Shape {
             Action::Copy => per(enter * others * self.parts) + notices,
             Action::Reduce => 2 * per(pieces * self.parts) + notices + enter * self.parts * others.div_ceil(7),
         };
-        let outside = if stage.is_some() { 1 + 2 * per(leave.max(enter)) + enter.max(leave) - 1 } else { 0 };
+        // What goes in the box first is one more part of a message; what is sent of a sum may be in two places then.
+        let more = match stage.and_then(|stage| self.inside_first.get(stage)) {
+            Some(true) if action == Action::Reduce => 3,
+            Some(true) => 1,
+            _ => 0,
+        };
+        let outside = if stage.is_some() { 1 + 2 * per(leave.max(enter)) + enter.max(leave) - 1 + more } else { 0 };
         Need { operations: self.depth * inside + outside, ports: leave + if stage.is_some() { enter } else { 0 } }
     }
 }

@@ -184,23 +184,28 @@ impl<'a> Filling<'a> {
         Ok(slots.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Slots of some pieces of an exchange, in their order.
+    /// Slots of what goes in the box first, if anything does, and of some pieces of an exchange, in their order.
     fn slots(&self, exchange: Exchange, distance: u32, wants: impl Fn(&Piece) -> bool) -> Result<Vec<u64>, Broken> {
         let mut pieces = Vec::new();
         if !self.seat.seating.is_empty(exchange.to) && self.rules.chunks(exchange) > 0 {
             self.rules.put(exchange, &mut pieces);
         }
+        // Only pieces that are stated are sent for other boxes, and nothing else is then exchanged.
+        let inside_first = self.rules.inside_first(exchange);
+        let has_rank = |of_box: u32| self.seat.seating.rank(of_box, self.seat.place).is_some();
+        let is_for_all = inside_first > 0 && has_rank(exchange.from) && has_rank(exchange.to);
+        let for_all = is_for_all.then(|| self.seat.slots.network(exchange.stage, distance, 0).ok_or(Broken));
         let slot = |(position, piece): (usize, &Piece)| {
             let key: PieceKey = (exchange.from, exchange.to, position);
             if piece.sender != exchange.from {
                 return self.seat.slots.relayed(key);
             }
             let same = |other: &&Piece| other.sender == piece.sender && other.leaves == piece.leaves;
-            let before = pieces.iter().take(position).filter(same).map(|other| other.chunk_count).sum();
-            self.seat.slots.network(exchange.stage, distance, before)
+            let before = pieces.iter().take(position).filter(same).map(|other| other.chunk_count).sum::<u64>();
+            self.seat.slots.network(exchange.stage, distance, inside_first.checked_add(before)?)
         };
         let wanted = pieces.iter().enumerate().filter(|(_, piece)| wants(piece));
-        wanted.map(|piece| slot(piece).ok_or(Broken)).collect()
+        for_all.into_iter().chain(wanted.map(|piece| slot(piece).ok_or(Broken))).collect()
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Slots {
     relayed: HashMap<PieceKey, u64>,
     /// The most that one rank gets back for others.
     relayed_max: u64,
-    /// The most that enters a box at one place, the share of its rank included.
+    /// The most that enters a box at one place and is spread from there, the share of its rank included.
     entered_max: u64,
     places: u32,
 }
@@ -30,11 +30,13 @@ impl Slots {
     /// O(boxes + exceptions).
     pub(super) fn new(stages: &Stages, seating: &Seating) -> Self {
         let (grid, k) = (&stages.grid, stages.chunks_per_share);
-        let mut widths: Vec<u64> = (0..grid.digits.len()).map(|stage| width(stages, seating, stage)).collect();
+        let mut widths: Vec<(u64, u64)> = (0..grid.digits.len()).map(|stage| width(stages, seating, stage)).collect();
         let (mut relayed, mut of_ranks) = (HashMap::new(), HashMap::new());
         for (&(from, to), pieces) in &stages.exceptions {
-            if let Some(width) = Exchange::between(grid, from, to).and_then(|exchange| widths.get_mut(exchange.stage)) {
-                *width = (*width).max(most_at_one_place(pieces));
+            let exchange = Exchange::between(grid, from, to);
+            if let Some((width, spread)) = exchange.and_then(|exchange| widths.get_mut(exchange.stage)) {
+                let most = most_at_one_place(pieces);
+                (*width, *spread) = ((*width).max(most), (*spread).max(most));
             }
             for (position, piece) in pieces.iter().enumerate().filter(|(_, piece)| piece.sender != from) {
                 let used: &mut u64 = of_ranks.entry((piece.sender, piece.leaves)).or_default();
@@ -42,13 +44,14 @@ impl Slots {
                 *used = used.saturating_add(piece.chunk_count);
             }
         }
-        let (mut bases, mut network) = (Vec::with_capacity(widths.len()), 0_u64);
-        for (&width, &size) in widths.iter().zip(&grid.digits) {
+        let (mut bases, mut network, mut entered_max) = (Vec::with_capacity(widths.len()), 0_u64, k);
+        for (&(width, spread), &size) in widths.iter().zip(&grid.digits) {
+            let others = u64::from(size.saturating_sub(1));
             bases.push((network, width));
-            network = network.saturating_add(width.saturating_mul(u64::from(size.saturating_sub(1))));
+            network = network.saturating_add(width.saturating_mul(others));
+            entered_max = entered_max.saturating_add(spread.saturating_mul(others));
         }
         let relayed_max = of_ranks.into_values().max().unwrap_or(0);
-        let entered_max = network.saturating_add(k);
         Self { stages: bases, network, relayed, relayed_max, entered_max, places: seating.places() }
     }
 
@@ -91,16 +94,19 @@ impl Slots {
     pub(super) fn end_max(&self, stages: &Stages, sums: bool, chunks: u32) -> u64 {
         let of_class = |inside: &Inside| (0..self.places).map(|place| self.inside(inside, place).1).max();
         let inside = stages.inside.iter().filter_map(of_class).max().unwrap_or(0);
-        let own = self.entered_max.saturating_mul(2).min(chunks.into());
+        let own = self.entered_max.saturating_add(self.network).saturating_add(stages.chunks_per_share);
+        let own = own.min(chunks.into());
         inside.saturating_add(if sums { own } else { 0 })
     }
 }
 
-/// The most chunks that leave or enter at one place in an exchange of a stage where nothing is stated: the run divided
-/// by the places that any two boxes have in common.
-fn width(stages: &Stages, seating: &Seating, stage: usize) -> u64 {
+/// The most chunks that leave or enter at one place in an exchange of a stage where nothing is stated, and the most of
+/// them that are then spread: the run, or what does not go in the box first of it, divided by the places that any two
+/// boxes have in common.
+fn width(stages: &Stages, seating: &Seating, stage: usize) -> (u64, u64) {
     let (grid, places) = (&stages.grid, seating.places());
-    let run = u64::from(grid.unit(stage)) * u64::from(places) * stages.chunks_per_share;
+    let run = (u64::from(grid.unit(stage)) * u64::from(places)).saturating_mul(stages.chunks_per_share);
+    let inside_first = stages.inside_first.get(stage).copied().unwrap_or(0).min(run);
     let missing = |of_box: u32| places - seating.ranks_in(of_box..of_box + 1);
     let (mut most, mut second) = (0, 0);
     for missing in (0..seating.box_count()).map(missing).filter(|&missing| missing < places) {
@@ -108,7 +114,10 @@ fn width(stages: &Stages, seating: &Seating, stage: usize) -> u64 {
         most = most.max(missing);
     }
     let common = places.saturating_sub(most.saturating_add(second)).max(1);
-    run.div_ceil(common.into())
+    let pieces = |chunks: u64| chunks.div_ceil(common.into());
+    let first = inside_first.saturating_add(pieces(run - inside_first));
+    // Boxes of which some ranks have no counterparts exchange pieces alone.
+    if most == 0 { (first, pieces(run - inside_first)) } else { (first.max(pieces(run)), pieces(run)) }
 }
 
 /// The most chunks that leave from one rank, or that enter at one place.

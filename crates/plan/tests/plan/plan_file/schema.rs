@@ -63,7 +63,12 @@ fn plans_fit_the_schema() {
     for network in ["torus:3x4x2", "torus:4x5,faults=links:1+seed:1"] {
         assert!(check(&text(&synthesized_by(Algorithm::Orbits, network, CollectiveKind::Allreduce))), "{network}");
     }
-    for network in ["dgx-h100:boxes=3,faults=nics:1+gpus:1+seed:1", "mi250:boxes=2", "dgx-h100:boxes=128"] {
+    for network in [
+        "dgx-h100:boxes=3,faults=nics:1+gpus:1+seed:1",
+        "mi250:boxes=2",
+        "dgx-h100:boxes=128",
+        "rail:boxes=3,gpus=4,nv=60GB/s,nic=50GB/s",
+    ] {
         for kind in [CollectiveKind::Allgather, CollectiveKind::Allreduce] {
             assert!(check(&text(&synthesized_by(Algorithm::Stages, network, kind))), "{network} {kind}");
         }

@@ -8,6 +8,7 @@ use canopy_synth::Algorithm;
 use canopy_topology::{Fault, TopologyLimits};
 
 use crate::plan_file::samples::{synthesized_by, text};
+use crate::support::approved::check_approved;
 
 const KINDS: [CollectiveKind; 3] =
     [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce];
@@ -31,6 +32,36 @@ fn rules_of_small_networks_come_back_with_all_their_links() {
             assert!(written.contains(r#""topology":{"#) && written.contains(r#"{"canopy":7,"#), "{network}");
         }
     }
+}
+
+/// Boxes that are slow for what their NICs bring.
+#[test]
+fn what_goes_in_the_box_first_comes_back() {
+    for network in
+        ["rail:boxes=6,gpus=4,nv=60GB/s,nic=50GB/s", "rail:boxes=128,gpus=8,nv=60GB/s,nic=50GB/s,faults=gpus:1+seed:1"]
+    {
+        for kind in KINDS {
+            let plan = stages(network, kind);
+            let Shape::Stages(rule) = &plan.schedule.shape else { panic!("no rule") };
+            assert!(rule.inside_first.iter().any(|&chunks| chunks > 0), "{network}");
+            let written = comes_back(&plan);
+            assert!(written.contains(r#""inside":["star"],"inside_first":["#), "{written:.600}");
+            assert_eq!(read_rule(written.as_bytes()).unwrap().stages, *rule);
+        }
+    }
+    let plan = text(&stages("dgx-h100:boxes=4", CollectiveKind::Allgather));
+    assert!(!plan.contains("inside_first"), "{plan:.600}");
+}
+
+/// The rule of a plan, as it is written.
+#[test]
+fn the_rule_of_slow_boxes_is_approved() {
+    let rule = |kind| {
+        let written = text(&stages("rail:boxes=128,gpus=8,nv=60GB/s,nic=50GB/s", kind));
+        let rule = written.split_once(r#""stages":"#).unwrap().1.split_once(r#""bound""#).unwrap().0;
+        format!("{} {rule}\n", kind.name())
+    };
+    check_approved("inside-first.txt", &KINDS.map(rule).concat());
 }
 
 /// Pieces of boxes that faults have touched, seats without ranks, classes of boxes, boxes without ranks.

@@ -11,7 +11,7 @@ use canopy_plan::{
 use canopy_schedule::{CollectiveKind, Piece, Seats};
 use serde_json::Value;
 
-use super::rules::{PHASES, Random, Rule, any, plain};
+use super::rules::{PHASES, Random, Rule, any, inside_first, plain};
 
 fn options(in_place: bool, blocks_min: u32) -> ExecutionSliceOptions {
     let (name, profile) = ("stages".to_owned(), ExecutorProfile::V10);
@@ -121,20 +121,22 @@ fn hundreds_of_ranks_are_proved() {
     for (kind, places) in
         [(CollectiveKind::Allgather, 16), (CollectiveKind::ReduceScatter, 16), (CollectiveKind::Allreduce, 8)]
     {
-        let rule = plain(kind, &[4, 4], places, 1);
-        let slices = slices(&rule, &options(false, 1)).unwrap();
-        let plan = whole(&slices);
-        judge(&rule, &plan, 1);
-        compare(&slices, &plan);
+        for rule in [plain(kind, &[4, 4], places, 1), inside_first(plain(kind, &[4, 4], places, 2), 3)] {
+            let slices = slices(&rule, &options(false, 1)).unwrap();
+            let plan = whole(&slices);
+            judge(&rule, &plan, 1);
+            compare(&slices, &plan);
+        }
     }
 }
 
 #[test]
 fn a_thousand_ranks_run() {
     for (kind, _) in PHASES {
-        let rule = plain(kind, &[8, 16], 8, 1);
-        let plan = whole(&slices(&rule, &options(true, 1)).unwrap());
-        emulate_execution_plan(&plan, None, ExecutorProfile::V10, [1], &|| false).unwrap();
+        for rule in [plain(kind, &[8, 16], 8, 1), inside_first(plain(kind, &[4, 8], 8, 1), 3)] {
+            let plan = whole(&slices(&rule, &options(true, 1)).unwrap());
+            emulate_execution_plan(&plan, None, ExecutorProfile::V10, [1], &|| false).unwrap();
+        }
     }
 }
 
@@ -187,11 +189,13 @@ fn limits_are_named_with_what_is_needed() {
 fn one_rank_of_a_hundred_thousand_has_a_plan() {
     for (kind, _) in PHASES {
         let rule = plain(kind, &[16, 32, 32], 8, 1);
-        let slice = lower_execution_slice(&rule.request(70_001), &options(false, 32)).unwrap();
-        let text = write_execution_slice(&slice);
-        assert!(text.len() < 7_500_000, "{}", text.len());
-        // Ahead and behind along the three digits are the same ranks; the others are in the box.
-        assert_eq!(slice.stubs.len(), 15 + 31 + 31 + 7);
+        for rule in [inside_first(rule.clone(), 3), rule] {
+            let slice = lower_execution_slice(&rule.request(70_001), &options(false, 32)).unwrap();
+            let text = write_execution_slice(&slice);
+            assert!(text.len() < 7_500_000, "{}", text.len());
+            // Ahead and behind along the three digits are the same ranks; the others are in the box.
+            assert_eq!(slice.stubs.len(), 15 + 31 + 31 + 7);
+        }
     }
 }
 

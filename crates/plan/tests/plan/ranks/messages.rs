@@ -7,7 +7,7 @@ use canopy_plan::oneccl::{
 };
 use canopy_schedule::CollectiveKind;
 
-use super::rules::{PHASES, Random, Rule, any, plain};
+use super::rules::{PHASES, Random, Rule, any, inside_first, plain};
 
 fn options(in_place: bool) -> LowerOptions {
     LowerOptions { name: "stages".to_owned(), in_place, bytes_max: None, instances: 1 }
@@ -47,6 +47,7 @@ fn random_rules_give_files_that_are_proved_together() {
 fn a_thousand_ranks_are_proved_and_run() {
     for (kind, _) in PHASES {
         judge(&plain(kind, &[8, 16], 8, 1), kind == CollectiveKind::Allreduce);
+        judge(&inside_first(plain(kind, &[4, 8], 8, 1), 3), kind == CollectiveKind::Allgather);
     }
 }
 

@@ -38,9 +38,18 @@ pub(crate) fn plain(kind: CollectiveKind, digits: &[u32], places: u32, chunks_pe
         grid,
         inside: vec![Inside::Star],
         classes: BTreeMap::new(),
+        inside_first: Vec::new(),
         exceptions: BTreeMap::new(),
     };
     Rule { stages, kind, rank_count: digits.iter().product::<u32>() * places }
+}
+
+/// The same where so many eighths of each run go in the box first.
+pub(crate) fn inside_first(rule: Rule, eighths: u64) -> Rule {
+    let grid = rule.stages.grid.clone();
+    let run = |stage| u64::from(grid.unit(stage) * grid.places) * rule.stages.chunks_per_share;
+    let inside_first = (0..grid.digits.len()).map(|stage| run(stage) * eighths / 8).collect();
+    Rule { stages: Stages { inside_first, ..rule.stages.clone() }, ..rule }
 }
 
 /// Numbers that look random.
@@ -82,6 +91,12 @@ pub(crate) fn any(random: &mut Random, ranks_max: u32) -> Rule {
     let seating = rule.stages.grid.seating(rule.rank_count).unwrap();
     if random.below(2) == 0 {
         plant(&mut rule.stages, &seating, random);
+    }
+    let grid = rule.stages.grid.clone();
+    if random.below(2) == 0 {
+        let run = |stage| grid.unit(stage) * grid.places * u32::try_from(rule.stages.chunks_per_share).unwrap();
+        rule.stages.inside_first =
+            (0..grid.digits.len()).map(|stage| u64::from(random.below(run(stage) + 1))).collect();
     }
     except(&mut rule.stages, &seating, random);
     rule
@@ -145,7 +160,8 @@ fn except(stages: &mut Stages, seating: &Seating, random: &mut Random) {
 pub(crate) fn alter(rule: &mut Rule, random: &mut Random) {
     let stages = &mut rule.stages;
     let boxes = stages.grid.box_count().unwrap_or(1);
-    match random.below(7) {
+    match random.below(8) {
+        7 => stages.inside_first = vec![random.below(40).into(); 1 + random.below(4) as usize],
         0 => stages.chunks_per_share = random.below(4).into(),
         1 => {
             let digit = random.below(u32::try_from(stages.grid.digits.len()).unwrap()) as usize;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use canopy_plan::{RankFileError, RankSteps, parse_rank_steps, rank_steps, write_rank_steps};
 use canopy_schedule::{Action, CollectiveKind, ProgramPhase};
 
-use super::rules::{PHASES, Random, Rule, any, plain};
+use super::rules::{PHASES, Random, Rule, any, inside_first, plain};
 
 #[test]
 fn steps_are_read_as_they_were_written() {
@@ -99,5 +99,6 @@ fn run(rule: &Rule) {
 fn the_steps_of_a_thousand_ranks_are_the_collective() {
     for (kind, _) in PHASES {
         run(&plain(kind, &[8, 16], 8, 1));
+        run(&inside_first(plain(kind, &[4, 8], 8, 1), 3));
     }
 }

@@ -20,6 +20,8 @@ pub enum StagesError {
     Tree { class: u32, tree: usize, of_box: u32, fault: TreeFault },
     #[error("inside[{class}] has no tree from place {place}, where data enters box {of_box}")]
     NoTree { class: u32, place: u32, of_box: u32 },
+    #[error("inside_first[{stage}] is {chunks}; a run of that stage has at most {max} chunks")]
+    InsideFirst { stage: usize, chunks: u64, max: u64 },
     #[error("exceptions name boxes {from} and {to}; two boxes of {boxes} that differ in one digit exchange something")]
     Pair { from: u32, to: u32, boxes: u32 },
     #[error("exceptions of boxes {from} and {to}: {fault}")]
@@ -37,7 +39,7 @@ impl StagesError {
             Self::Seats(_) | Self::Phases { .. } | Self::Shares | Self::Chunks { .. } | Self::Class { .. } => {
                 "structure"
             }
-            Self::Pair { .. } | Self::NoWay { .. } => "structure",
+            Self::InsideFirst { .. } | Self::Pair { .. } | Self::NoWay { .. } => "structure",
             Self::Tree { .. } | Self::NoTree { .. } | Self::Piece { .. } | Self::NoPieces { .. } => "meaning",
         }
     }
