@@ -186,3 +186,22 @@ fn fast_nics_and_slow_boxes_come_close_to_the_cut_around_a_rank() {
         assert!(found.first().and_then(more).is_none(), "{expression}");
     }
 }
+
+/// The bound is the cut around a rank: N − 1 shares over its NIC and its link in the box. Racks of 72 are slow for what
+/// their NICs bring, though they are 18 times as fast.
+#[test]
+fn racks_come_close_to_the_cut_around_a_rank() {
+    for (racks, kind) in [2_u64, 4, 8].into_iter().flat_map(|racks| KINDS.map(|kind| (racks, kind))) {
+        let topology = network(&format!("gb200-nvl72:racks={racks}"));
+        let found = boxes(&topology).swap_remove(0);
+        let planned = stages_inside_first(&topology, &found, kind, None).unwrap();
+        let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
+        let bound = certified_bound(&topology, collective, &Shares::Equal, &planned.certificate).unwrap();
+        let phases: u64 = if kind == CollectiveKind::Allreduce { 2 } else { 1 };
+        let ranks = racks * 72;
+        assert_eq!(bound, Rate::new(ranks * 950_000_000_000, (ranks - 1) * phases).unwrap());
+        let verdict = check_stages_until(&topology, collective, &Shares::Equal, &planned.stages, &|| false).unwrap();
+        let ratio = verdict.algbw.ratio_to(&bound).unwrap().to_f64();
+        assert!((0.997..=1.0).contains(&ratio), "{racks} {kind:?}: {ratio} {:?}", planned.stages.inside_first);
+    }
+}

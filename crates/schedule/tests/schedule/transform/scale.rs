@@ -52,6 +52,7 @@ pub(crate) fn scaled(schedule: &Schedule, factor: NonZeroU64) -> Result<Schedule
         }
         Shape::Stages(stages) => {
             scale(&mut stages.chunks_per_share)?;
+            stages.inside_first.iter_mut().try_for_each(scale)?;
             stages.exceptions.values_mut().flatten().try_for_each(|piece| scale(&mut piece.chunk_count))?;
         }
     }
