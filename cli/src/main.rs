@@ -30,6 +30,7 @@ mod protocol_words;
 #[cfg(test)]
 mod reference;
 mod request;
+mod rule;
 mod runtime;
 mod sizes;
 mod stdout;

@@ -2,19 +2,17 @@
 
 use std::path::Path;
 
-use canopy_client::ErrorClass;
 use canopy_plan::{PlanFile, oneccl, read_plan, routes};
 use canopy_planner::{Context, NoSchedules, Planner, Request};
-use canopy_schedule::{
-    Bound, CollectiveKind, LinkLoads, Schedule, Shape, TransferGraph, Verdict, certified_bound, check, compile,
-};
-use canopy_synth::{Algorithm, are_listed};
+use canopy_schedule::{Bound, CollectiveKind, LinkLoads, Schedule, TransferGraph, Verdict, check, compile};
+use canopy_synth::Algorithm;
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 use crate::args::CollectiveArgs;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
+use crate::rule::{self, Rule};
 
 /// Keys of generator expressions that break something.
 const FAULT_KEYS: [&str; 4] = ["down=", "nodes-down=", "degrade=", "faults="];
@@ -31,10 +29,38 @@ pub(crate) struct Material {
     pub(crate) loads: LinkLoads,
 }
 
+/// A plan that is right: with all its transfers, or by class.
+#[derive(Debug)]
+pub(crate) enum Judged {
+    Listed(Box<Material>),
+    Rule(Box<Rule>),
+}
+
+impl Judged {
+    /// A plan in canopy's JSON.
+    pub(crate) fn of_file(name: &str, bytes: &[u8]) -> Result<Self, Failure> {
+        Self::of(read(name, bytes)?).map_err(|error| wrong_file(name, &error))
+    }
+
+    /// One that this program made.
+    pub(crate) fn of_made(plan: PlanFile) -> Result<Self, Failure> {
+        Self::of(plan).map_err(|error| wrong_plan(&error))
+    }
+
+    fn of(plan: PlanFile) -> Result<Self, String> {
+        if rule::is_listed(&plan) {
+            return Material::judged(plan).map(Box::new).map(Self::Listed);
+        }
+        Rule::judged(plan).map(Box::new).map(Self::Rule)
+    }
+}
+
 /// What an argument names.
 #[derive(Debug)]
 pub(crate) enum Subject {
     Plan(Box<Material>),
+    /// A plan by a rule of more ranks than trees can be written for.
+    Rule(Box<Rule>),
     Network(Box<Topology>),
 }
 
@@ -52,15 +78,24 @@ impl Subject {
                 return Err(Failure::input(format!("{text} is a plan, and says itself what it does"))
                     .help("leave out --collective and --root, or give a network"));
             }
-            return Material::of_file(text, &bytes).map(Box::new).map(Self::Plan);
+            return Judged::of_file(text, &bytes).map(Self::from);
         }
         let kind = collective.equal_kind();
         if let Ok(Some(kind)) = kind {
-            let planned = Material::planned(text, kind, collective.root, Algorithm::Auto, deadline);
-            return planned.map(Box::new).map(Self::Plan);
+            let plan = made(text, kind, collective.root, Algorithm::Auto, deadline)?;
+            return Judged::of_made(plan).map(Self::from);
         }
         let topology = input::topology_until(text, deadline)?;
         kind.map(|_| Self::Network(Box::new(topology)))
+    }
+}
+
+impl From<Judged> for Subject {
+    fn from(judged: Judged) -> Self {
+        match judged {
+            Judged::Listed(plan) => Self::Plan(plan),
+            Judged::Rule(rule) => Self::Rule(rule),
+        }
     }
 }
 
@@ -94,17 +129,11 @@ pub(crate) fn is_own_plan(bytes: &[u8]) -> bool {
 }
 
 impl Material {
-    /// A plan in canopy's JSON, judged.
+    /// A plan in canopy's JSON, judged; one that is not listed is refused.
     pub(crate) fn of_file(name: &str, bytes: &[u8]) -> Result<Self, Failure> {
-        let plan = read_plan(bytes, &input::plan_limits()?).map_err(|error| {
-            let failure = Failure::input(format!("{name}: {}", words(&error)));
-            error.field().into_iter().fold(failure, |failure, field| failure.note(format!("at {field}")))
-        })?;
-        require_listed(name, &plan)?;
-        Self::judged(plan).map_err(|error| {
-            Failure::input(format!("{name} is not right: {error}"))
-                .help(format!("list everything that is wrong with `canopy verify {name}`"))
-        })
+        let plan = read(name, bytes)?;
+        rule::require_listed(name, &plan)?;
+        Self::judged(plan).map_err(|error| wrong_file(name, &error))
     }
 
     /// Makes a plan, as a server would that was asked for nothing but the collective, in the labels of the network that is named.
@@ -115,23 +144,9 @@ impl Material {
         algorithm: Algorithm,
         deadline: Deadline,
     ) -> Result<Self, Failure> {
-        let request = Request {
-            root,
-            algorithm,
-            // Rates are those of large messages, beside which latencies do not count.
-            size_bytes_max: u64::MAX,
-            outputs: Vec::new(),
-            ..Request::of(input::unread(name)?, kind)
-        };
-        let stop = || deadline.is_past();
-        let planner = Planner::new(input::limits()?);
-        let prepared = planner.prepare(&request, &stop).map_err(|error| input::refused(name, error))?;
-        input::warn(name, &prepared.warnings);
-        let context = Context { stop: &stop, ..Context::new(&NoSchedules) };
-        let planned = planner.produce(&request, &prepared, context).map_err(|error| input::refused(name, error))?;
-        require_listed(name, &planned.plan)?;
-        Self::judged(planned.plan)
-            .map_err(|error| Failure::fault(format!("the plan that was made is not right: {error}")))
+        let plan = made(name, kind, root, algorithm, deadline)?;
+        rule::require_listed(name, &plan)?;
+        Self::judged(plan).map_err(|error| wrong_plan(&error))
     }
 
     /// Derives again whether a plan is right, how fast it is, and what bounds it; in words, why not.
@@ -139,30 +154,52 @@ impl Material {
         let PlanFile { topology, schedule, bound, .. } = plan;
         let graph = compile(&topology, &schedule).map_err(|error| words(&error))?;
         let verdict = check(&topology, &graph).map_err(|error| words(&error))?;
-        let upper = certified_bound(&topology, schedule.collective, &schedule.shares, &bound.certificate)
-            .map_err(|error| words(&error))?;
-        if verdict.algbw > upper {
-            return Err(format!("its {} bytes/s are above the proven bound of {upper}", verdict.algbw));
-        }
-        let lower = bound.lower.min(upper.clone()).max(verdict.algbw.clone());
+        let bound = rule::proven(&topology, &schedule, bound, &verdict)?;
         let loads = LinkLoads::of(&topology, &graph).map_err(|error| words(&error))?;
-        let bound = Bound { upper, lower, certificate: bound.certificate };
         Ok(Self { topology, schedule, bound, graph, verdict, loads })
     }
 }
 
-/// Refuses a plan by a rule that stands for more trees than can be written down.
-fn require_listed(name: &str, plan: &PlanFile) -> Result<(), Failure> {
-    let (kind, ranks) = (plan.schedule.collective.kind(), plan.topology.rank_count());
-    if !matches!(plan.schedule.shape, Shape::Stages(_) | Shape::Orbits(_)) || are_listed(kind, ranks) {
-        return Ok(());
-    }
-    let shape = plan.schedule.shape.name();
-    let what = format!("{name}: a plan by {shape} for {ranks} ranks has too many transfers to list");
-    Err(Failure::new(ErrorClass::Infeasible, what).help(
-        "check it with `canopy verify`, see what limits it with `canopy bound --explain`, and make one rank's part with \
-         `canopy render`",
-    ))
+/// A plan in canopy's JSON, as it is.
+fn read(name: &str, bytes: &[u8]) -> Result<PlanFile, Failure> {
+    read_plan(bytes, &input::plan_limits()?).map_err(|error| {
+        let failure = Failure::input(format!("{name}: {}", words(&error)));
+        error.field().into_iter().fold(failure, |failure, field| failure.note(format!("at {field}")))
+    })
+}
+
+fn wrong_file(name: &str, error: &str) -> Failure {
+    Failure::input(format!("{name} is not right: {error}"))
+        .help(format!("list everything that is wrong with `canopy verify {name}`"))
+}
+
+fn wrong_plan(error: &str) -> Failure {
+    Failure::fault(format!("the plan that was made is not right: {error}"))
+}
+
+/// Makes a plan.
+fn made(
+    name: &str,
+    kind: CollectiveKind,
+    root: Option<u32>,
+    algorithm: Algorithm,
+    deadline: Deadline,
+) -> Result<PlanFile, Failure> {
+    let request = Request {
+        root,
+        algorithm,
+        // Rates are those of large messages, beside which latencies do not count.
+        size_bytes_max: u64::MAX,
+        outputs: Vec::new(),
+        ..Request::of(input::unread(name)?, kind)
+    };
+    let stop = || deadline.is_past();
+    let planner = Planner::new(input::limits()?);
+    let prepared = planner.prepare(&request, &stop).map_err(|error| input::refused(name, error))?;
+    input::warn(name, &prepared.warnings);
+    let context = Context { stop: &stop, ..Context::new(&NoSchedules) };
+    let planned = planner.produce(&request, &prepared, context).map_err(|error| input::refused(name, error))?;
+    Ok(planned.plan)
 }
 
 /// The network that an expression says is broken, as it was before; none where nothing is, or that is not known.

@@ -1,5 +1,6 @@
 //! `canopy draw`: a network, the trees of a plan or its run over time, or who uses which link, as an SVG file.
 
+mod by_class;
 mod shares;
 pub(super) mod timeline;
 pub(super) mod trees;
@@ -8,7 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use canopy_draw::{DrawError, NetworkDrawing, draw_network};
-use canopy_topology::Topology;
+use canopy_schedule::Schedule;
+use canopy_topology::{Rate, Topology};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -38,6 +40,8 @@ Examples:
   canopy draw plan.json --what trees --root 3 -o trees.svg
   canopy draw plan.json --what timeline --size 64MiB -o run.svg
   canopy draw job-plans/ -o shares.svg
+
+A plan by a rule for more ranks than trees can be written for is drawn by class: a box of each, or one rank of a torus.
 
 Exit status: 0 when it was drawn, 2 when the plan cannot be read or is wrong, or there is too much to look at.")]
 pub(crate) struct DrawArgs {
@@ -124,11 +128,13 @@ fn draw(args: &DrawArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> {
     let what = args::name_of(&args.what);
     let subject = Subject::of(&args.subject, fetched, &args.purpose(), Deadline::after(args.deadline))?;
     let drawing = match (args.what, &subject) {
-        (What::Topology, _) => {
+        (_, Subject::Rule(rule)) => by_class::draw(args, rule)?,
+        (What::Topology, Subject::Plan(_) | Subject::Network(_)) => {
             let base = args.base.as_deref().map(input::topology).transpose()?;
             let (topology, plan) = match &subject {
                 Subject::Plan(plan) => (&plan.topology, Some(plan.as_ref())),
                 Subject::Network(topology) => (topology.as_ref(), None),
+                Subject::Rule(rule) => (&rule.topology, None),
             };
             network(&args.subject, topology, plan, base)?
         }
@@ -207,8 +213,12 @@ pub(super) fn network(
 
 /// What a plan does, where, and how fast, of how much.
 fn heading(name: &str, plan: &Material) -> String {
-    let (kind, called) = (plan.schedule.collective.kind(), plan.topology.name().unwrap_or(name));
-    let (found, bound) = (&plan.verdict.algbw, &plan.bound.upper);
+    heading_of(name, &plan.topology, &plan.schedule, (&plan.verdict.algbw, &plan.bound.upper))
+}
+
+/// The same of what is reached, and what is proven.
+fn heading_of(name: &str, topology: &Topology, schedule: &Schedule, (found, bound): (&Rate, &Rate)) -> String {
+    let (kind, called) = (schedule.collective.kind(), topology.name().unwrap_or(name));
     let achieved = gigabytes_per_sec(found);
     if found == bound {
         format!("{kind} on {called}: {achieved} GB/s, proven optimal")

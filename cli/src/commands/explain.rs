@@ -1,6 +1,7 @@
 //! `canopy explain`: what bounds a plan and what binds it, in words and names, and whether it is worth it beside textbook
 //! plans on the same network.
 
+mod by_class;
 mod compare;
 mod names;
 mod report;
@@ -33,7 +34,8 @@ use compare::compare;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Rates are those of large messages, exact, by the checker; times are simulated, as by `canopy simulate`;
-those of NCCL come from its own formulas, for which a network must have boxes.
+those of NCCL come from its own formulas, for which a network must have boxes. Plans by a rule for more ranks than trees
+can be written for are explained by classes of boxes and links, without a comparison.
 
 Examples:
   canopy explain plan.json
@@ -100,6 +102,7 @@ fn explain(args: &ExplainArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> 
     let deadline = Deadline::after(args.deadline);
     let plan = match Subject::of(&args.subject, fetched, &args.collective, deadline)? {
         Subject::Plan(plan) => plan,
+        Subject::Rule(rule) => return by_class::explain(args, &rule),
         Subject::Network(_) => return Err(args.collective.kind().err().unwrap_or_else(no_plan)),
     };
     let sizes = args.size.map_or_else(|| args.sizes.list(), |size| vec![size]);

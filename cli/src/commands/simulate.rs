@@ -2,6 +2,7 @@
 //!
 //! The plan is judged first, as `canopy verify` would; then every size is run by itself, one after the other.
 
+mod by_class;
 mod fresh;
 mod plot;
 pub(super) mod race;
@@ -31,7 +32,7 @@ use crate::destination;
 use crate::exit::{Failure, words};
 use crate::group_plans::Folder;
 use crate::input;
-use crate::material::Material;
+use crate::material::{Judged, Material};
 use crate::progress::ProgressLine;
 use crate::sizes::{Sizes, in_words};
 use crate::stock::Library;
@@ -44,7 +45,8 @@ const WORK_MAX: u64 = 2_000_000_000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A transfer takes alpha, its bytes over its links, and their latencies. Ranks store and forward piece by piece, switches cut
-through. Same plan, same options, same picoseconds.
+through. Same plan, same options, same picoseconds. Of a plan by a rule for more ranks than trees can be written for, a box
+of each class is simulated, or one rank of a torus.
 
 Examples:
   canopy plan dgx-a100:boxes=2 --collective allgather -o plan.json
@@ -267,7 +269,11 @@ pub(crate) async fn run(args: SimulateArgs) -> Result<(), Failure> {
         }
         None => plan_bytes(&args.plan, &args.server, None, Wanted::Json).await?,
     };
-    super::on_a_thread(move || simulated(&args, &judge_bytes(&args.plan, &bytes)?)).await
+    super::on_a_thread(move || match judge_any(&args.plan, &bytes)? {
+        Judged::Listed(plan) => simulated(&args, &plan),
+        Judged::Rule(rule) => by_class::run(&args, &rule),
+    })
+    .await
 }
 
 /// Simulates each size and prints what was found.
@@ -286,23 +292,35 @@ fn simulated(args: &SimulateArgs, plan: &Material) -> Result<(), Failure> {
         let (ran, kind) = ((&judged.topology, &judged.graph), judged.schedule.collective.kind());
         let reached = Reached::of(ran, kind, &judged.bound.upper, &options, &outcome)
             .map_err(|error| refused(&error, size_bytes))?;
-        let reached = reached.ok_or_else(|| {
-            Failure::input("the smallest size takes no time at all; give a larger one, or an alpha above 0")
-        })?;
+        let reached = reached.ok_or_else(no_time)?;
         runs.push(Run { reached, outcome });
     }
     drop(line);
     report::print(args, judged, moved.is_some().then_some(&plan.topology), &runs)
 }
 
-/// Reads a plan in canopy's JSON, and judges it.
+fn no_time() -> Failure {
+    Failure::input("the smallest size takes no time at all; give a larger one, or an alpha above 0")
+}
+
+/// Reads a plan in canopy's JSON, and judges it; one that is not listed is refused.
 pub(super) fn judge_bytes(path: &Path, bytes: &[u8]) -> Result<Material, Failure> {
-    let name = path.display();
-    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-        return Err(Failure::input(format!("{name} is not a plan in canopy's JSON"))
-            .help("make one with `canopy plan T --collective C -o plan.json`"));
+    require_json(path, bytes)?;
+    Material::of_file(&path.display().to_string(), bytes)
+}
+
+/// The same of plans that are not listed as well.
+fn judge_any(path: &Path, bytes: &[u8]) -> Result<Judged, Failure> {
+    require_json(path, bytes)?;
+    Judged::of_file(&path.display().to_string(), bytes)
+}
+
+fn require_json(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
+        return Ok(());
     }
-    Material::of_file(&name.to_string(), bytes)
+    Err(Failure::input(format!("{} is not a plan in canopy's JSON", path.display()))
+        .help("make one with `canopy plan T --collective C -o plan.json`"))
 }
 
 /// The plan on another network, with its rate and the bound there.

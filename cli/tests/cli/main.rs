@@ -11,6 +11,7 @@ mod audit;
 #[cfg(feature = "embedded")]
 mod blocks;
 mod bound;
+mod by_class;
 mod calibrate;
 mod cluster;
 mod convert;

@@ -5,6 +5,7 @@
 //! Coordinates are floats, since they decide nothing; exact fractions decide the load class of a link. Drawings that
 //! would be too large to read are refused in advance. The crate neither plans nor judges nor simulates.
 
+mod by_class;
 mod error;
 mod layout;
 mod network;
@@ -17,6 +18,7 @@ mod trees;
 mod wires;
 mod words;
 
+pub use by_class::{ByClassDrawing, draw_by_class};
 pub use error::DrawError;
 pub use network::{NetworkDrawing, draw_network};
 pub use shares::{ELEMENTS_MAX, SharesDrawing, UseClass, draw_shares};

@@ -23,7 +23,7 @@ impl Busy {
         [Self::Always, Self::AlmostAlways, Self::UpToMost, Self::UpToHalf, Self::Never];
 
     /// By exact comparison.
-    fn of(busy: &Ratio) -> Self {
+    pub(crate) fn of(busy: &Ratio) -> Self {
         let part = |numerator: u32, denominator: u32| Ratio::new(numerator, denominator).expect("not 0");
         match busy {
             busy if busy.is_one() => Self::Always,

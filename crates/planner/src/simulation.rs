@@ -9,10 +9,10 @@ use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 
 use canopy_plan::{PlanFile, PlanFileError, read_plan};
-use canopy_schedule::{CollectiveKind, CompileError, Shape, TransferGraph, compile_until};
+use canopy_schedule::{CheckError, CollectiveKind, CompileError, Shape, TransferGraph, by_class, compile_until};
 use canopy_simulate::{
-    LinkUse, Outcome, Reached, Sent, SimulateError, SimulateOptions, busbw, busiest, busy_by_part, simulate,
-    simulate_traced,
+    ClassModel, LinkUse, Outcome, Reached, Sent, SimulateError, SimulateOptions, busbw, busiest, busy_by_part,
+    simulate, simulate_traced,
 };
 use canopy_topology::{Latency, LinkIndex, Rate, Topology, TopologyLimits};
 
@@ -132,6 +132,10 @@ pub enum SimulationError {
         "the plan has {found} hops, over the limit of {limit} for simulations at a server; run `canopy simulate` on the plan instead"
     )]
     TooManyHops { found: u64, limit: u64 },
+    #[error("the plan has {ranks} ranks and is simulated by class, without a timeline; leave out timeline_size_bytes")]
+    NoTimeline { ranks: u32 },
+    #[error("the rule of the plan is not right")]
+    Rule(#[source] CheckError),
     #[error(
         "{field}: {size_bytes} bytes travel in {messages} messages, which take more than {limit} units of work; use a smaller size, or run `canopy simulate` on the plan"
     )]
@@ -169,6 +173,22 @@ pub fn simulate_file(
     let limits = TopologyLimits { bytes_max: usize::MAX, ..*limits };
     let PlanFile { topology, schedule, bound, .. } = read_plan(content, &limits)?;
     let hops = hop_count(&schedule.shape, topology.rank_count().into());
+    if hops > HOPS_MAX && matches!(schedule.shape, Shape::Stages(_) | Shape::Orbits(_)) {
+        if question.timeline.is_some() {
+            return Err(SimulationError::NoTimeline { ranks: topology.rank_count() });
+        }
+        let rule = by_class(&topology, schedule.collective, &schedule.shape, stop);
+        let classes = rule.map_err(|error| match error {
+            CheckError::Stopped => SimulationError::Stopped,
+            error => SimulationError::Rule(error),
+        })?;
+        if let Some(classes) = classes {
+            let model = ClassModel::of(&topology, schedule.collective, &schedule.shape, &classes);
+            let model = model.map_err(SimulationError::Run)?;
+            let ranks = (schedule.collective.kind(), topology.rank_count());
+            return simulated_by_class(&model, ranks, bound.upper, question, wanted, stop);
+        }
+    }
     if hops > HOPS_MAX {
         return Err(SimulationError::TooManyHops { found: hops, limit: HOPS_MAX });
     }
@@ -178,6 +198,33 @@ pub fn simulate_file(
     })?;
     let subject = Subject { topology, graph, kind: schedule.collective.kind(), bound: bound.upper };
     subject.simulated(question, wanted, WORK_MAX, stop)
+}
+
+/// Runs one size after the other of a plan by a rule: a box of each class, or one rank of a torus.
+fn simulated_by_class(
+    model: &ClassModel,
+    (kind, rank_count): (CollectiveKind, u32),
+    bound: Rate,
+    question: &SimulationQuestion,
+    wanted: Vec<(u64, SizeField)>,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Simulation, SimulationError> {
+    let (mut sizes, mut left_out) = (Vec::new(), None);
+    for (size_bytes, field) in wanted {
+        let options = SimulateOptions { alpha: question.alpha, ..SimulateOptions::usual(size_bytes, WORK_MAX) };
+        match model.run(&bound, &options, &stop) {
+            Err(SimulateError::TooLarge { .. }) if field == SizeField::Usual && !sizes.is_empty() => {
+                left_out = Some(size_bytes);
+                break;
+            }
+            found => {
+                let found = found.map_err(|error| refused(error, field, size_bytes))?;
+                sizes.push(found.ok_or(SimulationError::NoTime { field, size_bytes })?.reached);
+            }
+        }
+    }
+    let busbw_bound = busbw(kind, rank_count, &bound).unwrap_or_else(|| bound.clone());
+    Ok(Simulation { sizes, left_out, bound, busbw_bound, timeline: None })
 }
 
 /// What is simulated.

@@ -28,7 +28,7 @@ use structure::Reach;
 pub use error::{FlowError, LoadError, MeaningError, RouteFault, StructureError, TransferFault};
 pub use flow::{check_flow, check_flow_until};
 pub use in_network::InNetwork;
-pub(crate) use load::link_loads;
+pub(crate) use load::{link_loads, takes_longer};
 pub use once::check_steps_until;
 pub use orbits::{GeneratorFault, OrbitsError, PatchFault, TemplateFault, check_orbits_until, judge_orbits_until};
 pub use stages::{PieceFault, StagesError, TreeFault, check_stages_until, judge_stages_until};

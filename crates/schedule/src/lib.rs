@@ -6,6 +6,7 @@
 
 mod blocks;
 mod bound;
+mod by_class;
 mod certificate;
 mod check;
 mod collective;
@@ -33,6 +34,10 @@ mod weights_error;
 
 pub use blocks::Blocks;
 pub use bound::{Bound, Certificate, CutDirection};
+pub use by_class::{
+    BoxClass, BoxClasses, ByClass, HopGroup, LinkClass, LinkKind, Nic, OrbitClasses, PatchClass, RuleClasses,
+    TemplateClass, by_class,
+};
 pub use certificate::{CertificateError, LpDualSums, certified_bound, lp_dual_sums};
 pub use check::{
     CheckError, FlowError, GeneratorFault, InNetwork, LoadError, MeaningError, OrbitsError, PatchFault, PieceFault,

@@ -13,6 +13,7 @@
 //! hops with `P` pieces takes `(D + P − 1)(α + b/(P·capacity))`.
 
 mod activity;
+mod by_class;
 mod elsewhere;
 mod event_queue;
 mod fair;
@@ -30,6 +31,7 @@ mod turns;
 mod workload;
 
 pub use activity::{busiest, busy_by_part, part_start_ps};
+pub use by_class::{ClassModel, ClassOutcome};
 pub use elsewhere::{ElsewhereError, elsewhere};
 pub use limit::{algbw, bandwidth_limit_ps, busbw, least_time_ps};
 pub use messages::{Message, messages};

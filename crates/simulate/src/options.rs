@@ -108,6 +108,8 @@ pub enum SimulateError {
     TooLarge { messages: u64, limit: u64 },
     #[error("the simulation takes longer than 2^63 picoseconds; use a smaller size or a smaller alpha")]
     TooLong,
+    #[error("the rule of the plan {what}")]
+    Rule { what: &'static str },
     #[error("stopped before the simulation ended")]
     Stopped,
 }

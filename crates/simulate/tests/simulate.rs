@@ -6,6 +6,8 @@
 mod activity;
 #[path = "simulate/bandwidth.rs"]
 mod bandwidth;
+#[path = "simulate/by_class.rs"]
+mod by_class;
 #[path = "simulate/closed.rs"]
 mod closed;
 #[path = "simulate/elsewhere.rs"]

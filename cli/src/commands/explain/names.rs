@@ -1,6 +1,6 @@
 //! Sets of ranks and links in the words of people: boxes where they are known, few names, then numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use canopy_topology::{LinkIndex, NodeIndex, Topology};
 
@@ -58,14 +58,14 @@ pub(super) fn ranks_in_words(topology: &Topology, ranks: &[NodeIndex]) -> String
 /// Boxes all of whose ranks are meant; none where a part of one is.
 fn boxes_in_words(topology: &Topology, ranks: &[NodeIndex]) -> Option<String> {
     let box_of = |node: NodeIndex| topology.node(node).attributes.box_name.as_deref();
-    let mut boxes: Vec<&str> = Vec::new();
+    let (mut boxes, mut known) = (Vec::<&str>::new(), HashSet::new());
     for &rank in ranks {
         let name = box_of(rank)?;
-        if !boxes.contains(&name) {
+        if known.insert(name) {
             boxes.push(name);
         }
     }
-    let whole = topology.ranks().filter(|rank| box_of(rank.node()).is_some_and(|name| boxes.contains(&name))).count();
+    let whole = topology.ranks().filter(|rank| box_of(rank.node()).is_some_and(|name| known.contains(name))).count();
     if whole != ranks.len() {
         return None;
     }

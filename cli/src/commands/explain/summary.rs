@@ -1,7 +1,7 @@
 //! The JSON object of `canopy explain`: fractions as texts, and floats beside them for reading.
 
-use canopy_schedule::{Pace, Shape};
-use canopy_topology::{LinkIndex, Rank, Rate, Ratio};
+use canopy_schedule::{Bound, Pace, Shape};
+use canopy_topology::{LinkIndex, Rank, Rate, Ratio, Topology};
 use serde::{Serialize, Serializer};
 
 use super::ExplainArgs;
@@ -88,9 +88,36 @@ pub(super) struct RateSummary {
 }
 
 #[derive(Debug, Serialize)]
-struct EndsSummary {
+pub(super) struct EndsSummary {
     from: String,
     to: String,
+}
+
+impl BoundSummary {
+    pub(super) fn of(bound: &Bound) -> Self {
+        Self { rate: AlgbwSummary::of(&bound.upper), tight: bound.is_tight() }
+    }
+}
+
+impl LinksSummary {
+    /// Links that are busy all the time, and how many carry nothing.
+    pub(super) fn of(topology: &Topology, binding: &[LinkIndex], unused: usize) -> Self {
+        let rates = rates_of(topology, binding).into_iter();
+        let first = binding.iter().take(LINKS_MAX);
+        Self {
+            binding: rates.map(|(capacity, links)| RateSummary { capacity, links }).collect(),
+            first: first.map(|&link| EndsSummary::of(topology, link)).collect(),
+            unused,
+        }
+    }
+}
+
+impl EndsSummary {
+    pub(super) fn of(topology: &Topology, link: LinkIndex) -> Self {
+        let link = topology.link(link);
+        let [from, to] = [link.from, link.to].map(|node| topology.node(node).id.clone());
+        Self { from, to }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -143,19 +170,13 @@ impl Explained {
         let gap = optimality.as_ref().and_then(|part| Some(part.missing_of(&Ratio::new(1_u32, 1_u32)?)));
         let text = |ratio: Option<Ratio>| ratio.map_or_else(String::new, |ratio| ratio.to_string());
         let binding: Vec<LinkIndex> = plan.loads.binding().collect();
-        let ends = |&link: &LinkIndex| {
-            let link = topology.link(link);
-            let [from, to] = [link.from, link.to].map(|node| topology.node(node).id.clone());
-            EndsSummary { from, to }
-        };
-        let rates = rates_of(topology, &binding);
         let all = (0_u32..).map(LinkIndex::new).take(topology.links().len());
         Self {
             topology: TopologySummary::of(topology),
             collective: schedule.collective.kind().name(),
             root: schedule.collective.root().map(Rank::number),
             algorithm: schedule.algorithm.clone(),
-            bound: BoundSummary { rate: AlgbwSummary::of(&plan.bound.upper), tight: plan.bound.is_tight() },
+            bound: BoundSummary::of(&plan.bound),
             certificate: CertificateSummary::of(topology, &schedule.shares, &plan.bound.certificate),
             why: why(topology, schedule.collective, &schedule.shares, &plan.bound.certificate),
             achieved: plan.verdict.algbw.to_string(),
@@ -166,11 +187,7 @@ impl Explained {
                 (Shape::Steps(steps), Some(cost)) => Some(StepsSummary { count: cost.count, pace: steps.pace }),
                 _ => None,
             },
-            links: LinksSummary {
-                binding: rates.into_iter().map(|(capacity, links)| RateSummary { capacity, links }).collect(),
-                first: binding.iter().take(LINKS_MAX).map(ends).collect(),
-                unused: all.filter(|&link| plan.loads.chunks(link) == 0).count(),
-            },
+            links: LinksSummary::of(topology, &binding, all.filter(|&link| plan.loads.chunks(link) == 0).count()),
             traffic: plan.loads.traffic().to_string(),
             depth: plan.verdict.depth_max,
             model: ModelSummary { alpha_ns: args.messages.alpha_ns(), piece_bytes: args.messages.piece.0 },

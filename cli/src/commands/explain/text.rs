@@ -1,12 +1,12 @@
 //! What `canopy explain` prints for people.
 
-use canopy_schedule::Pace;
-use canopy_topology::{LinkIndex, Ratio};
+use canopy_schedule::{Bound, Pace, Schedule, Verdict};
+use canopy_topology::{LinkIndex, Ratio, Topology};
 
 use super::ExplainArgs;
 use super::compare::{Baseline, Comparison, Turn};
 use super::names::{joined, link_in_words};
-use super::summary::{Explained, RateSummary, StepsSummary};
+use super::summary::{Explained, LinksSummary, RateSummary, StepsSummary};
 use crate::commands::simulate::report::micros;
 use crate::commands::simulate::stock;
 use crate::material::Material;
@@ -50,28 +50,48 @@ pub(super) fn readable(args: &ExplainArgs, plan: &Material, compared: &Compariso
 
 /// What bounds the plan and what binds it, a heading and words on each line.
 pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) -> Vec<String> {
-    let topology = &plan.topology;
-    let name = topology.name().unwrap_or(&args.subject);
-    let collective = plan.schedule.collective;
+    let mut lines = reached(&args.subject, &plan.topology, &plan.schedule, &plan.bound, &plan.verdict, &explained.why);
+    if let Some(StepsSummary { count, pace }) = explained.steps {
+        let pace = match pace {
+            Pace::Barriers => "each begun when the one before has ended",
+            Pace::InTurn => "in turn: each route carries what it has to as soon as that is there",
+        };
+        lines.push(format!("steps      {count}, {pace}"));
+    }
+    let first = plan.loads.binding().next();
+    lines.extend(used(&plan.topology, first, &explained.links, plan.loads.traffic(), &plan.verdict));
+    lines
+}
+
+/// The bound and what is reached of it.
+pub(super) fn reached(
+    subject: &str,
+    topology: &Topology,
+    schedule: &Schedule,
+    bound: &Bound,
+    verdict: &Verdict,
+    why: &[String],
+) -> Vec<String> {
+    let name = topology.name().unwrap_or(subject);
+    let collective = schedule.collective;
     let root = collective.root().map(|root| format!(", root rank {}", root.number())).unwrap_or_default();
     let mut lines = vec![format!(
         "{}{root} on {name}: {}, {}, by {}",
         collective.kind(),
         count(topology.rank_count() as usize, "rank"),
         count(topology.links().len(), "link"),
-        plan.schedule.algorithm
+        schedule.algorithm
     )];
-    let upper = &plan.bound.upper;
-    lines.push(format!("bound      {} GB/s: no schedule is faster", gigabytes_per_sec(upper)));
-    for (number, sentence) in explained.why.iter().enumerate() {
+    lines.push(format!("bound      {} GB/s: no schedule is faster", gigabytes_per_sec(&bound.upper)));
+    for (number, sentence) in why.iter().enumerate() {
         lines.push(format!("{:<10} {sentence}", if number == 0 { "because" } else { "" }));
     }
-    let found = &plan.verdict.algbw;
-    lines.push(match found.ratio_to(upper) {
+    let found = &verdict.algbw;
+    lines.push(match found.ratio_to(&bound.upper) {
         Some(part) if part.is_one() => format!("achieved   {} GB/s, the bound itself", gigabytes_per_sec(found)),
         Some(part) => {
             let gap = Ratio::new(1_u32, 1_u32).map_or(0.0, |one| part.missing_of(&one).to_f64());
-            let reachable = if plan.bound.is_tight() { "" } else { ", which may be out of reach" };
+            let reachable = if bound.is_tight() { "" } else { ", which may be out of reach" };
             format!(
                 "achieved   {} GB/s, {part} of the bound, {:.2} % below it{reachable}",
                 gigabytes_per_sec(found),
@@ -80,33 +100,36 @@ pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) 
         }
         None => format!("achieved   {} GB/s", gigabytes_per_sec(found)),
     });
-    if let Some(StepsSummary { count, pace }) = explained.steps {
-        let pace = match pace {
-            Pace::Barriers => "each begun when the one before has ended",
-            Pace::InTurn => "in turn: each route carries what it has to as soon as that is there",
-        };
-        lines.push(format!("steps      {count}, {pace}"));
-    }
-    let binding: Vec<LinkIndex> = plan.loads.binding().collect();
-    let rates = explained.links.binding.iter();
+    lines
+}
+
+/// How links are used, of which this one is the first that is busy all the time.
+pub(super) fn used(
+    topology: &Topology,
+    first: Option<LinkIndex>,
+    links: &LinksSummary,
+    traffic: &Ratio,
+    verdict: &Verdict,
+) -> Vec<String> {
+    let rates = links.binding.iter();
     let rates =
         rates.map(|RateSummary { capacity, links }| format!("{links} of {} GB/s", gigabytes((*capacity).into())));
-    let first = binding.first().map(|&link| format!(", such as {}", link_in_words(topology, link)));
-    lines.push(format!(
+    let first = first.map(|link| format!(", such as {}", link_in_words(topology, link)));
+    let mut lines = vec![format!(
         "binding    {} of {} links are busy all the time: {}{}",
-        binding.len(),
+        links.binding.iter().map(|rate| rate.links).sum::<usize>(),
         topology.links().len(),
         joined(rates.collect()),
         first.unwrap_or_default()
-    ));
-    if explained.links.unused > 0 {
-        lines.push(format!("unused     {}", count(explained.links.unused, "link")));
+    )];
+    if links.unused > 0 {
+        lines.push(format!("unused     {}", count(links.unused, "link")));
     }
     lines.push(format!(
         "traffic    {:.3} bytes over links for each byte of size; at most {} from rank to rank, over {}",
-        plan.loads.traffic().to_f64(),
-        count(plan.verdict.depth_max as usize, "hop"),
-        count(plan.verdict.links_max as usize, "link"),
+        traffic.to_f64(),
+        count(verdict.depth_max as usize, "hop"),
+        count(verdict.links_max as usize, "link"),
     ));
     lines
 }

@@ -1,11 +1,8 @@
 //! The sweep over sizes as a drawing: time and busbw over size, all axes logarithmic, and the bound as a dashed line.
 
 use canopy_draw::{Anchor, Svg};
-use canopy_simulate::busbw;
 
 use super::report::SizeSummary;
-use crate::material::Material;
-use crate::output::gigabytes_per_sec;
 use crate::sizes::in_words;
 
 const WIDTH: u32 = 760;
@@ -56,16 +53,13 @@ impl Decades {
     }
 }
 
-/// Draws the sizes of a run.
-pub(super) fn draw(title: &str, judged: &Material, sizes: &[SizeSummary]) -> String {
+/// Draws the sizes of a run, and the bound on busbw in GB/s.
+pub(super) fn draw(title: &str, bound: f64, sizes: &[SizeSummary]) -> String {
     let micros = |size: &SizeSummary| {
         #[expect(clippy::cast_precision_loss, reason = "a place on a sheet")]
         let ps = size.time_ps as f64;
         ps / 1e6
     };
-    let kind = judged.schedule.collective.kind();
-    let bound = busbw(kind, judged.topology.rank_count(), &judged.bound.upper);
-    let bound = bound.map_or(0.0, |rate| gigabytes_per_sec(&rate));
     let times = Decades::around(sizes.iter().map(micros));
     let rates = Decades::around(sizes.iter().map(|size| size.busbw_gbps).chain([bound]));
     let mut svg = Svg::new(WIDTH, HEIGHT, title);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use canopy_simulate::{Reached, busiest};
+use canopy_schedule::CollectiveKind;
+use canopy_simulate::{ClassOutcome, Reached, busbw, busiest};
 use canopy_topology::{LinkIndex, Rank, Rate, Ratio, Topology};
 use serde::Serialize;
 
@@ -11,6 +12,7 @@ use crate::args::name_of;
 use crate::exit::Failure;
 use crate::material::Material;
 use crate::output::{FileSummary, TopologySummary, gigabytes_per_sec, print_json};
+use crate::rule::Rule;
 use crate::sizes::in_words;
 use crate::stdout;
 use crate::table::{Table, count};
@@ -35,11 +37,21 @@ struct Simulated {
     bound: String,
     sizes: Vec<SizeSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    by_class: Option<ByClassSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<Vec<LinkSummary>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     critical_path: Option<Vec<LegSummary>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<FileSummary>,
+}
+
+/// What was simulated instead of all ranks.
+#[derive(Debug, Serialize)]
+pub(super) struct ByClassSummary {
+    pub(super) classes: usize,
+    /// The class that took longest at the largest size, by its position in what `canopy explain` lists.
+    pub(super) slowest: usize,
 }
 
 /// How messages are sent.
@@ -113,12 +125,63 @@ pub(super) fn print(
     runs: &[Run],
 ) -> Result<(), Failure> {
     let planned_for = planned_for.map(TopologySummary::of);
-    let mut report = Simulated { planned_for, ..summary(args, judged, runs) };
+    let report = Simulated { planned_for, ..summary(args, judged, runs) };
+    let (topology, kind) = (&judged.topology, judged.schedule.collective.kind());
+    written(args, report, (topology, kind), (&judged.verdict.algbw, &judged.bound.upper))
+}
+
+/// The same of a plan by class.
+pub(super) fn print_by_class(
+    args: &SimulateArgs,
+    rule: &Rule,
+    by_class: ByClassSummary,
+    runs: &[ClassOutcome],
+) -> Result<(), Failure> {
+    let Rule { topology, schedule, bound, classes } = rule;
+    let last = runs.last();
+    let link = |&(link, found): &(LinkIndex, canopy_simulate::LinkUse)| {
+        let [from, to] = ends(topology, link);
+        LinkSummary { from, to, bytes: found.bytes, busy_ps: found.busy_ps }
+    };
+    let links = last.filter(|_| args.links).map(|run| {
+        let mut links: Vec<&(LinkIndex, canopy_simulate::LinkUse)> = run.links.iter().collect();
+        links.sort_by_key(|(link, found)| (std::cmp::Reverse(found.busy_ps), *link));
+        links.into_iter().take(LINKS_MAX).map(link).collect()
+    });
+    let legs = |run: &ClassOutcome| run.critical_path.iter().map(|leg| of_leg(topology, leg)).collect();
+    let report = Simulated {
+        topology: TopologySummary::of(topology),
+        planned_for: None,
+        collective: schedule.collective.kind().name(),
+        root: None,
+        algorithm: schedule.algorithm.clone(),
+        model: Model::of(args),
+        algbw: classes.verdict.algbw.to_string(),
+        bound: bound.upper.to_string(),
+        sizes: runs.iter().map(|run| of_size(&run.reached)).collect(),
+        by_class: Some(by_class),
+        links,
+        critical_path: last.filter(|_| args.critical_path).map(legs),
+        files: Vec::new(),
+    };
+    let kind = schedule.collective.kind();
+    written(args, report, (topology, kind), (&classes.verdict.algbw, &bound.upper))
+}
+
+/// Writes the drawing, if one is asked for, and prints it all.
+fn written(
+    args: &SimulateArgs,
+    mut report: Simulated,
+    (topology, kind): (&Topology, CollectiveKind),
+    rates: (&Rate, &Rate),
+) -> Result<(), Failure> {
     if let Some(path) = &args.plot {
-        let drawing = plot::draw(&head(args, &report), judged, &report.sizes);
+        let bound = busbw(kind, topology.rank_count(), rates.1);
+        let bound = bound.map_or(0.0, |rate| gigabytes_per_sec(&rate));
+        let drawing = plot::draw(&head(args, &report), bound, &report.sizes);
         report.files.push(FileSummary::written("svg", path, drawing.as_bytes())?);
     }
-    if args.json { print_json("simulate", &report) } else { stdout::print(&readable(args, judged, &report)) }
+    if args.json { print_json("simulate", &report) } else { stdout::print(&readable(args, rates, &report)) }
 }
 
 fn summary(args: &SimulateArgs, judged: &Material, runs: &[Run]) -> Simulated {
@@ -137,21 +200,11 @@ fn summary(args: &SimulateArgs, judged: &Material, runs: &[Run]) -> Simulated {
         algbw: judged.verdict.algbw.to_string(),
         bound: judged.bound.upper.to_string(),
         sizes,
+        by_class: None,
         links: last.filter(|_| args.links).map(|outcome| of_links(topology, &outcome.links)),
-        critical_path: last.filter(|_| args.critical_path).map(|outcome| {
-            let leg = |leg: &canopy_simulate::Leg| LegSummary {
-                from: leg.from.number(),
-                to: leg.to.number(),
-                piece: leg.piece,
-                bytes: leg.bytes,
-                start_ps: leg.start_ps,
-                left_ps: leg.left_ps,
-                end_ps: leg.end_ps,
-                after: leg.start.name(),
-                link: ends(topology, leg.link),
-            };
-            outcome.critical_path.iter().map(leg).collect()
-        }),
+        critical_path: last
+            .filter(|_| args.critical_path)
+            .map(|outcome| outcome.critical_path.iter().map(|leg| of_leg(topology, leg)).collect()),
         files: Vec::new(),
     }
 }
@@ -169,6 +222,20 @@ fn of_size(reached: &Reached) -> SizeSummary {
         algbw: reached.algbw.to_string(),
         messages: reached.message_count,
         events: reached.event_count,
+    }
+}
+
+fn of_leg(topology: &Topology, leg: &canopy_simulate::Leg) -> LegSummary {
+    LegSummary {
+        from: leg.from.number(),
+        to: leg.to.number(),
+        piece: leg.piece,
+        bytes: leg.bytes,
+        start_ps: leg.start_ps,
+        left_ps: leg.left_ps,
+        end_ps: leg.end_ps,
+        after: leg.start.name(),
+        link: ends(topology, leg.link),
     }
 }
 
@@ -209,13 +276,18 @@ fn head(args: &SimulateArgs, report: &Simulated) -> String {
     )
 }
 
-fn readable(args: &SimulateArgs, judged: &Material, report: &Simulated) -> String {
+fn readable(args: &SimulateArgs, (algbw, bound): (&Rate, &Rate), report: &Simulated) -> String {
     let head = head(args, report);
-    let limit = format!(
-        "bandwidth  {} GB/s of at most {} GB/s",
-        gigabytes_per_sec(&judged.verdict.algbw),
-        gigabytes_per_sec(&judged.bound.upper)
-    );
+    let mut limit =
+        format!("bandwidth  {} GB/s of at most {} GB/s", gigabytes_per_sec(algbw), gigabytes_per_sec(bound));
+    if let Some(ByClassSummary { classes, slowest }) = &report.by_class {
+        let others = if *classes > 1 {
+            format!(" of {classes}, the slowest of which is number {}", slowest + 1)
+        } else {
+            String::new()
+        };
+        limit += &format!("\nby class   messages are those of one box or rank of each class{others}");
+    }
     let mut table = Table::new(&["SIZE#", "TIME µs#", "ALGBW GB/s#", "BUSBW GB/s#", "OF BOUND#", "MESSAGES#"]);
     for size in &report.sizes {
         table.row([

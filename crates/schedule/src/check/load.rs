@@ -40,7 +40,7 @@ pub(super) fn busiest(topology: &Topology, loads: &[u128], size: ChunkSize) -> R
 }
 
 /// Whether `load / capacity` of the first exceeds that of the second.
-pub(super) fn takes_longer((load, capacity): (u128, u64), (other_load, other_capacity): (u128, u64)) -> bool {
+pub(crate) fn takes_longer((load, capacity): (u128, u64), (other_load, other_capacity): (u128, u64)) -> bool {
     let products = load.checked_mul(other_capacity.into()).zip(other_load.checked_mul(capacity.into()));
     match products {
         Some((this, other)) => this > other,

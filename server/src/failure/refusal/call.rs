@@ -297,8 +297,9 @@ fn simulation(error: &SimulationError) -> Refusal {
         SimulationError::TooMuchWork { field, messages, limit, .. } => {
             Refusal::infeasible(LARGE, field.to_string()).with("messages", messages).with("limit", limit)
         }
+        SimulationError::NoTimeline { ranks } => Refusal::infeasible(LARGE, "timeline_size_bytes").with("ranks", ranks),
         // Of a plan that was judged before it was stored.
-        SimulationError::File(_) | SimulationError::Compile(_) | SimulationError::Run(_) => {
+        SimulationError::File(_) | SimulationError::Compile(_) | SimulationError::Rule(_) | SimulationError::Run(_) => {
             Refusal::fault("CALL_FAILED")
         }
         // Only those who do not wait any more have their simulations stopped.

@@ -108,7 +108,7 @@ fn stored(records: &Records, viewer: &Viewer, request: &SimulatePlanRequest) -> 
 /// A plan was judged before it was stored, so its file can be read and simulated.
 fn failed(stored: &StoredPlan, error: SimulationError) -> CallFailure {
     match error {
-        SimulationError::File(_) | SimulationError::Compile(_) | SimulationError::Run(_) => {
+        SimulationError::File(_) | SimulationError::Compile(_) | SimulationError::Rule(_) | SimulationError::Run(_) => {
             CallFailure::Broken { what: format!("{}: {}", stored.plan.id, chain(&error)) }
         }
         error => error.into(),

@@ -103,6 +103,7 @@ fn not_simulated(error: SimulateError) -> Option<PlanError> {
         SimulateError::SizeTooLarge { .. } | SimulateError::TooLarge { .. } | SimulateError::TooLong => None,
         error @ (SimulateError::Shares(_)
         | SimulateError::Malformed { .. }
+        | SimulateError::Rule { .. }
         | SimulateError::StepCount { .. }
         | SimulateError::StepOrder { .. }) => Some(PlanError::rejected("structure", chain(&error))),
     }
