@@ -108,3 +108,19 @@ fn usual_sizes_that_take_too_much_work_are_left_out() {
     }
     assert!(matches!(simulated(&usual, 1), Err(SimulationError::TooMuchWork { .. })));
 }
+
+/// 5,824 ranks in stages have 34 million hops, which are not written down.
+#[test]
+fn plans_by_a_rule_are_simulated_by_class() {
+    let content = file("dgx-h100:boxes=728", CollectiveKind::Allgather);
+    let found = simulated(&content, &question(&[1 << 30, 1 << 20])).unwrap();
+    let sizes: Vec<u64> = found.sizes.iter().map(|one| one.size_bytes).collect();
+    assert_eq!((sizes, found.left_out), (vec![1 << 20, 1 << 30], None));
+    for one in &found.sizes {
+        assert!(one.time_ps >= one.limit_ps && one.message_count > 0, "{one:?}");
+        assert_eq!(Some(one.limit_ps), least_time_ps(one.size_bytes, &found.bound), "it is optimal");
+    }
+    let timeline = SimulationQuestion { timeline: Some(1 << 20), ..question(&[]) };
+    let refused = simulated(&content, &timeline);
+    assert!(matches!(refused, Err(SimulationError::NoTimeline { ranks: 5_824 })), "{refused:?}");
+}

@@ -52,7 +52,7 @@ pub struct HopGroup {
 }
 
 /// Most hops of all templates that are groups of their own.
-const SINGLE_MAX: usize = 1 << 18;
+const SINGLE_MAX: usize = 1 << 20;
 
 /// A rank that gets some chunks from another parent than symmetry says.
 #[derive(Clone, Debug, PartialEq, Eq)]

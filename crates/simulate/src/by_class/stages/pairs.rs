@@ -9,8 +9,8 @@ pub(super) struct Pair {
     pub(super) chunks: u64,
 }
 
-/// Pairs what leaves with what enters, given the rank and the chunks of each: at the same rank first, then in order; what
-/// is over stays alone. O(sends · receives).
+/// Pairs what leaves with what enters, given the rank and the chunks of each: at the same rank first, then in order;
+/// what is over stays alone. O(sends · receives).
 pub(super) fn pairs(sends: &[(usize, u64)], receives: &[(usize, u64)]) -> Vec<Pair> {
     let mut left: [Vec<u64>; 2] = [sends, receives].map(|moves| moves.iter().map(|&(_, chunks)| chunks).collect());
     let mut found = Vec::new();
