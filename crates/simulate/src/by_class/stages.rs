@@ -67,7 +67,7 @@ impl Programs {
     }
 
     /// Moves of a step with the positions of their ranks.
-    fn moves<'a>(&'a self, step: usize, of: fn(&ProgramStep) -> &Vec<Move>) -> impl Iterator<Item = (usize, &'a Move)> {
+    fn moves(&self, step: usize, of: fn(&ProgramStep) -> &Vec<Move>) -> impl Iterator<Item = (usize, &Move)> {
         let steps = self.steps.iter().enumerate();
         steps.flat_map(move |(rank, steps)| steps.get(step).map(of).into_iter().flatten().map(move |one| (rank, one)))
     }
@@ -84,6 +84,9 @@ struct Moved {
     sends: Option<(usize, u32)>,
     receives: Option<(usize, u32)>,
 }
+
+/// Chunks that arrive at a rank, by position, and the transfers that bring them.
+type Arriving = (usize, Vec<Range<u64>>, u32);
 
 /// What has arrived at one rank.
 #[derive(Default)]
@@ -157,7 +160,7 @@ impl<'a> Merged<'a> {
     }
 
     /// Moves between ranks of the box.
-    fn inside(&mut self, step: usize) -> Result<Vec<(usize, Vec<Range<u64>>, u32)>, SimulateError> {
+    fn inside(&mut self, step: usize) -> Result<Vec<Arriving>, SimulateError> {
         let programs = self.programs;
         let mut arriving = Vec::new();
         for (rank, one) in programs.moves(step, |step| &step.sends) {
@@ -179,7 +182,7 @@ impl<'a> Merged<'a> {
     }
 
     /// Moves between boxes: what leaves with what enters.
-    fn outside(&mut self, step: usize) -> Vec<(usize, Vec<Range<u64>>, u32)> {
+    fn outside(&mut self, step: usize) -> Vec<Arriving> {
         let programs = self.programs;
         let sends: Vec<(usize, &Move)> = programs.moves(step, |step| &step.sends).collect();
         let receives: Vec<(usize, &Move)> = programs.moves(step, |step| &step.receives).collect();
