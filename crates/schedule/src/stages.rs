@@ -13,6 +13,8 @@
 //! P − 1 hops over NICs more.
 
 mod boxes;
+mod far;
+mod lanes;
 mod nics;
 mod pieces;
 mod program;

@@ -11,6 +11,8 @@ mod certificates;
 mod depth_bound;
 #[path = "schedule/depths.rs"]
 mod depths;
+#[path = "schedule/fabrics.rs"]
+mod fabrics;
 #[path = "schedule/flows.rs"]
 mod flows;
 #[path = "schedule/forests.rs"]

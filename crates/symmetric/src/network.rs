@@ -1,5 +1,7 @@
 //! Boxes of ranks in a network, and the switches that join them.
 
+mod levels;
+mod order;
 mod parts;
 mod places;
 
@@ -9,7 +11,7 @@ use canopy_topology::Topology;
 use parts::Parts;
 
 /// A network of boxes. Boxes have numbers in an order in which those at the same outer switches, a *pod*, follow each
-/// other.
+/// other, and so do pods that are joined by other switches than all are, or that are all linked to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoxNetwork {
     /// Most ranks of a box.
@@ -18,24 +20,16 @@ pub struct BoxNetwork {
     pub ranks: Vec<Vec<u32>>,
     /// Boxes whose links differ from those of most, by number, sorted.
     pub odd: Vec<u32>,
-    /// Boxes of each pod, if all have as many; else the number of all boxes, which count as one pod.
-    pub pod: u32,
+    /// How boxes are numbered: as members of a pod, pods of a larger set, and so on, the number of the outermost sets
+    /// first; their product is the number of boxes, those without ranks included.
+    pub levels: Vec<u32>,
     /// By rank: bytes per second to and from other boxes.
     pub nics: Vec<(u64, u64)>,
-    /// By node.
-    pub homes: Vec<Home>,
-}
-
-/// Where a node is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Home {
-    /// In the box of this number.
-    Box(u32),
-    /// At boxes of the pod of this number.
-    Pod(u32),
-    /// Between pods.
-    #[default]
-    Between,
+    /// By node: the box that it is in, or [`NOBODY`].
+    pub homes: Vec<u32>,
+    /// Sets of boxes, by level, pods first, and by node: the set that it is in, [`NOBODY`] between sets. They are
+    /// numbered in no certain order.
+    pub areas: Vec<Vec<u32>>,
 }
 
 /// Most answers.

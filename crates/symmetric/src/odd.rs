@@ -20,6 +20,7 @@ use crate::relay;
 /// * **Cost.** O(odd boxes · Σ digits · places²).
 pub(crate) fn state(stages: &mut Stages, seating: &Seating, nics: &Nics, odd: &[u32]) {
     let rules = Pieces::new(stages, seating);
+    let most = relay::most(stages, seating);
     let mut planner = Planner { nics, odd: BTreeMap::new(), stated: BTreeMap::new() };
     let exchanges = |of_box| Exchange::into_box(&stages.grid, of_box).filter(|&exchange| is_made(seating, exchange));
     let (mut handed_over, mut given) = (BTreeSet::new(), 0);
@@ -45,7 +46,8 @@ pub(crate) fn state(stages: &mut Stages, seating: &Seating, nics: &Nics, odd: &[
                 let back = back(exchange);
                 if handed_over.contains(&(back.from, back.to)) {
                     let senders: Vec<u32> = back.run(&stages.grid).filter(|of_box| !odd.contains(of_box)).collect();
-                    let pieces = relay::divide(nics, back.to, &senders, rules.chunks(back), &mut given);
+                    let chunks = rules.chunks(back);
+                    let pieces = relay::divide(nics, back.to, &senders, chunks, chunks.div_ceil(most), &mut given);
                     planner.stated.insert((back.from, back.to), pieces);
                 } else if !are_both_odd {
                     planner.divide(back, rules.chunks(back));
@@ -53,6 +55,15 @@ pub(crate) fn state(stages: &mut Stages, seating: &Seating, nics: &Nics, odd: &[
             }
         }
     }
+    // What the rule says without them is not stated.
+    let mut usual = Vec::new();
+    let mut is_other = |(from, to): (u32, u32), pieces: &[Piece]| {
+        if let Some(exchange) = Exchange::between(&stages.grid, from, to) {
+            rules.put(exchange, &mut usual);
+        }
+        usual != pieces
+    };
+    planner.stated.retain(|&pair, pieces| is_other(pair, pieces));
     stages.exceptions = planner.stated;
 }
 

@@ -27,8 +27,8 @@ pub struct Planned {
 /// Plans an allgather, a reduce-scatter or an allreduce on a network of boxes, with so many chunks for each share.
 ///
 /// Each box gets every foreign share once, over all its NICs alike, and spreads it inside: what a cut around it
-/// demands, and no more, for any number of stages. Digits of pods come first, so that links between pods carry each
-/// share once, too.
+/// demands, and no more, for any number of stages. Digits of outer sets of boxes come first, so that links between
+/// pods, and between groups or pods of pods, carry each share once, too.
 ///
 /// * **None.** Another collective, or boxes within which ranks do not reach each other directly.
 /// * **Cost.** O(nodes + links), and for each odd box O(Σ digits · places).
@@ -77,15 +77,17 @@ fn planned(
 ) -> Option<Planned> {
     let actions = actions_of(kind)?.to_vec();
     let boxes = u32::try_from(network.ranks.len()).ok()?;
-    let pods = boxes.checked_div(network.pod)?;
-    // Pods have the numbers of boxes that they have.
     let peers_max = peers_max(actions.len());
-    let empty = if pods == 1 { empty_boxes(boxes, peers_max) } else { 0 };
-    let digits = digits(pods, network.pod + empty, peers_max);
-    // In the grid, boxes of different pods follow each other.
-    let turned = |of_box: u32| of_box % pods * network.pod + of_box / pods;
-    let order: Vec<u32> = (0..boxes).map(turned).collect();
-    let seats = seats(network, &digits, &order, empty);
+    let mut levels: Vec<u32> = network.levels.iter().copied().filter(|&size| size > 1).collect();
+    // Sets of boxes have the numbers of members that they have.
+    if let [boxes] = levels.as_mut_slice() {
+        *boxes += empty_boxes(*boxes, peers_max);
+    }
+    let digits = digits(&levels, peers_max);
+    let turned = |of_box: u32| turned(&levels, of_box);
+    let seated = levels.iter().try_fold(1_u32, |count, &size| count.checked_mul(size))?;
+    let order: Vec<u32> = (0..seated).map(turned).collect();
+    let seats = seats(network, &digits, &order);
     let grid = BoxGrid { places: network.places, digits, seats };
     let Choice { chunks_per_share, inside_first } = choose(&grid)?;
     let is_plain = inside_first.is_empty();
@@ -103,7 +105,7 @@ fn planned(
     if !network.odd.is_empty() {
         let seating = stages.grid.seating(topology.rank_count()).ok()?;
         let is_odd = |&of_box: &u32| network.odd.binary_search(&turned(of_box)).is_ok();
-        odd = (0..boxes).filter(is_odd).collect();
+        odd = (0..seated).filter(is_odd).collect();
         let nics = nics(&stages.grid);
         let fastest = nics.iter().flatten().max().copied().unwrap_or_default();
         // Ranks that are there have counterparts, and places without ranks have no NIC.
@@ -115,7 +117,8 @@ fn planned(
         let touched: Vec<u32> = odd.iter().copied().filter(|of_box| !has_fewer(of_box)).collect();
         odd::state(&mut stages, &seating, &nics, &touched);
     }
-    if empty > 0 {
+    let is_free = |ranks: &Vec<u32>| ranks.iter().all(|&rank| rank == NOBODY);
+    if seated > boxes || network.ranks.iter().any(is_free) {
         let seating = stages.grid.seating(topology.rank_count()).ok()?;
         let nics = nics(&stages.grid);
         relay::state(&mut stages, &seating, &nics);
@@ -123,10 +126,24 @@ fn planned(
     Some(Planned { stages, odd, certificate: slowest(topology, Some(network), kind) })
 }
 
+/// The number in the network of a box of the grid: in the grid, boxes of different outermost sets follow each other.
+fn turned(levels: &[u32], of_box: u32) -> u32 {
+    let mut rest = of_box;
+    levels.iter().fold(0, |number, &size| {
+        let digit = rest % size;
+        rest /= size;
+        number * size + digit
+    })
+}
+
 /// Ranks on seats.
-fn seats(network: &BoxNetwork, digits: &[u32], order: &[u32], empty: u32) -> Seats {
-    let seated = order.iter().flat_map(|&of_box| network.ranks.get(of_box as usize).into_iter().flatten().copied());
-    let seated: Vec<u32> =
-        seated.chain(std::iter::repeat_n(NOBODY, empty as usize * network.places as usize)).collect();
+fn seats(network: &BoxNetwork, digits: &[u32], order: &[u32]) -> Seats {
+    let places = network.places as usize;
+    let ranks = |&of_box: &u32| (0..places).map(move |place| rank(network, of_box as usize, place));
+    let seated: Vec<u32> = order.iter().flat_map(ranks).collect();
     Seats::of(network.places, digits, &seated)
+}
+
+fn rank(network: &BoxNetwork, of_box: usize, place: usize) -> u32 {
+    network.ranks.get(of_box).and_then(|ranks| ranks.get(place)).copied().unwrap_or(NOBODY)
 }

@@ -1,16 +1,17 @@
 //! The part of a network that takes longest to get what it needs, whatever the plan: the proof of a bound.
 
-use canopy_schedule::{Certificate, CollectiveKind, CutDirection};
+use canopy_schedule::{Certificate, CollectiveKind, CutDirection, NOBODY};
 use canopy_topology::{NodeIndex, Topology};
 
-use crate::network::{BoxNetwork, Home};
+use crate::network::BoxNetwork;
 
 /// Sets of nodes that a bound may be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Rank(u32),
     Box(u32),
-    Pod(u32),
+    /// A set of boxes of a level.
+    Area(usize, u32),
 }
 
 impl Part {
@@ -19,7 +20,7 @@ impl Part {
         match self {
             Self::Rank(_) => Self::Rank(number),
             Self::Box(_) => Self::Box(number),
-            Self::Pod(_) => Self::Pod(number),
+            Self::Area(level, _) => Self::Area(level, number),
         }
     }
 }
@@ -32,7 +33,7 @@ struct Need {
     out: u128,
 }
 
-/// The certificate of the slowest rank, box or pod; for an allreduce the partition into parts of that kind.
+/// The certificate of the slowest rank, box or set of boxes; for an allreduce the partition into parts of that kind.
 ///
 /// An allgather brings a part with s of N ranks the other N − s shares, over the links that enter it; a reduce-scatter
 /// takes as many sums out. An allreduce on p equal parts takes 2(p − 1) messages out of all, see
@@ -40,9 +41,12 @@ struct Need {
 pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: CollectiveKind) -> Certificate {
     let ranks = topology.rank_count();
     let boxes = network.map_or(0, |network| u32::try_from(network.ranks.len()).unwrap_or(u32::MAX));
-    let pods = network.map_or(0, |network| boxes.div_ceil(network.pod.max(1)));
+    let areas = network.into_iter().flat_map(|network| network.areas.iter().enumerate());
+    let count = |area: &[u32]| area.iter().filter(|&&number| number != NOBODY).max().map_or(0, |&last| last + 1);
+    let areas = areas.map(|(level, area)| (count(area), Part::Area(level, 0)));
+    let parts: Vec<(u32, Part)> =
+        [(boxes, Part::Box(0))].into_iter().chain(areas).chain([(ranks, Part::Rank(0))]).collect();
     let network = Network { ranks, boxes: network };
-    let parts = [(boxes, Part::Box(0)), (pods, Part::Pod(0)), (ranks, Part::Rank(0))];
     let mut slowest: Option<(Part, u64, u128)> = None;
     for (count, part) in parts.into_iter().filter(|&(count, _)| count > 1) {
         let needs = needs(topology, &network, count as usize, part);
@@ -96,23 +100,16 @@ fn needs(topology: &Topology, network: &Network<'_>, count: usize, kind: Part) -
 
 /// The number of the part of a kind that a node is in.
 fn number(network: &Network<'_>, kind: Part, node: NodeIndex) -> Option<u32> {
-    let home = || Some((network.boxes?, network.boxes?.homes.get(node.index()).copied().unwrap_or_default()));
-    match kind {
-        Part::Rank(_) => (node.number() < network.ranks).then(|| node.number()),
-        Part::Box(_) => match home()?.1 {
-            Home::Box(number) => Some(number),
-            Home::Pod(_) | Home::Between => None,
-        },
-        Part::Pod(_) => match home()? {
-            (boxes, Home::Box(number)) => number.checked_div(boxes.pod),
-            (_, Home::Pod(number)) => Some(number),
-            (_, Home::Between) => None,
-        },
-    }
+    let number = match kind {
+        Part::Rank(_) => return (node.number() < network.ranks).then(|| node.number()),
+        Part::Box(_) => *network.boxes?.homes.get(node.index())?,
+        Part::Area(level, _) => *network.boxes?.areas.get(level)?.get(node.index())?,
+    };
+    (number != NOBODY).then_some(number)
 }
 
 fn cut(topology: &Topology, network: &Network<'_>, part: Part, kind: CollectiveKind) -> Certificate {
-    let (Part::Rank(own) | Part::Box(own) | Part::Pod(own)) = part;
+    let (Part::Rank(own) | Part::Box(own) | Part::Area(_, own)) = part;
     let nodes = (0..u32::try_from(topology.nodes().len()).unwrap_or(u32::MAX)).map(NodeIndex::new);
     let outside = nodes.filter(|&node| number(network, part, node) != Some(own));
     // All but the part: its shares leave over what enters the part, and the sums for it enter over what leaves the
@@ -132,6 +129,7 @@ fn partition(topology: &Topology, network: &Network<'_>, kind: Part) -> Certific
             sets[number].push(node);
         }
     }
+    sets.retain(|set| !set.is_empty());
     // In the order of their first nodes.
     sets.sort_unstable();
     Certificate::Partition { sets }

@@ -51,7 +51,7 @@ fn shuffled(topology: &Topology, seed: u64) -> Topology {
     draft.build(&TopologyLimits::UNLIMITED).unwrap()
 }
 
-const SOUND: [(&str, &[u32]); 7] = [
+const SOUND: [(&str, &[u32]); 17] = [
     ("dgx-h100:boxes=16", &[16]),
     ("dgx-a100:boxes=96", &[96]),
     ("rail:boxes=300,gpus=8,nv=450GB/s,nic=50GB/s", &[15, 20]),
@@ -59,6 +59,17 @@ const SOUND: [(&str, &[u32]); 7] = [
     ("leaf-spine:leaves=4,hosts=16,spines=8,oversub=8", &[4, 16]),
     ("pod:boxes=64,su=16,rails=8,oversub=2", &[4, 16]),
     ("pod:boxes=64,su=8,rails=8,oversub=8", &[8, 8]),
+    ("dragonfly-router:p=2,a=4,h=2", &[9, 4, 2]),
+    ("dragonfly-router:p=4,a=8,h=4", &[33, 8, 4]),
+    ("dragonfly-router:p=1,a=6,h=3", &[19, 6]),
+    ("dragonfly-router:p=4,a=8,h=4,global=6GB/s,local=10GB/s", &[33, 8, 4]),
+    // Every two groups of two routers are linked as their routers are.
+    ("dragonfly-router:p=2,a=2,h=2", &[10, 2]),
+    ("fat-tree:k=4", &[4, 2, 2]),
+    ("fat-tree:k=8", &[8, 4, 4]),
+    ("fat-tree:k=12,oversub=5", &[12, 6, 6]),
+    ("fat-tree:k=16,oversub=25,host-bw=100GB/s", &[16, 8, 8]),
+    ("leaf-spine:leaves=9,hosts=6,spines=4,oversub=3,host-bw=60GB/s", &[9, 6]),
 ];
 
 #[test]

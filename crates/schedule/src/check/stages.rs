@@ -64,7 +64,8 @@ pub fn judge_stages_until(
     let ways = Ways::of(topology);
     let (nics, loads) = (Nics::of(&ways, &seating), Loads::none(topology));
     let spreads = vec![false; stages.grid.digits.len()];
-    let mut judged = Judged { stages, seating: &seating, ways, nics, loads, is_handed_over: false, spreads };
+    let way = Way::new();
+    let mut judged = Judged { stages, seating: &seating, ways, way, nics, loads, is_handed_over: false, spreads };
     let mut spread = Spread::new(stages, &seating)?;
     for to in in_pods(&stages.grid) {
         if stop() {
@@ -72,6 +73,7 @@ pub fn judge_stages_until(
         }
         if !seating.is_empty(to) {
             let entered = judged.enter(to)?;
+            judged.leave(to)?;
             spread.add(to, &entered, |from, to, chunks| judged.carry(from, to, chunks))?;
         }
     }
@@ -99,11 +101,18 @@ pub fn judge_stages_until(
     Ok((verdict, loads))
 }
 
-/// All boxes, the last digit first: those of a pod follow each other, so that what joins two pods is at hand.
+/// All boxes in the order of the number whose lowest digit is the last: those of a pod follow each other, and pods of a
+/// pod do, so that what joins them is at hand.
 fn in_pods(grid: &BoxGrid) -> impl Iterator<Item = u32> {
-    let last = grid.digits.last().copied().unwrap_or(1);
-    let unit = grid.box_count().unwrap_or(0) / last.max(1);
-    (0..unit).flat_map(move |rest| (0..last).map(move |digit| digit * unit + rest))
+    (0..grid.box_count().unwrap_or(0)).map(|number| {
+        let (mut rest, mut unit) = (number, grid.box_count().unwrap_or(0));
+        let digits = grid.digits.iter().rev().map(|&size| {
+            let digit = rest % size;
+            (rest, unit) = (rest / size, unit / size);
+            digit * unit
+        });
+        digits.sum()
+    })
 }
 
 fn require_phases(kind: CollectiveKind, stages: &Stages) -> Result<(), StagesError> {
@@ -162,6 +171,7 @@ struct Judged<'a> {
     stages: &'a Stages,
     seating: &'a Seating,
     ways: Ways,
+    way: Way,
     nics: Nics,
     loads: Loads,
     /// Whether shares leave their boxes from other ranks than their own.
@@ -171,7 +181,8 @@ struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    /// Counts what a box gets in all stages; returns by place how much enters, the own shares included.
+    /// Counts what a box gets in all stages where shares are copied; returns by place how much enters, the own shares
+    /// included.
     fn enter(&mut self, to: u32) -> Result<Vec<u64>, StagesError> {
         let (stages, seating) = (self.stages, self.seating);
         let rules = Pieces::new(stages, seating);
@@ -180,79 +191,113 @@ impl Judged<'_> {
             entered[place as usize] = stages.chunks_per_share;
         }
         let mut pieces = Vec::new();
-        for exchange in Exchange::into_box(&stages.grid, to) {
-            if rules.chunks(exchange) == 0 {
-                continue;
-            }
+        for exchange in Exchange::into_box(&stages.grid, to).filter(|&exchange| rules.chunks(exchange) > 0) {
             let inside_first = rules.inside_first(exchange);
             // The run of boxes that nothing has entered is one box.
             let is_own = exchange.run(&stages.grid).len() == 1;
             self.is_handed_over |= is_own && inside_first > 0 && seating.places() > 1;
             // Such pieces of a box's own shares are those of the places that they leave from.
-            if let Some(each) = rules.equal(exchange)
-                && self.carry_equal(exchange, inside_first + each)?
-            {
+            if let Some(each) = self.count(exchange, Action::Copy, &mut pieces)? {
                 self.spreads[exchange.stage] |= each > 0;
                 entered.iter_mut().for_each(|entered| *entered += each);
                 continue;
             }
-            self.carry_to_all(exchange, inside_first)?;
-            rules.put(exchange, &mut pieces);
-            if pieces.is_empty() {
-                if inside_first < rules.chunks(exchange) {
-                    return Err(StagesError::NoPieces { from: exchange.from, to });
-                }
-                continue;
-            }
-            self.spreads[exchange.stage] = true;
+            self.spreads[exchange.stage] |= !pieces.is_empty();
             if is_own {
                 self.is_handed_over |= !leave_from_owners(&pieces, inside_first, seating, stages.chunks_per_share);
             }
-            for piece in &pieces {
-                let ranks = seating.rank(piece.sender, piece.leaves).zip(seating.rank(to, piece.enters));
-                let (from, at) = ranks.ok_or(StagesError::NoPieces { from: exchange.from, to })?;
-                let turn = exchange.turn(&stages.grid, piece.sender, piece.leaves);
-                self.carry_over(from, at, turn, piece.chunk_count)?;
-                entered[piece.enters as usize] += piece.chunk_count;
-            }
+            pieces.iter().for_each(|piece| entered[piece.enters as usize] += piece.chunk_count);
         }
         Ok(entered)
     }
 
-    /// Counts chunks that come to each rank of a box from the rank at its place in the other.
-    fn carry_to_all(&mut self, exchange: Exchange, chunks: u64) -> Result<(), StagesError> {
-        let Exchange { from, to, .. } = exchange;
-        let seating = self.seating;
-        for (place, at) in seating.live(to).filter(|_| chunks > 0) {
-            let sender = seating.rank(from, place).ok_or(StagesError::NoPieces { from, to })?;
-            self.carry_over(sender, at, exchange.turn(&self.stages.grid, from, place), chunks)?;
+    /// Counts what comes back to a box where shares are summed up: so ways to one box follow each other here, too.
+    fn leave(&mut self, from: u32) -> Result<(), StagesError> {
+        let (stages, seating) = (self.stages, self.seating);
+        let rules = Pieces::new(stages, seating);
+        let mut pieces = Vec::new();
+        let back = Exchange::into_box(&stages.grid, from).map(|back| Exchange { from, to: back.from, ..back });
+        for exchange in back.filter(|&exchange| rules.chunks(exchange) > 0 && !seating.is_empty(exchange.to)) {
+            self.count(exchange, Action::Reduce, &mut pieces)?;
         }
         Ok(())
     }
 
-    /// Counts equal pieces, one from each place to the same one of another box, if both are full. False: nothing was
-    /// counted.
-    fn carry_equal(&mut self, exchange: Exchange, each: u64) -> Result<bool, StagesError> {
-        let Some((from, to)) = self.seating.full(exchange.from).zip(self.seating.full(exchange.to)) else {
-            return Ok(false);
-        };
+    /// Counts chunks that come to each rank of a box from the rank at its place in the other.
+    fn carry_to_all(&mut self, exchange: Exchange, action: Action, chunks: u64) -> Result<(), StagesError> {
+        let Exchange { from, to, .. } = exchange;
+        let seating = self.seating;
+        for (place, at) in seating.live(to).filter(|_| chunks > 0) {
+            let sender = seating.rank(from, place).ok_or(StagesError::NoPieces { from, to })?;
+            self.carry_over(action, sender, at, exchange.turn(&self.stages.grid, from, place), chunks)?;
+        }
+        Ok(())
+    }
+
+    /// Counts an exchange in the phases of one action, what goes in the box first included: equal pieces from each place
+    /// to the same one, whose size it returns, or others, which it puts into `pieces`.
+    fn count(
+        &mut self,
+        exchange: Exchange,
+        action: Action,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<Option<u64>, StagesError> {
+        let (stages, seating) = (self.stages, self.seating);
+        let rules = Pieces::new(stages, seating);
+        let is_made = stages.actions.contains(&action);
+        let full = seating.full(exchange.from).zip(seating.full(exchange.to));
+        let inside_first = rules.inside_first(exchange);
+        if let Some((each, full)) = rules.equal(exchange).zip(full) {
+            if is_made {
+                self.carry_equal(exchange, action, inside_first + each, full)?;
+            }
+            return Ok(Some(each));
+        }
+        if is_made {
+            self.carry_to_all(exchange, action, inside_first)?;
+        }
+        let Exchange { from, to, .. } = exchange;
+        rules.put(exchange, pieces);
+        if pieces.is_empty() && inside_first < rules.chunks(exchange) {
+            return Err(StagesError::NoPieces { from, to });
+        }
+        for piece in pieces.iter().filter(|_| is_made) {
+            let ranks = seating.rank(piece.sender, piece.leaves).zip(seating.rank(to, piece.enters));
+            let (leaves, enters) = ranks.ok_or(StagesError::NoPieces { from, to })?;
+            let turn = exchange.turn(&stages.grid, piece.sender, piece.leaves);
+            self.carry_over(action, leaves, enters, turn, piece.chunk_count)?;
+        }
+        Ok(None)
+    }
+
+    /// Counts equal pieces, one from each place to the same one of another box.
+    fn carry_equal(
+        &mut self,
+        exchange: Exchange,
+        action: Action,
+        each: u64,
+        (from, to): (&[u32], &[u32]),
+    ) -> Result<(), StagesError> {
         let pairs = || from.iter().zip(to).map(|(&from, &to)| (from, to));
         let nics = &self.nics;
-        if !pairs().all(|(from, to)| nics.over_one(from, to).is_some() && nics.over_one(to, from).is_some()) {
-            let [first, second] = [0, 1].map(|place| exchange.turn(&self.stages.grid, exchange.from, place));
+        let over_one = |(from, to): (u32, u32)| {
+            let (from, to) = directed(action, from, to);
+            nics.over_one(from, to)
+        };
+        if !pairs().all(|pair| over_one(pair).is_some()) {
+            let turn = |place| exchange.turn(&self.stages.grid, exchange.from, place);
+            let first = turn(0);
+            let more = if from.len() > 1 { turn(1) - first } else { 0 };
             for ((from, to), place) in pairs().zip(0..) {
-                self.carry_over(from, to, first + place * (second - first), each)?;
+                self.carry_over(action, from, to, first + place * more, each)?;
             }
-            return Ok(true);
+            return Ok(());
         }
-        for action in &self.stages.actions {
-            for (from, to) in pairs() {
-                let (from, to) = directed(*action, from, to);
-                nics.over_one(from, to).iter().flatten().for_each(|link| self.loads.of_links[link.index()] += each);
-            }
+        for links in pairs().filter_map(over_one) {
+            links.iter().for_each(|link| self.loads.of_links[link.index()] += each);
         }
         self.loads.longest = self.loads.longest.max(2);
-        Ok(true)
+        Ok(())
     }
 
     /// Hops from a root to the farthest rank at most, and links on them, given the hops in boxes.
@@ -265,13 +310,12 @@ impl Judged<'_> {
         (depth, depth.saturating_mul(self.loads.longest))
     }
 
-    /// Counts chunks from one rank to another of another box, in all phases.
-    fn carry_over(&mut self, from: u32, to: u32, turn: u64, chunks: u64) -> Result<(), StagesError> {
-        for action in &self.stages.actions {
-            let (from, to) = directed(*action, from, to);
-            let way = self.nics.between(&self.ways, from, to, turn);
-            self.loads.add(&way.ok_or(StagesError::NoWay { from, to })?, chunks);
-        }
+    /// Counts chunks from one rank to another of another box, in the phases of one action.
+    fn carry_over(&mut self, action: Action, from: u32, to: u32, turn: u64, chunks: u64) -> Result<(), StagesError> {
+        let (from, to) = directed(action, from, to);
+        let way = self.nics.between(&mut self.ways, from, to, turn, &mut self.way);
+        way.ok_or(StagesError::NoWay { from, to })?;
+        self.loads.add(&self.way, chunks);
         Ok(())
     }
 
@@ -279,8 +323,9 @@ impl Judged<'_> {
     fn carry(&mut self, from: u32, to: u32, chunks: u64) -> Result<(), StagesError> {
         for action in &self.stages.actions {
             let (from, to) = directed(*action, from, to);
-            let way = self.ways.between(Rank::new(from), Rank::new(to), 0);
-            self.loads.add(&way.ok_or(StagesError::NoWay { from, to })?, chunks);
+            let way = self.ways.between(Rank::new(from), Rank::new(to), 0, &mut self.way);
+            way.ok_or(StagesError::NoWay { from, to })?;
+            self.loads.add(&self.way, chunks);
         }
         Ok(())
     }
@@ -318,8 +363,8 @@ impl Loads {
     }
 
     fn add(&mut self, way: &Way, chunks: u64) {
-        let links = way.iter().flatten().inspect(|link| self.of_links[link.index()] += chunks).count();
-        self.longest = self.longest.max(u32::try_from(links).unwrap_or(u32::MAX));
+        way.iter().for_each(|link| self.of_links[link.index()] += chunks);
+        self.longest = self.longest.max(u32::try_from(way.len()).unwrap_or(u32::MAX));
     }
 
     fn all(&self) -> Vec<u128> {

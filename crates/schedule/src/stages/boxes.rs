@@ -54,9 +54,7 @@ impl Seats {
         if in_order(&mut (0..count)) {
             return Self::InOrder { empty: empty() };
         }
-        let positions: Vec<u32> = (0..).take(digits.len()).collect();
-        for turn in 1..digits.len() {
-            let order = [&positions[turn..], &positions[..turn]].concat();
+        for order in orders(digits.len()) {
             if turned(digits, &order).is_some_and(|boxes| in_order(&mut boxes.into_iter())) {
                 return Self::Turned { order, empty: empty() };
             }
@@ -69,6 +67,20 @@ impl Seats {
         }
         Self::Listed(listed)
     }
+}
+
+/// The positions of digits where those of larger sets come first, but ranks count the members of the smallest sets
+/// first: parts of consecutive digits, the last part first. At most 32.
+fn orders(digits: usize) -> impl Iterator<Item = Vec<u32>> {
+    let positions: Vec<u32> = (0..).take(digits.min(6)).collect();
+    let count = 1_u32 << positions.len().saturating_sub(1);
+    let beyond: Vec<u32> = (0..).take(digits).skip(positions.len()).collect();
+    (1..count).map(move |cuts| {
+        let parts = positions.chunk_by(|_, &after| cuts >> (after - 1) & 1 == 0);
+        let mut parts: Vec<&[u32]> = parts.collect();
+        parts.reverse();
+        [&parts.concat(), beyond.as_slice()].concat()
+    })
 }
 
 /// All boxes, in the order of the number whose digits are these, the lowest first. `None`: `order` does not hold every

@@ -1,29 +1,20 @@
 //! The one switch over which a rank reaches other boxes: what ways between boxes amount to where each rank has just
 //! one.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use canopy_topology::{LinkIndex, Rank};
 
 use super::boxes::Seating;
-use super::ways::{Lane, Middles, Way, Ways};
+use super::lanes::{Lane, Lanes};
+use super::ways::{Way, Ways};
 
 /// Marks ranks that reach other boxes over none or several neighbours.
 const NONE: u32 = u32::MAX;
 
-/// By rank: the switch, and the links to it and from it; what joins two such switches is looked for once.
+/// By rank: the switch, and the links to it and from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Nics {
     ports: Vec<Port>,
-    middles: Vec<Middles>,
-    known: HashMap<(u32, u32), usize>,
-    /// Pairs that were asked for lately, and where they are: each has one place, which it takes from others.
-    recent: Vec<((u32, u32), usize)>,
 }
-
-/// Pairs of switches whose ways are at hand. A power of two.
-const RECENT: usize = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
 struct Port {
@@ -39,7 +30,8 @@ impl Port {
 impl Nics {
     /// Those of a network whose ranks sit like this. O(nodes + links).
     pub(crate) fn of(ways: &Ways, seating: &Seating) -> Self {
-        let ranks = ways.rank_count() as usize;
+        let lanes = &ways.lanes;
+        let ranks = lanes.rank_count as usize;
         let mut box_of = vec![NONE; ranks];
         for of_box in 0..seating.box_count() {
             seating.live(of_box).for_each(|(_, rank)| box_of[rank as usize] = of_box);
@@ -48,18 +40,18 @@ impl Nics {
             Some(&other) => other != of_box,
             // A switch that ranks of this box alone are at leads to no other.
             None => {
-                let mut neighbours = ways.neighbours(other);
+                let mut neighbours = neighbours(lanes, other);
                 neighbours.any(|rank| box_of.get(rank as usize).is_none_or(|&other| other != of_box))
             }
         };
-        let mut nics = Self::none(ranks);
-        for ((port, &of_box), name) in nics.ports.iter_mut().zip(&box_of).zip(0_u32..) {
-            let mut outer = ways.neighbours(name).filter(|&other| is_outer(of_box, other));
+        let mut ports = vec![Port::NONE; ranks];
+        for ((port, &of_box), name) in ports.iter_mut().zip(&box_of).zip(0_u32..) {
+            let mut outer = neighbours(lanes, name).filter(|&other| is_outer(of_box, other));
             let only = outer.next().filter(|&first| first as usize >= ranks && outer.all(|other| other == first));
             let Some(switch) = only else { continue };
-            *port = Port { switch, up: ways.out_of(name, switch), down: ways.out_of(switch, name) };
+            *port = Port { switch, up: lanes.between(name, switch), down: lanes.between(switch, name) };
         }
-        nics
+        Self { ports }
     }
 
     /// The way from a rank to one of another box, over the switch that both have. `None` where it takes a longer look.
@@ -69,39 +61,26 @@ impl Nics {
         (from.switch == to.switch).then(|| [up, down].map(|lane| LinkIndex::new(lane.link)))
     }
 
-    /// The way from a rank to one of another box, as [`Ways::between`] has it.
-    pub(crate) fn between(&mut self, ways: &Ways, from: u32, to: u32, turn: u64) -> Option<Way> {
+    /// Puts the way from a rank to one of another box into `way`, as [`Ways::between`] does.
+    pub(crate) fn between(&self, ways: &mut Ways, from: u32, to: u32, turn: u64, way: &mut Way) -> Option<()> {
         if let Some(links) = self.over_one(from, to) {
-            return Some([Some(links[0]), Some(links[1]), None, None]);
+            way.clear();
+            way.extend(links);
+            return Some(());
         }
-        let (one, other) = (*self.ports.get(from as usize)?, *self.ports.get(to as usize)?);
+        let (one, other) = (self.ports.get(from as usize)?, self.ports.get(to as usize)?);
         if one.switch == NONE || other.switch == NONE {
-            return ways.between(Rank::new(from), Rank::new(to), turn);
+            return ways.between(Rank::new(from), Rank::new(to), turn, way);
         }
-        self.between_switches(ways, one.switch, other.switch)?.chosen(one.up?, other.down?, turn)
+        // The link from the switch, seen from the rank.
+        let down = Lane { other: other.switch, ..other.down? };
+        ways.between_ports(one.up?, down, turn, way)
     }
+}
 
-    fn between_switches(&mut self, ways: &Ways, one: u32, other: u32) -> Option<&Middles> {
-        let place = one.wrapping_mul(0x9E37_79B1).wrapping_add(other.wrapping_mul(0x85EB_CA6B)) >> 20;
-        let place = place as usize % RECENT;
-        if self.recent[place].0 != (one, other) {
-            let at = match self.known.entry((one, other)) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(entry) => {
-                    self.middles.push(ways.middles(one, other));
-                    *entry.insert(self.middles.len() - 1)
-                }
-            };
-            self.recent[place] = ((one, other), at);
-        }
-        self.middles.get(self.recent[place].1)
-    }
-
-    fn none(ranks: usize) -> Self {
-        // No switch is between itself and itself.
-        let recent = vec![((NONE, NONE), 0); RECENT];
-        Self { ports: vec![Port::NONE; ranks], middles: Vec::new(), known: HashMap::new(), recent }
-    }
+/// Nodes that a link leads to or from; some twice.
+fn neighbours(lanes: &Lanes, node: u32) -> impl Iterator<Item = u32> + '_ {
+    lanes.out(node).iter().chain(lanes.into(node)).map(|lane| lane.other)
 }
 
 #[cfg(test)]
@@ -148,18 +127,19 @@ mod tests {
     fn ways_are_those_that_a_longer_look_finds() {
         for (seed, by_rail) in (0..20).flat_map(|seed| [(seed, false), (seed, true)]) {
             let topology = network(by_rail, seed);
-            let ways = Ways::of(&topology);
+            let mut ways = Ways::of(&topology);
             let grid = BoxGrid { places: 3, digits: vec![6], seats: Seats::InOrder { empty: Vec::new() } };
-            let mut nics = Nics::of(&ways, &grid.seating(18).unwrap());
+            let nics = Nics::of(&ways, &grid.seating(18).unwrap());
             let pairs = (0..18).flat_map(|from| (0..18).map(move |to| (from, to)));
             for (from, to) in pairs.filter(|(from, to)| from / 3 != to / 3) {
                 for turn in [0, 1, 2, 3, 11, u64::MAX] {
-                    let way = nics.between(&ways, from, to, turn);
-                    assert!(way.is_some());
-                    assert_eq!(way, ways.between(Rank::new(from), Rank::new(to), turn), "{from} {to} {turn}");
+                    let [mut short, mut long] = [Vec::new(), Vec::new()];
+                    assert!(nics.between(&mut ways, from, to, turn, &mut short).is_some());
+                    ways.between(Rank::new(from), Rank::new(to), turn, &mut long);
+                    assert_eq!(short, long, "{from} {to} {turn}");
                 }
             }
-            assert!(!nics.middles.is_empty(), "the table was used");
+            assert!(nics.ports.iter().all(|port| port.switch != NONE), "each has one switch");
         }
     }
 }

@@ -39,15 +39,21 @@ impl Exchange {
         first..first + unit
     }
 
-    /// By what equally fast ways between two ranks are chosen in turn, for the piece that leaves from this place.
+    /// By what equally short ways between two ranks are chosen in turn, for the piece that leaves from this place.
     ///
-    /// Boxes that exchange along a digit with the same two values have consecutive numbers here, place by place, so
-    /// that they use all ways alike, those of one place as well.
+    /// Boxes that exchange along a digit with the same two values have consecutive numbers here, those that differ in
+    /// the last digits alone next to each other, place by place, so that they use all ways alike, those of one place or
+    /// of one pod as well.
     pub fn turn(self, grid: &BoxGrid, sender: u32, leaves: u32) -> u64 {
-        let (unit, size) = (grid.unit(self.stage), grid.digits[self.stage]);
-        let other_digits = u64::from(sender / (unit * size)) * u64::from(unit) + u64::from(sender % unit);
+        let (mut rest, mut boxes, mut other_digits) = (sender, 1, 0);
+        for (stage, &size) in grid.digits.iter().enumerate() {
+            if stage != self.stage {
+                boxes *= u64::from(size);
+                other_digits = other_digits * u64::from(size) + u64::from(rest % size);
+            }
+            rest /= size;
+        }
         let values = u64::from(grid.digit(self.from, self.stage)) + u64::from(grid.digit(self.to, self.stage));
-        let boxes = u64::from(grid.box_count().unwrap_or(0) / size);
         u64::from(leaves) * boxes + other_digits + values
     }
 }

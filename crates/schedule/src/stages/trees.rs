@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use canopy_topology::{LinkIndex, Rank, Topology};
+use canopy_topology::{Rank, Topology};
 
 use super::boxes::{SeatError, Seating};
 use super::pieces::{Exchange, Pieces};
-use super::{BoxTree, Inside, Piece, Stages, Ways};
+use super::{BoxTree, Inside, Piece, Stages, Way, Ways};
 use crate::forest::{Action, Carrier, Forest, Hop, Phase, Tree};
 use crate::route::{RouteIndex, RouteInterner};
 
@@ -24,7 +24,7 @@ pub enum TreesError {
         "{hops} hops of trees are more than {HOPS_MAX}, the limit; use the program of a rank, which follows from the rule"
     )]
     TooManyHops { hops: u128 },
-    #[error("rank {from} has no way to rank {to} over at most three switches")]
+    #[error("rank {from} has no way to rank {to} over at most eight switches")]
     NoWay { from: u32, to: u32 },
     #[error("box {of_box} does not get all chunks at ranks that spread them; check the exchange first")]
     Broken { of_box: u32 },
@@ -48,7 +48,12 @@ impl Stages {
         }
         let seating = self.grid.seating(rank_count)?;
         let all = Expansion { stages: self, seating: &seating }.all()?;
-        let mut writer = Writer { ways: Ways::of(topology), known: BTreeMap::new(), routes: RouteInterner::default() };
+        let mut writer = Writer {
+            ways: Ways::of(topology),
+            way: Way::new(),
+            known: BTreeMap::new(),
+            routes: RouteInterner::default(),
+        };
         let (mut carriers, mut hops, mut phases) = (Vec::new(), Vec::new(), Vec::new());
         for &action in &self.actions {
             let mut trees: Vec<Tree> = Vec::new();
@@ -79,6 +84,7 @@ fn position(index: usize) -> u32 {
 /// Where routes come from.
 struct Writer {
     ways: Ways,
+    way: Way,
     known: BTreeMap<(u32, u32, u64), RouteIndex>,
     routes: RouteInterner,
 }
@@ -93,10 +99,9 @@ impl Writer {
             let route = match self.known.get(&(from, to, turn)) {
                 Some(&known) => known,
                 None => {
-                    let way = self.ways.between(Rank::new(from), Rank::new(to), turn);
-                    let links: Vec<LinkIndex> =
-                        way.ok_or(TreesError::NoWay { from, to })?.into_iter().flatten().collect();
-                    *self.known.entry((from, to, turn)).or_insert(self.routes.intern(&links))
+                    let way = self.ways.between(Rank::new(from), Rank::new(to), turn, &mut self.way);
+                    way.ok_or(TreesError::NoWay { from, to })?;
+                    *self.known.entry((from, to, turn)).or_insert(self.routes.intern(&self.way))
                 }
             };
             routes.push((route, from, to));

@@ -117,12 +117,12 @@ fn collective(topology: &Topology, kind: CollectiveKind) -> Collective {
     Collective::new(kind, None, topology.rank_count()).unwrap()
 }
 
-fn judge(topology: &Topology, kind: CollectiveKind, stages: &Stages) -> Result<Verdict, CheckError> {
+pub(crate) fn judge(topology: &Topology, kind: CollectiveKind, stages: &Stages) -> Result<Verdict, CheckError> {
     check_stages_until(topology, collective(topology, kind), &Shares::Equal, stages, &|| false)
 }
 
 /// The trees, judged one by one by the checker of all other schedules: its verdict, and the chunks on each link.
-fn by_trees(topology: &Topology, kind: CollectiveKind, stages: &Stages) -> Option<(Verdict, Vec<u128>)> {
+pub(crate) fn by_trees(topology: &Topology, kind: CollectiveKind, stages: &Stages) -> Option<(Verdict, Vec<u128>)> {
     let shape = Shape::Forest(stages.trees(topology).ok()?);
     let schedule = Schedule {
         collective: collective(topology, kind),
@@ -140,7 +140,7 @@ fn chunks(topology: &Topology, loads: &LinkLoads) -> Vec<u128> {
     (0..u32::try_from(topology.links().len()).unwrap()).map(|link| loads.chunks(LinkIndex::new(link))).collect()
 }
 
-fn agree(topology: &Topology, kind: CollectiveKind, stages: &Stages) {
+pub(crate) fn agree(topology: &Topology, kind: CollectiveKind, stages: &Stages) {
     let verdict = judge(topology, kind, stages).unwrap();
     let (all, loads) = by_trees(topology, kind, stages).unwrap();
     let own = LinkLoads::of_stages(topology, collective(topology, kind), stages).unwrap();
@@ -279,7 +279,7 @@ fn other_boxes_of_the_run_send_for_one_that_is_gone() {
 }
 
 /// Alters a schedule at one place.
-fn alter(stages: &mut Stages, random: &mut Random) {
+pub(crate) fn alter(stages: &mut Stages, random: &mut Random) {
     let boxes = stages.grid.box_count().unwrap();
     let below = |random: &mut Random, limit: u32| u32::try_from(random.below(limit as usize)).unwrap();
     match random.below(10) {

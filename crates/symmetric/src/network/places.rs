@@ -1,43 +1,48 @@
-//! Pods of boxes at the same switches, and the places of ranks in their boxes.
+//! The boxes of a network in order, and the places of ranks in them.
 
 use std::collections::BTreeMap;
 
 use canopy_schedule::NOBODY;
 use canopy_topology::Topology;
-use petgraph::unionfind::UnionFind;
 
+use super::BoxNetwork;
+use super::levels::Levels;
+use super::order::Order;
 use super::parts::Parts;
-use super::{BoxNetwork, Home};
 
 /// Pieces as boxes in the order of their pods, with places.
 pub(super) fn network(topology: &Topology, parts: &Parts) -> Option<BoxNetwork> {
     let ranks = topology.rank_count() as usize;
-    let box_of = &parts.piece_of;
-    let attached = attached(topology, parts);
-    let pods = pods(parts.ranks.len(), &attached);
-    let order = order(&pods)?;
-    let nics = nics(topology, parts);
+    let (box_of, count) = (&parts.piece_of, parts.ranks.len());
     let places = parts.ranks.iter().map(Vec::len).max()?;
-    let rails = Rails::of(topology, parts, &attached, &pods, places);
+    let levels = Levels::of(topology, parts);
+    let order = Order::of(count, &levels.of_boxes, places == 1)?;
+    let attached = attached(topology, parts);
+    let one = vec![0; count];
+    let pods = levels.of_boxes.first().unwrap_or(&one);
+    let rails = Rails::of(topology, parts, &attached, pods, places);
     let mut network = BoxNetwork {
         places: u32::try_from(places).ok()?,
-        ranks: Vec::with_capacity(parts.ranks.len()),
+        ranks: Vec::with_capacity(order.boxes.len()),
         odd: Vec::new(),
-        pod: order.pod,
-        nics,
-        homes: vec![Home::Between; topology.nodes().len()],
+        levels: order.levels,
+        nics: nics(topology, parts),
+        homes: vec![NOBODY; topology.nodes().len()],
+        areas: Vec::new(),
     };
-    let mut number_of = vec![0; parts.ranks.len()];
+    let mut number_of = vec![NOBODY; count];
     for (number, &of_box) in (0..).zip(&order.boxes) {
-        network.ranks.push(rails.seat(&parts.ranks[of_box], pods[of_box], places));
-        number_of[of_box] = number;
+        let seats = of_box.map_or_else(|| vec![NOBODY; places], |of| rails.seat(&parts.ranks[of], pods[of], places));
+        network.ranks.push(seats);
+        if let Some(of_box) = of_box {
+            number_of[of_box] = number;
+        }
     }
     for (home, of_box) in network.homes.iter_mut().zip(box_of) {
-        *home = of_box.map_or(Home::Between, |of_box| Home::Box(number_of[of_box]));
+        *home = of_box.map_or(NOBODY, |of_box| number_of[of_box]);
     }
-    for &(of_box, _, switch) in &attached {
-        network.homes[switch] = Home::Pod(number_of[of_box] / network.pod);
-    }
+    let area = |of: Option<usize>| of.and_then(|of| u32::try_from(of).ok()).unwrap_or(NOBODY);
+    network.areas = levels.of_nodes.into_iter().map(|of| of.into_iter().map(area).collect()).collect();
     network.odd = odd(topology, &network, ranks);
     Some(network)
 }
@@ -47,47 +52,6 @@ fn attached(topology: &Topology, parts: &Parts) -> Vec<(usize, usize, usize)> {
     let links = topology.links().iter().map(|link| (link.from.index(), link.to.index()));
     let outward = links.filter(|&(_, to)| parts.outer[to]);
     outward.filter_map(|(from, to)| Some((parts.piece_of[from]?, from, to))).collect()
-}
-
-/// The pod of each box: boxes that are at one switch are in one.
-fn pods(boxes: usize, attached: &[(usize, usize, usize)]) -> Vec<usize> {
-    let mut joined = UnionFind::<usize>::new(boxes);
-    let mut first_at: BTreeMap<usize, usize> = BTreeMap::new();
-    for &(of_box, _, switch) in attached {
-        joined.union(of_box, *first_at.entry(switch).or_insert(of_box));
-    }
-    let mut number = vec![None; boxes];
-    let mut count = 0;
-    (0..boxes)
-        .map(|of_box| {
-            *number[joined.find_mut(of_box)].get_or_insert_with(|| {
-                count += 1;
-                count - 1
-            })
-        })
-        .collect()
-}
-
-/// Boxes in the order of their numbers.
-struct Order {
-    boxes: Vec<usize>,
-    pod: u32,
-}
-
-fn order(pods: &[usize]) -> Option<Order> {
-    let mut boxes: Vec<usize> = (0..pods.len()).collect();
-    boxes.sort_by_key(|&of_box| pods[of_box]);
-    let count = pods.iter().max()? + 1;
-    let mut sizes = vec![0_usize; count];
-    pods.iter().for_each(|&pod| sizes[pod] += 1);
-    let size = match sizes.iter().all(|&size| size == sizes[0]) {
-        true => sizes[0],
-        false => {
-            boxes.sort_unstable();
-            pods.len()
-        }
-    };
-    Some(Order { boxes, pod: u32::try_from(size).ok()? })
 }
 
 /// By rank: bytes per second to and from outer switches; of ranks behind a switch of their box that leads there, those
@@ -185,9 +149,13 @@ fn odd(topology: &Topology, network: &BoxNetwork, first_switch: usize) -> Vec<u3
     let signatures: Vec<Vec<u64>> =
         network.ranks.iter().map(|ranks| signature(topology, network, ranks, first_switch)).collect();
     let mut counts: BTreeMap<&[u64], usize> = BTreeMap::new();
-    signatures.iter().for_each(|signature| *counts.entry(signature).or_default() += 1);
+    let is_free = |of_box: u32| network.ranks[of_box as usize].iter().all(|&rank| rank == NOBODY);
+    for (of_box, signature) in (0..).zip(&signatures) {
+        *counts.entry(signature).or_default() += usize::from(!is_free(of_box));
+    }
     let most = counts.iter().max_by_key(|(_, count)| **count).map(|(signature, _)| *signature).unwrap_or_default();
-    (0..).zip(&signatures).filter(|(_, signature)| signature.as_slice() != most).map(|(of_box, _)| of_box).collect()
+    let others = (0..).zip(&signatures).filter(|(_, signature)| signature.as_slice() != most);
+    others.map(|(of_box, _)| of_box).filter(|&of_box| !is_free(of_box)).collect()
 }
 
 /// What the ranks of a box have: their NICs, and their links to each other and to its switches.
@@ -205,14 +173,16 @@ fn signature(topology: &Topology, network: &BoxNetwork, ranks: &[u32], first_swi
         for link in topology.links_from(canopy_topology::NodeIndex::new(rank)).map(|link| topology.link(link)) {
             let to = link.to.index();
             let name = match network.homes.get(to) {
-                Some(Home::Box(_)) if to >= first_switch => {
+                Some(&home) if home != NOBODY && to >= first_switch => {
                     let known = switches.iter().position(|&known| known == to);
                     known.unwrap_or_else(|| {
                         switches.push(to);
                         switches.len() - 1
                     }) + ranks.len()
                 }
-                Some(Home::Box(_)) => ranks.iter().position(|&rank| rank as usize == to).unwrap_or(usize::MAX),
+                Some(&home) if home != NOBODY => {
+                    ranks.iter().position(|&rank| rank as usize == to).unwrap_or(usize::MAX)
+                }
                 _ => continue,
             };
             links.push((name as u64, link.capacity.bytes_per_sec()));

@@ -28,7 +28,7 @@ pub enum StagesError {
     Piece { from: u32, to: u32, fault: PieceFault },
     #[error("box {to} gets nothing of box {from}: no place has a rank in both; state pieces")]
     NoPieces { from: u32, to: u32 },
-    #[error("rank {from} has no way to rank {to} over at most three switches")]
+    #[error("rank {from} has no way to rank {to} over at most eight switches")]
     NoWay { from: u32, to: u32 },
 }
 
