@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-use canopy_schedule::{Collective, CollectiveKind, Shares, Verdict, certified_bound, check_stages_until};
+use canopy_schedule::{
+    Collective, CollectiveKind, Schedule, Shape, Shares, Verdict, certified_bound, check, check_stages_until, compile,
+};
 use canopy_symmetric::{Planned, boxes, stages, stages_inside_first};
 use canopy_topology::{NodeKind, Rate, Topology, TopologyDraft, TopologyLimits, generate};
 
@@ -86,10 +88,11 @@ fn sound_networks_of_boxes_are_planned_as_well_as_can_be() {
 
 #[test]
 fn the_order_and_the_names_of_nodes_do_not_matter() {
-    for (seed, (expression, _)) in (1..).zip(SOUND) {
+    for (seed, (expression, digits)) in (1..).zip(SOUND) {
         let topology = shuffled(&network(expression), seed);
-        let (_, verdict, bound) = planned(&topology, CollectiveKind::Allgather, 1);
+        let (planned, verdict, bound) = planned(&topology, CollectiveKind::Allgather, 1);
         assert_eq!(verdict.algbw, bound, "{expression}");
+        assert_eq!(planned.stages.grid.digits, digits, "{expression}");
     }
 }
 
@@ -139,6 +142,41 @@ fn boxes_with_slow_nics_pass_on_less_in_an_allreduce() {
         let (_, verdict, bound) = planned(&network(&expression), CollectiveKind::Allreduce, 1);
         let ratio = verdict.algbw.ratio_to(&bound).unwrap().to_f64();
         assert!(ratio >= 0.98, "{expression}: {ratio}");
+    }
+}
+
+/// Dead and slow switches and links of a fabric, and missing ranks, which leave seats free: against the bound, and tree by
+/// tree where there are few ranks.
+#[test]
+fn faults_of_fabrics_leave_plans_near_the_bound() {
+    for (expression, least) in [
+        ("dragonfly-router:p=4,a=8,h=4,faults=links-outside:1+seed:1", 1.0),
+        ("dragonfly-router:p=2,a=4,h=2,down=g0r0-g1r0+g0r1-g0r2,degrade=g3r1-g3r2*1/2", 1.0),
+        ("dragonfly-router:p=4,a=8,h=4,faults=links:12@1/2+seed:1", 0.98),
+        ("dragonfly-router:p=4,a=8,h=4,faults=gpus:3+seed:1", 0.98),
+        ("fat-tree:k=16,faults=gpus:5+seed:1", 0.98),
+        ("fat-tree:k=16,faults=switches:3+seed:3", 1.0),
+        ("fat-tree:k=8,nodes-down=c0+c1+p2a1,down=p1e0-p1a0+p1e0-p1a1", 1.0),
+        ("fat-tree:k=8,oversub=5,host-bw=60GB/s,nodes-down=c0+c1+p2a1,degrade=p1e0-p1a0*1/3", 0.8),
+        ("fat-tree:k=8,faults=links-outside:20@1/2+seed:1", 0.98),
+        ("leaf-spine:leaves=16,hosts=16,spines=8,oversub=2,nodes-down=spine3", 1.0),
+        // Uplinks of a leaf carry as much as one rank: its cut is the bound.
+        ("leaf-spine:leaves=16,hosts=16,spines=8,oversub=16,down=leaf0-spine0+leaf0-spine1", 0.97),
+        ("leaf-spine:leaves=16,hosts=16,spines=8,oversub=16,nodes-down=spine3", 0.95),
+    ] {
+        let topology = network(expression);
+        for kind in KINDS {
+            let (planned, verdict, bound) = planned(&topology, kind, 1);
+            let ratio = verdict.algbw.ratio_to(&bound).unwrap().to_f64();
+            // An allreduce is measured by what all parts need together.
+            let least = if kind == CollectiveKind::Allreduce { least - 0.3 } else { least };
+            assert!(ratio >= least, "{expression} {kind:?}: {ratio}");
+            let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
+            let shape = Shape::Stages(planned.stages);
+            let schedule = Schedule { collective, algorithm: String::new(), shares: Shares::Equal, shape };
+            let by_trees = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap();
+            assert_eq!((by_trees.algbw, by_trees.busiest_link), (verdict.algbw, verdict.busiest_link), "{expression}");
+        }
     }
 }
 

@@ -73,9 +73,10 @@ pub fn judge_stages_until(
         }
         if !seating.is_empty(to) {
             let entered = judged.enter(to)?;
-            judged.leave(to)?;
             spread.add(to, &entered, |from, to, chunks| judged.carry(from, to, chunks))?;
         }
+        // For a box without ranks, others send and get sums.
+        judged.leave(to)?;
     }
     let size =
         ChunkLayout::new(collective, rank_count, chunks_per_share, shares).map_err(super::StructureError::from)?;

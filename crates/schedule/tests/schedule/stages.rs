@@ -271,7 +271,9 @@ pub(crate) fn other_run() -> (Topology, Stages) {
 #[test]
 fn other_boxes_of_the_run_send_for_one_that_is_gone() {
     let (topology, mut gone) = other_run();
-    agree(&topology, CollectiveKind::Allgather, &gone);
+    for (kind, actions) in PHASES {
+        agree(&topology, kind, &Stages { actions: actions.to_vec(), ..gone.clone() });
+    }
     // Box 3 would bring the run of boxes 3 to 5 to box 0; 4 shares are left in it.
     gone.exceptions.clear();
     let refused = judge(&topology, CollectiveKind::Allgather, &gone).unwrap_err();
