@@ -317,7 +317,8 @@ async fn manage(cluster: Arc<RwLock<Cluster>>, load: Arc<Load>, mut random: Rand
         let mut workspace = Workspace::over(channel);
         let until = Instant::now() + Duration::from_millis(200 + random.below(800));
         while Instant::now() < until {
-            let acted = timeout(Duration::from_secs(10), workspace.act(&mut random, &mut known)).await;
+            // A server that is paused does what it has been asked when it goes on, so its answer is waited for.
+            let acted = timeout(2 * PAUSE, workspace.act(&mut random, &mut known)).await;
             if !matches!(acted, Ok(Ok(()))) {
                 break;
             }
