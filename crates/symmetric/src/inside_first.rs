@@ -3,7 +3,7 @@
 use canopy_schedule::BoxGrid;
 use canopy_topology::{NodeIndex, Topology};
 
-use crate::network::{BoxNetwork, Home};
+use crate::network::BoxNetwork;
 
 /// Most chunks of a share that are chosen; a caller may state more.
 const CHUNKS_MAX: u64 = 64;
@@ -32,7 +32,7 @@ pub(crate) struct Choice {
 
 /// The rates of the slowest rank of a box with a rank on each place; `None` where some have none. O(links).
 pub(crate) fn rates(topology: &Topology, network: &BoxNetwork, of_box: usize) -> Option<Rates> {
-    let own = Some(Home::Box(u32::try_from(of_box).ok()?));
+    let own = Some(u32::try_from(of_box).ok()?);
     let is_own = |node: NodeIndex| network.homes.get(node.index()).copied() == own;
     let ranks = network.ranks.get(of_box)?;
     let place = |node: NodeIndex| ranks.iter().position(|&rank| rank == node.number());

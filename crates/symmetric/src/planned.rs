@@ -44,7 +44,7 @@ pub fn stages(
 /// The same where part of each run goes in the box first, so that NICs and boxes take equally long: with so many chunks
 /// for each share, or with few enough.
 ///
-/// Stages between pods are left as they are, and so is what boxes exchange that faults have touched, but for missing
+/// Stages between sets of boxes, such as pods, are left as they are, and so is what boxes exchange that faults have touched, but for missing
 /// ranks.
 ///
 /// * **None.** As of [`stages`], or boxes that carry all that their NICs bring.
@@ -59,14 +59,15 @@ pub fn stages_inside_first(
     let usual = (0..u32::try_from(network.ranks.len()).ok()?).find(is_usual)?;
     let rates = inside_first::rates(topology, network, usual as usize)?;
     planned(topology, network, kind, |grid| {
-        let first_stage = stages_of_pods(grid, u32::try_from(network.ranks.len()).ok()?.checked_div(network.pod)?)?;
+        let first_stage = stages_between_sets(grid, network.levels.split_last()?.1)?;
         Question { grid, first_stage, rates, chunks, phases }.answer()
     })
 }
 
-/// The stages whose digits count pods: the first ones.
-fn stages_of_pods(grid: &BoxGrid, pods: u32) -> Option<usize> {
-    (0..=grid.digits.len()).find(|&stage| grid.unit(stage) == pods)
+/// The stages between sets of boxes, given the levels of sets: the first ones.
+fn stages_between_sets(grid: &BoxGrid, levels: &[u32]) -> Option<usize> {
+    let sets = levels.iter().try_fold(1_u32, |count, &size| count.checked_mul(size))?;
+    (0..=grid.digits.len()).find(|&stage| grid.unit(stage) == sets)
 }
 
 fn planned(

@@ -28,6 +28,7 @@ fn stages(places: u32, digits: &[u32], empty: Vec<u32>) -> Shape {
         grid: BoxGrid { places, digits: digits.to_vec(), seats: Seats::InOrder { empty } },
         inside: vec![Inside::Star],
         classes: BTreeMap::new(),
+        inside_first: Vec::new(),
         exceptions: BTreeMap::new(),
     })
 }

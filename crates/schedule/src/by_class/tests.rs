@@ -13,6 +13,7 @@ fn staged(topology: &Topology, digits: &[u32], empty: Vec<u32>) -> ByClass {
         grid: BoxGrid { places: 8, digits: digits.to_vec(), seats: Seats::InOrder { empty } },
         inside: vec![Inside::Star],
         classes: BTreeMap::new(),
+        inside_first: Vec::new(),
         exceptions: BTreeMap::new(),
     };
     let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count()).unwrap();

@@ -22,6 +22,7 @@ fn stages(digits: &[u32], seats: Seats, kind: CollectiveKind) -> Stages {
         grid: BoxGrid { places: 1, digits: digits.to_vec(), seats },
         inside: vec![Inside::Star],
         classes: BTreeMap::new(),
+        inside_first: Vec::new(),
         exceptions: BTreeMap::new(),
     }
 }

@@ -5,7 +5,7 @@ mod pairs;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use canopy_schedule::{Action, ByClass, LinkKind, Move, ProgramStep, Seating, Stages, Ways};
+use canopy_schedule::{Action, ByClass, LinkKind, Move, ProgramStep, Seating, Stages, Way, Ways};
 use canopy_topology::{Latency, LinkIndex, Rank, Topology};
 
 use super::Representative;
@@ -22,18 +22,18 @@ pub(super) fn representatives(
 ) -> Result<Vec<Representative>, SimulateError> {
     let seating = stages.grid.seating(topology.rank_count()).map_err(|_| NO_PROGRAM)?;
     let copy = Stages { actions: vec![Action::Copy], ..stages.clone() };
-    let ways = Ways::of(topology);
+    let mut ways = Ways::of(topology);
     let between = busiest_between(topology, classes);
-    let one = |&(class, of_box): &(usize, u32)| {
+    let mut one = |&(class, of_box): &(usize, u32)| {
         let programs = Programs::of(&copy, &seating, of_box, topology.rank_count())?;
         let moved = Merged::of(&programs).all()?;
         let mut lanes =
-            Lanes { topology, ways: &ways, known: HashMap::new(), middles: HashMap::new(), lanes: Vec::new() };
+            Lanes { topology, ways: &mut ways, known: HashMap::new(), middles: HashMap::new(), lanes: Vec::new() };
         let copied = lanes.transfers(&programs, &moved)?;
         lanes.slow_down(&copied, &stages.actions, between);
         graph_of(class, &copied, &lanes.lanes, &stages.actions)
     };
-    chosen.iter().map(one).collect()
+    chosen.iter().map(&mut one).collect()
 }
 
 const NO_PROGRAM: SimulateError = SimulateError::Rule { what: "has no program for a rank; check it first" };
@@ -230,7 +230,7 @@ fn chunk_count(one: &Move) -> u64 {
 /// Links of a box, and of what is between boxes.
 struct Lanes<'a> {
     topology: &'a Topology,
-    ways: &'a Ways,
+    ways: &'a mut Ways,
     known: HashMap<LinkIndex, usize>,
     /// By rank: what it sends between switches outside.
     middles: HashMap<u32, usize>,
@@ -268,9 +268,10 @@ impl Lanes<'_> {
         Ok(copied)
     }
 
-    fn way(&self, from: u32, to: u32) -> Result<Vec<LinkIndex>, SimulateError> {
-        let way = self.ways.between(Rank::new(from), Rank::new(to), 0).ok_or(NO_PROGRAM)?;
-        Ok(way.into_iter().flatten().collect())
+    fn way(&mut self, from: u32, to: u32) -> Result<Way, SimulateError> {
+        let mut way = Way::new();
+        self.ways.between(Rank::new(from), Rank::new(to), 0, &mut way).ok_or(NO_PROGRAM)?;
+        Ok(way)
     }
 
     fn inner(&mut self, from: u32, to: u32) -> Result<Vec<usize>, SimulateError> {
