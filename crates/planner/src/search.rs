@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use canopy_plan::PlanFile;
 use canopy_schedule::{Bound, Certificate};
-use canopy_synth::{Algorithm, AllToAllFlow, SumOptions};
+use canopy_synth::{Algorithm, Found, SumOptions};
 use canopy_topology::{Topology, TopologyLimits};
 
 pub(crate) use self::attempt::Attempt;
@@ -81,8 +81,8 @@ pub(crate) struct Search<'a> {
     bound: Bound,
     /// Its certificate in the labels it was found with.
     certificate: Certificate,
-    /// The flow of an all-to-all on the network that is searched, once it is found.
-    flow: Option<Arc<AllToAllFlow>>,
+    /// What the bound was found with on the network that is searched; the flow of an all-to-all, once there is one.
+    found: Option<Found>,
     pub(crate) record: Record,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
             known: None,
             bound: self.bound.clone(),
             certificate: self.certificate.clone(),
-            flow: None,
+            found: None,
             record: Record::new(),
         }
     }

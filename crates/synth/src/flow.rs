@@ -11,6 +11,7 @@ use num_integer::Integer as _;
 use crate::algorithm::{HeededLimits, Kept, Memory, Solver, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::concurrent::AllToAllFlow;
 use crate::error::SynthesisError;
+use crate::found::Found;
 use crate::parts::FlowParts;
 use crate::peel::Peeler;
 use crate::progress::Stage;
@@ -34,8 +35,8 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let &Task { topology, request, stop, progress, .. } = task;
     let &SynthesisRequest { collective, ref shares, limits, .. } = request;
     let flow = match (collective.kind(), task.known) {
-        (CollectiveKind::AllToAll, Some(known)) => known.plan(topology, limits, stop, progress)?,
-        (CollectiveKind::AllToAll, None) => {
+        (CollectiveKind::AllToAll, Some(Found::Flow(known))) => known.plan(topology, limits, stop, progress)?,
+        (CollectiveKind::AllToAll, _) => {
             let found = AllToAllFlow::of(topology, shares, limits.tolerance, stop, progress)?;
             found.plan(topology, limits, stop, progress)?
         }

@@ -1,24 +1,23 @@
 //! Networks of so many ranks that a tree for each cannot be written down, and their bounds.
 
 use canopy_optimize::Stop;
-use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, certified_bound};
-use canopy_symmetric::{boxes, slowest};
+use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, actions_of, certified_bound};
+use canopy_symmetric::{BoxNetwork, boxes, slowest};
 use canopy_topology::{Rate, Topology};
 
 use crate::bound::BoundError;
-use crate::parts::{HOPS_MAX, phase_actions};
+use crate::parts::HOPS_MAX;
 use crate::reach::first_unreachable;
-use crate::stages::COLLECTIVES;
 
 /// Whether a tree for each rank may be written down, for collectives that need one: up to 5,792 ranks, in an allreduce
 /// 4,096.
 pub fn are_listed(kind: CollectiveKind, rank_count: u32) -> bool {
-    let phases = if COLLECTIVES.contains(&kind) { phase_actions(kind).map_or(1, <[_]>::len) } else { 0 };
+    let phases = actions_of(kind).map_or(0, <[_]>::len);
     u64::from(rank_count).pow(2).saturating_mul(phases as u64) <= HOPS_MAX
 }
 
-/// The bound of the slowest rank, box or pod: of more ranks than cuts are searched among. What is reached is for a plan
-/// to say.
+/// The bound of the slowest rank, box or pod, with the boxes that were looked at: of more ranks than cuts are searched
+/// among. What is reached is for a plan to say.
 ///
 /// * **Errors.** Ranks that are not connected; stopped. **Cost.** O(links · different numbers of links that switches
 ///   have).
@@ -26,7 +25,7 @@ pub(crate) fn bound_of_parts(
     topology: &Topology,
     collective: Collective,
     stop: &dyn Stop,
-) -> Result<Bound, BoundError> {
+) -> Result<(Bound, Vec<BoxNetwork>), BoundError> {
     if let Some((from, to)) = first_unreachable(topology, collective, &Shares::Equal) {
         let id = |rank| topology.node(canopy_topology::Rank::node(rank)).id.clone();
         let (from_rank, to_rank) = (from.number(), to.number());
@@ -45,5 +44,6 @@ pub(crate) fn bound_of_parts(
             least = Some(Bound { upper, lower: Rate::zero(), certificate });
         }
     }
-    least.ok_or_else(|| BoundError::Broken { what: "the network has no ranks".to_owned() })
+    let least = least.ok_or_else(|| BoundError::Broken { what: "the network has no ranks".to_owned() })?;
+    Ok((least, networks))
 }

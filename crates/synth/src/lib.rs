@@ -16,6 +16,7 @@ mod expansion;
 mod explain;
 mod flow;
 mod forest;
+mod found;
 mod large;
 mod layers;
 mod limits;
@@ -52,12 +53,13 @@ pub use error::{
     AllToAllError, ExpansionError, MultiportError, OrbitsNetworkError, StagesNetworkError, SteppedError, SynthesisError,
 };
 pub use explain::{PartClass, Repair, Repaired, part_classes, repairs};
+pub use found::Found;
 pub use large::are_listed;
 pub use layers::{LayeredFlow, LayersError, layered_flow};
 pub use limits::{LimitsError, TreeLimits};
 pub use multiport::family_algorithms;
 pub use progress::{Progress, Silent, Stage};
-pub use reachable::bound;
+pub use reachable::{bound, bound_found};
 pub use repair::{REPAIR, RepairError, RepairOptions, is_remainder, repaired};
 pub use ring::{NicRings, NicRingsError, nic_rings};
 pub use stepped::{binomial, bruck, double_tree, pairwise, recursive_doubling, with_shares};

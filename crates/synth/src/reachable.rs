@@ -7,6 +7,7 @@ use canopy_topology::{Rate, Topology};
 use crate::bound::{self, BoundError};
 use crate::error::SynthesisError;
 use crate::forest;
+use crate::found::Found;
 use crate::large::{are_listed, bound_of_parts};
 
 /// Best algbw any schedule can have, as exact bounds from above and below with a certificate.
@@ -45,8 +46,22 @@ pub fn bound(
     shares: &Shares,
     stop: &dyn Stop,
 ) -> Result<Bound, BoundError> {
+    bound_found(topology, collective, shares, stop).map(|(bound, _)| bound)
+}
+
+/// The same, with what it was found with if that takes a while.
+///
+/// # Errors
+/// As [`bound`].
+pub fn bound_found(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    stop: &dyn Stop,
+) -> Result<(Bound, Option<Found>), BoundError> {
     if !are_listed(collective.kind(), topology.rank_count()) && *shares == Shares::Equal {
-        return bound_of_parts(topology, collective, stop);
+        let (bound, boxes) = bound_of_parts(topology, collective, stop)?;
+        return Ok((bound, Some(Found::Boxes(boxes))));
     }
     let mut found = bound::bound(topology, collective, shares, stop)?;
     let is_open = found.lower < found.upper;
@@ -59,5 +74,5 @@ pub fn bound(
         let reached = Rate::new(reached.numerator, reached.denominator).unwrap_or_else(Rate::zero);
         found.lower = found.lower.max(reached);
     }
-    Ok(found)
+    Ok((found, None))
 }

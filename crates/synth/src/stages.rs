@@ -7,22 +7,25 @@
 
 mod inside;
 
+use std::borrow::Cow;
 use std::num::NonZeroU64;
 
 use canopy_optimize::Fraction;
 use canopy_schedule::{Certificate, Collective, CollectiveKind, Shape, Shares, Stages, certified_bound};
 use canopy_symmetric::{Planned, boxes};
-use canopy_topology::{Rate, Topology};
+use canopy_topology::{Rate, Ratio, Topology};
 
 use crate::algorithm::{HeededLimits, Networks, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::{StagesNetworkError, SynthesisError};
+use crate::found::Found;
+use crate::large::are_listed;
 use crate::load::seconds_per_byte_of_stages;
 use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
 use inside::spread_along_trees;
 
 /// What is planned in stages.
-pub(crate) const COLLECTIVES: &[CollectiveKind] =
+const COLLECTIVES: &[CollectiveKind] =
     &[CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce];
 
 /// The exchange between boxes.
@@ -41,7 +44,7 @@ pub(crate) static STAGES: Synthesizer = Synthesizer {
 /// * **In.** A network of boxes that switches join; equal shares. **Out.** A rule with `chunks` for each share, or one.
 /// * **Errors.** [`SynthesisError`]. **Cost.** For each of the few sets of boxes that a network may be made of, that of
 ///   [`canopy_symmetric::stages`] and of counting loads, twice where boxes are slow; up to the first that reaches the
-///   bound.
+///   bound, or 63/64 of it where trees for all ranks are too many.
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     let &SynthesisRequest { collective, ref shares, limits, .. } = task.request;
     let (topology, kind) = (task.topology, collective.kind());
@@ -58,8 +61,11 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
         return Err(StagesNetworkError::Chunks { chunks, rank_count, max }.into());
     }
     task.progress.report(Stage::Optimum, 0, 1);
+    // Among many ranks, each look at all of them counts.
+    let (part, whole) = if are_listed(kind, rank_count) { (1, 1) } else { ENOUGH };
+    let enough = Ratio::new(part, whole);
     let mut fastest: Option<(Fraction, Stages)> = None;
-    // Whether no plan is faster than what was found.
+    // Whether no plan is faster than what was found, or not by much.
     let mut see = |mut found: Planned| -> Result<bool, SynthesisError> {
         ask(task.stop)?;
         spread_along_trees(topology, &mut found.stages, &found.odd, task.stop)?;
@@ -68,14 +74,18 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
         if fastest.as_ref().is_none_or(|(least, _)| time < *least) {
             fastest = Some((time, found.stages));
         }
-        Ok(is_reached(topology, collective, &found.certificate, time))
+        Ok(part_reached(topology, collective, &found.certificate, time) >= enough)
     };
-    for network in boxes(topology) {
+    let networks = match task.known {
+        Some(Found::Boxes(known)) => Cow::Borrowed(known.as_slice()),
+        _ => Cow::Owned(boxes(topology)),
+    };
+    for network in &*networks {
         ask(task.stop)?;
-        let Some(found) = canopy_symmetric::stages(topology, &network, kind, chunks) else { continue };
+        let Some(found) = canopy_symmetric::stages(topology, network, kind, chunks) else { continue };
         let is_best = see(found)?;
         let stated = limits.chunks.map(NonZeroU64::get);
-        let more = || canopy_symmetric::stages_inside_first(topology, &network, kind, stated);
+        let more = || canopy_symmetric::stages_inside_first(topology, network, kind, stated);
         if is_best || more().map(&mut see).transpose()?.unwrap_or(false) {
             break;
         }
@@ -88,10 +98,18 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
 /// Most chunks over one link.
 const CHUNKS_MAX: u64 = u64::MAX / 4;
 
-/// Whether no plan takes less time, as a certificate says.
-fn is_reached(topology: &Topology, collective: Collective, certificate: &Certificate, time: Fraction) -> bool {
+/// The part of a bound from which on no other boxes are tried where trees could not be written down.
+const ENOUGH: (u32, u32) = (63, 64);
+
+/// The part of the rate reached that a certificate says no plan exceeds.
+fn part_reached(
+    topology: &Topology,
+    collective: Collective,
+    certificate: &Certificate,
+    time: Fraction,
+) -> Option<Ratio> {
     let shares = u128::from(topology.rank_count());
     let reached = time.denominator.checked_mul(shares).and_then(|shares| Rate::new(shares, time.numerator));
     let bound = certified_bound(topology, collective, &Shares::Equal, certificate).ok();
-    reached.zip(bound).is_some_and(|(reached, bound)| reached >= bound)
+    reached?.ratio_to(&bound?)
 }

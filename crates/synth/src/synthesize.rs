@@ -5,9 +5,9 @@ use canopy_schedule::{AllreduceForm, ChunkLayout, Schedule, Shares};
 use canopy_topology::{Rate, Topology};
 
 use crate::algorithm::{SynthesisRequest, Synthesized, Task};
-use crate::concurrent::AllToAllFlow;
 use crate::error::SynthesisError;
 use crate::forest;
+use crate::found::Found;
 use crate::progress::Progress;
 use crate::sum_options::SumOptions;
 
@@ -56,7 +56,7 @@ pub fn synthesize(
 pub fn synthesize_explained(
     topology: &Topology,
     request: &SynthesisRequest,
-    known: Option<&AllToAllFlow>,
+    known: Option<&Found>,
     stop: &dyn Stop,
     progress: &dyn Progress,
 ) -> Result<Synthesized, SynthesisError> {

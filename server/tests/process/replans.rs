@@ -7,14 +7,15 @@ use canopy_proto::v1::faults_client::FaultsClient;
 use canopy_proto::v1::leases_client::LeasesClient;
 use canopy_proto::v1::replan_event::Event;
 use canopy_proto::v1::{
-    AcquireLeaseRequest, DeviceTarget, Fault, FaultEvent, ListFaultsRequest, ListLeasesRequest, PlanRequest,
-    ReplanEvent, ReportFaultsRequest, WatchReplansRequest, fault,
+    AcquireLeaseRequest, DeviceTarget, Fault, FaultEvent, FetchArtifactRequest, ListFaultsRequest, ListLeasesRequest,
+    OutputFormat, PlanRequest, ReplanEvent, ReplanStage, ReportFaultsRequest, WatchReplansRequest, fault,
+    fetch_artifact_event,
 };
 use tokio::time::timeout;
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use crate::support::{Process, request};
+use crate::support::{Process, request, stated};
 
 /// Long enough to plan anew that it can be killed meanwhile.
 const LARGE: &str = "torus:16x16";
@@ -134,4 +135,40 @@ async fn a_repair_begins_at_once_though_all_workers_search() {
     let (waited, repairs) = (figure("sum").await, figure("count").await);
     eprintln!("{repairs} repairs waited {waited} s for a worker");
     assert!(repairs >= 1.0 && waited <= 0.2 * repairs, "{repairs} repairs waited {waited} s");
+}
+
+/// A lease on more ranks than trees can be written for: the rule is made again around each fault, and a rank gets its
+/// steps. `CANOPY_BOXES` says how many boxes there are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_on_very_many_ranks_is_planned_again_by_rule() {
+    let boxes = stated("CANOPY_BOXES").unwrap_or(1300);
+    let network = format!("dgx-h100:boxes={boxes},faults=nics:7+gpus:3+seed:1");
+    let process = crate::kills::start(None);
+    lease(&process, "many", request(&network)).await;
+    let mut events = watch(&process, "").await;
+    for (lost, gpu) in (1..).zip(["b50g3", "b51g3", "b700g0"]) {
+        lose(&process, &network, gpu).await;
+        let told = until_final(&mut events).await;
+        let [ReplanEvent { event: Some(Event::Superseded(told)), .. }] = told.as_slice() else { panic!("{told:?}") };
+        eprintln!("{} after {:?}", told.optimality, told.elapsed);
+        assert_eq!((told.stage(), told.survivors.len() as u64), (ReplanStage::Optimum, 8 * boxes - 3 - lost));
+        let (reached, bound) = told.optimality.split_once('/').unwrap();
+        let [reached, bound] = [reached, bound].map(|number| number.parse::<f64>().unwrap());
+        assert!(reached / bound > 0.995, "{}", told.optimality);
+        let wanted = FetchArtifactRequest {
+            plan: told.new_plan.clone(),
+            format: OutputFormat::Json.into(),
+            ranks: vec![17],
+            ..FetchArtifactRequest::default()
+        };
+        let mut parts = process.client().await.fetch_artifact(wanted).await.unwrap().into_inner();
+        let mut file = Vec::new();
+        while let Some(part) = parts.message().await.unwrap() {
+            if let Some(fetch_artifact_event::Event::Content(piece)) = part.event {
+                file.extend_from_slice(&piece.data);
+            }
+        }
+        let steps = canopy_plan::parse_rank_steps(std::str::from_utf8(&file).unwrap()).unwrap();
+        assert_eq!((steps.rank, u64::from(steps.rank_count)), (17, 8 * boxes - 3 - lost));
+    }
 }

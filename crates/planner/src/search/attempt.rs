@@ -9,8 +9,8 @@ use canopy_schedule::{
     check_flow_until, check_steps_until, check_until, compile_until, judge_orbits_until, judge_stages_until,
 };
 use canopy_synth::{
-    Algorithm, AllToAllFlow, ConstructionUse, Progress, Stage, Stop, SynthesisError, SynthesisRequest, Synthesized,
-    TreeLimits, synthesize_explained,
+    Algorithm, AllToAllFlow, ConstructionUse, Found, Progress, Stage, Stop, SynthesisError, SynthesisRequest,
+    Synthesized, TreeLimits, synthesize_explained,
 };
 use canopy_topology::{Rate, Topology};
 
@@ -137,12 +137,12 @@ impl Search<'_> {
         };
         let (size_bytes, seed) = (NonZeroU64::new(request.size_bytes_max), request.seed);
         let request = SynthesisRequest { collective, shares, algorithm, limits, sums, size_bytes, composition, seed };
-        if self.flow.is_none() {
+        if self.found.is_none() {
             let found = all_to_all_flow(&self.case, &request.shares, &mut self.record.rejections)?;
-            self.flow = found.map(|(flow, _)| flow);
+            self.found = found.map(|(flow, _)| Found::Flow(Box::new(flow)));
         }
         let reports = StageReports(context.watch);
-        let planned = synthesize_explained(network, &request, self.flow.as_deref(), context.stop, &reports);
+        let planned = synthesize_explained(network, &request, self.found.as_ref(), context.stop, &reports);
         self.record.timings.synthesis_ms += context.since(started);
         planned.map_err(PlanError::Synthesis)
     }
@@ -228,7 +228,7 @@ pub(super) fn all_to_all_flow(
     case: &Case<'_>,
     shares: &Shares,
     rejections: &mut Rejections,
-) -> Result<Option<(Arc<AllToAllFlow>, f64)>, PlanError> {
+) -> Result<Option<(AllToAllFlow, f64)>, PlanError> {
     let Case { request, context, algorithm, network, .. } = *case;
     let is_flow = algorithm.resolved(request.kind) == Algorithm::Flow;
     if request.kind != CollectiveKind::AllToAll || !is_flow {
@@ -236,7 +236,7 @@ pub(super) fn all_to_all_flow(
     }
     let started = context.clock.now_ms();
     match AllToAllFlow::of(network, shares, request.limits.tolerance, context.stop, &StageReports(context.watch)) {
-        Ok(flow) => Ok(Some((Arc::new(flow), context.since(started)))),
+        Ok(flow) => Ok(Some((flow, context.since(started)))),
         Err(SynthesisError::Stopped) => Err(PlanError::Stopped),
         Err(error) => {
             rejections.note(Algorithm::Flow, &PlanError::Synthesis(error), context.watch);

@@ -252,7 +252,7 @@ fn of_all(search: &mut Search<'_>, goal: &Goal) -> Result<Made, PlanError> {
         known: None,
         bound: search.bound.clone(),
         certificate: search.certificate.clone(),
-        flow: None,
+        found: None,
         record: mem::replace(&mut search.record, Record::new()),
     };
     let ranks = u64::from(search.case.prepared.topology.rank_count());

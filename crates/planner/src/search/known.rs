@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use canopy_plan::PlanFile;
 use canopy_schedule::{Bound, CollectiveKind};
-use canopy_synth::{Algorithm, bound, quick_bound};
+use canopy_synth::{Algorithm, Found, bound_found, quick_bound};
 use canopy_topology::Rate;
 
 use super::{Case, Record, Search, Source, attempt, first_limits};
@@ -27,7 +27,7 @@ pub(crate) fn start(case: Case<'_>) -> Result<Search<'_>, PlanError> {
         let certificate = known.bound.certificate.clone();
         let mut record = Record::new();
         record.timings.bound_ms = context.since(started);
-        return Ok(Search { case, known: Some(known), bound, certificate, flow: None, record });
+        return Ok(Search { case, known: Some(known), bound, certificate, found: None, record });
     }
     if matches!(case.source, Source::Kept { may_search: false, .. }) {
         return Err(PlanError::NotKnown);
@@ -40,12 +40,12 @@ pub(crate) fn start(case: Case<'_>) -> Result<Search<'_>, PlanError> {
     let flow = attempt::all_to_all_flow(&case, shares, &mut record.rejections)?;
     // The flow of an all-to-all is found with its bound, and is most of the schedule.
     let (flow, synthesis_ms) = flow.map_or((None, 0.0), |(flow, millis)| (Some(flow), millis));
-    let found = match &flow {
-        Some(flow) => Ok(flow.bound(case.network)),
-        None if wants_quick_bound(&case) => quick_bound(case.network, shares, context.stop),
-        None => bound(case.network, collective, shares, context.stop),
+    let found = match flow {
+        Some(flow) => Ok((flow.bound(case.network), Some(Found::Flow(Box::new(flow))))),
+        None if wants_quick_bound(&case) => quick_bound(case.network, shares, context.stop).map(|bound| (bound, None)),
+        None => bound_found(case.network, collective, shares, context.stop),
     };
-    let mut found = found.map_err(PlanError::Bound)?;
+    let (mut found, with) = found.map_err(PlanError::Bound)?;
     if case.request.kind == CollectiveKind::AllToAll {
         // Only what a plan reaches can be seen without a solver.
         found.lower = Rate::zero();
@@ -53,7 +53,7 @@ pub(crate) fn start(case: Case<'_>) -> Result<Search<'_>, PlanError> {
     let bound = in_own_labels(&case, &found)?;
     record.timings.bound_ms = context.since(started) - synthesis_ms;
     record.timings.synthesis_ms = synthesis_ms;
-    Ok(Search { case, known: None, bound, certificate: found.certificate, flow, record })
+    Ok(Search { case, known: None, bound, certificate: found.certificate, found: with, record })
 }
 
 /// Whether the bound is counted instead of searched for, which would take longer than the plan itself: plans by `direct`

@@ -65,7 +65,9 @@ pub fn judge_stages_until(
     let (nics, loads) = (Nics::of(&ways, &seating), Loads::none(topology));
     let spreads = vec![false; stages.grid.digits.len()];
     let way = Way::new();
-    let mut judged = Judged { stages, seating: &seating, ways, way, nics, loads, is_handed_over: false, spreads };
+    let alike = vec![[0; 2]; seating.box_count() as usize];
+    let mut judged =
+        Judged { stages, seating: &seating, ways, way, nics, loads, alike, is_handed_over: false, spreads };
     let mut spread = Spread::new(stages, &seating)?;
     for to in in_pods(&stages.grid) {
         if stop() {
@@ -80,6 +82,7 @@ pub fn judge_stages_until(
     }
     let size =
         ChunkLayout::new(collective, rank_count, chunks_per_share, shares).map_err(super::StructureError::from)?;
+    judged.carry_alike();
     let loads = judged.loads.all();
     let (algbw, busiest_link) = busiest(topology, &loads, size.size())?;
     let phases = u32::try_from(stages.actions.len()).unwrap_or(u32::MAX);
@@ -175,6 +178,9 @@ struct Judged<'a> {
     way: Way,
     nics: Nics,
     loads: Loads,
+    /// By box: chunks that leave each place and enter it in exchanges of boxes with the same switches, still to be
+    /// counted.
+    alike: Vec<[u64; 2]>,
     /// Whether shares leave their boxes from other ranks than their own.
     is_handed_over: bool,
     /// By stage: whether boxes spread something of what enters them.
@@ -191,7 +197,7 @@ impl Judged<'_> {
         for (place, _) in seating.live(to) {
             entered[place as usize] = stages.chunks_per_share;
         }
-        let mut pieces = Vec::new();
+        let (mut pieces, mut equal) = (Vec::new(), 0);
         for exchange in Exchange::into_box(&stages.grid, to).filter(|&exchange| rules.chunks(exchange) > 0) {
             let inside_first = rules.inside_first(exchange);
             // The run of boxes that nothing has entered is one box.
@@ -200,7 +206,7 @@ impl Judged<'_> {
             // Such pieces of a box's own shares are those of the places that they leave from.
             if let Some(each) = self.count(exchange, Action::Copy, &mut pieces)? {
                 self.spreads[exchange.stage] |= each > 0;
-                entered.iter_mut().for_each(|entered| *entered += each);
+                equal += each;
                 continue;
             }
             self.spreads[exchange.stage] |= !pieces.is_empty();
@@ -209,12 +215,17 @@ impl Judged<'_> {
             }
             pieces.iter().for_each(|piece| entered[piece.enters as usize] += piece.chunk_count);
         }
+        // Of a box with a rank on each place.
+        entered.iter_mut().filter(|_| equal > 0).for_each(|entered| *entered += equal);
         Ok(entered)
     }
 
     /// Counts what comes back to a box where shares are summed up: so ways to one box follow each other here, too.
     fn leave(&mut self, from: u32) -> Result<(), StagesError> {
         let (stages, seating) = (self.stages, self.seating);
+        if !stages.actions.contains(&Action::Reduce) {
+            return Ok(());
+        }
         let rules = Pieces::new(stages, seating);
         let mut pieces = Vec::new();
         let back = Exchange::into_box(&stages.grid, from).map(|back| Exchange { from, to: back.from, ..back });
@@ -279,26 +290,31 @@ impl Judged<'_> {
         each: u64,
         (from, to): (&[u32], &[u32]),
     ) -> Result<(), StagesError> {
-        let pairs = || from.iter().zip(to).map(|(&from, &to)| (from, to));
-        let nics = &self.nics;
-        let over_one = |(from, to): (u32, u32)| {
-            let (from, to) = directed(action, from, to);
-            nics.over_one(from, to)
-        };
-        if !pairs().all(|pair| over_one(pair).is_some()) {
-            let turn = |place| exchange.turn(&self.stages.grid, exchange.from, place);
-            let first = turn(0);
-            let more = if from.len() > 1 { turn(1) - first } else { 0 };
-            for ((from, to), place) in pairs().zip(0..) {
-                self.carry_over(action, from, to, first + place * more, each)?;
-            }
+        if self.nics.are_alike(exchange.from, exchange.to) {
+            let (sends, receives) = directed(action, exchange.from, exchange.to);
+            self.alike[sends as usize][0] += each;
+            self.alike[receives as usize][1] += each;
             return Ok(());
         }
-        for links in pairs().filter_map(over_one) {
-            links.iter().for_each(|link| self.loads.of_links[link.index()] += each);
+        let turn = |place| exchange.turn(&self.stages.grid, exchange.from, place);
+        let first = turn(0);
+        let more = if from.len() > 1 { turn(1) - first } else { 0 };
+        for ((&from, &to), place) in from.iter().zip(to).zip(0..) {
+            self.carry_over(action, from, to, first + place * more, each)?;
         }
-        self.loads.longest = self.loads.longest.max(2);
         Ok(())
+    }
+
+    /// Counts what boxes with the same switches have exchanged. O(ranks).
+    fn carry_alike(&mut self) {
+        for (of_box, chunks) in (0..).zip(&self.alike).filter(|(_, chunks)| **chunks != [0; 2]) {
+            for links in self.seating.live(of_box).filter_map(|(_, rank)| self.nics.of_rank(rank)) {
+                for (link, chunks) in links.into_iter().zip(chunks) {
+                    self.loads.of_links[link.index()] += chunks;
+                }
+            }
+            self.loads.longest = self.loads.longest.max(2);
+        }
     }
 
     /// Hops from a root to the farthest rank at most, and links on them, given the hops in boxes.

@@ -1,6 +1,8 @@
 //! The one switch over which a rank reaches other boxes: what ways between boxes amount to where each rank has just
 //! one.
 
+use std::collections::HashMap;
+
 use canopy_topology::{LinkIndex, Rank};
 
 use super::boxes::Seating;
@@ -14,6 +16,8 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Nics {
     ports: Vec<Port>,
+    /// By box, those with the same switches place by place; [`NONE`] where a place has no rank or no such switch.
+    kinds: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +55,21 @@ impl Nics {
             let Some(switch) = only else { continue };
             *port = Port { switch, up: lanes.between(name, switch), down: lanes.between(switch, name) };
         }
-        Self { ports }
+        let kinds = kinds(&ports, seating);
+        Self { ports, kinds }
+    }
+
+    /// Whether each rank of the one box reaches the rank at its place in the other over the switch that both have, and
+    /// is reached so. O(1).
+    pub(crate) fn are_alike(&self, one: u32, other: u32) -> bool {
+        let [one, other] = [one, other].map(|of_box| self.kinds.get(of_box as usize).copied().unwrap_or(NONE));
+        one != NONE && one == other
+    }
+
+    /// The links of a rank to and from its switch.
+    pub(crate) fn of_rank(&self, rank: u32) -> Option<[LinkIndex; 2]> {
+        let port = self.ports.get(rank as usize)?;
+        Some([port.up?, port.down?].map(|lane| LinkIndex::new(lane.link)))
     }
 
     /// The way from a rank to one of another box, over the switch that both have. `None` where it takes a longer look.
@@ -76,6 +94,21 @@ impl Nics {
         let down = Lane { other: other.switch, ..other.down? };
         ways.between_ports(one.up?, down, turn, way)
     }
+}
+
+/// Numbers of sets of boxes that have the same switches place by place. O(ranks).
+fn kinds(ports: &[Port], seating: &Seating) -> Vec<u32> {
+    let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
+    let mut kind = |of_box: u32| {
+        let switch = |&rank: &u32| {
+            let port = ports.get(rank as usize)?;
+            port.up.and(port.down).map(|_| port.switch)
+        };
+        let switches: Vec<u32> = seating.full(of_box)?.iter().map(switch).collect::<Option<_>>()?;
+        let next = u32::try_from(known.len()).ok()?;
+        Some(*known.entry(switches).or_insert(next))
+    };
+    (0..seating.box_count()).map(|of_box| kind(of_box).unwrap_or(NONE)).collect()
 }
 
 /// Nodes that a link leads to or from; some twice.

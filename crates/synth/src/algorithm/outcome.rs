@@ -6,7 +6,7 @@ use canopy_tacos::TimeProof;
 use canopy_topology::{Rate, Topology};
 
 use super::{Algorithm, SynthesisRequest};
-use crate::concurrent::AllToAllFlow;
+use crate::found::Found;
 use crate::progress::Progress;
 
 /// A task: the network, the request, the algorithm, and callbacks for stopping and progress.
@@ -19,8 +19,8 @@ pub struct Task<'a> {
     pub request: &'a SynthesisRequest,
     /// The algorithm that plans; it differs from the request's if that leaves the choice.
     pub algorithm: Algorithm,
-    /// A known flow of this all-to-all on this network, if there is one.
-    pub known: Option<&'a AllToAllFlow>,
+    /// What the bound of this request on this network was found with, if it is known.
+    pub known: Option<&'a Found>,
     /// Polled regularly.
     pub stop: &'a dyn Stop,
     /// Receives every stage.

@@ -1,0 +1,14 @@
+//! What a bound was found with.
+
+use canopy_symmetric::BoxNetwork;
+
+use crate::concurrent::AllToAllFlow;
+
+/// What a bound was found with, and plans are made of as well, so that it need not be found twice.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// A flow of an all-to-all.
+    Flow(Box<AllToAllFlow>),
+    /// The boxes that a network may be made of.
+    Boxes(Vec<BoxNetwork>),
+}
