@@ -33,11 +33,12 @@ struct Need {
     out: u128,
 }
 
-/// The certificate of the slowest rank, box or set of boxes; for an allreduce the partition into parts of that kind.
+/// The certificate of the slowest rank, box or set of boxes; for an allreduce the partition into parts of that kind, or
+/// the cut around a part that is slower still.
 ///
 /// An allgather brings a part with s of N ranks the other N − s shares, over the links that enter it; a reduce-scatter
-/// takes as many sums out. An allreduce on p equal parts takes 2(p − 1) messages out of all, see
-/// [`certified_bound`](canopy_schedule::certified_bound). Without boxes, ranks alone are looked at. O(nodes + links).
+/// takes as many sums out. An allreduce on p equal parts takes 2(p − 1) messages out of all, and one message into each
+/// and out of each, see [`certified_bound`](canopy_schedule::certified_bound). Without boxes, ranks alone are looked at. O(nodes + links).
 pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: CollectiveKind) -> Certificate {
     let ranks = topology.rank_count();
     let boxes = network.map_or(0, |network| u32::try_from(network.ranks.len()).unwrap_or(u32::MAX));
@@ -48,23 +49,43 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
         [(boxes, Part::Box(0))].into_iter().chain(areas).chain([(ranks, Part::Rank(0))]).collect();
     let network = Network { ranks, boxes: network };
     let mut slowest: Option<(Part, u64, u128)> = None;
+    let mut narrowest: Option<(Part, u128, CutDirection)> = None;
+    let (mut leaving, mut part_count): (u128, u128) = (0, 0);
     for (count, part) in parts.into_iter().filter(|&(count, _)| count > 1) {
         let needs = needs(topology, &network, count as usize, part);
+        let all_leaving = needs.iter().map(|need| need.out).sum();
+        let all = needs.iter().map(|need| u128::from(need.inside > 0)).sum();
         for (number, need) in (0..).zip(needs) {
             let rate = if kind == CollectiveKind::ReduceScatter { need.out } else { need.into };
             let outside = u64::from(ranks) - need.inside;
             let takes_longer = |&(_, shares, of): &(Part, u64, u128)| {
                 u128::from(outside).saturating_mul(of) > u128::from(shares).saturating_mul(rate)
             };
-            if need.inside > 0 && outside > 0 && slowest.as_ref().is_none_or(takes_longer) {
+            if need.inside == 0 || outside == 0 {
+                continue;
+            }
+            if slowest.as_ref().is_none_or(takes_longer) {
                 slowest = Some((part.numbered(number), outside, rate));
+                (leaving, part_count) = (all_leaving, all);
+            }
+            for (rate, direction) in [(need.into, CutDirection::Out), (need.out, CutDirection::In)] {
+                if narrowest.as_ref().is_none_or(|(_, least, _)| rate < *least) {
+                    narrowest = Some((part.numbered(number), rate, direction));
+                }
             }
         }
     }
     let part = slowest.map_or(Part::Rank(0), |(part, _, _)| part);
-    match kind {
-        CollectiveKind::Allreduce => partition(topology, &network, part),
-        _ => cut(topology, &network, part, kind),
+    // Of all but the part: its shares leave over what enters the part, and the sums for it enter over what leaves it.
+    match (kind, narrowest) {
+        (CollectiveKind::Allreduce, Some((part, rate, direction)))
+            if rate.saturating_mul(2 * part_count.saturating_sub(1)) < leaving =>
+        {
+            cut(topology, &network, part, direction)
+        }
+        (CollectiveKind::Allreduce, _) => partition(topology, &network, part),
+        (CollectiveKind::ReduceScatter, _) => cut(topology, &network, part, CutDirection::In),
+        _ => cut(topology, &network, part, CutDirection::Out),
     }
 }
 
@@ -108,13 +129,11 @@ fn number(network: &Network<'_>, kind: Part, node: NodeIndex) -> Option<u32> {
     (number != NOBODY).then_some(number)
 }
 
-fn cut(topology: &Topology, network: &Network<'_>, part: Part, kind: CollectiveKind) -> Certificate {
+/// The cut of all that is outside a part.
+fn cut(topology: &Topology, network: &Network<'_>, part: Part, direction: CutDirection) -> Certificate {
     let (Part::Rank(own) | Part::Box(own) | Part::Area(_, own)) = part;
     let nodes = (0..u32::try_from(topology.nodes().len()).unwrap_or(u32::MAX)).map(NodeIndex::new);
     let outside = nodes.filter(|&node| number(network, part, node) != Some(own));
-    // All but the part: its shares leave over what enters the part, and the sums for it enter over what leaves the
-    // part.
-    let direction = if kind == CollectiveKind::ReduceScatter { CutDirection::In } else { CutDirection::Out };
     Certificate::Cut { direction, nodes: outside.collect() }
 }
 

@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
 use canopy_schedule::{
-    Collective, CollectiveKind, Schedule, Shape, Shares, Verdict, certified_bound, check, check_stages_until, compile,
+    Certificate, Collective, CollectiveKind, Schedule, Shape, Shares, Verdict, certified_bound, check,
+    check_stages_until, compile,
 };
 use canopy_symmetric::{Planned, boxes, stages, stages_inside_first};
 use canopy_topology::{NodeKind, Rate, Topology, TopologyDraft, TopologyLimits, generate};
@@ -142,6 +143,20 @@ fn boxes_with_slow_nics_pass_on_less_in_an_allreduce() {
         let (_, verdict, bound) = planned(&network(&expression), CollectiveKind::Allreduce, 1);
         let ratio = verdict.algbw.ratio_to(&bound).unwrap().to_f64();
         assert!(ratio >= 0.98, "{expression}: {ratio}");
+    }
+}
+
+/// A message must enter each rank and leave it: less than what all ranks need together only where one is very slow.
+#[test]
+fn an_allreduce_is_bounded_by_a_very_slow_rank() {
+    for (part, is_slow) in [("1/4", true), ("3/4", false)] {
+        let topology = network(&format!("fat-tree:k=8,faults=nics:1@{part}+seed:1"));
+        let (planned, verdict, bound) = planned(&topology, CollectiveKind::Allreduce, 1);
+        assert_eq!(matches!(planned.certificate, Certificate::Cut { .. }), is_slow, "{part}");
+        if is_slow {
+            assert_eq!(bound, Rate::new(25_000_000_000_u64, 4_u32).unwrap());
+        }
+        assert!(verdict.algbw <= bound);
     }
 }
 
