@@ -218,6 +218,11 @@ class Server:
         self.process.kill()
         self.process.wait()
 
+    def stop(self):
+        """Ends in order, with all written."""
+        self.process.terminate()
+        self.process.wait()
+
     def leave(self):
         """Ends, and nobody asks for it any more."""
         del self.watch.servers[self.name]
@@ -480,7 +485,8 @@ def unreadable_record(this):
     """A record that the system refuses to read."""
     server = Server("unreadable")
     server.plan("ring:4")
-    server.kill()
+    # A start reads records whose summaries a kill may have lost, and fails.
+    server.stop()
     record = next(path for path in (server.data / "records-4/plans").glob("??/*") if path.is_file())
     record.rename(WORK / "record")
     record.symlink_to(record)
