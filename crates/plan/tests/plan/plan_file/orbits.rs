@@ -1,11 +1,11 @@
 //! Plans by trees of one rank and symmetries.
 
-use canopy_plan::{PlanFile, read_plan};
+use canopy_plan::read_plan;
 use canopy_schedule::{CollectiveKind, Motion, Shape};
 use canopy_synth::Algorithm;
 use canopy_topology::TopologyLimits;
 
-use crate::plan_file::samples::{synthesized_by, text};
+use crate::plan_file::samples::{RULE_KINDS as KINDS, comes_back, synthesized_by, text};
 
 const NETWORKS: [&str; 6] = [
     "torus:3x3",
@@ -15,15 +15,6 @@ const NETWORKS: [&str; 6] = [
     "torus:2x3x3x3",
     "torus:12x12x12",
 ];
-const KINDS: [CollectiveKind; 3] =
-    [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce];
-
-#[track_caller]
-fn comes_back(plan: &PlanFile) -> String {
-    let written = text(plan);
-    assert_eq!(read_plan(written.as_bytes(), &TopologyLimits::STANDARD).unwrap(), *plan, "{written:.300}");
-    written
-}
 
 #[test]
 fn trees_of_one_rank_come_back_with_their_symmetries() {

@@ -1,6 +1,6 @@
 //! Plans to write and read.
 
-use canopy_plan::{PlanFile, Provenance, write_plan};
+use canopy_plan::{PlanFile, Provenance, read_plan, write_plan};
 use canopy_schedule::{
     Action, Blocks, Bound, Carrier, Certificate, Collective, CollectiveKind, CutDirection, Flow, Forest, Hop, Pace,
     Path, PathTrees, Phase, RouteIndex, RouteTable, Schedule, Send, Shape, Shares, Steps, Tree, certified_bound, check,
@@ -8,6 +8,18 @@ use canopy_schedule::{
 };
 use canopy_synth::{Algorithm, Never, Silent, SynthesisRequest, Synthesized, bound, synthesize_explained};
 use canopy_topology::{Capacity, Latency, LinkIndex, NodeIndex, Rank, Rate, TopologyDraft, TopologyLimits, generate};
+
+/// What is planned by a rule.
+pub(crate) const RULE_KINDS: [CollectiveKind; 3] =
+    [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce];
+
+/// Writes a plan and reads it again; returns its text.
+#[track_caller]
+pub(crate) fn comes_back(plan: &PlanFile) -> String {
+    let written = text(plan);
+    assert_eq!(read_plan(written.as_bytes(), &TopologyLimits::STANDARD).unwrap(), *plan, "{written:.300}");
+    written
+}
 
 /// The plan as text.
 pub(crate) fn text(plan: &PlanFile) -> String {

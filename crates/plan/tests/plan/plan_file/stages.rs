@@ -7,21 +7,11 @@ use canopy_schedule::{CollectiveKind, Seats, Shape};
 use canopy_synth::Algorithm;
 use canopy_topology::{Fault, TopologyLimits};
 
-use crate::plan_file::samples::{synthesized_by, text};
+use crate::plan_file::samples::{RULE_KINDS as KINDS, comes_back, synthesized_by, text};
 use crate::support::approved::check_approved;
-
-const KINDS: [CollectiveKind; 3] =
-    [CollectiveKind::Allgather, CollectiveKind::ReduceScatter, CollectiveKind::Allreduce];
 
 fn stages(expression: &str, kind: CollectiveKind) -> PlanFile {
     synthesized_by(Algorithm::Stages, expression, kind)
-}
-
-#[track_caller]
-fn comes_back(plan: &PlanFile) -> String {
-    let written = text(plan);
-    assert_eq!(read_plan(written.as_bytes(), &TopologyLimits::STANDARD).unwrap(), *plan, "{written:.300}");
-    written
 }
 
 #[test]
