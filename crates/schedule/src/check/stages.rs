@@ -7,6 +7,7 @@
 //! have them, each of which enters at one rank, and a tree from there spans the box. **Loads** are counted place by
 //! place, piece by piece and tree by tree. Backwards, all holds with sums in place of shares.
 
+mod alike;
 mod error;
 mod inside;
 
@@ -19,6 +20,7 @@ use crate::forest::Action;
 use crate::shares::{ChunkLayout, Shares};
 use crate::stages::{BoxGrid, Exchange, Nics, Piece, Pieces, Seating, Stages, Way, Ways};
 
+use alike::{Alike, Exchanged};
 pub use error::{PieceFault, StagesError, TreeFault};
 use inside::Spread;
 
@@ -28,7 +30,8 @@ use inside::Spread;
 /// * **Out.** As of [`check`](super::check), but that trees are of single chunks, and depths are those of the deepest
 ///   tree: at most, where boxes spread along trees.
 /// * **Errors.** [`StagesError`], or [`Stopped`](CheckError::Stopped) soon after `stop` says so.
-/// * **Cost.** O(boxes · Σ digits · places + links) time and O(ranks + links) memory, whatever the number of trees.
+/// * **Cost.** O(boxes · stages + ranks · places + links) time where boxes are at the same switches, and for each pair
+///   that exchanges something else O(places); O(ranks + links) memory, whatever the number of trees.
 pub fn check_stages_until(
     topology: &Topology,
     collective: Collective,
@@ -65,24 +68,27 @@ pub fn judge_stages_until(
     let (nics, loads) = (Nics::of(&ways, &seating), Loads::none(topology));
     let spreads = vec![false; stages.grid.digits.len()];
     let way = Way::new();
-    let alike = vec![[0; 2]; seating.box_count() as usize];
+    let boxes = seating.box_count() as usize;
+    let (alike, crossed, equal) = (Alike::of(stages, &seating, &nics), vec![[0; 2]; boxes], vec![0; boxes]);
+    let seats = &seating;
     let mut judged =
-        Judged { stages, seating: &seating, ways, way, nics, loads, alike, is_handed_over: false, spreads };
+        Judged { stages, seating: seats, ways, way, nics, loads, crossed, equal, is_handed_over: false, spreads };
+    alike.exchanged().into_iter().for_each(|exchanged| judged.exchange(&exchanged));
     let mut spread = Spread::new(stages, &seating)?;
     for to in in_pods(&stages.grid) {
         if stop() {
             return Err(CheckError::Stopped);
         }
         if !seating.is_empty(to) {
-            let entered = judged.enter(to)?;
+            let entered = judged.enter(to, &alike)?;
             spread.add(to, &entered, |from, to, chunks| judged.carry(from, to, chunks))?;
         }
         // For a box without ranks, others send and get sums.
-        judged.leave(to)?;
+        judged.leave(to, &alike)?;
     }
     let size =
         ChunkLayout::new(collective, rank_count, chunks_per_share, shares).map_err(super::StructureError::from)?;
-    judged.carry_alike();
+    judged.carry_crossed();
     let loads = judged.loads.all();
     let (algbw, busiest_link) = busiest(topology, &loads, size.size())?;
     let phases = u32::try_from(stages.actions.len()).unwrap_or(u32::MAX);
@@ -180,7 +186,9 @@ struct Judged<'a> {
     loads: Loads,
     /// By box: chunks that leave each place and enter it in exchanges of boxes with the same switches, still to be
     /// counted.
-    alike: Vec<[u64; 2]>,
+    crossed: Vec<[u64; 2]>,
+    /// By box: of those, the chunks that enter each place where shares are copied and are spread from there.
+    equal: Vec<u64>,
     /// Whether shares leave their boxes from other ranks than their own.
     is_handed_over: bool,
     /// By stage: whether boxes spread something of what enters them.
@@ -188,19 +196,32 @@ struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    /// Counts what a box gets in all stages where shares are copied; returns by place how much enters, the own shares
-    /// included.
-    fn enter(&mut self, to: u32) -> Result<Vec<u64>, StagesError> {
+    /// Counts what a box exchanges with those that are like it.
+    fn exchange(&mut self, exchanged: &Exchanged) {
+        let &Exchanged { stage, of_box, out, into, spread, has_inside_first } = exchanged;
+        for action in &self.stages.actions {
+            let (sends, receives) = directed(*action, out, into);
+            let [up, down] = &mut self.crossed[of_box as usize];
+            (*up, *down) = (*up + sends, *down + receives);
+        }
+        self.equal[of_box as usize] += spread;
+        self.spreads[stage] |= spread > 0;
+        // The run of boxes that nothing has entered is one box.
+        self.is_handed_over |= has_inside_first && self.stages.grid.unit(stage) == 1 && self.seating.places() > 1;
+    }
+
+    /// Counts what a box gets in all stages where shares are copied, but for exchanges with boxes that are like it;
+    /// returns by place how much enters in all, the own shares included.
+    fn enter(&mut self, to: u32, alike: &Alike<'_>) -> Result<Vec<u64>, StagesError> {
         let (stages, seating) = (self.stages, self.seating);
         let rules = Pieces::new(stages, seating);
         let mut entered = vec![0; seating.places() as usize];
         for (place, _) in seating.live(to) {
             entered[place as usize] = stages.chunks_per_share;
         }
-        let (mut pieces, mut equal) = (Vec::new(), 0);
-        for exchange in Exchange::into_box(&stages.grid, to).filter(|&exchange| rules.chunks(exchange) > 0) {
+        let (mut pieces, mut equal) = (Vec::new(), self.equal[to as usize]);
+        for exchange in alike.one_by_one(to, true).into_iter().filter(|&exchange| rules.chunks(exchange) > 0) {
             let inside_first = rules.inside_first(exchange);
-            // The run of boxes that nothing has entered is one box.
             let is_own = exchange.run(&stages.grid).len() == 1;
             self.is_handed_over |= is_own && inside_first > 0 && seating.places() > 1;
             // Such pieces of a box's own shares are those of the places that they leave from.
@@ -220,15 +241,16 @@ impl Judged<'_> {
         Ok(entered)
     }
 
-    /// Counts what comes back to a box where shares are summed up: so ways to one box follow each other here, too.
-    fn leave(&mut self, from: u32) -> Result<(), StagesError> {
+    /// Counts what comes back to a box where shares are summed up, but for exchanges with boxes that are like it: so
+    /// ways to one box follow each other here, too.
+    fn leave(&mut self, from: u32, alike: &Alike<'_>) -> Result<(), StagesError> {
         let (stages, seating) = (self.stages, self.seating);
         if !stages.actions.contains(&Action::Reduce) {
             return Ok(());
         }
         let rules = Pieces::new(stages, seating);
         let mut pieces = Vec::new();
-        let back = Exchange::into_box(&stages.grid, from).map(|back| Exchange { from, to: back.from, ..back });
+        let back = alike.one_by_one(from, false).into_iter();
         for exchange in back.filter(|&exchange| rules.chunks(exchange) > 0 && !seating.is_empty(exchange.to)) {
             self.count(exchange, Action::Reduce, &mut pieces)?;
         }
@@ -290,12 +312,6 @@ impl Judged<'_> {
         each: u64,
         (from, to): (&[u32], &[u32]),
     ) -> Result<(), StagesError> {
-        if self.nics.are_alike(exchange.from, exchange.to) {
-            let (sends, receives) = directed(action, exchange.from, exchange.to);
-            self.alike[sends as usize][0] += each;
-            self.alike[receives as usize][1] += each;
-            return Ok(());
-        }
         let turn = |place| exchange.turn(&self.stages.grid, exchange.from, place);
         let first = turn(0);
         let more = if from.len() > 1 { turn(1) - first } else { 0 };
@@ -306,8 +322,8 @@ impl Judged<'_> {
     }
 
     /// Counts what boxes with the same switches have exchanged. O(ranks).
-    fn carry_alike(&mut self) {
-        for (of_box, chunks) in (0..).zip(&self.alike).filter(|(_, chunks)| **chunks != [0; 2]) {
+    fn carry_crossed(&mut self) {
+        for (of_box, chunks) in (0..).zip(&self.crossed).filter(|(_, chunks)| **chunks != [0; 2]) {
             for links in self.seating.live(of_box).filter_map(|(_, rank)| self.nics.of_rank(rank)) {
                 for (link, chunks) in links.into_iter().zip(chunks) {
                     self.loads.of_links[link.index()] += chunks;
@@ -348,8 +364,8 @@ impl Judged<'_> {
     }
 }
 
-/// Sender and receiver of what is copied one way, and summed up the other way.
-const fn directed(action: Action, from: u32, to: u32) -> (u32, u32) {
+/// What is of the sender and of the receiver of what is copied one way, and summed up the other way.
+const fn directed<T: Copy>(action: Action, from: T, to: T) -> (T, T) {
     match action {
         Action::Copy => (from, to),
         Action::Reduce => (to, from),

@@ -80,22 +80,35 @@ impl<'a> Pieces<'a> {
     /// those after them.
     pub fn inside_first(&self, exchange: Exchange) -> u64 {
         let Exchange { stage, from, to } = exchange;
-        let most = self.stages.inside_first.get(stage).copied().unwrap_or(0);
-        if most == 0 || self.is_stated(exchange) {
+        if self.most_inside_first(stage) == 0 || self.is_stated(exchange) {
             return 0;
         }
         let has_rank = |(place, _): (u32, u32)| self.seating.rank(from, place).is_some();
         let is_for_all = self.seating.full(from).is_some() || self.seating.live(to).all(has_rank);
-        if is_for_all && !self.seating.is_empty(to) { most.min(self.chunks(exchange)) } else { 0 }
+        let is_made = is_for_all && !self.seating.is_empty(to);
+        if is_made { self.most_inside_first(stage).min(self.chunks(exchange)) } else { 0 }
+    }
+
+    fn most_inside_first(&self, stage: usize) -> u64 {
+        self.stages.inside_first.get(stage).copied().unwrap_or(0)
     }
 
     /// Chunks of each piece, if all places carry equal ones because nothing else is stated; what
     /// [`put`](Self::put) says at greater length.
     pub fn equal(&self, exchange: Exchange) -> Option<u64> {
-        let chunks = self.chunks(exchange) - self.inside_first(exchange);
-        let places = u64::from(self.seating.places());
         let are_full = [exchange.from, exchange.to].into_iter().all(|of_box| self.seating.full(of_box).is_some());
-        (are_full && chunks.is_multiple_of(places) && !self.is_stated(exchange)).then_some(chunks / places)
+        let is_usual = are_full && !self.is_stated(exchange);
+        is_usual.then(|| self.to_full(exchange.stage, exchange.from))?.map(|(each, _)| each)
+    }
+
+    /// What a box with a rank on each place sends in a stage to each other such box, unless something is stated of the
+    /// two: the chunks of each piece, and those that go in the box first. `None`: pieces differ.
+    pub(crate) fn to_full(&self, stage: usize, from: u32) -> Option<(u64, u64)> {
+        let chunks = self.chunks(Exchange { stage, from, to: from });
+        let inside_first = self.most_inside_first(stage).min(chunks);
+        let places = u64::from(self.seating.places());
+        let pieces = chunks - inside_first;
+        pieces.is_multiple_of(places).then_some((pieces / places, inside_first))
     }
 
     fn is_stated(&self, exchange: Exchange) -> bool {
