@@ -1,6 +1,7 @@
 //! Nodes and links on their way to a topology: collected in any order, validated as a whole.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::error::TopologyError;
 use crate::index::NodeIndex;
@@ -140,7 +141,12 @@ impl TopologyDraft {
         }
         let links = merged(links).map_err(|(from, to)| overflow(&nodes, from, to))?;
         let rank_count = u32::try_from(rank_count).expect("limits keep node counts within u32");
-        Ok(Some(Topology::assemble(Names { name: self.name, cluster: self.cluster }, nodes, links, rank_count)))
+        Ok(Some(Topology::assemble(
+            Names { name: self.name, cluster: self.cluster },
+            Arc::new(nodes),
+            links,
+            rank_count,
+        )))
     }
 }
 

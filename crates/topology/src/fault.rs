@@ -4,7 +4,8 @@
 //! degradations of one link multiply. The product is rounded down to whole bytes per second; a link with less than one
 //! left is gone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use num_bigint::BigUint;
 
@@ -53,6 +54,17 @@ pub enum Fault {
         /// It reduces no more.
         aggregate: bool,
     },
+}
+
+impl Fault {
+    /// Ids of the nodes that it names.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        let (first, second) = match self {
+            Self::Link { from, to, .. } | Self::Degrade { from, to, .. } => (from, Some(to)),
+            Self::Node { id } | Self::Feature { switch: id, .. } => (id, None),
+        };
+        std::iter::once(first).chain(second).map(String::as_str)
+    }
 }
 
 /// Errors of applying faults to a topology.
@@ -135,18 +147,22 @@ impl Topology {
             return Err(FaultError::TooFewRanks { left: survivors.len() });
         }
         // Who is left keeps the order, and so do links: nothing has to be looked up by its name.
-        let (mut nodes, mut images) = (Vec::with_capacity(self.nodes().len()), Vec::with_capacity(self.nodes().len()));
-        for (node, kind) in self.nodes().iter().zip(&damage.kinds) {
-            images.push(u32::try_from(nodes.len()).map(NodeIndex::new).ok());
-            if let Some(kind) = *kind {
-                nodes.push(Node { kind, ..node.clone() });
-            }
-        }
-        let image = |node: NodeIndex| images[node.index()].filter(|_| survives(node));
+        let are_the_same = self.nodes().iter().zip(&damage.kinds).all(|(node, &kind)| kind == Some(node.kind));
+        let left = || self.nodes().iter().zip(&damage.kinds).filter_map(|(node, kind)| Some((node, (*kind)?)));
+        let nodes = match are_the_same {
+            true => self.shared_nodes(),
+            false => Arc::new(left().map(|(node, kind)| Node { kind, ..node.clone() }).collect()),
+        };
+        let mut next = (0..).map(NodeIndex::new);
+        let images: Vec<Option<NodeIndex>> = damage.kinds.iter().map(|kind| kind.and_then(|_| next.next())).collect();
+        let image = |node: NodeIndex| images[node.index()];
+        let mut is_touched = vec![false; self.nodes().len()];
+        damage.left.keys().for_each(|(from, _)| is_touched[from.index()] = true);
         let mut links = Vec::with_capacity(self.links().len());
         for link in self.links() {
             let Some((from, to)) = image(link.from).zip(image(link.to)) else { continue };
-            let left = damage.left.get(&(link.from, link.to));
+            let touched = is_touched[link.from.index()].then(|| damage.left.get(&(link.from, link.to)));
+            let left = touched.flatten();
             if let Some(capacity) = left.map_or(Some(link.capacity), |left| left.of(link.capacity)) {
                 links.push(Link { from, to, capacity, latency: link.latency });
             }
@@ -157,8 +173,7 @@ impl Topology {
 
     /// Resolves ids and adds up what the faults say about each link.
     fn assess(&self, faults: &[Fault]) -> Result<Damage, FaultError> {
-        let index_of: HashMap<&str, NodeIndex> =
-            (0_u32..).zip(self.nodes()).map(|(index, node)| (node.id.as_str(), NodeIndex::new(index))).collect();
+        let index_of = self.find_nodes(faults.iter().flat_map(Fault::ids));
         let kinds = self.nodes().iter().map(|node| Some(node.kind)).collect();
         let mut damage = Damage { kinds, left: BTreeMap::new() };
         for (position, fault) in faults.iter().enumerate() {

@@ -58,8 +58,11 @@ pub fn identity_hash(topology: &Topology) -> TopologyHash {
     encoder.optional_text(topology.name());
     for Node { id, attributes, kind: _ } in topology.nodes() {
         encoder.text(id);
-        for attribute in [&attributes.host, &attributes.box_name, &attributes.rail, &attributes.label] {
-            encoder.optional_text(attribute.as_deref());
+        let named = [&attributes.host, &attributes.box_name, &attributes.rail, &attributes.label];
+        if named.iter().all(|name| name.is_none()) {
+            encoder.numbers([0; 8]);
+        } else {
+            named.into_iter().for_each(|name| encoder.optional_text(name.as_deref()));
         }
     }
     // Left out where there are none, so that older fingerprints hold.
@@ -109,6 +112,11 @@ impl Encoder {
         self.bytes(&number.to_le_bytes());
     }
 
+    /// Several at once: room for them is looked for once.
+    fn numbers<const COUNT: usize>(&mut self, numbers: [u64; COUNT]) {
+        self.bytes(numbers.map(u64::to_le_bytes).as_flattened());
+    }
+
     fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.bytes(text.as_bytes());
@@ -130,10 +138,8 @@ impl Encoder {
         }
         self.number(topology.links().len() as u64);
         for link in topology.links() {
-            self.number(u64::from(link.from.number()));
-            self.number(u64::from(link.to.number()));
-            self.number(link.capacity.bytes_per_sec());
-            self.number(link.latency.nanos());
+            let ends = [link.from, link.to].map(|end| u64::from(end.number()));
+            self.numbers([ends[0], ends[1], link.capacity.bytes_per_sec(), link.latency.nanos()]);
         }
     }
 

@@ -4,6 +4,9 @@
 //! nodes and links in any order; its `build` validates them and fixes the order every other part relies on: compute nodes
 //! first, in rank order, then switches and forwarders by id; links by (from, to, latency) with parallels merged.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::error::TopologyError;
 use crate::index::{LinkIndex, NodeIndex, Rank};
 use crate::shorten::shorten;
@@ -78,11 +81,12 @@ pub struct Link {
 pub struct Topology {
     name: Option<String>,
     cluster: Option<String>,
-    nodes: Vec<Node>,
-    links: Vec<Link>,
+    /// Copies share it, and so do networks that differ in links alone.
+    nodes: Arc<Vec<Node>>,
+    links: Arc<Vec<Link>>,
     rank_count: u32,
     /// `links` of node `v` leave at `out_start[v] .. out_start[v + 1]`.
-    out_start: Vec<u32>,
+    out_start: Arc<Vec<u32>>,
 }
 
 impl Topology {
@@ -133,7 +137,12 @@ impl Topology {
 
     /// The nodes, for what does not touch their order.
     pub(crate) fn nodes_mut(&mut self) -> &mut [Node] {
-        &mut self.nodes
+        Arc::make_mut(&mut self.nodes).as_mut_slice()
+    }
+
+    /// The nodes, to share them with a network that has others links.
+    pub(crate) fn shared_nodes(&self) -> Arc<Vec<Node>> {
+        Arc::clone(&self.nodes)
     }
 
     /// All directed links, parallels of equal latency merged.
@@ -172,10 +181,23 @@ impl Topology {
         u32::try_from(position).ok().map(NodeIndex::new)
     }
 
+    /// The nodes of these ids, as far as there are such. O(nodes · log ids).
+    pub fn find_nodes<'a>(&self, ids: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, NodeIndex> {
+        let mut found: BTreeMap<&str, Option<NodeIndex>> = ids.map(|id| (id, None)).collect();
+        if !found.is_empty() {
+            for (index, node) in (0..).zip(&*self.nodes) {
+                if let Some(found) = found.get_mut(node.id.as_str()) {
+                    *found = Some(NodeIndex::new(index));
+                }
+            }
+        }
+        found.into_iter().filter_map(|(id, found)| Some((id, found?))).collect()
+    }
+
     /// Capacity entering and leaving each node, in bytes per second: `(in, out)` by node index. O(links).
     pub fn degrees(&self) -> Vec<(u128, u128)> {
         let mut degrees = vec![(0_u128, 0_u128); self.nodes.len()];
-        for link in &self.links {
+        for link in &*self.links {
             let capacity = u128::from(link.capacity.bytes_per_sec());
             degrees[link.from.index()].1 += capacity;
             degrees[link.to.index()].0 += capacity;
@@ -209,7 +231,7 @@ impl Topology {
     /// The same network with switches that only forward; `None` where all do. O(nodes + links).
     pub fn with_plain_switches(&self) -> Option<Self> {
         let mut plain = self.has_capable_switch().then(|| self.clone())?;
-        let switches = plain.nodes.iter_mut().filter(|node| matches!(node.kind, NodeKind::Switch { .. }));
+        let switches = plain.nodes_mut().iter_mut().filter(|node| matches!(node.kind, NodeKind::Switch { .. }));
         switches.for_each(|node| node.kind = NodeKind::PLAIN_SWITCH);
         Some(plain)
     }
@@ -265,27 +287,47 @@ impl Topology {
     #[must_use]
     pub fn transposed(&self) -> Self {
         let links = self.links.iter().map(|link| Link { from: link.to, to: link.from, ..*link }).collect();
-        Self::assemble(self.names(), self.nodes.clone(), links, self.rank_count)
+        Self::assemble(self.names(), self.shared_nodes(), links, self.rank_count)
     }
 
     /// Nodes reached from an existing rank, along links or against them.
     fn reach(&self, root: Rank, against_links: bool) -> Vec<bool> {
-        let mut neighbours = vec![Vec::new(); self.nodes.len()];
-        for link in &self.links {
-            let (from, to) = if against_links { (link.to, link.from) } else { (link.from, link.to) };
-            neighbours[from.index()].push(to);
-        }
+        let against = against_links.then(|| self.sources());
         let mut seen = vec![false; self.nodes.len()];
         let mut stack = vec![root.node()];
         seen[root.index()] = true;
+        let mut see = |next: NodeIndex, stack: &mut Vec<NodeIndex>| {
+            if !std::mem::replace(&mut seen[next.index()], true) {
+                stack.push(next);
+            }
+        };
         while let Some(node) = stack.pop() {
-            for &next in &neighbours[node.index()] {
-                if !std::mem::replace(&mut seen[next.index()], true) {
-                    stack.push(next);
+            match &against {
+                Some((start, sources)) => {
+                    let own = start[node.index()] as usize..start[node.index() + 1] as usize;
+                    sources[own].iter().for_each(|&from| see(from, &mut stack));
                 }
+                None => self.links_from(node).for_each(|link| see(self.link(link).to, &mut stack)),
             }
         }
         seen
+    }
+
+    /// Where links to each node begin: those to node `v` are at `start[v] .. start[v + 1]` of the second list.
+    fn sources(&self) -> (Vec<u32>, Vec<NodeIndex>) {
+        let mut start = starts(self.nodes.len(), self.links.iter().map(|link| link.to));
+        let mut sources = vec![NodeIndex::new(0); self.links.len()];
+        // Filled from the back, so that each start ends up where it belongs.
+        for link in self.links.iter().rev() {
+            let at = &mut start[link.to.index() + 1];
+            *at -= 1;
+            sources[*at as usize] = link.from;
+        }
+        start.rotate_left(1);
+        if let Some(end) = start.last_mut() {
+            *end = u32::try_from(self.links.len()).unwrap_or(u32::MAX);
+        }
+        (start, sources)
     }
 
     /// What it is called.
@@ -294,18 +336,22 @@ impl Topology {
     }
 
     /// Sorts links, merges nothing: callers hand in links that differ in (from, to, latency).
-    pub(crate) fn assemble(names: Names, nodes: Vec<Node>, mut links: Vec<Link>, rank_count: u32) -> Self {
+    pub(crate) fn assemble(names: Names, nodes: Arc<Vec<Node>>, mut links: Vec<Link>, rank_count: u32) -> Self {
         links.sort_unstable_by_key(|link| (link.from, link.to, link.latency));
-        let mut out_start = vec![0_u32; nodes.len() + 1];
-        for link in &links {
-            out_start[link.from.index() + 1] += 1;
-        }
-        for index in 1..out_start.len() {
-            out_start[index] += out_start[index - 1];
-        }
+        let out_start = Arc::new(starts(nodes.len(), links.iter().map(|link| link.from)));
         let Names { name, cluster } = names;
-        Self { name, cluster, nodes, links, rank_count, out_start }
+        Self { name, cluster, nodes, links: Arc::new(links), rank_count, out_start }
     }
+}
+
+/// Where the links of each node begin in a list that is sorted by these ends; at last its length.
+fn starts(node_count: usize, ends: impl Iterator<Item = NodeIndex>) -> Vec<u32> {
+    let mut start = vec![0_u32; node_count + 1];
+    ends.for_each(|end| start[end.index() + 1] += 1);
+    for index in 1..start.len() {
+        start[index] += start[index - 1];
+    }
+    start
 }
 
 /// What a topology is called, and of what it is a part.

@@ -1,7 +1,6 @@
 //! What a network was made of: an expression, and what was taken away since. A few hundred bytes instead of every link.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use crate::fault::{Fault, FaultError};
 use crate::generate::{ExpressionError, generate};
@@ -80,13 +79,13 @@ fn at_hand<'a>(base: Option<&'a Topology>, expression: &str) -> Option<&'a Topol
 
 /// The faults that make the first network look like the second, as far as there are such.
 fn differences(made: &Topology, left: &Topology) -> Option<Vec<Fault>> {
-    let by_id: HashMap<&str, NodeIndex> =
-        (0..).zip(left.nodes()).map(|(index, node)| (node.id.as_str(), NodeIndex::new(index))).collect();
+    // Nodes that are left keep their order.
+    let mut nodes_left = (0..).map(NodeIndex::new).zip(left.nodes()).peekable();
     let mut faults = Vec::new();
     // By node that was made: where it is now.
     let mut images = Vec::with_capacity(made.nodes().len());
     for node in made.nodes() {
-        let image = by_id.get(node.id.as_str()).copied();
+        let image = nodes_left.next_if(|(_, left)| left.id == node.id).map(|(index, _)| index);
         images.push(image);
         match image {
             None => faults.push(Fault::Node { id: node.id.clone() }),
@@ -102,7 +101,7 @@ fn differences(made: &Topology, left: &Topology) -> Option<Vec<Fault>> {
         let Some((from, to)) = images.get(link.from.index()).copied().flatten().zip(images[link.to.index()]) else {
             continue;
         };
-        // Nodes that are left keep their order, and so do links.
+        // Links keep theirs, too.
         let is_there = |found: &&Link| (found.from, found.to, found.latency) == (from, to, link.latency);
         let Some(found) = links.first().filter(is_there) else {
             faults.push(Fault::Link { from: id(link.from), to: id(link.to), both_ways: false });

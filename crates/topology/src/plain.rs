@@ -19,7 +19,7 @@ impl Topology {
                 }
             }
         }
-        Some(Self::assemble(self.names(), self.nodes().to_vec(), links, self.rank_count()))
+        Some(Self::assemble(self.names(), self.shared_nodes(), links, self.rank_count()))
     }
 
     /// The network with these boxes, by node, instead of its own. `None` unless there is one entry per node. O(nodes).
