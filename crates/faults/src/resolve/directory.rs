@@ -1,9 +1,10 @@
 //! Finding nodes, machines, cards and planes of a network by name.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap};
 
-use canopy_topology::{Attributes, NodeIndex, NodeKind, Topology, hosts_named};
+use canopy_topology::{Attributes, Node, NodeIndex, NodeKind, Topology, hosts_named};
 
 use crate::resolve::MeaningError;
 use crate::resolve::near::{beside, near};
@@ -14,48 +15,54 @@ use crate::text::shown;
 type Named<'t> = BTreeMap<&'t str, Vec<NodeIndex>>;
 
 /// The names of a network, looked up in the time of a search in them. O(nodes + links) memory.
+///
+/// Names of a kind are read when one is asked for, as most faults are of few kinds.
 #[derive(Clone, Debug)]
 pub struct Directory<'t> {
     topology: &'t Topology,
-    ids: BTreeMap<&'t str, NodeIndex>,
-    hosts: Named<'t>,
-    boxes: Named<'t>,
+    ids: OnceCell<HashMap<&'t str, NodeIndex>>,
+    /// The same in order, for those who misspell one.
+    sorted: OnceCell<BTreeMap<&'t str, ()>>,
+    hosts: OnceCell<Named<'t>>,
+    boxes: OnceCell<Named<'t>>,
     /// Switches by rail.
-    planes: Named<'t>,
-    /// By node: who has a link to or from it, each once, rising.
-    neighbours: Vec<Vec<NodeIndex>>,
+    planes: OnceCell<Named<'t>>,
+    neighbours: OnceCell<Neighbours>,
 }
 
 impl<'t> Directory<'t> {
-    /// Reads all names once. O(nodes · log nodes + links · log links).
-    pub fn new(topology: &'t Topology) -> Self {
-        let nodes = || (0_u32..).map(NodeIndex::new).zip(topology.nodes());
-        let named = |name: fn(&Attributes) -> Option<&String>, is_meant: fn(NodeKind) -> bool| {
-            let mut named = Named::new();
-            for (index, node) in nodes().filter(|(_, node)| is_meant(node.kind)) {
-                if let Some(name) = name(&node.attributes) {
-                    named.entry(name.as_str()).or_default().push(index);
-                }
-            }
-            named
-        };
-        let mut neighbours = vec![Vec::new(); topology.nodes().len()];
-        for link in topology.links() {
-            neighbours[link.from.index()].push(link.to);
-            neighbours[link.to.index()].push(link.from);
-        }
-        for around in &mut neighbours {
-            around.sort_unstable();
-            around.dedup();
-        }
+    /// Those of a network. At most O(nodes · log nodes + links · log links), as soon as they are needed.
+    pub const fn new(topology: &'t Topology) -> Self {
         Self {
             topology,
-            ids: nodes().map(|(index, node)| (node.id.as_str(), index)).collect(),
-            hosts: named(|attributes| attributes.host.as_ref(), |_| true),
-            boxes: named(|attributes| attributes.box_name.as_ref(), |_| true),
-            planes: named(|attributes| attributes.rail.as_ref(), |kind| matches!(kind, NodeKind::Switch { .. })),
-            neighbours,
+            ids: OnceCell::new(),
+            sorted: OnceCell::new(),
+            hosts: OnceCell::new(),
+            boxes: OnceCell::new(),
+            planes: OnceCell::new(),
+            neighbours: OnceCell::new(),
         }
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = (NodeIndex, &'t Node)> + use<'t> {
+        (0_u32..).map(NodeIndex::new).zip(self.topology.nodes())
+    }
+
+    fn ids(&self) -> &HashMap<&'t str, NodeIndex> {
+        self.ids.get_or_init(|| self.nodes().map(|(index, node)| (node.id.as_str(), index)).collect())
+    }
+
+    fn hosts(&self) -> &Named<'t> {
+        self.hosts.get_or_init(|| named(self.nodes(), |attributes| attributes.host.as_ref()))
+    }
+
+    fn boxes(&self) -> &Named<'t> {
+        self.boxes.get_or_init(|| named(self.nodes(), |attributes| attributes.box_name.as_ref()))
+    }
+
+    fn planes(&self) -> &Named<'t> {
+        let switches = || self.nodes().filter(|(_, node)| matches!(node.kind, NodeKind::Switch { .. }));
+        self.planes.get_or_init(|| named(switches(), |attributes| attributes.rail.as_ref()))
     }
 
     /// The network whose names these are.
@@ -64,8 +71,11 @@ impl<'t> Directory<'t> {
     }
 
     pub(super) fn node(&self, id: &str) -> Result<NodeIndex, MeaningError> {
-        let unknown = || MeaningError::UnknownNode { id: shown(id), near: near(id, &beside(&self.ids, id)) };
-        self.ids.get(id).copied().ok_or_else(unknown)
+        let unknown = || {
+            let sorted = self.sorted.get_or_init(|| self.ids().keys().map(|&id| (id, ())).collect());
+            MeaningError::UnknownNode { id: shown(id), near: near(id, &beside(sorted, id)) }
+        };
+        self.ids().get(id).copied().ok_or_else(unknown)
     }
 
     pub(super) fn switch(&self, id: &str) -> Result<NodeIndex, MeaningError> {
@@ -97,17 +107,17 @@ impl<'t> Directory<'t> {
 
     /// The machine of a name with all its nodes: a host, or else a box.
     pub(super) fn machine(&self, name: &str) -> Result<(&'t str, &[NodeIndex]), MeaningError> {
-        let found = match hosts_named(&self.hosts, name) {
-            hosts if hosts.is_empty() => self.boxes.get_key_value(name).map(|(&name, _)| name).into_iter().collect(),
+        let found = match hosts_named(self.hosts(), name) {
+            hosts if hosts.is_empty() => self.boxes().get_key_value(name).map(|(&name, _)| name).into_iter().collect(),
             hosts => hosts,
         };
         match *found.as_slice() {
             [] => {
-                let near = near(name, &[beside(&self.hosts, name), beside(&self.boxes, name)].concat());
+                let near = near(name, &[beside(self.hosts(), name), beside(self.boxes(), name)].concat());
                 Err(MeaningError::UnknownHost { name: shown(name), near })
             }
             [name] => {
-                let nodes = self.hosts.get(name).or_else(|| self.boxes.get(name));
+                let nodes = self.hosts().get(name).or_else(|| self.boxes().get(name));
                 Ok((name, nodes.map(Vec::as_slice).unwrap_or_default()))
             }
             [first, second, ..] => {
@@ -119,21 +129,21 @@ impl<'t> Directory<'t> {
 
     /// All machines by name with their nodes: the hosts, or the boxes where nobody names a host.
     pub fn machines(&self) -> impl Iterator<Item = (&'t str, &[NodeIndex])> {
-        let machines = if self.hosts.is_empty() { &self.boxes } else { &self.hosts };
+        let machines = if self.hosts().is_empty() { self.boxes() } else { self.hosts() };
         machines.iter().map(|(&name, nodes)| (name, nodes.as_slice()))
     }
 
     /// Whether switches say that they are of this plane.
     pub(super) fn has_plane(&self, name: &str) -> bool {
-        self.planes.contains_key(name)
+        self.planes().contains_key(name)
     }
 
     /// The switches of a plane.
     pub(super) fn plane(&self, name: &str) -> Result<Cow<'_, [NodeIndex]>, MeaningError> {
-        if let Some(switches) = self.planes.get(name) {
+        if let Some(switches) = self.planes().get(name) {
             return Ok(Cow::Borrowed(switches));
         }
-        let near = || near(name, &beside(&self.planes, name));
+        let near = || near(name, &beside(self.planes(), name));
         self.switch(name)
             .map(|switch| Cow::Owned(vec![switch]))
             .map_err(|_| MeaningError::UnknownPlane { name: shown(name), near: near() })
@@ -160,12 +170,12 @@ impl<'t> Directory<'t> {
             let near = near(far_end, &beside(&ids, far_end));
             MeaningError::NoPort { id: id_of(node).to_owned(), port: shown(far_end), near }
         };
-        self.ids.get(far_end).copied().filter(|found| ports.contains(found)).ok_or_else(missing)
+        self.ids().get(far_end).copied().filter(|found| ports.contains(found)).ok_or_else(missing)
     }
 
     /// Who has a link to or from a node, rising.
     pub(crate) fn neighbours(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
-        self.neighbours[node.index()].iter().copied()
+        self.neighbours.get_or_init(|| Neighbours::of(self.topology)).of_node(node).iter().copied()
     }
 
     pub(super) fn require_link(&self, (from, to): (NodeIndex, NodeIndex)) -> Result<(), MeaningError> {
@@ -174,5 +184,47 @@ impl<'t> Directory<'t> {
             .has_link(from, to)
             .then_some(())
             .ok_or_else(|| MeaningError::UnknownLink { from: id(from), to: id(to) })
+    }
+}
+
+/// Nodes by a name of theirs, as far as they have one.
+fn named<'t>(
+    nodes: impl Iterator<Item = (NodeIndex, &'t Node)>,
+    name: fn(&'t Attributes) -> Option<&'t String>,
+) -> Named<'t> {
+    let mut named = Named::new();
+    for (index, node) in nodes {
+        if let Some(name) = name(&node.attributes) {
+            named.entry(name.as_str()).or_default().push(index);
+        }
+    }
+    named
+}
+
+/// By node: who has a link to or from it, each once, rising.
+#[derive(Clone, Debug)]
+struct Neighbours {
+    /// Those of node `v` are at `start[v] .. start[v + 1]`.
+    start: Vec<usize>,
+    nodes: Vec<NodeIndex>,
+}
+
+impl Neighbours {
+    /// O(nodes + links · log links).
+    fn of(topology: &Topology) -> Self {
+        let mut pairs: Vec<(NodeIndex, NodeIndex)> =
+            topology.links().iter().flat_map(|link| [(link.from, link.to), (link.to, link.from)]).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut start = vec![0; topology.nodes().len() + 1];
+        pairs.iter().for_each(|(node, _)| start[node.index() + 1] += 1);
+        for index in 1..start.len() {
+            start[index] += start[index - 1];
+        }
+        Self { start, nodes: pairs.into_iter().map(|(_, other)| other).collect() }
+    }
+
+    fn of_node(&self, node: NodeIndex) -> &[NodeIndex] {
+        &self.nodes[self.start[node.index()]..self.start[node.index() + 1]]
     }
 }
