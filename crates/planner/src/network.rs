@@ -7,7 +7,7 @@ mod puncture;
 mod relatives;
 mod seats;
 
-pub(crate) use self::bases::Bases;
+pub(crate) use self::bases::{Bases, Whole};
 pub(crate) use self::composition::{found as composition_found, stated as composition_stated};
 pub use self::input::{assumptions, read_reported, read_topology};
 pub use self::puncture::seen_by;

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::PlanError;
 use crate::key::{PlanKey, ScheduleKey};
 use crate::memory::{self, Form};
-use crate::network::{self, Bases, Part, Relative, Relatives, Seats, composition_stated};
+use crate::network::{self, Bases, Part, Relative, Relatives, Seats, Whole, composition_stated};
 use crate::planned::{Planned, Warning};
 use crate::prepared::Prepared;
 use crate::request::{Making, Request};
@@ -80,11 +80,14 @@ impl Planner {
     /// # Errors
     /// What is wrong with the request; [`PlanError::Stopped`] soon after `stop` is requested.
     pub fn prepare(&self, request: &Request, stop: &dyn Stop) -> Result<Prepared, PlanError> {
-        let (whole, mut warnings, base) = self.bases.read(&request.topology, &self.limits, stop)?;
+        let whole = self.bases.read(&request.topology, &self.limits, stop)?;
         ask(stop)?;
         let joint = request.joint.as_ref();
-        let joint = joint.map(|joint| joint_prepared(&whole, joint, request.tenant.as_ref(), stop)).transpose()?;
-        let faults = (!request.faults.is_empty()).then(|| network::faults(&whole, request)).transpose()?;
+        let joint =
+            joint.map(|joint| joint_prepared(&whole.topology, joint, request.tenant.as_ref(), stop)).transpose()?;
+        let faults = (!request.faults.is_empty()).then(|| network::faults(&whole.topology, request)).transpose()?;
+        let faults = faults.map(|faults| (faults, whole.id()));
+        let Whole { topology: whole, mut warnings, base } = whole;
         let mut part = Part::sound(network::take(whole, request, &mut warnings)?, request);
         ask(stop)?;
         if let Some((faults, base)) = faults {
@@ -96,7 +99,7 @@ impl Planner {
             Making::Repaired => Some(Box::new(self.prepare(&request.sound(), stop)?)),
         };
         let mut prepared = self.prepared(request, part, sound, warnings, stop)?;
-        prepared.base = base;
+        prepared.base = base.map(|base| Arc::clone(&base.topology));
         if let Some((joint, memory_bytes)) = joint {
             prepared.key = prepared.key.in_common(&joint.key, joint.position);
             prepared.memory_bytes = prepared.memory_bytes.saturating_add(memory_bytes);

@@ -1,13 +1,14 @@
 //! Large networks of expressions, each made once: faults are many, and the network without them is one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use canopy_synth::Stop;
-use canopy_topology::{Topology, TopologyLimits};
+use canopy_topology::{Topology, TopologyLimits, identity_hash};
 use parking_lot::Mutex;
 
 use super::read_topology;
 use crate::error::PlanError;
+use crate::key::TopologyKey;
 use crate::planned::Warning;
 use crate::recent::Recent;
 use crate::request::TopologyInput;
@@ -20,11 +21,32 @@ const NODES_MIN: usize = 4096;
 /// Networks of expressions that were made lately.
 #[derive(Debug)]
 pub(crate) struct Bases {
-    recent: Mutex<Recent<String, Arc<Topology>>>,
+    recent: Mutex<Recent<String, Arc<Base>>>,
 }
 
-/// A network, the warnings of its reader, and the same network to keep if it is a large one of an expression.
-type Read = (Topology, Vec<Warning>, Option<Arc<Topology>>);
+/// A large network of an expression.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) topology: Arc<Topology>,
+    id: OnceLock<String>,
+}
+
+/// A network that was read.
+pub(crate) struct Whole {
+    pub(crate) topology: Topology,
+    /// Those of its reader.
+    pub(crate) warnings: Vec<Warning>,
+    /// The same network as it is kept, if it is a large one of an expression.
+    pub(crate) base: Option<Arc<Base>>,
+}
+
+impl Whole {
+    /// The id under which the network is kept and named. O(nodes + links), once for those of large expressions.
+    pub(crate) fn id(&self) -> String {
+        let id = || TopologyKey::id_of(&identity_hash(&self.topology));
+        self.base.as_ref().map_or_else(id, |base| base.id.get_or_init(id).clone())
+    }
+}
 
 impl Bases {
     pub(crate) fn new() -> Self {
@@ -33,29 +55,29 @@ impl Bases {
 
     /// Reads the network of a request, or takes it from those that are kept.
     ///
-    /// * **Errors.** As [`read_topology`]. **Cost.** Its cost, or that of a copy.
+    /// * **Errors.** As [`read_topology`]. **Cost.** Its cost, or O(1).
     pub(crate) fn read(
         &self,
         input: &TopologyInput,
         limits: &TopologyLimits,
         stop: &dyn Stop,
-    ) -> Result<Read, PlanError> {
-        let TopologyInput::Expression(text) = input else {
-            let (topology, warnings) = read_topology(input, limits, stop)?;
-            return Ok((topology, warnings, None));
+    ) -> Result<Whole, PlanError> {
+        let expression = match input {
+            TopologyInput::Expression(text) => Some(text),
+            TopologyInput::Document { .. } | TopologyInput::Inline(_) => None,
         };
         // An expression has no warnings.
-        let known = self.recent.lock().get(text);
+        let known = expression.and_then(|text| self.recent.lock().get(text));
         if let Some(base) = known {
-            return Ok(((*base).clone(), Vec::new(), Some(base)));
+            return Ok(Whole { topology: (*base.topology).clone(), warnings: Vec::new(), base: Some(base) });
         }
         let (topology, warnings) = read_topology(input, limits, stop)?;
-        if topology.nodes().len() < NODES_MIN {
-            return Ok((topology, warnings, None));
-        }
-        let base = Arc::new(topology.clone());
-        self.recent.lock().keep(text.clone(), Arc::clone(&base), weight(&topology));
-        Ok((topology, warnings, Some(base)))
+        let kept = expression.filter(|_| topology.nodes().len() >= NODES_MIN).map(|text| {
+            let base = Arc::new(Base { topology: Arc::new(topology.clone()), id: OnceLock::new() });
+            self.recent.lock().keep(text.clone(), Arc::clone(&base), weight(&topology));
+            base
+        });
+        Ok(Whole { topology, warnings, base: kept })
     }
 }
 
@@ -77,11 +99,12 @@ mod tests {
             let input = TopologyInput::Expression(text.to_owned());
             bases.read(&input, &TopologyLimits::STANDARD, &Never).unwrap()
         };
-        let (first, _, base) = read("dgx-h100:boxes=500");
-        let (again, _, same) = read("dgx-h100:boxes=500");
-        assert_eq!(first, again);
-        assert!(Arc::ptr_eq(&base.unwrap(), &same.unwrap()));
-        assert!(read("dgx-h100:boxes=5").2.is_none());
+        let (first, again) = (read("dgx-h100:boxes=500"), read("dgx-h100:boxes=500"));
+        assert_eq!((&first.topology, first.id()), (&again.topology, again.id()));
+        assert!(Arc::ptr_eq(&first.base.unwrap(), &again.base.unwrap()));
+        let small = read("dgx-h100:boxes=5");
+        assert_eq!(small.id(), TopologyKey::id_of(&identity_hash(&small.topology)));
+        assert!(small.base.is_none());
         let wrong = TopologyInput::Expression("dgx-h100:boxes=0".to_owned());
         assert!(matches!(bases.read(&wrong, &TopologyLimits::STANDARD, &Never), Err(PlanError::Expression(_))));
     }

@@ -1,15 +1,13 @@
 //! What faults leave of the network that a request is for, and of what it says of its ranks.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use canopy_faults::Directory;
 use canopy_schedule::CollectiveKind;
-use canopy_topology::{Fault, Rank, Topology, identity_hash};
+use canopy_topology::{Fault, Rank, Topology};
 
 use super::seats::Seats;
 use crate::error::PlanError;
-use crate::key::TopologyKey;
 use crate::planned::Puncture;
 use crate::request::Request;
 
@@ -46,8 +44,11 @@ impl Part {
             _ => self.root,
         };
         let shares = surviving_shares(self.shares, request.kind, sound.rank_count() as usize, survivors);
-        let rank_map =
-            rank_map.map(|slots| survivors.iter().filter_map(|rank| slots.get(rank.index()).cloned()).collect());
+        let rank_map = rank_map.map(|slots| {
+            let mut survivors = survivors.iter().peekable();
+            let mut is_left = |index| survivors.next_if(|rank| rank.index() == index).is_some();
+            slots.into_iter().enumerate().filter(|&(index, _)| is_left(index)).map(|(_, slot)| slot).collect()
+        });
         let puncture = Puncture { base, faults: request.faults.clone(), survivors: survivors.clone() };
         Ok(Self {
             seats: Seats { topology: left.topology, rank_map },
@@ -58,22 +59,16 @@ impl Part {
     }
 }
 
-/// What a request's faults mean on its whole network, and what that is called.
-pub(crate) fn faults(whole: &Topology, request: &Request) -> Result<(Vec<Fault>, String), PlanError> {
-    let faults = Directory::new(whole).resolve(&request.faults).map_err(PlanError::FaultMeaning)?;
-    Ok((faults, TopologyKey::id_of(&identity_hash(whole))))
+/// What a request's faults mean on its whole network.
+pub(crate) fn faults(whole: &Topology, request: &Request) -> Result<Vec<Fault>, PlanError> {
+    Directory::new(whole).resolve(&request.faults).map_err(PlanError::FaultMeaning)
 }
 
 /// The faults of what a part of the network has.
 pub fn seen_by(part: &Topology, faults: &[Fault]) -> Vec<Fault> {
-    let ids: HashSet<&str> = part.nodes().iter().map(|node| node.id.as_str()).collect();
-    let is_seen = |fault: &&Fault| match fault {
-        Fault::Node { id } | Fault::Feature { switch: id, .. } => ids.contains(id.as_str()),
-        // Links between nodes that are both there are there: groups lose links with their nodes only.
-        Fault::Link { from, to, .. } | Fault::Degrade { from, to, .. } => {
-            ids.contains(from.as_str()) && ids.contains(to.as_str())
-        }
-    };
+    let there = part.find_nodes(faults.iter().flat_map(Fault::ids));
+    // Links between nodes that are both there are there: groups lose links with their nodes only.
+    let is_seen = |fault: &&Fault| fault.ids().all(|id| there.contains_key(id));
     faults.iter().filter(is_seen).cloned().collect()
 }
 
