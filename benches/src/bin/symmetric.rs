@@ -12,7 +12,7 @@ use canopy_benches::{memory_peak_bytes, print_table, timed_on_processors};
 use std::time::Duration;
 
 use canopy_schedule::{Collective, CollectiveKind, Shares, certified_bound, check_orbits_until, check_stages_until};
-use canopy_symmetric::{boxes, orbits, stages, stages_inside_first, torus};
+use canopy_symmetric::{likely_boxes, orbits, stages, stages_inside_first, torus};
 use canopy_topology::{Ratio, Topology, TopologyLimits, generate};
 
 const RANKS: [u32; 3] = [16_384, 65_536, 131_072];
@@ -60,7 +60,7 @@ struct Measured {
 const KIND: CollectiveKind = CollectiveKind::Allgather;
 
 fn in_stages(topology: &Topology) -> Result<Measured, Box<dyn Error>> {
-    let (found, found_in) = timed_on_processors(|| boxes(topology));
+    let (found, found_in) = timed_on_processors(|| likely_boxes(topology));
     let network = found.first().ok_or("it has no boxes")?;
     let (planned, planned_in) = timed_on_processors(|| {
         let inside_first = stages_inside_first(topology, network, KIND, None);

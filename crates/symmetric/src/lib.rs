@@ -17,7 +17,7 @@ mod slowest;
 mod tori;
 mod torus;
 
-pub use network::{BoxNetwork, boxes};
+pub use network::{BoxNetwork, boxes, likely_boxes};
 pub use planned::{Planned, stages, stages_inside_first};
 pub use slowest::slowest;
 pub use tori::{PlannedOrbits, orbits};

@@ -54,8 +54,18 @@ impl BoxNetwork {
 ///
 /// * **Out.** A function of the links, and of the order of ranks and switches among equals. Empty where there is one
 ///   box only, or where switches have more than 64 different numbers of links.
-/// * **Cost.** O(links · different numbers of links that switches have).
-pub fn boxes(topology: &Topology) -> Vec<BoxNetwork> {
-    let parts = Parts::all(topology, PLACES_MAX);
-    parts.iter().filter_map(|parts| places::network(topology, parts)).take(ANSWERS_MAX).collect()
+/// * **Cost.** O(links · different numbers of links that switches have), and O(links) for each of them, once it is
+///   asked for.
+pub fn boxes(topology: &Topology) -> impl Iterator<Item = BoxNetwork> + '_ {
+    let all = Parts::all(topology, PLACES_MAX).into_iter();
+    all.filter_map(|parts| places::network(topology, &parts)).take(ANSWERS_MAX)
+}
+
+/// The first of [`boxes`]: those of several ranks for the most part, or without such all.
+pub fn likely_boxes(topology: &Topology) -> Vec<BoxNetwork> {
+    let mut all = Parts::all(topology, PLACES_MAX);
+    if all.first().is_some_and(|first| !first.are_single) {
+        all.retain(|parts| !parts.are_single);
+    }
+    all.iter().filter_map(|parts| places::network(topology, parts)).take(ANSWERS_MAX).collect()
 }

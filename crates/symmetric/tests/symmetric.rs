@@ -18,7 +18,7 @@ fn network(expression: &str) -> Topology {
 
 /// The plan, what it reaches, and what nothing exceeds.
 fn planned(topology: &Topology, kind: CollectiveKind, chunks_per_share: u64) -> (Planned, Verdict, Rate) {
-    let found = boxes(topology).swap_remove(0);
+    let found = boxes(topology).next().unwrap();
     let planned = stages(topology, &found, kind, chunks_per_share).unwrap();
     let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
     let verdict = check_stages_until(topology, collective, &Shares::Equal, &planned.stages, &|| false).unwrap();
@@ -213,7 +213,8 @@ fn a_number_of_boxes_without_factors_is_planned_beside_empty_ones() {
 #[test]
 fn networks_without_boxes_have_no_answer() {
     for expression in ["ring:8", "torus:4x4", "hypercube:3", "dgx-h100:boxes=1"] {
-        let found = boxes(&network(expression));
+        let network = network(expression);
+        let found: Vec<_> = boxes(&network).collect();
         assert!(found.iter().all(|found| found.ranks.len() > 1), "{expression}");
         assert!(expression == "dgx-h100:boxes=1" || found.is_empty(), "{expression}");
     }
@@ -233,7 +234,7 @@ fn fast_nics_and_slow_boxes_come_close_to_the_cut_around_a_rank() {
         let topology = network(expression);
         for kind in KINDS {
             let (_, plain, bound) = planned(&topology, kind, 1);
-            let found = boxes(&topology).swap_remove(0);
+            let found = boxes(&topology).next().unwrap();
             let planned = stages_inside_first(&topology, &found, kind, stated).unwrap();
             let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
             let verdict =
@@ -245,7 +246,7 @@ fn fast_nics_and_slow_boxes_come_close_to_the_cut_around_a_rank() {
     }
     for expression in ["dgx-h100:boxes=16", "mi250:boxes=8", "rail:boxes=1,gpus=8,nv=60GB/s,nic=50GB/s"] {
         let topology = network(expression);
-        let found = boxes(&topology);
+        let found: Vec<_> = boxes(&topology).collect();
         let more = |found| stages_inside_first(&topology, found, CollectiveKind::Allgather, None);
         assert!(found.first().and_then(more).is_none(), "{expression}");
     }
@@ -257,7 +258,7 @@ fn fast_nics_and_slow_boxes_come_close_to_the_cut_around_a_rank() {
 fn racks_come_close_to_the_cut_around_a_rank() {
     for (racks, kind) in [2_u64, 4, 8].into_iter().flat_map(|racks| KINDS.map(|kind| (racks, kind))) {
         let topology = network(&format!("gb200-nvl72:racks={racks}"));
-        let found = boxes(&topology).swap_remove(0);
+        let found = boxes(&topology).next().unwrap();
         let planned = stages_inside_first(&topology, &found, kind, None).unwrap();
         let collective = Collective::new(kind, None, topology.rank_count()).unwrap();
         let bound = certified_bound(&topology, collective, &Shares::Equal, &planned.certificate).unwrap();

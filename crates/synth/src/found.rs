@@ -9,6 +9,6 @@ use crate::concurrent::AllToAllFlow;
 pub enum Found {
     /// A flow of an all-to-all.
     Flow(Box<AllToAllFlow>),
-    /// The boxes that a network may be made of.
+    /// The first boxes that a network may be made of.
     Boxes(Vec<BoxNetwork>),
 }

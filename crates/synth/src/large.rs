@@ -2,7 +2,7 @@
 
 use canopy_optimize::Stop;
 use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, actions_of, certified_bound};
-use canopy_symmetric::{BoxNetwork, boxes, slowest};
+use canopy_symmetric::{BoxNetwork, likely_boxes, slowest};
 use canopy_topology::{Rate, Topology};
 
 use crate::bound::BoundError;
@@ -32,7 +32,7 @@ pub(crate) fn bound_of_parts(
         return Err(BoundError::Disconnected { from: id(from), from_rank, to: id(to), to_rank });
     }
     let mut least: Option<Bound> = None;
-    let networks = boxes(topology);
+    let networks = likely_boxes(topology);
     for network in networks.iter().map(Some).chain(networks.is_empty().then_some(None)) {
         if stop.is_requested() {
             return Err(BoundError::Stopped);

@@ -8,6 +8,7 @@
 mod inside;
 
 use std::borrow::Cow;
+use std::iter;
 use std::num::NonZeroU64;
 
 use canopy_optimize::Fraction;
@@ -76,12 +77,15 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
         }
         Ok(part_reached(topology, collective, &found.certificate, time) >= enough)
     };
-    let networks = match task.known {
-        Some(Found::Boxes(known)) => Cow::Borrowed(known.as_slice()),
-        _ => Cow::Owned(boxes(topology)),
+    let known = match task.known {
+        Some(Found::Boxes(known)) => known.as_slice(),
+        _ => &[],
     };
-    for network in &*networks {
+    // Others are looked for when they are needed.
+    let others = iter::once_with(|| boxes(topology).skip(known.len())).flatten().map(Cow::Owned);
+    for network in known.iter().map(Cow::Borrowed).chain(others) {
         ask(task.stop)?;
+        let network = &*network;
         let Some(found) = canopy_symmetric::stages(topology, network, kind, chunks) else { continue };
         let is_best = see(found)?;
         let stated = limits.chunks.map(NonZeroU64::get);

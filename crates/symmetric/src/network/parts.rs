@@ -13,6 +13,8 @@ pub(super) struct Parts {
     pub(super) piece_of: Vec<Option<usize>>,
     /// By node: whether it is a switch that was taken away.
     pub(super) outer: Vec<bool>,
+    /// Whether most pieces are single ranks.
+    pub(super) are_single: bool,
 }
 
 /// Most numbers of links that switches of a network made of boxes have.
@@ -41,13 +43,14 @@ impl Parts {
             let (ranks, piece_of) = pieces(topology, &outer);
             let is_finer = all.last().is_none_or(|last| last.ranks.len() < ranks.len());
             if ranks.len() > 1 && is_finer && ranks.iter().all(|ranks| ranks.len() <= ranks_max) {
-                all.push(Self { ranks, piece_of, outer: outer.clone() });
+                let are_single = usual_size(&ranks) == Some(1);
+                all.push(Self { ranks, piece_of, outer: outer.clone(), are_single });
             }
         }
         all.reverse();
         // Where faults have taken ranks of a box away, its switch has fewer links than the others and is taken away
         // later.
-        all.sort_by_key(|parts| usual_size(&parts.ranks) == Some(1));
+        all.sort_by_key(|parts| parts.are_single);
         all
     }
 }

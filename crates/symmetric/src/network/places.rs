@@ -81,8 +81,8 @@ fn nics(topology: &Topology, parts: &Parts) -> Vec<(u64, u64)> {
 struct Rails {
     /// By pod and switch: the place. Without any, places follow the order of ranks.
     places: BTreeMap<(usize, usize), usize>,
-    /// By rank: the outer switches that it is at.
-    switches: BTreeMap<usize, Vec<usize>>,
+    /// By node: an outer switch that it is at, and whether there are more.
+    switches: Vec<Option<(usize, bool)>>,
 }
 
 impl Rails {
@@ -98,7 +98,7 @@ impl Rails {
         for &(of_box, _, switch) in attached {
             of_pods.entry(pods[of_box]).or_default().push(switch);
         }
-        let mut rails = Self { places: BTreeMap::new(), switches: BTreeMap::new() };
+        let mut rails = Self { places: BTreeMap::new(), switches: vec![None; parts.piece_of.len()] };
         if places < 2 {
             return rails;
         }
@@ -112,7 +112,8 @@ impl Rails {
             }
         }
         for &(_, node, switch) in attached.iter().filter(|_| !rails.places.is_empty()) {
-            rails.switches.entry(node).or_default().push(switch);
+            let at = &mut rails.switches[node];
+            *at = Some(at.map_or((switch, false), |(first, _)| (first, true)));
         }
         rails
     }
@@ -122,9 +123,9 @@ impl Rails {
         let mut seats = vec![NOBODY; places];
         let mut others = Vec::new();
         for &rank in ranks {
-            let switches = self.switches.get(&(rank as usize)).map_or(&[][..], Vec::as_slice);
-            let place = switches.first().and_then(|&switch| self.places.get(&(pod, switch)).copied());
-            match place.filter(|&place| switches.len() == 1 && seats[place] == NOBODY) {
+            let only = self.switches.get(rank as usize).copied().flatten().filter(|&(_, has_more)| !has_more);
+            let place = only.and_then(|(switch, _)| self.places.get(&(pod, switch)).copied());
+            match place.filter(|&place| seats[place] == NOBODY) {
                 Some(place) => seats[place] = rank,
                 None => others.push(rank),
             }
