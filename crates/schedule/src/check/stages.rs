@@ -71,8 +71,19 @@ pub fn judge_stages_until(
     let boxes = seating.box_count() as usize;
     let (alike, crossed, equal) = (Alike::of(stages, &seating, &nics), vec![[0; 2]; boxes], vec![0; boxes]);
     let seats = &seating;
-    let mut judged =
-        Judged { stages, seating: seats, ways, way, nics, loads, crossed, equal, is_handed_over: false, spreads };
+    let mut judged = Judged {
+        stages,
+        seating: seats,
+        ways,
+        way,
+        nics,
+        loads,
+        crossed,
+        equal,
+        depth_of_stars: 0,
+        is_handed_over: false,
+        spreads,
+    };
     alike.exchanged().into_iter().for_each(|exchanged| judged.exchange(&exchanged));
     let mut spread = Spread::new(stages, &seating)?;
     for to in in_pods(&stages.grid) {
@@ -81,7 +92,9 @@ pub fn judge_stages_until(
         }
         if !seating.is_empty(to) {
             let entered = judged.enter(to, &alike)?;
-            spread.add(to, &entered, |from, to, chunks| judged.carry(from, to, chunks))?;
+            if !spread.along_trees(to, &entered, |from, to, chunks| judged.carry(from, to, chunks))? {
+                judged.spread(to, &entered)?;
+            }
         }
         // For a box without ranks, others send and get sums.
         judged.leave(to, &alike)?;
@@ -92,7 +105,7 @@ pub fn judge_stages_until(
     let loads = judged.loads.all();
     let (algbw, busiest_link) = busiest(topology, &loads, size.size())?;
     let phases = u32::try_from(stages.actions.len()).unwrap_or(u32::MAX);
-    let (depth, links) = judged.depth(spread.depth());
+    let (depth, links) = judged.depth(spread.depth().max(judged.depth_of_stars));
     let tree_count = u64::from(rank_count) * chunks_per_share;
     let verdict = Verdict {
         algbw,
@@ -189,6 +202,8 @@ struct Judged<'a> {
     crossed: Vec<[u64; 2]>,
     /// By box: of those, the chunks that enter each place where shares are copied and are spread from there.
     equal: Vec<u64>,
+    /// Greatest depth, in hops, where boxes spread without trees.
+    depth_of_stars: u32,
     /// Whether shares leave their boxes from other ranks than their own.
     is_handed_over: bool,
     /// By stage: whether boxes spread something of what enters them.
@@ -349,6 +364,30 @@ impl Judged<'_> {
         let way = self.nics.between(&mut self.ways, from, to, turn, &mut self.way);
         way.ok_or(StagesError::NoWay { from, to })?;
         self.loads.add(&self.way, chunks);
+        Ok(())
+    }
+
+    /// Counts what enters a box, by place, from the rank there to each other one.
+    fn spread(&mut self, of_box: u32, entered: &[u64]) -> Result<(), StagesError> {
+        let live: Vec<(u32, u64)> =
+            self.seating.live(of_box).map(|(place, rank)| (rank, entered[place as usize])).collect();
+        let others = live.len() as u64 - 1;
+        self.depth_of_stars = self.depth_of_stars.max(u32::from(others > 0));
+        let ranks: Vec<u32> = live.iter().map(|&(rank, _)| rank).collect();
+        let Some(links) = self.ways.over_one_switch(&ranks).filter(|_| others > 0) else {
+            let pairs = live.iter().flat_map(|from| live.iter().map(move |to| (from, to)));
+            let mut others = pairs.filter(|(from, to)| from != to);
+            return others.try_for_each(|(&(from, chunks), &(to, _))| self.carry(from, to, chunks));
+        };
+        let all: u64 = live.iter().map(|&(_, chunks)| chunks).sum();
+        for ([up, down], (_, chunks)) in links.into_iter().zip(live) {
+            for action in &self.stages.actions {
+                let (sends, receives) = directed(*action, chunks * others, all - chunks);
+                self.loads.of_links[up.index()] += sends;
+                self.loads.of_links[down.index()] += receives;
+            }
+        }
+        self.loads.longest = self.loads.longest.max(2);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The links that data of ranks may take: those between ranks and switches.
 
-use canopy_topology::{NodeIndex, NodeKind, Topology};
+use canopy_topology::{Node, NodeKind, Topology};
 
 /// A link and its capacity in bytes per second.
 #[derive(Clone, Copy, Debug)]
@@ -15,54 +15,54 @@ pub(super) struct Lane {
 pub(super) struct Lanes {
     /// Nodes of smaller numbers are ranks, others switches.
     pub(super) rank_count: u32,
-    out: Vec<Ends>,
-    into: Vec<Ends>,
-}
-
-/// Links of a node, those to ranks first.
-#[derive(Clone, Debug, Default)]
-struct Ends {
-    lanes: Vec<Lane>,
-    ranks: usize,
+    out: Ends,
+    into: Ends,
 }
 
 impl Lanes {
     /// Those of a network. O(nodes + links).
     pub(super) fn of(topology: &Topology) -> Self {
-        let empty = || vec![Ends::default(); topology.nodes().len()];
-        let (mut out, mut into) = (empty(), empty());
-        let passes = |node: NodeIndex| {
-            topology.rank_of(node).is_some() || matches!(topology.node(node).kind, NodeKind::Switch { .. })
-        };
-        // Links come by (from, to), so both lists are sorted by the other end.
-        for (link, of) in (0..).zip(topology.links()).filter(|(_, link)| passes(link.from) && passes(link.to)) {
-            let lane = |other: NodeIndex| Lane { other: other.number(), link, capacity: of.capacity.bytes_per_sec() };
-            out[of.from.index()].add(lane(of.to), topology.rank_count());
-            into[of.to.index()].add(lane(of.from), topology.rank_count());
+        let rank_count = topology.rank_count();
+        let passes = |node: &Node| !matches!(node.kind, NodeKind::Forwarder);
+        let passes: Vec<bool> = topology.nodes().iter().map(passes).collect();
+        let mut lanes: Vec<(u32, Lane)> = Vec::with_capacity(topology.links().len());
+        // Links come by (from, to), so parallels follow each other.
+        for (link, of) in (0..).zip(topology.links()).filter(|(_, link)| passes[link.from.index()]) {
+            let (from, capacity) = (of.from.number(), of.capacity.bytes_per_sec());
+            let lane = Lane { other: of.to.number(), link, capacity };
+            match lanes.last_mut().filter(|(last, before)| (*last, before.other) == (from, lane.other)) {
+                Some((_, before)) if before.capacity < capacity => *before = lane,
+                Some(_) => {}
+                None if passes[of.to.index()] => lanes.push((from, lane)),
+                None => {}
+            }
         }
-        Self { rank_count: topology.rank_count(), out, into }
+        let nodes = topology.nodes().len();
+        let into = lanes.iter().map(|&(from, lane)| (lane.other, Lane { other: from, ..lane }));
+        let into = Ends::of(nodes, rank_count, into);
+        Self { rank_count, out: Ends::of(nodes, rank_count, lanes.iter().copied()), into }
     }
 
     pub(super) fn node_count(&self) -> usize {
-        self.out.len()
+        self.out.ranges.len()
     }
 
     pub(super) fn out(&self, node: u32) -> &[Lane] {
-        self.out.get(node as usize).map_or(&[], |ends| ends.lanes.as_slice())
+        self.out.of_node(node)
     }
 
     pub(super) fn into(&self, node: u32) -> &[Lane] {
-        self.into.get(node as usize).map_or(&[], |ends| ends.lanes.as_slice())
+        self.into.of_node(node)
     }
 
     /// Links to switches.
     pub(super) fn up(&self, node: u32) -> &[Lane] {
-        self.out.get(node as usize).map_or(&[], Ends::switches)
+        self.out.to_switches(node)
     }
 
     /// Links from switches.
     pub(super) fn down(&self, node: u32) -> &[Lane] {
-        self.into.get(node as usize).map_or(&[], Ends::switches)
+        self.into.to_switches(node)
     }
 
     /// The link from one node to another.
@@ -71,21 +71,57 @@ impl Lanes {
     }
 }
 
+/// Links of all nodes in one direction, those of each node by the other end, so that ranks come before switches.
+#[derive(Clone, Debug)]
+struct Ends {
+    ranges: Vec<Range>,
+    lanes: Vec<Lane>,
+}
+
+/// Where the links of a node are: first those to ranks, then those to switches.
+#[derive(Clone, Copy, Debug, Default)]
+struct Range {
+    ranks: u32,
+    switches: u32,
+    end: u32,
+}
+
 impl Ends {
-    /// Adds a link at the end, unless a link to the same node is as fast.
-    fn add(&mut self, lane: Lane, rank_count: u32) {
-        match self.lanes.last_mut().filter(|last| last.other == lane.other) {
-            Some(last) if last.capacity < lane.capacity => *last = lane,
-            Some(_) => {}
-            None => {
-                self.lanes.push(lane);
-                self.ranks += usize::from(lane.other < rank_count);
-            }
+    /// Sorts links by node; those of one node come by their other ends.
+    fn of(nodes: usize, rank_count: u32, lanes: impl Iterator<Item = (u32, Lane)> + Clone) -> Self {
+        let mut ranges = vec![Range::default(); nodes];
+        for (node, lane) in lanes.clone() {
+            let range = &mut ranges[node as usize];
+            range.end += 1;
+            range.switches += u32::from(lane.other < rank_count);
         }
+        let mut next = 0;
+        for range in &mut ranges {
+            let (ranks, all) = (range.switches, range.end);
+            *range = Range { ranks: next, switches: next + ranks, end: next };
+            next += all;
+        }
+        let mut sorted = vec![Lane { other: 0, link: 0, capacity: 0 }; next as usize];
+        for (node, lane) in lanes {
+            let end = &mut ranges[node as usize].end;
+            sorted[*end as usize] = lane;
+            *end += 1;
+        }
+        Self { ranges, lanes: sorted }
     }
 
-    fn switches(&self) -> &[Lane] {
-        self.lanes.get(self.ranks..).unwrap_or_default()
+    fn range(&self, node: u32) -> Range {
+        self.ranges.get(node as usize).copied().unwrap_or_default()
+    }
+
+    fn of_node(&self, node: u32) -> &[Lane] {
+        let Range { ranks, end, .. } = self.range(node);
+        &self.lanes[ranks as usize..end as usize]
+    }
+
+    fn to_switches(&self, node: u32) -> &[Lane] {
+        let Range { switches, end, .. } = self.range(node);
+        &self.lanes[switches as usize..end as usize]
     }
 }
 

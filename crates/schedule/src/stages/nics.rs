@@ -157,6 +157,27 @@ mod tests {
     }
 
     #[test]
+    fn one_switch_for_a_box_is_on_all_ways_in_it() {
+        let mut found = [0, 0];
+        for (seed, by_rail) in (0..200).flat_map(|seed| [(seed, false), (seed, true)]) {
+            let mut ways = Ways::of(&network(by_rail, seed));
+            for first in (0..18).step_by(3) {
+                let ranks = [first, first + 1, first + 2];
+                let links = ways.over_one_switch(&ranks);
+                found[usize::from(links.is_some())] += 1;
+                let pairs = (0..3).flat_map(|from| (0..3).map(move |to| (from, to)));
+                for (from, to) in pairs.filter(|(from, to)| from != to) {
+                    let mut way = Vec::new();
+                    assert!(ways.between(Rank::new(ranks[from]), Rank::new(ranks[to]), 0, &mut way).is_some());
+                    let expected = links.as_ref().map(|links| vec![links[from][0], links[to][1]]);
+                    assert!(expected.is_none_or(|expected| expected == way), "{seed} {from} {to}");
+                }
+            }
+        }
+        assert!(found.iter().all(|&count| count > 10), "{found:?}");
+    }
+
+    #[test]
     fn ways_are_those_that_a_longer_look_finds() {
         for (seed, by_rail) in (0..20).flat_map(|seed| [(seed, false), (seed, true)]) {
             let topology = network(by_rail, seed);

@@ -58,7 +58,27 @@ impl Ways {
         }
     }
 
-    /// The same from a rank that reaches others over one switch alone to one that is reached over another alone.
+    /// The links of each of these ranks to and from the switch over which all ways between them lead. `None`: they lead
+    /// over several, or it takes a longer look. O(links of these ranks).
+    pub(crate) fn over_one_switch(&self, ranks: &[u32]) -> Option<Vec<[LinkIndex; 2]>> {
+        let lanes = &self.lanes;
+        let widest = |rank: &u32| lanes.up(*rank).iter().max_by_key(|lane| lane.capacity);
+        let switch = widest(ranks.first()?)?.other;
+        let (mut least, mut most) = (u64::MAX, 0);
+        let mut links = Vec::with_capacity(ranks.len());
+        for &rank in ranks {
+            let (up, down) = (lanes.between(rank, switch)?, lanes.between(switch, rank)?);
+            least = least.min(up.capacity).min(down.capacity);
+            // No way over another switch is wider than the link to it.
+            for lane in lanes.out(rank).iter().filter(|lane| lane.other != switch) {
+                most = most.max(if lane.other < lanes.rank_count { u64::MAX } else { lane.capacity });
+            }
+            links.push([up, down].map(|lane| LinkIndex::new(lane.link)));
+        }
+        (least > most).then_some(links)
+    }
+
+    /// The way from a rank that reaches others over one switch alone to one that is reached over another alone.
     pub(super) fn between_ports(&mut self, up: Lane, down: Lane, turn: u64, way: &mut Way) -> Option<()> {
         way.clear();
         way.push(LinkIndex::new(up.link));

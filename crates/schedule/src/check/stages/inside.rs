@@ -31,42 +31,23 @@ impl<'a> Spread<'a> {
         self.depth
     }
 
-    /// Counts what a box carries, given how much enters at each of its places, by calls of `carry` with two ranks and a
-    /// number of chunks.
-    pub(super) fn add(
+    /// Counts what a box carries along trees, given how much enters at each of its places, by calls of `carry` with two
+    /// ranks and a number of chunks. False: it spreads without trees.
+    pub(super) fn along_trees(
         &mut self,
         of_box: u32,
         entered: &[u64],
         mut carry: impl FnMut(u32, u32, u64) -> Result<(), StagesError>,
-    ) -> Result<(), StagesError> {
+    ) -> Result<bool, StagesError> {
         let class = self.stages.classes.get(&of_box).copied().unwrap_or(0);
-        match self.stages.inside.get(class as usize) {
-            Some(Inside::Trees(trees)) => self.along(of_box, class, trees, entered, carry),
-            Some(Inside::Star) => {
-                let live = self.seating.live(of_box);
-                for ((place, from), (_, to)) in live.clone().flat_map(|from| live.clone().map(move |to| (from, to))) {
-                    if from != to {
-                        carry(from, to, entered[place as usize])?;
-                        self.depth = self.depth.max(1);
-                    }
-                }
-                Ok(())
-            }
+        let trees = match self.stages.inside.get(class as usize) {
+            Some(Inside::Trees(trees)) => trees,
+            Some(Inside::Star) => return Ok(false),
             None => {
                 let (boxes, classes) = (self.seating.box_count(), self.stages.inside.len());
-                Err(StagesError::Class { of_box, class, boxes, classes })
+                return Err(StagesError::Class { of_box, class, boxes, classes });
             }
-        }
-    }
-
-    fn along(
-        &mut self,
-        of_box: u32,
-        class: u32,
-        trees: &[BoxTree],
-        entered: &[u64],
-        mut carry: impl FnMut(u32, u32, u64) -> Result<(), StagesError>,
-    ) -> Result<(), StagesError> {
+        };
         let live: Vec<u32> = self.seating.live(of_box).map(|(place, _)| place).collect();
         if !self.judged[class as usize].contains(&live) {
             for (tree, of_tree) in trees.iter().enumerate() {
@@ -97,7 +78,7 @@ impl<'a> Spread<'a> {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
