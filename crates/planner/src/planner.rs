@@ -6,7 +6,7 @@ use std::thread;
 
 use canopy_plan::PlanFile;
 use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares};
-use canopy_synth::{Algorithm, RootPolicy, Stop, TreeLimits, allreduce_form, are_listed};
+use canopy_synth::{Algorithm, RootPolicy, Stop, SynthesisRequest, TreeLimits, allreduce_form, are_listed};
 use canopy_topology::{Rank, Topology, TopologyLimits};
 
 use crate::bounded::bounded;
@@ -209,10 +209,13 @@ impl Planner {
         let key = request.tenant.as_ref().map_or(key, |tenant| key.of_tenant(tenant));
         let key = sound.as_ref().map_or(key, |sound| key.repaired_from(&sound.key));
         let outputs = (request.outputs.as_slice(), request.limits.max_depth.is_some());
-        let estimate =
-            |form| memory::estimate_bytes(&topology, collective, &shares, (request.algorithm, form), outputs);
+        let estimate_by =
+            |algorithm, form| memory::estimate_bytes(&topology, collective, &shares, (algorithm, form), outputs);
+        let estimate = |form| estimate_by(request.algorithm, form);
         let mut memory_bytes = estimate(Form::Phases);
-        if request.kind == CollectiveKind::Allreduce && request.sums.form == Some(AllreduceForm::Trees) {
+        if memory_bytes > FORM_MATTERS_BYTES && is_by_rule(request, &topology, (collective, &shares), stop)? {
+            memory_bytes = estimate_by(Algorithm::Stages, Form::Phases);
+        } else if request.kind == CollectiveKind::Allreduce && request.sums.form == Some(AllreduceForm::Trees) {
             memory_bytes = estimate(Form::Trees(request.limits.trees_per_root));
         } else if memory_bytes > FORM_MATTERS_BYTES && has_choice_of_form(request) {
             // What cannot be decided here is found out again, and told, where the plan is made.
@@ -354,6 +357,25 @@ fn require_scale(request: &Request, topology: &Topology) -> Result<(), PlanError
         return Ok(());
     }
     Err(PlanError::Scale { nodes, limit })
+}
+
+/// Whether `auto` meets a request by a rule, which takes next to no memory. What cannot be decided here is found out
+/// again, and told, where the plan is made.
+fn is_by_rule(
+    request: &Request,
+    topology: &Topology,
+    (collective, shares): (Collective, &Shares),
+    stop: &dyn Stop,
+) -> Result<bool, PlanError> {
+    let is_searched = matches!(request.making, Making::Searched) && request.joint.is_none();
+    if request.algorithm != Algorithm::Auto || !is_searched {
+        return Ok(false);
+    }
+    let (shares, limits, sums) = (shares.clone(), request.limits, request.sums_on(topology));
+    let wanted = SynthesisRequest { shares, limits, sums, ..SynthesisRequest::new(collective, request.algorithm) };
+    let found = canopy_synth::is_by_rule(topology, &wanted, stop);
+    ask(stop)?;
+    Ok(found == Ok(true))
 }
 
 /// Whether a plan may have trees with roots anywhere.

@@ -1,8 +1,12 @@
 //! `auto`: the schedule of greatest rate among those that plan the collective.
 
+use canopy_optimize::Stop;
 use canopy_schedule::{CollectiveKind, Shares};
+use canopy_topology::Topology;
 
-use crate::algorithm::{ALL_COLLECTIVES, Algorithm, Kept, Memory, Solver, Synthesized, Synthesizer, Task};
+use crate::algorithm::{
+    ALL_COLLECTIVES, Algorithm, Kept, Memory, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
+};
 use crate::direct::DIRECT;
 use crate::error::{OrbitsNetworkError, StagesNetworkError, SynthesisError};
 use crate::flow::FLOW;
@@ -10,10 +14,11 @@ use crate::forest::FOREST;
 use crate::large::are_listed;
 use crate::limits::TreeLimits;
 use crate::load::seconds_per_byte;
-use crate::orbits::ORBITS;
+use crate::orbits::{self, ORBITS};
 use crate::progress::Silent;
 use crate::ring::RING;
-use crate::stages::STAGES;
+use crate::stages::{self, STAGES};
+use crate::sum_options::SumOptions;
 
 /// Forest or flow where one of them plans the collective, else the better of direct and ring by exact load.
 pub(crate) static AUTO: Synthesizer = Synthesizer {
@@ -47,6 +52,9 @@ fn plan(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
             planned => planned,
         };
     }
+    if let Some(planned) = by_rule(task)? {
+        return Ok(planned);
+    }
     let taken = taken(kind);
     let is_free = task.request.limits.without_tolerance() == TreeLimits::NONE && task.request.sums.form.is_none();
     match (taken.plan)(&task.by(taken)) {
@@ -55,6 +63,41 @@ fn plan(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
             SynthesisError::NotEulerian { .. } | SynthesisError::TooUneven | SynthesisError::TooManyVariables { .. },
         ) if is_free => better_of_direct_and_ring(task),
         planned => planned,
+    }
+}
+
+/// Most ranks whose trees are written down where a rule would do: they take less than a second and some megabytes, and
+/// runtimes read them.
+const TREES_RANKS_MAX: u32 = 1024;
+
+/// Whether a request to [`AUTO`] is met by a rule, for callers that need the size of a plan in advance.
+///
+/// # Errors
+/// Ranks that are not connected; stopped. **Cost.** That of the plan: a tenth of a second for 5,000 ranks.
+pub fn is_by_rule(topology: &Topology, request: &SynthesisRequest, stop: &dyn Stop) -> Result<bool, SynthesisError> {
+    let algorithm = Algorithm::of(&AUTO);
+    let task = Task { topology, request, algorithm, known: None, stop, progress: &Silent };
+    by_rule(&task).map(|planned| planned.is_some())
+}
+
+/// Of many ranks, a plan by a rule than which none is faster, if nothing is asked of its trees: it takes a hundredth of
+/// the time and memory, and each rank has few peers.
+fn by_rule(task: &Task<'_>) -> Result<Option<Synthesized>, SynthesisError> {
+    let &SynthesisRequest { collective, ref shares, limits, sums, .. } = task.request;
+    let is_open = limits.without_tolerance() == TreeLimits::NONE && sums == SumOptions::AUTO;
+    let is_large = task.topology.rank_count() > TREES_RANKS_MAX && *shares == Shares::Equal;
+    if !is_open || !is_large || !STAGES.collectives.contains(&collective.kind()) {
+        return Ok(None);
+    }
+    let in_stages = stages::optimal(&task.by(Algorithm::of(&STAGES)));
+    let found = match in_stages {
+        Err(SynthesisError::Stages(_)) => orbits::optimal(&task.by(Algorithm::of(&ORBITS))),
+        planned => planned,
+    };
+    match found {
+        // It is neither of boxes nor a torus.
+        Err(SynthesisError::Orbits(_)) => Ok(None),
+        found => found,
     }
 }
 

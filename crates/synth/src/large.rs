@@ -1,9 +1,9 @@
 //! Networks of so many ranks that a tree for each cannot be written down, and their bounds.
 
-use canopy_optimize::Stop;
-use canopy_schedule::{Bound, Collective, CollectiveKind, Shares, actions_of, certified_bound};
+use canopy_optimize::{Fraction, Stop};
+use canopy_schedule::{Bound, Certificate, Collective, CollectiveKind, Shares, actions_of, certified_bound};
 use canopy_symmetric::{BoxNetwork, likely_boxes, slowest};
-use canopy_topology::{Rate, Topology};
+use canopy_topology::{Rate, Ratio, Topology};
 
 use crate::bound::BoundError;
 use crate::parts::HOPS_MAX;
@@ -46,4 +46,18 @@ pub(crate) fn bound_of_parts(
     }
     let least = least.ok_or_else(|| BoundError::Broken { what: "the network has no ranks".to_owned() })?;
     Ok((least, networks))
+}
+
+/// The part of the rate that a certificate says no plan exceeds, which is reached by a plan for equal shares that keeps
+/// its busiest link for so many seconds for each byte of a share.
+pub(crate) fn part_reached(
+    topology: &Topology,
+    collective: Collective,
+    certificate: &Certificate,
+    time: Fraction,
+) -> Option<Ratio> {
+    let shares = u128::from(topology.rank_count());
+    let reached = time.denominator.checked_mul(shares).and_then(|shares| Rate::new(shares, time.numerator));
+    let bound = certified_bound(topology, collective, &Shares::Equal, certificate).ok();
+    reached?.ratio_to(&bound?)
 }

@@ -44,6 +44,7 @@ pub use algorithm::{
     ALL_COLLECTIVES, Algorithm, Composition, ConstructionUse, HeededLimits, Kept, Memory, Networks, Paths, ProvenTime,
     Rival, SPREADING, Scale, Solver, SynthesisRequest, Synthesized, Synthesizer, Task,
 };
+pub use auto::is_by_rule;
 pub use bfb::{Symmetry, breadth_first};
 pub use bound::{BoundError, PlainBounds, plain_bounds, quick_bound};
 pub use canopy_optimize::{Never, Stop, Stopped};

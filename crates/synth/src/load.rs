@@ -54,7 +54,7 @@ pub(crate) fn seconds_per_byte_of_forest(topology: &Topology, forest: &Forest) -
 }
 
 /// The same of an orbit forest.
-fn seconds_per_byte_of_orbits(topology: &Topology, orbits: &Orbits) -> Option<Fraction> {
+pub(crate) fn seconds_per_byte_of_orbits(topology: &Topology, orbits: &Orbits) -> Option<Fraction> {
     let collective = Collective::new(orbits.kind()?, None, topology.rank_count()).ok()?;
     let loads = chunks_of_orbits(topology, collective, orbits).ok()?;
     Some(busiest(topology, loads.into_iter(), orbits.chunks_per_share))

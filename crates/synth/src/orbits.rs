@@ -2,10 +2,12 @@
 //! plan of a few numbers for each rank. [`canopy_symmetric`] finds the torus and the trees.
 
 use canopy_schedule::{CollectiveKind, Shape, Shares};
-use canopy_symmetric::torus;
+use canopy_symmetric::{PlannedOrbits, torus};
 
 use crate::algorithm::{Networks, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::{OrbitsNetworkError, SynthesisError};
+use crate::large::part_reached;
+use crate::load::seconds_per_byte_of_orbits;
 use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
 
@@ -28,6 +30,18 @@ pub(crate) static ORBITS: Synthesizer = Synthesizer {
 /// * **In.** A torus, perhaps without some cables and ranks; equal shares. **Out.** Templates of one rank, and patches.
 /// * **Errors.** [`SynthesisError`]. **Cost.** That of [`torus`] and [`canopy_symmetric::orbits`].
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    Ok(task.planned(Shape::Orbits(found(task)?.orbits)))
+}
+
+/// The same if no plan is faster. `None` where that is not known.
+pub(crate) fn optimal(task: &Task<'_>) -> Result<Option<Synthesized>, SynthesisError> {
+    let PlannedOrbits { orbits, certificate } = found(task)?;
+    let Some(time) = seconds_per_byte_of_orbits(task.topology, &orbits) else { return Ok(None) };
+    let part = part_reached(task.topology, task.request.collective, &certificate, time);
+    Ok(part.is_some_and(|part| part.is_one()).then(|| task.planned(Shape::Orbits(orbits))))
+}
+
+fn found(task: &Task<'_>) -> Result<PlannedOrbits, SynthesisError> {
     let &SynthesisRequest { collective, ref shares, .. } = task.request;
     let (topology, kind) = (task.topology, collective.kind());
     if !COLLECTIVES.contains(&kind) {
@@ -42,5 +56,5 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     ask(task.stop)?;
     let planned = canopy_symmetric::orbits(topology, &found, kind).ok_or(OrbitsNetworkError::Faults)?;
     task.progress.report(Stage::Optimum, 1, 1);
-    Ok(task.planned(Shape::Orbits(planned.orbits)))
+    Ok(planned)
 }

@@ -12,14 +12,14 @@ use std::iter;
 use std::num::NonZeroU64;
 
 use canopy_optimize::Fraction;
-use canopy_schedule::{Certificate, Collective, CollectiveKind, Shape, Shares, Stages, certified_bound};
+use canopy_schedule::{CollectiveKind, Shape, Shares, Stages};
 use canopy_symmetric::{Planned, boxes};
-use canopy_topology::{Rate, Ratio, Topology};
+use canopy_topology::Ratio;
 
 use crate::algorithm::{HeededLimits, Networks, Rival, SynthesisRequest, Synthesized, Synthesizer, Task};
 use crate::error::{StagesNetworkError, SynthesisError};
 use crate::found::Found;
-use crate::large::are_listed;
+use crate::large::{are_listed, part_reached};
 use crate::load::seconds_per_byte_of_stages;
 use crate::progress::Stage;
 use crate::reach::{ask, require_reach};
@@ -47,6 +47,17 @@ pub(crate) static STAGES: Synthesizer = Synthesizer {
 ///   [`canopy_symmetric::stages`] and of counting loads, twice where boxes are slow; up to the first that reaches the
 ///   bound, or 63/64 of it where trees for all ranks are too many.
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
+    fastest(task).map(|(stages, _)| task.planned(Shape::Stages(stages)))
+}
+
+/// The same if no plan is faster. `None` where that is not known.
+pub(crate) fn optimal(task: &Task<'_>) -> Result<Option<Synthesized>, SynthesisError> {
+    let (stages, part) = fastest(task)?;
+    Ok(part.is_some_and(|part| part.is_one()).then(|| task.planned(Shape::Stages(stages))))
+}
+
+/// The fastest exchange that was found, and which part of its bound it reaches.
+fn fastest(task: &Task<'_>) -> Result<(Stages, Option<Ratio>), SynthesisError> {
     let &SynthesisRequest { collective, ref shares, limits, .. } = task.request;
     let (topology, kind) = (task.topology, collective.kind());
     if !COLLECTIVES.contains(&kind) {
@@ -65,17 +76,19 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     // Among many ranks, each look at all of them counts.
     let (part, whole) = if are_listed(kind, rank_count) { (1, 1) } else { ENOUGH };
     let enough = Ratio::new(part, whole);
-    let mut fastest: Option<(Fraction, Stages)> = None;
+    let mut fastest: Option<(Fraction, Stages, Option<Ratio>)> = None;
     // Whether no plan is faster than what was found, or not by much.
     let mut see = |mut found: Planned| -> Result<bool, SynthesisError> {
         ask(task.stop)?;
         spread_along_trees(topology, &mut found.stages, &found.odd, task.stop)?;
         // Where there is none, its boxes are none that exchange everything.
         let Some(time) = seconds_per_byte_of_stages(topology, &found.stages) else { return Ok(false) };
-        if fastest.as_ref().is_none_or(|(least, _)| time < *least) {
-            fastest = Some((time, found.stages));
+        let part = part_reached(topology, collective, &found.certificate, time);
+        let is_enough = part >= enough;
+        if fastest.as_ref().is_none_or(|(least, ..)| time < *least) {
+            fastest = Some((time, found.stages, part));
         }
-        Ok(part_reached(topology, collective, &found.certificate, time) >= enough)
+        Ok(is_enough)
     };
     let known = match task.known {
         Some(Found::Boxes(known)) => known.as_slice(),
@@ -95,8 +108,8 @@ fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
         }
     }
     task.progress.report(Stage::Optimum, 1, 1);
-    let (_, stages) = fastest.ok_or(StagesNetworkError::NoBoxes)?;
-    Ok(task.planned(Shape::Stages(stages)))
+    let (_, stages, part) = fastest.ok_or(StagesNetworkError::NoBoxes)?;
+    Ok((stages, part))
 }
 
 /// Most chunks over one link.
@@ -104,16 +117,3 @@ const CHUNKS_MAX: u64 = u64::MAX / 4;
 
 /// The part of a bound from which on no other boxes are tried where trees could not be written down.
 const ENOUGH: (u32, u32) = (63, 64);
-
-/// The part of the rate reached that a certificate says no plan exceeds.
-fn part_reached(
-    topology: &Topology,
-    collective: Collective,
-    certificate: &Certificate,
-    time: Fraction,
-) -> Option<Ratio> {
-    let shares = u128::from(topology.rank_count());
-    let reached = time.denominator.checked_mul(shares).and_then(|shares| Rate::new(shares, time.numerator));
-    let bound = certified_bound(topology, collective, &Shares::Equal, certificate).ok();
-    reached?.ratio_to(&bound?)
-}

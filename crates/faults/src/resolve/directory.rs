@@ -174,8 +174,8 @@ impl<'t> Directory<'t> {
     }
 
     /// Who has a link to or from a node, rising.
-    pub(crate) fn neighbours(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
-        self.neighbours.get_or_init(|| Neighbours::of(self.topology)).of_node(node).iter().copied()
+    pub(crate) fn neighbours(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + use<> {
+        self.neighbours.get_or_init(|| Neighbours::of(self.topology)).of_node(node).into_iter()
     }
 
     pub(super) fn require_link(&self, (from, to): (NodeIndex, NodeIndex)) -> Result<(), MeaningError> {
@@ -201,7 +201,7 @@ fn named<'t>(
     named
 }
 
-/// By node: who has a link to or from it, each once, rising.
+/// By node: who has a link to or from it.
 #[derive(Clone, Debug)]
 struct Neighbours {
     /// Those of node `v` are at `start[v] .. start[v + 1]`.
@@ -210,21 +210,31 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    /// O(nodes + links · log links).
+    /// O(nodes + links).
     fn of(topology: &Topology) -> Self {
-        let mut pairs: Vec<(NodeIndex, NodeIndex)> =
-            topology.links().iter().flat_map(|link| [(link.from, link.to), (link.to, link.from)]).collect();
-        pairs.sort_unstable();
-        pairs.dedup();
+        let pairs = || topology.links().iter().flat_map(|link| [(link.from, link.to), (link.to, link.from)]);
         let mut start = vec![0; topology.nodes().len() + 1];
-        pairs.iter().for_each(|(node, _)| start[node.index() + 1] += 1);
-        for index in 1..start.len() {
-            start[index] += start[index - 1];
+        pairs().for_each(|(node, _)| start[node.index()] += 1);
+        let mut end = 0;
+        for start in &mut start {
+            end += *start;
+            *start = end;
         }
-        Self { start, nodes: pairs.into_iter().map(|(_, other)| other).collect() }
+        // Filled from the back, so that each start ends up where it belongs.
+        let mut nodes = vec![NodeIndex::new(0); end];
+        for (node, other) in pairs() {
+            let at = &mut start[node.index()];
+            *at -= 1;
+            nodes[*at] = other;
+        }
+        Self { start, nodes }
     }
 
-    fn of_node(&self, node: NodeIndex) -> &[NodeIndex] {
-        &self.nodes[self.start[node.index()]..self.start[node.index() + 1]]
+    /// Each once, rising.
+    fn of_node(&self, node: NodeIndex) -> Vec<NodeIndex> {
+        let mut nodes = self.nodes[self.start[node.index()]..self.start[node.index() + 1]].to_vec();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
     }
 }

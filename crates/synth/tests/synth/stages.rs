@@ -3,9 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 
 use canopy_schedule::{Collective, CollectiveKind, TransferGraph, check, compile};
-use canopy_synth::{Algorithm, Never, Silent, SynthesisError, SynthesisRequest, bound, synthesize};
+use canopy_synth::{
+    Algorithm, Never, Silent, SynthesisError, SynthesisRequest, TreeLimits, bound, is_by_rule, synthesize,
+};
 use canopy_topology::{Topology, TopologyLimits, generate};
 
 fn network(expression: &str) -> Topology {
@@ -101,4 +104,33 @@ fn what_has_no_boxes_is_refused_with_a_remedy() {
     assert!(refused.to_string().contains("finds none in this network; use forest"), "{refused}");
     let refused = planned(&network("dgx-h100:boxes=2"), CollectiveKind::AllToAll).unwrap_err();
     assert!(refused.to_string().contains("stages does not plan all-to-all"), "{refused}");
+}
+
+/// What `auto` does up to 1,024 ranks it does beyond where a rule might be slower, or where trees are asked for.
+#[test]
+fn of_many_ranks_auto_takes_a_rule_than_which_no_plan_is_faster() {
+    let two_chunks = TreeLimits { chunks: NonZeroU64::new(2), ..TreeLimits::NONE };
+    for (expression, limits, expected) in [
+        ("dgx-h100:boxes=128", TreeLimits::NONE, "forest"),
+        ("dgx-h100:boxes=129", TreeLimits::NONE, "stages"),
+        ("mi250:boxes=65", TreeLimits::NONE, "stages"),
+        ("leaf-spine:leaves=65,hosts=16,spines=16,oversub=2", TreeLimits::NONE, "stages"),
+        ("torus:33x32", TreeLimits::NONE, "orbits"),
+        ("dgx-h100:boxes=129", two_chunks, "forest"),
+        ("dgx-h100:boxes=129,faults=gpus:1+seed:1", TreeLimits::NONE, "forest"),
+        ("torus:33x32,faults=links:1+seed:1", TreeLimits::NONE, "forest"),
+        ("rail:boxes=129,gpus=8,nv=60GB/s,nic=50GB/s", TreeLimits::NONE, "forest"),
+    ] {
+        let topology = network(expression);
+        let collective = Collective::new(CollectiveKind::Allgather, None, topology.rank_count()).unwrap();
+        let request = SynthesisRequest { limits, ..SynthesisRequest::new(collective, Algorithm::Auto) };
+        let schedule = synthesize(&topology, &request, &Never, &Silent).unwrap();
+        assert_eq!(schedule.algorithm, expected, "{expression}");
+        assert_eq!(is_by_rule(&topology, &request, &Never).unwrap(), expected != "forest", "{expression}");
+        if expected == "stages" || expected == "orbits" {
+            let known = bound(&topology, collective, &schedule.shares, &Never).unwrap();
+            let reached = check(&topology, &compile(&topology, &schedule).unwrap()).unwrap().algbw;
+            assert_eq!(reached, known.upper, "{expression}");
+        }
+    }
 }
