@@ -140,7 +140,7 @@ impl Topology {
         Arc::make_mut(&mut self.nodes).as_mut_slice()
     }
 
-    /// The nodes, to share them with a network that has others links.
+    /// The nodes, for a network that differs in links alone.
     pub(crate) fn shared_nodes(&self) -> Arc<Vec<Node>> {
         Arc::clone(&self.nodes)
     }

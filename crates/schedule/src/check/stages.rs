@@ -64,27 +64,7 @@ pub fn judge_stages_until(
     let seating = stages.grid.seating(rank_count).map_err(StagesError::from)?;
     require_exceptions(stages, &seating)?;
     require_inside_first(stages)?;
-    let ways = Ways::of(topology);
-    let (nics, loads) = (Nics::of(&ways, &seating), Loads::none(topology));
-    let spreads = vec![false; stages.grid.digits.len()];
-    let way = Way::new();
-    let boxes = seating.box_count() as usize;
-    let (alike, crossed, equal) = (Alike::of(stages, &seating, &nics), vec![[0; 2]; boxes], vec![0; boxes]);
-    let seats = &seating;
-    let mut judged = Judged {
-        stages,
-        seating: seats,
-        ways,
-        way,
-        nics,
-        loads,
-        crossed,
-        equal,
-        depth_of_stars: 0,
-        is_handed_over: false,
-        spreads,
-    };
-    alike.exchanged().into_iter().for_each(|exchanged| judged.exchange(&exchanged));
+    let (mut judged, alike) = Judged::new(topology, stages, &seating);
     let mut spread = Spread::new(stages, &seating)?;
     for to in in_pods(&stages.grid) {
         if stop() {
@@ -210,7 +190,30 @@ struct Judged<'a> {
     spreads: Vec<bool>,
 }
 
-impl Judged<'_> {
+impl<'a> Judged<'a> {
+    /// Counts what boxes exchange that are alike. O(boxes · stages + ranks + links).
+    fn new(topology: &Topology, stages: &'a Stages, seating: &'a Seating) -> (Self, Alike<'a>) {
+        let ways = Ways::of(topology);
+        let nics = Nics::of(&ways, seating);
+        let alike = Alike::of(stages, seating, &nics);
+        let boxes = seating.box_count() as usize;
+        let mut judged = Self {
+            stages,
+            seating,
+            ways,
+            way: Way::new(),
+            nics,
+            loads: Loads::none(topology),
+            crossed: vec![[0; 2]; boxes],
+            equal: vec![0; boxes],
+            depth_of_stars: 0,
+            is_handed_over: false,
+            spreads: vec![false; stages.grid.digits.len()],
+        };
+        alike.exchanged().iter().for_each(|exchanged| judged.exchange(exchanged));
+        (judged, alike)
+    }
+
     /// Counts what a box exchanges with those that are like it.
     fn exchange(&mut self, exchanged: &Exchanged) {
         let &Exchanged { stage, of_box, out, into, spread, has_inside_first } = exchanged;

@@ -109,14 +109,14 @@ fn what_has_no_boxes_is_refused_with_a_remedy() {
 /// What `auto` does up to 1,024 ranks it does beyond where a rule might be slower, or where trees are asked for.
 #[test]
 fn of_many_ranks_auto_takes_a_rule_than_which_no_plan_is_faster() {
-    let two_chunks = TreeLimits { chunks: NonZeroU64::new(2), ..TreeLimits::NONE };
+    let one_tree = TreeLimits { trees_per_root: NonZeroU64::new(1), ..TreeLimits::NONE };
     for (expression, limits, expected) in [
         ("dgx-h100:boxes=128", TreeLimits::NONE, "forest"),
         ("dgx-h100:boxes=129", TreeLimits::NONE, "stages"),
         ("mi250:boxes=65", TreeLimits::NONE, "stages"),
         ("leaf-spine:leaves=65,hosts=16,spines=16,oversub=2", TreeLimits::NONE, "stages"),
         ("torus:33x32", TreeLimits::NONE, "orbits"),
-        ("dgx-h100:boxes=129", two_chunks, "forest"),
+        ("dgx-h100:boxes=129", one_tree, "forest"),
         ("dgx-h100:boxes=129,faults=gpus:1+seed:1", TreeLimits::NONE, "forest"),
         ("torus:33x32,faults=links:1+seed:1", TreeLimits::NONE, "forest"),
         ("rail:boxes=129,gpus=8,nv=60GB/s,nic=50GB/s", TreeLimits::NONE, "forest"),
