@@ -113,6 +113,8 @@ pub enum SeatError {
     NoPlaces,
     #[error("digits[{digit}] is 0; a digit has one value at least")]
     NoValues { digit: usize },
+    #[error("there are {digits} digits; 32 number all boxes, as digits with one value change nothing")]
+    TooManyDigits { digits: usize },
     #[error("digits and places make more than {max} seats")]
     TooManySeats { max: u32 },
     #[error("{seats} seats, {empty} of them empty, are not for {rank_count} ranks")]
@@ -129,6 +131,9 @@ pub enum SeatError {
 
 /// Marks a seat without a rank.
 pub const NOBODY: u32 = u32::MAX;
+
+/// Most digits: more of them with several values make more boxes than there are numbers.
+const DIGITS_MAX: usize = 32;
 
 /// Most seats for each rank, beyond some that are too few to matter.
 const SEATS_PER_RANK: u32 = 64;
@@ -171,6 +176,10 @@ impl BoxGrid {
     pub fn seating(&self, rank_count: u32) -> Result<Seating, SeatError> {
         if self.places == 0 {
             return Err(SeatError::NoPlaces);
+        }
+        // What is done for each digit is little, but not for millions.
+        if self.digits.len() > DIGITS_MAX {
+            return Err(SeatError::TooManyDigits { digits: self.digits.len() });
         }
         if let Some(digit) = self.digits.iter().position(|&size| size == 0) {
             return Err(SeatError::NoValues { digit });
@@ -392,6 +401,13 @@ mod tests {
         for digits in [&[641][..], &[1 << 16, 1 << 14], &[u32::MAX], &[1 << 20, 1 << 20]] {
             assert_eq!(listed(digits).seating(4), Err(SeatError::TooManySeats { max: 4 * 64 + 1024 }));
         }
+    }
+
+    #[test]
+    fn more_digits_than_number_boxes_are_refused() {
+        let of_one = |digits: usize| grid(&vec![1; digits], Seats::InOrder { empty: Vec::new() }).seating(2);
+        assert!(of_one(32).is_ok());
+        assert_eq!(of_one(33), Err(SeatError::TooManyDigits { digits: 33 }));
     }
 
     #[test]
