@@ -33,6 +33,7 @@ mod planner;
 mod prepared;
 mod recent;
 mod request;
+mod rules;
 mod schedules;
 mod search;
 mod shapes;

@@ -6,7 +6,7 @@ use std::thread;
 
 use canopy_plan::PlanFile;
 use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares};
-use canopy_synth::{Algorithm, RootPolicy, Stop, SynthesisRequest, TreeLimits, allreduce_form, are_listed};
+use canopy_synth::{Algorithm, RootPolicy, Stop, TreeLimits, allreduce_form, are_listed};
 use canopy_topology::{Rank, Topology, TopologyLimits};
 
 use crate::bounded::bounded;
@@ -18,6 +18,7 @@ use crate::network::{self, Bases, Part, Relative, Relatives, Seats, Whole, compo
 use crate::planned::{Planned, Warning};
 use crate::prepared::Prepared;
 use crate::request::{Making, Request};
+use crate::rules::Rules;
 use crate::schedules::Schedules;
 use crate::search::{
     self, Attempt, Case, Fitted, JointMade, Joints, Labels, Repair, Source, first_limits, joint_prepared, that_fit,
@@ -36,6 +37,7 @@ pub struct Planner {
     shapes: Shapes,
     relatives: Relatives,
     joints: Joints,
+    pub(crate) rules: Rules,
 }
 
 /// What a request needs, as far as it is known without a search.
@@ -50,7 +52,14 @@ pub enum Recalled {
 impl Planner {
     /// A planner for topologies within these limits.
     pub fn new(limits: TopologyLimits) -> Self {
-        Self { limits, bases: Bases::new(), shapes: Shapes::new(), relatives: Relatives::new(), joints: Joints::new() }
+        Self {
+            limits,
+            bases: Bases::new(),
+            shapes: Shapes::new(),
+            relatives: Relatives::new(),
+            joints: Joints::new(),
+            rules: Rules::new(),
+        }
     }
 
     /// Makes the best plan for a request, checked, with all its files.
@@ -213,7 +222,8 @@ impl Planner {
             |algorithm, form| memory::estimate_bytes(&topology, collective, &shares, (algorithm, form), outputs);
         let estimate = |form| estimate_by(request.algorithm, form);
         let mut memory_bytes = estimate(Form::Phases);
-        if memory_bytes > FORM_MATTERS_BYTES && is_by_rule(request, &topology, (collective, &shares), stop)? {
+        let is_by_rule = || self.rules.meet(&key, request, &topology, (collective, &shares), stop);
+        if memory_bytes > FORM_MATTERS_BYTES && is_by_rule()? {
             memory_bytes = estimate_by(Algorithm::Stages, Form::Phases);
         } else if request.kind == CollectiveKind::Allreduce && request.sums.form == Some(AllreduceForm::Trees) {
             memory_bytes = estimate(Form::Trees(request.limits.trees_per_root));
@@ -357,25 +367,6 @@ fn require_scale(request: &Request, topology: &Topology) -> Result<(), PlanError
         return Ok(());
     }
     Err(PlanError::Scale { nodes, limit })
-}
-
-/// Whether `auto` meets a request by a rule, which takes next to no memory. What cannot be decided here is found out
-/// again, and told, where the plan is made.
-fn is_by_rule(
-    request: &Request,
-    topology: &Topology,
-    (collective, shares): (Collective, &Shares),
-    stop: &dyn Stop,
-) -> Result<bool, PlanError> {
-    let is_searched = matches!(request.making, Making::Searched) && request.joint.is_none();
-    if request.algorithm != Algorithm::Auto || !is_searched {
-        return Ok(false);
-    }
-    let (shares, limits, sums) = (shares.clone(), request.limits, request.sums_on(topology));
-    let wanted = SynthesisRequest { shares, limits, sums, ..SynthesisRequest::new(collective, request.algorithm) };
-    let found = canopy_synth::is_by_rule(topology, &wanted, stop);
-    ask(stop)?;
-    Ok(found == Ok(true))
 }
 
 /// Whether a plan may have trees with roots anywhere.
