@@ -633,7 +633,8 @@ def busy_worker(this):
     until(lambda: server.metric("canopy_synthesis_running") == 1, "the long search does not begin", 40)
     long += [search(f"random-euler:n=3000,switches=400,seed={seed}") for seed in range(2, 8)]
     until(lambda: server.metric("canopy_synthesis_queue_depth") >= len(long) - 1, "long searches do not wait", 40)
-    others = [search(f"torus:20x{width}") for width in range(16, 26)]
+    # Each takes a second or so, so that waits are seen for as long as the alert wants.
+    others = [search(f"torus:20x{width}") for width in range(30, 46)]
     asking = [
         Repeating(lambda: server.plan("torus:3x5", "--deadline", "500ms", check=False)),
         Repeating(lambda: server.plan("torus:3x4", "--deadline", "500ms", "--on-miss", "fallback", check=False), 0.5),
