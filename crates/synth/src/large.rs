@@ -49,7 +49,7 @@ pub(crate) fn bound_of_parts(
 }
 
 /// The part of the rate that a certificate says no plan exceeds, which is reached by a plan for equal shares that keeps
-/// its busiest link for so many seconds for each byte of a share.
+/// its busiest link for this time, in seconds for each byte of a share.
 pub(crate) fn part_reached(
     topology: &Topology,
     collective: Collective,

@@ -18,7 +18,6 @@ pub(super) struct Alike<'a> {
     stated_into: BTreeMap<u32, Vec<u32>>,
 }
 
-#[derive(Default)]
 struct OfStage {
     /// By box, what it sends to each other one that is like it. `None`: its exchanges are counted one by one.
     sent: Vec<Option<Sent>>,
