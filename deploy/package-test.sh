@@ -369,7 +369,7 @@ booted() {
     expect "inactive dead 0" "after SIGTERM"
     inside systemctl start "$unit"
     pid=$(property MainPID)
-    operator plan dgx-a100:boxes=512 --collective allgather -o /dev/null >/dev/null 2>&1 &
+    operator plan dgx-a100:boxes=512 --collective allgather --algorithm forest -o /dev/null >/dev/null 2>&1 &
     until_true "a running job" eval 'operator jobs list --json | grep -i running'
     signal TERM "$pid"
     until_true "a drain" eval "journal _PID=$pid | grep draining"

@@ -56,7 +56,7 @@ refused() {
 }
 refused 2 ring:0 30
 refused 3 mesh:2x2,down=00-01+00-10 30
-refused 5 torus:40x40 0.3
+refused 5 torus:31x33 0.3
 if ask ring:2 --placement a:x --output "$work/none.json" 2>/dev/null; then exit 1; fi
 if compgen -G "$work/none*" || compgen -G "$work/tmp*"; then exit 1; fi
 echo "python client: ok"
