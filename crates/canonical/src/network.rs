@@ -13,13 +13,13 @@ use crate::graph::{Arc, Graph};
 /// * **None.** Never for a topology that was built: a link is no loop and joins nodes that exist. O(nodes + links log links).
 pub fn graph_of(topology: &Topology, roles: &[u32]) -> Option<Graph> {
     let roles = roles.iter().copied().chain(std::iter::repeat(0));
-    let colour = |(node, role): (&canopy_topology::Node, u32)| match node.kind {
+    let colour = |(kind, role): (NodeKind, u32)| match kind {
         // Ranks come first, whatever their roles.
         NodeKind::Compute => u64::from(role),
         NodeKind::Forwarder => 1 << 32,
         NodeKind::Switch { multicast, aggregate } => 2 << 32 | u64::from(multicast) << 1 | u64::from(aggregate),
     };
-    let colours = topology.nodes().iter().zip(roles).map(colour).collect();
+    let colours = topology.nodes().iter().map(|node| node.kind).zip(roles).map(colour).collect();
     let arc = |link: &canopy_topology::Link| Arc {
         from: link.from.number(),
         to: link.to.number(),

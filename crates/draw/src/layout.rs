@@ -131,12 +131,12 @@ pub(crate) struct Labels {
 impl Labels {
     /// Ids; in a frame that says which box it is, without the name of the box.
     fn of(topology: &Topology) -> Self {
-        let text = |node: &canopy_topology::Node| {
+        let texts = topology.nodes().iter().map(|node| {
             let in_box = node.attributes.box_name.as_deref().and_then(|name| node.id.strip_prefix(name));
             let rest = in_box.map(|rest| rest.trim_start_matches(['-', '.', '_', '/'])).filter(|rest| !rest.is_empty());
             shortened(rest.unwrap_or(&node.id), LABEL_CHARS_MAX)
-        };
-        let texts: Vec<String> = topology.nodes().iter().map(text).collect();
+        });
+        let texts: Vec<String> = texts.collect();
         let ranks = texts.iter().take(topology.rank_count() as usize);
         let widest = ranks.map(|text| width_of(text, LABEL_SIZE)).fold(0.0, f64::max);
         Self { texts, width: (widest + 12.0).max(30.0) }

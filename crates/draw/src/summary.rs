@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use canopy_topology::{Latency, Node, NodeIndex, Topology, TopologyDraft, TopologyLimits};
+use canopy_topology::{Latency, NodeIndex, Topology, TopologyDraft, TopologyLimits};
 
 use crate::layout::hypercube_numbers;
 
@@ -39,11 +39,11 @@ fn hypercube(topology: &Topology) -> Option<Summary> {
     let low = dimensions.checked_sub(DIMENSIONS).filter(|&low| low > 0)?;
     let keys: Vec<String> = numbers.iter().map(|number| (number >> low).to_string()).collect();
     let (topology, places) = grouped(topology, &keys)?;
-    let label = |node: &Node| {
+    let labels = topology.nodes().iter().map(|node| {
         let first = node.id.parse::<u32>().ok()? << low;
         Some(format!("{first}–{}", first + ((1 << low) - 1)))
-    };
-    let labels = topology.nodes().iter().map(label).collect();
+    });
+    let labels = labels.collect();
     let note = format!(
         "Summary: a plate is a hypercube of {low} dimensions, whose links are not drawn; a line is all links between two \
          plates, coloured by the busiest."

@@ -170,13 +170,13 @@ fn merged(mut links: Vec<Link>) -> Result<Vec<Link>, (NodeIndex, NodeIndex)> {
     Ok(merged)
 }
 
-fn overflow(nodes: &[Node], from: NodeIndex, to: NodeIndex) -> TopologyError {
+fn overflow(nodes: &[Arc<Node>], from: NodeIndex, to: NodeIndex) -> TopologyError {
     let id = |node: NodeIndex| nodes[node.index()].id.clone();
     TopologyError::CapacityOverflow { from: id(from), to: id(to) }
 }
 
 /// Compute nodes by rank, then all others by id.
-fn ordered_nodes(drafts: Vec<DraftNode>) -> Result<Vec<Node>, TopologyError> {
+fn ordered_nodes(drafts: Vec<DraftNode>) -> Result<Vec<Arc<Node>>, TopologyError> {
     for (position, node) in drafts.iter().enumerate() {
         let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '>' | '=' | ',');
         if node.id.is_empty() || node.id.len() > 255 || node.id.contains(bad) {
@@ -197,10 +197,10 @@ fn ordered_nodes(drafts: Vec<DraftNode>) -> Result<Vec<Node>, TopologyError> {
     assign_ranks(&mut ranked)?;
     ranked.sort_by_key(|node| node.rank);
     switches.sort_by(|a, b| a.id.cmp(&b.id));
-    let nodes: Vec<Node> = ranked
+    let nodes: Vec<Arc<Node>> = ranked
         .into_iter()
         .chain(switches)
-        .map(|node| Node { id: node.id, kind: node.kind, attributes: node.attributes })
+        .map(|node| Arc::new(Node { id: node.id, kind: node.kind, attributes: node.attributes }))
         .collect();
     let mut ids: Vec<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
     ids.sort_unstable();

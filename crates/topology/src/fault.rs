@@ -148,11 +148,8 @@ impl Topology {
         }
         // Who is left keeps the order, and so do links: nothing has to be looked up by its name.
         let are_the_same = self.nodes().iter().zip(&damage.kinds).all(|(node, &kind)| kind == Some(node.kind));
-        let left = || self.nodes().iter().zip(&damage.kinds).filter_map(|(node, kind)| Some((node, (*kind)?)));
-        let nodes = match are_the_same {
-            true => self.shared_nodes(),
-            false => Arc::new(left().map(|(node, kind)| Node { kind, ..node.clone() }).collect()),
-        };
+        let left = || self.nodes().iter().zip(&damage.kinds).filter_map(|(node, kind)| Some(of_kind(node, (*kind)?)));
+        let nodes = if are_the_same { self.shared_nodes() } else { Arc::new(left().collect()) };
         let mut next = (0..).map(NodeIndex::new);
         let images: Vec<Option<NodeIndex>> = damage.kinds.iter().map(|kind| kind.and_then(|_| next.next())).collect();
         let image = |node: NodeIndex| images[node.index()];
@@ -236,6 +233,11 @@ impl Topology {
         left.denominator *= denominator;
         Ok(())
     }
+}
+
+/// The node itself, unless it can do less than it could.
+fn of_kind(node: &Arc<Node>, kind: NodeKind) -> Arc<Node> {
+    if node.kind == kind { Arc::clone(node) } else { Arc::new(Node { kind, ..Node::clone(node) }) }
 }
 
 impl Fraction {

@@ -56,7 +56,8 @@ pub fn identity_hash(topology: &Topology) -> TopologyHash {
     let mut encoder = Encoder::new(IDENTITY_CONTEXT);
     encoder.content(topology);
     encoder.optional_text(topology.name());
-    for Node { id, attributes, kind: _ } in topology.nodes() {
+    for node in topology.nodes() {
+        let Node { id, attributes, kind: _ } = &**node;
         encoder.text(id);
         let named = [&attributes.host, &attributes.box_name, &attributes.rail, &attributes.label];
         if named.iter().all(|name| name.is_none()) {

@@ -81,8 +81,9 @@ pub struct Link {
 pub struct Topology {
     name: Option<String>,
     cluster: Option<String>,
-    /// Copies share it, and so do networks that differ in links alone.
-    nodes: Arc<Vec<Node>>,
+    /// Copies share the list, and so do networks that differ in links alone. Of a network with fewer nodes, those that are
+    /// left are shared.
+    nodes: Arc<Vec<Arc<Node>>>,
     links: Arc<Vec<Link>>,
     rank_count: u32,
     /// `links` of node `v` leave at `out_start[v] .. out_start[v + 1]`.
@@ -131,17 +132,17 @@ impl Topology {
     }
 
     /// All nodes; see [`NodeIndex`] for their order.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[Arc<Node>] {
         &self.nodes
     }
 
     /// The nodes, for what does not touch their order.
-    pub(crate) fn nodes_mut(&mut self) -> &mut [Node] {
+    pub(crate) fn nodes_mut(&mut self) -> &mut [Arc<Node>] {
         Arc::make_mut(&mut self.nodes).as_mut_slice()
     }
 
     /// The nodes, for a network that differs in links alone.
-    pub(crate) fn shared_nodes(&self) -> Arc<Vec<Node>> {
+    pub(crate) fn shared_nodes(&self) -> Arc<Vec<Arc<Node>>> {
         Arc::clone(&self.nodes)
     }
 
@@ -208,7 +209,7 @@ impl Topology {
     /// The greatest bandwidth that a rank has to send with, in bytes per second: its links, and ports that lead back to it.
     /// In a regular graph of equal links that is the degree times the rate of a link. O(nodes + links).
     pub fn node_bandwidth(&self) -> u128 {
-        let loops = |node: &Node| node.attributes.loops.map_or(0, |loops| u128::from(loops.bytes_per_sec()));
+        let loops = |node: &Arc<Node>| node.attributes.loops.map_or(0, |loops| u128::from(loops.bytes_per_sec()));
         let ranks = self.nodes.iter().zip(self.degrees()).take(self.rank_count as usize);
         ranks.map(|(node, (_, leaving))| leaving + loops(node)).max().unwrap_or(0)
     }
@@ -232,7 +233,7 @@ impl Topology {
     pub fn with_plain_switches(&self) -> Option<Self> {
         let mut plain = self.has_capable_switch().then(|| self.clone())?;
         let switches = plain.nodes_mut().iter_mut().filter(|node| matches!(node.kind, NodeKind::Switch { .. }));
-        switches.for_each(|node| node.kind = NodeKind::PLAIN_SWITCH);
+        switches.for_each(|node| Arc::make_mut(node).kind = NodeKind::PLAIN_SWITCH);
         Some(plain)
     }
 
@@ -336,7 +337,7 @@ impl Topology {
     }
 
     /// Sorts links, merges nothing: callers hand in links that differ in (from, to, latency).
-    pub(crate) fn assemble(names: Names, nodes: Arc<Vec<Node>>, mut links: Vec<Link>, rank_count: u32) -> Self {
+    pub(crate) fn assemble(names: Names, nodes: Arc<Vec<Arc<Node>>>, mut links: Vec<Link>, rank_count: u32) -> Self {
         links.sort_unstable_by_key(|link| (link.from, link.to, link.latency));
         let out_start = Arc::new(starts(nodes.len(), links.iter().map(|link| link.from)));
         let Names { name, cluster } = names;

@@ -1,6 +1,7 @@
 //! What a network was made of: an expression, and what was taken away since. A few hundred bytes instead of every link.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::fault::{Fault, FaultError};
 use crate::generate::{ExpressionError, generate};
@@ -85,7 +86,8 @@ fn differences(made: &Topology, left: &Topology) -> Option<Vec<Fault>> {
     // By node that was made: where it is now.
     let mut images = Vec::with_capacity(made.nodes().len());
     for node in made.nodes() {
-        let image = nodes_left.next_if(|(_, left)| left.id == node.id).map(|(index, _)| index);
+        let image =
+            nodes_left.next_if(|(_, left)| Arc::ptr_eq(left, node) || left.id == node.id).map(|(index, _)| index);
         images.push(image);
         match image {
             None => faults.push(Fault::Node { id: node.id.clone() }),

@@ -1,5 +1,7 @@
 //! Variants of a topology: without latencies, or with boxes.
 
+use std::sync::Arc;
+
 use crate::model::{Link, Topology};
 use crate::units::{Capacity, Latency};
 
@@ -29,7 +31,7 @@ impl Topology {
             return None;
         }
         for (node, box_name) in self.nodes_mut().iter_mut().zip(boxes) {
-            node.attributes.box_name = box_name;
+            Arc::make_mut(node).attributes.box_name = box_name;
         }
         Some(self)
     }

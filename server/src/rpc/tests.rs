@@ -188,7 +188,7 @@ fn networks_without_boxes_are_planned_with_those_of_their_family() {
             bandwidth: link.capacity.bytes_per_sec(),
             latency_ns: if link.to.number() < topology.rank_count() { 700 } else { 0 },
         };
-        let nodes = (0_u32..).zip(topology.nodes()).map(node).collect();
+        let nodes = (0_u32..).zip(topology.nodes().iter().map(AsRef::as_ref)).map(node).collect();
         TopologyInput::Inline(
             wire::draft(v1::Topology {
                 name: String::new(),

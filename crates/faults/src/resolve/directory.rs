@@ -45,7 +45,7 @@ impl<'t> Directory<'t> {
     }
 
     fn nodes(&self) -> impl Iterator<Item = (NodeIndex, &'t Node)> + use<'t> {
-        (0_u32..).map(NodeIndex::new).zip(self.topology.nodes())
+        (0_u32..).map(NodeIndex::new).zip(self.topology.nodes().iter().map(AsRef::as_ref))
     }
 
     fn ids(&self) -> &HashMap<&'t str, NodeIndex> {

@@ -222,7 +222,7 @@ fn nodes(topology: &Topology) -> Vec<Node> {
         };
         Node { id, name: node.id.clone(), role, ports }
     };
-    (0..).zip(topology.nodes()).map(of_node).collect()
+    (0..).zip(topology.nodes().iter().map(AsRef::as_ref)).map(of_node).collect()
 }
 
 fn narrow(what: &'static str, need: u64) -> Result<u32, LowerError> {

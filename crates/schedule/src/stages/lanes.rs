@@ -1,6 +1,6 @@
 //! The links that data of ranks may take: those between ranks and switches.
 
-use canopy_topology::{Node, NodeKind, Topology};
+use canopy_topology::{NodeKind, Topology};
 
 /// A link and its capacity in bytes per second.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +23,8 @@ impl Lanes {
     /// Those of a network. O(nodes + links).
     pub(super) fn of(topology: &Topology) -> Self {
         let rank_count = topology.rank_count();
-        let passes = |node: &Node| !matches!(node.kind, NodeKind::Forwarder);
-        let passes: Vec<bool> = topology.nodes().iter().map(passes).collect();
+        let passes = topology.nodes().iter().map(|node| !matches!(node.kind, NodeKind::Forwarder));
+        let passes: Vec<bool> = passes.collect();
         let mut lanes: Vec<(u32, Lane)> = Vec::with_capacity(topology.links().len());
         // Links come by (from, to), so parallels follow each other.
         for (link, of) in (0..).zip(topology.links()).filter(|(_, link)| passes[link.from.index()]) {

@@ -121,7 +121,8 @@ fn a_switch_loses_features_and_goes_on_forwarding() {
     let feature = |multicast, aggregate| Fault::Feature { switch: "s".to_owned(), multicast, aggregate };
     let capable = |multicast, aggregate| {
         let mut capable = network();
-        capable.nodes_mut().last_mut().unwrap().kind = NodeKind::Switch { multicast, aggregate };
+        let last = capable.nodes_mut().last_mut().unwrap();
+        Arc::make_mut(last).kind = NodeKind::Switch { multicast, aggregate };
         capable
     };
     let before = capable(true, true);
