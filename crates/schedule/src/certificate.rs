@@ -1,8 +1,7 @@
 //! Upper bounds on algbw, re-derived from a certificate alone by adding up capacities.
 //!
-//! It runs no flow and no solver, and knows nothing of how certificates are found. Throughout, `S` is a set of nodes,
-//! `s` the number of ranks in it, `N` the number of all ranks, `M` the size as *algbw* counts it, and `B⁺(S)`, `B⁻(S)`
-//! the total capacity of the links that leave and enter `S`.
+//! It runs no flow and no solver, and knows nothing of how certificates are found. Throughout, `N` is the number of all
+//! ranks, `M` the size as *algbw* counts it, and `B⁺(S)` the total capacity of the links that leave a set `S` of nodes.
 
 mod lp_dual;
 
@@ -22,16 +21,14 @@ pub use lp_dual::{LpDualSums, lp_dual_sums};
 pub enum CertificateError {
     #[error("a {kind} proves no bound on {collective}; {}", accepted(*collective))]
     NotApplicable { kind: &'static str, collective: CollectiveKind },
-    #[error("the cut counts links that go {}, but {collective} is bounded by links that go {}", found.name(), expected.name())]
-    WrongDirection { collective: CollectiveKind, found: CutDirection, expected: CutDirection },
     #[error("{place} names node {node}, but there are {node_count} nodes")]
     UnknownNode { place: String, node: u32, node_count: usize },
     #[error("{place} lists node {next} after node {node}; list each node once, in increasing order")]
     Unsorted { place: String, node: u32, next: u32 },
     #[error("root {root} is not a rank; there are {rank_count}")]
     UnknownRoot { root: u32, rank_count: u32 },
-    #[error("the cut does not hold the root, rank {root}")]
-    RootOutside { root: u32 },
+    #[error("the cut counts links that lead {} the side of rank {root}, the root of this {collective}; count those the other way", from_or_to(*collective))]
+    WrongWay { collective: CollectiveKind, root: u32 },
     #[error("the cut holds no rank, so no data has to pass it")]
     NoRankInside,
     #[error("the cut holds every rank, so no data has to pass it")]
@@ -46,10 +43,8 @@ pub enum CertificateError {
     RankMissing { rank: u32 },
     #[error("node `{id}` can replicate or add up what passes it, but is in no set; put it into a set")]
     CapableMissing { id: String },
-    #[error("the cut holds no rank with a share, so no data has to pass it")]
-    NoShareInside,
-    #[error("the cut holds every rank with a share, so no data has to pass it")]
-    NoShareOutside,
+    #[error("all shares that would pass the cut are empty, so no data has to pass it")]
+    NoShare,
     #[error(transparent)]
     Shares(#[from] SharesError),
     #[error("found {found} lengths for {expected} links; give one for each, in the order of links")]
@@ -69,17 +64,28 @@ fn accepted(collective: CollectiveKind) -> &'static str {
     }
 }
 
+/// Which way links lead from the side of a root that data does not take.
+const fn from_or_to(collective: CollectiveKind) -> &'static str {
+    match collective {
+        CollectiveKind::Broadcast | CollectiveKind::Scatter => "to",
+        _ => "from",
+    }
+}
+
 /// Upper bound on algbw that a certificate proves, in bytes per second.
 ///
-/// Each argument counts bytes that must pass the boundary of a set whatever the schedule does:
+/// The links of a cut lead from the nodes of one side `A` to those of the other, `B`: out of the set that is stated, or
+/// into it. `a` and `b` are the ranks of the sides, at least one each, and `C` the capacity of these links. Each argument
+/// counts bytes that must pass them whatever the schedule does:
 ///
-/// | collective | cut | bytes that must pass | algbw ≤ |
+/// | collective | root | bytes that must pass | algbw ≤ |
 /// |---|---|---|---|
-/// | allgather | out, a rank inside, one outside | the shares inside, once: `s·M/N` | `N·B⁺(S)/s` |
-/// | reduce-scatter | in, same | what the outside adds to the results inside: `s·M/N` | `N·B⁻(S)/s` |
-/// | broadcast, reduce | out / in, root inside, a rank outside | the message: `M` | `B⁺(S)` / `B⁻(S)` |
-/// | scatter, gather | out / in, root inside, a rank outside | the shares outside: `(N−s)·M/N` | `N·B±(S)/(N−s)` |
-/// | allreduce | either, a rank inside, one outside | what one side adds to the other's result: `M` | `B±(S)` |
+/// | allgather | | the shares of `A`, once: `a·M/N` | `N·C/a` |
+/// | reduce-scatter | | what `A` adds to the results of `B`: `b·M/N` | `N·C/b` |
+/// | broadcast, reduce | in `A`, in `B` | the message: `M` | `C` |
+/// | scatter | in `A` | the shares of `B`: `b·M/N` | `N·C/b` |
+/// | gather | in `B` | the shares of `A`: `a·M/N` | `N·C/a` |
+/// | allreduce | | what one side adds to the other's result: `M` | `C` |
 ///
 /// Each counts a piece of data once although many may want it, so the cuts hold for switches that multicast or
 /// aggregate too. For allreduce there is also the partition into `p ≥ 2` disjoint sets: take one element and see each
@@ -93,7 +99,7 @@ fn accepted(collective: CollectiveKind) -> &'static str {
 /// of length `dist_ℓ(s, t)` or more, so `Σ over pairs of M/N · dist_ℓ(s, t)` bytes × length must pass links that offer
 /// `T·Σ c·ℓ`: `algbw ≤ N·Σ c·ℓ / Σ_{s≠t} dist_ℓ(s, t)`. Lengths are integers, so nothing is rounded.
 ///
-/// With weighted shares `s` is the weight inside and `N` the total weight. Cuts count the same bytes then.
+/// With weighted shares `a` and `b` are the weights of the sides and `N` the total weight. Cuts count the same bytes then.
 ///
 /// With weighted blocks, of `w(s, t)` out of `W = Σ w` over all pairs, the diagonal included, all ranks together have
 /// `N·M` bytes, as `M` is the mean of what they have: the block from `s` to `t` has `N·M·w(s, t)/W`. So
@@ -130,57 +136,45 @@ fn cut_bound(
     nodes: &[NodeIndex],
 ) -> Result<Rate, CertificateError> {
     let kind = collective.kind();
-    let expected = match kind {
-        CollectiveKind::Allgather | CollectiveKind::Broadcast | CollectiveKind::Scatter => CutDirection::Out,
-        CollectiveKind::ReduceScatter | CollectiveKind::Reduce | CollectiveKind::Gather => CutDirection::In,
-        CollectiveKind::Allreduce => direction,
-        CollectiveKind::AllToAll => return Err(CertificateError::NotApplicable { kind: "cut", collective: kind }),
-    };
-    if direction != expected {
-        return Err(CertificateError::WrongDirection { collective: kind, found: direction, expected });
+    if kind == CollectiveKind::AllToAll {
+        return Err(CertificateError::NotApplicable { kind: "cut", collective: kind });
     }
     let mut set_of = vec![None; topology.nodes().len()];
     claim_nodes(&mut set_of, 0, nodes, || "the cut".to_owned())?;
     let inside = |node: NodeIndex| set_of[node.index()].is_some();
+    // Whether a node is on the side from which the counted links lead.
+    let sends = |node: NodeIndex| inside(node) == (direction == CutDirection::Out);
     if let Some(root) = collective.root() {
         require_root(topology, root)?;
-        if !inside(root.node()) {
-            return Err(CertificateError::RootOutside { root: root.number() });
+        let has_all = matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Scatter);
+        if sends(root.node()) != has_all {
+            return Err(CertificateError::WrongWay { collective: kind, root: root.number() });
         }
     }
-    let rank_count = u128::from(topology.rank_count());
-    let ranks_inside = topology.ranks().map(|rank| u128::from(inside(rank.node()))).sum::<u128>();
+    let ranks_inside = topology.ranks().filter(|rank| inside(rank.node())).count();
     if ranks_inside == 0 {
         return Err(CertificateError::NoRankInside);
     }
-    if ranks_inside == rank_count {
+    if ranks_inside == topology.rank_count() as usize {
         return Err(CertificateError::NoRankOutside);
     }
     // At most 100 bits by the invariant of `Topology`, and 32 more for the number of ranks.
-    let passing: u128 = topology
-        .links()
-        .iter()
-        .filter(|link| match direction {
-            CutDirection::Out => inside(link.from) && !inside(link.to),
-            CutDirection::In => !inside(link.from) && inside(link.to),
-        })
-        .map(|link| u128::from(link.capacity.bytes_per_sec()))
-        .sum();
-    let weight = |rank: Rank| u128::from(shares.weight(rank));
-    let weight_total: u128 = topology.ranks().map(weight).sum();
-    let weight_inside: u128 = topology.ranks().filter(|rank| inside(rank.node())).map(weight).sum();
-    let (factor, divisor) = match kind {
-        CollectiveKind::Allgather | CollectiveKind::ReduceScatter if weight_inside == 0 => {
-            return Err(CertificateError::NoShareInside);
-        }
-        CollectiveKind::Allgather | CollectiveKind::ReduceScatter => (weight_total, weight_inside),
-        CollectiveKind::Scatter | CollectiveKind::Gather if weight_inside == weight_total => {
-            return Err(CertificateError::NoShareOutside);
-        }
-        CollectiveKind::Scatter | CollectiveKind::Gather => (weight_total, weight_total - weight_inside),
-        _ => (1, 1),
+    let passing = topology.links().iter().filter(|link| sends(link.from) && !sends(link.to));
+    let passing: u128 = passing.map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
+    let (mut sent, mut received) = (0_u128, 0_u128);
+    for rank in topology.ranks() {
+        *if sends(rank.node()) { &mut sent } else { &mut received } += u128::from(shares.weight(rank));
+    }
+    // The shares that must pass; of a message that must pass as a whole, no matter how many.
+    let shares_passing = match kind {
+        CollectiveKind::Allgather | CollectiveKind::Gather => sent,
+        CollectiveKind::ReduceScatter | CollectiveKind::Scatter => received,
+        _ => return Ok(rate(passing, 1, 1)),
     };
-    Ok(rate(passing, factor, divisor))
+    match shares_passing {
+        0 => Err(CertificateError::NoShare),
+        _ => Ok(rate(passing, sent + received, shares_passing)),
+    }
 }
 
 fn partition_bound(

@@ -68,7 +68,7 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
                 slowest = Some((part.numbered(number), outside, rate));
                 (leaving, part_count) = (all_leaving, all);
             }
-            for (rate, direction) in [(need.into, CutDirection::Out), (need.out, CutDirection::In)] {
+            for (rate, direction) in [(need.into, CutDirection::In), (need.out, CutDirection::Out)] {
                 if narrowest.as_ref().is_none_or(|(_, least, _)| rate < *least) {
                     narrowest = Some((part.numbered(number), rate, direction));
                 }
@@ -76,7 +76,6 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
         }
     }
     let part = slowest.map_or(Part::Rank(0), |(part, _, _)| part);
-    // Of all but the part: its shares leave over what enters the part, and the sums for it enter over what leaves it.
     match (kind, narrowest) {
         (CollectiveKind::Allreduce, Some((part, rate, direction)))
             if rate.saturating_mul(2 * part_count.saturating_sub(1)) < leaving =>
@@ -84,8 +83,8 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
             cut(topology, &network, part, direction)
         }
         (CollectiveKind::Allreduce, _) => partition(topology, &network, part),
-        (CollectiveKind::ReduceScatter, _) => cut(topology, &network, part, CutDirection::In),
-        _ => cut(topology, &network, part, CutDirection::Out),
+        (CollectiveKind::ReduceScatter, _) => cut(topology, &network, part, CutDirection::Out),
+        _ => cut(topology, &network, part, CutDirection::In),
     }
 }
 
@@ -129,12 +128,12 @@ fn number(network: &Network<'_>, kind: Part, node: NodeIndex) -> Option<u32> {
     (number != NOBODY).then_some(number)
 }
 
-/// The cut of all that is outside a part.
+/// The cut around a part.
 fn cut(topology: &Topology, network: &Network<'_>, part: Part, direction: CutDirection) -> Certificate {
     let (Part::Rank(own) | Part::Box(own) | Part::Area(_, own)) = part;
     let nodes = (0..u32::try_from(topology.nodes().len()).unwrap_or(u32::MAX)).map(NodeIndex::new);
-    let outside = nodes.filter(|&node| number(network, part, node) != Some(own));
-    Certificate::Cut { direction, nodes: outside.collect() }
+    let inside = nodes.filter(|&node| number(network, part, node) == Some(own));
+    Certificate::Cut { direction, nodes: inside.collect() }
 }
 
 fn partition(topology: &Topology, network: &Network<'_>, kind: Part) -> Certificate {

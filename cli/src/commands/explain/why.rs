@@ -31,7 +31,9 @@ fn cut(
     direction: CutDirection,
     nodes: &[NodeIndex],
 ) -> Vec<String> {
-    let sides = Sides::of(topology, nodes);
+    let kind = collective.kind();
+    let (direction, nodes) = as_told(topology, kind, direction, nodes);
+    let sides = Sides::of(topology, &nodes);
     let crosses = |link: &canopy_topology::Link| {
         let (from, to) = (sides.is_inside[link.from.index()], sides.is_inside[link.to.index()]);
         if direction == CutDirection::Out { from && !to } else { !from && to }
@@ -55,13 +57,32 @@ fn cut(
         is_outside_smaller: sides.is_outside_smaller(),
         over: links_in_words(topology, &links),
     };
-    let (passing, sentence) = crossing.sentence(collective.kind(), direction);
+    let (passing, sentence) = crossing.sentence(kind, direction);
     let capacity: u128 = links.iter().map(|&link| u128::from(topology.link(link).capacity.bytes_per_sec())).sum();
     let together = match passing {
         Some(part) => format!("{} GB/s for {part} of the data", gigabytes(capacity)),
         None => format!("{} GB/s for all of the data", gigabytes(capacity)),
     };
     vec![sentence, together]
+}
+
+/// The same cut with the nodes of the side that sentences begin with: that of the shares or of the root. O(nodes).
+fn as_told(
+    topology: &Topology,
+    kind: CollectiveKind,
+    direction: CutDirection,
+    nodes: &[NodeIndex],
+) -> (CutDirection, Vec<NodeIndex>) {
+    let told = match kind {
+        CollectiveKind::Allgather | CollectiveKind::Broadcast | CollectiveKind::Scatter => CutDirection::Out,
+        CollectiveKind::ReduceScatter | CollectiveKind::Reduce | CollectiveKind::Gather => CutDirection::In,
+        CollectiveKind::Allreduce | CollectiveKind::AllToAll => direction,
+    };
+    if told == direction {
+        return (direction, nodes.to_vec());
+    }
+    let all = (0..topology.nodes().len()).filter_map(|node| u32::try_from(node).ok()).map(NodeIndex::new);
+    (told, all.filter(|node| nodes.binary_search(node).is_err()).collect())
 }
 
 /// The two sides of a cut and the links over it, in words.

@@ -56,6 +56,14 @@ fn each_row_of_the_table() {
         (Gather, cut(In, &most), 4, 1),
         (Allreduce, cut(Out, &most), 2, 1),
         (Allreduce, cut(In, &most), 1, 1),
+        // The same from the other side.
+        (Allgather, cut(In, &[3]), 4 * 2, 3),
+        (ReduceScatter, cut(Out, &[3]), 4, 3),
+        (Broadcast, cut(In, &[3]), 2, 1),
+        (Reduce, cut(Out, &[3]), 1, 1),
+        (Scatter, cut(In, &[3]), 4 * 2, 1),
+        (Gather, cut(Out, &[3]), 4, 1),
+        (Allreduce, cut(In, &[3]), 2, 1),
         // Rank 0 has two links out, rank 1 two, ranks 2 and 3 one each: 6 / (2·3), with the switch left out.
         (Allreduce, partition(&[&[0], &[1], &[2], &[3]]), 6, 6),
         // {0, 3} and {1, 2, switch}: two out of the first, two out of the second.
@@ -105,15 +113,16 @@ fn malformed_cuts_are_refused() {
     use CutDirection::{In, Out};
     let topology = star(3);
     let place = || "the cut".to_owned();
-    let wrong = |collective, found, expected| CertificateError::WrongDirection { collective, found, expected };
+    let wrong = |collective| CertificateError::WrongWay { collective, root: 0 };
     for (kind, certificate, expected) in [
         (CollectiveKind::Allgather, cut(Out, &[]), CertificateError::NoRankInside),
         (CollectiveKind::Allgather, cut(Out, &[3]), CertificateError::NoRankInside),
         (CollectiveKind::Allgather, cut(Out, &[0, 1, 2]), CertificateError::NoRankOutside),
-        (CollectiveKind::Allgather, cut(In, &[0]), wrong(CollectiveKind::Allgather, In, Out)),
-        (CollectiveKind::ReduceScatter, cut(Out, &[0]), wrong(CollectiveKind::ReduceScatter, Out, In)),
-        (CollectiveKind::Gather, cut(Out, &[0]), wrong(CollectiveKind::Gather, Out, In)),
-        (CollectiveKind::Broadcast, cut(Out, &[1]), CertificateError::RootOutside { root: 0 }),
+        (CollectiveKind::Allgather, cut(In, &[3]), CertificateError::NoRankInside),
+        (CollectiveKind::Broadcast, cut(Out, &[1]), wrong(CollectiveKind::Broadcast)),
+        (CollectiveKind::Scatter, cut(In, &[0]), wrong(CollectiveKind::Scatter)),
+        (CollectiveKind::Reduce, cut(Out, &[0]), wrong(CollectiveKind::Reduce)),
+        (CollectiveKind::Gather, cut(In, &[1]), wrong(CollectiveKind::Gather)),
         (CollectiveKind::Scatter, cut(Out, &[0, 1, 2, 3]), CertificateError::NoRankOutside),
         (
             CollectiveKind::Allgather,
@@ -331,8 +340,11 @@ fn cuts_count_weights() {
     assert_eq!(weighted(ReduceScatter, &[2, 1, 4], &into), rate(7, 2));
     assert_eq!(weighted(Scatter, &[2, 1, 4], &out), rate(7, 5));
     assert_eq!(weighted(Gather, &[2, 1, 4], &into), rate(7, 5));
-    assert_eq!(weighted(Allgather, &[0, 1, 4], &out), Err(CertificateError::NoShareInside));
-    assert_eq!(weighted(Scatter, &[3, 0, 0], &out), Err(CertificateError::NoShareOutside));
+    assert_eq!(weighted(Allgather, &[2, 1, 4], &into), rate(7, 5));
+    assert_eq!(weighted(ReduceScatter, &[2, 1, 4], &out), rate(7, 5));
+    assert_eq!(weighted(Allgather, &[2, 0, 0], &into), Err(CertificateError::NoShare));
+    assert_eq!(weighted(Allgather, &[0, 1, 4], &out), Err(CertificateError::NoShare));
+    assert_eq!(weighted(Scatter, &[3, 0, 0], &out), Err(CertificateError::NoShare));
     let refused = CertificateError::Shares(SharesError::NotApplicable { collective: AllToAll });
     assert_eq!(weighted(AllToAll, &[1, 1, 1], &lp_dual(&[1; 4])), Err(refused));
 }

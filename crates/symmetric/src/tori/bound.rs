@@ -7,19 +7,18 @@ use canopy_topology::{NodeIndex, Topology};
 /// more. O(nodes + links).
 pub(super) fn certificate(topology: &Topology, kind: CollectiveKind) -> Certificate {
     let degrees = topology.degrees();
-    // All but one rank: its shares leave over what enters the rank, its sums enter over what leaves the rank.
-    let direction = if kind == CollectiveKind::ReduceScatter { CutDirection::In } else { CutDirection::Out };
+    // The shares of others enter a rank, and what it adds to their sums leaves it.
+    let direction = if kind == CollectiveKind::ReduceScatter { CutDirection::Out } else { CutDirection::In };
     let rate = |&(_, &(into, out)): &(u32, &(u128, u128))| match direction {
-        CutDirection::Out => into,
-        CutDirection::In => out,
+        CutDirection::In => into,
+        CutDirection::Out => out,
     };
     let slowest = (0..topology.rank_count()).zip(&degrees).min_by_key(rate);
     let (own, least) = slowest.map_or((0, 0), |found| (found.0, rate(&found)));
-    let nodes = (0..u32::try_from(degrees.len()).unwrap_or(u32::MAX)).map(NodeIndex::new);
     let all: u128 = degrees.iter().map(|&(_, out)| out).sum();
     let others = u128::from(topology.rank_count()).saturating_sub(1);
     if kind == CollectiveKind::Allreduce && all < least.saturating_mul(2 * others) {
-        return Certificate::Partition { sets: nodes.map(|node| vec![node]).collect() };
+        return Certificate::Partition { sets: topology.ranks().map(|rank| vec![rank.node()]).collect() };
     }
-    Certificate::Cut { direction, nodes: nodes.filter(|node| node.number() != own).collect() }
+    Certificate::Cut { direction, nodes: vec![NodeIndex::new(own)] }
 }
