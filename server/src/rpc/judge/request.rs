@@ -126,10 +126,21 @@ fn judge_quality(plan: &Plan, prepared: &Prepared, limits: &TopologyLimits) -> R
     Ok(())
 }
 
+/// Ids of the nodes that a certificate is about.
+fn names(stated: &Kind) -> Box<dyn Iterator<Item = &String> + '_> {
+    match stated {
+        Kind::Cut(cut) => Box::new(cut.set.iter().flat_map(|set| &set.nodes)),
+        Kind::Partition(partition) => Box::new(partition.sets.iter().flat_map(|set| &set.nodes)),
+        Kind::LpDual(dual) => Box::new(dual.lengths.iter().flat_map(|length| [&length.from, &length.to])),
+    }
+}
+
 /// A certificate as it was before it was put on the wire.
 fn certificate(topology: &Topology, stated: &Kind) -> Result<Certificate, String> {
+    let known = topology.find_nodes(names(stated).map(String::as_str));
     let node = |id: &String| -> Result<NodeIndex, String> {
-        topology.find_node(id).ok_or_else(|| "its certificate names a node that its network does not have".to_owned())
+        let found = known.get(id.as_str()).copied();
+        found.ok_or_else(|| "its certificate names a node that its network does not have".to_owned())
     };
     let set = |set: &v1::NodeSet| -> Result<Vec<NodeIndex>, String> {
         let mut nodes = set.nodes.iter().map(node).collect::<Result<Vec<_>, _>>()?;

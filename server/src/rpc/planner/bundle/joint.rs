@@ -166,8 +166,9 @@ fn bound(
     stop: &dyn Fn() -> bool,
 ) -> v1::JointBundle {
     // The nodes of one network in the whole one.
+    let known = whole.find_nodes(whole.nodes().iter().map(|node| node.id.as_str()));
     let there = |plan: &PlanFile, nodes: &[NodeIndex]| -> Option<Vec<NodeIndex>> {
-        nodes.iter().map(|&node| whole.find_node(&plan.topology.node(node).id)).collect()
+        nodes.iter().map(|&node| known.get(plan.topology.node(node).id.as_str()).copied()).collect()
     };
     let members = plans.iter().map(|plan| {
         let ranks: Vec<NodeIndex> = plan.topology.ranks().map(Rank::node).collect();
