@@ -33,8 +33,8 @@ struct Need {
     out: u128,
 }
 
-/// The certificate of the slowest rank, box or set of boxes; for an allreduce the partition into parts of that kind, or
-/// the cut around a part that is slower still.
+/// The certificate of the slowest rank, box or set of boxes; for an allreduce the partition into parts of one kind that
+/// proves most, or the cut around a part that is slower still.
 ///
 /// An allgather brings a part with s of N ranks the other N − s shares, over the links that enter it; a reduce-scatter
 /// takes as many sums out. An allreduce on p equal parts takes 2(p − 1) messages out of all, and one message into each
@@ -50,11 +50,17 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
     let network = Network { ranks, boxes: network };
     let mut slowest: Option<(Part, u64, u128)> = None;
     let mut narrowest: Option<(Part, u128, CutDirection)> = None;
-    let (mut leaving, mut part_count): (u128, u128) = (0, 0);
+    // Bytes per second that leave all parts of a kind, and how many parts there are beside one.
+    let mut together: Option<(Part, u128, u128)> = None;
     for (count, part) in parts.into_iter().filter(|&(count, _)| count > 1) {
         let needs = needs(topology, &network, count as usize, part);
-        let all_leaving = needs.iter().map(|need| need.out).sum();
-        let all = needs.iter().map(|need| u128::from(need.inside > 0)).sum();
+        let leaving: u128 = needs.iter().map(|need| need.out).sum();
+        let others = needs.iter().map(|need| u128::from(need.inside > 0)).sum::<u128>().saturating_sub(1);
+        let proves_more =
+            |&(_, least, of): &(Part, u128, u128)| leaving.saturating_mul(of) < least.saturating_mul(others);
+        if others > 0 && together.as_ref().is_none_or(proves_more) {
+            together = Some((part, leaving, others));
+        }
         for (number, need) in (0..).zip(needs) {
             let rate = if kind == CollectiveKind::ReduceScatter { need.out } else { need.into };
             let outside = u64::from(ranks) - need.inside;
@@ -66,7 +72,6 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
             }
             if slowest.as_ref().is_none_or(takes_longer) {
                 slowest = Some((part.numbered(number), outside, rate));
-                (leaving, part_count) = (all_leaving, all);
             }
             for (rate, direction) in [(need.into, CutDirection::In), (need.out, CutDirection::Out)] {
                 if narrowest.as_ref().is_none_or(|(_, least, _)| rate < *least) {
@@ -76,14 +81,14 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
         }
     }
     let part = slowest.map_or(Part::Rank(0), |(part, _, _)| part);
-    match (kind, narrowest) {
-        (CollectiveKind::Allreduce, Some((part, rate, direction)))
-            if rate.saturating_mul(2 * part_count.saturating_sub(1)) < leaving =>
+    match (kind, narrowest, together) {
+        (CollectiveKind::Allreduce, Some((part, rate, direction)), Some((_, leaving, others)))
+            if rate.saturating_mul(2 * others) < leaving =>
         {
             cut(topology, &network, part, direction)
         }
-        (CollectiveKind::Allreduce, _) => partition(topology, &network, part),
-        (CollectiveKind::ReduceScatter, _) => cut(topology, &network, part, CutDirection::Out),
+        (CollectiveKind::Allreduce, _, Some((part, ..))) => partition(topology, &network, part),
+        (CollectiveKind::ReduceScatter, ..) => cut(topology, &network, part, CutDirection::Out),
         _ => cut(topology, &network, part, CutDirection::In),
     }
 }

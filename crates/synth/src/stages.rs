@@ -45,7 +45,7 @@ pub(crate) static STAGES: Synthesizer = Synthesizer {
 /// * **In.** A network of boxes that switches join; equal shares. **Out.** A rule with `chunks` for each share, or one.
 /// * **Errors.** [`SynthesisError`]. **Cost.** For each of the few sets of boxes that a network may be made of, that of
 ///   [`canopy_symmetric::stages`] and of counting loads, twice where boxes are slow; up to the first that reaches the
-///   bound, or 63/64 of it where trees for all ranks are too many.
+///   bound, or 31/32 of it where trees for all ranks are too many.
 fn planned(task: &Task<'_>) -> Result<Synthesized, SynthesisError> {
     fastest(task).map(|(stages, _)| task.planned(Shape::Stages(stages)))
 }
@@ -116,4 +116,4 @@ fn fastest(task: &Task<'_>) -> Result<(Stages, Option<Ratio>), SynthesisError> {
 const CHUNKS_MAX: u64 = u64::MAX / 4;
 
 /// The part of a bound from which on no other boxes are tried where trees could not be written down.
-const ENOUGH: (u32, u32) = (63, 64);
+const ENOUGH: (u32, u32) = (31, 32);

@@ -1,6 +1,8 @@
 //! Trees in boxes whose ranks do not all reach each other directly: those of an allgather in the box alone, in which
 //! each rank has as much as enters there.
 
+use std::collections::BTreeMap;
+
 use canopy_optimize::Stop;
 use canopy_schedule::{BoxTree, Collective, CollectiveKind, Exchange, Inside, Pieces, Seating, Shape, Shares, Stages};
 use canopy_topology::{NodeIndex, Rank, Topology, TopologyDraft, TopologyLimits};
@@ -27,9 +29,11 @@ pub(super) fn spread_along_trees(
     }
     let Some(trees) = trees_of(topology, stages, &seating, usual, stop)? else { return Ok(()) };
     let mut inside = vec![Inside::Trees(trees)];
-    let mut classes = std::collections::BTreeMap::new();
+    let mut classes = BTreeMap::new();
     for &of_box in odd.iter().filter(|&&of_box| !seating.is_empty(of_box)) {
-        let own = trees_of(topology, stages, &seating, of_box, stop)?.map_or(Inside::Star, Inside::Trees);
+        let trees = trees_of(topology, stages, &seating, of_box, stop)?;
+        let fitted = |trees| Inside::Trees(fitted(trees, &entered(stages, &seating, of_box)));
+        let own = trees.map_or(Inside::Star, fitted);
         classes.insert(of_box, u32::try_from(inside.len()).unwrap_or(0));
         inside.push(own);
     }
@@ -87,6 +91,25 @@ fn trees_of(
         hops: forest.hops_of(tree).iter().map(|hop| (place(hop.from), place(hop.to))).collect(),
     });
     Ok(Some(trees.collect()))
+}
+
+/// The trees of a box with as many chunks as they get in it: of what enters at a place, in proportion to their
+/// multiplicities. Where these add up to more than enters, trees whose turn is late would not have any.
+fn fitted(trees: Vec<BoxTree>, entered: &[u64]) -> Vec<BoxTree> {
+    let mut turns: BTreeMap<u32, u128> = BTreeMap::new();
+    trees.iter().for_each(|tree| *turns.entry(tree.root).or_default() += u128::from(tree.multiplicity));
+    let mut before: BTreeMap<u32, u128> = BTreeMap::new();
+    let of_tree = |tree: BoxTree| {
+        let chunks = entered.get(tree.root as usize).map_or(0, |&chunks| u128::from(chunks));
+        let (turn, before) =
+            (turns.get(&tree.root).map_or(1, |&turn| turn.max(1)), before.entry(tree.root).or_default());
+        let up_to = |multiplicity: u128| chunks * multiplicity / turn;
+        let first = up_to(*before);
+        *before += u128::from(tree.multiplicity);
+        let multiplicity = u64::try_from(up_to(*before) - first).unwrap_or(u64::MAX);
+        (multiplicity > 0).then_some(BoxTree { multiplicity, ..tree })
+    };
+    trees.into_iter().filter_map(of_tree).collect()
 }
 
 /// The links between the ranks of a box as a network.

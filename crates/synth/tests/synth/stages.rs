@@ -74,7 +74,13 @@ fn slow_boxes_with_fast_nics_come_close_to_the_bound() {
 /// The ranks of these boxes do not all have links to each other.
 #[test]
 fn boxes_that_are_meshes_spread_along_trees() {
-    for (expression, least) in [("mi250:boxes=8", 0.99), ("mi250:boxes=16,faults=nics:1+seed:1", 0.95)] {
+    for (expression, least) in [
+        ("mi250:boxes=8", 0.99),
+        ("mi250:boxes=16,faults=nics:1+seed:1", 0.99),
+        // Trees of a box whose NICs differ have multiplicities of thousands, for hundreds of chunks.
+        ("mi250:boxes=16,faults=nics:3+seed:1", 0.9),
+        ("mi250:boxes=16,faults=nics:3@1/2+seed:1", 0.9),
+    ] {
         let topology = network(expression);
         let graph = planned(&topology, CollectiveKind::Allgather).unwrap();
         let reached = check(&topology, &graph).unwrap().algbw;
