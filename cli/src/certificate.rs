@@ -22,7 +22,17 @@ pub(crate) enum CertificateSummary {
     /// The links that cross the boundary of one set bind.
     Cut { direction: String, nodes_in_cut: Vec<String>, ranks_in_cut: Vec<u32>, capacity: String, checked: bool },
     /// The links that leave any of the sets bind, together.
-    Partition { sets: Vec<Vec<String>>, ranks: Vec<Vec<u32>>, capacity: String, checked: bool },
+    Partition {
+        sets: Vec<Vec<String>>,
+        ranks: Vec<Vec<u32>>,
+        /// What the sets are where they are not listed, and how many.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parts: Option<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        set_count: Option<u32>,
+        capacity: String,
+        checked: bool,
+    },
     /// Data that travels far, by the lengths of links, takes up capacity on the way.
     #[serde(rename = "lp-dual")]
     LpDual { lengths: Vec<LinkLength>, volume: String, distance: String, checked: bool },
@@ -53,9 +63,12 @@ impl CertificateSummary {
                 let v1::NodeSet { nodes: nodes_in_cut, ranks: ranks_in_cut } = set?;
                 Self::Cut { direction, nodes_in_cut, ranks_in_cut, capacity, checked }
             }
-            Kind::Partition(v1::PartitionCertificate { sets, capacity }) => {
+            Kind::Partition(partition) => {
+                let parts = parts(&partition);
+                let v1::PartitionCertificate { sets, capacity, set_count, .. } = partition;
                 let (sets, ranks) = sets.into_iter().map(|set| (set.nodes, set.ranks)).unzip();
-                Self::Partition { sets, ranks, capacity, checked }
+                let set_count = parts.map(|_| set_count);
+                Self::Partition { sets, ranks, parts, set_count, capacity, checked }
             }
             Kind::LpDual(v1::LpDualCertificate { lengths, volume, distance }) => {
                 let link = |v1::LinkLength { from, to, length }| LinkLength { from, to, length };
@@ -73,6 +86,9 @@ impl CertificateSummary {
                 let capacity = stated_rate(capacity);
                 format!("cut        {capacity} {verb} a set of {}: {nodes}", count(ranks, "rank"))
             }
+            Self::Partition { parts: Some(parts), set_count: Some(count), capacity, .. } => {
+                format!("partition  {} leave {count} {parts}", stated_rate(capacity))
+            }
             Self::Partition { sets, capacity, .. } => {
                 let mut text = format!("partition  {} leave {}", stated_rate(capacity), count(sets.len(), "set"));
                 for set in sets.iter().take(SETS_MAX) {
@@ -87,6 +103,15 @@ impl CertificateSummary {
                 format!("proof      prices of {}, by linear programming", count(lengths.len(), "link"))
             }
         }
+    }
+}
+
+/// What the sets of a partition are that are not listed.
+pub(crate) fn parts(partition: &v1::PartitionCertificate) -> Option<&'static str> {
+    match partition.parts() {
+        v1::PartitionParts::Unspecified => None,
+        v1::PartitionParts::Boxes => Some("boxes"),
+        v1::PartitionParts::Ranks => Some("ranks"),
     }
 }
 

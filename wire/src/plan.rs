@@ -7,8 +7,8 @@ use canopy_planner::{
 };
 use canopy_proto::v1;
 use canopy_schedule::{
-    Bound, Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, Shape, Shares, StepCost,
-    Verdict, links_used, lp_dual_sums,
+    Bound, Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, NamedParts, Shape, Shares,
+    StepCost, Verdict, links_used, lp_dual_sums,
 };
 use canopy_synth::ProvenTime;
 use canopy_topology::{NodeIndex, Rank, Ratio, Topology};
@@ -285,13 +285,28 @@ pub fn certificate(topology: &Topology, shares: &Shares, certificate: &Certifica
             set: Some(node_set(topology, nodes)),
             capacity: boundary_capacity(topology, nodes, *direction).to_string(),
         }),
-        Certificate::Partition { sets } => Kind::Partition(v1::PartitionCertificate {
-            sets: sets.iter().map(|nodes| node_set(topology, nodes)).collect(),
-            capacity: partition_capacity(topology, sets).to_string(),
-        }),
+        Certificate::Partition { sets } => Kind::Partition(partition(topology, sets)),
         Certificate::LpDual { lengths } => Kind::LpDual(lp_dual(topology, shares, lengths)),
     };
     v1::Certificate { kind: Some(kind) }
+}
+
+/// Most sets of a partition that are listed if the network names them by itself.
+const LISTED_SETS_MAX: usize = 1024;
+
+fn partition(topology: &Topology, sets: &[Vec<NodeIndex>]) -> v1::PartitionCertificate {
+    let parts = (sets.len() > LISTED_SETS_MAX).then(|| NamedParts::of(topology, sets)).flatten();
+    let listed = if parts.is_some() { &[] } else { sets };
+    v1::PartitionCertificate {
+        sets: listed.iter().map(|nodes| node_set(topology, nodes)).collect(),
+        capacity: partition_capacity(topology, sets).to_string(),
+        parts: match parts {
+            None => v1::PartitionParts::Unspecified.into(),
+            Some(NamedParts::Boxes) => v1::PartitionParts::Boxes.into(),
+            Some(NamedParts::Ranks) => v1::PartitionParts::Ranks.into(),
+        },
+        set_count: u32::try_from(sets.len()).unwrap_or(u32::MAX),
+    }
 }
 
 fn lp_dual(topology: &Topology, shares: &Shares, lengths: &[u64]) -> v1::LpDualCertificate {

@@ -3,7 +3,7 @@ import { useContext, useState } from "preact/hooks";
 import { Actions } from "../actions";
 import { link, useAsked, type Route } from "../hooks";
 import { PlanAdmin, type PlanSummary } from "../messages/canopy/v1/admin_pb";
-import { OutputFormat, type Artifact, type Plan, type PlanExplanation } from "../messages/canopy/v1/plan_pb";
+import { OutputFormat, PartitionParts, type Artifact, type Plan, type PlanExplanation } from "../messages/canopy/v1/plan_pb";
 import { Planner } from "../messages/canopy/v1/planner_pb";
 import { Action, Badge, Empty, Facts, Figure, Loading, Problem, Section, Shown, Table, Tabs } from "../parts";
 import { useReader } from "../reading";
@@ -94,6 +94,10 @@ function Limit({ plan }: { plan: Plan }) {
       return <Facts of={[["Set", `${counted(set?.ranks.length ?? 0, "rank")} of ${count(plan.topology?.ranks ?? 0)}: ${names(set?.nodes ?? [])}`], ["Links that count", direction === 1 ? "those that leave the set" : "those that enter the set"], ["Their capacity", rate(capacity)]]} />;
     }
     case "partition":
+      if (proof.value.sets.length === 0) {
+        const parts = proof.value.parts === PartitionParts.RANKS ? "rank" : "box";
+        return <Facts of={[["Sets", `each ${parts} by itself, ${count(proof.value.setCount)}`], ["Capacity that leaves them", rate(proof.value.capacity)]]} />;
+      }
       return <Facts of={[["Sets", count(proof.value.sets.length)], ["First set", names(proof.value.sets[0]?.nodes ?? [], 12)], ["Capacity that leaves them", rate(proof.value.capacity)]]} />;
     case "lpDual":
       return <Facts of={[["Bottleneck links", count(proof.value.lengths.length)], ["First of them", names(proof.value.lengths.slice(0, 8).map(({ from, to }) => `${from} → ${to}`), 8)]]} />;

@@ -20,6 +20,7 @@ mod judge;
 mod length_bound;
 mod loads;
 mod orbits;
+mod partition;
 mod path_trees;
 mod patterns;
 mod relabel;
@@ -56,6 +57,7 @@ pub use judge::{JointCheckError, JointPart, JointVerdict, JudgeError, check_join
 pub use length_bound::length_bound;
 pub use loads::{LinkLoads, chunks_of_orbits, chunks_of_stages};
 pub use orbits::{ExpansionError, Generator, Motion, Orbits, Patch, Template, Turn};
+pub use partition::NamedParts;
 pub use path_trees::{PathTrees, PathTreesError};
 pub use patterns::{Pattern, Patterns, PatternsError};
 pub use relabel::{RelabelError, relabelled, relabelled_certificate};

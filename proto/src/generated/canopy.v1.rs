@@ -788,12 +788,18 @@ pub struct CutCertificate {
 /// Disjoint sets that cover all ranks: the links leaving the sets limit every allreduce.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PartitionCertificate {
-    /// At least two sets, each with a rank.
+    /// At least two sets, each with a rank. Empty where `parts` says what they are.
     #[prost(message, repeated, tag = "1")]
     pub sets: ::prost::alloc::vec::Vec<NodeSet>,
     /// Total capacity leaving the sets, in bytes per second, as decimal text (it may exceed 64 bits).
     #[prost(string, tag = "2")]
     pub capacity: ::prost::alloc::string::String,
+    /// What more than 1,024 sets are, where they are all boxes or all ranks of the network.
+    #[prost(enumeration = "PartitionParts", tag = "3")]
+    pub parts: i32,
+    /// Number of sets, listed or not.
+    #[prost(uint32, tag = "4")]
+    pub set_count: u32,
 }
 /// A set of nodes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1116,6 +1122,39 @@ impl FormReason {
             "FORM_REASON_LIMITED" => Some(Self::Limited),
             "FORM_REASON_TOO_MANY" => Some(Self::TooMany),
             "FORM_REASON_ONE_WAY" => Some(Self::OneWay),
+            _ => None,
+        }
+    }
+}
+/// What the sets of a partition are, where there are too many to list them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum PartitionParts {
+    /// The sets are listed.
+    Unspecified = 0,
+    /// The nodes of each box that a node of the network names.
+    Boxes = 1,
+    /// The ranks, each by itself.
+    Ranks = 2,
+}
+impl PartitionParts {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PARTITION_PARTS_UNSPECIFIED",
+            Self::Boxes => "PARTITION_PARTS_BOXES",
+            Self::Ranks => "PARTITION_PARTS_RANKS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PARTITION_PARTS_UNSPECIFIED" => Some(Self::Unspecified),
+            "PARTITION_PARTS_BOXES" => Some(Self::Boxes),
+            "PARTITION_PARTS_RANKS" => Some(Self::Ranks),
             _ => None,
         }
     }

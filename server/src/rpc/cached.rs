@@ -6,8 +6,8 @@ use canopy_plan::{
 };
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
-    Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
-    Quality, RuntimeLimit,
+    Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, PartitionParts, Plan,
+    PlanExplanation, Quality, RuntimeLimit,
 };
 use canopy_topology::Rate;
 use canopy_wire::{
@@ -225,6 +225,12 @@ fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
                 set.ranks.len(),
             ))
         }
+        Kind::Partition(partition) if partition.sets.is_empty() => Some(format!(
+            "the links that leave the {} {} have a total capacity of {} bytes/s, so no schedule exceeds {bound} bytes/s",
+            partition.set_count,
+            if partition.parts() == PartitionParts::Ranks { "ranks" } else { "boxes" },
+            partition.capacity,
+        )),
         Kind::Partition(partition) => Some(format!(
             "the links that leave the {} sets {} have a total capacity of {} bytes/s, so no schedule exceeds {bound} bytes/s",
             partition.sets.len(),

@@ -5,6 +5,7 @@ use canopy_proto::v1::{Certificate, GetPlanRequest, Plan, Reach};
 use canopy_wire::format_of_wire;
 use serde::Serialize;
 
+use crate::certificate::parts;
 use crate::exit::Failure;
 use crate::form::FormSummary;
 use crate::output::print_json;
@@ -150,7 +151,11 @@ fn certificate(certificate: &Certificate) -> String {
         }
         Some(Kind::Partition(partition)) => {
             let sets: Vec<String> = partition.sets.iter().map(ranks).collect();
-            format!("partition of {} bytes/s, ranks {}", partition.capacity, sets.join(" | "))
+            let sets = match parts(partition) {
+                None => format!("ranks {}", sets.join(" | ")),
+                Some(parts) => format!("{} {parts}", partition.set_count),
+            };
+            format!("partition of {} bytes/s, {sets}", partition.capacity)
         }
         Some(Kind::LpDual(dual)) => {
             format!("lengths on {} links, volume {}, distance {}", dual.lengths.len(), dual.volume, dual.distance)

@@ -9,7 +9,7 @@ use canopy_plan::read_plan;
 use canopy_planner::{PLANNER_CLASS, PlanKey, Request as Order};
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{self, OutputFormat, Plan};
-use canopy_schedule::{Certificate, CutDirection, certified_bound, links_used};
+use canopy_schedule::{Certificate, CutDirection, NamedParts, certified_bound, links_used};
 use canopy_synth::Never;
 use canopy_topology::{NodeIndex, Rank, Rate, Topology, TopologyLimits, identity_hash};
 use canopy_wire as wire;
@@ -157,7 +157,16 @@ fn certificate(topology: &Topology, stated: &Kind) -> Result<Certificate, String
             Ok(Certificate::Cut { direction, nodes: set(cut.set.as_ref().ok_or("its cut has no nodes")?)? })
         }
         Kind::Partition(partition) => {
-            Ok(Certificate::Partition { sets: partition.sets.iter().map(set).collect::<Result<_, _>>()? })
+            let parts = match partition.parts() {
+                v1::PartitionParts::Unspecified => None,
+                v1::PartitionParts::Boxes => Some(NamedParts::Boxes),
+                v1::PartitionParts::Ranks => Some(NamedParts::Ranks),
+            };
+            let sets = match parts {
+                Some(parts) => parts.sets(topology),
+                None => partition.sets.iter().map(set).collect::<Result<_, _>>()?,
+            };
+            Ok(Certificate::Partition { sets })
         }
         Kind::LpDual(dual) => {
             let mut stated: BTreeMap<_, VecDeque<u64>> = BTreeMap::new();
@@ -170,5 +179,43 @@ fn certificate(topology: &Topology, stated: &Kind) -> Result<Certificate, String
                 lengths: topology.links().iter().map(|link| length(link.from, link.to)).collect(),
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use canopy_schedule::Shares;
+    use canopy_topology::generate;
+
+    use super::*;
+
+    /// Sets that a network names by itself are not listed where there are more than a thousand.
+    #[test]
+    fn certificates_come_back_from_the_wire() {
+        let many = generate("dgx-h100:boxes=1025", &TopologyLimits::STANDARD).unwrap();
+        let few = generate("dgx-h100:boxes=3", &TopologyLimits::STANDARD).unwrap();
+        for (topology, are_listed) in [(&few, true), (&many, false)] {
+            for parts in NamedParts::ALL {
+                let partition = Certificate::Partition { sets: parts.sets(topology) };
+                let stated = wire::certificate(topology, &Shares::Equal, &partition).kind.unwrap();
+                let Kind::Partition(sent) = &stated else { panic!("{stated:?}") };
+                assert_eq!(
+                    (sent.sets.len() == sent.set_count as usize, sent.sets.is_empty()),
+                    (are_listed, !are_listed)
+                );
+                assert_eq!(certificate(topology, &stated).as_ref(), Ok(&partition));
+            }
+            let cut =
+                Certificate::Cut { direction: CutDirection::In, nodes: vec![NodeIndex::new(0), NodeIndex::new(7)] };
+            let stated = wire::certificate(topology, &Shares::Equal, &cut).kind.unwrap();
+            assert_eq!(certificate(topology, &stated), Ok(cut));
+        }
+        // Sets of another kind are listed, however many they are.
+        let mut sets = NamedParts::Ranks.sets(&many);
+        let last = sets.pop().unwrap();
+        sets[0].extend(last);
+        let stated =
+            wire::certificate(&many, &Shares::Equal, &Certificate::Partition { sets: sets.clone() }).kind.unwrap();
+        assert_eq!(certificate(&many, &stated), Ok(Certificate::Partition { sets }));
     }
 }

@@ -1,8 +1,6 @@
 //! The proof of a bound.
 
-use std::collections::HashMap;
-
-use canopy_schedule::{Certificate, CutDirection};
+use canopy_schedule::{Certificate, CutDirection, NamedParts};
 use canopy_topology::{NodeIndex, Topology};
 use serde::{Deserialize, Serialize};
 
@@ -40,9 +38,7 @@ enum CertificateName {
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum SetsName {
-    /// The nodes of each box that a node names, in the order of the first ones.
     Boxes,
-    /// The ranks, each by itself.
     Ranks,
 }
 
@@ -86,10 +82,9 @@ impl CertificateDocument {
                 }
             }
             Certificate::Partition { sets } => {
-                let by = [SetsName::Boxes, SetsName::Ranks].into_iter().find(|by| by.sets(topology) == *sets);
-                if by.is_some() {
+                if let Some(parts) = NamedParts::of(topology, sets) {
                     let none = Certificate::Partition { sets: Vec::new() };
-                    return Self { sets: None, by, ..Self::from(&none) };
+                    return Self { sets: None, by: Some(parts.into()), ..Self::from(&none) };
                 }
             }
             _ => {}
@@ -111,7 +106,7 @@ impl CertificateDocument {
             }
             CertificateName::Partition => {
                 let listed = self.sets.map(|sets| sets.into_iter().map(indices).collect());
-                let sets = listed.or_else(|| Some(self.by?.sets(topology)));
+                let sets = listed.or_else(|| Some(NamedParts::from(self.by?).sets(topology)));
                 Ok(Certificate::Partition { sets: sets.ok_or_else(|| missing("sets", "partition"))? })
             }
             CertificateName::LpDual => {
@@ -132,23 +127,20 @@ fn others(topology: &Topology, nodes: impl Iterator<Item = u32>) -> Vec<u32> {
     (0..).zip(is_other).filter(|&(_, other)| other).map(|(node, _)| node).collect()
 }
 
-impl SetsName {
-    fn sets(&self, topology: &Topology) -> Vec<Vec<NodeIndex>> {
-        match self {
-            Self::Ranks => topology.ranks().map(|rank| vec![rank.node()]).collect(),
-            Self::Boxes => {
-                let mut numbers: HashMap<&str, usize> = HashMap::new();
-                let mut sets: Vec<Vec<NodeIndex>> = Vec::new();
-                for (index, node) in (0..).map(NodeIndex::new).zip(topology.nodes()) {
-                    let Some(name) = node.attributes.box_name.as_deref() else { continue };
-                    let number = *numbers.entry(name).or_insert(sets.len());
-                    if number == sets.len() {
-                        sets.push(Vec::new());
-                    }
-                    sets[number].push(index);
-                }
-                sets
-            }
+impl From<NamedParts> for SetsName {
+    fn from(parts: NamedParts) -> Self {
+        match parts {
+            NamedParts::Boxes => Self::Boxes,
+            NamedParts::Ranks => Self::Ranks,
+        }
+    }
+}
+
+impl From<SetsName> for NamedParts {
+    fn from(name: SetsName) -> Self {
+        match name {
+            SetsName::Boxes => Self::Boxes,
+            SetsName::Ranks => Self::Ranks,
         }
     }
 }
