@@ -58,7 +58,7 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
         let others = needs.iter().map(|need| u128::from(need.inside > 0)).sum::<u128>().saturating_sub(1);
         let proves_more =
             |&(_, least, of): &(Part, u128, u128)| leaving.saturating_mul(of) < least.saturating_mul(others);
-        if others > 0 && together.as_ref().is_none_or(proves_more) {
+        if others > 0 && together.as_ref().is_none_or(proves_more) && are_in_sets(topology, &network, part) {
             together = Some((part, leaving, others));
         }
         for (number, need) in (0..).zip(needs) {
@@ -88,6 +88,7 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
             cut(topology, &network, part, direction)
         }
         (CollectiveKind::Allreduce, _, Some((part, ..))) => partition(topology, &network, part),
+        (CollectiveKind::Allreduce, Some((part, _, direction)), None) => cut(topology, &network, part, direction),
         (CollectiveKind::ReduceScatter, ..) => cut(topology, &network, part, CutDirection::Out),
         _ => cut(topology, &network, part, CutDirection::In),
     }
@@ -139,6 +140,13 @@ fn cut(topology: &Topology, network: &Network<'_>, part: Part, direction: CutDir
     let nodes = (0..u32::try_from(topology.nodes().len()).unwrap_or(u32::MAX)).map(NodeIndex::new);
     let inside = nodes.filter(|&node| number(network, part, node) == Some(own));
     Certificate::Cut { direction, nodes: inside.collect() }
+}
+
+/// Whether parts of a kind hold all that can add up or replicate what passes it: what does so between them saves messages
+/// that a partition counts.
+fn are_in_sets(topology: &Topology, network: &Network<'_>, kind: Part) -> bool {
+    let ranks = topology.ranks().map(|rank| rank.node());
+    ranks.chain(topology.capable_nodes()).all(|node| number(network, kind, node).is_some())
 }
 
 fn partition(topology: &Topology, network: &Network<'_>, kind: Part) -> Certificate {

@@ -160,6 +160,19 @@ fn an_allreduce_is_bounded_by_a_very_slow_rank() {
     }
 }
 
+/// A switch between boxes that adds up saves messages which a partition into boxes would count.
+#[test]
+fn switches_that_add_up_are_bounded_by_cuts() {
+    for (features, is_cut) in [("sharp=true", true), ("nvls=true", false), ("nvls=true,sharp=true", true)] {
+        let topology = network(&format!("dgx-h100:boxes=16,{features}"));
+        let (planned, verdict, bound) = planned(&topology, CollectiveKind::Allreduce, 1);
+        assert_eq!(matches!(planned.certificate, Certificate::Cut { .. }), is_cut, "{features}");
+        let expected = if is_cut { (400_000_000_000_u64, 1_u32) } else { (16 * 400_000_000_000, 30) };
+        assert_eq!(bound, Rate::new(expected.0, expected.1).unwrap(), "{features}");
+        assert!(verdict.algbw <= bound, "{features}");
+    }
+}
+
 /// Dead and slow switches and links of a fabric, and missing ranks, which leave seats free: against the bound, and tree by
 /// tree where there are few ranks.
 #[test]

@@ -15,9 +15,10 @@ pub(super) fn certificate(topology: &Topology, kind: CollectiveKind) -> Certific
     };
     let slowest = (0..topology.rank_count()).zip(&degrees).min_by_key(rate);
     let (own, least) = slowest.map_or((0, 0), |found| (found.0, rate(&found)));
+    let is_of_ranks = topology.capable_nodes().next().is_none();
     let all: u128 = degrees.iter().map(|&(_, out)| out).sum();
     let others = u128::from(topology.rank_count()).saturating_sub(1);
-    if kind == CollectiveKind::Allreduce && all < least.saturating_mul(2 * others) {
+    if kind == CollectiveKind::Allreduce && all < least.saturating_mul(2 * others) && is_of_ranks {
         return Certificate::Partition { sets: topology.ranks().map(|rank| vec![rank.node()]).collect() };
     }
     Certificate::Cut { direction, nodes: vec![NodeIndex::new(own)] }
