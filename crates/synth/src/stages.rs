@@ -74,21 +74,22 @@ fn fastest(task: &Task<'_>) -> Result<(Stages, Option<Ratio>), SynthesisError> {
     }
     task.progress.report(Stage::Optimum, 0, 1);
     // Among many ranks, each look at all of them counts.
-    let (part, whole) = if are_listed(kind, rank_count) { (1, 1) } else { ENOUGH };
-    let enough = Ratio::new(part, whole);
+    let enough = |(part, whole): (u32, u32)| {
+        if are_listed(kind, rank_count) { Ratio::new(1_u32, 1_u32) } else { Ratio::new(part, whole) }
+    };
+    let [enough, enough_of_boxes] = [ENOUGH, ENOUGH_OF_BOXES].map(enough);
     let mut fastest: Option<(Fraction, Stages, Option<Ratio>)> = None;
-    // Whether no plan is faster than what was found, or not by much.
-    let mut see = |mut found: Planned| -> Result<bool, SynthesisError> {
+    // The part of the bound that is reached.
+    let mut see = |mut found: Planned| -> Result<Option<Ratio>, SynthesisError> {
         ask(task.stop)?;
         spread_along_trees(topology, &mut found.stages, &found.odd, task.stop)?;
         // Where there is none, its boxes are none that exchange everything.
-        let Some(time) = seconds_per_byte_of_stages(topology, &found.stages) else { return Ok(false) };
+        let Some(time) = seconds_per_byte_of_stages(topology, &found.stages) else { return Ok(None) };
         let part = part_reached(topology, collective, &found.certificate, time);
-        let is_enough = part >= enough;
         if fastest.as_ref().is_none_or(|(least, ..)| time < *least) {
-            fastest = Some((time, found.stages, part));
+            fastest = Some((time, found.stages, part.clone()));
         }
-        Ok(is_enough)
+        Ok(part)
     };
     let known = match task.known {
         Some(Found::Boxes(known)) => known.as_slice(),
@@ -100,10 +101,14 @@ fn fastest(task: &Task<'_>) -> Result<(Stages, Option<Ratio>), SynthesisError> {
         ask(task.stop)?;
         let network = &*network;
         let Some(found) = canopy_symmetric::stages(topology, network, kind, chunks) else { continue };
-        let is_best = see(found)?;
+        let mut reached = see(found)?;
         let stated = limits.chunks.map(NonZeroU64::get);
-        let more = || canopy_symmetric::stages_inside_first(topology, network, kind, stated);
-        if is_best || more().map(&mut see).transpose()?.unwrap_or(false) {
+        if reached < enough
+            && let Some(found) = canopy_symmetric::stages_inside_first(topology, network, kind, stated)
+        {
+            reached = reached.max(see(found)?);
+        }
+        if reached >= enough_of_boxes {
             break;
         }
     }
@@ -115,5 +120,8 @@ fn fastest(task: &Task<'_>) -> Result<(Stages, Option<Ratio>), SynthesisError> {
 /// Most chunks over one link.
 const CHUNKS_MAX: u64 = u64::MAX / 4;
 
-/// The part of a bound from which on no other boxes are tried where trees could not be written down.
-const ENOUGH: (u32, u32) = (31, 32);
+/// The part of a bound from which on no other plan for the same boxes is tried where trees could not be written down.
+const ENOUGH: (u32, u32) = (63, 64);
+
+/// The part from which on no other boxes are, either.
+const ENOUGH_OF_BOXES: (u32, u32) = (31, 32);
