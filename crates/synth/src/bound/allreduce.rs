@@ -116,15 +116,21 @@ fn partition(network: &Network<'_>, parts: &[Vec<u32>], stop: &dyn Stop) -> Resu
     let parts = network.with_capable(parts);
     let cuts = isolating_cuts(&network.graph(CutDirection::Out), &parts, stop);
     let cuts = cuts.map_err(|error: OptimumError| refusal(network, CutDirection::Out, None, error))?;
-    // Disjoint already if switches are balanced; else the first set keeps a node that several want.
+    // Disjoint already if switches are balanced. Else what they share may make them worse than the parts alone.
+    Ok(smaller(disjoint(network, cuts), disjoint(network, parts)))
+}
+
+/// The bound of these sets, of which the first keeps a node that several have.
+fn disjoint(network: &Network<'_>, sets: Vec<Vec<u32>>) -> (Rate, Certificate) {
     let mut set_of = vec![None; network.topology.nodes().len()];
-    let mut sets: Vec<Vec<NodeIndex>> = Vec::with_capacity(cuts.len());
-    for (set, mut cut) in cuts.into_iter().enumerate() {
-        cut.retain(|&node| *set_of[node as usize].get_or_insert(set) == set);
-        sets.push(cut.into_iter().map(NodeIndex::new).collect());
-    }
+    let keep = |(set, mut nodes): (usize, Vec<u32>)| {
+        nodes.sort_unstable();
+        nodes.retain(|&node| *set_of[node as usize].get_or_insert(set) == set);
+        nodes.into_iter().map(NodeIndex::new).collect()
+    };
+    let sets: Vec<Vec<NodeIndex>> = sets.into_iter().enumerate().map(keep).collect();
     let upper = rate_of(network.leaving(&set_of), 2 * (sets.len() as u128 - 1));
-    Ok((upper, Certificate::Partition { sets }))
+    (upper, Certificate::Partition { sets })
 }
 
 /// The least capacity that leaves a set with a rank inside and one outside. Such a set, or its complement, holds rank
