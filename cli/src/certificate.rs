@@ -1,9 +1,9 @@
 //! How a certificate is shown: as JSON and as a line of text.
 
 use canopy_proto::v1;
-use canopy_schedule::{Certificate, Shares};
+use canopy_schedule::{Certificate, NamedParts, Shares};
 use canopy_topology::Topology;
-use canopy_wire::certificate;
+use canopy_wire::{certificate, parts_of_wire};
 use serde::Serialize;
 
 use crate::output::stated_rate;
@@ -64,7 +64,7 @@ impl CertificateSummary {
                 Self::Cut { direction, nodes_in_cut, ranks_in_cut, capacity, checked }
             }
             Kind::Partition(partition) => {
-                let parts = parts(&partition);
+                let parts = parts_of_wire(&partition).map(NamedParts::name);
                 let v1::PartitionCertificate { sets, capacity, set_count, .. } = partition;
                 let (sets, ranks) = sets.into_iter().map(|set| (set.nodes, set.ranks)).unzip();
                 let set_count = parts.map(|_| set_count);
@@ -103,15 +103,6 @@ impl CertificateSummary {
                 format!("proof      prices of {}, by linear programming", count(lengths.len(), "link"))
             }
         }
-    }
-}
-
-/// What the sets of a partition are that are not listed.
-pub(crate) fn parts(partition: &v1::PartitionCertificate) -> Option<&'static str> {
-    match partition.parts() {
-        v1::PartitionParts::Unspecified => None,
-        v1::PartitionParts::Boxes => Some("boxes"),
-        v1::PartitionParts::Ranks => Some("ranks"),
     }
 }
 

@@ -24,8 +24,8 @@ pub use formats::{OUTPUT_FORMATS, format_of_wire, format_on_the_wire, target, ta
 pub use groups::{StatedJob, StatedRunning, job, running_jobs};
 pub use losses::{LossError, in_words, loss, loss_read, loss_written, on_the_wire as loss_on_the_wire};
 pub use plan::{
-    bits, bounded, certificate, collective as collective_on_the_wire, collective_of_wire, plan, plan_header, puncture,
-    timestamp, topology_summary, warnings, warnings_read,
+    bits, bounded, certificate, collective as collective_on_the_wire, collective_of_wire, parts_of_wire, plan,
+    plan_header, puncture, timestamp, topology_summary, warnings, warnings_read,
 };
 pub use plan_request::{
     ALPHA_NS_MAX, FAULTS_MAX, KeptRequestError, SIZE_BYTES_MAX_DEFAULT, SIZE_BYTES_MAX_LIMIT, Sourced, each_once,

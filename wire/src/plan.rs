@@ -309,6 +309,15 @@ fn partition(topology: &Topology, sets: &[Vec<NodeIndex>]) -> v1::PartitionCerti
     }
 }
 
+/// What the sets of a partition are, where they are not listed.
+pub fn parts_of_wire(partition: &v1::PartitionCertificate) -> Option<NamedParts> {
+    match partition.parts() {
+        v1::PartitionParts::Unspecified => None,
+        v1::PartitionParts::Boxes => Some(NamedParts::Boxes),
+        v1::PartitionParts::Ranks => Some(NamedParts::Ranks),
+    }
+}
+
 fn lp_dual(topology: &Topology, shares: &Shares, lengths: &[u64]) -> v1::LpDualCertificate {
     let id = |node: NodeIndex| topology.node(node).id.clone();
     let lengths_of_links = topology.links().iter().zip(lengths).filter(|&(_, &length)| length > 0);

@@ -27,7 +27,11 @@ pub enum CertificateError {
     Unsorted { place: String, node: u32, next: u32 },
     #[error("root {root} is not a rank; there are {rank_count}")]
     UnknownRoot { root: u32, rank_count: u32 },
-    #[error("the cut counts links that lead {} the side of rank {root}, the root of this {collective}; count those the other way", from_or_to(*collective))]
+    #[error(
+        "the cut counts links that lead {} the side of rank {root}, the root of this {collective}; \
+         count those the other way",
+        from_or_to(*collective)
+    )]
     WrongWay { collective: CollectiveKind, root: u32 },
     #[error("the cut holds no rank, so no data has to pass it")]
     NoRankInside,

@@ -17,6 +17,14 @@ impl NamedParts {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Boxes, Self::Ranks];
 
+    /// The word for them: `boxes` or `ranks`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Boxes => "boxes",
+            Self::Ranks => "ranks",
+        }
+    }
+
     /// What these sets are, if all are of one kind. O(nodes).
     pub fn of(topology: &Topology, sets: &[Vec<NodeIndex>]) -> Option<Self> {
         let are_single = sets.iter().all(|set| set.len() == 1);

@@ -58,7 +58,8 @@ pub fn slowest(topology: &Topology, network: Option<&BoxNetwork>, kind: Collecti
         let others = needs.iter().map(|need| u128::from(need.inside > 0)).sum::<u128>().saturating_sub(1);
         let proves_more =
             |&(_, least, of): &(Part, u128, u128)| leaving.saturating_mul(of) < least.saturating_mul(others);
-        if others > 0 && together.as_ref().is_none_or(proves_more) && are_in_sets(topology, &network, part) {
+        let is_partition = kind == CollectiveKind::Allreduce && others > 0;
+        if is_partition && together.as_ref().is_none_or(proves_more) && are_in_sets(topology, &network, part) {
             together = Some((part, leaving, others));
         }
         for (number, need) in (0..).zip(needs) {

@@ -6,12 +6,13 @@ use canopy_plan::{
 };
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{
-    Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, PartitionParts, Plan,
-    PlanExplanation, Quality, RuntimeLimit,
+    Artifact, ArtifactFacts, CutDirection, FetchArtifactRequest, MscclFacts, OutputFormat, Plan, PlanExplanation,
+    Quality, RuntimeLimit,
 };
 use canopy_topology::Rate;
 use canopy_wire::{
-    OUTPUT_FORMATS, RequestError, StoredPlan, format_of_wire, format_on_the_wire, plan_header, sha256_hex,
+    OUTPUT_FORMATS, RequestError, StoredPlan, format_of_wire, format_on_the_wire, parts_of_wire, plan_header,
+    sha256_hex,
 };
 
 use super::call_pool::shown;
@@ -225,18 +226,18 @@ fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
                 set.ranks.len(),
             ))
         }
-        Kind::Partition(partition) if partition.sets.is_empty() => Some(format!(
-            "the links that leave the {} {} have a total capacity of {} bytes/s, so no schedule exceeds {bound} bytes/s",
-            partition.set_count,
-            if partition.parts() == PartitionParts::Ranks { "ranks" } else { "boxes" },
-            partition.capacity,
-        )),
-        Kind::Partition(partition) => Some(format!(
-            "the links that leave the {} sets {} have a total capacity of {} bytes/s, so no schedule exceeds {bound} bytes/s",
-            partition.sets.len(),
-            partition.sets.iter().take(NAMES_MAX).map(|set| names(&set.nodes)).collect::<Vec<_>>().join("; "),
-            partition.capacity,
-        )),
+        Kind::Partition(partition) => {
+            let listed =
+                || partition.sets.iter().take(NAMES_MAX).map(|set| names(&set.nodes)).collect::<Vec<_>>().join("; ");
+            let sets = match parts_of_wire(partition) {
+                Some(parts) => format!("{} {}", partition.set_count, parts.name()),
+                None => format!("{} sets {}", partition.sets.len(), listed()),
+            };
+            Some(format!(
+                "the links that leave the {sets} have a total capacity of {} bytes/s, so no schedule exceeds {bound} bytes/s",
+                partition.capacity,
+            ))
+        }
         Kind::LpDual(dual) => Some(format!(
             "with the certificate's link lengths, capacity × length is {} bytes/s in all, and the distances between all pairs of ranks add up to {}, so no schedule exceeds {bound} bytes/s",
             dual.volume, dual.distance,

@@ -28,6 +28,12 @@ impl Sides {
         Self { is_inside, inside, outside }
     }
 
+    /// The same with the other side inside.
+    pub(super) fn swapped(self) -> Self {
+        let is_inside = self.is_inside.into_iter().map(|is_inside| !is_inside).collect();
+        Self { is_inside, inside: self.outside, outside: self.inside }
+    }
+
     /// Whether fewer ranks are outside than inside.
     pub(super) fn is_outside_smaller(&self) -> bool {
         self.outside.len() < self.inside.len()

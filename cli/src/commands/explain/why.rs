@@ -32,8 +32,9 @@ fn cut(
     nodes: &[NodeIndex],
 ) -> Vec<String> {
     let kind = collective.kind();
-    let (direction, nodes) = as_told(topology, kind, direction, nodes);
-    let sides = Sides::of(topology, &nodes);
+    let (sides, told) = (Sides::of(topology, nodes), told(kind, direction));
+    let sides = if told == direction { sides } else { sides.swapped() };
+    let direction = told;
     let crosses = |link: &canopy_topology::Link| {
         let (from, to) = (sides.is_inside[link.from.index()], sides.is_inside[link.to.index()]);
         if direction == CutDirection::Out { from && !to } else { !from && to }
@@ -66,23 +67,13 @@ fn cut(
     vec![sentence, together]
 }
 
-/// The same cut with the nodes of the side that sentences begin with: that of the shares or of the root. O(nodes).
-fn as_told(
-    topology: &Topology,
-    kind: CollectiveKind,
-    direction: CutDirection,
-    nodes: &[NodeIndex],
-) -> (CutDirection, Vec<NodeIndex>) {
-    let told = match kind {
+/// The direction of a cut as sentences tell it: from the side of the shares or of the root, or to it.
+const fn told(kind: CollectiveKind, direction: CutDirection) -> CutDirection {
+    match kind {
         CollectiveKind::Allgather | CollectiveKind::Broadcast | CollectiveKind::Scatter => CutDirection::Out,
         CollectiveKind::ReduceScatter | CollectiveKind::Reduce | CollectiveKind::Gather => CutDirection::In,
         CollectiveKind::Allreduce | CollectiveKind::AllToAll => direction,
-    };
-    if told == direction {
-        return (direction, nodes.to_vec());
     }
-    let all = (0..topology.nodes().len()).filter_map(|node| u32::try_from(node).ok()).map(NodeIndex::new);
-    (told, all.filter(|node| nodes.binary_search(node).is_err()).collect())
 }
 
 /// The two sides of a cut and the links over it, in words.

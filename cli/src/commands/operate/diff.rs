@@ -2,10 +2,9 @@
 
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{Certificate, GetPlanRequest, Plan, Reach};
-use canopy_wire::format_of_wire;
+use canopy_wire::{format_of_wire, parts_of_wire};
 use serde::Serialize;
 
-use crate::certificate::parts;
 use crate::exit::Failure;
 use crate::form::FormSummary;
 use crate::output::print_json;
@@ -151,9 +150,9 @@ fn certificate(certificate: &Certificate) -> String {
         }
         Some(Kind::Partition(partition)) => {
             let sets: Vec<String> = partition.sets.iter().map(ranks).collect();
-            let sets = match parts(partition) {
+            let sets = match parts_of_wire(partition) {
                 None => format!("ranks {}", sets.join(" | ")),
-                Some(parts) => format!("{} {parts}", partition.set_count),
+                Some(parts) => format!("{} {}", partition.set_count, parts.name()),
             };
             format!("partition of {} bytes/s, {sets}", partition.capacity)
         }

@@ -27,13 +27,14 @@ pub(super) fn spread_along_trees(
     if are_joined(topology, &members(usual)) {
         return Ok(());
     }
-    let Some(trees) = trees_of(topology, stages, &seating, usual, stop)? else { return Ok(()) };
+    let at_usual = entered(stages, &seating, usual);
+    let Some(trees) = trees_of(topology, &members(usual), &at_usual, stop)? else { return Ok(()) };
     let mut inside = vec![Inside::Trees(trees)];
     let mut classes = BTreeMap::new();
     for &of_box in odd.iter().filter(|&&of_box| !seating.is_empty(of_box)) {
-        let trees = trees_of(topology, stages, &seating, of_box, stop)?;
-        let fitted = |trees| Inside::Trees(fitted(trees, &entered(stages, &seating, of_box)));
-        let own = trees.map_or(Inside::Star, fitted);
+        let entered = entered(stages, &seating, of_box);
+        let trees = trees_of(topology, &members(of_box), &entered, stop)?;
+        let own = trees.map_or(Inside::Star, |trees| Inside::Trees(fitted(trees, &entered)));
         classes.insert(of_box, u32::try_from(inside.len()).unwrap_or(0));
         inside.push(own);
     }
@@ -62,18 +63,16 @@ fn are_joined(topology: &Topology, members: &[(u32, u32)]) -> bool {
     })
 }
 
-/// The trees of a box. `None`: its ranks do not reach each other in it.
+/// The trees of a box, given its places with their ranks, and how much enters at each place. `None`: its ranks do not
+/// reach each other in it.
 fn trees_of(
     topology: &Topology,
-    stages: &Stages,
-    seating: &Seating,
-    of_box: u32,
+    live: &[(u32, u32)],
+    entered: &[u64],
     stop: &dyn Stop,
 ) -> Result<Option<Vec<BoxTree>>, SynthesisError> {
-    let live: Vec<(u32, u32)> = seating.live(of_box).collect();
-    let Some(network) = alone(topology, &live) else { return Ok(None) };
+    let Some(network) = alone(topology, live) else { return Ok(None) };
     let count = network.rank_count();
-    let entered = entered(stages, seating, of_box);
     let weights = live.iter().map(|&(place, _)| entered.get(place as usize).copied().unwrap_or(1)).collect();
     let Ok(collective) = Collective::new(CollectiveKind::Allgather, None, count) else { return Ok(None) };
     let shares = Shares::in_proportion(collective, count, weights)?;

@@ -9,7 +9,7 @@ use canopy_plan::read_plan;
 use canopy_planner::{PLANNER_CLASS, PlanKey, Request as Order};
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{self, OutputFormat, Plan};
-use canopy_schedule::{Certificate, CutDirection, NamedParts, certified_bound, links_used};
+use canopy_schedule::{Certificate, CutDirection, certified_bound, links_used};
 use canopy_synth::Never;
 use canopy_topology::{NodeIndex, Rank, Rate, Topology, TopologyLimits, identity_hash};
 use canopy_wire as wire;
@@ -157,12 +157,7 @@ fn certificate(topology: &Topology, stated: &Kind) -> Result<Certificate, String
             Ok(Certificate::Cut { direction, nodes: set(cut.set.as_ref().ok_or("its cut has no nodes")?)? })
         }
         Kind::Partition(partition) => {
-            let parts = match partition.parts() {
-                v1::PartitionParts::Unspecified => None,
-                v1::PartitionParts::Boxes => Some(NamedParts::Boxes),
-                v1::PartitionParts::Ranks => Some(NamedParts::Ranks),
-            };
-            let sets = match parts {
+            let sets = match wire::parts_of_wire(partition) {
                 Some(parts) => parts.sets(topology),
                 None => partition.sets.iter().map(set).collect::<Result<_, _>>()?,
             };
@@ -184,7 +179,7 @@ fn certificate(topology: &Topology, stated: &Kind) -> Result<Certificate, String
 
 #[cfg(test)]
 mod tests {
-    use canopy_schedule::Shares;
+    use canopy_schedule::{NamedParts, Shares};
     use canopy_topology::generate;
 
     use super::*;
