@@ -2,6 +2,8 @@
 
 use std::borrow::Borrow;
 
+use canopy_topology::is_invisible;
+
 /// Rows of cells under a heading; each column is as wide as its widest cell.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -18,9 +20,9 @@ impl Table {
         Self { rows: vec![heading], numeric }
     }
 
-    /// Adds a row with as many cells as the heading. What could move a terminal's cursor is left out.
+    /// Adds a row with as many cells as the heading, without characters that a terminal obeys instead of showing them.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let clean = |cell: String| cell.chars().filter(|c| !c.is_control()).collect();
+        let clean = |cell: String| cell.chars().filter(|&c| !is_invisible(c)).collect();
         self.rows.push(cells.into_iter().map(clean).collect());
     }
 

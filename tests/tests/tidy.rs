@@ -58,7 +58,7 @@ const LAYERS: [(&str, &[&str]); 39] = [
             "canopy-topology",
         ],
     ),
-    ("crates/access", &["canopy-planner"]),
+    ("crates/access", &["canopy-planner", "canopy-topology"]),
     ("crates/nccl", &["canopy-schedule", "canopy-topology"]),
     ("crates/order", &["canopy-topology"]),
     ("crates/calibrate", &["canopy-schedule", "canopy-topology"]),

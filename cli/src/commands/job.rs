@@ -21,6 +21,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use canopy_client::ErrorClass;
+use canopy_topology::is_invisible;
 
 use crate::exit::Failure;
 
@@ -82,7 +83,7 @@ where
 
 /// Reads the id of a job: text on one line.
 fn job_id(text: &str) -> Result<String, String> {
-    if text.is_empty() || text.len() > JOB_BYTES_MAX || text.chars().any(char::is_control) {
+    if text.is_empty() || text.len() > JOB_BYTES_MAX || text.contains(is_invisible) {
         return Err(format!("the id of a job is a text of 1 to {JOB_BYTES_MAX} bytes on one line"));
     }
     Ok(text.to_owned())

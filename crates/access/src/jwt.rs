@@ -37,6 +37,11 @@ pub enum JwtError {
     Expired,
     #[error("the token is not valid yet; wait, or set the clocks right")]
     NotYet,
+    #[error(
+        "the token's header has `crit`, which demands extensions that this server does not have; ask its issuer for a \
+         token without"
+    )]
+    Critical,
     #[error("claim `{claim}` of the token is missing or not what it should be; ask its issuer for one that has it")]
     Claim { claim: &'static str },
 }
@@ -166,6 +171,10 @@ impl Issuer {
     pub(crate) fn verify(&self, token: &str, now_ms: u64) -> Result<Claims, JwtError> {
         verifier::install();
         let header = jsonwebtoken::decode_header(token).map_err(|_| JwtError::Malformed)?;
+        // RFC 7515, section 4.1.11: extensions that are not understood refuse the token. None is understood here.
+        if header.crit.is_some() {
+            return Err(JwtError::Critical);
+        }
         let signature = || JwtError::Signature { issuer: self.issuer.clone() };
         let mut validation = Validation::new(header.alg);
         // Times are compared below, with the clock that was passed in, and as numbers or not at all.

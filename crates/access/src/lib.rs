@@ -36,7 +36,7 @@ pub use identity::{Denied, Identity, Source};
 pub use jwt::{Issuer, JwtError, Keys, KeysError, TOKEN_BYTES_MAX};
 pub use method::{Effect, METHODS, Method, MethodSet, Standard, method};
 pub use pattern::Pattern;
-pub use policy::{Certificate, IssuerFiles, Policy, PolicyError, Refused};
+pub use policy::{Certificate, IssuerFiles, NameKind, Policy, PolicyError, Refused};
 pub use quota::{Limits, Measure, Quota, QuotaError, Quotas};
 pub use role::{RoleError, Roles};
 pub use token::{NewToken, Purpose, StoredToken, TokenChance, TokenError, Tokens};

@@ -24,6 +24,16 @@ impl fmt::Display for Pattern {
 }
 
 impl Pattern {
+    /// Whether it is a `*` alone.
+    pub(crate) fn is_any(&self) -> bool {
+        self.0 == "*"
+    }
+
+    /// The text before its first `*`; all of it where it has none.
+    pub(crate) fn fixed_start(&self) -> &str {
+        self.0.split('*').next().unwrap_or_default()
+    }
+
     /// Whether it names this text. Cost: the product of both lengths at most.
     pub fn matches(&self, text: &str) -> bool {
         let mut parts = self.0.split('*');

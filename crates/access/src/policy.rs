@@ -40,6 +40,12 @@ pub enum PolicyError {
         "grant {number} must name one of `certificate`, `user`, `group`, and `issuer` with `subject`; it names {named}"
     )]
     GrantSubject { number: usize, named: String },
+    #[error(
+        "grant {number}: `certificate` `{}` states no kind of name before its `*`; write dns:, email:, cn: or the \
+         scheme of a URI first, or `*` alone for every certificate",
+        short(pattern)
+    )]
+    GrantKind { number: usize, pattern: String },
     #[error("grant {number}: `issuer` `{}` is not one of the `[issuers]`; there are {}", short(issuer), short(known))]
     GrantIssuer { number: usize, issuer: String, known: String },
     #[error("there are {count} grants; at most {GRANTS_MAX} are taken")]
@@ -110,13 +116,68 @@ pub struct IssuerFiles {
     pub path: String,
 }
 
-/// The names in a client certificate.
+/// Kind of a name in a client certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// A URI, such as a SPIFFE identity.
+    Uri,
+    /// A name of the domain name system.
+    Dns,
+    /// An address of electronic mail.
+    Email,
+    /// A common name of the subject.
+    CommonName,
+}
+
+impl NameKind {
+    /// Prefix of such a name in rules and logs; URIs have their own scheme instead.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Uri => "",
+            Self::Dns => "dns:",
+            Self::Email => "email:",
+            Self::CommonName => "cn:",
+        }
+    }
+}
+
+/// Schemes that a URI in a certificate may not have: its text would read as a name of another kind.
+const RESERVED_SCHEMES: [&str; 5] = ["cn", "dns", "email", "uid", "uri"];
+
+/// The names in a client certificate, each under its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificate {
-    /// Its names, the first of which is the caller's in logs: URIs as they are, `dns:NAME`, `email:NAME`, `cn:NAME`.
-    pub names: Vec<String>,
-    /// When it ends, in milliseconds since 1970.
-    pub not_after_ms: u64,
+    names: Vec<String>,
+    not_after_ms: u64,
+}
+
+impl Certificate {
+    /// A certificate with these names, the first of them the caller's name in logs, valid until this time in
+    /// milliseconds since 1970.
+    ///
+    /// Rules and logs know names as text: URIs as they are, `dns:NAME`, `email:NAME`, `cn:NAME`. A URI whose scheme is
+    /// that of another kind becomes `uri:URI`, so that no text of one kind passes for another.
+    pub fn new<'a>(names: impl IntoIterator<Item = (NameKind, &'a str)>, not_after_ms: u64) -> Self {
+        let written = |(kind, text): (NameKind, &str)| {
+            let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
+            let is_reserved = RESERVED_SCHEMES.iter().any(|reserved| scheme.eq_ignore_ascii_case(reserved));
+            match kind {
+                NameKind::Uri if is_reserved || scheme.is_empty() => format!("uri:{text}"),
+                kind => format!("{}{text}", kind.prefix()),
+            }
+        };
+        Self { names: names.into_iter().map(written).collect(), not_after_ms }
+    }
+
+    /// Names as rules know them.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// End of its validity, in milliseconds since 1970.
+    pub const fn not_after_ms(&self) -> u64 {
+        self.not_after_ms
+    }
 }
 
 /// Why a caller is not known.
@@ -290,7 +351,12 @@ fn rule(
     let who = match text {
         GrantText {
             certificate: Some(pattern), user: None, group: None, issuer: None, subject: None, claims, ..
-        } if claims.is_empty() => Who::Certificate(pattern),
+        } if claims.is_empty() => {
+            if !pattern.is_any() && !pattern.fixed_start().contains(':') {
+                return Err(PolicyError::GrantKind { number, pattern: pattern.to_string() });
+            }
+            Who::Certificate(pattern)
+        }
         GrantText { certificate: None, user: Some(user), group: None, issuer: None, subject: None, claims, .. }
             if claims.is_empty() =>
         {

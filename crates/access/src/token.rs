@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use canopy_planner::NotATenant;
+use canopy_topology::is_invisible;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -168,7 +169,7 @@ impl Tokens {
         chance: &TokenChance,
     ) -> Result<NewToken, TokenError> {
         let name = purpose.name;
-        if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.contains(is_invisible) {
             return Err(TokenError::Name { name: name.chars().take(NAME_CHARS_MAX).collect() });
         }
         roles.methods(purpose.roles)?;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it stands, helpers included")]
 
-use canopy_access::{Certificate, Denied, JwtError, Policy, Refused, Tokens};
+use canopy_access::{Certificate, Denied, JwtError, NameKind, Policy, Refused, Tokens};
 use data_encoding::BASE64URL_NOPAD as BASE64;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _};
@@ -174,12 +174,19 @@ fn every_wrong_token_is_refused_for_its_reason() {
     let (header, rest) = token.split_once('.').unwrap();
     let other = Signer::new(2).sign(&good, &claims(&json!({})));
     let unsigned = |algorithm: &str| signer.sign(&json!({"alg": algorithm}), &claims(&json!({})));
+    let critical = |crit: &Value| {
+        signer.sign(&json!({"alg": "EdDSA", "kid": "ed", "b64": true, "crit": crit}), &claims(&json!({})))
+    };
     for (wrong, expected) in [
         (other, signature()),
         (format!("{message}."), signature()),
         (unsigned("HS256"), signature()),
         (unsigned("ES384"), signature()),
         (unsigned("none"), JwtError::Malformed),
+        (critical(&json!(["exp"])), JwtError::Critical),
+        (critical(&json!(["b64"])), JwtError::Critical),
+        (critical(&json!([])), JwtError::Critical),
+        (critical(&json!("exp")), JwtError::Malformed),
         (signer.sign(&json!({"alg": "EdDSA", "kid": "ec"}), &claims(&json!({}))), signature()),
         (signer.sign(&json!({"alg": "EdDSA", "kid": "away"}), &claims(&json!({}))), signature()),
         (format!("{header}.{rest}.x"), JwtError::Malformed),
@@ -207,20 +214,62 @@ fn shared_secrets_sign_nothing() {
 #[test]
 fn certificates_and_users_have_what_is_granted_to_them() {
     let policy = policy(&Signer::new(1));
-    let certificate = |names: &[&str]| Certificate {
-        names: names.iter().map(|&name| name.to_owned()).collect(),
-        not_after_ms: NOW_MS + 1,
-    };
-    let slurm = policy.certificate(&certificate(&["cn:x", "spiffe://prod/ns/a/sa/slurm"])).unwrap();
+    let certificate = |names: &[(NameKind, &'static str)]| Certificate::new(names.iter().copied(), NOW_MS + 1);
+    let (common, uri) = (|name| (NameKind::CommonName, name), |name| (NameKind::Uri, name));
+    let slurm = policy.certificate(&certificate(&[common("x"), uri("spiffe://prod/ns/a/sa/slurm")])).unwrap();
     assert_eq!(slurm.admit(REPORT, Some(&"blue".parse().unwrap()), NOW_MS).unwrap().unwrap().as_str(), "blue");
     assert!(matches!(slurm.admit(PLAN, Some(&"green".parse().unwrap()), NOW_MS), Err(Denied::Tenant { .. })));
     assert!(matches!(slurm.admit(PLAN, None, NOW_MS + 1), Err(Denied::Expired { .. })));
-    for names in [&["spiffe://prod/ns/a/b/sa/slurm"][..], &["cn:spiffe://prod/ns/a/sa/slurm"], &[]] {
+    for names in [&[uri("spiffe://prod/ns/a/b/sa/slurm")][..], &[common("spiffe://prod/ns/a/sa/slurm")], &[]] {
         assert!(matches!(policy.certificate(&certificate(names)), Err(Refused::Unknown { .. })), "{names:?}");
     }
     assert!(policy.user(0, 0).unwrap().admit(DRAIN, None, NOW_MS).is_ok());
     assert!(policy.user(7, 500).unwrap().admit(DRAIN, None, NOW_MS).is_err());
     assert!(matches!(policy.user(500, 7), Err(Refused::Unknown { .. })));
+}
+
+/// A workload that chooses one kind of name for itself gets nothing that is granted to another kind.
+#[test]
+fn a_name_of_one_kind_never_passes_for_a_name_of_another() {
+    let kinds = [NameKind::Uri, NameKind::Dns, NameKind::Email, NameKind::CommonName];
+    let granted = [
+        (NameKind::Uri, "spiffe://prod/root", "spiffe://prod/root"),
+        (NameKind::Uri, "https://root.example", "https://root*"),
+        (NameKind::Dns, "root.example", "dns:root.example"),
+        (NameKind::Dns, "root.example", "dns:*"),
+        (NameKind::Email, "root@example", "email:root@example"),
+        (NameKind::CommonName, "root", "cn:root"),
+        (NameKind::CommonName, "root", "cn:r*t"),
+    ];
+    for (kind, name, rule) in granted {
+        let rules = format!("[[grant]]\ncertificate = \"{rule}\"\nroles = [\"admin\"]");
+        let policy = Policy::read(&rules, |_| Err(String::new())).unwrap();
+        let is_known = |kind, name: &str| policy.certificate(&Certificate::new([(kind, name)], NOW_MS + 1)).is_ok();
+        assert!(is_known(kind, name), "{rule}");
+        let texts = ["", "cn:", "CN:", "dns:", "email:", "uri:", "uid:"].map(|prefix| format!("{prefix}{name}"));
+        for (other, text) in kinds.into_iter().flat_map(|kind| texts.iter().map(move |text| (kind, text))) {
+            assert_eq!(is_known(other, text), other == kind && text == name, "{other:?} {text} by {rule}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_for_certificates_states_the_kind_of_name() {
+    for (rule, is_taken) in [
+        ("*", true),
+        ("cn:*", true),
+        ("spiffe://*", true),
+        ("dns:*.example", true),
+        ("*.example", false),
+        ("root", false),
+        ("c*:root", false),
+        ("", false),
+    ] {
+        let rules = format!("[[grant]]\ncertificate = \"{rule}\"\nroles = [\"viewer\"]");
+        let read = Policy::read(&rules, |_| Err(String::new()));
+        assert_eq!(read.is_ok(), is_taken, "{rule}");
+        assert!(is_taken || read.unwrap_err().to_string().contains("states no kind of name"), "{rule}");
+    }
 }
 
 #[test]

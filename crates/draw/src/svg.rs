@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use canopy_topology::is_invisible;
+
 /// Space at the edges of a sheet.
 pub(crate) const MARGIN: f64 = 20.0;
 /// Height of a line of sentences.
@@ -331,7 +333,7 @@ pub fn escaped(text: &str) -> String {
             '>' => escaped += "&gt;",
             '"' => escaped += "&quot;",
             '\n' | '\t' => escaped.push(' '),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
+            c if is_invisible(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
             c => escaped.push(c),
         }
     }

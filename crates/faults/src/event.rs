@@ -1,5 +1,6 @@
 //! Reports of sources about one element at one time.
 
+use canopy_topology::is_invisible;
 use serde::{Deserialize, Serialize};
 
 use crate::remaining::Remaining;
@@ -46,7 +47,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name every field")]
 pub enum EventError {
-    #[error("{field} cannot be `{found}`; give 1 to {limit} bytes without control characters")]
+    #[error("{field} cannot be `{found}`; give 1 to {limit} bytes without characters that are not shown")]
     Text { field: &'static str, found: String, limit: usize },
     #[error("target: {0}")]
     Target(#[from] TargetError),
@@ -61,7 +62,7 @@ impl Event {
         for (field, text, limit) in
             [("source", &self.source, SOURCE_BYTES_MAX), ("event_id", &self.event_id, ID_BYTES_MAX)]
         {
-            if !(1..=limit).contains(&text.len()) || text.contains(char::is_control) {
+            if !(1..=limit).contains(&text.len()) || text.contains(is_invisible) {
                 return Err(EventError::Text { field, found: shown(text), limit });
             }
         }

@@ -23,6 +23,8 @@ pub use self::ras::read_ras;
 pub use self::sentinel::{Entity, HealthEvent, read_health};
 pub use self::slurm::{read_slurm, read_slurm_json};
 pub use self::time::{TimeError, read_time};
+use canopy_topology::is_invisible;
+
 use crate::event::Event;
 use crate::remaining::Remaining;
 use crate::target::{Target, TargetError};
@@ -124,7 +126,7 @@ fn check_count(items: usize) -> Result<(), FeedError> {
 /// A text cut to so many bytes, at a character.
 fn cut(text: &str, bytes_max: usize) -> String {
     let end = (0..=bytes_max.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    text.get(..end).unwrap_or_default().chars().filter(|c| !c.is_control()).collect()
+    text.get(..end).unwrap_or_default().chars().filter(|&c| !is_invisible(c)).collect()
 }
 
 /// Whether a name can be one of a machine: others mean nothing to anybody.

@@ -2,12 +2,14 @@
 
 use std::str::FromStr;
 
+use canopy_topology::is_invisible;
+
 /// Characters of a text that a message shows.
 const SHOWN_MAX: usize = 80;
 
 /// As much of a text from outside as a message shows, without what a terminal would obey.
 pub(crate) fn shown(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let plain = |c: char| if is_invisible(c) { char::REPLACEMENT_CHARACTER } else { c };
     let mut shown: String = text.chars().take(SHOWN_MAX).map(plain).collect();
     if text.chars().nth(SHOWN_MAX).is_some() {
         shown.push('…');

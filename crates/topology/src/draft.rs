@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::TopologyError;
 use crate::index::NodeIndex;
+use crate::invisible::{is_invisible, is_invisible_in_lines};
 use crate::limits::TopologyLimits;
 use crate::model::{Attributes, Link, Names, Node, NodeKind, Topology, is_cluster_name};
 use crate::shorten::shorten;
@@ -109,6 +110,9 @@ impl TopologyDraft {
         if let Some(name) = self.cluster.as_ref().filter(|name| !is_cluster_name(name)) {
             return Err(TopologyError::BadCluster { name: shorten(name) });
         }
+        if self.name.as_ref().is_some_and(|name| name.contains(is_invisible_in_lines)) {
+            return Err(TopologyError::Invisible { field: "name".to_owned() });
+        }
         let nodes = ordered_nodes(self.nodes)?;
         let rank_count = nodes.iter().filter(|node| node.kind == NodeKind::Compute).count();
         if rank_count < 2 {
@@ -175,10 +179,27 @@ fn overflow(nodes: &[Arc<Node>], from: NodeIndex, to: NodeIndex) -> TopologyErro
     TopologyError::CapacityOverflow { from: id(from), to: id(to) }
 }
 
+/// Refuses names in which a person would not see every character.
+fn require_visible(position: usize, attributes: &Attributes) -> Result<(), TopologyError> {
+    let texts = [
+        ("host", &attributes.host),
+        ("box", &attributes.box_name),
+        ("rail", &attributes.rail),
+        ("label", &attributes.label),
+    ];
+    for (field, text) in texts {
+        if text.as_ref().is_some_and(|text| text.contains(is_invisible_in_lines)) {
+            return Err(TopologyError::Invisible { field: format!("nodes[{position}].{field}") });
+        }
+    }
+    Ok(())
+}
+
 /// Compute nodes by rank, then all others by id.
 fn ordered_nodes(drafts: Vec<DraftNode>) -> Result<Vec<Arc<Node>>, TopologyError> {
     for (position, node) in drafts.iter().enumerate() {
-        let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '>' | '=' | ',');
+        require_visible(position, &node.attributes)?;
+        let bad = |c: char| c.is_whitespace() || is_invisible(c) || matches!(c, ':' | '>' | '=' | ',');
         if node.id.is_empty() || node.id.len() > 255 || node.id.contains(bad) {
             return Err(TopologyError::BadId { position, id: shorten(&node.id) });
         }

@@ -10,6 +10,8 @@ pub enum TopologyError {
     TooFewRanks { found: usize },
     #[error("nodes[{position}].id `{id}` is not usable; use 1 to 255 bytes of text without white space and `: > = ,`")]
     BadId { position: usize, id: String },
+    #[error("{field} holds characters that are not shown, such as marks of direction; leave them out")]
+    Invisible { field: String },
     #[error("`{name}` cannot name a cluster; use 1 to 63 letters, digits and `- _ .`, a letter or digit first")]
     BadCluster { name: String },
     #[error("node id `{id}` is given twice; give each node its own")]
@@ -41,6 +43,7 @@ impl TopologyError {
             Self::TooLarge { what, .. } => (*what).to_owned(),
             Self::TooFewRanks { .. } => "nodes".to_owned(),
             Self::BadId { position, .. } => format!("nodes[{position}].id"),
+            Self::Invisible { field } => field.clone(),
             Self::DuplicateId { .. } => "nodes.id".to_owned(),
             Self::RankOnSwitch { .. }
             | Self::RankOnForwarder { .. }

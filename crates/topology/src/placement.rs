@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::Bound;
 
 use crate::index::Rank;
+use crate::invisible::is_invisible;
 use crate::model::{Attributes, Topology};
 
 /// Longest name of a machine in bytes, as in DNS.
@@ -230,7 +231,7 @@ fn check_slots(placed: &[Slot]) -> Result<(), PlacementError> {
     let mut seen: HashMap<&Slot, usize> = HashMap::with_capacity(placed.len());
     for (rank, slot) in placed.iter().enumerate() {
         // A comma separates devices wherever a rank map is written as a list.
-        let is_plain = !slot.node.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control());
+        let is_plain = !slot.node.contains(|c: char| c == ',' || c.is_whitespace() || is_invisible(c));
         if !(1..=NAME_BYTES_MAX).contains(&slot.node.len()) || !is_plain {
             return Err(PlacementError::Name { rank, bytes: slot.node.len() });
         }

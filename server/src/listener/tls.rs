@@ -4,7 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use canopy_access::Certificate;
+use canopy_access::{Certificate, NameKind};
+use canopy_topology::is_invisible;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -107,7 +108,7 @@ impl Tls {
         let stream = TlsAcceptor::from(config).accept(stream).await?;
         let shown = match stream.get_ref().1.peer_certificates().and_then(<[_]>::first) {
             None => Shown::Nothing,
-            Some(certificate) => Shown::Certificate(Arc::new(names_of(certificate).map_err(io::Error::other)?)),
+            Some(certificate) => Shown::Certificate(Arc::new(read_certificate(certificate).map_err(io::Error::other)?)),
         };
         Ok((stream, shown))
     }
@@ -123,7 +124,8 @@ fn load(files: &TlsFiles) -> Result<(Loaded, Stamps), TlsError> {
     };
     let (text, refused) = read("tls_certificate", &files.certificate, Secrecy::Public)?;
     let chain = certificates(&text).map_err(&refused)?;
-    let expires_ms = chain.first().map_or(Ok(0), |own| names_of(own).map(|own| own.not_after_ms)).map_err(refused)?;
+    let expires_ms =
+        chain.first().map_or(Ok(0), |own| read_certificate(own).map(|own| own.not_after_ms())).map_err(refused)?;
     let (text, of_key) = read("tls_key", &files.key, Secrecy::Secret)?;
     let text = zeroize::Zeroizing::new(text);
     let key = PrivateKeyDer::from_pem_slice(text.as_bytes())
@@ -166,26 +168,25 @@ fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-/// What a certificate says of its owner: URIs first, as those are identities of services.
-fn names_of(certificate: &CertificateDer<'_>) -> Result<Certificate, String> {
+/// The names in a certificate and its end. URIs come first, as those are identities of services.
+fn read_certificate(certificate: &CertificateDer<'_>) -> Result<Certificate, String> {
     let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
     let alternatives = parsed.subject_alternative_name().map_err(|error| error.to_string())?;
     let alternatives = alternatives.map_or(&[][..], |names| &names.value.general_names);
-    let [mut uris, mut others] = [Vec::new(), Vec::new()];
-    for name in alternatives.iter().take(NAMES_MAX) {
-        match name {
-            GeneralName::URI(uri) => uris.push((*uri).to_owned()),
-            GeneralName::DNSName(name) => others.push(format!("dns:{name}")),
-            GeneralName::RFC822Name(name) => others.push(format!("email:{name}")),
-            _ => {}
-        }
-    }
+    let known = |name: &GeneralName<'_>| match *name {
+        GeneralName::URI(uri) => Some((NameKind::Uri, uri.to_owned())),
+        GeneralName::DNSName(name) => Some((NameKind::Dns, name.to_owned())),
+        GeneralName::RFC822Name(name) => Some((NameKind::Email, name.to_owned())),
+        _ => None,
+    };
+    let mut names: Vec<(NameKind, String)> = alternatives.iter().take(NAMES_MAX).filter_map(known).collect();
+    names.sort_by_key(|(kind, _)| *kind != NameKind::Uri);
     let common = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok());
-    let mut names: Vec<String> =
-        uris.into_iter().chain(others).chain(common.map(|name| format!("cn:{name}"))).collect();
-    // What would fill the log is nobody's name.
-    names.retain(|name| name.len() <= NAME_BYTES_MAX && !name.chars().any(char::is_control));
+    names.extend(common.map(|name| (NameKind::CommonName, name.to_owned())));
+    // A name that fills the log, or that a terminal shows otherwise than it is, identifies no caller.
+    names.retain(|(_, name)| name.len() <= NAME_BYTES_MAX && !name.contains(is_invisible));
     let not_after_s = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or(0);
     // Valid through the last second.
-    Ok(Certificate { names, not_after_ms: not_after_s.saturating_add(1).saturating_mul(1000) })
+    let not_after_ms = not_after_s.saturating_add(1).saturating_mul(1000);
+    Ok(Certificate::new(names.iter().map(|(kind, name)| (*kind, name.as_str())), not_after_ms))
 }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use canopy_access::audit::{Chain, Entry};
-use canopy_access::{Certificate, Keys, Policy, Roles, Tokens};
+use canopy_access::{Certificate, Keys, NameKind, Policy, Roles, Tokens};
 use canopy_server::ArchiveTrust;
 
 use crate::{refused, seen, text};
@@ -42,7 +42,7 @@ pub(crate) fn rules(input: &[u8]) {
         assert!(policy.quotas().of_tenant(tenant).weight() > 0, "a tenant would never have a turn");
     }
     seen(policy.quotas().of_identity("cn:agent"));
-    let shown = Certificate { names: vec!["cn:agent".to_owned(), "dns:agent".to_owned()], not_after_ms: u64::MAX };
+    let shown = Certificate::new([(NameKind::CommonName, "agent"), (NameKind::Dns, "agent")], u64::MAX);
     for identity in [policy.certificate(&shown), policy.user(1000, 1000)].into_iter().flatten() {
         seen(identity.admit("canopy.v1.Planner/Plan", None, NOW_MS));
         assert!(identity.admit("canopy.v1.Planner/Nothing", None, NOW_MS).is_err(), "a method that does not exist");

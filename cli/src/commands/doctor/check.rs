@@ -1,5 +1,6 @@
 //! What was checked, with which outcome, and what to do about a problem.
 
+use canopy_topology::is_invisible;
 use serde::Serialize;
 
 /// Most characters of a foreign text that are shown.
@@ -78,9 +79,9 @@ impl Checks {
     }
 }
 
-/// A foreign text as it can be shown: one line of bounded length, without control characters.
+/// A foreign text as it can be shown: one line of bounded length, without characters that are not shown.
 pub(super) fn shown(text: &str) -> String {
-    let mut line: String = text.chars().take(SHOWN_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut line: String = text.chars().take(SHOWN_MAX).map(|c| if is_invisible(c) { ' ' } else { c }).collect();
     if text.chars().nth(SHOWN_MAX).is_some() {
         line.push('…');
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use canopy_topology::{Latency, expand_hosts, shorten};
+use canopy_topology::{Latency, expand_hosts, is_invisible, shorten};
 
 use crate::error::{FileError, ImportError};
 use crate::fabric::{Attachment, Fabric, FabricHost, FabricLink, FabricSwitch, PortName};
@@ -46,7 +46,7 @@ impl<'a> Builder<'a> {
     }
 
     fn add_switch(&mut self, line: Option<usize>, name: &str) -> Result<usize, ImportError> {
-        let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '>' | '=' | ',');
+        let bad = |c: char| c.is_whitespace() || is_invisible(c) || matches!(c, ':' | '>' | '=' | ',');
         if name.is_empty() || name.len() > 255 || name.contains(bad) {
             let problem = format!("`{}` is no name of a switch; use letters, digits and `-`", shorten(name));
             return Err(self.error(line, problem));

@@ -9,6 +9,7 @@
 //! A value is any text without `, ; ( )`. What families, keys and values mean is decided elsewhere.
 
 use crate::generate::error::ExpressionError;
+use crate::invisible::is_invisible;
 use crate::shorten::shorten;
 
 /// Operators that build a network from networks.
@@ -64,7 +65,7 @@ pub(super) fn parse(text: &str) -> Result<Expression<'_>, ExpressionError> {
         return Err(ExpressionError::TooLong { found: text.len(), limit: LENGTH_MAX });
     }
     let mut parser = Parser { text, at: 0 };
-    if let Some(blank) = text.find(|c: char| c.is_whitespace() || c.is_control()) {
+    if let Some(blank) = text.find(|c: char| c.is_whitespace() || is_invisible(c)) {
         parser.at = blank;
         return Err(parser.unexpected("an expression without white space"));
     }

@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Write as _};
 
+use canopy_topology::is_invisible;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
@@ -58,15 +59,13 @@ impl Visit for TextVisitor<'_> {
     }
 }
 
-/// Writes `\n` for a line break and the like, and everything else as it is.
+/// Writes `\n` for a line break, the like for all that a terminal does not show, and everything else as it is.
 struct Escaped<'a, W>(&'a mut W);
 
 impl<W: fmt::Write> fmt::Write for Escaped<'_, W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // These two end a line for some readers, though they are not control characters.
-        let ends_line = |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
         let mut rest = text;
-        while let Some((position, character)) = rest.char_indices().find(|&(_, character)| ends_line(character)) {
+        while let Some((position, character)) = rest.char_indices().find(|&(_, character)| is_invisible(character)) {
             let (plain, from) = rest.split_at(position);
             self.0.write_str(plain)?;
             write!(self.0, "{}", character.escape_default())?;
