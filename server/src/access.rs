@@ -5,7 +5,7 @@ mod files;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use canopy_access::{Certificate, Identity, Policy, Quotas, Refused, Source, Tokens};
+use canopy_access::{Certificate, Identity, Policy, Quotas, Refused, Source, TokenError, Tokens};
 use tokio::sync::watch;
 use tonic::codegen::http::HeaderMap;
 use tonic::codegen::http::header::AUTHORIZATION;
@@ -125,10 +125,10 @@ impl Access {
         if options.development && options.rules.is_none() {
             return Ok(Identity::all_powerful("anybody".to_owned(), Source::Development));
         }
-        let loaded = loaded.get();
         if let Some(token) = bearer(headers)? {
-            return Ok(loaded.policy.bearer(token, &loaded.tokens, clock::unix_ms())?);
+            return self.bearer(token);
         }
+        let loaded = loaded.get();
         match shown {
             Shown::Certificate(certificate) => Ok(loaded.policy.certificate(certificate)?),
             // These users could change the rules as well.
@@ -137,6 +137,24 @@ impl Access {
             }
             Shown::User(user, group) => Ok(loaded.policy.user(*user, *group)?),
             Shown::Nothing => Err(Stranger::Nothing),
+        }
+    }
+}
+
+impl Access {
+    /// The caller that shows this token. One that is not known may have been made a moment ago: files that have changed
+    /// are read before it is refused.
+    fn bearer(&self, token: &str) -> Result<Identity, Stranger> {
+        let identify = || {
+            let loaded = self.0.loaded.get();
+            loaded.policy.bearer(token, &loaded.tokens, clock::unix_ms())
+        };
+        match identify() {
+            Err(Refused::Token(TokenError::Unknown)) => {
+                self.0.loaded.catch_up(|| load(&self.0.options));
+                Ok(identify()?)
+            }
+            outcome => Ok(outcome?),
         }
     }
 }
@@ -231,6 +249,33 @@ mod tests {
         assert!(Access::read(options.clone()).unwrap_err().to_string().contains("chmod 600"));
         fs::set_permissions(&options.tokens, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(Access::read(options).is_ok());
+    }
+
+    #[test]
+    fn a_token_counts_as_soon_as_it_is_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path(), "");
+        let access = Access::read(options.clone()).unwrap();
+        let mut tokens = Tokens::default();
+        for number in 0..3_u8 {
+            let name = format!("t{number}");
+            let (roles, expires_ms) = (["viewer".to_owned()], u64::MAX);
+            let purpose = canopy_access::Purpose { name: &name, roles: &roles, tenants: &[], expires_ms };
+            let chance = [number; size_of::<canopy_access::TokenChance>()];
+            let made = tokens.create(&purpose, &canopy_access::Roles::default(), 0, &chance).unwrap();
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, format!("Bearer {}", *made.text).parse().unwrap());
+            assert!(access.identify(&Shown::Nothing, &headers).is_err());
+            fs::write(&options.tokens, tokens.write()).unwrap();
+            fs::set_permissions(&options.tokens, fs::Permissions::from_mode(0o600)).unwrap();
+            assert_eq!(access.identify(&Shown::Nothing, &headers).map(|identity| identity.name), Ok(name));
+        }
+        // What cannot be used changes nothing, and is reported by the next look.
+        fs::write(&options.tokens, "no tokens").unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, "Bearer canopy_1_2".parse().unwrap());
+        assert!(access.identify(&Shown::Nothing, &headers).is_err());
+        assert!(access.reload(false).is_err());
     }
 
     #[test]

@@ -227,7 +227,12 @@ impl MaintenanceError {
             Self::Archive { source: ArchiveError::Io(_) | ArchiveError::Store(_), .. } => 4,
             Self::Archive { .. } => 2,
             Self::Store(StoreError::InUse { .. }) => 6,
-            Self::Store(StoreError::Version { .. } | StoreError::OtherEngine { .. } | StoreError::NotBuilt { .. }) => 2,
+            Self::Store(
+                StoreError::OpenToAll { .. }
+                | StoreError::Version { .. }
+                | StoreError::OtherEngine { .. }
+                | StoreError::NotBuilt { .. },
+            ) => 2,
             Self::Store(_) | Self::Output(_) => 4,
         }
     }

@@ -47,6 +47,8 @@ impl ServeError {
 /// # Errors
 /// What kept the server from starting, or ended it.
 pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
+    // Whatever this process writes is its user's alone; the socket for all users says otherwise of itself.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let configured = flags.clone().into_settings().and_then(|settings| {
         let (telemetry, effective) = (settings.telemetry()?, print_effective(settings.clone())?);
         telemetry.require_files()?;

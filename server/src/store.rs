@@ -203,6 +203,11 @@ pub enum StoreError {
     },
     #[error("the data directory {directory} is in use by another process; join it through its socket, or use another")]
     InUse { directory: String },
+    #[error(
+        "every user of this machine may change what is in the data directory {directory} (mode {mode:o}); set \
+         `chmod 700`, or use a directory inside it"
+    )]
+    OpenToAll { directory: String, mode: u32 },
     #[error("the store in {directory} cannot be used")]
     Version {
         directory: String,

@@ -1,4 +1,5 @@
-//! Files that decide what callers may do: read only if no other user could have changed them.
+//! Files that decide what callers may do: read only if they belong to the server's user or root, and no other user could
+//! have changed them.
 
 use std::fs::{self, File, Metadata};
 use std::io::Read as _;
@@ -38,6 +39,7 @@ pub(crate) fn read_guarded(path: &Path, secrecy: Secrecy, bytes_max: u64) -> Res
     if !metadata.is_file() {
         return Err("it is not a file".to_owned());
     }
+    require_trusted_owner(metadata.uid(), rustix::process::geteuid().as_raw())?;
     let (forbidden, proposed) = secrecy.forbidden();
     if metadata.mode() & forbidden != 0 {
         let mode = metadata.mode() & 0o777;
@@ -49,6 +51,16 @@ pub(crate) fn read_guarded(path: &Path, secrecy: Secrecy, bytes_max: u64) -> Res
         return Err(format!("it is longer than {bytes_max} bytes"));
     }
     Ok(text)
+}
+
+/// Refuses a file of another user, who could change it whatever its mode is.
+fn require_trusted_owner(owner: u32, own: u32) -> Result<(), String> {
+    if owner == own || owner == 0 {
+        return Ok(());
+    }
+    Err(format!(
+        "it belongs to user {owner}, who could change it; set `chown {own}`, the server's user, or `chown root`"
+    ))
 }
 
 /// Tells one state of a file from another: what it is, how long, and when it was changed.
@@ -101,6 +113,20 @@ impl<T> Current<T> {
         self.changes.subscribe()
     }
 
+    /// Reads it again if its files have changed. What cannot be used is left for the next [`Current::reload`] to report.
+    pub(crate) fn catch_up<E>(&self, load: impl FnOnce() -> Result<(T, Stamps), E>) {
+        if !self.read.read().1.are_current()
+            && let Ok(read) = load()
+        {
+            self.replace(read);
+        }
+    }
+
+    fn replace(&self, (value, stamps): (T, Stamps)) {
+        *self.read.write() = (Arc::new(value), stamps);
+        self.changes.send_replace(());
+    }
+
     /// Reads it again if its files have changed, or in any case if `always`. True: it is another now.
     ///
     /// # Errors
@@ -111,9 +137,8 @@ impl<T> Current<T> {
             return Ok(false);
         }
         match load() {
-            Ok((value, stamps)) => {
-                *self.read.write() = (Arc::new(value), stamps);
-                self.changes.send_replace(());
+            Ok(read) => {
+                self.replace(read);
                 Ok(true)
             }
             Err(error) => {
@@ -127,4 +152,16 @@ impl<T> Current<T> {
 fn stamp(path: &Path) -> Stamp {
     let of = |state: Metadata| (state.ino(), state.size(), state.ctime(), state.ctime_nsec());
     fs::metadata(path).ok().map(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_servers_user_and_root_own_files_that_decide() {
+        for (owner, own, is_taken) in [(0, 0, true), (0, 7, true), (7, 7, true), (7, 0, false), (65_534, 7, false)] {
+            assert_eq!(require_trusted_owner(owner, own).is_ok(), is_taken, "{owner} {own}");
+        }
+    }
 }

@@ -114,6 +114,8 @@ pub(super) fn lock_directory(directory: &Path) -> Result<DirectoryLock, StoreErr
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(directory).map_err(io_error(directory, "creating its directory"))?;
+    #[cfg(unix)]
+    keep_to_owner(directory)?;
     let mut options = fs::OpenOptions::new();
     let file = options.create(true).truncate(false).write(true).open(directory.join("lock"));
     let file = file.map_err(io_error(directory, "opening its lock"))?;
@@ -125,6 +127,25 @@ pub(super) fn lock_directory(directory: &Path) -> Result<DirectoryLock, StoreErr
         }
     }
     Err(StoreError::InUse { directory: directory.display().to_string() })
+}
+
+/// Sees to it that other users neither change nor read what a directory holds. A group may have its part in it, as where
+/// containers get their volumes so.
+#[cfg(unix)]
+fn keep_to_owner(directory: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let metadata = fs::metadata(directory).map_err(io_error(directory, "looking at it"))?;
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o002 != 0 {
+        return Err(StoreError::OpenToAll { directory: directory.display().to_string(), mode: mode & 0o777 });
+    }
+    // Where it is another user's, that user decides who reads it.
+    if mode & 0o007 != 0 && metadata.uid() == rustix::process::geteuid().as_raw() {
+        let closed = fs::Permissions::from_mode(mode & !0o007);
+        fs::set_permissions(directory, closed).map_err(io_error(directory, "closing it to other users"))?;
+        tracing::info!(directory = %directory.display(), "other users could read the data directory; it is closed to them now");
+    }
+    Ok(())
 }
 
 /// An error of the file system in a data directory.

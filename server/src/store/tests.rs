@@ -194,6 +194,31 @@ fn what_was_stored_is_there_after_reopening() {
 }
 
 #[test]
+fn a_directory_that_others_may_change_is_refused_and_one_that_they_may_read_is_closed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for engine in ENGINES {
+        let modes = [(0o777, None), (0o702, None), (0o755, Some(0o750)), (0o2775, Some(0o2770)), (0o700, Some(0o700))];
+        for (mode, closed) in modes {
+            let directory = tempfile::tempdir().unwrap();
+            fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
+            let opened = open_store(directory.path(), engine).map(drop);
+            match closed {
+                None => {
+                    let problem = opened.unwrap_err().to_string();
+                    assert!(problem.contains("every user of this machine may change"), "{mode:o}: {problem}");
+                    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{mode:o}");
+                }
+                Some(closed) => {
+                    opened.unwrap();
+                    let found = fs::metadata(directory.path()).unwrap().permissions().mode() & 0o7777;
+                    assert_eq!(found, closed, "{mode:o}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_directory_in_use_is_refused_as_such() {
     for engine in ENGINES {
         let directory = tempfile::tempdir().unwrap();

@@ -232,6 +232,7 @@ pub(super) fn store(error: &StoreError) -> Refusal {
         | StoreError::Overtaken
         | StoreError::Fenced
         | StoreError::InUse { .. }
+        | StoreError::OpenToAll { .. }
         | StoreError::Version { .. }
         | StoreError::OtherEngine { .. }
         | StoreError::NotBuilt { .. } => {
