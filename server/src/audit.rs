@@ -34,6 +34,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The gauge that says whether the log can be written.
 const WRITABLE: &str = "canopy_audit_writable";
 
+/// Files of the log that were taken away while the server ran.
+const LOST: &str = "canopy_audit_files_lost_total";
+
 /// What becomes of changes while the log cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -86,6 +89,7 @@ impl AuditLog {
         let policy = options.when_unwritable;
         metrics.set(WRITABLE, &[], 1.0);
         metrics.none_yet("canopy_audit_write_failures_total", &[]);
+        metrics.none_yet(LOST, &[]);
         thread::Builder::new()
             .name("canopy-audit".to_owned())
             .spawn(move || Writer { folder, flag, policy, metrics }.run(&waiting))?;
@@ -141,9 +145,10 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
+            let kept_whole = self.keep_whole();
             let Some(first) = first else {
-                if self.flag.load(Ordering::Acquire) {
-                    let outcome = self.folder.reserve();
+                if kept_whole.is_err() || self.flag.load(Ordering::Acquire) {
+                    let outcome = kept_whole.and_then(|()| self.folder.reserve());
                     self.note(outcome);
                 }
                 continue;
@@ -157,7 +162,7 @@ impl Writer {
                 lines.push_str(&chain.next_line(entry));
                 callers.extend(written);
             }
-            let kept = self.folder.append(&lines, chain);
+            let kept = kept_whole.and_then(|()| self.folder.append(&lines, chain));
             let is_kept = kept.is_ok();
             for caller in callers {
                 // One that has left does not hear of it.
@@ -166,6 +171,19 @@ impl Writer {
             let outcome = kept.and_then(|()| self.folder.reserve());
             self.note(outcome);
         }
+    }
+
+    /// Goes on in a new file if the last was removed, replaced or cut, and raises the alarm.
+    fn keep_whole(&mut self) -> std::io::Result<()> {
+        if self.folder.is_whole()? {
+            return Ok(());
+        }
+        tracing::error!(
+            "the last file of the audit log was removed, replaced or cut; a new file goes on, and \
+             `canopy audit verify` shows which lines are missing"
+        );
+        self.metrics.count(LOST, &[]);
+        self.folder.replace_lost()
     }
 
     /// Remembers whether the log can be written.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use canopy_access::audit::{Chain, file_name, is_file_name};
@@ -21,6 +21,8 @@ pub(super) struct Folder {
     path: PathBuf,
     bytes_max: u64,
     file: File,
+    /// Path of the file.
+    current: PathBuf,
     /// Bytes of whole lines in the file.
     length: u64,
     reserved: u64,
@@ -31,14 +33,38 @@ impl Folder {
     /// Opens a folder, which is made if needed. What stands behind the last whole line was never acknowledged, and is
     /// cut off.
     pub(super) fn open(path: &Path, bytes_max: u64) -> io::Result<Self> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        let (chain, file, length) = match files(path)?.last() {
-            Some(last) => go_on(last)?,
+        make_folder(path)?;
+        let (chain, (file, current), length) = match files(path)?.pop() {
+            Some(last) => {
+                let (chain, file, length) = go_on(&last)?;
+                (chain, (file, last), length)
+            }
             None => (Chain::default(), create(path, 1)?, 0),
         };
-        let mut folder = Self { path: path.to_owned(), bytes_max, file, length, reserved: 0, chain };
+        let mut folder = Self { path: path.to_owned(), bytes_max, file, current, length, reserved: 0, chain };
         folder.reserve()?;
         Ok(folder)
+    }
+
+    /// Whether the file is still where it was made, and holds all of its lines: nothing else removes, replaces or cuts it.
+    pub(super) fn is_whole(&self) -> io::Result<bool> {
+        let own = self.file.metadata()?;
+        match fs::symlink_metadata(&self.current) {
+            Ok(found) => {
+                let is_same = (found.dev(), found.ino()) == (own.dev(), own.ino());
+                Ok(is_same && own.nlink() > 0 && own.len() >= self.length)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Goes on in a new file after the last was lost. The number of its first line shows which lines are missing.
+    pub(super) fn replace_lost(&mut self) -> io::Result<()> {
+        make_folder(&self.path)?;
+        (self.file, self.current) = create(&self.path, self.chain.number() + 1)?;
+        (self.length, self.reserved) = (0, 0);
+        Ok(())
     }
 
     /// Writes lines and has the disk keep them. After an error none of them is there.
@@ -57,7 +83,7 @@ impl Folder {
     /// Sees to it that there is room for what comes: in this file, or in a new one.
     pub(super) fn reserve(&mut self) -> io::Result<()> {
         if self.length >= FILE_BYTES {
-            self.file = create(&self.path, self.chain.number() + 1)?;
+            (self.file, self.current) = create(&self.path, self.chain.number() + 1)?;
             (self.length, self.reserved) = (0, 0);
             self.remove_oldest()?;
         }
@@ -102,13 +128,18 @@ fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A new file, whose first line has this number.
-fn create(path: &Path, number: u64) -> io::Result<File> {
+/// Makes a folder for its owner alone, unless it is there.
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A new file, whose first line has this number, and its path.
+fn create(path: &Path, number: u64) -> io::Result<(File, PathBuf)> {
     let path_of_file = path.join(file_name(number));
-    let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path_of_file)?;
+    let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&path_of_file)?;
     // So that the name survives a loss of power.
     File::open(path)?.sync_all()?;
-    Ok(file)
+    Ok((file, path_of_file))
 }
 
 /// The chain at the end of a file, the file to go on in, and the bytes of its whole lines.
@@ -205,6 +236,36 @@ mod tests {
 
     fn open(path: &Path) -> io::Result<Folder> {
         Folder::open(path, 1 << 30)
+    }
+
+    #[test]
+    fn a_file_that_is_taken_away_is_noticed_and_the_next_one_shows_what_is_missing() {
+        type Harm = fn(&Path, &Path);
+        let harms: [Harm; 5] = [
+            |_, file| fs::remove_file(file).unwrap(),
+            |_, file| fs::rename(file, file.with_extension("moved")).unwrap(),
+            |_, file| {
+                fs::rename(file, file.with_extension("moved")).unwrap();
+                fs::copy(file.with_extension("moved"), file).unwrap();
+            },
+            |_, file| drop(File::create(file).unwrap()),
+            |folder, _| fs::remove_dir_all(folder).unwrap(),
+        ];
+        for (number, harm) in harms.into_iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("audit");
+            let mut log = open(&path).unwrap();
+            ["a", "b"].into_iter().for_each(|object| append(&mut log, object));
+            assert!(log.is_whole().unwrap());
+            harm(&path, &path.join(file_name(1)));
+            assert!(!log.is_whole().unwrap(), "harm {number}");
+            log.replace_lost().unwrap();
+            append(&mut log, "c");
+            assert!(log.is_whole().unwrap(), "harm {number}");
+            let last = fs::read_to_string(path.join(file_name(3))).unwrap();
+            assert!(last.contains("\"number\":3"), "{last}");
+            assert_eq!(open(&path).unwrap().chain, log.chain);
+        }
     }
 
     #[test]

@@ -43,6 +43,10 @@ pub(super) const COUNTERS: &[(&str, &str)] = &[
     ("canopy_tenant_planning_seconds_total", "Time of planning workers, by tenant."),
     ("canopy_quota_refusals_total", "Calls and jobs refused because a quota was used up."),
     ("canopy_audit_write_failures_total", "Failed writes of the audit log."),
+    (
+        "canopy_audit_files_lost_total",
+        "Files of the audit log that were removed, replaced or cut while the server ran.",
+    ),
     ("canopy_credentials_reloads_total", "Rules, tokens or certificates read again."),
     ("canopy_cache_evictions_total", "Plans evicted to make room for others."),
     ("canopy_negative_cache_hits_total", "Requests refused from the remembered refusals, without a search."),
