@@ -50,6 +50,14 @@ impl Arrived {
         self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
+    /// As if all had arrived.
+    #[cfg(test)]
+    pub(crate) fn whole() -> Self {
+        let arrived = Self::default();
+        arrived.0.is_whole.store(true, Ordering::Relaxed);
+        arrived
+    }
+
     /// As if so many bytes had arrived.
     #[cfg(test)]
     pub(crate) fn of(bytes: u64) -> Self {
