@@ -1,13 +1,16 @@
-//! `canopy tokens`: makes and revokes the tokens of a server, in its file.
+//! `canopy tokens`: makes and revokes the tokens of a server, in the file that the server reads.
 //!
-//! The server looks at the file twice a second, so nothing has to be told to it.
+//! The file is found as the server finds it: by its configuration. The server reads the file again when an unknown token
+//! is shown, and twice a second otherwise, so it needs no message.
 
 use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use canopy_access::{Policy, Purpose, Roles, StoredToken, TokenChance, TokenError, Tokens};
+use canopy_server::Settings;
 use clap::Subcommand;
 use serde::Serialize;
 
@@ -15,6 +18,7 @@ use crate::args;
 use crate::clock;
 use crate::exit::Failure;
 use crate::input;
+use crate::messages;
 use crate::output::{print_json, print_member};
 use crate::stdout::print;
 use crate::table::Table;
@@ -27,11 +31,13 @@ const LIFETIME_DEFAULT: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Tokens that callers show to a server: create, list, revoke
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-Tokens are kept as salted hashes in a file of the server, by default tokens.json in its data folder. The server takes changes
-within a second.
+Tokens are kept as salted hashes in a file of the server, by default tokens.json in its data folder. The file is that of
+the server's configuration: --config, else /etc/canopy/canopyd.toml if it exists. A new token counts at once, a revoked one is
+refused within a second.
 
 Examples:
-  canopy tokens create kueue --role planner --tenant red --ttl 720h -o kueue.token
+  sudo -u canopy canopy tokens create kueue --role planner --tenant red --ttl 720h
+  canopy tokens create me --role planner,fault-reporter --data-dir ~/canopy -o me.token
   canopy tokens list
   canopy tokens revoke kueue")]
 pub(crate) enum TokensCommand {
@@ -46,13 +52,18 @@ pub(crate) enum TokensCommand {
 /// The file of tokens.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FileArgs {
-    /// File of tokens [default: tokens.json in the data folder]
+    /// Configuration of the server, which says where its tokens and rules are [default: /etc/canopy/canopyd.toml, if it
+    /// exists and neither --tokens nor --data-dir is given]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// File of tokens [default: that of the configuration, else tokens.json in the data folder]
     #[arg(long, value_name = "FILE", env = "CANOPY_TOKENS", hide_env_values = true)]
     tokens: Option<PathBuf>,
-    /// Data folder of the server [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy]
+    /// Data folder of the server [default: that of the configuration, else $XDG_DATA_HOME/canopy, else
+    /// ~/.local/share/canopy]
     #[arg(long, value_name = "DIR", env = "CANOPY_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
-    /// File of rules that names further roles
+    /// File of rules that names further roles [default: that of the configuration]
     #[arg(long, value_name = "FILE", env = "CANOPY_ACCESS", hide_env_values = true)]
     access: Option<PathBuf>,
     /// Print JSON
@@ -66,10 +77,10 @@ pub(crate) struct CreateArgs {
     /// Whose token it is, for people and logs
     name: String,
     /// What it may do: viewer, planner, fault-reporter, operator, admin, or a role of the rules
-    #[arg(long = "role", value_name = "ROLE", required = true)]
+    #[arg(long = "role", value_name = "ROLE", value_delimiter = ',', required = true)]
     roles: Vec<String>,
     /// For which tenant, the first where calls name none; `*` for all [default: what is shared]
-    #[arg(long = "tenant", value_name = "TENANT")]
+    #[arg(long = "tenant", value_name = "TENANT", value_delimiter = ',')]
     tenants: Vec<String>,
     /// How long it is valid [default: 2160h, 90 days]
     #[arg(long, value_name = "TIME", value_parser = args::duration)]
@@ -114,6 +125,8 @@ struct Created<'a> {
     /// The token itself, where it is not written to a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a str>,
+    /// The server's file of tokens, which was changed.
+    file: &'a str,
     #[serde(flatten)]
     row: Row,
 }
@@ -155,22 +168,30 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
         expires_ms: now_ms.saturating_add(lifetime),
     };
     let chance = chance()?;
-    let made = changed(&args.file, |tokens, roles| tokens.create(&purpose, roles, now_ms, &chance))?;
+    let files = args.file.files()?;
+    let made = changed(&files, |tokens, roles| tokens.create(&purpose, roles, now_ms, &chance))?;
     if let Some(path) = &args.output {
-        write_secret(path, format!("{}\n", *made.text).as_bytes())?;
+        write_secret(path, format!("{}\n", *made.text).as_bytes(), |_| Ok(()))?;
     }
     let row = Row::of(&made.stored, now_ms);
+    let changed = files.tokens.display().to_string();
     match (&args.output, args.file.json) {
-        (None, true) => print_json("tokens create", &Created { token: Some(&made.text), row }),
-        (Some(_), true) => print_json("tokens create", &Created { token: None, row }),
-        (None, false) => print(&format!("{}\n", *made.text)),
-        (Some(path), false) => print(&format!("{}: token {} of {}\n", path.display(), row.id, row.name)),
+        (None, true) => print_json("tokens create", &Created { token: Some(&made.text), file: &changed, row }),
+        (Some(_), true) => print_json("tokens create", &Created { token: None, file: &changed, row }),
+        (None, false) => {
+            messages::say(&format!("token {} of {} is in {changed}", row.id, row.name));
+            print(&made.text)
+        }
+        (Some(path), false) => {
+            print(&format!("{}: token {} of {}, which is in {changed}", path.display(), row.id, row.name))
+        }
     }
 }
 
 fn list(args: &ListArgs) -> Result<(), Failure> {
     let now_ms = clock::since_1970_ms();
-    let tokens = read(&args.file.path()?, &args.file.roles()?)?;
+    let files = args.file.files()?;
+    let tokens = read(&files.tokens, &files.roles()?)?;
     let rows: Vec<Row> = tokens.iter().map(|token| Row::of(token, now_ms)).collect();
     if args.file.json {
         return print_member("tokens list", "tokens", rows);
@@ -186,27 +207,48 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
 
 fn revoke(args: &RevokeArgs) -> Result<(), Failure> {
     let now_ms = clock::since_1970_ms();
-    let revoked = changed(&args.file, |tokens, _| tokens.revoke(&args.name, now_ms))?;
+    let files = args.file.files()?;
+    let revoked = changed(&files, |tokens, _| tokens.revoke(&args.name, now_ms))?;
     let rows: Vec<Row> = revoked.iter().map(|token| Row::of(token, now_ms)).collect();
     if args.file.json {
         return print_member("tokens revoke", "revoked", rows);
     }
-    let lines: String = rows.iter().map(|row| format!("revoked {} of {}\n", row.id, row.name)).collect();
-    print(&lines)
+    let lines: Vec<String> = rows.iter().map(|row| format!("revoked {} of {}", row.id, row.name)).collect();
+    print(&format!("{}, in {}", lines.join("\n"), files.tokens.display()))
+}
+
+/// Configuration of a server that was installed from a package.
+const INSTALLED_CONFIG: &str = "/etc/canopy/canopyd.toml";
+
+/// The files of a server that decide about tokens.
+struct Files {
+    tokens: PathBuf,
+    /// Rules that name further roles.
+    access: Option<PathBuf>,
 }
 
 impl FileArgs {
-    fn path(&self) -> Result<PathBuf, Failure> {
-        if let Some(path) = &self.tokens {
-            return Ok(path.clone());
-        }
-        let folder = match &self.data_dir {
-            Some(folder) => folder.clone(),
-            None => canopy_server::data_dir_default().map_err(|error| Failure::input(error.to_string()))?,
+    /// The files that the server itself reads: what a flag names goes before the configuration.
+    fn files(&self) -> Result<Files, Failure> {
+        let installed = Path::new(INSTALLED_CONFIG);
+        let config = match &self.config {
+            None if self.tokens.is_none() && self.data_dir.is_none() && installed.exists() => Some(installed),
+            stated => stated.as_deref(),
         };
-        Ok(folder.join("tokens.json"))
+        let refused = |error: canopy_server::ConfigError| Failure::input(error.to_string());
+        let configured = config.map(Settings::read).transpose().map_err(refused)?.unwrap_or_default();
+        let tokens = match self.tokens.clone().or(configured.tokens.filter(|_| self.data_dir.is_none())) {
+            Some(path) => path,
+            None => match self.data_dir.clone().or(configured.data_dir) {
+                Some(folder) => folder.join("tokens.json"),
+                None => canopy_server::data_dir_default().map_err(refused)?.join("tokens.json"),
+            },
+        };
+        Ok(Files { tokens, access: self.access.clone().or(configured.access) })
     }
+}
 
+impl Files {
     fn roles(&self) -> Result<Roles, Failure> {
         let Some(path) = &self.access else { return Ok(Roles::default()) };
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -227,33 +269,59 @@ fn read(path: &Path, roles: &Roles) -> Result<Tokens, Failure> {
     Tokens::read(&input::text(path, FILE_BYTES_MAX)?, roles).map_err(refused)
 }
 
-/// Changes the file, while nobody else does.
-fn changed<T>(
-    file: &FileArgs,
-    change: impl FnOnce(&mut Tokens, &Roles) -> Result<T, TokenError>,
-) -> Result<T, Failure> {
-    let (path, roles) = (file.path()?, file.roles()?);
-    let cannot = |error: std::io::Error| Failure::input(format!("cannot write {}: {error}", path.display()));
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+/// Changes the file of tokens under its lock.
+fn changed<T>(files: &Files, change: impl FnOnce(&mut Tokens, &Roles) -> Result<T, TokenError>) -> Result<T, Failure> {
+    let path = &files.tokens;
+    let roles = files.roles()?;
+    let cannot = |error: std::io::Error| cannot_write(path, &error);
+    let folder = folder_of(path);
     std::fs::create_dir_all(folder).map_err(cannot)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
-    let lock = File::create(path.with_file_name(name)).map_err(cannot)?;
+    let lock_path = path.with_file_name(name);
+    let lock = File::create(&lock_path).map_err(cannot)?;
+    hand_over(&lock, folder).map_err(cannot)?;
     lock.lock().map_err(cannot)?;
-    let mut tokens = read(&path, &roles)?;
+    let mut tokens = read(path, &roles)?;
     let outcome = change(&mut tokens, &roles).map_err(|error| Failure::input(error.to_string()))?;
-    write_secret(&path, tokens.write().as_bytes())?;
+    // The server must be able to read it.
+    write_secret(path, tokens.write().as_bytes(), |file| hand_over(file, folder))?;
     Ok(outcome)
 }
 
-/// Writes a file that only its owner may read, whole or not at all.
-fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| Failure::input(format!("cannot write {}: {error}", path.display()));
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    let failure = Failure::input(format!("cannot write {}: {error}", path.display()));
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => failure.help(
+            "run it as the user that the server runs as (sudo -u canopy canopy tokens …), or name another server's folder \
+             with --data-dir",
+        ),
+        _ => failure,
+    }
+}
+
+/// Writes a file that only its owner may read, whole or not at all; `prepare` sees it while it is empty.
+fn write_secret(path: &Path, bytes: &[u8], prepare: impl FnOnce(&File) -> std::io::Result<()>) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| cannot_write(path, &error);
     // Temporary files are their owner's alone.
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder_of(path)).map_err(cannot)?;
+    prepare(file.as_file()).map_err(cannot)?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(cannot)?;
     file.persist(path).map(drop).map_err(|error| cannot(error.error))
+}
+
+/// Gives a new file to the owner of its folder where root has made it; other users own what they make.
+fn hand_over(file: &File, folder: &Path) -> std::io::Result<()> {
+    let owner = std::fs::metadata(folder)?;
+    let own = file.metadata()?;
+    if own.uid() != 0 || (own.uid(), own.gid()) == (owner.uid(), owner.gid()) {
+        return Ok(());
+    }
+    std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
 /// Chance from the system, good enough for secrets.
