@@ -150,6 +150,11 @@ pub(crate) fn is_guarded() -> bool {
     CallContext::current().is_some_and(|call| call.caller().is_some())
 }
 
+/// The tenant that the present call is for, where callers are told apart; empty: none.
+pub(crate) fn tenant() -> String {
+    CallContext::current().and_then(|call| call.caller().map(|caller| caller.tenant.clone())).unwrap_or_default()
+}
+
 /// Whose quotas the present call counts against; `None` for what the server does by itself.
 pub(crate) fn bill() -> Option<Bill> {
     CallContext::current().and_then(|call| call.0.bill.get().cloned())

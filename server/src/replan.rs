@@ -68,7 +68,7 @@ pub(crate) use self::link_set::LinkSet;
 pub(crate) use self::network::{Network, entry_by_host};
 pub use self::options::ReplanOptions;
 pub(crate) use self::placed::Placed;
-pub(crate) use self::scope::Scope;
+pub(crate) use self::scope::{Audience, Scope};
 pub(crate) use self::snapshot::Snapshot;
 
 /// Seats whose plans are made at once; the queue decides what of it runs.
@@ -257,7 +257,9 @@ impl Replanner {
     /// Number of leases on a topology whose requests place its ranks on machines that it does not name.
     pub(crate) fn placed_on(&self, key: &PlanKey, base: &Arc<Base>) -> usize {
         let held = self.shared.leases.held_on(key);
-        let placed = held.iter().filter(|held| Network::new(*key, Arc::clone(base), held.placed.as_ref()).is_placed());
+        let placed = held
+            .iter()
+            .filter(|held| Network::new(*key, Arc::clone(base), held.placed.as_ref(), Audience::Everyone).is_placed());
         self.shared.leases.holding(key, placed.map(|held| &held.plan)).len()
     }
 
@@ -455,7 +457,7 @@ impl Shared {
         let item = lease.terms.items.get(item as usize)?;
         let base = self.bases.get(&key).ok().flatten()?;
         let placed = self.leases.placed(&key, &item.original_key());
-        Some(Network::new(key, base, placed.as_ref()).count(&self.fault_logs))
+        Some(Network::new(key, base, placed.as_ref(), lease.audience()).count(&self.fault_logs))
     }
 
     /// Time since the start in milliseconds.

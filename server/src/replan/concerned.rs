@@ -14,7 +14,7 @@ use super::link_set::{LinkSet, touched};
 use super::network::Network;
 use super::placed::Placed;
 use super::replan_queue::HeldPlan;
-use super::scope::Scope;
+use super::scope::{Audience, Scope};
 use super::suspects::Suspects;
 use super::{Known, Shared};
 
@@ -48,7 +48,7 @@ struct Views<'a> {
     base: Arc<Base>,
     suspects: Suspects,
     healthy: Arc<Counting>,
-    known: HashMap<Option<PlanKey>, Arc<Counting>>,
+    known: HashMap<(Option<PlanKey>, Audience), Arc<Counting>>,
 }
 
 impl<'a> Views<'a> {
@@ -57,17 +57,23 @@ impl<'a> Views<'a> {
         Self { fault_logs, key, base, suspects: fault_logs.suspects(), healthy, known: HashMap::new() }
     }
 
-    /// What counts for a plan by where its request places ranks.
-    fn of(&mut self, placed: Option<&Arc<Placed>>) -> Arc<Counting> {
+    /// What counts for a plan by where its request places ranks, and whose reports count.
+    fn of(&mut self, placed: Option<&Arc<Placed>>, audience: &Audience) -> Arc<Counting> {
         if !self.suspects.may_concern(&self.key, &self.base, placed.map(Arc::as_ref)) {
             return Arc::clone(&self.healthy);
         }
         let Self { fault_logs, key, base, known, .. } = self;
-        let found = known.entry(placed.map(|placed| *placed.digest())).or_insert_with(|| {
-            let network = Network::new(*key, Arc::clone(base), placed);
+        let place = (placed.map(|placed| *placed.digest()), audience.clone());
+        let found = known.entry(place).or_insert_with(|| {
+            let network = Network::new(*key, Arc::clone(base), placed, audience.clone());
             Counting::new(base, network.count(fault_logs).losses)
         });
         Arc::clone(found)
+    }
+
+    /// Whether a held plan is on links that what counts is on.
+    fn crosses(&mut self, held: &HeldLinks, audience: &Audience) -> bool {
+        self.of(held.placed.as_ref(), audience).touched.meets_bytes(&held.links)
     }
 }
 
@@ -99,16 +105,27 @@ impl Shared {
             let mut held = self.leases.held_on(&key);
             held.retain(|held| {
                 changed.may_concern(&key, &base, held.placed.as_deref()) && {
-                    let network = Network::new(key, Arc::clone(&base), held.placed.as_ref());
+                    let network = Network::new(key, Arc::clone(&base), held.placed.as_ref(), Audience::Everyone);
                     scopes.iter().any(|scope| network.has(scope))
                 }
             });
-            let crossing = held.iter().filter(|held| views.of(held.placed.as_ref()).touched.meets_bytes(&held.links));
-            let crossing: Vec<PlanKey> = crossing.map(|held| held.plan).collect();
-            concerned.append(&mut self.leases.holding(&key, crossing.iter()));
+            for held in &held {
+                if !views.crosses(held, &Audience::Everyone) {
+                    continue;
+                }
+                let holders = self.leases.holding(&key, std::iter::once(&held.plan)).into_iter();
+                let is_crossed =
+                    |number: &u64| self.leases.get(*number).is_some_and(|lease| views.crosses(held, &lease.audience()));
+                concerned.extend(holders.filter(is_crossed));
+            }
             let plans = held.iter().map(|held| held.plan).collect();
             concerned.append(&mut self.leases.moved_holding(&key, &plans));
         }
+        let hears = |number: &u64| {
+            let audience = self.leases.get(*number).map(|lease| lease.audience());
+            audience.is_some_and(|audience| scopes.iter().any(|scope| audience.hears(scope)))
+        };
+        concerned.retain(hears);
         concerned
     }
 
@@ -116,7 +133,7 @@ impl Shared {
     pub(super) fn look_at(&self, key: &PlanKey, base: &Arc<Base>) {
         let mut views = Views::new(&self.fault_logs, *key, base);
         let held = self.leases.held_on(key);
-        let crossing = held.iter().filter(|held| views.of(held.placed.as_ref()).touched.meets_bytes(&held.links));
+        let crossing = held.iter().filter(|held| views.crosses(held, &Audience::Everyone));
         let crossing: Vec<PlanKey> = crossing.map(|held| held.plan).collect();
         let placements: HashMap<PlanKey, Option<Arc<Placed>>> =
             held.into_iter().map(|HeldLinks { plan, placed, .. }| (plan, placed)).collect();
@@ -133,7 +150,8 @@ impl Shared {
             for ((number, item), valid) in (0..).zip(&lease.terms.items).zip(&lease.state.items) {
                 let held_plan: HeldPlan = (lease.terms.number, number);
                 let known = self.state.lock().held_plans.get(&held_plan).cloned().unwrap_or_default();
-                let all = views.of(placements.get(&item.original_key()).and_then(Option::as_ref));
+                let placed = placements.get(&item.original_key()).and_then(Option::as_ref);
+                let all = views.of(placed, &lease.audience());
                 if let Some(running) = &known.running {
                     // It has had its time, and its plan would be for what does not count any more.
                     if running.digest != all.digest && running.begun_ms.saturating_add(self.window_ms) <= now {

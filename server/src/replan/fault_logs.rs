@@ -5,6 +5,7 @@
 //! written stays to be written, and until it is, nobody's report is acknowledged.
 
 mod book;
+mod voices;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use parking_lot::Mutex;
 
 pub(crate) use self::book::Count;
 use self::book::{Changes, Kind};
-use super::scope::{KeptScope, Scope};
+use self::voices::{hosts_like, known_scope, voices};
+use super::scope::{Audience, KeptScope, Scope};
 use super::suspects::Suspects;
 use crate::quota::OverQuota;
 use crate::store::{Store, StoreError, deciding, decode_message, encode_message};
@@ -245,11 +247,7 @@ impl FaultLogs {
 
     /// Topologies that anything is known of, but for what is known by machines and clusters.
     pub(crate) fn bases(&self) -> BTreeSet<PlanKey> {
-        let base = |scope: &Scope| match scope {
-            Scope::Topology(base) | Scope::Placement { base, .. } => Some(*base),
-            Scope::Cluster(_) | Scope::Host(_) => None,
-        };
-        self.shared.fault_logs.lock().keys().filter_map(base).collect()
+        self.shared.fault_logs.lock().keys().filter_map(Scope::base).copied().collect()
     }
 
     /// Whether anything counts as broken or slow anywhere. Waits for nobody.
@@ -269,22 +267,36 @@ impl FaultLogs {
     }
 
     /// What counts as broken or slow in a scope; `None`: nothing ever did, as far as is remembered.
+    #[cfg(test)]
     pub(crate) fn count(&self, scope: &Scope) -> Option<Count> {
         self.shared.fault_logs.lock().get(scope).map(|kind| kind.count.clone())
     }
 
+    /// Counts of one place: for all, and by each tenant's reporters whose reports count.
+    pub(crate) fn counts(&self, place: &Scope, audience: &Audience) -> Vec<Count> {
+        let fault_logs = self.shared.fault_logs.lock();
+        let scopes = voices(&fault_logs, audience).into_iter().map(|tenant| place.clone().by(&tenant));
+        scopes.filter_map(|scope| fault_logs.get(&scope)).map(|kind| kind.count.clone()).collect()
+    }
+
+    /// Tenants of whose reporters anything is remembered, and the empty name for the others.
+    pub(crate) fn reporters(&self) -> Vec<String> {
+        voices(&self.shared.fault_logs.lock(), &Audience::Everyone)
+    }
+
     /// Whether anything is remembered of any machine.
     pub(crate) fn has_hosts(&self) -> bool {
-        self.shared.fault_logs.lock().range(Scope::Host(String::new())..).next().is_some()
+        let fault_logs = self.shared.fault_logs.lock();
+        fault_logs.keys().next_back().is_some_and(|last| last.host().is_some())
+            || fault_logs.keys().take_while(|scope| scope.tenant().is_some()).any(|scope| scope.host().is_some())
     }
 
     /// What counts on a machine by this name, whole or short: of each that it may be.
-    pub(crate) fn of_host(&self, name: &str) -> Vec<Count> {
+    pub(crate) fn of_host(&self, name: &str, audience: &Audience) -> Vec<Count> {
         let fault_logs = self.shared.fault_logs.lock();
-        hosts_like(&fault_logs, name)
-            .filter_map(|scope| fault_logs.get(&scope))
-            .map(|kind| kind.count.clone())
-            .collect()
+        let tenants = voices(&fault_logs, audience);
+        let scopes = tenants.iter().flat_map(|tenant| hosts_like(&fault_logs, name, tenant));
+        scopes.filter_map(|scope| fault_logs.get(&scope)).map(|kind| kind.count.clone()).collect()
     }
 
     /// Shows all elements of which anything counts, of all scopes.
@@ -410,40 +422,18 @@ fn element_of(fault_logs: &BTreeMap<Scope, Kind>, key: &PlanKey) -> Option<(Scop
     found.map(|(scope, target)| (scope.clone(), target.clone()))
 }
 
-/// Machines of which anything is remembered that a name may mean: the one of that name, those that it is short for, and those
-/// that are short for it.
-fn hosts_like<'a>(fault_logs: &'a BTreeMap<Scope, Kind>, name: &'a str) -> impl Iterator<Item = Scope> + 'a {
-    let exact = std::iter::once(name).chain(name.match_indices('.').filter_map(|(dot, _)| name.get(..dot)));
-    let exact = exact.map(|name| Scope::Host(name.to_owned())).filter(|scope| fault_logs.contains_key(scope));
-    let start = format!("{name}.");
-    let longer = fault_logs.range(Scope::Host(start.clone())..).map(|(scope, _)| scope.clone());
-    let longer = longer.take_while(move |scope| matches!(scope, Scope::Host(host) if host.starts_with(&start)));
-    exact.chain(longer)
-}
-
-/// The scope under which a machine is known already, by its whole or short name; any other as it is.
-fn known_scope(fault_logs: &BTreeMap<Scope, Kind>, scope: Scope) -> Scope {
-    let Scope::Host(name) = &scope else { return scope };
-    let mut known = hosts_like(fault_logs, name);
-    let only = known.next().filter(|_| known.next().is_none());
-    drop(known);
-    only.unwrap_or(scope)
-}
-
 fn require_room(fault_logs: &BTreeMap<Scope, Kind>, scope: &Scope) -> Result<(), ReportError> {
     if fault_logs.len() < BOOKS_MAX.min(HOSTS_MAX) {
         return Ok(());
     }
     // Those of which another server has cleared the last fault stay where only that one tells of changes.
-    let with_faults = |scopes: &mut dyn Iterator<Item = (&Scope, &Kind)>| {
-        scopes.filter(|(_, kind)| kind.book.records().len() > 0).count()
+    let with_faults = |are_hosts: bool| {
+        let alike = fault_logs.iter().filter(|(scope, _)| scope.host().is_some() == are_hosts);
+        alike.filter(|(_, kind)| kind.book.records().len() > 0).count()
     };
-    let hosts = with_faults(&mut fault_logs.range(Scope::Host(String::new())..));
-    let (count, limit, what) = match scope {
-        Scope::Host(_) => (hosts, HOSTS_MAX, "machines"),
-        Scope::Topology(_) | Scope::Placement { .. } | Scope::Cluster(_) => {
-            (with_faults(&mut fault_logs.iter()) - hosts, BOOKS_MAX, "topologies")
-        }
+    let (count, limit, what) = match scope.host() {
+        Some(_) => (with_faults(true), HOSTS_MAX, "machines"),
+        None => (with_faults(false), BOOKS_MAX, "topologies"),
     };
     if count < limit { Ok(()) } else { Err(ReportError::TooManyBooks { count, what }) }
 }

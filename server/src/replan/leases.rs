@@ -16,6 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use self::kept::{key_from, read, summary_of};
 use self::table::Table;
 use super::placed::Placed;
+use super::scope::Audience;
 use crate::clock;
 use crate::failure::LeaseError;
 use crate::quota::OverQuota;
@@ -66,6 +67,11 @@ impl Lease {
 
     pub(crate) fn base(&self) -> Option<PlanKey> {
         key_from(&self.terms.base)
+    }
+
+    /// Whose reports of faults count for it.
+    pub(crate) fn audience(&self) -> Audience {
+        Audience::Tenant(self.terms.owner.clone().unwrap_or_default())
     }
 
     /// The key of the request that acquired it, if that had an id.

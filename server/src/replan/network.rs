@@ -12,7 +12,7 @@ use super::bases::Base;
 use super::fault_logs::{Count, FaultLogs};
 use super::link_set::touched;
 use super::placed::{Devices, Placed};
-use super::scope::Scope;
+use super::scope::{Audience, Scope};
 
 /// A topology, and where its ranks are.
 #[derive(Clone, Debug)]
@@ -22,16 +22,18 @@ pub(crate) struct Network {
     /// The placement, where it says more of devices than the topology.
     placed: Option<Arc<Placed>>,
     devices: Option<Arc<Devices>>,
+    audience: Audience,
 }
 
 impl Network {
-    pub(crate) fn new(key: PlanKey, base: Arc<Base>, placed: Option<&Arc<Placed>>) -> Self {
+    /// A network as those see it for whom the reports of an audience count.
+    pub(crate) fn new(key: PlanKey, base: Arc<Base>, placed: Option<&Arc<Placed>>, audience: Audience) -> Self {
         if let Some(own) = base.devices() {
-            return Self { key, placed: None, devices: Some(Arc::clone(own)), base };
+            return Self { key, placed: None, devices: Some(Arc::clone(own)), base, audience };
         }
         let devices = placed.and_then(|placed| Devices::placed(base.topology(), placed));
         let placed = placed.filter(|_| devices.is_some()).map(Arc::clone);
-        Self { key, base, placed, devices }
+        Self { key, base, placed, devices, audience }
     }
 
     /// Whether its ranks are placed on machines that the topology does not name.
@@ -57,10 +59,11 @@ impl Network {
 
     /// Whether elements of a scope may be its own.
     pub(crate) fn has(&self, scope: &Scope) -> bool {
-        match scope {
-            Scope::Host(name) => self.machines().any(|machine| same_host(machine, name)),
-            Scope::Topology(_) | Scope::Placement { .. } | Scope::Cluster(_) => *scope == self.own_scope(),
-        }
+        self.audience.hears(scope)
+            && match scope.host() {
+                Some(name) => self.machines().any(|machine| same_host(machine, name)),
+                None => *scope.place() == self.own_scope(),
+            }
     }
 
     /// What counts as broken or slow here, by the names of the topology: each element once, in a fixed order.
@@ -74,18 +77,16 @@ impl Network {
         let directory = OnceCell::new();
         let directory = || directory.get_or_init(|| Directory::new(self.base.topology()));
         let own_scope = self.own_scope();
-        if let Some(count) = fault_logs.count(&own_scope) {
-            since_ms = count.since_ms;
-            // Not all that a cluster has is in each of its parts.
-            let is_here = |loss: &&Loss| match own_scope {
-                Scope::Cluster(_) => directory().canonical_loss(loss).is_ok(),
-                Scope::Topology(_) | Scope::Placement { .. } | Scope::Host(_) => true,
-            };
+        // Not all that a cluster has is in each of its parts.
+        let is_in_cluster = matches!(own_scope, Scope::Cluster(_));
+        for count in fault_logs.counts(&own_scope, &self.audience) {
+            since_ms = since_ms.max(count.since_ms);
+            let is_here = |loss: &&Loss| !is_in_cluster || directory().canonical_loss(loss).is_ok();
             count.losses.iter().filter(is_here).cloned().for_each(&mut add);
         }
         if let Some(devices) = self.devices.as_ref().filter(|_| fault_logs.has_hosts()) {
             for (machine, nodes) in &devices.machines {
-                for count in fault_logs.of_host(machine) {
+                for count in fault_logs.of_host(machine, &self.audience) {
                     since_ms = since_ms.max(count.since_ms);
                     count
                         .losses

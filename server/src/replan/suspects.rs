@@ -22,7 +22,7 @@ impl Suspects {
     pub(super) fn of<'a>(scopes: impl IntoIterator<Item = &'a Scope>) -> Self {
         let mut suspects = Self::default();
         for scope in scopes {
-            match scope {
+            match scope.place() {
                 Scope::Topology(base) => {
                     suspects.topologies.insert(*base);
                 }
@@ -35,6 +35,8 @@ impl Suspects {
                 Scope::Host(name) => {
                     suspects.machines.insert(short(name).to_owned());
                 }
+                // A place is by no one.
+                Scope::Of { .. } => {}
             }
         }
         suspects

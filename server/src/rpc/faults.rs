@@ -98,8 +98,8 @@ impl Faults for FaultsService {
 
     async fn list_faults(&self, request: Request<ListFaultsRequest>) -> Result<Response<ListFaultsReply>, Status> {
         let (headers, _, request) = request.into_parts();
-        let replanner = self.replanner.clone();
-        self.pool.run("ListFaults", &headers, move |_| list(&replanner, &request)).await.map(Response::new)
+        let (replanner, viewer) = (self.replanner.clone(), Viewer::of(&headers));
+        self.pool.run("ListFaults", &headers, move |_| list(&replanner, &viewer?, &request)).await.map(Response::new)
     }
 
     async fn clear_faults(&self, request: Request<ClearFaultsRequest>) -> Result<Response<ClearFaultsReply>, Status> {
@@ -220,11 +220,12 @@ fn report(
     }
     let subject = Subject::of(replanner, viewer, (topology, &job), limits)?;
     let (names, now) = (subject.entries(), replanner.leases().now_ms());
-    let prefix = own_sources(viewer);
+    let (prefix, tenant) = (own_sources(viewer), call::tenant());
     let entries = |event| {
         let mut event = read_event(event, now)?;
         event.source.insert_str(0, &prefix);
-        names.of_event(&event).map_err(|problem| refused("FAULT_UNKNOWN", &problem))
+        let entries = names.of_event(&event).map_err(|problem| refused("FAULT_UNKNOWN", &problem))?;
+        Ok(entries.into_iter().map(|(scope, event)| (scope.by(&tenant), event)).collect())
     };
     let read: Vec<Result<Vec<(Scope, Event)>, ReportedFault>> = events.into_iter().map(entries).collect();
     let all: Vec<(Scope, Event)> = read.iter().flatten().flatten().cloned().collect();
@@ -249,7 +250,7 @@ fn report(
     Ok(ReportFaultsReply {
         topology: subject.topology(),
         outcomes,
-        active: number(subject.active(replanner.fault_logs(), &named)),
+        active: number(subject.active(viewer, replanner.fault_logs(), &named)),
         leases: number(leases),
         placed_leases: number(subject.placed_leases(replanner)),
     })
@@ -286,12 +287,14 @@ fn outcome_of_all(
     first.unwrap_or_else(|| refused("CALL_FAILED", "the event was lost"))
 }
 
-const fn scope_of(scope: &Scope) -> FaultScope {
-    match scope {
+fn scope_of(scope: &Scope) -> FaultScope {
+    match scope.place() {
         Scope::Topology(_) => FaultScope::Topology,
         Scope::Placement { .. } => FaultScope::Placement,
         Scope::Cluster(_) => FaultScope::Cluster,
         Scope::Host(_) => FaultScope::Host,
+        // A place is by no one.
+        Scope::Of { .. } => FaultScope::Unspecified,
     }
 }
 
@@ -413,6 +416,16 @@ fn clear(
         }
     }
     call::concerns(&subject.object(&request.job, wanted.iter().map(|(_, target)| target.as_ref())));
+    // A caller without a tenant clears what any tenant's reporters have said.
+    let reporters = match call::tenant() {
+        tenant if tenant.is_empty() => replanner.fault_logs().reporters(),
+        tenant => vec![tenant],
+    };
+    let by_each = |(scope, target): (Scope, Option<Target>)| {
+        let by = move |tenant: &String| (scope.clone().by(tenant), target.clone());
+        reporters.iter().map(by).collect::<Vec<_>>()
+    };
+    let wanted: Vec<(Scope, Option<Target>)> = wanted.into_iter().flat_map(by_each).collect();
     // Done again after a crash, it must not take out what has broken since.
     let until_ms = open.map(|open| open.begin(replanner.leases().now_ms())).transpose()?.flatten();
     let own = own_sources(viewer);
@@ -420,7 +433,7 @@ fn clear(
     let cleared = replanner.fault_logs().clear(&wanted, until_ms.unwrap_or(u64::MAX), is_own)?;
     replanner.stir_changed();
     let named: Vec<Scope> = wanted.into_iter().map(|(scope, _)| scope).collect();
-    let active = subject.active(replanner.fault_logs(), &named);
+    let active = subject.active(viewer, replanner.fault_logs(), &named);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Ok(ClearFaultsReply { cleared: number(cleared), active: number(active) })
 }

@@ -15,7 +15,7 @@ use tonic::{Code, Status};
 
 use super::sources::{see_base, text_hash};
 use crate::failure::{CallFailure, PlanFailure};
-use crate::replan::{Base, Network, Placed, Replanner};
+use crate::replan::{Audience, Base, Network, Placed, Replanner};
 
 /// Longest message of a refusal: its status travels in headers.
 const MESSAGE_CHARACTERS_MAX: usize = 1500;
@@ -111,9 +111,11 @@ pub(super) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) ->
         return None;
     }
     let (key, base) = replanner.bases().seen(&text_hash(source))?;
-    let network = Network::new(key, base, None);
-    let of_cluster = network.base.topology().cluster().and_then(|_| replanner.fault_logs().count(&network.own_scope()));
-    if of_cluster.is_some() || network.machines().next().is_some() && replanner.fault_logs().has_hosts() {
+    let audience = Audience::of_call();
+    let network = Network::new(key, base, None, audience.clone());
+    let is_in_cluster = network.base.topology().cluster().is_some();
+    let has_faults = || !replanner.fault_logs().counts(&network.own_scope(), &audience).is_empty();
+    if is_in_cluster && has_faults() || network.machines().next().is_some() && replanner.fault_logs().has_hosts() {
         return None;
     }
     let losses = network.count(replanner.fault_logs()).losses;
@@ -142,7 +144,12 @@ fn known(
         Err(CallFailure::Plan(_) | CallFailure::TopologyUnknown { .. }) => return Ok(None),
         Err(failure) => return Err(failure),
     };
-    let network = Network::new(key, Arc::clone(&base), canopy_wire::placed(request).map(Placed::new).as_ref());
+    let network = Network::new(
+        key,
+        Arc::clone(&base),
+        canopy_wire::placed(request).map(Placed::new).as_ref(),
+        Audience::of_call(),
+    );
     let count = network.count(replanner.fault_logs());
     let seen = seen(&base, request, &count.losses);
     Ok(Some(seen).filter(|losses| !losses.is_empty()))

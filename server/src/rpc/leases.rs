@@ -16,7 +16,7 @@ use canopy_proto::v1::{
     ReleaseLeaseReply, ReleaseLeaseRequest, RenewLeaseRequest, TopologySource,
 };
 use canopy_synth::Never;
-use canopy_topology::TopologyLimits;
+use canopy_topology::{TopologyLimits, is_invisible};
 use canopy_wire::{Priority, RequestError};
 use prost::Message as _;
 use tokio::runtime::Handle;
@@ -32,7 +32,9 @@ use crate::call;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
-use crate::replan::{Base, Item, Lease, LeaseState, LeaseTerms, Network, Placed, Replanner, ValidPlan, number_of};
+use crate::replan::{
+    Audience, Base, Item, Lease, LeaseState, LeaseTerms, Network, Placed, Replanner, ValidPlan, number_of,
+};
 use crate::rpc::sources::StoredNetworks;
 use crate::store::Records;
 use crate::store::receipts::Open;
@@ -155,7 +157,8 @@ impl LeasesService {
             let Decoded { mut order, .. } = decode(asked, Method::Plan).map_err(within)?;
             order.tenant = viewer.owner(&self.isolated);
             tenant = order.tenant.as_ref().map(|tenant| tenant.as_str().to_owned()).unwrap_or_default();
-            let network = Network::new(key, base, canopy_wire::placed(&request).map(Placed::new).as_ref());
+            let network =
+                Network::new(key, base, canopy_wire::placed(&request).map(Placed::new).as_ref(), Audience::of_call());
             let (item, first) = self.item(runtime, request, &order, &network)?;
             items.push(item);
             valid.push(first);
@@ -342,9 +345,9 @@ impl Leases for LeasesService {
 /// How long a lease that is asked for lasts, and how urgent it is.
 fn checked(request: &AcquireLeaseRequest) -> Result<(u64, v1::Priority), CallFailure> {
     let AcquireLeaseRequest { job, requests, ttl, priority, .. } = request;
-    let is_plain = (1..=JOB_BYTES_MAX).contains(&job.len()) && !job.contains(char::is_control);
+    let is_plain = (1..=JOB_BYTES_MAX).contains(&job.len()) && !job.contains(is_invisible);
     if !is_plain {
-        return Err(bad("job", format!("use 1 to {JOB_BYTES_MAX} bytes without control characters")));
+        return Err(bad("job", format!("use 1 to {JOB_BYTES_MAX} bytes without characters that are not shown")));
     }
     if requests.is_empty() || requests.len() > REQUESTS_MAX {
         return Err(bad("requests", format!("found {} requests; send 1 to {REQUESTS_MAX}", requests.len())));

@@ -21,5 +21,6 @@ mod processor;
 mod quotas;
 mod replans;
 mod replicas;
+mod reporters;
 mod support;
 mod traces;

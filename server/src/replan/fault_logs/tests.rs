@@ -15,7 +15,7 @@ const BASE: Scope = Scope::Topology(KEY);
 /// Where events of two boxes are entered; what means nothing there is refused.
 fn entries(events: Vec<Event>) -> Vec<Result<(Scope, Event), MeaningError>> {
     let base = Arc::new(Base::new(generate("dgx-a100:boxes=2", &TopologyLimits::STANDARD).unwrap()));
-    let network = Network::new(KEY, Arc::clone(&base), None);
+    let network = Network::new(KEY, Arc::clone(&base), None, Audience::Everyone);
     let directory = Directory::new(base.topology());
     let entry = |event: Event| {
         let (scope, target) = network.entry(&directory, &event.target, event.remaining)?;
@@ -110,7 +110,7 @@ fn a_machine_is_known_by_its_whole_and_its_short_name() {
     assert_eq!(changes, [true, false, true], "the second says the same of the same card");
     let fault_logs = FaultLogs::open(store, Policy::STANDARD, || 1_000_000).unwrap();
     let known = |name| {
-        let counts = fault_logs.of_host(name);
+        let counts = fault_logs.of_host(name, &Audience::Everyone);
         counts.iter().flat_map(|count| count.losses.iter()).map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!((known("gpu1"), known("gpu1.a")), (vec!["nic:gpu1.a:3".to_owned()], vec!["nic:gpu1.a:3".to_owned()]));
@@ -158,4 +158,38 @@ fn what_is_cleared_counts_until_it_was_sound_for_a_while() {
     assert_eq!(fault_logs.clear(&[(BASE, None)], since - 1, |_| true).unwrap(), 0, "it has been known only since");
     assert_eq!((shown(), fault_logs.clear(&[(BASE, None)], since, |_| true).unwrap()), (1, 1));
     assert_eq!((fault_logs.tick().0, shown()), (vec![BASE], 0));
+}
+
+/// What a tenant's reporters say counts for that tenant alone, also after a restart, and whichever name the machine has.
+#[test]
+fn what_a_tenants_reporters_say_is_heard_by_that_tenant_alone() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let fault_logs = FaultLogs::open(Arc::clone(&store), Policy::STANDARD, || 1_000_000).unwrap();
+    let reports = [("", "gpu:gpu1.a:0"), ("red", "gpu:gpu1:1"), ("blue", "gpu:gpu1.a:2"), ("red", "gpu:gpu1.a:3")];
+    let entered = reports.iter().enumerate().map(|(number, (tenant, fault))| {
+        let (scope, event) = at("gpu1.a", event(&number.to_string(), fault, 10, false));
+        (scope.by(tenant), event)
+    });
+    fault_logs.report(entered.collect()).unwrap().into_iter().for_each(|one| assert!(one.unwrap().changes));
+    let again = FaultLogs::open(store, Policy::STANDARD, || 1_000_000).unwrap();
+    for logs in [&fault_logs, &again] {
+        assert!(logs.has_hosts());
+        assert_eq!(logs.reporters(), ["", "blue", "red"]);
+        let heard = |tenant: &str, name| {
+            let counts = logs.of_host(name, &Audience::Tenant(tenant.to_owned()));
+            let mut devices: Vec<String> =
+                counts.iter().flat_map(|count| count.losses.iter()).map(ToString::to_string).collect();
+            devices.iter_mut().for_each(|device| *device = device.rsplit(':').next().unwrap().to_owned());
+            devices.sort();
+            devices.concat()
+        };
+        for name in ["gpu1", "gpu1.a"] {
+            for (tenant, devices) in [("", "0"), ("red", "013"), ("blue", "02"), ("green", "0")] {
+                assert_eq!(heard(tenant, name), devices, "{tenant} {name}");
+            }
+        }
+    }
+    let all = |tenant: &str| [(Scope::Host("gpu1".to_owned()).by(tenant), None)];
+    assert_eq!(again.clear(&all("red"), u64::MAX, |_| true).unwrap(), 2);
+    assert_eq!(again.of_host("gpu1", &Audience::Everyone).iter().map(|count| count.losses.len()).sum::<usize>(), 2);
 }

@@ -7,6 +7,7 @@ use canopy_wire as wire;
 use canopy_wire::timestamp;
 
 use super::scope_of;
+use super::subject::audience;
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::replan::{Replanner, Scope};
@@ -14,6 +15,7 @@ use crate::rpc::fields::{Field, Kind, unix_ms};
 use crate::rpc::listing::{ListRequest, Listing};
 use crate::store::clusters::FOLDER as CLUSTERS;
 use crate::store::topologies::id_of;
+use crate::tenant::Viewer;
 
 const STATES: &[&str] = &["active", "clearing", "held"];
 const SCOPES: &[&str] = &["topology", "placement", "host", "cluster"];
@@ -32,10 +34,20 @@ const FIELDS: &[Field<KnownFault>] = &[
 ];
 
 /// A page of what is known.
-pub(super) fn list(replanner: &Replanner, request: &ListFaultsRequest) -> Result<ListFaultsReply, CallFailure> {
+///
+/// A tenant sees what counts for its plans; a caller without one sees what all reporters say.
+pub(super) fn list(
+    replanner: &Replanner,
+    viewer: &Viewer,
+    request: &ListFaultsRequest,
+) -> Result<ListFaultsReply, CallFailure> {
     let ListFaultsRequest { page_size, page_token, filter, order_by } = request;
     let mut listing = Listing::new(FIELDS, &ListRequest { page_size: *page_size, page_token, filter, order_by })?;
+    let audience = audience(viewer);
     replanner.fault_logs().for_each(|scope, record| {
+        if !audience.hears(scope) {
+            return;
+        }
         let fault = known_fault(replanner, scope, record);
         let place = [fault.topology.as_str(), fault.machines.as_str(), fault.text.as_str()].join("\n");
         let order = fault.scope.to_be_bytes();
@@ -64,11 +76,11 @@ fn known_fault(replanner: &Replanner, scope: &Scope, record: &Record) -> KnownFa
         Some(Severity::Degraded) => v1::Severity::Degraded,
         None => v1::Severity::Unspecified,
     };
-    let machines = match scope {
-        Scope::Topology(_) | Scope::Cluster(_) => String::new(),
+    let machines = match scope.place() {
         Scope::Placement { machines: name, .. } | Scope::Host(name) => name.clone(),
+        _ => String::new(),
     };
-    let topology = match scope {
+    let topology = match scope.place() {
         Scope::Cluster(name) => format!("{CLUSTERS}{name}"),
         _ => scope.base().map(id_of).unwrap_or_default(),
     };

@@ -10,7 +10,7 @@ use canopy_topology::TopologyLimits;
 use super::super::call_pool::shown;
 use super::super::sources::read_base;
 use crate::failure::CallFailure;
-use crate::replan::{FaultLogs, Lease, Network, Replanner, Scope, entry_by_host};
+use crate::replan::{Audience, FaultLogs, Lease, Network, Replanner, Scope, entry_by_host};
 use crate::store::topologies::id_of;
 use crate::tenant::Viewer;
 
@@ -41,7 +41,7 @@ impl Subject {
                 // One that says nothing is refused as missing.
                 let topology = Some(topology).filter(|topology| topology.source.is_some());
                 let (key, base) = read_base(replanner.bases(), topology, limits)?;
-                Ok(Self::Topology(Network::new(key, base, None)))
+                Ok(Self::Topology(Network::new(key, base, None, audience(viewer))))
             }
             (None, job) => Self::of_job(replanner, viewer, job),
             (Some(_), _) => {
@@ -53,8 +53,15 @@ impl Subject {
 
     fn of_job(replanner: &Replanner, viewer: &Viewer, job: &str) -> Result<Self, CallFailure> {
         let is_its = |lease: &Lease| lease.terms.job == job && viewer.sees(&lease.terms.tenant);
+        let mut leases = replanner.leases().select(is_its);
+        let others = leases.first().and_then(|lease| lease.terms.owner.clone());
+        // Monitors of all tenants' machines act for none.
+        leases.retain(|lease| viewer.name().is_empty() || viewer.owns(lease.terms.owner.as_deref()));
+        if let Some(owner) = others.filter(|_| leases.is_empty()) {
+            return Err(CallFailure::NotOwner { what: format!("job `{}`", shown(job)), owner });
+        }
         let (mut seen, mut networks) = (HashSet::<(PlanKey, Option<PlanKey>)>::new(), Vec::new());
-        for lease in replanner.leases().select(is_its) {
+        for lease in leases {
             let Some(key) = lease.base() else { continue };
             for item in &lease.terms.items {
                 let placed = replanner.leases().placed(&key, &item.original_key());
@@ -62,7 +69,7 @@ impl Subject {
                     continue;
                 }
                 if let Some(base) = replanner.bases().get(&key)? {
-                    networks.push(Network::new(key, base, placed.as_ref()));
+                    networks.push(Network::new(key, base, placed.as_ref(), audience(viewer)));
                 }
             }
         }
@@ -118,14 +125,11 @@ impl Subject {
     }
 
     /// Elements that count as broken or slow in it; on machines, in the scopes that were named.
-    pub(super) fn active(&self, fault_logs: &FaultLogs, named: &[Scope]) -> usize {
+    pub(super) fn active(&self, viewer: &Viewer, fault_logs: &FaultLogs, named: &[Scope]) -> usize {
         if matches!(self, Self::Machines) {
-            let scopes: BTreeSet<&Scope> = named.iter().collect();
-            let hosts = scopes.into_iter().filter_map(|scope| match scope {
-                Scope::Host(name) => Some(name),
-                Scope::Topology(_) | Scope::Placement { .. } | Scope::Cluster(_) => None,
-            });
-            return hosts.flat_map(|name| fault_logs.of_host(name)).map(|count| count.losses.len()).sum();
+            let hosts: BTreeSet<&str> = named.iter().filter_map(Scope::host).collect();
+            let counts = hosts.into_iter().flat_map(|name| fault_logs.of_host(name, &audience(viewer)));
+            return counts.map(|count| count.losses.len()).sum();
         }
         let mut targets = HashSet::new();
         for network in self.networks() {
@@ -141,6 +145,14 @@ impl Subject {
             Self::Topology(network) => replanner.placed_on(&network.key, &network.base),
             Self::Job(_) | Self::Machines => 0,
         }
+    }
+}
+
+/// Whose reports count for a caller: all of them, if it acts for no tenant.
+pub(super) fn audience(viewer: &Viewer) -> Audience {
+    match viewer.name() {
+        "" => Audience::Everyone,
+        _ => Audience::of_call(),
     }
 }
 
