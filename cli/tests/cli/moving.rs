@@ -41,6 +41,25 @@ fn each_matrix_of_a_file_is_planned() {
     assert!(table.contains("OF OPTIMAL") && table.lines().count() == 3, "{table}");
 }
 
+/// Within a box, bytes also go out of a NIC and come back, which the bound counts in any case.
+#[test]
+fn routes_of_any_kind_are_written_hop_by_hop() {
+    let workspace = Workspace::new();
+    workspace.write("m.jsonl", "{\"bytes\":[[0,1000000000,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,0]]}\n");
+    for network in ["dgx-h100:boxes=2,gpus=2,nv=50GB/s,nic=50GB/s", "rail:boxes=2,gpus=2,nv=50GB/s,nic=50GB/s"] {
+        for (option, has_relays) in [("", true), (" --ends-only", false)] {
+            let text = format!("plan-moving {network} m.jsonl --json -o plans.jsonl{option}");
+            assert_eq!(objects(&workspace.text(&text))[1]["seconds_bound"], "1/100", "{text}");
+            let plan = objects(&String::from_utf8(workspace.read("plans.jsonl")).unwrap()).remove(0);
+            assert_eq!((bytes(&plan), plan.get("relayed").is_some()), (1_000_000_000, has_relays), "{plan}");
+            for relay in plan["relayed"].as_array().into_iter().flatten() {
+                check_members(relay, &["part", "ranks", "by_nic"]);
+                assert_eq!(relay["ranks"].as_array().unwrap().last().unwrap(), 1);
+            }
+        }
+    }
+}
+
 #[test]
 fn matrices_come_from_standard_input_and_plans_go_to_standard_output() {
     let workspace = Workspace::new();

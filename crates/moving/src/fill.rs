@@ -20,6 +20,20 @@ pub(crate) struct Filled {
 }
 
 impl Filled {
+    /// The time of the busiest link, about.
+    pub(crate) fn seconds(&self, tiers: &Tiers) -> f64 {
+        let (rates, loads) = (tiers.rates(), &self.loads);
+        let classes = [
+            (&loads.inner_out, &rates.inner_out),
+            (&loads.inner_in, &rates.inner_in),
+            (&loads.outer_out, &rates.outer_out),
+            (&loads.outer_in, &rates.outer_in),
+        ];
+        let links = classes.into_iter().flat_map(|(loads, rates)| loads.iter().zip(rates));
+        // Dead links carry nothing.
+        links.map(|(&load, &rate)| load as f64 / rate.max(1) as f64).fold(0.0, f64::max)
+    }
+
     /// Appends the routes.
     pub(crate) fn add_to(&self, tiers: &Tiers, parts: &mut Vec<Part>) {
         let (size, boxes) = (tiers.box_size(), tiers.boxes());
@@ -39,7 +53,7 @@ impl Filled {
 /// Fills the shares of rails. O(ranks²).
 pub(crate) fn fill(tiers: &Tiers, matrix: &Matrix, sums: &Sums, shares: &[u64]) -> Filled {
     let (size, boxes) = (tiers.box_size(), tiers.boxes());
-    let mut loads = Loads::none(tiers.ranks());
+    let mut loads = Loads::none(tiers.ranks(), 0);
     loads.inner_out.copy_from_slice(&sums.inside_out);
     loads.inner_in.copy_from_slice(&sums.inside_in);
     let mut block = Block::new(size);

@@ -18,7 +18,7 @@ use self::boxes::Structure;
 use self::capacities::Capacities;
 pub use self::error::NetworkError;
 use self::hubs::{Hub, id, require_open, require_proportions};
-use crate::tiers::{Rates, Tiers};
+use crate::tiers::{RATE_MAX, Rates, Tiers};
 
 /// Most ranks of a topology that is recognised.
 pub const NETWORK_RANKS_MAX: u32 = 1_024;
@@ -39,7 +39,7 @@ pub struct Network {
 impl Network {
     /// Recognises a healthy topology, and applies faults to it.
     ///
-    /// A box joined in pairs counts as one with a switch: a rank's rate inside is the sum of its links there.
+    /// In a box joined in pairs, a rank's rate inside is the sum of its links there, and each link has its own.
     ///
     /// * **Errors.** [`NetworkError`], with the node or link that does not fit.
     /// * **Cost.** O((nodes + links)·levels), and O(ranks·box size) for boxes joined in pairs.
@@ -73,8 +73,6 @@ impl Network {
             hubs.iter().try_for_each(|hub| require_open(healthy, left, hub))?;
             if hubs.len() > 1 {
                 require_same_parts(healthy, left, of_box, hubs)?;
-            } else if hubs.is_empty() {
-                require_pairs(healthy, left, of_box, &lost)?;
             }
         }
         structure.outer.iter().try_for_each(|hub| require_open(healthy, left, hub))?;
@@ -94,13 +92,16 @@ impl Network {
             rates.outer_out.push(rate(nic.0));
             rates.outer_in.push(rate(nic.1));
         }
+        let pairs = pairs(structure, left, ranks);
         let has_nics = ranks > size;
         let is_dead = |rank: &usize| rates.outer_out[*rank] == 0 || rates.outer_in[*rank] == 0;
         let dead_nics = (0..ranks).filter(|rank| has_nics && !lost.contains(rank)).filter(is_dead);
         let dead_nics = dead_nics.filter_map(number).collect();
         let lost = lost.into_iter().filter_map(number).collect();
         let box_size = number(size).unwrap_or(u32::MAX);
-        Ok(Self { tiers: Tiers::new(structure.fabric, box_size, rates)?, topology, lost, dead_nics })
+        let tiers = Tiers::new(structure.fabric, box_size, rates)?;
+        let tiers = if pairs.is_empty() { tiers } else { tiers.in_pairs(pairs)? };
+        Ok(Self { tiers, topology, lost, dead_nics })
     }
 }
 
@@ -129,6 +130,26 @@ fn inside(structure: &Structure, capacities: &Capacities, rank: usize) -> (u128,
     }
 }
 
+/// Rates from each rank to each place of its box, where links join the pairs of any box; those over a switch have no limit
+/// of their own.
+fn pairs(structure: &Structure, capacities: &Capacities, ranks: usize) -> Vec<u64> {
+    let size = structure.box_size;
+    if size == 1 || structure.inner.iter().all(|hubs| !hubs.is_empty()) {
+        return Vec::new();
+    }
+    let link = |from: usize, to: usize| {
+        if structure.inner[from / size].is_empty() {
+            rate(capacities.get(from, to))
+        } else {
+            RATE_MAX * u64::from(from != to)
+        }
+    };
+    (0..ranks)
+        .flat_map(|from| (0..size).map(move |place| (from, from / size * size + place)))
+        .map(|(from, to)| link(from, to))
+        .collect()
+}
+
 /// Several switches of a box count as one if all ranks divide their links among them alike.
 fn require_same_parts(
     healthy: &Topology,
@@ -141,22 +162,6 @@ fn require_same_parts(
         [(rank, out), (rank, into)]
     };
     require_proportions(healthy, &ranks.flat_map(of).collect::<Vec<_>>())
-}
-
-/// Refuses boxes joined in pairs where a link between two ranks that are left is dead.
-fn require_pairs(
-    healthy: &Topology,
-    capacities: &Capacities,
-    ranks: std::ops::Range<usize>,
-    lost: &BTreeSet<usize>,
-) -> Result<(), NetworkError> {
-    let left: Vec<usize> = ranks.filter(|rank| !lost.contains(rank)).collect();
-    for &from in &left {
-        if let Some(&to) = left.iter().find(|&&to| to != from && capacities.get(from, to) == 0) {
-            return Err(NetworkError::DeadPair { from: id(healthy, from), to: id(healthy, to) });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,4 +8,8 @@ pub enum PlanError {
     Ranks { ranks: usize, matrix: usize },
     #[error("no live NICs join box {from} to box {to} directly; mend one, or send nothing from one to the other")]
     NoRail { from: usize, to: usize },
+    #[error("rank {from} cannot reach rank {to}: no live NICs join their boxes; mend one, or send nothing there")]
+    NoWay { from: usize, to: usize },
+    #[error("the link from rank {from} to rank {to} of its box is dead; mend it, or send nothing over it")]
+    DeadPair { from: usize, to: usize },
 }

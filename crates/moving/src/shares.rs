@@ -1,7 +1,6 @@
 //! How rails divide the traffic of each pair of boxes, as far as NICs go.
 
 use crate::matrix::Sums;
-use crate::plan_error::PlanError;
 use crate::tiers::Tiers;
 
 /// Weights of NICs: the bytes of a pair of boxes are divided in proportion to the products of both.
@@ -52,21 +51,15 @@ const EXCESS: f64 = 1e-5;
 /// overloaded NIC's weight shrinks by its excess, first those that send, then those that receive, as in Bregman's
 /// method for inequalities.
 ///
-/// * **In.** `time`: seconds that each NIC has. **Out.** Whole bytes; some NICs may take longer.
-/// * **Errors.** [`PlanError::NoRail`].
+/// * **In.** Sums whose boxes have live NICs on a rail; `time`: seconds that each NIC has. **Out.** Whole bytes; some
+///   NICs may take longer.
 /// * **Cost.** O(boxes²·rails) for each of 16 to 300 rounds, one if all NICs have one rate.
-pub(crate) fn shares(
-    tiers: &Tiers,
-    sums: &Sums,
-    time: f64,
-    last: Option<&Weights>,
-) -> Result<(Vec<u64>, Weights), PlanError> {
+pub(crate) fn shares(tiers: &Tiers, sums: &Sums, time: f64, last: Option<&Weights>) -> (Vec<u64>, Weights) {
     let mut weights = Weights::by_rate(tiers);
     let limits = weights.clone();
     if let Some(last) = last {
         weights.warmed(last);
     }
-    require_rails(tiers, sums, &weights)?;
     let mut best = (f64::INFINITY, weights.clone());
     for round in 0..(WORK_MAX / sums.boxes.len() / tiers.box_size()).clamp(ROUNDS_MIN, ROUNDS_MAX) {
         let (leave, enter) = used(tiers, sums, time, &weights);
@@ -90,22 +83,7 @@ pub(crate) fn shares(
             }
         }
     }
-    Ok((whole_shares(tiers, sums, &best.1), best.1))
-}
-
-/// Refuses traffic between boxes whose live NICs are on different rails.
-fn require_rails(tiers: &Tiers, sums: &Sums, weights: &Weights) -> Result<(), PlanError> {
-    let (size, boxes) = (tiers.box_size(), tiers.boxes());
-    for from in 0..boxes {
-        for to in 0..boxes {
-            let (leaves, enters) = (&weights.leaves[from * size..], &weights.enters[to * size..]);
-            let is_joined = leaves.iter().zip(enters).take(size).any(|(out, into)| *out > 0.0 && *into > 0.0);
-            if sums.boxes[from * boxes + to] > 0 && !is_joined {
-                return Err(PlanError::NoRail { from, to });
-            }
-        }
-    }
-    Ok(())
+    (whole_shares(tiers, sums, &best.1), best.1)
 }
 
 /// Parts of the time that NICs use, as they send and as they receive.
@@ -194,7 +172,7 @@ mod tests {
     fn shares_add_up_and_leave_dead_nics_out() {
         let (tiers, sums) = case();
         let time = crate::cuts::least(&tiers, &sums).to_float();
-        let (shares, weights) = shares(&tiers, &sums, time, None).unwrap();
+        let (shares, weights) = shares(&tiers, &sums, time, None);
         for (pair, shares) in shares.chunks(4).enumerate() {
             assert_eq!(shares.iter().sum::<u64>(), sums.boxes[pair]);
             assert!(shares[1] == 0 || (pair / 3 != 1 && pair % 3 != 1));
@@ -208,7 +186,7 @@ mod tests {
     fn a_second_matrix_starts_where_the_first_ended() {
         let (tiers, sums) = case();
         let time = crate::cuts::least(&tiers, &sums).to_float();
-        let (first, weights) = shares(&tiers, &sums, time, None).unwrap();
-        assert_eq!(shares(&tiers, &sums, time, Some(&weights)).unwrap(), (first, weights));
+        let (first, weights) = shares(&tiers, &sums, time, None);
+        assert_eq!(shares(&tiers, &sums, time, Some(&weights)), (first, weights));
     }
 }

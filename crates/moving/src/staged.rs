@@ -48,7 +48,7 @@ struct PairTimes {
 /// box sends to one other at most, and receives from one, from each NIC to the NIC at the same place, on one fabric as
 /// well. What has arrived is then distributed within the box, while the next stage is exchanged. What stays within
 /// boxes moves during the first stage. The moves before the first stage and the distribution after the last have
-/// nothing beside them.
+/// nothing beside them. Single links of boxes joined in pairs are not looked at.
 ///
 /// * **Source.** Lei et al., FAST, arXiv 2505.09764, for NICs of one rate. Others get bytes in proportion to the slower
 ///   of both ends here, dead ones none.

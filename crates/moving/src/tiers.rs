@@ -1,4 +1,5 @@
-//! Networks of two tiers: boxes of ranks around a switch, and a NIC for each rank. It knows no traffic.
+//! Networks of two tiers: boxes of ranks around a switch or joined in pairs, and a NIC for each rank. It knows no
+//! traffic.
 
 /// Most ranks of a network.
 pub const RANKS_MAX: u32 = 4_096;
@@ -18,9 +19,9 @@ pub enum Fabric {
 /// Rates of the links of each rank, in bytes per second and direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// From the rank to the switch of its box.
+    /// From the rank to the switch of its box, or over all its links to others of the box.
     pub inner_out: Vec<u64>,
-    /// From the switch of its box to the rank.
+    /// From the switch of its box to the rank, or over all links from others of the box.
     pub inner_in: Vec<u64>,
     /// Out of the rank's NIC; 0 if that is dead.
     pub outer_out: Vec<u64>,
@@ -46,6 +47,10 @@ pub enum TiersError {
     NoInner { field: &'static str, rank: usize },
     #[error("`rates.{field}[{rank}]` is {rate} B/s; {RATE_MAX} is the limit, so state bytes per second")]
     RateTooHigh { field: &'static str, rank: usize, rate: u64 },
+    #[error("`pairs` has {found} entries; state {expected}, one for each rank and place of its box")]
+    PairCount { found: usize, expected: usize },
+    #[error("`pairs` of rank {rank} has {rate} B/s; {RATE_MAX} is the limit, so state bytes per second")]
+    PairTooHigh { rank: usize, rate: u64 },
 }
 
 /// A network of two tiers, checked.
@@ -57,6 +62,7 @@ pub struct Tiers {
     fabric: Fabric,
     box_size: usize,
     rates: Rates,
+    pairs: Vec<u64>,
 }
 
 impl Tiers {
@@ -83,7 +89,23 @@ impl Tiers {
         require("inner_in", &rates.inner_in, ranks, true)?;
         require("outer_out", &rates.outer_out, ranks, false)?;
         require("outer_in", &rates.outer_in, ranks, false)?;
-        Ok(Self { fabric, box_size: size, rates })
+        Ok(Self { fabric, box_size: size, rates, pairs: Vec::new() })
+    }
+
+    /// The same network with boxes joined in pairs: rates from each rank to each place of its box, 0 for a dead link. What
+    /// a rank has inside limits its links together.
+    ///
+    /// # Errors
+    /// [`TiersError::PairCount`], [`TiersError::PairTooHigh`].
+    pub fn in_pairs(self, pairs: Vec<u64>) -> Result<Self, TiersError> {
+        let expected = self.ranks() * self.box_size;
+        if pairs.len() != expected {
+            return Err(TiersError::PairCount { found: pairs.len(), expected });
+        }
+        match pairs.iter().position(|&rate| rate > RATE_MAX) {
+            Some(link) => Err(TiersError::PairTooHigh { rank: link / self.box_size, rate: pairs[link] }),
+            None => Ok(Self { pairs, ..self }),
+        }
     }
 
     /// A network of equal ranks: `inner` and `outer` in bytes per second and direction.
@@ -128,6 +150,11 @@ impl Tiers {
     /// Rates by rank.
     pub const fn rates(&self) -> &Rates {
         &self.rates
+    }
+
+    /// From each rank to each place of its box, where links join pairs; empty where switches join boxes.
+    pub fn pairs(&self) -> &[u64] {
+        &self.pairs
     }
 
     /// Networks that join NICs: rails, or one fabric.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use crate::route::{Part, Route};
+use crate::route::{Hop, Part, Route};
 
 /// Units of a pair's bytes that take one route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +40,15 @@ pub fn in_units(parts: &[Part], unit_bytes: NonZeroU64) -> Vec<UnitPart> {
 
 /// The ranks that the bytes of a part come to.
 fn ranks_of(part: &Part) -> Vec<u32> {
-    let mut ranks = match part.route {
+    let mut ranks = match &part.route {
         Route::Inside => vec![part.from, part.to],
-        Route::Across { leaves, enters } => vec![part.from, leaves, enters, part.to],
+        &Route::Across { leaves, enters } => vec![part.from, leaves, enters, part.to],
+        Route::Relayed(hops) => {
+            let next = |hop: &Hop| match *hop {
+                Hop::Inside(rank) | Hop::Across(rank) => rank,
+            };
+            std::iter::once(part.from).chain(hops.iter().map(next)).collect()
+        }
     };
     ranks.dedup();
     ranks
@@ -74,7 +80,7 @@ mod tests {
     #[test]
     fn pairs_are_counted_for_themselves() {
         let inside = Part { from: 0, to: 1, route: Route::Inside, bytes: 7 };
-        let parts = [inside, part(2, 1, (3, 0), 5), inside];
+        let parts = [inside.clone(), part(2, 1, (3, 0), 5), inside];
         assert_eq!(units(&parts, 7), [(vec![0, 1], 0, 1), (vec![2, 3, 0, 1], 0, 1), (vec![0, 1], 1, 1)]);
     }
 
@@ -89,7 +95,7 @@ mod tests {
             for (ranks, first, count) in found {
                 assert_eq!(first, next, "{unit}");
                 next += count;
-                let part = parts[ranks[1] as usize];
+                let part = &parts[ranks[1] as usize];
                 assert!(count * unit < part.bytes + unit, "{unit} {part:?}");
             }
             assert_eq!(next, all.div_ceil(unit));
@@ -99,6 +105,6 @@ mod tests {
     #[test]
     fn bytes_that_64_bits_do_not_count_are_left_out() {
         let huge = part(0, 2, (0, 2), u64::MAX);
-        assert_eq!(units(&[huge, huge], 1), [(vec![0, 2], 0, u64::MAX)]);
+        assert_eq!(units(&[huge.clone(), huge], 1), [(vec![0, 2], 0, u64::MAX)]);
     }
 }

@@ -5569,6 +5569,10 @@ pub struct MovingNetwork {
     /// a rank that is lost sends and receives nothing.
     #[prost(enumeration = "FaultPolicy", tag = "2")]
     pub fault_policy: i32,
+    /// Routes may also relay in third boxes, and lead from rank to rank of one box by NICs; `MovingPlan.relayed` has them. Without
+    /// it, bytes relay in the boxes of sender and receiver alone, and the others stay in their box.
+    #[prost(bool, tag = "3")]
+    pub any_routes: bool,
 }
 /// How many bytes each rank has for each other one.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5628,7 +5632,7 @@ pub struct MovingTiers {
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
 }
 /// Routes for all bytes of a matrix, checked. The lists are by part, all of the same length.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MovingPlan {
     /// The number of the matrix.
     #[prost(uint64, tag = "1")]
@@ -5636,7 +5640,7 @@ pub struct MovingPlan {
     /// The sender.
     #[prost(uint32, repeated, tag = "2")]
     pub from: ::prost::alloc::vec::Vec<u32>,
-    /// The receiver. If both are in one box, the bytes take its switch, and the next two say nothing more.
+    /// The receiver. If both are in one box, the bytes stay in it, and the next two say nothing more.
     #[prost(uint32, repeated, tag = "3")]
     pub to: ::prost::alloc::vec::Vec<u32>,
     /// The rank of the sender's box whose NIC sends. Bytes reach it through the box, unless it is the sender.
@@ -5651,12 +5655,29 @@ pub struct MovingPlan {
     /// Time of the busiest link in seconds, `num/den`.
     #[prost(string, tag = "7")]
     pub seconds: ::prost::alloc::string::String,
-    /// What no routes beat, in seconds, `num/den`.
+    /// What no routes beat, wherever they relay, in seconds, `num/den`.
     #[prost(string, tag = "8")]
     pub seconds_bound: ::prost::alloc::string::String,
     /// Matrices that came before this one since the last plan, and have no plan.
     #[prost(uint64, tag = "9")]
     pub skipped: u64,
+    /// The parts that take other routes, in ascending order; only with `MovingNetwork.any_routes`. `leaves` and `enters` say
+    /// nothing of them: they are the sender and the receiver.
+    #[prost(message, repeated, tag = "10")]
+    pub relayed: ::prost::alloc::vec::Vec<MovingRelay>,
+}
+/// The route of a part, hop by hop.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MovingRelay {
+    /// The part, counted from 0.
+    #[prost(uint32, tag = "1")]
+    pub part: u32,
+    /// The ranks that the bytes come to, one after the other. The last is the receiver.
+    #[prost(uint32, repeated, tag = "2")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// By rank, how they come to it: out of the NIC of the rank before and into its own, or inside the box.
+    #[prost(bool, repeated, tag = "3")]
+    pub by_nic: ::prost::alloc::vec::Vec<bool>,
 }
 /// Why a matrix has no plan.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

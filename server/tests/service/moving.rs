@@ -36,7 +36,7 @@ struct Moving {
 }
 
 fn network(topology: Option<TopologySource>) -> PlanMovingRequest {
-    let network = MovingNetwork { topology, fault_policy: FaultPolicy::Apply.into() };
+    let network = MovingNetwork { topology, fault_policy: FaultPolicy::Apply.into(), any_routes: false };
     PlanMovingRequest { request: Some(Message::Network(network)) }
 }
 
@@ -168,6 +168,34 @@ async fn every_byte_arrives_in_the_time_that_is_stated() {
     server.stop().await;
 }
 
+/// Bytes within a box that is no faster than its NICs: the bound counts routes that leave it, whether a plan has them or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn routes_of_any_kind_are_those_that_the_caller_takes() {
+    let server = start().await;
+    for expression in ["dgx-h100:boxes=2,gpus=2,nv=50GB/s,nic=50GB/s", "rail:boxes=2,gpus=2,nv=50GB/s,nic=50GB/s"] {
+        for any_routes in [false, true] {
+            let topology = Some(source(expression));
+            let first = MovingNetwork { topology, fault_policy: FaultPolicy::Apply.into(), any_routes };
+            let first = PlanMovingRequest { request: Some(Message::Network(first)) };
+            let mut moving = Moving::begin(&server, first).await.unwrap();
+            moving.tiers().await;
+            let mut bytes = vec![0; 16];
+            bytes[1] = 1_000_000_000;
+            moving.send(matrix(1, bytes)).await;
+            let plan = moving.plan().await;
+            assert_eq!((ratio(&plan.seconds_bound), plan.bytes.iter().sum()), (ratio("1/100"), 1_000_000_000_u64));
+            assert_eq!((plan.relayed.is_empty(), ratio(&plan.seconds) < ratio("1/99")), (!any_routes, any_routes));
+            for relayed in plan.relayed {
+                let part = relayed.part as usize;
+                assert_eq!((relayed.ranks.last(), plan.leaves[part], plan.enters[part]), (Some(&1), 0, 1));
+                assert_eq!(relayed.ranks.len(), relayed.by_nic.len());
+                assert!(relayed.by_nic[0]);
+            }
+        }
+    }
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_latest_matrix_wins() {
     let server = start().await;
@@ -233,7 +261,8 @@ async fn faults_that_come_meanwhile_count_from_the_next_matrix_on() {
 async fn faults_are_ignored_where_the_caller_says_so() {
     let server = start().await;
     report(&server, RAIL, vec![event("1", link("b0g3", "rail3", None), false)]).await;
-    let first = MovingNetwork { topology: Some(source(RAIL)), fault_policy: FaultPolicy::Ignore.into() };
+    let fault_policy = FaultPolicy::Ignore.into();
+    let first = MovingNetwork { topology: Some(source(RAIL)), fault_policy, any_routes: false };
     let first = PlanMovingRequest { request: Some(Message::Network(first)) };
     let mut moving = Moving::begin(&server, first).await.unwrap();
     assert_eq!(moving.tiers().await.dead_nics, [0; 0]);

@@ -58,6 +58,10 @@ pub(crate) struct PlanMovingArgs {
     /// Print one JSON object on each line in place of the table, with all but the routes
     #[arg(long)]
     json: bool,
+    /// Relay in the boxes of sender and receiver alone, for programs that take no other routes, such as canopy_torch.
+    /// Implied by `--mscclpp`
+    #[arg(long)]
+    ends_only: bool,
     #[command(flatten)]
     slots: SlotArgs,
     #[command(flatten)]
@@ -66,8 +70,11 @@ pub(crate) struct PlanMovingArgs {
 
 /// Plans until no matrix is left.
 pub(crate) async fn run(args: PlanMovingArgs) -> Result<(), Failure> {
-    let network =
-        MovingNetwork { topology: Some(request::topology(&args.network)?), fault_policy: args.faults.policy().into() };
+    let network = MovingNetwork {
+        topology: Some(request::topology(&args.network)?),
+        fault_policy: args.faults.policy().into(),
+        any_routes: !args.ends_only && !args.slots.is_wanted(),
+    };
     let mut lines = Lines::open(&args.matrices)?;
     let mut file = args.slots.file(&mut lines)?;
     let mut report = Report::new(args.output.as_ref(), args.json, !is_stdin(&args.matrices))?;

@@ -37,6 +37,7 @@ fn loads_add_up_link_by_link() {
         inner_in: vec![0, 6, 0, 4],
         outer_out: vec![4, 0, 0, 0],
         outer_in: vec![0, 0, 4, 0],
+        pairs: Vec::new(),
     };
     assert_eq!(checked.loads, expected);
     assert_eq!((checked.time, checked.busiest), (Fraction::new(4, 1).unwrap(), Some((LinkKind::OuterOut, 0))));
@@ -49,7 +50,7 @@ fn each_fault_is_named() {
     let inside = |from, to, bytes| Part { from, to, route: Route::Inside, bytes };
     let with = |part: Part| [parts(), vec![part]].concat();
     refused(Fabric::Rails, &parts()[..1], "rank 3 gets 0 bytes of rank 0 instead of 4");
-    refused(Fabric::Rails, &with(parts()[0]), "rank 1 gets 12 bytes of rank 0 instead of 6");
+    refused(Fabric::Rails, &with(parts().swap_remove(0)), "rank 1 gets 12 bytes of rank 0 instead of 6");
     refused(Fabric::Rails, &with(across(2, 0, 2, 0, 1)), "rank 0 gets 1 bytes of rank 2 instead of 0");
     refused(Fabric::Rails, &with(inside(0, 4, 1)), "parts[2] names rank 4, and there are 4, numbered from 0");
     refused(Fabric::Rails, &with(across(0, 2, u32::MAX, 2, 1)), {

@@ -57,10 +57,6 @@ pub enum NetworkError {
     Blocks { switch: String, way: &'static str, found: u128, needed: u128 },
     #[error("`{node}` divides its links among switches otherwise than `{other}`; use the same proportions everywhere")]
     Proportions { node: String, other: String },
-    #[error(
-        "faults take the link from `{from}` to `{to}`, whose box is joined in pairs; mend it, or state a rank as lost"
-    )]
-    DeadPair { from: String, to: String },
     #[error("faults leave `{node}` no link to its box; mend it, or state the rank as lost")]
     CutOff { node: String },
     #[error(transparent)]

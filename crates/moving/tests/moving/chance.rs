@@ -47,4 +47,54 @@ impl Chance {
         }
         Matrix::new(u32::try_from(ranks).expect("within limits"), bytes).expect("within limits")
     }
+
+    /// The same network with boxes joined in pairs. The wilder, the more links are slow or dead; each rank keeps one.
+    pub(crate) fn mesh(&mut self, tiers: Tiers, wildness: u64) -> Tiers {
+        let (ranks, size) = (tiers.ranks(), tiers.box_size());
+        let mut pairs = vec![0; ranks * size];
+        for from in 0..ranks {
+            let home = from / size * size;
+            for place in (0..size).filter(|place| home + place != from) {
+                let next = (from + 1 - home) % size == place;
+                pairs[from * size + place] = match (wildness, self.below(8)) {
+                    (1 | 2, 0) if !next => 0,
+                    (1 | 2, 1) => 20,
+                    (2, 2..5) => 5 + self.below(90),
+                    _ => 60,
+                };
+            }
+        }
+        let mut rates = tiers.rates().clone();
+        for rank in 0..ranks {
+            let home = rank / size * size;
+            rates.inner_out[rank] = pairs[rank * size..(rank + 1) * size].iter().sum();
+            rates.inner_in[rank] = (home..home + size).map(|from| pairs[from * size + rank - home]).sum();
+        }
+        let size = u32::try_from(size).expect("within limits");
+        Tiers::new(tiers.fabric(), size, rates).expect("within limits").in_pairs(pairs).expect("as many as there are")
+    }
+
+    /// Traffic of a kind: of all pairs, of few, within boxes alone, of one sender, of one pair.
+    pub(crate) fn traffic(&mut self, tiers: &Tiers, kind: usize) -> Matrix {
+        let (ranks, size) = (tiers.ranks(), tiers.box_size());
+        let dense = self.matrix(ranks);
+        let below = |chance: &mut Self, bound: usize| usize::try_from(chance.below(bound as u64)).expect("small");
+        let (sender, receiver) = (below(self, ranks), below(self, ranks));
+        let mate = sender / size * size + below(self, size);
+        let mut bytes = Vec::with_capacity(ranks * ranks);
+        for from in 0..ranks {
+            for to in 0..ranks {
+                let is_wanted = match kind % 6 {
+                    0 => true,
+                    1 => self.below(8) == 0,
+                    2 => from / size == to / size,
+                    3 => from == sender,
+                    4 => (from, to) == (sender, receiver) || (from, to) == (sender, mate),
+                    _ => from / size == to / size || self.below(6) == 0,
+                };
+                bytes.push(if is_wanted && from != to { dense.row(from)[to] } else { 0 });
+            }
+        }
+        Matrix::new(u32::try_from(ranks).expect("within limits"), bytes).expect("within limits")
+    }
 }

@@ -4,7 +4,7 @@
 
 use std::num::NonZeroU64;
 
-use canopy_moving::{Fabric, Matrix, Rates, Tiers, in_units, plan};
+use canopy_moving::{Fabric, Matrix, Rates, Tiers, in_units, plan_at_ends};
 use canopy_plan::{
     ExecutionLowerError, ExecutionPlan, ExecutorProfile, SlotPlan, SlotPlanError, SlotPlanOptions, SlotRoute, Slots,
     emulate_slot_plan, parse_execution_plan, plan_slots, prove_slot_plan,
@@ -41,7 +41,7 @@ impl Case {
         let (outer_out, outer_in) = (self.nics.clone(), self.nics.clone());
         let rates = Rates { inner_out, inner_in, outer_out, outer_in };
         let tiers = Tiers::new(self.fabric, self.box_size, rates).unwrap();
-        let parts = plan(&tiers, &Matrix::new(self.ranks(), self.bytes.clone()).unwrap(), None).ok()?.parts;
+        let parts = plan_at_ends(&tiers, &Matrix::new(self.ranks(), self.bytes.clone()).unwrap(), None).ok()?.parts;
         let units = in_units(&parts, NonZeroU64::new(self.unit_bytes).unwrap());
         Some(
             units

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use canopy_client::ErrorClass;
 use canopy_plan::Format;
-use canopy_proto::v1::{MovingPlan, MovingRefusal, MovingTiers};
+use canopy_proto::v1::{MovingPlan, MovingRefusal, MovingRelay, MovingTiers};
 use canopy_topology::Rate;
 use serde::Serialize;
 
@@ -69,6 +69,16 @@ struct Line<'a> {
     leaves: &'a [u32],
     enters: &'a [u32],
     bytes: &'a [u64],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    relayed: Vec<Relay<'a>>,
+}
+
+/// The route of a part, hop by hop.
+#[derive(Serialize)]
+struct Relay<'a> {
+    part: u32,
+    ranks: &'a [u32],
+    by_nic: &'a [bool],
 }
 
 /// An object of `--json`.
@@ -233,6 +243,7 @@ impl Report {
             leaves: &plan.leaves,
             enters: &plan.enters,
             bytes: &plan.bytes,
+            relayed: plan.relayed.iter().map(relay).collect(),
         };
         let mut text =
             serde_json::to_vec(&line).map_err(|error| Failure::fault(format!("cannot write JSON: {error}")))?;
@@ -246,6 +257,11 @@ impl Report {
             Plans::Growing(file) => file.write_all(&text).map_err(cannot),
         }
     }
+}
+
+fn relay(relayed: &MovingRelay) -> Relay<'_> {
+    let MovingRelay { part, ranks, by_nic } = relayed;
+    Relay { part: *part, ranks, by_nic }
 }
 
 fn created(path: &Path) -> Result<File, Failure> {

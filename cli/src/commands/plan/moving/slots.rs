@@ -62,6 +62,11 @@ pub(super) struct Written {
 }
 
 impl SlotArgs {
+    /// Whether a file is wanted, whose routes relay in the boxes of their ends alone.
+    pub(super) const fn is_wanted(&self) -> bool {
+        self.mscclpp.is_some()
+    }
+
     /// The file to write, if one is wanted; the matrix is the only one of these lines.
     ///
     /// # Errors

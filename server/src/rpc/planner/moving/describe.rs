@@ -1,9 +1,9 @@
 //! What is sent of a stream's network and of a plan.
 
-use canopy_moving::{Fabric, Network, Part, Route};
+use canopy_moving::{Fabric, Hop, Network, Part, Route};
 use canopy_planner::TopologyKey;
 use canopy_proto::v1::plan_moving_event::Event;
-use canopy_proto::v1::{MovingPlan, MovingTiers, PlanMovingEvent};
+use canopy_proto::v1::{MovingPlan, MovingRelay, MovingTiers, PlanMovingEvent};
 use canopy_wire as wire;
 
 use crate::rpc::known_faults::AppliedFaults;
@@ -41,16 +41,30 @@ pub(super) fn plan(
         from: list(|part| part.from),
         to: list(|part| part.to),
         leaves: list(|part| match part.route {
-            Route::Inside => part.from,
+            Route::Inside | Route::Relayed(_) => part.from,
             Route::Across { leaves, .. } => leaves,
         }),
         enters: list(|part| match part.route {
-            Route::Inside => part.to,
+            Route::Inside | Route::Relayed(_) => part.to,
             Route::Across { enters, .. } => enters,
         }),
         bytes: parts.iter().map(|part| part.bytes).collect(),
         seconds: seconds.to_string(),
         seconds_bound: least.to_string(),
         skipped,
+        relayed: (0..).zip(parts).filter_map(relayed).collect(),
     }
+}
+
+/// The hops of a part that relays otherwise than in the boxes of its ends.
+fn relayed((number, part): (u32, &Part)) -> Option<MovingRelay> {
+    let Route::Relayed(hops) = &part.route else { return None };
+    let rank = |hop: &Hop| match *hop {
+        Hop::Inside(rank) | Hop::Across(rank) => rank,
+    };
+    Some(MovingRelay {
+        part: number,
+        ranks: hops.iter().map(rank).collect(),
+        by_nic: hops.iter().map(|hop| matches!(hop, Hop::Across(_))).collect(),
+    })
 }

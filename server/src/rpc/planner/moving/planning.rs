@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use canopy_access::Quota;
-use canopy_moving::{Matrix, Network, NetworkError, PlanError, State, bound_beside, check, plan};
+use canopy_moving::{Matrix, Network, NetworkError, PlanError, State, check, plan, plan_at_ends};
 use canopy_planner::PlanError as PlanningError;
 use canopy_proto::v1::plan_moving_event::Event;
 use canopy_proto::v1::{MovingMatrix, MovingNetwork, MovingRefusal, OperationError, PlanRequest, TopologySource};
@@ -38,6 +38,7 @@ pub(super) struct Planning {
     applied: Option<AppliedFaults>,
     ranks: u32,
     network: Result<Network, OperationError>,
+    any_routes: bool,
     /// What the last plan left for the next one.
     state: Option<State>,
     /// Time that has not been charged: quotas count whole milliseconds.
@@ -63,6 +64,7 @@ impl Planning {
             applied,
             ranks,
             network: Ok(network),
+            any_routes: asked.any_routes,
             state: None,
             uncharged: Duration::ZERO,
         })
@@ -146,18 +148,20 @@ impl Planning {
         };
         let MovingMatrix { number, bytes } = matrix;
         let matrix = traffic(network, self.ranks, bytes)?;
-        let planned = plan(&network.tiers, &matrix, self.state.as_ref()).map_err(no_way)?;
+        let find = if self.any_routes { plan } else { plan_at_ends };
+        let planned = find(&network.tiers, &matrix, self.state.as_ref()).map_err(no_way)?;
         let broken = |what: String| CallFailure::Broken { what };
         // Nothing is sent but what the checker accepts, and its time is the one that is stated.
         let checked = check(&network.tiers, &matrix, &planned.parts);
         let checked = checked.map_err(|error| broken(format!("a plan is wrong: {error}")))?;
-        let least = bound_beside(&network.tiers, &matrix, &checked);
+        // The planner's prices count by what they add up to.
+        let least = planned.prices.least_time(&network.tiers, &matrix);
         let least = least.map_err(|error| broken(format!("no bound: {error}")))?;
-        if checked.time < least.time {
+        if checked.time < least {
             return Err(broken("a plan beats its bound".to_owned()));
         }
         self.state = Some(planned.state);
-        let plan = describe::plan((number, skipped), &planned.parts, (checked.time, least.time));
+        let plan = describe::plan((number, skipped), &planned.parts, (checked.time, least));
         Ok(describe::event(Event::Plan(plan)))
     }
 }
@@ -208,7 +212,9 @@ fn traffic(network: &Network, ranks: u32, bytes: Vec<u64>) -> Result<Matrix, Mov
 
 fn no_way(error: PlanError) -> CallFailure {
     match error {
-        PlanError::NoRail { .. } => MovingFailure::NoWay(error).into(),
+        PlanError::NoRail { .. } | PlanError::NoWay { .. } | PlanError::DeadPair { .. } => {
+            MovingFailure::NoWay(error).into()
+        }
         PlanError::Ranks { .. } => CallFailure::Broken { what: error.to_string() },
     }
 }
