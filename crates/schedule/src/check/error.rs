@@ -156,11 +156,6 @@ pub enum LoadError {
     Overflow { link: u32 },
     #[error("all links together carry more than 2¹²⁸ chunks")]
     TooMuchTraffic,
-    #[error(
-        "the times of the {routes} routes have no common unit below 2¹²⁸; let fewer routes share each link, or let \
-         steps begin together"
-    )]
-    NoCommonUnit { routes: usize },
     #[error("the trees of one phase expand to {found} trees, more than 18446744073709551615")]
     TooManyTrees { found: u128 },
 }

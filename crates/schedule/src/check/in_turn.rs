@@ -3,14 +3,19 @@
 //! A replay: routes are lanes that share links evenly, and nothing waits but for its lane and for what it depends on. It reads
 //! transfers alone, and knows nothing of how their order was found.
 
+mod chains;
+mod lanes;
+mod ticks;
+
 use canopy_topology::Topology;
-use num_bigint::BigUint;
-use num_integer::Integer as _;
 
 use super::error::LoadError;
-use super::load::takes_longer;
 use super::steps::Seconds;
+use crate::route::RouteIndex;
 use crate::transfer::TransferGraph;
+use chains::Chains;
+use lanes::Lanes;
+use ticks::Ticks;
 
 /// When the last transfer ends if nothing has a latency, for chunks of one byte.
 ///
@@ -19,76 +24,52 @@ use crate::transfer::TransferGraph;
 ///   order that keeps steps and dependencies: each lane takes its parts of them in that order, each part once the lane is free
 ///   and all that the transfer depends on has ended, for chunks · time of a chunk. A transfer ends with the last of its parts.
 /// * **In.** A graph whose structure is right, with a step for each transfer, in order.
-/// * **Errors.** [`LoadError`]: times without a common unit, or too long to be counted.
-/// * **Cost.** O(links of all routes + carriers and dependencies of all transfers).
+/// * **Errors.** [`LoadError::NothingMoves`].
+/// * **Cost.** O(links of all routes + carriers and dependencies of all transfers). Where the times of lanes have no common unit
+///   that 128 bits can count, also the lengths of the chains of sends whose ends are compared and too close to tell apart by
+///   their leading 126 bits.
 pub(super) fn seconds_in_turn(topology: &Topology, graph: &TransferGraph) -> Result<Seconds, LoadError> {
-    let Lanes { times, unit, denominator } = Lanes::of(topology, graph)?;
-    let too_long = || LoadError::NoCommonUnit { routes: times.len() };
-    let mut free_at = vec![0_u128; times.len()];
-    let mut ends: Vec<u128> = Vec::with_capacity(graph.transfers.len());
+    let lanes = Lanes::of(topology, graph);
+    let count = graph.steps.last().map_or(0, |step| step.saturating_add(1));
+    if let Some(mut ticks) = Ticks::of(&lanes)
+        && let Some(end) = last_end(graph, &mut ticks)
+    {
+        return Ok(ticks.seconds(count, end));
+    }
+    let mut chains = Chains::of(&lanes, graph);
+    let end = last_end(graph, &mut chains).ok_or(LoadError::NothingMoves)?;
+    Ok(chains.seconds(count, end))
+}
+
+/// Times that can be compared and grow by what lanes take.
+trait Clock {
+    type Time: Copy;
+
+    /// The time when nothing has been sent.
+    const START: Self::Time;
+
+    fn later(&self, a: Self::Time, b: Self::Time) -> Self::Time;
+
+    /// When a lane that begins at a time has carried some chunks; `None` if that cannot be counted.
+    fn after(&mut self, begin: Self::Time, lane: RouteIndex, chunks: u64) -> Option<Self::Time>;
+}
+
+/// The end of the last transfer; `None` if there is no transfer, or a time cannot be counted.
+fn last_end<C: Clock>(graph: &TransferGraph, clock: &mut C) -> Option<C::Time> {
+    let mut free_at = vec![C::START; graph.routes.len()];
+    let mut ends: Vec<C::Time> = Vec::with_capacity(graph.transfers.len());
     for transfer in &graph.transfers {
         let waited = graph.dependencies_of(transfer).iter().map(|&before| ends[before as usize]);
-        let ready = waited.max().unwrap_or(0);
+        let ready = waited.reduce(|a, b| clock.later(a, b)).unwrap_or(C::START);
         let mut end = ready;
         for carrier in graph.carriers_of(transfer) {
-            let lane = carrier.route.index();
-            let taken = times[lane].checked_mul(carrier.chunk_count.into());
-            let own = taken.and_then(|taken| free_at[lane].max(ready).checked_add(taken)).ok_or_else(too_long)?;
-            free_at[lane] = own;
-            end = end.max(own);
+            let lane = carrier.route;
+            let begin = clock.later(free_at[lane.index()], ready);
+            let own = clock.after(begin, lane, carrier.chunk_count)?;
+            free_at[lane.index()] = own;
+            end = clock.later(end, own);
         }
         ends.push(end);
     }
-    let last = ends.into_iter().max().ok_or(LoadError::NothingMoves)?;
-    let count = graph.steps.last().map_or(0, |step| step.saturating_add(1));
-    Ok(Seconds { count, numerator: unit * last, denominator })
-}
-
-/// Routes by how long they take for one chunk of one byte.
-struct Lanes {
-    /// By route, `times · unit / denominator` seconds; 0 for one that carries nothing.
-    times: Vec<u128>,
-    unit: BigUint,
-    denominator: BigUint,
-}
-
-impl Lanes {
-    fn of(topology: &Topology, graph: &TransferGraph) -> Result<Self, LoadError> {
-        let mut is_used = vec![false; graph.routes.len()];
-        for carrier in graph.transfers.iter().flat_map(|transfer| graph.carriers_of(transfer)) {
-            is_used[carrier.route.index()] = true;
-        }
-        let mut lanes = vec![0_u64; topology.links().len()];
-        let used = || graph.routes.iter().zip(&is_used).filter(|&(_, &is_used)| is_used).map(|(links, _)| links);
-        used().flatten().for_each(|link| lanes[link.index()] += 1);
-        // By route: lanes and capacity of its slowest link, in lowest terms.
-        let slowest = |(links, &is_used): (&[canopy_topology::LinkIndex], &bool)| {
-            let parts = links.iter().filter(|_| is_used).map(|link| {
-                let (shared, capacity) = (lanes[link.index()], topology.link(*link).capacity.bytes_per_sec());
-                let divisor = shared.gcd(&capacity);
-                (shared / divisor, capacity / divisor)
-            });
-            let slower = |a: (u64, u64), b: (u64, u64)| {
-                if takes_longer((b.0.into(), b.1), (a.0.into(), a.1)) { b } else { a }
-            };
-            parts.reduce(slower)
-        };
-        let parts: Vec<Option<(u64, u64)>> = graph.routes.iter().zip(&is_used).map(slowest).collect();
-        let mut capacities: Vec<u64> = parts.iter().flatten().map(|&(_, capacity)| capacity).collect();
-        capacities.sort_unstable();
-        capacities.dedup();
-        let common = capacities.iter().fold(BigUint::from(1_u8), |common, &capacity| common.lcm(&capacity.into()));
-        let time = |(shared, capacity): (u64, u64)| &common / capacity * shared;
-        let mut different: Vec<(u64, u64)> = parts.iter().flatten().copied().collect();
-        different.sort_unstable();
-        different.dedup();
-        let unit = different.iter().fold(BigUint::from(0_u8), |unit, &part| unit.gcd(&time(part)));
-        let in_units = |part: Option<(u64, u64)>| match part {
-            Some(part) => u128::try_from(time(part) / &unit),
-            None => Ok(0),
-        };
-        let times: Result<Vec<u128>, _> = parts.iter().map(|&part| in_units(part)).collect();
-        let times = times.map_err(|_| LoadError::NoCommonUnit { routes: parts.len() })?;
-        Ok(Self { times, unit, denominator: common })
-    }
+    ends.into_iter().reduce(|a, b| clock.later(a, b))
 }

@@ -5,6 +5,9 @@ use canopy_schedule::{
     TransferGraph, check, compile,
 };
 use canopy_topology::{Capacity, Latency, Rank, Rate, Topology, TopologyDraft, TopologyLimits};
+use num_bigint::BigUint;
+use num_integer::Integer as _;
+use num_rational::Ratio;
 use proptest::prelude::*;
 
 use crate::forests::{CAPACITY, Random, complete_with_switch, number, one_way_ring, path_3, shortest_route, star};
@@ -101,6 +104,76 @@ fn what_is_in_turn_is_not_merged() {
     let sent = [(0, 0, 1, 0), (1, 0, 1, 1), (1, 1, 2, 0), (2, 1, 2, 1)];
     let schedule = in_turn(&topology, CollectiveKind::Broadcast, 2, &sent);
     assert_eq!(merged(&schedule, 3), schedule);
+}
+
+/// Ranks with links to all others and to a switch, at rates that have nothing in common.
+fn complete_with_odd_rates(ranks: u32, random: &mut Random) -> Topology {
+    let mut draft = TopologyDraft::default();
+    (0..ranks).for_each(|rank| draft.add_compute(format!("r{rank}")));
+    draft.add_switch("s");
+    let ids: Vec<String> = (0..ranks).map(|rank| format!("r{rank}")).chain(["s".to_owned()]).collect();
+    for (from, to) in ids.iter().flat_map(|from| ids.iter().map(move |to| (from, to))).filter(|(from, to)| from != to) {
+        let bits = 1 + random.below(64);
+        let rate = Capacity::from_bytes_per_sec((random.next() >> (64 - bits)).max(1)).unwrap();
+        draft.add_link(from, to, rate, Latency::default());
+    }
+    draft.build(&TopologyLimits::STANDARD).unwrap()
+}
+
+/// The rate of a graph in turn, all times as fractions.
+fn by_fractions(topology: &Topology, graph: &TransferGraph) -> Rate {
+    let mut lanes = vec![0_u64; topology.links().len()];
+    let routes: Vec<_> = graph.routes.iter().collect();
+    let is_used = |route: usize| graph.carriers.iter().any(|carrier| carrier.route.index() == route);
+    let used = (0..routes.len()).filter(|&route| is_used(route));
+    used.for_each(|route| routes[route].iter().for_each(|link| lanes[link.index()] += 1));
+    let time = |links: &[canopy_topology::LinkIndex]| {
+        let times = links.iter().map(|link| {
+            let capacity = topology.link(*link).capacity.bytes_per_sec();
+            Ratio::new(BigUint::from(lanes[link.index()]), BigUint::from(capacity))
+        });
+        times.max().unwrap()
+    };
+    let mut free_at = vec![Ratio::from(BigUint::from(0_u8)); routes.len()];
+    let mut ends: Vec<Ratio<BigUint>> = Vec::new();
+    for transfer in &graph.transfers {
+        let waited = graph.dependencies_of(transfer).iter().map(|&before| ends[before as usize].clone());
+        let ready = waited.max().unwrap_or_default();
+        let mut end = ready.clone();
+        for carrier in graph.carriers_of(transfer) {
+            let lane = carrier.route.index();
+            let own =
+                free_at[lane].clone().max(ready.clone()) + time(routes[lane]) * BigUint::from(carrier.chunk_count);
+            free_at[lane] = own.clone();
+            end = end.max(own);
+        }
+        ends.push(end);
+    }
+    let (last, size) = (ends.into_iter().max().unwrap(), graph.layout().unwrap().size());
+    Rate::new(last.denom() * size.chunks, last.numer() * size.divisor).unwrap()
+}
+
+/// Bits of the least common multiple of all rates.
+fn common_bits(topology: &Topology) -> u64 {
+    let rates = topology.links().iter().map(|link| BigUint::from(link.capacity.bytes_per_sec()));
+    rates.fold(BigUint::from(1_u8), |common, rate| common.lcm(&rate)).bits()
+}
+
+/// Measured rates have many digits, so their times have no unit that 128 bits can count.
+#[test]
+fn times_without_a_common_unit_are_exact() {
+    let mut random = Random(11);
+    let mut beyond = 0;
+    for round in 0..60 {
+        let topology = complete_with_odd_rates(2 + round % 4, &mut random);
+        beyond += u32::from(common_bits(&topology) > 256);
+        for kind in CollectiveKind::ALL {
+            let graph = compile(&topology, &random_steps(&topology, kind, &mut random)).unwrap();
+            let graph = TransferGraph { pace: Pace::InTurn, ..graph };
+            assert_eq!(algbw(&topology, &graph), by_fractions(&topology, &graph), "{kind}, round {round}");
+        }
+    }
+    assert!(beyond > 30, "{beyond} networks have no common unit");
 }
 
 proptest! {
