@@ -75,6 +75,19 @@ impl Stock {
         self.nodes
     }
 
+    pub(crate) const fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    pub(crate) const fn known(&self) -> Option<Known> {
+        self.known
+    }
+
+    /// GPUs of each, at least one.
+    pub fn gpus(&self) -> u32 {
+        self.machine.gpus.max(1)
+    }
+
     /// NICs of each.
     pub const fn nics(&self) -> u32 {
         self.machine.nics

@@ -16,6 +16,7 @@
 //! | `collnet` | the same for switches of the network that add up |
 //! | `rccl` | the same for AMD's library, which knows machines by name |
 //! | `choice` | the least time, by size |
+//! | `reach` | hops of a call and its passes over links, where rates and latencies are to be found |
 //!
 //! From 1 GB on these times are within a few per cent of what is measured; below 128 MiB they are mostly too short, since
 //! latencies there are made to choose, not to predict.
@@ -29,6 +30,7 @@ mod choice;
 mod collnet;
 mod machine;
 mod rccl;
+mod reach;
 mod seen;
 mod tables;
 mod tuning;
@@ -38,6 +40,7 @@ pub use channels::{Channels, Heads};
 pub use choice::{Choice, Stock, Timed};
 pub use machine::{Generation, Machine, Processor};
 pub use rccl::Known;
+pub use reach::Reach;
 pub use seen::{Seen, Unseen};
 pub use tuning::{Algorithm, Protocol};
 pub use version::{UnknownVersion, Version};

@@ -68,6 +68,23 @@ impl Known {
         }
     }
 
+    /// The part of the bus that simple trees have with messages of `bytes`.
+    pub(crate) fn tree_part(self, nodes: u32, bytes: u64) -> f64 {
+        let table = self.table();
+        let [.., hundredths] = table.tree_hundredths[usize::from(nodes > 2)];
+        let tenths = table.tree_tenths[column(bytes)];
+        (hundredths * tenths) as f64 / 1_000.0
+    }
+
+    /// What its rings carry in a machine, if the links of a GPU carry `described` together, both in bytes per second. Of MI250,
+    /// whose rings pass some of its links only, the table knows it.
+    pub const fn bus(self, described: f64) -> f64 {
+        match self {
+            Self::Mi250 => MI250.bus as f64 * 1e6,
+            Self::Mi300x => described,
+        }
+    }
+
     /// Of simple trees: once, and a step between machines, or inside one.
     pub(crate) const fn latencies_ns(self, is_across: bool) -> (u64, u64) {
         let [[.., inside], [.., across]] = self.table().tree_ns;
@@ -106,7 +123,7 @@ impl RcclCall {
             1 => table.bus,
             _ => table.bus.min(self.outside.into()),
         };
-        let column = (bytes.max(64).ilog2() as usize - 6).min(26);
+        let column = column(bytes);
         let part = |numerator: u128, denominator: u128| Ratio::new(numerator, denominator.max(1));
         match algorithm {
             Algorithm::Ring => {
@@ -128,4 +145,9 @@ impl RcclCall {
             _ => None,
         }
     }
+}
+
+/// The place of a size in tables of tenths.
+fn column(bytes: u64) -> usize {
+    (bytes.max(64).ilog2() as usize - 6).min(26)
 }

@@ -122,11 +122,11 @@ impl Call<'_> {
     }
 
     /// Column of tables by number of machines.
-    fn column(&self) -> usize {
+    pub(crate) fn column(&self) -> usize {
         self.nodes.clamp(1, 3) as usize - 1
     }
 
-    fn low_latency_max(&self) -> Bandwidth {
+    pub(crate) fn low_latency_max(&self) -> Bandwidth {
         let generation = self.machine.generation.column();
         let processor = usize::from(self.machine.processor == Processor::Amd);
         whole(match self.nodes {
@@ -306,7 +306,7 @@ impl Call<'_> {
 }
 
 /// The fraction of its bandwidth that a tree reaches with messages of `bytes`.
-fn tenths(row: usize, bytes: u64) -> Bandwidth {
+pub(crate) fn tenths(row: usize, bytes: u64) -> Bandwidth {
     let column = bytes.max(64).ilog2() as usize - 6;
     TREE_TENTHS[row].get(column).map_or_else(|| whole(1_u8), |&tenths| part(tenths, 10_u8))
 }
