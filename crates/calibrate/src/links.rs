@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use canopy_topology::{Capacity, LinkIndex, NodeIndex, Topology, shorten};
+use canopy_topology::{Capacity, Link, LinkIndex, NodeIndex, Topology, shorten};
 
 use crate::parameters::rounded;
 use crate::read::Pair;
@@ -61,7 +61,8 @@ pub enum PairError {
     TooFew { found: usize },
 }
 
-/// A message: the links that every shortest way has, and the time that its bytes take at the least rate of these.
+/// A message: the links that every shortest way has, and the time that its bytes take on the widest of these ways. Where ways
+/// have no link in common, its time says what is usual, and blames no link.
 struct Message {
     links: Vec<usize>,
     micros: f64,
@@ -149,15 +150,26 @@ fn messages(topology: &Topology, pairs: &[Pair]) -> Result<Vec<Message>, PairErr
     for (number, link) in (0_u32..).zip(topology.links()) {
         entering[link.to.index()].push(LinkIndex::new(number));
     }
-    let mut fans: BTreeMap<u32, Fan> = BTreeMap::new();
+    let has_box = |node: NodeIndex| topology.node(node).attributes.box_name.is_some();
+    let mut fans: BTreeMap<(u32, bool), Fan> = BTreeMap::new();
     let mut messages = Vec::with_capacity(pairs.len());
     for pair in pairs {
         let (from, to) = (rank(&pair.from)?, rank(&pair.to)?);
-        let fan = fans.entry(to.number()).or_insert_with(|| Fan::into(topology, &entering, to));
         let no_way = || PairError::NoWay { from: shorten(&pair.from), to: shorten(&pair.to) };
-        let links = fan.needed(topology, from).filter(|links| !links.is_empty()).ok_or_else(no_way)?;
-        let rate = |&link: &usize| topology.links()[link].capacity.bytes_per_sec();
-        let least = links.iter().map(rate).min().unwrap_or(1);
+        // Where no switches lead there, GPUs of boxes pass on, as they do where not all of a box are joined.
+        let mut found = None;
+        for over_ranks in [false, true].into_iter().filter(|_| from != to) {
+            let passes = |node: NodeIndex| node.number() >= topology.rank_count() || over_ranks && has_box(node);
+            let key = (to.number(), over_ranks);
+            let fan = fans.entry(key).or_insert_with(|| Fan::into(topology, &entering, to, passes));
+            if fan.hops[from.index()].is_some() {
+                found = Some(key);
+                break;
+            }
+        }
+        let fan = found.and_then(|key| fans.get(&key)).ok_or_else(no_way)?;
+        let links = fan.needed(topology, from).ok_or_else(no_way)?;
+        let least = fan.widths[from.index()].max(1);
         let bytes = pair.point.bytes as f64;
         messages.push(Message {
             micros: pair.point.micros,
@@ -176,32 +188,41 @@ struct Fan {
     hops: Vec<Option<u32>>,
     /// By node: how many shortest ways there are.
     ways: Vec<u128>,
+    /// By node: the least rate on the widest of them, in bytes per second.
+    widths: Vec<u64>,
 }
 
 impl Fan {
-    /// O(links).
-    fn into(topology: &Topology, entering: &[Vec<LinkIndex>], to: NodeIndex) -> Self {
+    /// Ranks send and receive; nodes of `passes` pass on. O(links).
+    fn into(
+        topology: &Topology,
+        entering: &[Vec<LinkIndex>],
+        to: NodeIndex,
+        passes: impl Fn(NodeIndex) -> bool,
+    ) -> Self {
         let mut hops = vec![None; topology.nodes().len()];
         let mut ways = vec![0_u128; topology.nodes().len()];
-        (hops[to.index()], ways[to.index()]) = (Some(0), 1);
+        let mut widths = vec![0_u64; topology.nodes().len()];
+        (hops[to.index()], ways[to.index()], widths[to.index()]) = (Some(0), 1, u64::MAX);
         let mut queue = VecDeque::from([(to, 0)]);
         while let Some((node, distance)) = queue.pop_front() {
-            // Ranks send and receive; switches pass on.
-            if node != to && node.number() < topology.rank_count() {
+            if node != to && !passes(node) {
                 continue;
             }
             for &link in &entering[node.index()] {
-                let from = topology.link(link).from;
+                let Link { from, capacity, .. } = *topology.link(link);
                 if hops[from.index()].is_none() {
                     hops[from.index()] = Some(distance + 1);
                     queue.push_back((from, distance + 1));
                 }
                 if hops[from.index()] == Some(distance + 1) {
                     ways[from.index()] = ways[from.index()].saturating_add(ways[node.index()]);
+                    let width = capacity.bytes_per_sec().min(widths[node.index()]);
+                    widths[from.index()] = widths[from.index()].max(width);
                 }
             }
         }
-        Self { hops, ways }
+        Self { hops, ways, widths }
     }
 
     /// The links that all shortest ways from a node have in common; `None` if there is no way. Where ways part, none of their

@@ -1,4 +1,4 @@
-use canopy_topology::{TopologyLimits, generate};
+use canopy_topology::{TopologyLimits, generate, read_document};
 
 use super::*;
 use crate::chance::Chance;
@@ -90,4 +90,54 @@ fn what_cannot_be_compared_is_refused() {
     // Ranks do not pass on.
     let far = vec![pair("0", "2"); 8];
     assert!(matches!(slow_links(&topology, &far), Err(PairError::NoWay { .. })));
+}
+
+fn parse(text: &str) -> Topology {
+    read_document(text.as_bytes(), None, &TopologyLimits::STANDARD).unwrap().topology
+}
+
+/// Two switches in a box, each with a link to all four ranks: two ways that are equally short have no link in common.
+#[test]
+fn two_ways_that_are_equally_short_blame_no_link() {
+    let mut text = "canopy: 1\nnodes:\n".to_owned();
+    (0..4).for_each(|rank| text += &format!("  - {{id: r{rank}, kind: compute, box: b}}\n"));
+    text += "  - {id: s0, kind: switch}\n  - {id: s1, kind: switch}\nlinks:\n";
+    for (rank, switch) in (0..4).flat_map(|rank| (0..2).map(move |switch| (rank, switch))) {
+        text += &format!("  - {{from: r{rank}, to: s{switch}, bandwidth: 25GB/s, both: true}}\n");
+    }
+    let topology = parse(&text);
+    let mut chance = Chance(5);
+    let ranks = || (0..4).flat_map(|from| (0..4).map(move |to| (from, to))).filter(|(from, to)| from != to);
+    let pairs: Vec<Pair> = ranks()
+        .map(|(from, to)| {
+            let micros = (4.0 + 42.0) * (1.0 + chance.noise(0.01));
+            Pair { from: format!("r{from}"), to: to.to_string(), point: Point { bytes: 1 << 20, micros } }
+        })
+        .collect();
+    assert_eq!(slow_links(&topology, &pairs), Ok(Vec::new()));
+}
+
+/// GPUs of a box in a square: 1 reaches 3 over 0 or over 2. A slow link is still found by the messages of its ends.
+#[test]
+fn gpus_of_a_box_pass_on_where_they_are_not_joined() {
+    let mut text = "canopy: 1\nnodes:\n".to_owned();
+    (0..4).for_each(|rank| text += &format!("  - {{id: \"{rank}\", kind: compute, box: b}}\n"));
+    text += "links:\n";
+    (0..4).for_each(|rank| {
+        text += &format!("  - {{from: \"{rank}\", to: \"{}\", bandwidth: 25GB/s, both: true}}\n", (rank + 1) % 4)
+    });
+    let topology = parse(&text);
+    let mut chance = Chance(6);
+    let mut pairs = Vec::new();
+    for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))).filter(|(from, to)| from != to) {
+        for bytes in [1_u64 << 20, 1 << 24, 1 << 25, 1 << 26] {
+            let factor = if (from, to) == (1, 2) { 1.5 } else { 1.0 };
+            let micros = (4.0 + bytes as f64 / 25e3 * factor) * (1.0 + chance.noise(0.01));
+            pairs.push(Pair { from: from.to_string(), to: to.to_string(), point: Point { bytes, micros } });
+        }
+    }
+    let found = slow_links(&topology, &pairs).unwrap();
+    let ends: Vec<(&str, &str)> = found.iter().map(|link| (link.from.as_str(), link.to.as_str())).collect();
+    assert_eq!(ends, [("1", "2")], "{found:?}");
+    assert!((found[0].times_as_long - 1.5).abs() < 0.05, "{found:?}");
 }
