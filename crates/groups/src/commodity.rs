@@ -1,11 +1,17 @@
 //! What the groups send, one kind of unit at a time, and the cheapest unit for given lengths.
 
+use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 
-use crate::problem::{GroupKind, GroupProblem, GroupsError};
+use crate::problem::{Group, GroupKind, GroupProblem, GroupsError};
 use crate::tree::{Closure, Hop, spanning_tree};
-use crate::ways::{NO_WAY, Passing};
+use crate::ways::{NO_WAY, Passing, WAYS_NODE_BYTES};
+
+/// Bytes of a hop of a unit with its arcs, roughly, and with the rows that it uses.
+const HOP_BYTES: u64 = 160;
+/// Bytes for each pair of members while a tree is sought in their distances.
+const PAIR_BYTES: u64 = 96;
 
 /// A group, and the root of its trees where each root has its own: a position among the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,7 +91,7 @@ impl Commodity {
     /// The cheapest unit.
     ///
     /// * **In.** `width`: which units of an allreduce. `roots`: positions of members at which its pairs of trees are tried.
-    /// * **Errors.** [`GroupsError::NoWay`].
+    /// * **Errors.** [`GroupsError::NoWay`], stopped.
     /// * **Cost.** One search of the network for trees of equal lengths both ways and for ways from one root, else one
     ///   for each member, and O(members³) at worst for a tree.
     pub(crate) fn priced(
@@ -94,30 +100,46 @@ impl Commodity {
         lengths: &Lengths,
         width: Width,
         roots: &[u32],
+        stop: &dyn Stop,
     ) -> Result<Priced, GroupsError> {
-        let group = &problem.groups()[self.group];
-        let members = &group.members;
-        let lost = |(from, to): (u32, u32)| GroupsError::NoWay { group: self.group, from, to };
         let root = self.root.map_or(0, |root| root as usize);
-        let closure = || Closure::of(problem, members, &lengths.one_way);
-        match group.kind {
+        let closure = || Closure::of(problem, self.group, &lengths.one_way, stop);
+        match problem.groups()[self.group].kind {
             GroupKind::AllReduce if width == Width::Trees => {
-                let (cost, hops) = spanning_tree(problem, members, &lengths.both_ways).map_err(lost)?;
+                let (cost, hops) = spanning_tree(problem, self.group, &lengths.both_ways, stop)?;
                 Ok(Priced { cost, unit: Unit { hops, both_ways: true } })
             }
-            GroupKind::AllReduce => pair_of_trees(&closure(), roots).map_err(lost),
-            GroupKind::AllGather | GroupKind::Broadcast(_) => {
-                closure().arborescence(root, false).map(Priced::one_way).map_err(lost)
-            }
-            GroupKind::ReduceScatter | GroupKind::Reduce(_) => {
-                closure().arborescence(root, true).map(Priced::one_way).map_err(lost)
-            }
+            GroupKind::AllReduce => pair_of_trees(&closure(), roots),
+            GroupKind::AllGather | GroupKind::Broadcast(_) => closure().arborescence(root, false).map(Priced::one_way),
+            GroupKind::ReduceScatter | GroupKind::Reduce(_) => closure().arborescence(root, true).map(Priced::one_way),
             GroupKind::AllToAll | GroupKind::Scatter(_) => {
-                star(problem, members, root, &lengths.one_way).map(Priced::one_way).map_err(lost)
+                star(problem, self.group, root, &lengths.one_way, stop).map(Priced::one_way)
             }
-            GroupKind::Gather(_) => {
-                star_inwards(problem, members, root, &lengths.one_way).map(Priced::one_way).map_err(lost)
-            }
+            GroupKind::Gather(_) => star_inwards(&closure(), self.group, root, problem).map(Priced::one_way),
+        }
+    }
+
+    /// Bytes of a unit of it, roughly.
+    pub(crate) fn unit_bytes(self, problem: &GroupProblem) -> u64 {
+        (problem.groups()[self.group].members.len() as u64).saturating_mul(HOP_BYTES)
+    }
+
+    /// Bytes that looking for its cheapest unit takes, roughly.
+    pub(crate) fn pricing_bytes(self, problem: &GroupProblem) -> u64 {
+        let Group { kind, members, .. } = &problem.groups()[self.group];
+        let (nodes, count) = (u64::from(problem.graph().node_count), members.len() as u64);
+        let search = nodes.saturating_mul(WAYS_NODE_BYTES);
+        let trees =
+            || count.saturating_mul(search).saturating_add(count.saturating_mul(count).saturating_mul(PAIR_BYTES));
+        match kind {
+            GroupKind::AllReduce if problem.is_even() => search,
+            GroupKind::AllToAll | GroupKind::Scatter(_) => search,
+            GroupKind::Gather(_) => count.saturating_mul(search),
+            GroupKind::AllReduce
+            | GroupKind::AllGather
+            | GroupKind::ReduceScatter
+            | GroupKind::Broadcast(_)
+            | GroupKind::Reduce(_) => trees(),
         }
     }
 }
@@ -129,7 +151,7 @@ impl Priced {
 }
 
 /// The cheapest trees towards a root and away from it, over all roots that are to be tried.
-fn pair_of_trees(closure: &Closure<'_>, roots: &[u32]) -> Result<Priced, (u32, u32)> {
+fn pair_of_trees(closure: &Closure<'_>, roots: &[u32]) -> Result<Priced, GroupsError> {
     let mut best: Option<Priced> = None;
     for &root in roots {
         let (inwards, mut hops) = closure.arborescence(root as usize, true)?;
@@ -146,17 +168,19 @@ fn pair_of_trees(closure: &Closure<'_>, roots: &[u32]) -> Result<Priced, (u32, u
 /// The shortest ways from one member to all others.
 fn star(
     problem: &GroupProblem,
-    members: &[u32],
+    group: usize,
     root: usize,
     lengths: &[u128],
-) -> Result<(u128, Vec<Hop>), (u32, u32)> {
+    stop: &dyn Stop,
+) -> Result<(u128, Vec<Hop>), GroupsError> {
+    let members = &problem.groups()[group].members;
     let from = members[root];
-    let ways = Passing::of(problem, members).ways_to_members(from, lengths);
+    let ways = Passing::of(problem, members, stop).ways_to_members(from, lengths)?;
     let (mut cost, mut hops) = (0_u128, Vec::with_capacity(members.len() - 1));
     for &to in members.iter().filter(|&&to| to != from) {
         let distance = ways.distances[to as usize];
         if distance == NO_WAY {
-            return Err((from, to));
+            return Err(GroupsError::NoWay { group, from, to });
         }
         cost = cost.saturating_add(distance.0);
         hops.push(Hop { from, to, arcs: ways.way_to(problem, to) });
@@ -166,25 +190,36 @@ fn star(
 
 /// The shortest ways from all others to one member.
 fn star_inwards(
-    problem: &GroupProblem,
-    members: &[u32],
+    closure: &Closure<'_>,
+    group: usize,
     root: usize,
-    lengths: &[u128],
-) -> Result<(u128, Vec<Hop>), (u32, u32)> {
-    let closure = Closure::of(problem, members, lengths);
+    problem: &GroupProblem,
+) -> Result<(u128, Vec<Hop>), GroupsError> {
+    let members = &problem.groups()[group].members;
     let (mut cost, mut hops) = (0_u128, Vec::with_capacity(members.len() - 1));
     for from in (0..members.len()).filter(|&from| from != root) {
-        let distance = closure.distance(from, root);
+        let distance = closure.distance(from, root)?;
         if distance == NO_WAY {
-            return Err((members[from], members[root]));
+            return Err(GroupsError::NoWay { group, from: members[from], to: members[root] });
         }
         cost = cost.saturating_add(distance.0);
-        hops.push(closure.hop(from, root));
+        hops.push(closure.hop(from, root)?);
     }
     Ok((cost, hops))
 }
 
 impl Unit {
+    /// Uses of arcs, those backwards left out.
+    pub(crate) fn arc_count(&self) -> usize {
+        self.hops.iter().map(|hop| hop.arcs.len()).sum()
+    }
+
+    /// Bytes of memory that it takes, roughly.
+    pub(crate) fn bytes(&self) -> u64 {
+        let (hops, arcs) = (self.hops.len() as u64, self.arc_count() as u64);
+        hops.saturating_mul(64).saturating_add(arcs.saturating_mul(8))
+    }
+
     /// Calls for every use of an arc.
     pub(crate) fn for_each_arc(&self, problem: &GroupProblem, mut use_arc: impl FnMut(u32)) {
         for &arc in self.hops.iter().flat_map(|hop| &hop.arcs) {

@@ -1,9 +1,13 @@
 //! Systems of linear equations with whole coefficients, solved in fractions.
 
+use canopy_optimize::Stop;
 use canopy_optimize::field::{self, FIELD, add, subtract, times};
 use num_bigint::{BigInt, Sign};
 use num_integer::Integer as _;
 use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
+
+use crate::patience::Asking;
+use crate::problem::GroupsError;
 
 /// Most digits of that base that a solution is computed to, and the first number that is tried.
 const DIGITS_MAX: usize = 1 << 12;
@@ -30,36 +34,50 @@ pub(crate) struct System {
 impl System {
     /// `None` where the matrix has no inverse in the field.
     ///
+    /// * **Errors.** Stopped.
     /// * **Cost.** O(rows³).
-    pub(crate) fn new(rows: Rows) -> Option<Self> {
+    pub(crate) fn new(rows: Rows, stop: &dyn Stop) -> Result<Option<Self>, GroupsError> {
         let size = rows.len();
         let mut columns: Rows = vec![Vec::new(); size];
         let mut matrix = vec![0; size * size];
         for (row, entries) in rows.iter().enumerate() {
             for (column, entry) in entries {
-                columns.get_mut(*column)?.push((row, entry.clone()));
+                let Some(of_column) = columns.get_mut(*column) else { return Ok(None) };
+                of_column.push((row, entry.clone()));
                 matrix[row * size + column] = element(entry);
             }
         }
-        let inverse = inverted(matrix, size)?;
-        Some(Self { rows, columns, inverse })
+        let inverse = inverted(matrix, size, stop)?;
+        Ok(inverse.map(|inverse| Self { rows, columns, inverse }))
     }
 
     /// The x with `matrix · x = right`.
     ///
     /// * **Source.** Dixon 1982, *Exact solution of linear equations using p-adic expansions*.
     /// * **None.** Its numbers are too long.
+    /// * **Errors.** Stopped.
     /// * **Cost.** O(digits · rows²), and digits² for each row to read them.
-    pub(crate) fn solved(&self, right: &[BigInt]) -> Option<Fractions> {
-        self.lifted(&self.rows, right, false)
+    pub(crate) fn solved(&self, right: &[BigInt], stop: &dyn Stop) -> Result<Option<Fractions>, GroupsError> {
+        self.lifted(&self.rows, right, false, stop)
     }
 
     /// The y with `y · matrix = right`.
-    pub(crate) fn solved_transposed(&self, right: &[BigInt]) -> Option<Fractions> {
-        self.lifted(&self.columns, right, true)
+    pub(crate) fn solved_transposed(
+        &self,
+        right: &[BigInt],
+        stop: &dyn Stop,
+    ) -> Result<Option<Fractions>, GroupsError> {
+        self.lifted(&self.columns, right, true, stop)
     }
 
-    fn lifted(&self, rows: &Rows, right: &[BigInt], transposed: bool) -> Option<Fractions> {
+    fn lifted(
+        &self,
+        rows: &Rows,
+        right: &[BigInt],
+        transposed: bool,
+        stop: &dyn Stop,
+    ) -> Result<Option<Fractions>, GroupsError> {
+        let mut asking = Asking::of(stop);
         let size = rows.len();
         let field = BigInt::from(FIELD);
         let mut rest = right.to_vec();
@@ -68,23 +86,30 @@ impl System {
         let mut wanted = DIGITS_FIRST;
         for digit in 1..=DIGITS_MAX {
             let residues: Vec<u64> = rest.iter().map(element).collect();
-            let next: Vec<u64> = (0..size).map(|place| self.digit(place, &residues, transposed)).collect();
+            let mut next = Vec::with_capacity(size);
+            for place in 0..size {
+                // Entries of a column are far from each other in memory.
+                asking.before(if transposed { 16 * size } else { size })?;
+                next.push(self.digit(place, &residues, transposed));
+            }
             for (sum, &part) in sums.iter_mut().zip(&next) {
+                asking.before(digit)?;
                 *sum += &power * part;
             }
             for (rest, row) in rest.iter_mut().zip(rows) {
+                asking.before(16 * row.len())?;
                 let product: BigInt = row.iter().map(|(column, entry)| entry * next[*column]).sum();
                 *rest = (&*rest - product) / &field;
             }
             power *= &field;
             if digit == wanted {
-                if let Some(read) = read(&sums, &power).filter(|read| solves(rows, read, right)) {
-                    return Some(read);
+                if let Some(read) = read(&sums, &power, &mut asking)?.filter(|read| solves(rows, read, right)) {
+                    return Ok(Some(read));
                 }
                 wanted *= 2;
             }
         }
-        None
+        Ok(None)
     }
 
     fn digit(&self, place: usize, residues: &[u64], transposed: bool) -> u64 {
@@ -103,19 +128,23 @@ fn solves(rows: &Rows, found: &Fractions, right: &[BigInt]) -> bool {
 }
 
 /// The fractions of small numbers that these residues of a power stand for.
-fn read(residues: &[BigInt], power: &BigInt) -> Option<Fractions> {
+fn read(residues: &[BigInt], power: &BigInt, asking: &mut Asking<'_>) -> Result<Option<Fractions>, GroupsError> {
+    // Each is read in as many steps as it has digits, on numbers as long as that.
+    let digits = usize::try_from(power.bits() / 64).unwrap_or(usize::MAX);
     let limit = (power / 2_u32).sqrt();
     // Denominators have much in common: what is known of them is taken out first.
     let mut denominator = BigInt::one();
     let mut parts: Vec<(BigInt, BigInt)> = Vec::with_capacity(residues.len());
     for residue in residues {
+        asking.before(digits.saturating_mul(digits).saturating_mul(64))?;
         let scaled = (residue * &denominator).mod_floor(power);
-        let (numerator, further) = fraction(&scaled, power, &limit)?;
-        parts.push((numerator, &denominator * &further));
-        denominator = denominator.lcm(&parts.last()?.1);
+        let Some((numerator, further)) = fraction(&scaled, power, &limit) else { return Ok(None) };
+        let below = &denominator * &further;
+        denominator = denominator.lcm(&below);
+        parts.push((numerator, below));
     }
     let numerators = parts.into_iter().map(|(numerator, own)| numerator * (&denominator / own)).collect();
-    Some(Fractions { numerators, denominator })
+    Ok(Some(Fractions { numerators, denominator }))
 }
 
 /// The first remainder of Euclid's algorithm below the limit, and its factor.
@@ -143,11 +172,13 @@ fn element(number: &BigInt) -> u64 {
 }
 
 /// By elimination; `None` where there is no inverse.
-fn inverted(mut matrix: Vec<u64>, size: usize) -> Option<Vec<u64>> {
+fn inverted(mut matrix: Vec<u64>, size: usize, stop: &dyn Stop) -> Result<Option<Vec<u64>>, GroupsError> {
+    let mut asking = Asking::of(stop);
     let mut inverse = vec![0; size * size];
     (0..size).for_each(|place| inverse[place * size + place] = 1);
     for column in 0..size {
-        let pivot = (column..size).find(|&row| matrix[row * size + column] != 0)?;
+        asking.before(16 * size)?;
+        let Some(pivot) = (column..size).find(|&row| matrix[row * size + column] != 0) else { return Ok(None) };
         let factor = field::inverse(matrix[pivot * size + column]);
         for at in 0..size {
             matrix.swap(pivot * size + at, column * size + at);
@@ -161,17 +192,19 @@ fn inverted(mut matrix: Vec<u64>, size: usize) -> Option<Vec<u64>> {
         for other in (0..size).filter(|&other| other != column) {
             let factor = matrix[other * size + column];
             if factor != 0 {
+                asking.before(4 * size)?;
                 subtract(&mut matrix[other * size..(other + 1) * size], &row, factor);
                 subtract(&mut inverse[other * size..(other + 1) * size], &own, factor);
             }
         }
     }
-    Some(inverse)
+    Ok(Some(inverse))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use canopy_optimize::Never;
     use proptest::prelude::*;
 
     fn rows(matrix: &[Vec<i64>]) -> Rows {
@@ -184,15 +217,15 @@ mod tests {
 
     #[test]
     fn solutions_are_exact_both_ways() {
-        let system = System::new(rows(&[vec![3, 1], vec![1, -2]])).unwrap();
+        let system = System::new(rows(&[vec![3, 1], vec![1, -2]]), &Never).unwrap().unwrap();
         let numbers = |all: &[i64]| all.iter().map(|&one| BigInt::from(one)).collect::<Vec<BigInt>>();
         // 3x + y = 1, x − 2y = 5: x = 1, y = −2.
-        let found = system.solved(&numbers(&[1, 5])).unwrap();
+        let found = system.solved(&numbers(&[1, 5]), &Never).unwrap().unwrap();
         assert_eq!(found, Fractions { numerators: numbers(&[1, -2]), denominator: BigInt::one() });
         // 3x + y = 1, x − 2y = 0: x = 2/7, y = 1/7.
-        let found = system.solved_transposed(&numbers(&[1, 0])).unwrap();
+        let found = system.solved_transposed(&numbers(&[1, 0]), &Never).unwrap().unwrap();
         assert_eq!(found, Fractions { numerators: numbers(&[2, 1]), denominator: BigInt::from(7) });
-        assert!(System::new(rows(&[vec![1, 2], vec![2, 4]])).is_none());
+        assert!(System::new(rows(&[vec![1, 2], vec![2, 4]]), &Never).unwrap().is_none());
     }
 
     proptest! {
@@ -201,11 +234,11 @@ mod tests {
             matrix in prop::collection::vec(prop::collection::vec(-1000..1000_i64, 9), 9),
             right in prop::collection::vec(-1_000_000_000..1_000_000_000_i64, 9),
         ) {
-            if let Some(system) = System::new(rows(&matrix)) {
+            if let Some(system) = System::new(rows(&matrix), &Never).unwrap() {
                 let right: Vec<BigInt> = right.into_iter().map(BigInt::from).collect();
-                let found = system.solved(&right).unwrap();
+                let found = system.solved(&right, &Never).unwrap().unwrap();
                 prop_assert!(solves(&system.rows, &found, &right));
-                let found = system.solved_transposed(&right).unwrap();
+                let found = system.solved_transposed(&right, &Never).unwrap().unwrap();
                 prop_assert!(solves(&system.columns, &found, &right));
             }
         }

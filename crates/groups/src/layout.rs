@@ -11,8 +11,12 @@ use rayon::prelude::*;
 
 use crate::commodity::{Commodity, Lengths, Unit, Width};
 use crate::joined::Classes;
+use crate::patience::Asking;
 use crate::problem::{GroupProblem, GroupsError};
 use crate::symmetry::Symmetry;
+
+/// Bytes for each entry of the inverse of a basis: itself, the one before, and what it is computed from.
+const ENTRY_BYTES: u64 = 32;
 
 /// By row, how often a unit uses it.
 pub(crate) type Loads = Vec<(u32, u64)>;
@@ -39,15 +43,17 @@ pub(crate) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    pub(crate) fn new(problem: &'a GroupProblem, symmetry: &'a Symmetry) -> Self {
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn new(problem: &'a GroupProblem, symmetry: &'a Symmetry, stop: &dyn Stop) -> Result<Self, GroupsError> {
         let is_reversible = problem.is_reversible();
-        let rows = symmetry.arcs(problem, is_reversible);
+        let rows = symmetry.arcs(problem, is_reversible, stop)?;
         let mut capacities = vec![BigInt::zero(); rows.first.len()];
         for (arc, &row) in problem.graph().arcs.iter().zip(&rows.of) {
             capacities[row as usize] += arc.capacity;
         }
         let all = Commodity::all(problem);
-        let classes = symmetry.commodities(problem, &all);
+        let classes = symmetry.commodities(problem, &all, stop)?;
         let commodities: Vec<Commodity> = classes.first.iter().map(|&first| all[first]).collect();
         let mut like = vec![0; problem.groups().len()];
         for (one, &class) in all.iter().zip(&classes.of) {
@@ -66,12 +72,38 @@ impl<'a> Layout<'a> {
         let needs_roots = |one: &Commodity| one.root.is_none() && !is_reversible && !symmetry.is_none();
         let every =
             |one: &Commodity| (0_u32..).zip(&problem.groups()[one.group].members).map(|(root, _)| root).collect();
-        let roots = commodities
-            .iter()
-            .map(|one| if needs_roots(one) { symmetry.roots(problem, one.group) } else { every(one) })
-            .collect();
+        let of = |one: &Commodity| {
+            if needs_roots(one) { symmetry.roots(problem, one.group, stop) } else { Ok(every(one)) }
+        };
+        let roots = commodities.iter().map(of).collect::<Result<_, _>>()?;
         let is_even = problem.is_even();
-        Self { problem, symmetry, is_reversible, is_even, rows, capacities, commodities, demands, frozen, like, roots }
+        Ok(Self {
+            problem,
+            symmetry,
+            is_reversible,
+            is_even,
+            rows,
+            capacities,
+            commodities,
+            demands,
+            frozen,
+            like,
+            roots,
+        })
+    }
+
+    /// Bytes that a search takes, roughly: the inverse of the basis, what a unit of each commodity takes of each row,
+    /// one unit of each commodity with the next one, and the searches of the network that run at once.
+    pub(crate) fn search_bytes(&self) -> u64 {
+        let (rows, classes) = (self.capacities.len() as u64, self.commodities.len() as u64);
+        let size = rows.saturating_add(classes);
+        let units = self.commodities.iter().map(|one| one.unit_bytes(self.problem)).fold(0, u64::saturating_add);
+        let pricing = self.commodities.iter().map(|one| one.pricing_bytes(self.problem)).max().unwrap_or(0);
+        let at_once = (rayon::current_num_threads() as u64).min(classes);
+        (size.saturating_mul(size).saturating_mul(ENTRY_BYTES))
+            .saturating_add(rows.saturating_mul(classes).saturating_mul(8))
+            .saturating_add(units.saturating_mul(2))
+            .saturating_add(pricing.saturating_mul(at_once))
     }
 
     /// By arc, its length, from those of rows.
@@ -98,7 +130,7 @@ impl<'a> Layout<'a> {
             if stop.is_requested() {
                 return Err(GroupsError::Stopped);
             }
-            let priced = commodity.priced(self.problem, &lengths, width, roots)?;
+            let priced = commodity.priced(self.problem, &lengths, width, roots, stop)?;
             Ok((priced.cost, priced.unit))
         };
         // The first error is the same in every run.
@@ -122,11 +154,26 @@ pub(crate) struct Use {
 }
 
 /// The greatest time of a row.
-pub(crate) fn greatest_time(layout: &Layout<'_>, uses: &[Use], weights: &[BigRational]) -> BigRational {
+///
+/// # Errors
+/// Stopped.
+pub(crate) fn greatest_time(
+    layout: &Layout<'_>,
+    uses: &[Use],
+    weights: &[BigRational],
+    stop: &dyn Stop,
+) -> Result<BigRational, GroupsError> {
+    let mut asking = Asking::of(stop);
     let mut loads = vec![BigRational::zero(); layout.capacities.len()];
     for (weight, one) in weights.iter().zip(uses).filter(|(weight, _)| weight.is_positive()) {
-        one.loads.iter().for_each(|&(row, count)| loads[row as usize] += weight * BigInt::from(count));
+        for &(row, count) in &one.loads {
+            let load = &mut loads[row as usize];
+            // Sums of fractions take longer the longer their denominators are.
+            let digits = usize::try_from(load.denom().bits() / 64).unwrap_or(usize::MAX);
+            asking.before(64 * (1 + digits.saturating_mul(digits)))?;
+            *load += weight * BigInt::from(count);
+        }
     }
     let times = loads.into_iter().zip(&layout.capacities).map(|(load, capacity)| load / capacity);
-    times.max().unwrap_or_else(BigRational::zero)
+    Ok(times.max().unwrap_or_else(BigRational::zero))
 }

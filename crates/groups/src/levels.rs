@@ -1,7 +1,5 @@
 //! Rates of groups level by level: the greatest common one first, then that of all groups that can still rise.
 
-use canopy_canonical::{Budget, WORK_STANDARD};
-use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One as _, Signed as _, Zero as _};
@@ -9,6 +7,7 @@ use num_traits::{One as _, Signed as _, Zero as _};
 use crate::found::{GroupLevel, GroupLevels, GroupOptions};
 use crate::layout::Layout;
 use crate::optimum::symmetry;
+use crate::patience::Patience;
 use crate::problem::{GroupProblem, GroupsError};
 use crate::program::Aim;
 use crate::scale::as_float;
@@ -31,32 +30,31 @@ pub fn group_levels(
     problem: &GroupProblem,
     options: GroupOptions,
     levels_max: usize,
-    stop: &dyn Stop,
+    patience: Patience<'_>,
 ) -> Result<GroupLevels, GroupsError> {
     if problem.frozen().iter().all(Option::is_some) {
         return Err(GroupsError::AllFrozen);
     }
-    let is_stopped = || stop.is_requested();
-    let budget = Budget { work_max: WORK_STANDARD, stop: &is_stopped };
-    let symmetry = symmetry(problem, options, budget);
-    let layout = Layout::new(problem, &symmetry);
-    let mut search = Search::new(&layout, stop)?;
+    let symmetry = symmetry(problem, options, patience);
+    let layout = Layout::new(problem, &symmetry, patience.stop)?;
+    let mut search = Search::new(&layout, patience)?;
     let mut found = Found::new(&layout);
     if found.frozen.iter().any(Option::is_some) {
-        admit(&mut search, &found.frozen, options, stop)?;
+        admit(&mut search, &found.frozen, options, patience)?;
     }
     while found.levels.len() < levels_max.max(1) && found.frozen.iter().any(Option::is_none) {
-        match search.run(options, stop) {
+        match search.run(options, patience) {
             Ok(End::Proven(solved)) if solved.value == solved.limit => found.add(search.aim(), solved),
-            Err(GroupsError::Stopped) | Ok(_) => {
-                found.open(&search)?;
+            Err(GroupsError::Stopped) | Ok(_) if !patience.stop.is_requested() => {
+                found.open(&search, patience)?;
                 break;
             }
+            Ok(_) => return Err(GroupsError::Stopped),
             Err(error) => return Err(error),
         }
         let sent: Vec<f64> = found.sent.iter().map(as_float).collect();
         let is_over = found.frozen.iter().all(Option::is_some);
-        if !is_over && !search.turn_to_rate(&found.frozen, &sent, as_float(&found.rate)) {
+        if !is_over && !search.turn_to_rate(&found.frozen, &sent, as_float(&found.rate), patience.stop)? {
             break;
         }
     }
@@ -68,12 +66,12 @@ fn admit(
     search: &mut Search<'_>,
     frozen: &[Option<BigRational>],
     options: GroupOptions,
-    stop: &dyn Stop,
+    patience: Patience<'_>,
 ) -> Result<(), GroupsError> {
-    if !search.turn_to_missing(frozen) {
+    if !search.turn_to_missing(frozen, patience.stop)? {
         return Err(GroupsError::Stopped);
     }
-    match search.run(options, stop)? {
+    match search.run(options, patience)? {
         End::Zero => {}
         End::Proven(Solved { value, .. }) if value.is_zero() => {}
         End::Proven(Solved { value, .. }) => {
@@ -87,7 +85,7 @@ fn admit(
         }
     }
     let sent = search.sent();
-    if search.turn_to_rate(frozen, &sent, 0.0) { Ok(()) } else { Err(GroupsError::Stopped) }
+    if search.turn_to_rate(frozen, &sent, 0.0, patience.stop)? { Ok(()) } else { Err(GroupsError::Stopped) }
 }
 
 /// What is known after some levels.
@@ -144,13 +142,13 @@ impl<'a> Found<'a> {
     ///
     /// # Errors
     /// Stopped before anything was known.
-    fn open(&mut self, search: &Search<'_>) -> Result<(), GroupsError> {
+    fn open(&mut self, search: &Search<'_>, patience: Patience<'_>) -> Result<(), GroupsError> {
         let aim = search.aim();
         if aim == Aim::Time {
-            let solved = search.approximate()?;
+            let solved = search.approximate(patience.stop)?;
             self.rate = rate(aim, &solved.value);
             self.sent = solved.weights.into_iter().map(|weight| weight * &self.rate).collect();
-        } else if let Some(vertex) = search.vertex() {
+        } else if let Some(vertex) = search.vertex(patience.stop)? {
             let reached = rate(aim, &vertex.value);
             if self.sent.is_empty() || reached > self.rate {
                 (self.sent, self.rate) = (vertex.weights, reached);

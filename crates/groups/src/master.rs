@@ -6,6 +6,9 @@
 
 use canopy_optimize::Stop;
 
+use crate::patience::Asking;
+use crate::problem::GroupsError;
+
 /// A unit in the program.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
@@ -87,14 +90,15 @@ const PIVOT_EPS: f64 = 1e-9;
 const SHIFT: f64 = 1e-9;
 /// Pivots for each row that may change nothing before it is given up.
 const DEGENERATE_MAX: usize = 100;
-/// Pivots between two questions whether to stop.
-const STEPS_BETWEEN_STOPS: u32 = 16;
 /// Pivots before the inverse is computed anew.
 const PIVOTS_MAX: usize = 150;
 
 impl Master {
     /// A program in which each commodity has one column, in order.
-    pub(crate) fn new(row_count: usize, columns: Vec<Column>) -> Self {
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn new(row_count: usize, columns: Vec<Column>, stop: &dyn Stop) -> Result<Self, GroupsError> {
         let commodity_count = columns.len();
         let size = row_count + commodity_count;
         let mut times = vec![0.0; row_count];
@@ -111,8 +115,8 @@ impl Master {
         right.resize(size, 1.0);
         let mut master = Self::plain(row_count, commodity_count, columns, moves, basis);
         master.right = right;
-        master.invert();
-        master
+        master.invert(stop)?;
+        Ok(master)
     }
 
     /// A program with a basis to begin with. If what is minimised is not in the basis, it begins at zero and enters.
@@ -120,13 +124,15 @@ impl Master {
     /// * **In.** `moves`: by row and commodity, the entry of what is minimised; `ends_at_zero`: whether it may not be
     ///   negative.
     /// * **None.** Nothing keeps it from falling.
+    /// * **Errors.** Stopped.
     pub(crate) fn at(
         row_count: usize,
         columns: Vec<Column>,
         moves: Vec<f64>,
         start: Start,
         ends_at_zero: bool,
-    ) -> Option<Self> {
+        stop: &dyn Stop,
+    ) -> Result<Option<Self>, GroupsError> {
         let commodity_count = moves.len() - row_count;
         let mut master = Self::plain(row_count, commodity_count, columns, moves, start.basis);
         master.ends_at_zero = ends_at_zero;
@@ -137,16 +143,16 @@ impl Master {
                 master.right[at] += entry * value;
             }
         }
-        master.invert();
+        master.invert(stop)?;
         if !master.basis.contains(&Variable::Time) {
             let falls: Vec<f64> = master.direction(Variable::Time).into_iter().map(|fall| -fall).collect();
-            let place = master.leaving(&falls)?;
+            let Some(place) = master.leaving(&falls) else { return Ok(None) };
             if let Variable::Weight(column) = std::mem::replace(&mut master.basis[place], Variable::Time) {
                 master.is_basic[column] = false;
             }
-            master.invert();
+            master.invert(stop)?;
         }
-        Some(master)
+        Ok(Some(master))
     }
 
     fn plain(
@@ -216,8 +222,9 @@ impl Master {
 
     /// Pivots until no column is worth more, or what is minimised is at its end.
     pub(crate) fn solve(&mut self, stop: &dyn Stop) -> Pivots {
-        for step in 0.. {
-            if step % STEPS_BETWEEN_STOPS == 0 && stop.is_requested() {
+        loop {
+            // Of a stopped inversion nothing is left, and the one that pivots have changed still holds.
+            if stop.is_requested() || (self.pivots_since >= PIVOTS_MAX && self.invert(stop).is_err()) {
                 return Pivots::Stopped;
             }
             let prices = self.prices();
@@ -234,7 +241,6 @@ impl Master {
                 return Pivots::Done;
             }
         }
-        Pivots::Done
     }
 
     fn size(&self) -> usize {
@@ -329,19 +335,19 @@ impl Master {
         }
         self.basis[place] = entering;
         self.pivots_since += 1;
-        if self.pivots_since >= PIVOTS_MAX {
-            self.invert();
-        }
     }
 
     /// Computes the inverse and the values from the basis. O(rows³).
-    fn invert(&mut self) {
+    ///
+    /// # Errors
+    /// Stopped: nothing has changed.
+    fn invert(&mut self, stop: &dyn Stop) -> Result<(), GroupsError> {
         let size = self.size();
         let mut matrix = vec![0.0; size * size];
         for (place, &variable) in self.basis.iter().enumerate() {
             self.entries(variable).into_iter().for_each(|(at, entry)| matrix[at * size + place] = entry);
         }
-        if let Some(inverse) = inverted(matrix, size) {
+        if let Some(inverse) = inverted(matrix, size, stop)? {
             self.inverse = inverse;
         }
         self.pivots_since = 0;
@@ -349,6 +355,7 @@ impl Master {
             let row = &self.inverse[place * size..(place + 1) * size];
             self.values[place] = row.iter().zip(&self.right).map(|(entry, right)| entry * right).sum();
         }
+        Ok(())
     }
 }
 
@@ -360,15 +367,19 @@ fn shift(row: usize) -> f64 {
 }
 
 /// By elimination with the largest pivots; `None` where there is no inverse.
-fn inverted(mut matrix: Vec<f64>, size: usize) -> Option<Vec<f64>> {
+fn inverted(mut matrix: Vec<f64>, size: usize, stop: &dyn Stop) -> Result<Option<Vec<f64>>, GroupsError> {
+    let mut asking = Asking::of(stop);
     let mut inverse = vec![0.0; size * size];
     (0..size).for_each(|place| inverse[place * size + place] = 1.0);
     for column in 0..size {
-        let pivot = (column..size)
-            .max_by(|&a, &b| matrix[a * size + column].abs().total_cmp(&matrix[b * size + column].abs()))?;
+        // Entries of a column are far from each other in memory.
+        asking.before(16 * size)?;
+        let by_size =
+            |&a: &usize, &b: &usize| matrix[a * size + column].abs().total_cmp(&matrix[b * size + column].abs());
+        let Some(pivot) = (column..size).max_by(by_size) else { return Ok(None) };
         let entry = matrix[pivot * size + column];
         if entry.abs() < 1e-14 {
-            return None;
+            return Ok(None);
         }
         for at in 0..size {
             matrix.swap(pivot * size + at, column * size + at);
@@ -383,6 +394,7 @@ fn inverted(mut matrix: Vec<f64>, size: usize) -> Option<Vec<f64>> {
         for other in (0..size).filter(|&other| other != column) {
             let factor = matrix[other * size + column];
             if factor.abs() > 0.0 {
+                asking.before(2 * size)?;
                 for at in column..size {
                     matrix[other * size + at] -= factor * row[at];
                 }
@@ -392,5 +404,5 @@ fn inverted(mut matrix: Vec<f64>, size: usize) -> Option<Vec<f64>> {
             }
         }
     }
-    Some(inverse)
+    Ok(Some(inverse))
 }

@@ -90,6 +90,10 @@ pub enum GroupsError {
     AllFrozen,
     #[error("the frozen groups need more than the network carries; lower their rates to {share} of each, or less")]
     FrozenTooFast { share: BigRational },
+    #[error(
+        "the search needs about {needed} bytes of memory, more than there is; use a smaller network or fewer groups"
+    )]
+    NoRoom { needed: u64 },
     #[error("stopped before a result was found")]
     Stopped,
 }

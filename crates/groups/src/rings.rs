@@ -1,33 +1,51 @@
 //! What all groups reach with the rings of stock runtimes, for comparison.
 
+use std::collections::BTreeMap;
+
+use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero as _;
 
+use crate::patience::Asking;
 use crate::problem::{Group, GroupKind, GroupProblem, GroupsError};
-use crate::ways::{NO_WAY, Passing, Ways};
+use crate::ways::{NO_WAY, Passing};
 
 /// The common rate if each group runs a ring in the order of its members, half of it each way round, over ways of the
 /// fewest arcs; one root sends along the ring from member to member; parts for single members go straight to them. All
 /// groups at once: the busiest link decides.
 ///
 /// * **Out.** In units of capacity for each unit of size, as that of the optimum.
-/// * **Errors.** [`GroupsError::NoWay`].
+/// * **Errors.** [`GroupsError::NoWay`], stopped.
 /// * **Cost.** A search of the network for each member.
-pub fn ring_rate(problem: &GroupProblem) -> Result<BigRational, GroupsError> {
+pub fn ring_rate(problem: &GroupProblem, stop: &dyn Stop) -> Result<BigRational, GroupsError> {
+    let mut asking = Asking::of(stop);
     let lengths = vec![1; problem.graph().arcs.len()];
     let mut loads = vec![BigRational::zero(); lengths.len()];
     for (number, group) in problem.groups().iter().enumerate() {
-        let passing = Passing::of(problem, &group.members);
-        let from: Vec<Ways> = group.members.iter().map(|&member| passing.ways_to_members(member, &lengths)).collect();
-        for (sender, receiver, part) in hops(group) {
-            let to = group.members[receiver];
-            if from[sender].distances[to as usize] == NO_WAY {
-                return Err(GroupsError::NoWay { group: number, from: group.members[sender], to });
+        let passing = Passing::of(problem, &group.members, stop);
+        // All that members send each other has one size.
+        let mut uses: BTreeMap<u32, u64> = BTreeMap::new();
+        for (sender, &from) in group.members.iter().enumerate() {
+            let receivers = receivers(group, sender);
+            if receivers.is_empty() {
+                continue;
             }
-            for arc in from[sender].way_to(problem, to) {
-                loads[arc as usize] += &part;
+            let ways = passing.ways_to_members(from, &lengths)?;
+            for receiver in receivers {
+                let to = group.members[receiver];
+                if ways.distances[to as usize] == NO_WAY {
+                    return Err(GroupsError::NoWay { group: number, from, to });
+                }
+                let way = ways.way_to(problem, to);
+                asking.before(16 * way.len())?;
+                way.into_iter().for_each(|arc| *uses.entry(arc).or_default() += 1);
             }
+        }
+        let part = part(group);
+        for (arc, count) in uses {
+            asking.before(64)?;
+            loads[arc as usize] += &part * BigInt::from(count);
         }
     }
     let times = loads.into_iter().zip(&problem.graph().arcs).map(|(load, arc)| load / BigInt::from(arc.capacity));
@@ -35,38 +53,36 @@ pub fn ring_rate(problem: &GroupProblem) -> Result<BigRational, GroupsError> {
     Ok(if time.is_zero() { time } else { time.recip() })
 }
 
-/// Who sends how many bytes to whom, by positions among the members.
-fn hops(group: &Group) -> Vec<(usize, usize, BigRational)> {
+/// The bytes that a member sends to another at once.
+fn part(group: &Group) -> BigRational {
     let count = group.members.len();
-    let part = |above: usize, below: usize| {
+    let of_size = |above: usize, below: usize| {
         BigRational::new(BigInt::from(group.size) * BigInt::from(above), BigInt::from(below))
     };
-    let ring = |each: BigRational| -> Vec<(usize, usize, BigRational)> {
-        (0..count)
-            .flat_map(|at| [(at, (at + 1) % count), ((at + 1) % count, at)].map(|(from, to)| (from, to, each.clone())))
-            .collect()
-    };
-    // From the root on, one way round.
-    let chain = |root: u32, inwards: bool| {
-        let at = |step: usize| (root as usize + step) % count;
-        (1..count)
-            .map(|step| {
-                let (near, far) = (at(step - 1), at(step));
-                if inwards { (far, near, part(1, 1)) } else { (near, far, part(1, 1)) }
-            })
-            .collect()
-    };
-    let others = |root: u32| (0..count).filter(move |&other| other != root as usize);
     match group.kind {
-        GroupKind::AllReduce => ring(part(count - 1, count)),
-        GroupKind::AllGather | GroupKind::ReduceScatter => ring(part(count - 1, 2 * count)),
-        GroupKind::Broadcast(root) => chain(root, false),
-        GroupKind::Reduce(root) => chain(root, true),
-        GroupKind::Scatter(root) => others(root).map(|to| (root as usize, to, part(1, count))).collect(),
-        GroupKind::Gather(root) => others(root).map(|from| (from, root as usize, part(1, count))).collect(),
-        GroupKind::AllToAll => (0..count)
-            .flat_map(|from| (0..count).filter(move |&to| to != from).map(move |to| (from, to)))
-            .map(|(from, to)| (from, to, part(1, count)))
-            .collect(),
+        GroupKind::AllReduce => of_size(count - 1, count),
+        GroupKind::AllGather | GroupKind::ReduceScatter => of_size(count - 1, 2 * count),
+        GroupKind::Broadcast(_) | GroupKind::Reduce(_) => of_size(1, 1),
+        GroupKind::Scatter(_) | GroupKind::Gather(_) | GroupKind::AllToAll => of_size(1, count),
+    }
+}
+
+/// To whom a member sends, by positions among the members.
+fn receivers(group: &Group, sender: usize) -> Vec<usize> {
+    let count = group.members.len();
+    let next = (sender + 1) % count;
+    let before = (sender + count - 1) % count;
+    // From the root on, one way round.
+    let is = |root: u32| root as usize == sender;
+    match group.kind {
+        GroupKind::AllReduce | GroupKind::AllGather | GroupKind::ReduceScatter => vec![next, before],
+        GroupKind::Broadcast(root) if root as usize == next => Vec::new(),
+        GroupKind::Broadcast(_) => vec![next],
+        GroupKind::Reduce(root) if is(root) => Vec::new(),
+        GroupKind::Reduce(_) => vec![before],
+        GroupKind::Scatter(root) if !is(root) => Vec::new(),
+        GroupKind::Gather(root) if is(root) => Vec::new(),
+        GroupKind::Gather(root) => vec![root as usize],
+        GroupKind::Scatter(_) | GroupKind::AllToAll => (0..count).filter(|&other| other != sender).collect(),
     }
 }

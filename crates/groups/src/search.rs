@@ -1,6 +1,6 @@
 //! Column generation: from the cheapest units for the prices of now to the units of an optimum.
 
-use canopy_optimize::{Never, Stop};
+use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{Signed as _, ToPrimitive as _, Zero as _};
@@ -9,6 +9,7 @@ use crate::commodity::{Commodity, Unit, Width};
 use crate::found::{GroupOptimum, GroupOptions, GroupPart};
 use crate::layout::{Layout, Loads, Use, greatest_time};
 use crate::master::{Master, Pivots, Prices, Start, Variable};
+use crate::patience::{Asking, Patience, Taken};
 use crate::problem::GroupsError;
 use crate::program::{Aim, Program};
 use crate::scale::{Scale, as_float, busiest, taken};
@@ -32,6 +33,10 @@ const SMOOTH_PART: f64 = 4.0;
 const SMOOTH_GAP: f64 = 1e-4;
 /// How often units that pay by fractions alone are tried before floats are thought too coarse.
 const FINER_MAX: u32 = 20;
+/// Bytes of a unit for each row that it uses: in its loads, in the program, and where prices are smoothed.
+const LOAD_BYTES: u64 = 48;
+/// Least bytes that are taken at once for more units.
+const GROWTH_BYTES: u64 = 1 << 20;
 
 /// What is known at one time.
 pub(crate) struct Search<'a> {
@@ -52,6 +57,9 @@ pub(crate) struct Search<'a> {
     usual_rate: f64,
     /// Rounds of all programs.
     pub(crate) rounds: u32,
+    /// The memory that all of it takes, and what of it units may take.
+    memory: Taken<'a>,
+    bytes_left: u64,
 }
 
 /// The greatest limit of what is minimised that was found.
@@ -89,31 +97,55 @@ pub(crate) enum End {
 
 impl<'a> Search<'a> {
     /// Begins with the least time of all demands.
-    pub(crate) fn new(layout: &'a Layout<'a>, stop: &dyn Stop) -> Result<Self, GroupsError> {
+    pub(crate) fn new(layout: &'a Layout<'a>, patience: Patience<'a>) -> Result<Self, GroupsError> {
+        let stop = patience.stop;
+        let memory = Taken::of(patience.room, layout.search_bytes())?;
         let capacities: Vec<f64> = layout.capacities.iter().map(as_float).collect();
         let demands: Vec<f64> = layout.demands.iter().map(as_float).collect();
         let even: Vec<f64> =
             capacities.iter().zip(&layout.rows.count).map(|(all, &count)| count as f64 / all).collect();
         let width = layout.least_width();
         let first = layout.priced(&whole(&even), width, stop)?;
-        let used = |(commodity, (_, unit))| Use { commodity, loads: layout.loads(&unit), unit };
-        let uses: Vec<Use> = first.into_iter().enumerate().map(used).collect();
+        let mut asking = Asking::of(stop);
+        let mut uses = Vec::with_capacity(first.len());
+        for (commodity, (_, unit)) in first.into_iter().enumerate() {
+            asking.before(unit.arc_count())?;
+            uses.push(Use { commodity, loads: layout.loads(&unit), unit });
+        }
         // Times are parts of those that the first units take.
         let unit = busiest(&capacities, uses.iter().zip(demands.iter().copied()));
         let asked = uses.iter().zip(demands.iter().copied()).filter(|(one, _)| layout.frozen[one.commodity].is_none());
         let usual_rate = busiest(&capacities, asked).recip();
         let scale = Scale::of_time(&capacities, demands.clone(), unit);
         let columns = uses.iter().map(|one| scale.column(one.commodity, &one.loads)).collect();
-        let master = Master::new(capacities.len(), columns);
-        let (program, best) = (Program::time(layout), Best::default());
+        let master = Master::new(capacities.len(), columns, stop)?;
+        let program = Program::time(layout);
         let moves = vec![0.0; demands.len()];
-        let fixed = demands;
-        Ok(Self { layout, uses, program, scale, master, best, width, capacities, moves, fixed, usual_rate, rounds: 0 })
+        Ok(Self {
+            layout,
+            uses,
+            program,
+            scale,
+            master,
+            best: Best::default(),
+            width,
+            capacities,
+            moves,
+            fixed: demands,
+            usual_rate,
+            rounds: 0,
+            memory,
+            bytes_left: 0,
+        })
     }
 
     /// Goes over to the room that frozen rates find, before any other unit is known. Says whether it could.
-    pub(crate) fn turn_to_missing(&mut self, frozen: &[Option<BigRational>]) -> bool {
-        let Some(first) = frozen.iter().position(Option::is_some) else { return false };
+    pub(crate) fn turn_to_missing(
+        &mut self,
+        frozen: &[Option<BigRational>],
+        stop: &dyn Stop,
+    ) -> Result<bool, GroupsError> {
+        let Some(first) = frozen.iter().position(Option::is_some) else { return Ok(false) };
         let (row_count, commodity_count) = (self.capacities.len(), self.moves.len());
         let mut basis: Vec<Variable> = (0..row_count).map(Variable::Slack).collect();
         let weight = |commodity| if commodity == first { Variable::Time } else { Variable::Weight(commodity) };
@@ -122,13 +154,19 @@ impl<'a> Search<'a> {
         let start = Start { values: basis.iter().map(value).collect(), basis };
         let program = Program::missing(frozen);
         let scale = Scale::of_rate(self.layout, &program, &self.capacities, 0.0, self.usual_rate);
-        self.turn(program, scale, start)
+        self.turn(program, scale, start, stop)
     }
 
     /// Goes over to the greatest rate beside what is frozen, from the basis that was reached. Says whether it could.
     ///
     /// `sent`: by unit, what is sent of it there; `rate`: what is reached already.
-    pub(crate) fn turn_to_rate(&mut self, frozen: &[Option<BigRational>], sent: &[f64], rate: f64) -> bool {
+    pub(crate) fn turn_to_rate(
+        &mut self,
+        frozen: &[Option<BigRational>],
+        sent: &[f64],
+        rate: f64,
+        stop: &dyn Stop,
+    ) -> Result<bool, GroupsError> {
         let mut basis = self.master.basis().to_vec();
         if let Some(place) = basis.iter().position(|&variable| variable == Variable::Time) {
             // Without what was minimised, the full row of the greatest price keeps all others in their place.
@@ -146,43 +184,51 @@ impl<'a> Search<'a> {
             Variable::Time => 0.0,
         };
         let start = Start { values: basis.iter().map(value).collect(), basis };
-        self.turn(program, scale, start)
+        self.turn(program, scale, start, stop)
     }
 
-    fn turn(&mut self, program: Program, scale: Scale, start: Start) -> bool {
+    fn turn(&mut self, program: Program, scale: Scale, start: Start, stop: &dyn Stop) -> Result<bool, GroupsError> {
         let columns = self.uses.iter().map(|one| scale.column(one.commodity, &one.loads)).collect();
         let (row_count, (of_row, _)) = (self.capacities.len(), program.of_row());
         let mut moves = vec![f64::from(of_row); row_count];
         moves.extend(program.moves.iter().map(|moves| if moves.is_positive() { 1.0 } else { 0.0 }));
-        let Some(master) = Master::at(row_count, columns, moves, start, program.aim == Aim::Missing) else {
-            return false;
+        let Some(master) = Master::at(row_count, columns, moves, start, program.aim == Aim::Missing, stop)? else {
+            return Ok(false);
         };
         self.moves = program.moves.iter().map(as_float).collect();
         self.fixed = program.fixed.iter().map(as_float).collect();
         (self.program, self.scale, self.master, self.best) = (program, scale, master, Best::default());
         self.width = Width::Pairs;
-        true
+        Ok(true)
     }
 
-    /// Goes on until the optimum is proven, nothing better is found, or it is stopped.
-    pub(crate) fn run(&mut self, options: GroupOptions, stop: &dyn Stop) -> Result<End, GroupsError> {
+    /// Goes on until the optimum is proven, nothing better is found, or the best so far is enough.
+    pub(crate) fn run(&mut self, options: GroupOptions, patience: Patience<'_>) -> Result<End, GroupsError> {
+        let ends = || patience.is_over();
         let mut finer = 0;
         for round in 0..options.rounds_max {
             self.rounds += 1;
-            let smoothed = if round == ROUNDS_FIRST { self.smooth(stop) } else { Ok(()) };
-            match smoothed.and_then(|()| self.round(round == 0, stop)) {
+            let smoothed = if round == ROUNDS_FIRST { self.smooth(&ends) } else { Ok(()) };
+            match smoothed.and_then(|()| self.round(round == 0, &ends, patience.stop)) {
                 Ok(Exact::Found(solved)) => return Ok(End::Proven(*solved)),
                 Ok(Exact::Zero) => return Ok(End::Zero),
                 Ok(Exact::Better) => {}
                 Ok(Exact::Finer) if finer < FINER_MAX => finer += 1,
                 Ok(Exact::Finer | Exact::Unknown) => break,
-                Err(GroupsError::Stopped) if !self.best.lengths.is_empty() => break,
+                Err(GroupsError::Stopped) if !patience.stop.is_requested() => {
+                    if self.best.lengths.is_empty() {
+                        // The prices of any basis prove something.
+                        let prices = self.master.prices();
+                        self.generate(&self.lengths(&prices), &prices, patience.stop)?;
+                    }
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
         if std::mem::replace(&mut self.width, Width::Pairs) != Width::Pairs {
             let lengths = std::mem::take(&mut self.best.lengths);
-            let priced = self.layout.priced(&lengths, self.width, &Never)?;
+            let priced = self.layout.priced(&lengths, self.width, patience.stop)?;
             self.best = self.limited(lengths, &priced);
         }
         Ok(End::Unproven)
@@ -195,26 +241,27 @@ impl<'a> Search<'a> {
         Best { time, lengths, costs }
     }
 
-    fn round(&mut self, is_first: bool, stop: &dyn Stop) -> Result<Exact, GroupsError> {
-        match self.master.solve(stop) {
+    /// `ends`: whether the best so far is enough; `stop`: whether there is no use in it.
+    fn round(&mut self, is_first: bool, ends: &dyn Stop, stop: &dyn Stop) -> Result<Exact, GroupsError> {
+        match self.master.solve(ends) {
             Pivots::Done => {}
             Pivots::Zero => return Ok(Exact::Zero),
             Pivots::Stopped => {
-                // The prices of any basis prove something.
-                self.generate(&self.lengths(&self.master.prices()), &self.master.prices(), &Never)?;
+                let prices = self.master.prices();
+                self.generate(&self.lengths(&prices), &prices, stop)?;
                 return Err(GroupsError::Stopped);
             }
         }
         let prices = self.master.prices();
         // Between the prices of now and those of the best bound: they lead to and fro less.
-        let mut added = if is_first { 0 } else { self.generate(&self.middle(&prices), &prices, stop)? };
+        let mut added = if is_first { 0 } else { self.generate(&self.middle(&prices), &prices, ends)? };
         if added == 0 {
-            added = self.generate(&self.lengths(&prices), &prices, stop)?;
+            added = self.generate(&self.lengths(&prices), &prices, ends)?;
         }
         let time = self.master.time();
         let about = if self.program.aim == Aim::Time { time } else { 1.0 + time.abs() };
         let is_proven = time - self.best.time <= PROVEN * about;
-        if added == 0 || is_proven { self.exact(stop) } else { Ok(Exact::Better) }
+        if added == 0 || is_proven { self.exact(ends) } else { Ok(Exact::Better) }
     }
 
     /// Makes units for prices that all rows of much time share, if the time is far from proven: where rows are many,
@@ -231,7 +278,7 @@ impl<'a> Search<'a> {
             if gap <= SMOOTH_GAP * smooth.time() {
                 break;
             }
-            smooth.settle(gap / SMOOTH_PART, SMOOTH_PASSES);
+            smooth.settle(gap / SMOOTH_PART, SMOOTH_PASSES, stop)?;
             let prices = smooth.prices();
             let known = self.uses.len();
             self.generate(&self.lengths(&prices), &prices, stop)?;
@@ -261,10 +308,12 @@ impl<'a> Search<'a> {
             self.best = limited;
         }
         let mut added = 0;
+        let mut asking = Asking::of(stop);
         for (commodity, (_, unit)) in priced.into_iter().enumerate() {
+            asking.before(unit.arc_count())?;
             let loads = self.layout.loads(&unit);
             if self.program.counts(commodity) && self.scale.column(commodity, &loads).reduced(prices) < -PAYS {
-                self.add(commodity, unit, loads);
+                self.add(commodity, unit, loads)?;
                 added += 1;
             }
         }
@@ -279,14 +328,21 @@ impl<'a> Search<'a> {
         (paid(&self.fixed) - room * f64::from(right)) / (paid(&self.moves) - room * f64::from(of_z))
     }
 
-    fn add(&mut self, commodity: usize, unit: Unit, loads: Loads) {
+    fn add(&mut self, commodity: usize, unit: Unit, loads: Loads) -> Result<(), GroupsError> {
+        let bytes = unit.bytes() + loads.len() as u64 * LOAD_BYTES;
+        if bytes > self.bytes_left {
+            self.memory.grow(bytes.max(GROWTH_BYTES))?;
+            self.bytes_left += bytes.max(GROWTH_BYTES);
+        }
+        self.bytes_left -= bytes;
         self.master.add(self.scale.column(commodity, &loads));
         self.uses.push(Use { commodity, unit, loads });
+        Ok(())
     }
 
     /// The solution of the basis in fractions, and whether any unit is cheaper than those it has.
     fn exact(&mut self, stop: &dyn Stop) -> Result<Exact, GroupsError> {
-        let Some(vertex) = self.vertex() else { return Ok(Exact::Unknown) };
+        let Some(vertex) = self.vertex(stop)? else { return Ok(Exact::Unknown) };
         let Some(lengths) = vertex.lengths() else { return Ok(Exact::Unknown) };
         // Trees used both ways are mostly enough, and soon found; whether they are, pairs of any trees say.
         let priced = self.layout.priced(&lengths, Width::Pairs, stop)?;
@@ -294,7 +350,7 @@ impl<'a> Search<'a> {
         for (commodity, (cost, unit)) in priced.iter().enumerate() {
             if self.program.counts(commodity) && BigInt::from(*cost) < vertex.worth[commodity] {
                 let loads = self.layout.loads(unit);
-                self.add(commodity, unit.clone(), loads);
+                self.add(commodity, unit.clone(), loads)?;
                 found += 1;
             }
         }
@@ -312,8 +368,11 @@ impl<'a> Search<'a> {
     }
 
     /// The basis in fractions; `None` where it does not fit the capacities, or its numbers are too long.
-    pub(crate) fn vertex(&self) -> Option<Vertex> {
-        Vertex::of(self.layout, &self.program, &self.uses, self.master.basis())
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn vertex(&self, stop: &dyn Stop) -> Result<Option<Vertex>, GroupsError> {
+        Vertex::of(self.layout, &self.program, &self.uses, self.master.basis(), stop)
     }
 
     /// By unit, what is sent of it, by floats.
@@ -334,7 +393,7 @@ impl<'a> Search<'a> {
     }
 
     /// The least time by the best units of the floats, and the best bound.
-    pub(crate) fn approximate(&self) -> Result<Solved, GroupsError> {
+    pub(crate) fn approximate(&self, stop: &dyn Stop) -> Result<Solved, GroupsError> {
         let weights = self.master.weights();
         let mut parts: Vec<BigRational> = weights
             .iter()
@@ -349,7 +408,7 @@ impl<'a> Search<'a> {
         for (part, one) in parts.iter_mut().zip(&self.uses) {
             *part = &*part * &self.layout.demands[one.commodity] / &sums[one.commodity];
         }
-        let time = greatest_time(self.layout, &self.uses, &parts);
+        let time = greatest_time(self.layout, &self.uses, &parts, stop)?;
         let (limit, _) = self.limit().ok_or(GroupsError::Stopped)?;
         let Best { lengths, costs, .. } = &self.best;
         Ok(Solved { value: time, limit, lengths: lengths.clone(), costs: costs.clone(), weights: parts })

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One as _;
 
 use crate::found::{GroupLevels, GroupOptimum, GroupPart};
+use crate::patience::{Asking, Patience, Taken};
 use crate::problem::{GroupProblem, GroupsError};
 use crate::symmetry::{ArcTable, Images, Symmetry};
 
@@ -41,21 +41,25 @@ impl GroupShares {
 /// * **Source.** The loads of an optimum, averaged over the symmetries that keep a group; within them, that group is
 ///   alone, with trees that branch at its members only, which a packing of trees in a balanced network finds again.
 /// * **In.** An optimum of the problem.
-/// * **Errors.** Stopped.
+/// * **Errors.** [`GroupsError::Stopped`], where there is no use in any answer; [`GroupsError::NoRoom`].
 /// * **Cost.** O(groups · nodes · generators), and O(generators) for each arc of each group's share.
 pub fn group_shares(
     problem: &GroupProblem,
     optimum: &GroupOptimum,
-    stop: &dyn Stop,
+    patience: Patience<'_>,
 ) -> Result<GroupShares, GroupsError> {
-    divided(problem, &optimum.parts, &optimum.rate, &optimum.symmetry, stop)
+    divided(problem, &optimum.parts, &optimum.rate, &optimum.symmetry, patience)
 }
 
 /// Divides the links among the groups of levels: in its shares alone, each group reaches its own rate.
 ///
 /// As [`group_shares`] in everything else.
-pub fn level_shares(problem: &GroupProblem, levels: &GroupLevels, stop: &dyn Stop) -> Result<GroupShares, GroupsError> {
-    divided(problem, &levels.parts, &BigRational::one(), &levels.symmetry, stop)
+pub fn level_shares(
+    problem: &GroupProblem,
+    levels: &GroupLevels,
+    patience: Patience<'_>,
+) -> Result<GroupShares, GroupsError> {
+    divided(problem, &levels.parts, &BigRational::one(), &levels.symmetry, patience)
 }
 
 /// Loads of units, of which so much is sent, averaged.
@@ -64,14 +68,18 @@ fn divided(
     parts: &[GroupPart],
     rate: &BigRational,
     symmetry: &Symmetry,
-    stop: &dyn Stop,
+    patience: Patience<'_>,
 ) -> Result<GroupShares, GroupsError> {
-    let Images { of, tables } = symmetry.images(problem.groups().len());
+    let stop = patience.stop;
+    let _memory = Taken::of(patience.room, symmetry.images_bytes(problem.groups().len()))?;
+    let Images { of, tables } = symmetry.images(problem.groups().len(), stop)?;
+    let mut asking = Asking::of(stop);
     let (arcs, is_reversible) = (ArcTable::of(problem), problem.is_reversible());
     let mut shares = BTreeMap::new();
     for (group, _) in of.iter().enumerate().filter(|&(group, first)| group == *first) {
         let mut loads: BTreeMap<u32, BigRational> = BTreeMap::new();
         for (unit, weight) in parts.iter().filter(|part| part.group == group).flat_map(|part| &part.units) {
+            asking.before(64 * unit.arc_count())?;
             unit.for_each_arc(problem, |arc| *loads.entry(arc).or_default() += weight);
         }
         let mut share: BTreeMap<u32, BigRational> = BTreeMap::new();
@@ -82,7 +90,7 @@ fn divided(
             if share.contains_key(&arc) {
                 continue;
             }
-            let alike = symmetry.arcs_of_groups(&arcs, (group, arc), is_reversible);
+            let alike = symmetry.arcs_of_groups(&arcs, (group, arc), is_reversible, stop)?;
             let own: Vec<u32> = alike.iter().filter(|(other, _)| *other == group).map(|&(_, arc)| arc).collect();
             let load: BigRational = own.iter().filter_map(|arc| loads.get(arc)).sum();
             let each = load * rate / BigInt::from(alike.len());

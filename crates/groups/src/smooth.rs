@@ -1,7 +1,11 @@
 //! The greatest time of all rows, smoothed: weights of units of which no simplex is needed, and prices that many rows
 //! share. It fills the pool where rows are many, and the simplex ends what it began.
 
+use canopy_optimize::Stop;
+
 use crate::master::{Column, Prices};
+use crate::patience::Asking;
+use crate::problem::GroupsError;
 
 /// Steps of Newton's method for one move.
 const STEPS: u32 = 4;
@@ -61,15 +65,21 @@ impl Smooth {
 
     /// Moves weights from dear units to cheap ones, `passes` times for each commodity.
     ///
+    /// * **Errors.** Stopped.
     /// * **Cost.** O(passes · sum of the rows of all units).
-    pub(crate) fn settle(&mut self, scale: f64, passes: u32) {
+    pub(crate) fn settle(&mut self, scale: f64, passes: u32, stop: &dyn Stop) -> Result<(), GroupsError> {
         (self.scale, self.level) = (scale, self.time());
         for row in 0..self.times.len() {
             self.price(row);
         }
+        let mut asking = Asking::of(stop);
         for _ in 0..passes {
-            (0..self.units.len()).for_each(|commodity| self.shift(commodity));
+            for commodity in 0..self.units.len() {
+                asking.before(self.units[commodity].iter().map(|(column, _)| column.times.len()).sum())?;
+                self.shift(commodity);
+            }
         }
+        Ok(())
     }
 
     fn price(&mut self, row: usize) {
@@ -167,7 +177,7 @@ mod tests {
         let mut smooth = Smooth::new(3, 2, first.into_iter().chain(others));
         assert!((smooth.time() - 2.0).abs() < 1e-9);
         for scale in [0.3, 0.1, 0.03, 0.01] {
-            smooth.settle(scale, 20);
+            smooth.settle(scale, 20, &canopy_optimize::Never).unwrap();
         }
         assert!((smooth.time() - 1.0).abs() < 0.02, "{}", smooth.time());
         let Prices { rows, commodities } = smooth.prices();

@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use canopy_canonical::{Automorphism, Budget, Graph, Stopped, automorphisms};
+use canopy_optimize::Stop;
 
 use crate::commodity::Commodity;
 use crate::joined::{Classes, Joined};
-use crate::problem::{GroupKind, GroupProblem};
+use crate::patience::Asking;
+use crate::problem::{GroupKind, GroupProblem, GroupsError};
 
 /// Nodes of the network, then one for each group: verified permutations keep who is a member of what.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub(crate) struct Symmetry {
 /// Weights of the arcs between a member and its group: a member, and the root.
 const MEMBER: [u64; 2] = [0, 1];
 const ROOT: [u64; 2] = [0, 2];
+/// Work of looking up where a generator brings something.
+const STEP_WORK: usize = 16;
 
 impl Symmetry {
     /// The symmetries that are found with some work.
@@ -62,7 +66,16 @@ impl Symmetry {
     }
 
     /// Arcs that are exchanged; those of opposite directions are taken together on request.
-    pub(crate) fn arcs(&self, problem: &GroupProblem, with_reverse: bool) -> Classes {
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn arcs(
+        &self,
+        problem: &GroupProblem,
+        with_reverse: bool,
+        stop: &dyn Stop,
+    ) -> Result<Classes, GroupsError> {
+        let mut asking = Asking::of(stop);
         let arcs = &problem.graph().arcs;
         let table = ArcTable::of(problem);
         let mut around: Vec<Vec<u32>> = vec![Vec::new(); self.node_count];
@@ -74,6 +87,7 @@ impl Symmetry {
         for generator in &self.generators {
             let moved = generator.moves().iter().take_while(|&&(node, _)| (node as usize) < self.node_count);
             for &number in moved.flat_map(|&(node, _)| &around[node as usize]) {
+                asking.before(STEP_WORK)?;
                 let image = table.between(table.ends(number).map(|node| generator.image(node)));
                 joined.join(number as usize, image.expect("a verified symmetry keeps arcs") as usize);
             }
@@ -85,17 +99,27 @@ impl Symmetry {
                 }
             }
         }
-        joined.classes()
+        Ok(joined.classes())
     }
 
     /// Commodities that are exchanged.
-    pub(crate) fn commodities(&self, problem: &GroupProblem, all: &[Commodity]) -> Classes {
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn commodities(
+        &self,
+        problem: &GroupProblem,
+        all: &[Commodity],
+        stop: &dyn Stop,
+    ) -> Result<Classes, GroupsError> {
+        let mut asking = Asking::of(stop);
         let place: HashMap<Commodity, usize> = all.iter().enumerate().map(|(place, &one)| (one, place)).collect();
         let positions: Vec<HashMap<u32, u32>> =
             problem.groups().iter().map(|group| group.members.iter().copied().zip(0_u32..).collect()).collect();
         let mut joined = Joined::new(all.len());
         for generator in &self.generators {
             for (number, commodity) in all.iter().enumerate() {
+                asking.before(STEP_WORK)?;
                 let group = self.image_of_group(generator, commodity.group);
                 let root = commodity.root.map(|root| {
                     let node = generator.image(problem.groups()[commodity.group].members[root as usize]);
@@ -104,38 +128,46 @@ impl Symmetry {
                 joined.join(number, place[&Commodity { group, root }]);
             }
         }
-        joined.classes()
+        Ok(joined.classes())
     }
 
     /// Positions of members of a group of which the symmetries that keep it make others out of: one for each class of
     /// its members. O(members of all groups that are like it · generators).
-    pub(crate) fn roots(&self, problem: &GroupProblem, group: usize) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn roots(&self, problem: &GroupProblem, group: usize, stop: &dyn Stop) -> Result<Vec<u32>, GroupsError> {
         let members = &problem.groups()[group].members;
         let mut seen = HashSet::new();
         let mut roots = Vec::new();
         for (position, &member) in (0_u32..).zip(members) {
             if !seen.contains(&member) {
-                let orbit = self.orbit((group, member), |&node| [node; 2], |node, image| Some(image(node)), |_| None);
+                let image = |node, image: &dyn Fn(u32) -> u32| Some(image(node));
+                let orbit = self.orbit((group, member), |&node| [node; 2], image, |_| None, stop)?;
                 seen.extend(orbit.into_iter().filter(|(other, _)| *other == group).map(|(_, node)| node));
                 roots.push(position);
             }
         }
-        roots
+        Ok(roots)
     }
 
     /// All that symmetries make of an arc of a group: groups with their arcs; those of opposite directions are taken
     /// together on request. The pairs of one group are what the symmetries that keep it make of the arc.
     ///
     /// O(pairs · generators that move them).
+    ///
+    /// # Errors
+    /// Stopped.
     pub(crate) fn arcs_of_groups(
         &self,
         arcs: &ArcTable<'_>,
         first: (usize, u32),
         with_reverse: bool,
-    ) -> Vec<(usize, u32)> {
+        stop: &dyn Stop,
+    ) -> Result<Vec<(usize, u32)>, GroupsError> {
         let ends = |&arc: &u32| arcs.ends(arc);
         let moved = |arc, image: &dyn Fn(u32) -> u32| arcs.between(arcs.ends(arc).map(image));
-        self.orbit(first, ends, moved, |arc| arcs.reverse(arc).filter(|_| with_reverse))
+        self.orbit(first, ends, moved, |arc| arcs.reverse(arc).filter(|_| with_reverse), stop)
     }
 
     /// All that symmetries make of a group and one of its things.
@@ -148,7 +180,9 @@ impl Symmetry {
         nodes: impl Fn(&T) -> [u32; 2],
         moved: impl Fn(T, &dyn Fn(u32) -> u32) -> Option<T>,
         same: impl Fn(T) -> Option<T>,
-    ) -> Vec<(usize, T)> {
+        stop: &dyn Stop,
+    ) -> Result<Vec<(usize, T)>, GroupsError> {
+        let mut asking = Asking::of(stop);
         let mut seen = HashSet::from([first]);
         let mut orbit = vec![first];
         let mut next = 0;
@@ -164,12 +198,13 @@ impl Symmetry {
             }
             let [from, to] = nodes(&thing);
             for &number in [self.node_of(group), from, to].iter().flat_map(|&node| &self.movers[node as usize]) {
+                asking.before(STEP_WORK)?;
                 let generator = &self.generators[number as usize];
                 let image = moved(thing, &|node| generator.image(node));
                 add((self.image_of_group(generator, group), image.expect("a verified symmetry keeps arcs")));
             }
         }
-        orbit
+        Ok(orbit)
     }
 }
 
@@ -208,11 +243,24 @@ pub(crate) struct Images {
 }
 
 impl Symmetry {
+    /// Bytes of the images of so many groups, with the tables that they are made by.
+    pub(crate) fn images_bytes(&self, group_count: usize) -> u64 {
+        let tables = (self.generators.len() + group_count) as u64;
+        tables.saturating_mul((self.node_count + group_count) as u64).saturating_mul(4)
+    }
+
     /// O(groups · nodes · generators).
-    pub(crate) fn images(&self, group_count: usize) -> Images {
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn images(&self, group_count: usize, stop: &dyn Stop) -> Result<Images, GroupsError> {
+        let mut asking = Asking::of(stop);
         let mut images = Images { of: vec![usize::MAX; group_count], tables: vec![Vec::new(); group_count] };
-        let tables: Vec<Vec<u32>> =
-            self.generators.iter().map(|generator| generator.to_table(self.node_count + group_count)).collect();
+        let mut tables: Vec<Vec<u32>> = Vec::with_capacity(self.generators.len());
+        for generator in &self.generators {
+            asking.before(self.node_count + group_count)?;
+            tables.push(generator.to_table(self.node_count + group_count));
+        }
         for first in 0..group_count {
             if images.of[first] != usize::MAX {
                 continue;
@@ -222,8 +270,10 @@ impl Symmetry {
             let mut open = vec![first];
             while let Some(group) = open.pop() {
                 for table in &tables {
+                    asking.before(1)?;
                     let next = table[self.node_of(group) as usize] as usize - self.node_count;
                     if images.of[next] == usize::MAX {
+                        asking.before(self.node_count)?;
                         images.of[next] = first;
                         images.tables[next] = images.tables[group].iter().map(|&node| table[node as usize]).collect();
                         open.push(next);
@@ -231,7 +281,7 @@ impl Symmetry {
                 }
             }
         }
-        images
+        Ok(images)
     }
 }
 

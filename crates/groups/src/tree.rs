@@ -2,8 +2,11 @@
 
 use std::cell::OnceCell;
 
+use canopy_optimize::Stop;
+
 use crate::joined::Joined;
-use crate::problem::GroupProblem;
+use crate::patience::Asking;
+use crate::problem::{GroupProblem, GroupsError};
 use crate::ways::{Distance, NO_WAY, Passing, Ways, plus};
 
 /// What passes from one member to another, and the arcs that it takes.
@@ -21,15 +24,18 @@ pub struct Hop {
 ///
 /// * **Source.** Mehlhorn 1988, *A faster approximation algorithm for the Steiner problem in graphs*, Lemma 1: a
 ///   minimum spanning tree of the distances needs only those between members whose regions of nearest nodes touch.
-/// * **None.** The members are not connected; then two members without a way, by the second value.
+/// * **Errors.** [`GroupsError::NoWay`], stopped.
 /// * **Cost.** O((nodes + arcs) log nodes).
 pub(crate) fn spanning_tree(
     problem: &GroupProblem,
-    members: &[u32],
+    group: usize,
     lengths: &[u128],
-) -> Result<(u128, Vec<Hop>), (u32, u32)> {
-    let passing = Passing::of(problem, members);
-    let ways = passing.ways_from(members, lengths);
+    stop: &dyn Stop,
+) -> Result<(u128, Vec<Hop>), GroupsError> {
+    let members = &problem.groups()[group].members;
+    let mut asking = Asking::of(stop);
+    let passing = Passing::of(problem, members, stop);
+    let ways = passing.ways_from(members, lengths)?;
     let mut touching: Vec<(Distance, u32)> = Vec::new();
     for (number, arc) in (0_u32..).zip(&problem.graph().arcs) {
         let (near, far) = (ways.distances[arc.from as usize], ways.distances[arc.to as usize]);
@@ -48,10 +54,11 @@ pub(crate) fn spanning_tree(
         if joined.join(from as usize, to as usize) {
             cost = cost.saturating_add(distance.0);
             hops.push(Hop { from, to, arcs: between(problem, &ways, number) });
+            asking.before(16 * hops.last().map_or(0, |hop| hop.arcs.len()))?;
         }
     }
     match members.iter().find(|&&member| joined.of(member as usize) != joined.of(members[0] as usize)) {
-        Some(&other) => Err((members[0], other)),
+        Some(&other) => Err(GroupsError::NoWay { group, from: members[0], to: other }),
         None => Ok((cost, hops)),
     }
 }
@@ -69,6 +76,8 @@ fn between(problem: &GroupProblem, ways: &Ways, number: u32) -> Vec<u32> {
 /// All ways between members, found where they are asked for.
 pub(crate) struct Closure<'a> {
     problem: &'a GroupProblem,
+    group: usize,
+    stop: &'a dyn Stop,
     lengths: &'a [u128],
     passing: Passing<'a>,
     /// By member, the ways from it.
@@ -78,46 +87,65 @@ pub(crate) struct Closure<'a> {
 
 impl<'a> Closure<'a> {
     /// A search of the network follows for each member from which distances are asked for.
-    pub(crate) fn of(problem: &'a GroupProblem, members: &'a [u32], lengths: &'a [u128]) -> Self {
+    pub(crate) fn of(problem: &'a GroupProblem, group: usize, lengths: &'a [u128], stop: &'a dyn Stop) -> Self {
+        let members = &problem.groups()[group].members;
         let ways = vec![OnceCell::new(); members.len()];
-        Self { problem, lengths, passing: Passing::of(problem, members), ways, members }
+        Self { problem, group, stop, lengths, passing: Passing::of(problem, members, stop), ways, members }
     }
 
-    fn ways(&self, from: usize) -> &Ways {
-        self.ways[from].get_or_init(|| self.passing.ways_to_members(self.members[from], self.lengths))
+    fn ways(&self, from: usize) -> Result<&Ways, GroupsError> {
+        if let Some(known) = self.ways[from].get() {
+            return Ok(known);
+        }
+        let found = self.passing.ways_to_members(self.members[from], self.lengths)?;
+        Ok(self.ways[from].get_or_init(|| found))
     }
 
     /// From one member, by position, to another.
-    pub(crate) fn distance(&self, from: usize, to: usize) -> Distance {
-        self.ways(from).distances[self.members[to] as usize]
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn distance(&self, from: usize, to: usize) -> Result<Distance, GroupsError> {
+        Ok(self.ways(from)?.distances[self.members[to] as usize])
     }
 
-    pub(crate) fn hop(&self, from: usize, to: usize) -> Hop {
-        let arcs = self.ways(from).way_to(self.problem, self.members[to]);
-        Hop { from: self.members[from], to: self.members[to], arcs }
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn hop(&self, from: usize, to: usize) -> Result<Hop, GroupsError> {
+        let arcs = self.ways(from)?.way_to(self.problem, self.members[to]);
+        Ok(Hop { from: self.members[from], to: self.members[to], arcs })
     }
 
-    /// The cheapest tree away from a root, or `inwards` towards it: its cost and its hops. `Err`: two members without a
-    /// way.
-    pub(crate) fn arborescence(&self, root: usize, inwards: bool) -> Result<(u128, Vec<Hop>), (u32, u32)> {
+    /// The cheapest tree away from a root, or `inwards` towards it: its cost and its hops.
+    ///
+    /// # Errors
+    /// [`GroupsError::NoWay`], stopped.
+    pub(crate) fn arborescence(&self, root: usize, inwards: bool) -> Result<(u128, Vec<Hop>), GroupsError> {
         let count = self.members.len();
         let distance = |from: usize, to: usize| if inwards { self.distance(to, from) } else { self.distance(from, to) };
-        if let Some(lost) = (0..count).find(|&member| member != root && distance(root, member) == NO_WAY) {
-            let pair = (self.members[root], self.members[lost]);
-            return Err(if inwards { (pair.1, pair.0) } else { pair });
+        for member in (0..count).filter(|&member| member != root) {
+            if distance(root, member)? == NO_WAY {
+                let mut ends = [self.members[root], self.members[member]];
+                if inwards {
+                    ends.reverse();
+                }
+                let [from, to] = ends;
+                return Err(GroupsError::NoWay { group: self.group, from, to });
+            }
         }
         let parents = if count == 2 {
             vec![root; 2]
         } else {
-            let costs = (0..count).map(|from| (0..count).map(|to| distance(from, to)).collect()).collect();
-            cheapest_parents(costs, root)
+            let row = |from: usize| (0..count).map(|to| distance(from, to)).collect::<Result<Vec<_>, _>>();
+            let costs = (0..count).map(row).collect::<Result<Vec<_>, _>>()?;
+            cheapest_parents(costs, root, &mut Asking::of(self.stop))?
         };
         let mut cost = 0_u128;
         let mut hops = Vec::with_capacity(count - 1);
         for (child, parent) in parents.into_iter().enumerate().filter(|&(child, _)| child != root) {
-            cost = cost.saturating_add(distance(parent, child).0);
-            let (from, to) = if inwards { (child, parent) } else { (parent, child) };
-            hops.push(self.hop(from, to));
+            cost = cost.saturating_add(distance(parent, child)?.0);
+            let hop = if inwards { self.hop(child, parent)? } else { self.hop(parent, child)? };
+            hops.push(hop);
         }
         Ok((cost, hops))
     }
@@ -127,15 +155,21 @@ impl<'a> Closure<'a> {
 ///
 /// * **Source.** Chu and Liu 1965, Edmonds 1967.
 /// * **In.** `costs[from][to]`; everything can be reached from the root.
+/// * **Errors.** Stopped.
 /// * **Cost.** O(nodes²) for each cycle that is contracted.
-fn cheapest_parents(costs: Vec<Vec<Distance>>, root: usize) -> Vec<usize> {
+fn cheapest_parents(
+    costs: Vec<Vec<Distance>>,
+    root: usize,
+    asking: &mut Asking<'_>,
+) -> Result<Vec<usize>, GroupsError> {
     let count = costs.len();
     let mut parents: Vec<usize> = vec![root; count];
     for node in (0..count).filter(|&node| node != root) {
+        asking.before(8 * count)?;
         let others = (0..count).filter(|&other| other != node);
         parents[node] = others.min_by_key(|&other| costs[other][node]).expect("there are two nodes at least");
     }
-    let Some(cycle) = cycle(&parents, root) else { return parents };
+    let Some(cycle) = cycle(&parents, root) else { return Ok(parents) };
     // Nodes outside keep their order and the cycle is the last one.
     let mut in_cycle = vec![false; count];
     cycle.iter().for_each(|&node| in_cycle[node] = true);
@@ -144,6 +178,7 @@ fn cheapest_parents(costs: Vec<Vec<Distance>>, root: usize) -> Vec<usize> {
     let mut smaller = vec![vec![NO_WAY; last + 1]; last + 1];
     let (mut entered, mut left) = (vec![0; last], vec![0; last]);
     for (number, &node) in outside.iter().enumerate() {
+        asking.before(8 * count)?;
         for (other_number, &other) in outside.iter().enumerate() {
             smaller[number][other_number] = costs[node][other];
         }
@@ -156,13 +191,13 @@ fn cheapest_parents(costs: Vec<Vec<Distance>>, root: usize) -> Vec<usize> {
     }
     drop(costs);
     let place = outside.iter().position(|&node| node == root).expect("the root is in no cycle");
-    let found = cheapest_parents(smaller, place);
+    let found = cheapest_parents(smaller, place, asking)?;
     for (number, &node) in outside.iter().enumerate().filter(|&(_, &node)| node != root) {
         parents[node] = if found[number] == last { left[number] } else { outside[found[number]] };
     }
     let from = found[last];
     parents[entered[from]] = outside[from];
-    parents
+    Ok(parents)
 }
 
 /// What is more than the cheapest; no way stays none.

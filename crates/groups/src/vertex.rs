@@ -1,5 +1,6 @@
 //! A basis of a linear program, solved in fractions.
 
+use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_integer::Integer as _;
 use num_rational::BigRational;
@@ -8,6 +9,7 @@ use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
 use crate::exact::{Rows, System};
 use crate::layout::{Layout, Use, greatest_time};
 use crate::master::Variable;
+use crate::problem::GroupsError;
 use crate::program::{Aim, Program};
 
 /// Lengths of more bits than this could overflow in sums.
@@ -27,7 +29,16 @@ pub(crate) struct Vertex {
 
 impl Vertex {
     /// `None` where the numbers are too long, or the basis does not fit the capacities in fractions.
-    pub(crate) fn of(layout: &Layout<'_>, program: &Program, uses: &[Use], basis: &[Variable]) -> Option<Self> {
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn of(
+        layout: &Layout<'_>,
+        program: &Program,
+        uses: &[Use],
+        basis: &[Variable],
+        stop: &dyn Stop,
+    ) -> Result<Option<Self>, GroupsError> {
         let row_count = layout.capacities.len();
         let mut is_full = vec![true; row_count];
         let mut columns = Vec::new();
@@ -62,11 +73,11 @@ impl Vertex {
             push(&mut rows[full.len() + commodity], last, moves.numer() * (&moving / moves.denom()));
             right.push(fixed.numer() * (&common / fixed.denom()));
         }
-        let system = System::new(rows)?;
-        let primal = system.solved(&right)?;
+        let Some(system) = System::new(rows, stop)? else { return Ok(None) };
+        let Some(primal) = system.solved(&right, stop)? else { return Ok(None) };
         let mut objective = vec![BigInt::zero(); last];
         objective.push(BigInt::one());
-        let dual = system.solved_transposed(&objective)?;
+        let Some(dual) = system.solved_transposed(&objective, stop)? else { return Ok(None) };
         let below = &primal.denominator * common;
         let mut weights = vec![BigRational::zero(); uses.len()];
         for (number, &column) in columns.iter().enumerate() {
@@ -80,18 +91,26 @@ impl Vertex {
             weights,
             prices,
         };
-        vertex.is_feasible(layout, program, uses).then_some(vertex)
+        let is_feasible = vertex.is_feasible(layout, program, uses, stop)?;
+        Ok(Some(vertex).filter(|_| is_feasible))
     }
 
-    fn is_feasible(&self, layout: &Layout<'_>, program: &Program, uses: &[Use]) -> bool {
+    fn is_feasible(
+        &self,
+        layout: &Layout<'_>,
+        program: &Program,
+        uses: &[Use],
+        stop: &dyn Stop,
+    ) -> Result<bool, GroupsError> {
         let is_possible = match program.aim {
             Aim::Time => self.value.is_positive(),
             Aim::Rate => !self.value.is_positive(),
             Aim::Missing => !self.value.is_negative(),
         };
-        is_possible
-            && !self.weights.iter().any(BigRational::is_negative)
-            && greatest_time(layout, uses, &self.weights) <= program.room(&self.value)
+        if !is_possible || self.weights.iter().any(BigRational::is_negative) {
+            return Ok(false);
+        }
+        Ok(greatest_time(layout, uses, &self.weights, stop)? <= program.room(&self.value))
     }
 
     /// Whole lengths of rows in the proportion of the prices; `None` where the basis is not one of an optimum in

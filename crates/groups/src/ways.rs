@@ -3,10 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::problem::GroupProblem;
+use canopy_optimize::Stop;
+
+use crate::patience::Asking;
+use crate::problem::{GroupProblem, GroupsError};
 
 /// A length, then the number of arcs: of equally long ways that of fewest arcs is taken.
 pub(crate) type Distance = (u128, u32);
+
+/// Bytes of the ways of a search for each node, with what the search holds beside.
+pub(crate) const WAYS_NODE_BYTES: u64 = 112;
 
 /// No way at all.
 pub(crate) const NO_WAY: Distance = (u128::MAX, u32::MAX);
@@ -20,13 +26,14 @@ pub(crate) const fn plus(distance: Distance, length: u128) -> Distance {
 pub(crate) struct Passing<'a> {
     problem: &'a GroupProblem,
     is_member: Vec<bool>,
+    stop: &'a dyn Stop,
 }
 
 impl<'a> Passing<'a> {
-    pub(crate) fn of(problem: &'a GroupProblem, members: &[u32]) -> Self {
+    pub(crate) fn of(problem: &'a GroupProblem, members: &[u32], stop: &'a dyn Stop) -> Self {
         let mut is_member = vec![false; problem.graph().node_count as usize];
         members.iter().for_each(|&node| is_member[node as usize] = true);
-        Self { problem, is_member }
+        Self { problem, is_member, stop }
     }
 
     pub(crate) fn passes(&self, node: u32) -> bool {
@@ -34,17 +41,23 @@ impl<'a> Passing<'a> {
     }
 
     /// Shortest ways from the nearest of some nodes to all others. O((nodes + arcs) log nodes).
-    pub(crate) fn ways_from(&self, sources: &[u32], lengths: &[u128]) -> Ways {
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn ways_from(&self, sources: &[u32], lengths: &[u128]) -> Result<Ways, GroupsError> {
         self.ways(sources, lengths, None)
     }
 
     /// Shortest ways from a node to all members; of ways to other nodes nothing is known. As above, with nodes that are
     /// nearer than the farthest member only.
-    pub(crate) fn ways_to_members(&self, source: u32, lengths: &[u128]) -> Ways {
+    ///
+    /// # Errors
+    /// Stopped.
+    pub(crate) fn ways_to_members(&self, source: u32, lengths: &[u128]) -> Result<Ways, GroupsError> {
         self.ways(&[source], lengths, Some(Wanted::new(&self.is_member, source)))
     }
 
-    fn ways(&self, sources: &[u32], lengths: &[u128], wanted: Option<Wanted>) -> Ways {
+    fn ways(&self, sources: &[u32], lengths: &[u128], wanted: Option<Wanted>) -> Result<Ways, GroupsError> {
         let count = u128::from(self.problem.graph().node_count);
         let longest = lengths.iter().copied().max().unwrap_or(0).checked_mul(count);
         match longest.is_some_and(|longest| longest < PACKED_MAX) {
@@ -53,7 +66,13 @@ impl<'a> Passing<'a> {
         }
     }
 
-    fn searched<K: Key>(&self, sources: &[u32], lengths: &[u128], mut wanted: Option<Wanted>) -> Ways {
+    fn searched<K: Key>(
+        &self,
+        sources: &[u32],
+        lengths: &[u128],
+        mut wanted: Option<Wanted>,
+    ) -> Result<Ways, GroupsError> {
+        let mut asking = Asking::of(self.stop);
         let problem = self.problem;
         let count = problem.graph().node_count as usize;
         let mut keys = vec![K::NONE; count];
@@ -72,6 +91,7 @@ impl<'a> Passing<'a> {
             if key > keys[node as usize] || !self.passes(node) {
                 continue;
             }
+            asking.before(16 * problem.leaving(node).len())?;
             for &number in problem.leaving(node) {
                 let to = problem.graph().arcs[number as usize].to;
                 let further = key.further(lengths[number as usize], to);
@@ -87,7 +107,7 @@ impl<'a> Passing<'a> {
             }
         }
         let distance = |key: K| if key == K::NONE { NO_WAY } else { key.distance() };
-        Ways { distances: keys.into_iter().map(distance).collect(), last, nearest }
+        Ok(Ways { distances: keys.into_iter().map(distance).collect(), last, nearest })
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use canopy_groups::Patience;
 use canopy_topology::{Capacity, Ratio, Topology, TopologyError, Transit};
 use num_rational::BigRational;
 use num_traits::ToPrimitive as _;
 
 use crate::job::Job;
-use crate::posed::{Patience, RatesError, fraction};
+use crate::posed::{RatesError, fraction};
 use crate::rates::job_rates;
 
 /// A job that runs already, and goes on as it is.

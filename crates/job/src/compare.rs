@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use canopy_groups::{GroupShares, ring_rate};
+use canopy_groups::{GroupShares, GroupsError, Patience, ring_rate};
 use canopy_optimize::Arc;
 use canopy_topology::{Ratio, Topology, Transit};
 use num_bigint::BigInt;
@@ -11,7 +11,7 @@ use num_traits::Zero as _;
 use rayon::prelude::*;
 
 use crate::job::{Job, JobGroup};
-use crate::posed::{Patience, Posed, RatesError, in_seconds, time};
+use crate::posed::{Posed, RatesError, in_seconds, time};
 
 /// Seconds for all groups, each for its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub fn comparison(
     patience: Patience<'_>,
 ) -> Result<Comparison, RatesError> {
     let all = Posed::of(topology, &job.groups, transit)?;
-    let rings = ring_rate(&all.problem).map_err(|error| all.refusal(error))?;
+    let rings = ring_rate(&all.problem, patience.stop).map_err(|error| all.refusal(error))?;
     let arcs = &all.problem.graph().arcs;
     let mut loads: HashMap<(u32, u32), BigRational> =
         arcs.iter().map(|arc| ((arc.from, arc.to), BigRational::zero())).collect();
@@ -52,6 +52,13 @@ pub fn comparison(
         let planned = |&first: &usize| Alone::planned(topology, groups[first], transit, patience);
         let planned: Vec<Result<Alone, RatesError>> = firsts.par_iter().map(planned).collect();
         for (first, alone) in firsts.into_iter().zip(planned) {
+            let alone = match alone {
+                // There may be room for one at a time.
+                Err(RatesError::Groups(GroupsError::NoRoom { .. })) => {
+                    Alone::planned(topology, groups[first], transit, patience)
+                }
+                alone => alone,
+            };
             alone?.add_loads((&alike, first), &mut loads);
         }
     }

@@ -13,12 +13,14 @@ mod proof;
 mod rates;
 mod shares;
 
+pub use canopy_groups::{Patience, Room};
+
 pub use beside::{BesideError, RunningJob, left_beside};
 pub use compare::{Comparison, comparison};
 pub use job::{Class, Job, JobError, JobGroup, Movement};
 pub use layout::{Layout, LayoutError};
 pub use levels::JobLevel;
 pub use orders::{BestOrder, Order, best_order};
-pub use posed::{Patience, RatesError};
+pub use posed::RatesError;
 pub use rates::{JobRates, Objective, job_rates, job_rates_for};
 pub use shares::{Share, ShareError};

@@ -1,10 +1,11 @@
 //! Which ranks should form which group: the order of a layout's dimensions on a network.
 
+use canopy_groups::{GroupsError, Patience};
 use canopy_topology::{Rank, Ratio, Topology, Transit};
 
 use crate::job::{Class, Job};
 use crate::layout::Layout;
-use crate::posed::{Patience, RatesError};
+use crate::posed::RatesError;
 use crate::proof::Proofs;
 use crate::rates::{JobRates, Objective, job_rates_for};
 
@@ -60,18 +61,21 @@ pub fn best_order(
     };
     let mut found = BestOrder { orders: vec![looked_at(first, &rates)], job, rates, best: 0 };
     for layout in orders {
+        if patience.stop.is_requested() {
+            return Err(RatesError::Stopped);
+        }
         if patience.enough.is_requested() {
             break;
         }
         let Some(job) = on(&layout) else { continue };
-        let priced = Proofs::new(topology, &job, transit, patience.stop).least(&found.rates.lengths);
+        let priced = Proofs::new(topology, &job, transit, patience).least(&found.rates.lengths);
         if let Some(seconds_min) = priced.filter(|least| *least >= found.rates.seconds) {
             found.orders.push(Order { layout, seconds: None, seconds_min });
             continue;
         }
         let rates = match solved(&job) {
             Ok(rates) => rates,
-            Err(RatesError::Stopped) => return Err(RatesError::Stopped),
+            Err(error @ (RatesError::Stopped | RatesError::Groups(GroupsError::NoRoom { .. }))) => return Err(error),
             // Ranks that no way connects in this order.
             Err(_) => continue,
         };

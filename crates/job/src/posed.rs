@@ -1,10 +1,10 @@
 //! The groups of a job as a problem of numbers, and its answers in the job's own terms.
 
 use canopy_groups::{
-    Group, GroupKind, GroupLevels, GroupOptimum, GroupOptions, GroupProblem, GroupShares, GroupsError, group_levels,
-    group_optimum, group_shares, level_shares,
+    Group, GroupKind, GroupLevels, GroupOptimum, GroupOptions, GroupProblem, GroupShares, GroupsError, Patience,
+    group_levels, group_optimum, group_shares, level_shares,
 };
-use canopy_optimize::{Arc, Digraph, Never, Stop};
+use canopy_optimize::{Arc, Digraph};
 use canopy_schedule::{Collective, CollectiveKind};
 use canopy_topology::{NodeIndex, NodeKind, Rank, Ratio, Topology, Transit};
 use num_bigint::BigInt;
@@ -33,20 +33,6 @@ pub enum RatesError {
     Stopped,
     #[error("the lengths of links prove {proven} where {claimed} was found; this is a bug in canopy")]
     Broken { claimed: String, proven: String },
-}
-
-/// How long somebody waits.
-#[derive(Clone, Copy)]
-pub struct Patience<'a> {
-    /// Whether the best so far is enough.
-    pub enough: &'a dyn Stop,
-    /// Whether there is no use in any answer.
-    pub stop: &'a dyn Stop,
-}
-
-impl Patience<'static> {
-    /// As long as it takes.
-    pub const ENDLESS: Self = Self { enough: &Never, stop: &Never };
 }
 
 /// The groups of a job, or some of them, as a problem of numbers. Sizes are divided by what they have in common.
@@ -85,17 +71,17 @@ impl<'a> Posed<'a> {
 
     /// The best rate, and what each group gets of each link for it.
     pub(crate) fn solved(&self, patience: Patience<'_>) -> Result<(GroupOptimum, GroupShares), RatesError> {
-        let optimum = group_optimum(&self.problem, GroupOptions::STANDARD, patience.enough);
+        let optimum = group_optimum(&self.problem, GroupOptions::STANDARD, patience);
         let optimum = optimum.map_err(|error| self.refusal(error))?;
-        let shares = group_shares(&self.problem, &optimum, patience.stop).map_err(|error| self.refusal(error))?;
+        let shares = group_shares(&self.problem, &optimum, patience).map_err(|error| self.refusal(error))?;
         Ok((optimum, shares))
     }
 
     /// The rates of all groups, level by level, and what each group gets of each link for its own.
     pub(crate) fn solved_by_levels(&self, patience: Patience<'_>) -> Result<(GroupLevels, GroupShares), RatesError> {
-        let levels = group_levels(&self.problem, GroupOptions::STANDARD, usize::MAX, patience.enough);
+        let levels = group_levels(&self.problem, GroupOptions::STANDARD, usize::MAX, patience);
         let levels = levels.map_err(|error| self.refusal(error))?;
-        let shares = level_shares(&self.problem, &levels, patience.stop).map_err(|error| self.refusal(error))?;
+        let shares = level_shares(&self.problem, &levels, patience).map_err(|error| self.refusal(error))?;
         Ok((levels, shares))
     }
 

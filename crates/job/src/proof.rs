@@ -1,6 +1,6 @@
 //! What lengths of links prove of rates, added up again by code that knows no solver.
 
-use canopy_optimize::Stop;
+use canopy_groups::{GroupsError, Patience};
 use canopy_schedule::{JointTask, length_bound};
 use canopy_topology::{NodeIndex, Rank, Ratio, Topology, Transit};
 use num_rational::BigRational;
@@ -10,6 +10,9 @@ use crate::job::Job;
 use crate::levels::JobLevel;
 use crate::posed::{RatesError, fraction, in_seconds};
 
+/// Bytes for each pair of members of a group: its distance, and an arc of the trees that are sought.
+const PAIR_BYTES: u64 = 64;
+
 /// The groups of a job on a network.
 pub(crate) struct Proofs<'a> {
     topology: &'a Topology,
@@ -17,14 +20,23 @@ pub(crate) struct Proofs<'a> {
     /// By group, the nodes of its ranks.
     members: Vec<Vec<NodeIndex>>,
     transit: Transit,
-    stop: &'a dyn Stop,
+    patience: Patience<'a>,
 }
 
 impl<'a> Proofs<'a> {
-    pub(crate) fn new(topology: &'a Topology, job: &'a Job, transit: Transit, stop: &'a dyn Stop) -> Self {
+    pub(crate) fn new(topology: &'a Topology, job: &'a Job, transit: Transit, patience: Patience<'a>) -> Self {
         let nodes = |ranks: &[Rank]| ranks.iter().map(|rank| NodeIndex::new(rank.number())).collect();
         let members = job.groups.iter().map(|group| nodes(&group.ranks)).collect();
-        Self { topology, job, members, transit, stop }
+        Self { topology, job, members, transit, patience }
+    }
+
+    /// Bytes that adding up takes, roughly, with as many groups at once as there are threads.
+    fn bytes(&self) -> u64 {
+        let mut pairs: Vec<u64> =
+            self.members.iter().map(|members| members.len() as u64).map(|all| all * all).collect();
+        pairs.sort_unstable_by(|a, b| b.cmp(a));
+        pairs.truncate(rayon::current_num_threads());
+        pairs.into_iter().fold(0, u64::saturating_add).saturating_mul(PAIR_BYTES)
     }
 
     /// The time that all groups take at least, by lengths of links. None: the lengths prove nothing, or it is stopped.
@@ -36,15 +48,25 @@ impl<'a> Proofs<'a> {
     /// Adds up what the lengths of levels prove, slowest first; it must be what they claim.
     ///
     /// # Errors
-    /// Stopped, or broken. O(levels · groups) searches of the network.
+    /// Stopped, broken, or no room. O(levels · groups) searches of the network.
     pub(crate) fn require(&self, levels: &[JobLevel]) -> Result<(), RatesError> {
+        let (room, needed) = (self.patience.room, self.bytes());
+        if !room.take(needed) {
+            return Err(RatesError::Groups(GroupsError::NoRoom { needed }));
+        }
+        let required = self.add_up(levels);
+        room.give_back(needed);
+        required
+    }
+
+    fn add_up(&self, levels: &[JobLevel]) -> Result<(), RatesError> {
         let mut slower: Vec<&JobLevel> = Vec::new();
         let mut is_settled = vec![false; self.job.groups.len()];
         for level in levels {
             let open: Vec<usize> = (0..is_settled.len()).filter(|&group| !is_settled[group]).collect();
             let claimed = &level.seconds_min;
             match self.proven(&level.lengths, &open, level.groups.first().copied(), &slower) {
-                None if self.stop.is_requested() => return Err(RatesError::Stopped),
+                None if self.patience.stop.is_requested() => return Err(RatesError::Stopped),
                 Some(proven) if proven == *claimed => {}
                 found => {
                     return Err(RatesError::Broken {
@@ -86,7 +108,7 @@ impl<'a> Proofs<'a> {
             Some(JointTask { members, collective: group.collective, size_bytes: group.size_bytes })
         };
         let tasks: Vec<JointTask<'_>> = groups.iter().map(task).collect::<Option<_>>()?;
-        let found = length_bound(self.topology, &tasks, lengths, self.transit, &|| self.stop.is_requested())?;
+        let found = length_bound(self.topology, &tasks, lengths, self.transit, &|| self.patience.stop.is_requested())?;
         Some(fraction(&found)).filter(|time| !time.is_zero())
     }
 }
@@ -100,7 +122,6 @@ mod tests {
 
     use super::*;
     use crate::job::{Class, Movement};
-    use crate::posed::Patience;
     use crate::rates::{Objective, job_rates_for};
 
     /// Any claim but what the lengths prove is refused.
@@ -117,7 +138,7 @@ mod tests {
         };
         let job = Job::new(&"tp=8 dp=4".parse().unwrap(), vec![class("tp"), class("dp")]).unwrap();
         let rates = job_rates_for(&topology, &job, Objective::Levels, Transit::Forward, Patience::ENDLESS).unwrap();
-        let proofs = Proofs::new(&topology, &job, Transit::Forward, &canopy_optimize::Never);
+        let proofs = Proofs::new(&topology, &job, Transit::Forward, Patience::ENDLESS);
         assert_eq!((rates.levels.len(), proofs.require(&rates.levels)), (3, Ok(())));
         let refuses = |change: &dyn Fn(&mut Vec<JobLevel>)| {
             let mut levels = rates.levels.clone();

@@ -1,11 +1,11 @@
 //! The greatest common rate of a job's groups on a network.
 
-use canopy_groups::{GroupProblem, GroupShares};
+use canopy_groups::{GroupProblem, GroupShares, Patience};
 use canopy_topology::{NodeKind, Ratio, Topology, Transit};
 
 use crate::job::Job;
 use crate::levels::{JobLevel, level_of};
-use crate::posed::{Patience, Posed, RatesError, time};
+use crate::posed::{Posed, RatesError, time};
 use crate::proof::Proofs;
 
 /// What the groups of a job are given.
@@ -80,7 +80,7 @@ pub fn job_rates_for(
         return Err(RatesError::Switch { id: node.id.clone() });
     }
     let posed = Posed::of(topology, &job.groups, transit)?;
-    let proofs = Proofs::new(topology, job, transit, patience.stop);
+    let proofs = Proofs::new(topology, job, transit, patience);
     match objective {
         Objective::Common => {
             let (optimum, shares) = posed.solved(patience)?;

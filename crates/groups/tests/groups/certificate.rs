@@ -1,7 +1,7 @@
 //! The proof of a bound, by code of its own: distances by Floyd and Warshall, and every tree.
 
-use canopy_groups::{Group, GroupOptions, GroupProblem, group_optimum};
-use canopy_optimize::Never;
+use canopy_groups::{Group, GroupOptions, GroupProblem, Patience, group_optimum};
+
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero as _;
@@ -87,7 +87,8 @@ fn lengths_prove_the_bound() {
         let problem = network.problem(groups);
         // Few rounds leave a gap, and their bound holds all the same.
         for (uses_symmetry, rounds_max) in [(true, 400), (false, 400), (true, 1), (false, 2)] {
-            let optimum = group_optimum(&problem, GroupOptions { uses_symmetry, rounds_max }, &Never).unwrap();
+            let optimum =
+                group_optimum(&problem, GroupOptions { uses_symmetry, rounds_max }, Patience::ENDLESS).unwrap();
             let proven = proven(&problem, &optimum.lengths);
             assert_eq!(proven, optimum.bound, "case {number}, {uses_symmetry}, {rounds_max}: {problem:?}");
             assert!(optimum.rate <= optimum.bound, "case {number}, {uses_symmetry}, {rounds_max}: {problem:?}");

@@ -1,7 +1,7 @@
 //! Groups that keep a given rate, and what is left for others.
 
-use canopy_groups::{GroupKind, GroupOptions, GroupsError, group_levels, group_optimum};
-use canopy_optimize::Never;
+use canopy_groups::{GroupKind, GroupOptions, GroupsError, Patience, group_levels, group_optimum};
+
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One as _, ToPrimitive as _, Zero as _};
@@ -30,7 +30,7 @@ fn newcomers_get_what_the_whole_program_leaves_them() {
         }
         let count = 1 + random.below(u32::try_from(case.groups.len()).unwrap() - 1) as usize;
         let tenants = case.network.problem(case.groups[..count].to_vec());
-        let most = group_optimum(&tenants, GroupOptions::STANDARD, &Never).unwrap().rate;
+        let most = group_optimum(&tenants, GroupOptions::STANDARD, Patience::ENDLESS).unwrap().rate;
         let part = most * fraction(random.between(1, 4), 4);
         let mut problem = case.network.problem(case.groups.clone());
         for group in 0..count {
@@ -96,7 +96,7 @@ fn a_path_leaves_what_tenants_do_not_use() {
     // All of the first link is taken.
     let found = levels(&with(fraction(2, 1)).unwrap(), true);
     assert_eq!(found.rates, [fraction(2, 1), BigRational::zero(), fraction(4, 1)]);
-    let one = group_levels(&with(fraction(1, 2)).unwrap(), GroupOptions::STANDARD, 1, &Never).unwrap();
+    let one = group_levels(&with(fraction(1, 2)).unwrap(), GroupOptions::STANDARD, 1, Patience::ENDLESS).unwrap();
     assert_eq!((one.levels.len(), &one.levels[0].groups), (1, &vec![1]));
     assert_eq!(one.rates, [fraction(1, 2), fraction(3, 2), fraction(3, 2)]);
 }
@@ -109,7 +109,7 @@ fn rates_that_cannot_be_are_refused() {
     assert_eq!(frozen(2, fraction(1, 1)).unwrap_err(), GroupsError::NoSuchGroup { group: 2, count: 2 });
     let none = BigRational::zero();
     assert_eq!(frozen(1, none.clone()).unwrap_err(), GroupsError::FrozenRate { group: 1, rate: none });
-    let solve = |problem| group_levels(&problem, GroupOptions::STANDARD, usize::MAX, &Never);
+    let solve = |problem| group_levels(&problem, GroupOptions::STANDARD, usize::MAX, Patience::ENDLESS);
     let fast = solve(frozen(0, fraction(5, 2)).unwrap()).unwrap_err();
     assert_eq!(fast, GroupsError::FrozenTooFast { share: fraction(4, 5) });
     assert_eq!(
@@ -118,6 +118,6 @@ fn rates_that_cannot_be_are_refused() {
     );
     let both = frozen(0, fraction(1, 1)).unwrap().with_frozen(1, fraction(1, 1)).unwrap();
     assert_eq!(solve(both).unwrap_err(), GroupsError::AllFrozen);
-    let optimum = group_optimum(&frozen(1, BigRational::one()).unwrap(), GroupOptions::STANDARD, &Never);
+    let optimum = group_optimum(&frozen(1, BigRational::one()).unwrap(), GroupOptions::STANDARD, Patience::ENDLESS);
     assert_eq!(optimum.unwrap_err(), GroupsError::Frozen { group: 1 });
 }

@@ -1,7 +1,7 @@
 //! Groups that are too large for every tree to be written out: rates are proven, and reached by what is sent.
 
-use canopy_groups::{Group, GroupKind, GroupOptions, group_optimum};
-use canopy_optimize::Never;
+use canopy_groups::{Group, GroupKind, GroupOptions, Patience, group_optimum};
+
 use num_rational::BigRational;
 use num_traits::One as _;
 
@@ -62,7 +62,7 @@ fn larger_groups_are_proven_and_reached() {
         let kinds = if alike { &ALIKE[..] } else { &ALL };
         let problem = network.problem(groups(&mut random, network.graph.node_count, kinds));
         let options = GroupOptions { uses_symmetry: false, ..GroupOptions::STANDARD };
-        let optimum = group_optimum(&problem, options, &Never).unwrap();
+        let optimum = group_optimum(&problem, options, Patience::ENDLESS).unwrap();
         assert_eq!(optimum.rate, optimum.bound, "case {number}: {problem:?}");
         check_units(&problem, &optimum);
         let found = levels(&problem, false);

@@ -1,7 +1,7 @@
 //! What must hold of the levels of any groups.
 
-use canopy_groups::{Group, GroupOptions, group_levels, group_optimum};
-use canopy_optimize::Never;
+use canopy_groups::{Group, GroupOptions, Patience, group_levels, group_optimum};
+
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use proptest::prelude::*;
@@ -29,14 +29,14 @@ proptest! {
     #[test]
     fn no_group_is_slower_than_the_common_rate(case in solvable()) {
         let problem = case.network.problem(case.groups.clone());
-        let first = group_optimum(&problem, GroupOptions::STANDARD, &Never).unwrap().rate;
+        let first = group_optimum(&problem, GroupOptions::STANDARD, Patience::ENDLESS).unwrap().rate;
         let rates = rates(&case.network, &case.groups);
         for (rate, group) in rates.iter().zip(&case.groups) {
             prop_assert!(*rate >= &first * BigInt::from(group.size));
         }
         // Each new level slows down none of those before.
         for count in 1..4 {
-            let some = group_levels(&problem, GroupOptions::STANDARD, count, &Never).unwrap();
+            let some = group_levels(&problem, GroupOptions::STANDARD, count, Patience::ENDLESS).unwrap();
             for (level, (rate, last)) in some.level_of.iter().zip(some.rates.iter().zip(&rates)) {
                 prop_assert!(rate == last || level.is_none() && rate < last, "{} and {}", rate, last);
             }

@@ -1,7 +1,7 @@
 //! Levels of random cases against the program written out whole, their proofs, and what is sent at all rates at once.
 
-use canopy_groups::{GroupLevels, GroupOptions, GroupProblem, group_levels, group_optimum, level_shares};
-use canopy_optimize::Never;
+use canopy_groups::{GroupLevels, GroupOptions, GroupProblem, Patience, group_levels, group_optimum, level_shares};
+
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::ToPrimitive as _;
@@ -18,7 +18,7 @@ const CASES: u32 = 500;
 
 pub(crate) fn levels(problem: &GroupProblem, uses_symmetry: bool) -> GroupLevels {
     let options = GroupOptions { uses_symmetry, ..GroupOptions::STANDARD };
-    group_levels(problem, options, usize::MAX, &Never).unwrap()
+    group_levels(problem, options, usize::MAX, Patience::ENDLESS).unwrap()
 }
 
 /// By group, its rate for one byte of its size.
@@ -51,7 +51,7 @@ pub(crate) fn check_sent(problem: &GroupProblem, found: &GroupLevels, uses_symme
     if !uses_symmetry {
         check_parts(problem, &found.parts, &each, &BigRational::from_integer(1.into()));
     }
-    check_shares(problem, &level_shares(problem, found, &Never).unwrap(), &each);
+    check_shares(problem, &level_shares(problem, found, Patience::ENDLESS).unwrap(), &each);
 }
 
 /// No group can be faster while all slower ones keep their rates, and all others have its own at least. Floats are
@@ -82,7 +82,7 @@ fn levels_are_fair_by_the_whole_program_proven_and_reached() {
             continue;
         }
         let problem = case.network.problem(case.groups.clone());
-        let first = group_optimum(&problem, GroupOptions::STANDARD, &Never).unwrap();
+        let first = group_optimum(&problem, GroupOptions::STANDARD, Patience::ENDLESS).unwrap();
         let [with, without] = [true, false].map(|uses| levels(&problem, uses));
         for (found, uses_symmetry) in [(&with, true), (&without, false)] {
             check_levels(&problem, found);

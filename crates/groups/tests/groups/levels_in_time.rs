@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use canopy_groups::{GroupLevels, GroupOptions, GroupProblem, GroupsError, group_levels};
-use canopy_optimize::{Never, Stop};
+use canopy_groups::{GroupLevels, GroupOptions, GroupProblem, GroupsError, Patience, group_levels};
+use canopy_optimize::Stop;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One as _;
@@ -65,7 +65,7 @@ fn what_is_known_in_time_holds() {
             for _ in 0..8 {
                 let stop = After(random.below(200), AtomicU32::new(0));
                 let options = GroupOptions { uses_symmetry: false, ..GroupOptions::STANDARD };
-                match group_levels(&problem, options, usize::MAX, &stop) {
+                match group_levels(&problem, options, usize::MAX, Patience { enough: &stop, ..Patience::ENDLESS }) {
                     Ok(found) => {
                         open += u32::from(found.open.is_some());
                         check(&problem, &found, &optimum);
@@ -75,7 +75,7 @@ fn what_is_known_in_time_holds() {
             }
             for rounds_max in 1..6 {
                 let options = GroupOptions { uses_symmetry: false, rounds_max };
-                match group_levels(&problem, options, usize::MAX, &Never) {
+                match group_levels(&problem, options, usize::MAX, Patience::ENDLESS) {
                     Ok(found) => check(&problem, &found, &optimum),
                     Err(error) => assert_eq!(error, GroupsError::Stopped),
                 }

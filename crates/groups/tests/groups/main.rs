@@ -11,6 +11,7 @@ mod levels_in_time;
 mod networks;
 mod oracle;
 mod parts;
+mod patience;
 mod properties;
 mod published;
 mod published_levels;

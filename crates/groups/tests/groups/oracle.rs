@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use canopy_groups::{GroupKind, GroupOptions, group_optimum};
-use canopy_optimize::Never;
+use canopy_groups::{GroupKind, GroupOptions, Patience, group_optimum};
+
 use canopy_topology::{DocumentFormat, Topology, TopologyLimits, read_document};
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -34,7 +34,7 @@ fn rate(topology: &Topology, kind: GroupKind) -> BigRational {
     }
     let ranks = topology.ranks().map(|rank| u32::try_from(rank.index()).unwrap());
     let problem = network.problem(vec![group(kind, ranks.collect(), 1)]);
-    let optimum = group_optimum(&problem, GroupOptions::STANDARD, &Never).unwrap();
+    let optimum = group_optimum(&problem, GroupOptions::STANDARD, Patience::ENDLESS).unwrap();
     assert_eq!(optimum.rate, optimum.bound);
     optimum.rate
 }

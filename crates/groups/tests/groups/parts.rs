@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use canopy_groups::{Group, GroupKind, GroupOptimum, GroupOptions, GroupPart, GroupProblem, Hop, Unit, group_optimum};
-use canopy_optimize::Never;
+use canopy_groups::{
+    Group, GroupKind, GroupOptimum, GroupOptions, GroupPart, GroupProblem, Hop, Patience, Unit, group_optimum,
+};
+
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One as _, Zero as _};
@@ -164,7 +166,7 @@ fn units_reach_the_rate() {
         // Few rounds leave a gap, and their rate is reached all the same.
         for rounds_max in [1, 3, GroupOptions::STANDARD.rounds_max] {
             let options = GroupOptions { uses_symmetry: false, rounds_max };
-            check_units(&problem, &group_optimum(&problem, options, &Never).unwrap());
+            check_units(&problem, &group_optimum(&problem, options, Patience::ENDLESS).unwrap());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What must hold of any network and any groups.
 
-use canopy_groups::{Group, GroupKind, GroupOptions, group_optimum};
-use canopy_optimize::{Arc, Never};
+use canopy_groups::{Group, GroupKind, GroupOptions, Patience, group_optimum};
+use canopy_optimize::Arc;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::Zero as _;
@@ -22,7 +22,7 @@ pub(crate) fn solvable() -> impl Strategy<Value = Case> {
 /// The rate, which is proven.
 fn rate_with(network: &Network, groups: &[Group], uses_symmetry: bool) -> BigRational {
     let options = GroupOptions { uses_symmetry, ..GroupOptions::STANDARD };
-    let optimum = group_optimum(&network.problem(groups.to_vec()), options, &Never).unwrap();
+    let optimum = group_optimum(&network.problem(groups.to_vec()), options, Patience::ENDLESS).unwrap();
     assert_eq!(optimum.rate, optimum.bound);
     optimum.rate
 }

@@ -1,7 +1,8 @@
 //! Rates that an independent program found before: exact fractions, each with a proof of its own.
 
-use canopy_groups::{Group, GroupKind, GroupOptions, group_optimum, ring_rate};
+use canopy_groups::{Group, GroupKind, GroupOptions, Patience, group_optimum, ring_rate};
 use canopy_optimize::Never;
+
 use num_rational::BigRational;
 
 use crate::networks::{Network, boxes, columns, data, grid, group, rows, tensor};
@@ -18,7 +19,8 @@ fn expect(network: &Network, groups: Vec<Group>, expected: &str) {
             continue;
         }
         let problem = network.problem(groups.clone());
-        let optimum = group_optimum(&problem, GroupOptions { uses_symmetry, ..GroupOptions::STANDARD }, &Never);
+        let optimum =
+            group_optimum(&problem, GroupOptions { uses_symmetry, ..GroupOptions::STANDARD }, Patience::ENDLESS);
         let optimum = optimum.unwrap();
         let found = (optimum.rate.to_string(), optimum.bound.to_string());
         assert_eq!(
@@ -165,7 +167,7 @@ fn cuts_do_not_suffice_for_several_groups() {
 /// The values of the same program for rings.
 #[test]
 fn rings_are_as_good_on_even_rails_only() {
-    let ring = |network: &Network, groups: Vec<Group>| ring_rate(&network.problem(groups)).unwrap();
+    let ring = |network: &Network, groups: Vec<Group>| ring_rate(&network.problem(groups), &Never).unwrap();
     assert_eq!(ring(&boxes(4, true), mixed(4, (REDUCE, 1), &ALL, |_| 1)), rate("50/3"));
     assert_eq!(ring(&boxes(4, true), mixed(4, (REDUCE, 1), &[0, 1], |_| 1)), rate("50/3"));
     let mut network = boxes(4, true);

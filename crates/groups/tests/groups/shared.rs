@@ -1,9 +1,10 @@
 //! Shares of groups: they fit, and each group alone reaches its part of the joint rate in its own.
 
 use canopy_groups::{
-    Group, GroupKind, GroupOptions, GroupProblem, GroupShares, group_levels, group_optimum, group_shares, level_shares,
+    Group, GroupKind, GroupOptions, GroupProblem, GroupShares, Patience, group_levels, group_optimum, group_shares,
+    level_shares,
 };
-use canopy_optimize::{Arc, Digraph, Never};
+use canopy_optimize::{Arc, Digraph};
 use num_bigint::BigInt;
 use num_integer::Integer as _;
 use num_rational::BigRational;
@@ -35,18 +36,18 @@ fn rate_alone(problem: &GroupProblem, shares: &[BigRational], group: &Group) -> 
     });
     let graph = Digraph { node_count: problem.graph().node_count, arcs: arcs.collect() };
     let alone = GroupProblem::new(&graph, problem.relays().to_vec(), vec![group.clone()]).unwrap();
-    group_optimum(&alone, GroupOptions::STANDARD, &Never).unwrap().rate / common
+    group_optimum(&alone, GroupOptions::STANDARD, Patience::ENDLESS).unwrap().rate / common
 }
 
 fn check(network: &Network, groups: Vec<Group>) {
     let problem = network.problem(groups);
     for uses_symmetry in [true, false] {
         let options = GroupOptions { uses_symmetry, ..GroupOptions::STANDARD };
-        let optimum = group_optimum(&problem, options, &Never).unwrap();
-        let shares = group_shares(&problem, &optimum, &Never).unwrap();
+        let optimum = group_optimum(&problem, options, Patience::ENDLESS).unwrap();
+        let shares = group_shares(&problem, &optimum, Patience::ENDLESS).unwrap();
         check_shares(&problem, &shares, &vec![optimum.rate; problem.groups().len()]);
-        let levels = group_levels(&problem, options, usize::MAX, &Never).unwrap();
-        let shares = level_shares(&problem, &levels, &Never).unwrap();
+        let levels = group_levels(&problem, options, usize::MAX, Patience::ENDLESS).unwrap();
+        let shares = level_shares(&problem, &levels, Patience::ENDLESS).unwrap();
         let each = |(rate, group): (&BigRational, &Group)| rate / BigInt::from(group.size);
         let each: Vec<BigRational> = levels.rates.iter().zip(problem.groups()).map(each).collect();
         check_shares(&problem, &shares, &each);

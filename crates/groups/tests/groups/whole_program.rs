@@ -2,8 +2,8 @@
 //!
 //! `CANOPY_CASES=3000 cargo test -p canopy-groups --test groups whole_program` runs more.
 
-use canopy_groups::{Group, GroupKind, GroupOptions, GroupsError, group_optimum};
-use canopy_optimize::Never;
+use canopy_groups::{Group, GroupKind, GroupOptions, GroupsError, Patience, group_optimum};
+
 use good_lp::{
     Constraint, Expression, ProblemVariables, Solution as _, SolverModel as _, Variable, clarabel, constraint, variable,
 };
@@ -123,7 +123,7 @@ impl<'a> Program<'a> {
 /// A case without a way is refused by name; any other has the optimum of the program, proven.
 fn check(number: u64, case: &Case) -> bool {
     let problem = case.network.problem(case.groups.clone());
-    let found = group_optimum(&problem, GroupOptions::STANDARD, &Never);
+    let found = group_optimum(&problem, GroupOptions::STANDARD, Patience::ENDLESS);
     if let Some((lacking, pairs)) = lacking(&case.network, &case.groups) {
         let Err(GroupsError::NoWay { group, from, to }) = found else { panic!("case {number}: {found:?}, {case:?}") };
         assert_eq!(group, lacking, "case {number}: {case:?}");

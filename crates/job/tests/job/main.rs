@@ -183,7 +183,7 @@ fn levels_that_are_known_in_time_are_an_answer() {
     let network = network("mesh:6x6");
     let proven = by_levels(&network, &groups);
     let mut levels = std::collections::BTreeSet::new();
-    for asks in [40, 300, 1000, 2000, 3000, 5000, 10_000] {
+    for asks in [40, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000] {
         let asked = std::sync::atomic::AtomicU32::new(0);
         let enough = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > asks;
         let patience = Patience { enough: &enough, ..Patience::ENDLESS };

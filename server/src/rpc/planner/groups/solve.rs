@@ -151,7 +151,7 @@ fn failed(error: RatesError) -> CallFailure {
 }
 
 fn patience<'a>(enough: &'a (impl Fn() -> bool + Sync), stop: &'a Gone<'_>) -> Patience<'a> {
-    Patience { enough, stop }
+    Patience { enough, stop, room: Patience::ENDLESS.room }
 }
 
 impl Solved {
