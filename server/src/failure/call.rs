@@ -143,7 +143,10 @@ pub(crate) enum CallFailure {
     Receipt(#[from] ReceiptError),
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    #[error("{record} of the archive is refused: {problem} (nothing was imported)")]
+    #[error(
+        "{record} of the archive is refused: {problem} (nothing was imported); \
+         leave it out: delete it where it is from, with `canopy plans evict` or `canopy topology delete`, and export again"
+    )]
     ArchiveRecord { record: String, problem: String },
     #[error("the piece of the archive at byte {offset} {problem} (nothing was imported)")]
     Piece { offset: u64, problem: &'static str },

@@ -41,7 +41,7 @@ async fn filled() -> TestServer {
     server
 }
 
-async fn export(server: &TestServer, filter: &str) -> Result<(Vec<u8>, ArchiveEnd), Status> {
+pub(crate) async fn export(server: &TestServer, filter: &str) -> Result<(Vec<u8>, ArchiveEnd), Status> {
     let request = ExportPlansRequest { filter: filter.to_owned() };
     let mut stream = plans(server).export_plans(request).await?.into_inner();
     let (mut archive, mut announced, mut end) = (Vec::new(), None, None);
@@ -62,7 +62,7 @@ async fn export(server: &TestServer, filter: &str) -> Result<(Vec<u8>, ArchiveEn
 }
 
 /// Sends an archive in pieces with an end to match.
-fn messages(archive: &[u8], request_id: &str) -> Vec<ImportPlansRequest> {
+pub(crate) fn messages(archive: &[u8], request_id: &str) -> Vec<ImportPlansRequest> {
     let event = |event| ImportPlansRequest { event: Some(event), request_id: request_id.to_owned() };
     let piece = |(number, data): (usize, &[u8])| {
         let offset = (number * 1000) as u64;
@@ -72,7 +72,7 @@ fn messages(archive: &[u8], request_id: &str) -> Vec<ImportPlansRequest> {
     archive.chunks(1000).enumerate().map(piece).chain([event(Imported::End(end))]).collect()
 }
 
-async fn import(server: &TestServer, messages: Vec<ImportPlansRequest>) -> Result<ImportPlansReply, Status> {
+pub(crate) async fn import(server: &TestServer, messages: Vec<ImportPlansRequest>) -> Result<ImportPlansReply, Status> {
     plans(server).import_plans(tokio_stream::iter(messages)).await.map(tonic::Response::into_inner)
 }
 

@@ -29,6 +29,7 @@ mod rank_maps;
 mod refusals;
 mod repeats;
 mod replans;
+mod round_trips;
 mod simulate;
 mod successors;
 mod support;

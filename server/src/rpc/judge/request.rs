@@ -9,8 +9,8 @@ use canopy_plan::read_plan;
 use canopy_planner::{PLANNER_CLASS, PlanKey, Request as Order};
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{self, OutputFormat, Plan};
-use canopy_schedule::{Certificate, CutDirection, certified_bound, links_used};
-use canopy_synth::Never;
+use canopy_schedule::{Certificate, CollectiveKind, CutDirection, Shares, certified_bound, links_used};
+use canopy_synth::{Never, RootPolicy};
 use canopy_topology::{NodeIndex, Rank, Rate, Topology, TopologyLimits, identity_hash};
 use canopy_wire as wire;
 use canopy_wire::{bits, collective_on_the_wire, slots_on_the_wire, topology_summary};
@@ -85,7 +85,7 @@ fn answers(plan: &Plan, order: &Order, prepared: &Prepared) -> Result<(), String
     let wrong = [
         ("topology", plan.topology.as_ref() != Some(&network)),
         ("collective", plan.collective != Some(collective)),
-        ("shares", plan.shares != prepared.shares.weights()),
+        ("shares", !has_shares_of(plan, order, prepared)),
         ("rank_map", plan.rank_map != prepared.rank_map.as_deref().map(slots_on_the_wire)),
         ("valid_for", valid_for.ranks != network.ranks || valid_for.in_place != order.in_place),
         ("artifacts", !same_outputs),
@@ -94,6 +94,18 @@ fn answers(plan: &Plan, order: &Order, prepared: &Prepared) -> Result<(), String
         Some((field, _)) => Err(format!("its field `{field}` does not match its request")),
         None => Ok(()),
     }
+}
+
+/// Whether a plan has the shares of its request. If the roots of an allreduce are left to the planner, its plan states how much
+/// each rank adds up, which is any part.
+fn has_shares_of(plan: &Plan, order: &Order, prepared: &Prepared) -> bool {
+    let is_allreduce = prepared.collective.kind() == CollectiveKind::Allreduce;
+    if !is_allreduce || !order.shares.is_empty() || order.sums.roots == RootPolicy::Spread {
+        return plan.shares == prepared.shares.weights();
+    }
+    let ranks = prepared.topology.rank_count();
+    let found = Shares::in_proportion(prepared.collective, ranks, plan.shares.clone());
+    plan.shares.is_empty() || found.is_ok_and(|shares| shares.weights() == plan.shares)
 }
 
 /// Whether the bound holds on the network of the request, and a `json` file is for that network.
@@ -179,7 +191,7 @@ fn certificate(topology: &Topology, stated: &Kind) -> Result<Certificate, String
 
 #[cfg(test)]
 mod tests {
-    use canopy_schedule::{NamedParts, Shares};
+    use canopy_schedule::NamedParts;
     use canopy_topology::generate;
 
     use super::*;

@@ -1,0 +1,165 @@
+//! Everything that a server has planned comes out of it in an archive, and into another one unchanged.
+
+use std::collections::BTreeSet;
+
+use canopy_proto::v1::plan_admin_client::PlanAdminClient;
+use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{
+    AllreduceForm, CacheOutcome, Collective, CollectiveSpec, Fault, GetStatusRequest, GroupTransit, JointCollective,
+    LinkTarget, ListPlansRequest, OutputFormat, OutputSpec, Placement, PlanRequest, Punctured, RankSlot, Ratio,
+    RootPolicy, TopologySource, fault,
+};
+
+use crate::archives::{export, import, messages};
+use crate::support::{TestServer, both_outputs, request};
+
+const COLLECTIVES: [Collective; 8] = [
+    Collective::Allgather,
+    Collective::ReduceScatter,
+    Collective::Allreduce,
+    Collective::AllToAll,
+    Collective::Broadcast,
+    Collective::Reduce,
+    Collective::Gather,
+    Collective::Scatter,
+];
+
+fn of(expression: &str, kind: Collective) -> PlanRequest {
+    let root = matches!(kind, Collective::Broadcast | Collective::Reduce | Collective::Gather | Collective::Scatter);
+    let collective = CollectiveSpec { kind: kind.into(), root: root.then_some(0) };
+    PlanRequest { collective: Some(collective), outputs: both_outputs()[..1].to_vec(), ..request(expression) }
+}
+
+/// What is left of a link, or that it is gone.
+fn without(request: PlanRequest, (from, to): (&str, &str), remaining: Option<Ratio>) -> PlanRequest {
+    let link = LinkTarget { from: from.to_owned(), to: to.to_owned(), one_way: false };
+    let faults = vec![Fault { target: Some(fault::Target::Link(link)), remaining }];
+    let base = request.topology.map(Box::new);
+    let punctured = Punctured { base, faults, include_reported: false };
+    PlanRequest { topology: Some(TopologySource { source: Some(Source::Punctured(Box::new(punctured))) }), ..request }
+}
+
+fn output(format: OutputFormat) -> Vec<OutputSpec> {
+    vec![OutputSpec { format: format.into(), ..OutputSpec::default() }]
+}
+
+/// Every collective on every network, with faults, in every form that can be asked for.
+fn by_option() -> Vec<PlanRequest> {
+    let mut wanted = Vec::new();
+    let half = Some(Ratio { numerator: 1, denominator: 2 });
+    for kind in COLLECTIVES {
+        for expression in [
+            "ring:5",
+            "torus:3x3",
+            "dgx-a100:boxes=2,gpus=4",
+            "dgx-a100:boxes=2,gpus=4,down=b0g3-ib",
+            "uniring:n=4,d=1",
+            "dgx-h100:boxes=2,gpus=4,nvls=true",
+        ] {
+            wanted.push(of(expression, kind));
+            wanted.push(PlanRequest { outputs: output(OutputFormat::MscclXml), ..of(expression, kind) });
+            wanted.push(PlanRequest { outputs: Vec::new(), ..of(expression, kind) });
+        }
+        let boxes = || of("dgx-a100:boxes=2,gpus=4", kind);
+        for remaining in [None, half] {
+            wanted.push(without(boxes(), ("b0g3", "ib"), remaining));
+            wanted.push(without(of("torus:3x3", kind), ("00", "01"), remaining));
+        }
+        for form in [AllreduceForm::TwoPhase, AllreduceForm::Trees] {
+            for roots in [RootPolicy::Unspecified, RootPolicy::Centre, RootPolicy::Spread] {
+                let formed = PlanRequest { form: form.into(), root_policy: roots.into(), ..boxes() };
+                wanted.push(without(formed.clone(), ("b0g3", "ib"), None));
+                wanted.push(formed);
+            }
+        }
+        let equal_or_not: [Vec<u64>; 2] = [vec![1; 8], vec![1, 2, 1, 3, 1, 1, 0, 1]];
+        wanted.extend(equal_or_not.map(|shares| PlanRequest { shares, ..boxes() }));
+        for transit in [GroupTransit::Forward, GroupTransit::Unused] {
+            wanted.push(PlanRequest { ranks: vec![0, 1, 4, 6], transit: transit.into(), ..boxes() });
+        }
+        let slots = |device: u32| RankSlot { node: format!("gpu0{}", 1 + device / 4), device: device % 4, count: 1 };
+        wanted.push(PlanRequest { placement: Some(Placement { slots: (0..8).map(slots).collect() }), ..boxes() });
+        wanted.push(PlanRequest { size_bytes_min: 1 << 10, size_bytes_max: Some(1 << 20), ..boxes() });
+        wanted.push(PlanRequest { trees_per_root: 1, max_chunks: 4, max_depth: 2, ..boxes() });
+        wanted.push(PlanRequest { in_place: Some(true), ..boxes() });
+        wanted.push(PlanRequest { alpha_ns: Some(700), ..boxes() });
+    }
+    let joint = |name: &str, ranks: std::ops::Range<u32>, kind: Collective| JointCollective {
+        name: name.to_owned(),
+        ranks: ranks.collect(),
+        collective: Some(CollectiveSpec { kind: kind.into(), root: None }),
+        size_bytes: Some(1 << 20),
+        chunks: 0,
+    };
+    let both = vec![joint("up", 0..6, Collective::Allgather), joint("down", 3..9, Collective::ReduceScatter)];
+    for position in 0..2 {
+        wanted.push(PlanRequest { joint_collectives: both.clone(), joint_position: position, ..request("mesh:3x3") });
+    }
+    wanted
+}
+
+/// Every algorithm for every collective.
+async fn by_algorithm(server: &TestServer) -> Vec<PlanRequest> {
+    let status = ServerAdminClient::new(server.channel.clone()).get_status(GetStatusRequest {}).await.unwrap();
+    let mut wanted = Vec::new();
+    for algorithm in status.into_inner().algorithms {
+        for kind in COLLECTIVES {
+            for expression in ["mesh:2x3", "dgx-a100:boxes=2,gpus=2"] {
+                wanted.push(PlanRequest { algorithm: algorithm.clone(), ..of(expression, kind) });
+            }
+        }
+    }
+    wanted
+}
+
+async fn ids(server: &TestServer) -> BTreeSet<String> {
+    let mut admin = PlanAdminClient::new(server.channel.clone());
+    let mut found = BTreeSet::new();
+    let mut page_token = String::new();
+    loop {
+        let asked = ListPlansRequest { page_size: 1000, page_token, ..ListPlansRequest::default() };
+        let page = admin.list_plans(asked).await.unwrap().into_inner();
+        found.extend(page.plans.into_iter().map(|plan| plan.id));
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return found;
+        }
+    }
+}
+
+/// Plans what can be planned of these, takes it to an empty server, and compares all of it.
+async fn round_trip(server: &TestServer, wanted: Vec<PlanRequest>, planned_min: usize) {
+    let mut planned = Vec::new();
+    for asked in wanted {
+        // What an algorithm cannot do, other tests say.
+        if let Ok(reply) = server.client().plan(asked.clone()).await {
+            planned.push((asked, reply.into_inner().plan.unwrap()));
+        }
+    }
+    assert!(planned.len() >= planned_min, "{} of them were planned", planned.len());
+    let (archive, _) = export(server, "").await.unwrap();
+    let empty = TestServer::start().await;
+    let reply = import(&empty, messages(&archive, "")).await.unwrap();
+    assert_eq!(reply.skipped, Vec::new());
+    let ids_before = ids(server).await;
+    assert_eq!((reply.plans_added, ids(&empty).await), (ids_before.len() as u64, ids_before));
+    for (asked, plan) in planned {
+        let reply = empty.client().plan(asked.clone()).await.unwrap().into_inner();
+        assert_eq!(reply.cache(), CacheOutcome::Hit, "{asked:?}");
+        assert_eq!(reply.plan.unwrap(), plan, "{asked:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_of_all_options_come_back_from_archives() {
+    let server = TestServer::start().await;
+    round_trip(&server, by_option(), 150).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_of_all_algorithms_come_back_from_archives() {
+    let server = TestServer::start().await;
+    let wanted = by_algorithm(&server).await;
+    round_trip(&server, wanted, 100).await;
+}
