@@ -56,7 +56,7 @@
 //! |---|---|
 //! | `tiers`, `matrix`, `route` | networks, traffic with its sums, routes: what all others have in common |
 //! | `prices`, `check` | the checkers of proofs and routes, which know nothing of how these are found |
-//! | `cuts`, `bound`, `proof` | proofs in closed form, the best of them, the best of a search |
+//! | `cuts`, `proven`, `proof`, `bound` | proofs in closed form, the best of them, the best of a search, the best of all |
 //! | `plan`, `fabric`, `shares`, `fill`, `mend` | routes that relay at their ends: one fabric; rails in three steps |
 //! | `reroute`, `paths` | moves to any routes, and the cheapest routes of a network |
 //! | `network` | the two tiers of a topology, and what faults leave of them |
@@ -76,6 +76,7 @@ mod plan;
 mod plan_error;
 mod prices;
 mod proof;
+mod proven;
 mod reroute;
 mod route;
 mod shares;
@@ -83,13 +84,14 @@ mod staged;
 mod tiers;
 mod units;
 
-pub use bound::{Bound, bound};
+pub use bound::bound;
 pub use check::{CheckError, Checked, LinkKind, check, ratio};
 pub use matrix::{BYTES_MAX, Matrix, MatrixError};
 pub use network::{NETWORK_RANKS_MAX, Network, NetworkError};
 pub use plan::{Planned, State, plan, plan_at_ends};
 pub use plan_error::PlanError;
 pub use prices::{Prices, PricesError};
+pub use proven::Bound;
 pub use route::{Hop, Loads, Part, Route};
 pub use staged::{STAGED_BOXES_MAX, Staged, StagedError, staged};
 pub use tiers::{Fabric, RANKS_MAX, RATE_MAX, Rates, Tiers, TiersError};

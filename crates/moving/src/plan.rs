@@ -1,6 +1,5 @@
 //! Routes for all bytes of a matrix, within milliseconds.
 
-use crate::bound::{Bound, NEAR, better, by_cuts, tried};
 use crate::cuts::{Scope, least};
 use crate::fabric;
 use crate::fill::fill;
@@ -8,6 +7,7 @@ use crate::matrix::{Matrix, Sums};
 use crate::mend::mend;
 use crate::plan_error::PlanError;
 use crate::prices::{Prices, PricesError};
+use crate::proven::{Bound, NEAR, better, by_cuts, tried};
 use crate::reroute::{Apart, reroute};
 use crate::route::{Part, Route};
 use crate::shares::{Weights, shares};
