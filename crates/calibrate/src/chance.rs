@@ -9,6 +9,11 @@ impl Chance {
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
+    /// Evenly between two numbers.
+    pub(crate) fn between(&mut self, least: f64, most: f64) -> f64 {
+        least + (most - least) * self.next()
+    }
+
     /// About normal, with this standard deviation.
     pub(crate) fn noise(&mut self, deviation: f64) -> f64 {
         ((0..12).map(|_| self.next()).sum::<f64>() - 6.0) * deviation

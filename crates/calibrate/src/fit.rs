@@ -2,11 +2,17 @@
 //!
 //! Times spread in proportion to themselves, so logarithms of times are compared. Each step solves the linear problem at
 //! the parameters so far (Gauss–Newton). Runs far off count less, and at last nothing (Huber, Tukey), so a cold first
-//! call spoils nothing. How far a parameter may be off follows from how much times change with it: if that is too far, or
-//! if another parameter changes all times in the same way, the runs do not determine it.
+//! call spoils nothing. Where a link that binds no run hides what another would do, a search from other rates finds it.
+//!
+//! How far a parameter may be off follows from how much times change with it, and from how far they are from the model:
+//! noise, and what the model does not know. If that is too far, or if another parameter changes all times in the same way,
+//! the runs do not determine it; the others are found all the same.
+
+mod errors;
 
 use crate::parameters::{Parameter, Parameters};
-use crate::solve::{inverse, median, product, products, solution, spread};
+use crate::solve::{median, product, products, solution, spread};
+use errors::errors;
 
 /// Steps until the end at the latest.
 const STEPS_MAX: usize = 25;
@@ -20,13 +26,11 @@ const HUBER: f64 = 1.345;
 const TUKEY: f64 = 4.685;
 /// Noise that is assumed at least: no clock and no model is better.
 const NOISE_LEAST: f64 = 0.005;
-/// The same where it is asked how far off parameters may be: a few runs can look better than they are.
-const NOISE_USUAL: f64 = 0.02;
-/// Standard error of a rate that is determined, as a part of it: twice as much is 5 %.
-const RATE_ERROR_MAX: f64 = 0.025;
-/// The same of a latency.
-const LATENCY_ERROR_MAX: f64 = 0.05;
-/// The same of one that is next to nothing: part of all of them together.
+/// Less than this part off is no misfit, however little the other times spread.
+const MISFIT_LEAST: f64 = 0.1;
+/// Standard error of a parameter that is determined, as a part of it: twice as much is 5 %.
+const ERROR_MAX: f64 = 0.025;
+/// The same of a latency that is next to nothing: part of all of them together.
 const ERROR_OF_SUM_MAX: f64 = 0.02;
 /// A parameter has no effect if doubling it changes no time by more than this part.
 const EFFECT_LEAST: f64 = 0.01;
@@ -36,6 +40,12 @@ const TRIAL: f64 = 0.02;
 const TRIAL_NS: f64 = 20.0;
 /// The least factor of rates.
 const FACTOR_LEAST: f64 = 0.001;
+/// Rates from which the search begins again where a fit is not good.
+const RATES_TRIED: [f64; 4] = [1.0, 0.8, 0.6, 0.4];
+/// A mean difference, as a part of the time, with which a fit is good.
+const OFF_GOOD: f64 = 0.03;
+/// Columns that are as alike as this change times in the same way.
+const ALIKE: f64 = 0.95;
 
 /// A parameter as found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,23 +61,42 @@ pub struct Estimate {
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// Those asked for, in that order.
+    /// Those that the runs determine, in the order in which they were asked for.
     pub estimates: Vec<Estimate>,
-    /// All values.
+    /// The others.
+    pub open: Vec<Undetermined>,
+    /// All values with which times were compared, those that are not determined too.
     pub parameters: Parameters,
+    /// By time: the logarithm of what was measured beside the model's time.
+    pub residuals: Vec<f64>,
+    /// Places of the times that do not fit, the worst first.
+    pub misfits: Vec<usize>,
     /// Median difference of a time from the model's, as a part of it: as described, and with what was found.
     pub off_before: f64,
     /// See `off_before`.
     pub off_after: f64,
+    /// Standard deviation of times around the model, with that of times that do not fit.
+    pub noise: f64,
 }
 
 /// A parameter that runs do not determine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Undetermined {
     /// Which.
     pub parameter: Parameter,
-    /// Another that changes all times in the same way; none if no time depends on it.
-    pub as_with: Option<Parameter>,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why runs do not determine a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Why {
+    /// No time depends on it.
+    NoEffect,
+    /// Another changes all times in the same way.
+    Like(Parameter),
+    /// Its standard error is this part of it, which is too much.
+    Spread(f64),
 }
 
 /// Why nothing was found.
@@ -84,21 +113,35 @@ pub enum FitError<E> {
         /// What they are to determine.
         parameters: usize,
     },
-    /// The runs do not determine these.
-    #[error("the runs do not determine {}", names(.0))]
-    Undetermined(Vec<Undetermined>),
 }
 
-fn names(undetermined: &[Undetermined]) -> String {
-    undetermined.iter().map(|one| one.parameter.name()).collect::<Vec<_>>().join(", ")
+/// What is asked of times.
+struct Problem<'a> {
+    wanted: &'a [Parameter],
+}
+
+/// A place to which the search came.
+struct Place {
+    at: Parameters,
+    residuals: Vec<f64>,
+    columns: Vec<Vec<f64>>,
+    weights: Vec<f64>,
+}
+
+impl Fit {
+    /// Mean difference of a time from the model's, few far ones cut: what readings of the same runs are compared by.
+    pub fn off(&self) -> f64 {
+        mean_off(&self.residuals)
+    }
 }
 
 /// Parameters with which the model's times are nearest to those observed.
 ///
 /// * **In.** Times in any unit, > 0; what to find; where to start, and what all others are; the times of all runs by the model,
 ///   in the same unit and order.
-/// * **Errors.** Too few runs, runs that leave a parameter open, and errors of the model.
-/// * **Cost.** Some 25 · (parameters + 1) calls of the model at most.
+/// * **Out.** What the runs determine, with errors, and what they leave open, with the reason.
+/// * **Errors.** Too few runs, and errors of the model.
+/// * **Cost.** Some 100 · (parameters + 1) calls of the model at most.
 pub fn fit<E>(
     observed: &[f64],
     wanted: &[Parameter],
@@ -108,69 +151,170 @@ pub fn fit<E>(
     if observed.len() <= wanted.len() {
         return Err(FitError::TooFew { found: observed.len(), parameters: wanted.len() });
     }
+    let problem = Problem { wanted };
     let mut off = |at: &Parameters| -> Result<Vec<f64>, FitError<E>> {
         let times = model(at).map_err(FitError::Predict)?;
         Ok(observed.iter().zip(times).map(|(seen, time)| (seen / time.max(f64::MIN_POSITIVE)).ln()).collect())
     };
-    let mut at = start;
-    let mut residuals = off(&at)?;
-    let middle = |residuals: &[f64]| median(residuals.iter().map(|off| off.exp_m1().abs())).unwrap_or(0.0);
-    let off_before = middle(&residuals);
-    let mut columns = slopes(wanted, &at, &residuals, &mut off)?;
-    for trust in [Trust::Less, Trust::None] {
-        for _ in 0..STEPS_MAX {
-            let weights = trust.weights(&residuals);
-            let Some(step) = free_step(wanted, &at, &columns, &residuals, &weights) else { break };
-            let mut better = None;
-            for halvings in 0..HALVINGS_MAX {
-                let shorter: Vec<f64> = step.iter().map(|step| step / f64::from(1_u32 << halvings)).collect();
-                let (next, moved) = stepped(wanted, &at, &shorter);
-                let found = off(&next)?;
-                if loss(&found, &weights) < loss(&residuals, &weights) {
-                    better = Some((next, found, moved));
-                    break;
-                }
-            }
-            let Some((next, found, moved)) = better else { break };
-            (at, residuals) = (next, found);
-            columns = slopes(wanted, &at, &residuals, &mut off)?;
-            if moved < STEP_LEAST {
-                break;
+    let off_before = middle(&off(&start)?);
+    let mut best = problem.search(start, &mut off)?;
+    if !is_good(&best.residuals) {
+        for again in problem.other_starts(start, &best, &mut off)? {
+            let found = problem.search(again, &mut off)?;
+            if mean_off(&found.residuals) < mean_off(&best.residuals) * 0.98 {
+                best = found;
             }
         }
     }
-    // As many residuals as parameters can be made nothing.
-    let freedom = observed.len() as f64 / (observed.len() - wanted.len()) as f64;
-    let noise = (spread(residuals.iter().copied(), 0.0) * freedom.sqrt()).max(NOISE_USUAL);
-    let errors = errors(&columns, noise);
-    let undetermined = undetermined(wanted, &at, &columns, &errors);
-    if !undetermined.is_empty() {
-        return Err(FitError::Undetermined(undetermined));
+    problem.judged(best, off_before, &mut off)
+}
+
+impl Problem<'_> {
+    fn search<E>(
+        &self,
+        start: Parameters,
+        off: &mut impl FnMut(&Parameters) -> Result<Vec<f64>, FitError<E>>,
+    ) -> Result<Place, FitError<E>> {
+        let wanted = self.wanted;
+        let mut at = start;
+        let mut residuals = off(&at)?;
+        let mut columns = slopes(wanted, &at, &residuals, 1.0, off)?;
+        let mut weights = Trust::Less.weights(&residuals);
+        for trust in [Trust::Less, Trust::None] {
+            for _ in 0..STEPS_MAX {
+                weights = trust.weights(&residuals);
+                let Some(step) = free_step(wanted, &at, &columns, &residuals, &weights) else { break };
+                let mut better = None;
+                for halvings in 0..HALVINGS_MAX {
+                    let shorter: Vec<f64> = step.iter().map(|step| step / f64::from(1_u32 << halvings)).collect();
+                    let (next, moved) = stepped(wanted, &at, &shorter);
+                    let found = off(&next)?;
+                    if loss(&found, &weights) < loss(&residuals, &weights) {
+                        better = Some((next, found, moved));
+                        break;
+                    }
+                }
+                let Some((next, found, moved)) = better else { break };
+                (at, residuals) = (next, found);
+                columns = slopes(wanted, &at, &residuals, 1.0, off)?;
+                if moved < STEP_LEAST {
+                    break;
+                }
+            }
+        }
+        Ok(Place { at, residuals, columns, weights })
     }
-    let estimate = |(&parameter, error): (&Parameter, f64)| Estimate {
-        parameter,
-        value: at.get(parameter),
-        error: error * unit(parameter, &at),
-    };
-    let estimates = wanted.iter().zip(errors).map(estimate).collect();
-    Ok(Fit { estimates, parameters: at, off_before, off_after: middle(&residuals) })
+
+    /// The two best of some rates to begin with, at the latencies found so far.
+    fn other_starts<E>(
+        &self,
+        start: Parameters,
+        found: &Place,
+        off: &mut impl FnMut(&Parameters) -> Result<Vec<f64>, FitError<E>>,
+    ) -> Result<Vec<Parameters>, FitError<E>> {
+        let rates: Vec<Parameter> = self.wanted.iter().copied().filter(|one| !one.is_latency()).collect();
+        let mut tried = vec![Parameters { inside: start.inside, across: start.across, ..found.at }];
+        for &rate in &rates {
+            let with = |at: &Parameters| RATES_TRIED.map(|value| at.with(rate, value));
+            tried = tried.iter().flat_map(with).collect();
+        }
+        let mut scored = Vec::with_capacity(tried.len());
+        for at in tried {
+            scored.push((mean_off(&off(&at)?), at));
+        }
+        scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Ok(scored.into_iter().take(2).map(|(_, at)| at).collect())
+    }
+
+    fn judged<E>(
+        &self,
+        place: Place,
+        off_before: f64,
+        off: &mut impl FnMut(&Parameters) -> Result<Vec<f64>, FitError<E>>,
+    ) -> Result<Fit, FitError<E>> {
+        let Place { at, residuals, columns, weights } = place;
+        // At a bend, where another link begins to bind, times change with a parameter on one side alone.
+        let down = slopes(self.wanted, &at, &residuals, -1.0, off)?;
+        let weaker = |(up, down): (&f64, &f64)| if up.abs() < down.abs() { *up } else { *down };
+        let weakest: Vec<Vec<f64>> =
+            columns.iter().zip(&down).map(|(up, down)| up.iter().zip(down).map(weaker).collect()).collect();
+        let noise = errors::noise(&residuals, self.wanted.len());
+        let errors = errors(&weakest, &weights, &residuals, noise);
+        let mut estimates = Vec::new();
+        let mut open = Vec::new();
+        for (number, (&parameter, &error)) in self.wanted.iter().zip(&errors).enumerate() {
+            let value = at.get(parameter);
+            let unit = unit(parameter, &at);
+            let own = value / unit;
+            let most = if parameter.is_latency() { (ERROR_MAX * own).max(ERROR_OF_SUM_MAX) } else { ERROR_MAX };
+            if error <= most {
+                estimates.push(Estimate { parameter, value, error: error * unit });
+            } else {
+                open.push(Undetermined {
+                    parameter,
+                    why: self.why(number, &weakest, error / own.max(ERROR_OF_SUM_MAX)),
+                });
+            }
+        }
+        let off_after = middle(&residuals);
+        let misfits = misfits(&residuals);
+        Ok(Fit { estimates, open, parameters: at, residuals, misfits, off_before, off_after, noise })
+    }
+
+    fn why(&self, number: usize, columns: &[Vec<f64>], error: f64) -> Why {
+        let Some(column) = columns.get(number).filter(|column| has_effect(column)) else { return Why::NoEffect };
+        let ones = vec![1.0; column.len()];
+        let length = |column: &[f64]| product(column, column, &ones).sqrt().max(f64::MIN_POSITIVE);
+        let likeness = |other: &[f64]| (product(column, other, &ones) / length(column) / length(other)).abs();
+        let others = columns.iter().zip(self.wanted).enumerate().filter(|(other, _)| *other != number);
+        let nearest = others.map(|(_, (other, &parameter))| (likeness(other), parameter));
+        let nearest = nearest.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness > ALIKE);
+        nearest.map_or(Why::Spread(error), |(_, parameter)| Why::Like(parameter))
+    }
+}
+
+/// Places of times that are far off, the worst first.
+fn misfits(residuals: &[f64]) -> Vec<usize> {
+    let least = (TUKEY * spread(residuals.iter().copied(), 0.0)).max(MISFIT_LEAST);
+    let mut places: Vec<usize> = (0..residuals.len()).filter(|&place| residuals[place].abs() > least).collect();
+    places.sort_by(|&a, &b| residuals[b].abs().total_cmp(&residuals[a].abs()));
+    places
+}
+
+fn middle(residuals: &[f64]) -> f64 {
+    median(residuals.iter().map(|off| off.exp_m1().abs())).unwrap_or(0.0)
+}
+
+/// The mean difference, those of more than a factor of e counted as that.
+fn mean_off(residuals: &[f64]) -> f64 {
+    residuals.iter().map(|off| off.abs().min(1.0)).sum::<f64>() / residuals.len().max(1) as f64
+}
+
+/// Whether no other start is worth a try.
+fn is_good(residuals: &[f64]) -> bool {
+    mean_off(residuals) <= OFF_GOOD && misfits(residuals).is_empty()
 }
 
 /// What a parameter is counted in: factors by themselves, latencies by their sum, as one of them may be nothing.
 fn unit(parameter: Parameter, at: &Parameters) -> f64 {
-    if parameter.is_latency() { (at.message_ns + at.across_ns).max(TRIAL_NS) } else { at.get(parameter) }
+    match parameter {
+        Parameter::Launch => at.launch_ns.max(at.message_ns).max(TRIAL_NS),
+        Parameter::Message | Parameter::AcrossLatency => (at.message_ns + at.across_ns).max(TRIAL_NS),
+        Parameter::InsideRate | Parameter::AcrossRate => at.get(parameter),
+    }
 }
 
-/// By parameter: how logarithms of times change with it, in its unit.
+/// By parameter: how logarithms of times change with it, in its unit, if it grows (1) or shrinks (-1). Latencies grow always.
 fn slopes<E>(
     wanted: &[Parameter],
     at: &Parameters,
     residuals: &[f64],
+    side: f64,
     off: &mut impl FnMut(&Parameters) -> Result<Vec<f64>, FitError<E>>,
 ) -> Result<Vec<Vec<f64>>, FitError<E>> {
     let slope = |&parameter: &Parameter| {
         let unit = unit(parameter, at);
-        let change = (unit * TRIAL).max(if parameter.is_latency() { TRIAL_NS } else { 0.0 });
+        let change = if parameter.is_latency() { (unit * TRIAL).max(TRIAL_NS) } else { side * unit * TRIAL };
         let changed = off(&at.with(parameter, at.get(parameter) + change))?;
         Ok(residuals.iter().zip(changed).map(|(before, after)| (before - after) * unit / change).collect())
     };
@@ -254,42 +398,8 @@ fn stepped(wanted: &[Parameter], at: &Parameters, step: &[f64]) -> (Parameters, 
     (next, most)
 }
 
-/// By parameter: its standard error in its unit; infinite if no time depends on it, or if others change all times alike.
-fn errors(columns: &[Vec<f64>], noise: f64) -> Vec<f64> {
-    let counted: Vec<Vec<f64>> = columns.iter().filter(|column| has_effect(column)).cloned().collect();
-    let ones = vec![1.0; counted.first().map_or(0, Vec::len)];
-    let inverse = inverse(&products(&counted, &ones));
-    let mut places = 0_usize..;
-    let error = |column: &Vec<f64>| {
-        let place = if has_effect(column) { places.next() } else { None };
-        let row = place.and_then(|place| inverse.as_ref()?.get(place)?.get(place).copied());
-        row.map_or(f64::INFINITY, |variance| noise * variance.abs().sqrt())
-    };
-    columns.iter().map(error).collect()
-}
-
 fn has_effect(column: &[f64]) -> bool {
     column.iter().any(|slope| slope.abs() > EFFECT_LEAST)
-}
-
-fn undetermined(wanted: &[Parameter], at: &Parameters, columns: &[Vec<f64>], errors: &[f64]) -> Vec<Undetermined> {
-    let ones = vec![1.0; columns.first().map_or(0, Vec::len)];
-    let length = |column: &[f64]| product(column, column, &ones).sqrt().max(f64::MIN_POSITIVE);
-    let as_with = |number: usize| {
-        let column = columns.get(number).filter(|column| has_effect(column))?;
-        let likeness = |other: &[f64]| (product(column, other, &ones) / length(column) / length(other)).abs();
-        let others = columns.iter().zip(wanted).filter(|&(other, _)| !std::ptr::eq(other, column));
-        let nearest = others.max_by(|a, b| likeness(a.0).total_cmp(&likeness(b.0)));
-        nearest.map(|(_, &parameter)| parameter)
-    };
-    let is_open = |&(_, (&parameter, &error)): &(usize, (&Parameter, &f64))| {
-        let own = at.get(parameter) / unit(parameter, at);
-        let most =
-            if parameter.is_latency() { (LATENCY_ERROR_MAX * own).max(ERROR_OF_SUM_MAX) } else { RATE_ERROR_MAX };
-        error.is_nan() || error > most
-    };
-    let open = wanted.iter().zip(errors).enumerate().filter(is_open);
-    open.map(|(number, (&parameter, _))| Undetermined { parameter, as_with: as_with(number) }).collect()
 }
 
 #[cfg(test)]

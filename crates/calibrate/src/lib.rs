@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `read` | runs in the words of the programs that timed them |
 //! | `parameters` | what is found, and what it makes of a network |
-//! | `fit` | least squares, and which parameters the runs do not determine |
+//! | `fit` | least squares, how far parameters may be off, and which of them the runs do not determine |
 //! | `links` | links slower than described, from runs between pairs of ranks |
 //! | `overlay` | the file of what was found |
 //!
@@ -22,8 +22,8 @@ mod parameters;
 mod read;
 mod solve;
 
-pub use fit::{Estimate, Fit, FitError, Undetermined, fit};
+pub use fit::{Estimate, Fit, FitError, Undetermined, Why, fit};
 pub use links::{PairError, SlowLink, slow_links};
 pub use overlay::{OVERLAY_BYTES_MAX, Overlay, OverlayError};
-pub use parameters::{Parameter, Parameters};
-pub use read::{Measured, Pair, Point, RUNS_BYTES_MAX, ReadRunsError, Run, read_runs};
+pub use parameters::{Parameter, Parameters, RATE_MAX, inside};
+pub use read::{LIBRARY, Measured, Pair, Point, RUNS_BYTES_MAX, ReadRunsError, Run, read_runs};

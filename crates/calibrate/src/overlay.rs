@@ -1,12 +1,12 @@
 //! The file of what was found: read by people, and put over any network of the same machines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use canopy_topology::{Capacity, Latency, Topology, TopologyError, shorten};
 use serde::Deserialize;
 
-use crate::parameters::{Parameters, rounded};
+use crate::parameters::{Parameter, Parameters, RATE_MAX, rounded};
 
 /// Largest file that is read.
 pub const OVERLAY_BYTES_MAX: usize = 16 << 20;
@@ -14,8 +14,6 @@ pub const OVERLAY_BYTES_MAX: usize = 16 << 20;
 const FORMAT: u32 = 1;
 /// The smallest factor of a rate, and the smallest that is written.
 const FACTOR_MIN: f64 = 1e-6;
-/// The largest factor of a rate: more is a wrong unit.
-const FACTOR_MAX: f64 = 100.0;
 /// The longest latency: a second.
 const LATENCY_NS_MAX: u64 = 1_000_000_000;
 
@@ -23,8 +21,8 @@ const LATENCY_NS_MAX: u64 = 1_000_000_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlay {
     parameters: Parameters,
-    /// Whether it says what a message takes.
-    has_message: bool,
+    /// Those that it states; the others are as described.
+    stated: BTreeSet<Parameter>,
     /// Rates of single links, by ends.
     links: BTreeMap<(String, String), Capacity>,
 }
@@ -78,9 +76,15 @@ struct LinkRate {
 }
 
 impl Overlay {
-    /// What was found of a network, and the rates of links that are slower.
-    pub const fn new(parameters: Parameters, links: BTreeMap<(String, String), Capacity>) -> Self {
-        Self { parameters, has_message: true, links }
+    /// These parameters of a network, and the rates of links that are slower. Parameters that are not stated are as described.
+    pub fn new(
+        parameters: &Parameters,
+        stated: BTreeSet<Parameter>,
+        links: BTreeMap<(String, String), Capacity>,
+    ) -> Self {
+        let described = Parameters::described(0.0);
+        let parameters = stated.iter().fold(described, |all, &one| all.with(one, parameters.get(one)));
+        Self { parameters, stated, links }
     }
 
     /// Reads YAML or JSON.
@@ -96,12 +100,18 @@ impl Overlay {
         if document.calibration != FORMAT {
             return Err(OverlayError::Format { found: document.calibration });
         }
-        let has_message = document.message.is_some();
+        let stated = [
+            (Parameter::Message, document.message.is_some()),
+            (Parameter::AcrossLatency, document.across.latency.is_some()),
+            (Parameter::InsideRate, document.inside.rate.is_some()),
+            (Parameter::AcrossRate, document.across.rate.is_some()),
+        ];
+        let stated = stated.into_iter().filter(|(_, is_stated)| *is_stated).map(|(parameter, _)| parameter).collect();
         let parameters = Parameters {
-            message_ns: latency("message", document.message.as_deref())?,
             across_ns: latency("across.latency", document.across.latency.as_deref())?,
             inside: factor("inside.rate", document.inside.rate)?,
             across: factor("across.rate", document.across.rate)?,
+            ..Parameters::described(latency("message", document.message.as_deref())?)
         };
         let rate = |LinkRate { from, to, bandwidth }: LinkRate| {
             let wanted = "write a rate above 0, such as 21.4GB/s";
@@ -109,12 +119,12 @@ impl Overlay {
             bandwidth.parse().map(|rate| ((from, to), rate)).map_err(|_| value())
         };
         let links = document.links.into_iter().map(rate).collect::<Result<_, _>>()?;
-        Ok(Self { parameters, has_message, links })
+        Ok(Self { parameters, stated, links })
     }
 
     /// What each message takes, if it says so.
     pub fn message(&self) -> Option<Latency> {
-        self.has_message.then(|| self.parameters.message())
+        self.stated.contains(&Parameter::Message).then(|| self.parameters.message())
     }
 
     /// A network as it was measured. Links of others are left out.
@@ -129,15 +139,29 @@ impl Overlay {
     pub fn to_yaml(&self) -> String {
         let Parameters { across_ns, inside, across, .. } = self.parameters;
         let mut text = format!(
-            "# What measured runs say of a network: give it to any command with --calibration.\n\
-             calibration: {FORMAT}\n\
-             # what each message takes before its first byte is sent\n\
-             message: {}\n\
-             inside:\n  # rates of links inside boxes, as a part of what they are described as\n  rate: {inside:.6}\n\
-             across:\n  # rates of all other links, and what a link out of a box adds\n  rate: {across:.6}\n  latency: {}\n",
-            self.parameters.message(),
-            Latency::from_nanos(rounded(across_ns)),
+            "# What measured runs say of a network: give it to any command with --calibration.\ncalibration: {FORMAT}\n"
         );
+        let lines = [
+            (Parameter::Message, "# what each message takes before its first byte is sent\n", {
+                format!("message: {}\n", self.parameters.message())
+            }),
+            (
+                Parameter::InsideRate,
+                "inside:\n  # rates of links inside boxes, as a part of what they are described as\n",
+                { format!("  rate: {inside:.6}\n") },
+            ),
+            (Parameter::AcrossRate, "  # rates of all other links, likewise\n", format!("  rate: {across:.6}\n")),
+            (Parameter::AcrossLatency, "  # what a link out of a box adds\n", {
+                format!("  latency: {}\n", Latency::from_nanos(rounded(across_ns)))
+            }),
+        ];
+        let is_across = |parameter: Parameter| matches!(parameter, Parameter::AcrossRate | Parameter::AcrossLatency);
+        for (parameter, comment, line) in lines.iter().filter(|(parameter, ..)| self.stated.contains(parameter)) {
+            if is_across(*parameter) && !text.contains("\nacross:\n") {
+                text.push_str("across:\n");
+            }
+            text.extend([*comment, line]);
+        }
         if !self.links.is_empty() {
             text.push_str("# links slower than described\nlinks:\n");
         }
@@ -175,8 +199,8 @@ fn latency(field: &'static str, text: Option<&str>) -> Result<f64, OverlayError>
 
 fn factor(field: &'static str, value: Option<f64>) -> Result<f64, OverlayError> {
     let value = value.unwrap_or(1.0);
-    let wanted = "write a number from 0.000001 to 100, such as 0.92";
-    let is_one = (FACTOR_MIN..=FACTOR_MAX).contains(&value);
+    let wanted = "write a number from 0.000001 to 1.05, such as 0.92; state a faster rate in the network";
+    let is_one = (FACTOR_MIN..=RATE_MAX).contains(&value);
     is_one.then_some(value).ok_or_else(|| OverlayError::Value { field, found: value.to_string(), wanted })
 }
 
@@ -189,9 +213,20 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let links = BTreeMap::from([(("a b\"".to_owned(), "c".to_owned()), Capacity::from_bytes_per_sec(21).unwrap())]);
-        let parameters = Parameters { message_ns: 3217.0, across_ns: 11_400.0, inside: 0.875, across: 0.921 };
-        let overlay = Overlay::new(parameters, links);
+        let parameters =
+            Parameters { across_ns: 11_400.0, inside: 0.875, across: 0.921, ..Parameters::described(3217.0) };
+        let overlay = Overlay::new(&parameters, Parameter::ALL.into(), links.clone());
         assert_eq!(Overlay::read(&overlay.to_yaml()), Ok(overlay));
+        // Each alone, and what is not stated is not written.
+        for parameter in Parameter::ALL {
+            let overlay = Overlay::new(&parameters, BTreeSet::from([parameter]), links.clone());
+            let text = overlay.to_yaml();
+            assert_eq!(Overlay::read(&text), Ok(overlay), "{text}");
+            assert_eq!(
+                text.matches("rate:").count() + text.matches("latency:").count() + text.matches("message:").count(),
+                1
+            );
+        }
     }
 
     /// Ids that Rust quotes otherwise than YAML does, and the smallest rates there are.
@@ -240,6 +275,7 @@ mod tests {
             ("calibration: 1\nmessage: 2s", "a second at most"),
             ("calibration: 1\ninside: {rate: 0}", "inside.rate is 0"),
             ("calibration: 1\nacross: {rate: .inf}", "across.rate is inf"),
+            ("calibration: 1\ninside: {rate: 1.21}", "state a faster rate in the network"),
             ("calibration: 1\nlinks: [{from: a, to: b, bandwidth: 0}]", "links.bandwidth is 0"),
             ("[", ""),
         ] {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use canopy_topology::{Capacity, Latency, Link, NodeIndex, Topology, TopologyError};
 
+/// The greatest factor of a rate: links are not faster than described, and measurements not better than this.
+pub const RATE_MAX: f64 = 1.05;
+
 /// One thing that runs may tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Parameter {
@@ -15,10 +18,12 @@ pub enum Parameter {
     InsideRate,
     /// By what rates of all other links are multiplied.
     AcrossRate,
+    /// What a call of a library takes once, in ns. No network has it: it is no part of the file.
+    Launch,
 }
 
 impl Parameter {
-    /// All of them.
+    /// All that a network has.
     pub const ALL: [Self; 4] = [Self::Message, Self::AcrossLatency, Self::InsideRate, Self::AcrossRate];
 
     /// Its name: that of the file.
@@ -28,12 +33,13 @@ impl Parameter {
             Self::AcrossLatency => "across-latency",
             Self::InsideRate => "inside-rate",
             Self::AcrossRate => "across-rate",
+            Self::Launch => "launch",
         }
     }
 
     /// Whether it is a time in ns, not a factor.
     pub const fn is_latency(self) -> bool {
-        matches!(self, Self::Message | Self::AcrossLatency)
+        matches!(self, Self::Message | Self::AcrossLatency | Self::Launch)
     }
 
     /// Those that a network has: it may have no boxes, or one.
@@ -45,9 +51,15 @@ impl Parameter {
             Self::InsideRate => has(Class::Inside),
             Self::AcrossLatency => has(Class::Leaving),
             Self::AcrossRate => has(Class::Leaving) || has(Class::Between),
+            Self::Launch => false,
         };
         Self::ALL.into_iter().filter(is_there).collect()
     }
+}
+
+/// By link: whether it is inside a box, so that its rate is that of [`Parameter::InsideRate`]. O(links).
+pub fn inside(topology: &Topology) -> Vec<bool> {
+    classes(topology).into_iter().map(|class| class == Class::Inside).collect()
 }
 
 /// Where a link is.
@@ -92,12 +104,14 @@ pub struct Parameters {
     pub inside: f64,
     /// See [`Parameter::AcrossRate`].
     pub across: f64,
+    /// See [`Parameter::Launch`].
+    pub launch_ns: f64,
 }
 
 impl Parameters {
     /// What a network is described as, if messages take so long.
     pub const fn described(message_ns: f64) -> Self {
-        Self { message_ns, across_ns: 0.0, inside: 1.0, across: 1.0 }
+        Self { message_ns, across_ns: 0.0, inside: 1.0, across: 1.0, launch_ns: 0.0 }
     }
 
     /// One of them.
@@ -107,6 +121,7 @@ impl Parameters {
             Parameter::AcrossLatency => self.across_ns,
             Parameter::InsideRate => self.inside,
             Parameter::AcrossRate => self.across,
+            Parameter::Launch => self.launch_ns,
         }
     }
 
@@ -118,6 +133,7 @@ impl Parameters {
             Parameter::AcrossLatency => self.across_ns = value,
             Parameter::InsideRate => self.inside = value,
             Parameter::AcrossRate => self.across = value,
+            Parameter::Launch => self.launch_ns = value,
         }
         self
     }

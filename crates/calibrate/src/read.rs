@@ -17,6 +17,9 @@ pub const RUNS_BYTES_MAX: usize = 64 << 20;
 /// Most times of one text.
 const POINTS_MAX: usize = 1 << 20;
 
+/// The algorithm of runs that NCCL or RCCL made by itself: which it took depends on the size.
+pub const LIBRARY: &str = "nccl";
+
 /// A message and what it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -31,8 +34,12 @@ pub struct Point {
 pub struct Run {
     /// Which, if the text says it.
     pub collective: Option<CollectiveKind>,
-    /// How it was planned, if the text says it.
+    /// How it was planned, if the text says it: [`LIBRARY`] where NCCL or RCCL ran by itself.
     pub algorithm: Option<String>,
+    /// Whether the text names GPUs of AMD.
+    pub is_rccl: bool,
+    /// Whether it is a simulation of canopy's, not a measurement.
+    pub is_simulated: bool,
     /// How many ranks, if the text says it.
     pub ranks: Option<u32>,
     /// Whether sizes are those of one rank's part, which is to be multiplied by ranks.
@@ -50,6 +57,21 @@ pub struct Pair {
     pub to: String,
     /// Size and time.
     pub point: Point,
+}
+
+impl Run {
+    /// Times that say nothing of themselves.
+    const fn of(points: Vec<Point>) -> Self {
+        Self {
+            collective: None,
+            algorithm: None,
+            is_rccl: false,
+            is_simulated: false,
+            ranks: None,
+            is_per_rank: false,
+            points,
+        }
+    }
 }
 
 /// What a text holds.

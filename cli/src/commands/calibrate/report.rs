@@ -1,18 +1,24 @@
 //! What was found, for people and for programs.
 
-use canopy_calibrate::{Estimate, Fit, Parameters, SlowLink};
+use canopy_calibrate::{Estimate, Fit, Parameter, Parameters, SlowLink};
 use canopy_simulate::ALPHA_NS_USUAL;
 use serde::Serialize;
 
+use super::refused::reason;
+use super::runs::Runs;
 use crate::output::{FileSummary, TopologySummary};
+use crate::sizes::in_words;
 use crate::table::{Table, count};
 
+/// Most times that do not fit in the text.
+const MISFITS_SHOWN: usize = 5;
+
 /// All that was found.
-pub(super) struct Found {
+pub(super) struct Found<'a> {
     /// None without runs of collectives.
     pub(super) fit: Option<Fit>,
     pub(super) slow: Vec<SlowLink>,
-    pub(super) times: usize,
+    pub(super) runs: &'a Runs,
     pub(super) messages: usize,
 }
 
@@ -24,6 +30,14 @@ pub(super) struct CalibrateSummary {
     times: usize,
     messages: usize,
     parameters: Vec<ParameterSummary>,
+    /// Parameters that are left as described.
+    open: Vec<OpenSummary>,
+    /// What a call of a library takes once, if runs tell it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    launch_ns: Option<f64>,
+    runs: Vec<RunSummary>,
+    /// Times that do not fit, the worst first.
+    misfits: Vec<Misfit>,
     /// Median difference between simulated and measured times, as a part of the latter.
     #[serde(skip_serializing_if = "Option::is_none")]
     off: Option<OffSummary>,
@@ -41,6 +55,65 @@ struct ParameterSummary {
     error: f64,
     #[serde(skip)]
     is_latency: bool,
+}
+
+#[derive(Serialize)]
+struct OpenSummary {
+    name: &'static str,
+    reason: String,
+}
+
+/// A run and what it is taken for.
+#[derive(Serialize)]
+struct RunSummary {
+    file: String,
+    collective: String,
+    topology: String,
+    taken_for: String,
+    times: usize,
+}
+
+/// A time that does not fit.
+#[derive(Serialize)]
+pub(super) struct Misfit {
+    file: String,
+    collective: String,
+    size_bytes: u64,
+    measured_us: f64,
+    model_us: f64,
+    times_as_long: f64,
+}
+
+impl Misfit {
+    /// For people.
+    pub(super) fn line(&self) -> String {
+        format!(
+            "{}: {} of {} took {:.2} µs, {:.2} times the {:.2} of the model",
+            self.file,
+            in_words(self.size_bytes),
+            self.collective,
+            self.measured_us,
+            self.times_as_long,
+            self.model_us
+        )
+    }
+}
+
+/// Times that do not fit, the worst first.
+pub(super) fn misfits(fit: &Fit, runs: &Runs) -> Vec<Misfit> {
+    let misfit = |&place: &usize| {
+        let (timed, point) = runs.at(place)?;
+        let times_as_long = fit.residuals.get(place)?.exp();
+        Some(Misfit {
+            file: timed.file.clone(),
+            collective: timed.kind.to_string(),
+            size_bytes: point.bytes,
+            measured_us: point.micros,
+            model_us: point.micros / times_as_long,
+            times_as_long,
+        })
+    };
+    fit.misfits.iter().filter_map(misfit).collect()
 }
 
 #[derive(Serialize)]
@@ -65,7 +138,7 @@ struct LinkSummary {
 }
 
 impl CalibrateSummary {
-    pub(super) fn of(topology: TopologySummary, found: &Found, files: Vec<FileSummary>) -> Self {
+    pub(super) fn of(topology: TopologySummary, found: &Found<'_>, files: Vec<FileSummary>) -> Self {
         let described = Parameters::described(ALPHA_NS_USUAL as f64);
         let parameter = |estimate: &Estimate| ParameterSummary {
             name: estimate.parameter.name(),
@@ -84,11 +157,25 @@ impl CalibrateSummary {
             messages: link.messages,
             or_else: link.or_else.clone(),
         };
+        let estimates = || found.fit.iter().flat_map(|fit| &fit.estimates);
+        let is_launch = |estimate: &&Estimate| estimate.parameter == Parameter::Launch;
+        let open = found.fit.iter().flat_map(|fit| &fit.open).filter(|open| open.parameter != Parameter::Launch);
+        let runs = found.runs.each().map(|(timed, reading)| RunSummary {
+            file: timed.file.clone(),
+            collective: timed.kind.to_string(),
+            topology: timed.network.clone(),
+            taken_for: timed.taken_for(reading),
+            times: timed.points.len(),
+        });
         Self {
             topology,
-            times: found.times,
+            times: found.runs.observed().len(),
             messages: found.messages,
-            parameters: found.fit.iter().flat_map(|fit| &fit.estimates).map(parameter).collect(),
+            parameters: estimates().filter(|one| !is_launch(one)).map(parameter).collect(),
+            open: open.map(|open| OpenSummary { name: open.parameter.name(), reason: reason(open) }).collect(),
+            launch_ns: estimates().find(is_launch).map(|one| one.value),
+            runs: runs.collect(),
+            misfits: found.fit.as_ref().map(|fit| misfits(fit, found.runs)).unwrap_or_default(),
             off: found.fit.as_ref().map(|fit| OffSummary { described: fit.off_before, measured: fit.off_after }),
             slow_links: found.slow.iter().map(link).collect(),
             files,
@@ -101,6 +188,11 @@ impl CalibrateSummary {
             count(self.times, "time"),
             count(self.messages, "message")
         )];
+        for run in &self.runs {
+            let times = count(run.times, "time");
+            let kind = &run.collective;
+            lines.push(format!("run        {}: {times} of {kind} on {}, as {}", run.file, run.topology, run.taken_for));
+        }
         if !self.parameters.is_empty() {
             let mut table = Table::new(&["PARAMETER", "DESCRIBED#", "MEASURED#", "±#"]);
             for one in &self.parameters {
@@ -112,12 +204,24 @@ impl CalibrateSummary {
             }
             lines.push(table.text());
         }
+        for open in &self.open {
+            lines.push(format!("open       {}: as described; {}", open.name, open.reason));
+        }
+        if let Some(launch_ns) = self.launch_ns {
+            lines.push(format!("launch     {:.3} µs once for each call, which no file states", launch_ns / 1e3));
+        }
         if let Some(off) = &self.off {
             lines.push(format!(
                 "off        {:.1} % as described, {:.1} % as measured (median difference of simulated times)",
                 100.0 * off.described,
                 100.0 * off.measured
             ));
+        }
+        for misfit in self.misfits.iter().take(MISFITS_SHOWN) {
+            lines.push(format!("misfit     {}", misfit.line()));
+        }
+        if let Some(rest) = self.misfits.len().checked_sub(MISFITS_SHOWN + 1) {
+            lines.push(format!("misfit     {} more", rest + 1));
         }
         if self.messages > 0 && self.slow_links.is_empty() {
             lines.push("slow       no link is slower than described, as far as noise lets it be seen".to_owned());

@@ -1,67 +1,55 @@
-//! Runs with the plans that they are taken for, and the times that simulations give them.
-
-use std::collections::BTreeMap;
-use std::path::Path;
+//! Runs, by what they are taken for, and the times that they would take.
 
 use canopy_baselines::algorithm;
 use canopy_calibrate::{Parameter, Parameters, Point, Run};
-use canopy_schedule::{CollectiveKind, TransferGraph};
-use canopy_simulate::{SimulateError, SimulateOptions, elsewhere, simulate};
+use canopy_nccl::Version;
+use canopy_schedule::CollectiveKind;
+use canopy_synth::Algorithm;
 use canopy_topology::Topology;
 
+use super::library::{Calls, Machines};
+use super::planned::{self, Sent};
+use super::spec::{By, Spec};
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
+use crate::input;
 use crate::material::Material;
-use crate::messages;
 
-/// Bytes from which on a time is that of smaller ones and the rest at their rate.
-const BYTES_SIMULATED_MAX: u64 = 64 << 20;
-/// Most work for a time.
-const WORK_MAX: u64 = 200_000_000;
+/// What a run may have been: its times follow from rates and latencies by this.
+enum Reading {
+    /// The library's calls, with its name and what it took.
+    Calls { name: String, calls: Calls },
+    /// A plan.
+    Plan { plan: Box<Material>, sent: Sent },
+}
 
-/// FILE, FILE=COLLECTIVE or FILE=COLLECTIVE/ALGORITHM, each with @T or without.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Spec {
+/// Times of a collective on a network.
+pub(super) struct Timed {
     pub(super) file: String,
-    collective: Option<CollectiveKind>,
-    algorithm: Option<String>,
-    network: Option<String>,
-}
-
-impl Spec {
-    pub(super) fn of(text: &str) -> Result<Self, Failure> {
-        let nothing = |file: &str| Self { file: file.to_owned(), collective: None, algorithm: None, network: None };
-        if Path::new(text).is_file() {
-            return Ok(nothing(text));
-        }
-        let (run, network) = match text.split_once('@') {
-            Some((run, network)) => (run, Some(network.to_owned())),
-            None => (text, None),
-        };
-        let Some((file, plan)) = run.rsplit_once('=').filter(|_| !Path::new(run).is_file()) else {
-            return Ok(Self { network, ..nothing(run) });
-        };
-        let (collective, algorithm) = match plan.split_once('/') {
-            Some((collective, algorithm)) => (collective, Some(algorithm.to_owned())),
-            None => (plan, None),
-        };
-        let collective: CollectiveKind = collective.parse().map_err(|error| {
-            Failure::input(format!("`{text}`: {}", words(&error))).help("write FILE=COLLECTIVE/ALGORITHM@T")
-        })?;
-        Ok(Self { collective: Some(collective), algorithm, network, ..nothing(file) })
-    }
-}
-
-/// A plan and what its messages took.
-struct Timed {
-    plan: Material,
-    points: Vec<Point>,
+    pub(super) kind: CollectiveKind,
+    pub(super) network: String,
+    pub(super) points: Vec<Point>,
+    topology: Topology,
+    /// The likeliest first.
+    readings: Vec<Reading>,
 }
 
 /// All runs.
 #[derive(Default)]
 pub(super) struct Runs {
     timed: Vec<Timed>,
+    /// By run: which of its readings counts.
+    taken: Vec<usize>,
+}
+
+/// What is stated of all runs.
+pub(super) struct Context<'a> {
+    /// The network, where a run names no other.
+    pub(super) network: &'a str,
+    pub(super) collective: Option<CollectiveKind>,
+    /// The release that ran; none where it is guessed.
+    pub(super) version: Option<Version>,
+    pub(super) deadline: Deadline,
 }
 
 /// Why there is no time.
@@ -82,33 +70,48 @@ impl std::fmt::Display for NotTimed {
 
 impl std::error::Error for NotTimed {}
 
+impl Timed {
+    /// What a reading takes the run for, as it is printed.
+    pub(super) fn taken_for(&self, reading: usize) -> String {
+        match self.readings.get(reading) {
+            Some(Reading::Calls { name, .. }) => name.clone(),
+            Some(Reading::Plan { plan, sent: Sent::Pieces }) => plan.schedule.algorithm.clone(),
+            Some(Reading::Plan { plan, sent: Sent::Stream }) => {
+                format!("{}, sent in a stream", plan.schedule.algorithm)
+            }
+            None => String::new(),
+        }
+    }
+
+    fn times(&self, reading: usize, at: &Parameters, deadline: Deadline) -> Result<Vec<f64>, NotTimed> {
+        match self.readings.get(reading) {
+            Some(Reading::Calls { calls, .. }) => Ok(calls.times(at)),
+            Some(Reading::Plan { plan, sent }) => planned::times(plan, *sent, &self.points, at, deadline),
+            None => Err(NotTimed::Wrong(format!("{} has no such reading", self.file))),
+        }
+    }
+}
+
 impl Runs {
     pub(super) const fn is_empty(&self) -> bool {
         self.timed.is_empty()
     }
 
-    /// Adds a run: finds its plan, and has sizes mean what canopy means.
-    pub(super) fn add(
-        &mut self,
-        spec: &Spec,
-        run: Run,
-        collective: Option<CollectiveKind>,
-        network: &str,
-        deadline: Deadline,
-    ) -> Result<(), Failure> {
+    /// Adds a run: finds what it may have been, and has sizes mean what canopy means.
+    pub(super) fn add(&mut self, spec: &Spec, run: Run, context: &Context<'_>) -> Result<(), Failure> {
         let file = &spec.file;
-        let kind = spec.collective.or(run.collective).or(collective).ok_or_else(|| {
+        let kind = spec.collective.or(run.collective).or(context.collective).ok_or_else(|| {
             Failure::input(format!("{file} does not say of which collective its times are"))
                 .help(format!("write `{file}=allreduce`, or give --collective"))
         })?;
-        let name = spec.algorithm.clone().or(run.algorithm).ok_or_else(|| {
-            Failure::input(format!("{file} does not say by which algorithm {kind} ran"))
-                .help(format!("write `{file}={kind}/ring`; `canopy algorithms` lists all"))
+        let by = By::of(spec.algorithm.as_deref(), run.algorithm.as_deref()).ok_or_else(|| {
+            Failure::input(format!("{file} does not say by which algorithm {kind} ran")).help(format!(
+                "write `{file}={kind}/ring` (`canopy algorithms` lists all), or `{file}={kind}/nccl` if NCCL chose it"
+            ))
         })?;
-        let by = algorithm(&name).map_err(|error| Failure::input(format!("{file}: {}", words(&error))))?;
-        let network = spec.network.as_deref().unwrap_or(network);
-        let plan = Material::planned(network, kind, None, by, deadline)?;
-        let ranks = plan.topology.rank_count();
+        let network = spec.network.as_deref().unwrap_or(context.network);
+        let topology = input::topology_until(network, context.deadline)?;
+        let ranks = topology.rank_count();
         if let Some(found) = run.ranks.filter(|&found| found != ranks) {
             return Err(Failure::input(format!("{file} ran on {found} ranks, and {network} has {ranks}"))
                 .help(format!("name the network of the run: `{file}@T`")));
@@ -116,14 +119,21 @@ impl Runs {
         let times = if run.is_per_rank { u64::from(ranks) } else { 1 };
         let points = run.points.iter().map(|point| Point { bytes: point.bytes.saturating_mul(times), ..*point });
         let points: Vec<Point> = points.filter(|point| point.bytes > 0).collect();
-        messages::detail(|| format!("{file}: {} times of {kind} by {name}", points.len()));
-        self.timed.push(Timed { plan, points });
+        let mut timed =
+            Timed { file: file.clone(), kind, network: network.to_owned(), points, topology, readings: Vec::new() };
+        timed.readings = match &by {
+            By::Own(name) => plans(&timed, name, &run, context)?,
+            By::Library => calls(&timed, None, &run, context)?,
+            By::Forced(algorithm) => calls(&timed, Some(*algorithm), &run, context)?,
+        };
+        self.taken.push(0);
+        self.timed.push(timed);
         Ok(())
     }
 
     /// What any of their networks has.
     pub(super) fn parameters(&self) -> Vec<Parameter> {
-        let mut all: Vec<Parameter> = self.timed.iter().flat_map(|timed| Parameter::of(&timed.plan.topology)).collect();
+        let mut all: Vec<Parameter> = self.timed.iter().flat_map(|timed| Parameter::of(&timed.topology)).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -134,65 +144,94 @@ impl Runs {
         self.timed.iter().flat_map(|timed| timed.points.iter().map(|point| point.micros)).collect()
     }
 
-    /// Times by simulation, in the same order.
-    pub(super) fn times(&self, at: &Parameters, deadline: Deadline) -> Result<Vec<f64>, NotTimed> {
+    /// Times by what runs are taken for, in the same order.
+    pub(super) fn times(&self, taken: &[usize], at: &Parameters, deadline: Deadline) -> Result<Vec<f64>, NotTimed> {
         let mut all = Vec::new();
-        for Timed { plan, points } in &self.timed {
-            let wrong = |error: &dyn std::error::Error| NotTimed::Wrong(words(error));
-            let measured = at.applied(&plan.topology, &BTreeMap::new()).map_err(|error| wrong(&error))?;
-            let graph = elsewhere(&plan.graph, &plan.topology, &measured).map_err(|error| wrong(&error))?;
-            // Sizes come more than once.
-            let mut known = BTreeMap::new();
-            let mut time = |bytes: u64| match known.get(&bytes) {
-                Some(&time) => Ok(time),
-                None => {
-                    let time = simulated(&measured, &graph, bytes, at, deadline)?;
-                    known.insert(bytes, time);
-                    Ok(time)
-                }
-            };
-            for point in points {
-                all.push(if point.bytes <= BYTES_SIMULATED_MAX {
-                    time(point.bytes)?
-                } else {
-                    let (half, whole) = (time(BYTES_SIMULATED_MAX / 2)?, time(BYTES_SIMULATED_MAX)?);
-                    let halves = (point.bytes - BYTES_SIMULATED_MAX) as f64 / (BYTES_SIMULATED_MAX / 2) as f64;
-                    whole + (whole - half) * halves
-                });
-            }
+        for (timed, &reading) in self.timed.iter().zip(taken) {
+            all.extend(timed.times(reading, at, deadline)?);
         }
         Ok(all)
     }
-}
 
-/// What a message takes, in microseconds.
-fn simulated(
-    topology: &Topology,
-    graph: &TransferGraph,
-    size_bytes: u64,
-    at: &Parameters,
-    deadline: Deadline,
-) -> Result<f64, NotTimed> {
-    let options = SimulateOptions { alpha: at.message(), ..SimulateOptions::usual(size_bytes, WORK_MAX) };
-    let outcome = simulate(topology, graph, &options, &|| deadline.is_past());
-    match outcome {
-        Ok(outcome) => Ok(outcome.time_ps as f64 / 1e6),
-        Err(SimulateError::Stopped) => Err(NotTimed::Late),
-        Err(error) => Err(NotTimed::Wrong(words(&error))),
+    /// All runs, each with the reading that counts.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&Timed, usize)> {
+        self.timed.iter().zip(self.taken.iter().copied())
+    }
+
+    /// The run and the size of a place among all times.
+    pub(super) fn at(&self, place: usize) -> Option<(&Timed, Point)> {
+        let points = self.timed.iter().flat_map(|timed| timed.points.iter().map(move |&point| (timed, point)));
+        points.into_iter().nth(place)
+    }
+
+    /// By run: which reading counts.
+    pub(super) fn taken(&self) -> &[usize] {
+        &self.taken
+    }
+
+    pub(super) fn take(&mut self, taken: Vec<usize>) {
+        self.taken = taken;
+    }
+
+    /// By run: how many readings it has.
+    pub(super) fn choices(&self) -> Vec<usize> {
+        self.timed.iter().map(|timed| timed.readings.len()).collect()
+    }
+
+    /// Whether a library made any of them.
+    pub(super) fn has_calls(&self) -> bool {
+        self.timed.iter().any(|timed| matches!(timed.readings.first(), Some(Reading::Calls { .. })))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Readings of a run by an algorithm of canopy's. Simulations are sent as simulations send; programs that are known to send
+/// without a break, likewise; of a table neither is known.
+fn plans(timed: &Timed, name: &str, run: &Run, context: &Context<'_>) -> Result<Vec<Reading>, Failure> {
+    let by = algorithm(name).map_err(|error| {
+        Failure::input(format!("{}: {}", timed.file, words(&error)))
+            .help("`canopy algorithms` lists all; `nccl` is what NCCL chooses")
+    })?;
+    let ways: &[Sent] = match (run.is_simulated, run.algorithm.as_deref()) {
+        (true, _) => &[Sent::Pieces],
+        (false, None | Some(canopy_calibrate::LIBRARY)) => &[Sent::Stream],
+        (false, Some(_)) => &[Sent::Pieces, Sent::Stream],
+    };
+    ways.iter().map(|&sent| planned(timed, by, sent, context)).collect()
+}
 
-    #[test]
-    fn runs_name_collective_algorithm_and_network() {
-        let spec = Spec::of("a=b.txt=allgather/ring@dgx-h100:boxes=1").unwrap();
-        assert_eq!((spec.file.as_str(), spec.collective), ("a=b.txt", Some(CollectiveKind::Allgather)));
-        assert_eq!((spec.algorithm.as_deref(), spec.network.as_deref()), (Some("ring"), Some("dgx-h100:boxes=1")));
-        let spec = Spec::of("x.txt@ring:8").unwrap();
-        assert_eq!((spec.file.as_str(), spec.collective, spec.network.as_deref()), ("x.txt", None, Some("ring:8")));
-        assert!(Spec::of("x.txt=allgater").is_err());
+fn planned(timed: &Timed, by: Algorithm, sent: Sent, context: &Context<'_>) -> Result<Reading, Failure> {
+    let plan = Material::planned(&timed.network, timed.kind, None, by, context.deadline)?;
+    Ok(Reading::Plan { plan: Box::new(plan), sent })
+}
+
+/// Readings of a run by a library. Where it would see no boxes, it sends around one ring.
+fn calls(
+    timed: &Timed,
+    forced: Option<canopy_nccl::Algorithm>,
+    run: &Run,
+    context: &Context<'_>,
+) -> Result<Vec<Reading>, Failure> {
+    let machines = match Machines::of(&timed.topology, context.version, run.is_rccl, context.deadline) {
+        Ok(machines) => machines,
+        Err(_) if forced.is_none_or(|forced| forced == canopy_nccl::Algorithm::Ring) => {
+            return Ok(vec![planned(timed, Algorithm::Ring, Sent::Stream, context)?]);
+        }
+        Err(reason) => {
+            return Err(Failure::input(format!("{}: no times of NCCL on {}: {reason}", timed.file, timed.network))
+                .help(format!("state an algorithm of canopy's: `{}={}/ring`", timed.file, timed.kind)));
+        }
+    };
+    let mut readings = Vec::new();
+    for taken in machines.ways(timed.kind, forced) {
+        let name = format!("{} of {}", taken.name(), machines.name());
+        match machines.calls(timed.kind, taken, &timed.points) {
+            Ok(calls) => readings.push(Reading::Calls { name, calls }),
+            Err(reason) if readings.is_empty() => {
+                return Err(Failure::input(format!("{}: {reason}", timed.file))
+                    .help("state what ran: `FILE=COLLECTIVE/nccl`, `/nccl-ring` or an algorithm of canopy's"));
+            }
+            Err(_) => {}
+        }
     }
+    Ok(readings)
 }

@@ -60,12 +60,13 @@ proptest! {
         seed in any::<u64>(),
         outliers in any::<bool>(),
     ) {
-        let hidden = Parameters { message_ns, across_ns: message_ns * part, inside, across };
+        let hidden = Parameters { across_ns: message_ns * part, inside, across, ..Parameters::described(message_ns) };
         let (runs, mut chance) = (runs().repeat(4), Chance(seed));
         let noise: Vec<f64> = (0..runs.len())
             .map(|number| if outliers && number % 14 == 5 { 2.0 } else { chance.noise(0.03) })
             .collect();
         let found = fitted(&runs, &Parameter::ALL, hidden, &noise).unwrap();
+        prop_assert_eq!(&found.open, &[]);
         for estimate in &found.estimates {
             let truth = hidden.get(estimate.parameter);
             // A latency is as exact as all of them together.
@@ -78,42 +79,108 @@ proptest! {
 
 #[test]
 fn without_noise_it_is_exact() {
-    let hidden = Parameters { message_ns: 3_200.0, across_ns: 0.0, inside: 0.88, across: 0.93 };
+    let hidden = Parameters { inside: 0.88, across: 0.93, ..Parameters::described(3_200.0) };
     let found = fitted(&runs(), &Parameter::ALL, hidden, &[0.0]).unwrap();
     for estimate in &found.estimates {
         let truth = hidden.get(estimate.parameter);
         assert!((estimate.value - truth).abs() <= 1e-3 * truth.max(3_200.0), "{estimate:?}");
     }
+    assert_eq!((found.estimates.len(), found.misfits.len()), (4, 0));
 }
 
-/// One number of hops for all runs: what leaving a box adds cannot be told from what each message takes.
+/// Noise of 3 %, few runs: the truth is within two stated errors in 95 of 100 cases, and what is stated is within 5 %.
+#[test]
+fn stated_errors_hold_the_truth() {
+    let (mut stated, mut held, mut near) = (0_u32, 0_u32, 0_u32);
+    for seed in 0..200_u64 {
+        let mut chance = Chance(seed * 7 + 1);
+        let hidden = Parameters {
+            across_ns: chance.between(2_000.0, 20_000.0),
+            inside: chance.between(0.5, 1.0),
+            across: chance.between(0.5, 1.0),
+            ..Parameters::described(chance.between(500.0, 9_000.0))
+        };
+        let runs: Vec<Known> = runs().into_iter().skip(seed as usize % 3).step_by(3).collect();
+        let noise: Vec<f64> = runs.iter().map(|_| chance.noise(0.03)).collect();
+        for Estimate { parameter, value, error } in fitted(&runs, &Parameter::ALL, hidden, &noise).unwrap().estimates {
+            let off = (value - hidden.get(parameter)).abs();
+            let scale =
+                if parameter.is_latency() { hidden.message_ns + hidden.across_ns } else { hidden.get(parameter) };
+            stated += 1;
+            held += u32::from(off <= 2.0 * error);
+            near += u32::from(off <= 0.05 * scale);
+        }
+    }
+    assert!(stated > 500 && held * 100 >= stated * 92 && near * 100 >= stated * 97, "{held} and {near} of {stated}");
+}
+
+/// Times of a model that is wrong, by up to a third: errors are so large that nothing wrong is stated, and the runs that fit least
+/// are named.
+#[test]
+fn what_does_not_fit_is_named() {
+    let hidden = Parameters { across_ns: 9_000.0, inside: 0.8, across: 0.9, ..Parameters::described(3_000.0) };
+    let waves: Vec<f64> = (0..84).map(|place| 0.3 * (f64::from(place) / 7.0).sin()).collect();
+    let found = fitted(&runs(), &Parameter::ALL, hidden, &waves).unwrap();
+    for estimate in &found.estimates {
+        let off = (estimate.value - hidden.get(estimate.parameter)).abs();
+        assert!(off <= 2.0 * estimate.error, "{estimate:?}");
+    }
+    assert!(found.noise > 0.1, "{}", found.noise);
+    let mut one = vec![0.0; 84];
+    one[20] = 1.0;
+    let found = fitted(&runs(), &Parameter::ALL, hidden, &one).unwrap();
+    assert_eq!((found.misfits.clone(), found.estimates.len()), (vec![20], 4));
+    assert!((found.residuals[20] - 2.0_f64.ln()).abs() < 0.01);
+}
+
+/// One number of hops for all runs: what leaving a box adds cannot be told from what each message takes; the rates can.
 #[test]
 fn what_changes_all_times_alike_is_not_determined() {
     let one: Vec<Known> = runs().into_iter().map(|run| Known { hops: 2.0, across: 1.0, ..run }).collect();
-    let wanted = [Parameter::Message, Parameter::AcrossLatency, Parameter::InsideRate, Parameter::AcrossRate];
-    let hidden = Parameters { message_ns: 3_000.0, across_ns: 3_000.0, inside: 0.9, across: 0.9 };
-    let Err(FitError::Undetermined(open)) = fitted(&one, &wanted, hidden, &[0.01, -0.01]) else { panic!() };
-    let names: Vec<_> = open.iter().map(|one| (one.parameter, one.as_with)).collect();
-    assert_eq!(
-        names,
-        [(Parameter::Message, Some(Parameter::AcrossLatency)), (Parameter::AcrossLatency, Some(Parameter::Message)),]
-    );
-    let found = fitted(&one, &[Parameter::Message, Parameter::AcrossRate], hidden, &[0.01, -0.01]);
-    assert!(found.is_ok(), "what the runs do say is found without the other: {found:?}");
+    let hidden = Parameters { across_ns: 3_000.0, inside: 0.9, across: 0.9, ..Parameters::described(3_000.0) };
+    let found = fitted(&one, &Parameter::ALL, hidden, &[0.01, -0.01]).unwrap();
+    let open: Vec<_> = found.open.iter().map(|one| (one.parameter, one.why)).collect();
+    let alike = [
+        (Parameter::Message, Why::Like(Parameter::AcrossLatency)),
+        (Parameter::AcrossLatency, Why::Like(Parameter::Message)),
+    ];
+    assert_eq!(open, alike);
+    let rates: Vec<f64> = found.estimates.iter().map(|one| one.value).collect();
+    assert!(rates.len() == 2 && rates.iter().all(|rate| (rate - 0.9).abs() < 0.01), "{rates:?}");
+    let found = fitted(&one, &[Parameter::Message, Parameter::AcrossRate], hidden, &[0.01, -0.01]).unwrap();
+    assert_eq!(found.open, []);
 }
 
 /// Across boxes NICs decide, so the rate inside does not show; and small messages alone say nothing of rates.
 #[test]
 fn what_changes_no_time_is_not_determined() {
-    let hidden = Parameters { message_ns: 3_000.0, across_ns: 9_000.0, inside: 0.9, across: 0.9 };
+    let hidden = Parameters { across_ns: 9_000.0, inside: 0.9, across: 0.9, ..Parameters::described(3_000.0) };
     let across: Vec<Known> = runs().into_iter().filter(|run| run.across > 0.0).collect();
-    let Err(FitError::Undetermined(open)) = fitted(&across, &Parameter::ALL, hidden, &[0.01, -0.01]) else { panic!() };
-    assert_eq!(open, [Undetermined { parameter: Parameter::InsideRate, as_with: None }]);
+    let found = fitted(&across, &Parameter::ALL, hidden, &[0.01, -0.01]).unwrap();
+    assert_eq!(found.open, [Undetermined { parameter: Parameter::InsideRate, why: Why::NoEffect }]);
     let small: Vec<Known> = runs().into_iter().filter(|run| run.bytes < 1e4).collect();
-    let Err(FitError::Undetermined(open)) = fitted(&small, &Parameter::ALL, hidden, &[0.02, -0.02, 0.01]) else {
-        panic!()
-    };
-    assert!(open.iter().any(|one| one.parameter == Parameter::InsideRate), "{open:?}");
+    let found = fitted(&small, &Parameter::ALL, hidden, &[0.02, -0.02, 0.01]).unwrap();
+    assert!(found.estimates.iter().all(|one| one.parameter.is_latency()), "{found:?}");
     let few = fitted(&across[..3], &Parameter::ALL, hidden, &[0.0]);
     assert_eq!(few, Err(FitError::TooFew { found: 3, parameters: 4 }));
+}
+
+/// The slow link across hides that the ones inside are slow, and the other way round: from the rates as described, a step
+/// changes nothing.
+#[test]
+fn a_link_that_binds_nothing_at_first_is_found() {
+    let run = |bytes: f64, inside_rate: f64, across_rate: f64| Known {
+        hops: 5.0,
+        across: 2.0,
+        bytes,
+        inside_rate,
+        across_rate,
+    };
+    let sizes = (12..=30).map(|power| f64::from(1_u32 << power));
+    let runs: Vec<Known> = sizes.flat_map(|bytes| [run(bytes, 100.0, 1e9), run(bytes, 90.0, 110.0)]).collect();
+    let wanted = [Parameter::InsideRate, Parameter::AcrossRate];
+    let hidden = Parameters { inside: 0.9, across: 0.4, ..Parameters::described(1_000.0) };
+    let found = fitted(&runs, &wanted, hidden, &[0.01, -0.01, 0.02, -0.02]).unwrap();
+    let rates: Vec<f64> = found.estimates.iter().map(|one| one.value).collect();
+    assert!(rates.len() == 2 && (rates[0] - 0.9).abs() < 0.02 && (rates[1] - 0.4).abs() < 0.01, "{found:?}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use canopy_schedule::CollectiveKind;
 use serde::Deserialize;
 
-use super::{POINTS_MAX, Point, ReadRunsError, Run, collective, wrong};
+use super::{LIBRARY, POINTS_MAX, Point, ReadRunsError, Run, collective, wrong};
 use crate::solve::median;
 
 #[derive(Deserialize)]
@@ -54,10 +54,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadRunsError> {
         let point = |(bytes, times): (u64, Vec<f64>)| Some(Point { bytes, micros: median(times)? });
         Run {
             collective: Some(kind),
-            algorithm: Some("ring".to_owned()),
+            algorithm: Some(LIBRARY.to_owned()),
             ranks: Some(ranks),
-            is_per_rank: false,
-            points: sizes.into_iter().filter_map(point).collect(),
+            ..Run::of(sizes.into_iter().filter_map(point).collect())
         }
     };
     Ok(times.into_iter().map(run).collect())

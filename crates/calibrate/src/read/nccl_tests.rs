@@ -1,37 +1,51 @@
 //! Output of nccl-tests and rccl-tests: `all_reduce_perf` and its kin.
 //!
 //! A row is size, count, type, and with some collectives operator and root, then time, algbw, busbw and errors, out of place
-//! and in place. Times out of place count. Which column is the time the heading says.
+//! and in place. Times out of place count. Which column is the time the heading says. Other lines, such as those of NCCL's
+//! log, are passed over, and so is what a launcher puts before each line; web pages lose the `#` of comments.
 
-use super::{Point, ReadRunsError, Run, collective, lines, micros, number, wrong};
+use super::{LIBRARY, Point, ReadRunsError, Run, collective, lines, micros, number, wrong};
+
+/// Words by which GPUs of AMD are told.
+const AMD: [&str; 3] = ["AMD", "Instinct", "gfx"];
 
 pub(super) fn is_one(text: &str) -> bool {
-    text.lines().any(|line| is_heading(line.trim()))
+    text.lines().any(|line| is_heading(untagged(line.trim())))
 }
 
 /// `# size count type redop root time algbw busbw #wrong …`.
 fn is_heading(line: &str) -> bool {
-    line.starts_with('#') && ["size", "count", "time", "algbw", "busbw"].iter().all(|word| line.contains(word))
+    let words: Vec<&str> = line.trim_start_matches('#').split_whitespace().collect();
+    words.first() == Some(&"size") && ["count", "time", "algbw", "busbw"].iter().all(|word| words.contains(word))
+}
+
+/// A line without `[1,0]<stdout>:`, as mpirun puts it there, or `0:`, as srun does.
+fn untagged(line: &str) -> &str {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_tag = |tag: &str| match tag.strip_prefix('[').and_then(|tag| tag.split_once("]<std")) {
+        Some((ranks, stream)) => ranks.split(',').all(is_number) && ["out>", "err>", "diag>"].contains(&stream),
+        None => is_number(tag),
+    };
+    line.split_once(':').filter(|(tag, _)| is_tag(tag.trim())).map_or(line, |(_, rest)| rest.trim())
 }
 
 pub(super) fn read(text: &str) -> Result<Run, ReadRunsError> {
-    // What NCCL takes for large messages.
-    let algorithm = Some("ring".to_owned());
-    let mut run = Run { collective: None, algorithm, ranks: None, is_per_rank: false, points: Vec::new() };
+    let mut run = Run { algorithm: Some(LIBRARY.to_owned()), ..Run::of(Vec::new()) };
     let mut time = None;
     let mut ranks = 0;
     for (line, content) in lines(text) {
-        if let Some(comment) = content.strip_prefix('#') {
-            let comment = comment.trim();
-            if is_heading(content) {
-                time = comment.split_whitespace().position(|word| word == "time");
-            } else if comment.starts_with("Rank ") {
-                ranks += 1;
-            } else if let Some(name) = comment.strip_prefix("Collective test starting:") {
-                run.collective = collective(name);
-            }
-        } else if let Some(time) = time.filter(|_| content.starts_with(|first: char| first.is_ascii_digit())) {
-            let fields: Vec<&str> = content.split_whitespace().collect();
+        let content = untagged(content);
+        let comment = content.trim_start_matches('#').trim();
+        let fields: Vec<&str> = content.split_whitespace().collect();
+        let is_number = |place: usize| fields.get(place).is_none_or(|field| field.parse::<i64>().is_ok());
+        if is_heading(content) {
+            time = comment.split_whitespace().position(|word| word == "time");
+        } else if comment.starts_with("Rank ") && comment.contains(" device ") {
+            ranks += 1;
+            run.is_rccl |= AMD.iter().any(|word| comment.contains(word));
+        } else if let Some(name) = comment.strip_prefix("Collective test starting:") {
+            run.collective = collective(name);
+        } else if let Some(time) = time.filter(|_| !fields.is_empty() && is_number(0) && is_number(1)) {
             if fields.len() <= time {
                 return Err(wrong(line, format!("{} columns are fewer than the heading has", fields.len())));
             }

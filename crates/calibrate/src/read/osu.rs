@@ -4,7 +4,7 @@
 
 use canopy_schedule::CollectiveKind;
 
-use super::{Point, ReadRunsError, Run, collective, lines, micros, number};
+use super::{LIBRARY, Point, ReadRunsError, Run, collective, lines, micros, number};
 
 pub(super) fn is_one(text: &str) -> bool {
     text.lines().any(|line| title(line).is_some())
@@ -34,5 +34,7 @@ pub(super) fn read(text: &str) -> Result<Run, ReadRunsError> {
             points.push(Point { bytes, micros: micros(line, fields.next())? });
         }
     }
-    Ok(Run { collective, algorithm: None, ranks: None, is_per_rank, points })
+    // `OSU NCCL Allreduce`, where others are those of an MPI.
+    let is_library = text.lines().any(|line| line.trim().starts_with("# OSU NCCL "));
+    Ok(Run { collective, algorithm: is_library.then(|| LIBRARY.to_owned()), is_per_rank, ..Run::of(points) })
 }

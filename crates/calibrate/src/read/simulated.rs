@@ -40,8 +40,8 @@ pub(super) fn read(text: &str) -> Result<Run, ReadRunsError> {
     Ok(Run {
         collective: collective(&found.collective),
         algorithm: Some(found.algorithm),
+        is_simulated: true,
         ranks: Some(found.topology.ranks),
-        is_per_rank: false,
-        points,
+        ..Run::of(points)
     })
 }

@@ -52,9 +52,7 @@ pub(super) fn read(text: &str) -> Result<Measured, ReadRunsError> {
         let empty = || Run {
             collective: kind,
             algorithm: Some(field("algorithm").unwrap_or("auto").to_owned()),
-            ranks: None,
-            is_per_rank: false,
-            points: Vec::new(),
+            ..Run::of(Vec::new())
         };
         runs.entry((field("collective"), field("algorithm"))).or_insert_with(empty).points.push(point);
     }

@@ -1,0 +1,104 @@
+//! What runs are taken for, where that is not stated: what fits their times.
+
+use canopy_calibrate::{Fit, FitError, Parameter, Parameters, RATE_MAX, fit};
+
+use super::runs::{NotTimed, Runs};
+use crate::clock::Deadline;
+use crate::progress::ProgressLine;
+
+/// A mean difference below which nothing better is looked for.
+const OFF_GOOD: f64 = 0.03;
+/// The same below which none is better than another.
+const OFF_LEAST: f64 = 0.01;
+/// Another reading counts if its differences are less than this part of those of the first.
+const BETTER: f64 = 0.6;
+/// Rates below this part of what is described are rare, so another reading may be meant.
+const RATE_USUAL: f64 = 0.7;
+/// How much that counts, by the logarithm of the rate.
+const RARE: f64 = 2.5;
+/// The same of rates above what links can have.
+const IMPOSSIBLE: f64 = 30.0;
+/// How much more likely times must be, by the logarithm, with something that each call takes once.
+const LIKELIER: f64 = 4.0;
+/// Most runs that are tried one by one.
+const SINGLE_MAX: usize = 6;
+
+/// Fits parameters to runs, and takes the runs for what fits best.
+pub(super) fn fitted(
+    runs: &mut Runs,
+    wanted: &[Parameter],
+    described: Parameters,
+    deadline: Deadline,
+) -> Result<Fit, FitError<NotTimed>> {
+    let observed = runs.observed();
+    let line = ProgressLine::start();
+    let mut rounds = 0;
+    let mut fit_as = |runs: &Runs, taken: &[usize], wanted: &[Parameter]| {
+        let mut model = |at: &Parameters| {
+            rounds += 1;
+            line.working(format!("computing {} times, round {rounds}", observed.len()));
+            runs.times(taken, at, deadline)
+        };
+        fit(&observed, wanted, described, &mut model)
+    };
+    let mut taken = runs.taken().to_vec();
+    let mut best = fit_as(runs, &taken, wanted)?;
+    for tried in others(&runs.choices()) {
+        if best.off() <= OFF_GOOD && oddness(&best, wanted) <= 0.0 {
+            break;
+        }
+        let found = fit_as(runs, &tried, wanted)?;
+        if score(&found, wanted) < score(&best, wanted) * BETTER {
+            (best, taken) = (found, tried);
+        }
+    }
+    if runs.has_calls() {
+        let more: Vec<Parameter> = wanted.iter().copied().chain([Parameter::Launch]).collect();
+        let found = fit_as(runs, &taken, &more).ok();
+        let is_likelier = |found: &Fit| {
+            let states = |fit: &Fit| fit.estimates.iter().filter(|one| one.parameter != Parameter::Launch).count();
+            let likelier = observed.len() as f64 * (best.noise / found.noise).ln();
+            likelier > LIKELIER && states(found) >= states(&best) && found.parameters.launch_ns > 0.0
+        };
+        best = found.filter(is_likelier).unwrap_or(best);
+    }
+    drop(line);
+    runs.take(taken);
+    Ok(best)
+}
+
+/// Other readings of all runs: each second one, and that of each run alone.
+fn others(choices: &[usize]) -> Vec<Vec<usize>> {
+    let second = |is_tried: &dyn Fn(usize) -> bool| -> Vec<usize> {
+        choices.iter().enumerate().map(|(run, &count)| usize::from(count > 1 && is_tried(run))).collect()
+    };
+    let open: Vec<usize> = (0..choices.len()).filter(|&run| choices[run] > 1).collect();
+    let all = (!open.is_empty()).then(|| second(&|_| true));
+    let single =
+        open.iter().filter(|_| (2..=SINGLE_MAX).contains(&open.len())).map(|&run| second(&|other| other == run));
+    all.into_iter().chain(single).collect()
+}
+
+/// How far times are off; more with rates that are rare, much more with rates that no link has.
+fn score(fit: &Fit, wanted: &[Parameter]) -> f64 {
+    fit.off().max(OFF_LEAST) * (1.0 + oddness(fit, wanted))
+}
+
+fn oddness(fit: &Fit, wanted: &[Parameter]) -> f64 {
+    let rates = wanted.iter().filter(|one| !one.is_latency()).map(|&one| fit.parameters.get(one));
+    let odd = |rate: f64| RARE * (RATE_USUAL / rate).ln().max(0.0) + IMPOSSIBLE * (rate / RATE_MAX).ln().max(0.0);
+    rates.map(odd).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_second_readings_are_tried_and_each_alone() {
+        assert_eq!(others(&[1, 1]), Vec::<Vec<usize>>::new());
+        assert_eq!(others(&[2, 1]), [[1, 0]]);
+        assert_eq!(others(&[2, 1, 2]), [[1, 0, 1], [1, 0, 0], [0, 0, 1]]);
+        assert_eq!(others(&[2; 9]).len(), 1);
+    }
+}
