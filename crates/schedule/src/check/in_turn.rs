@@ -1,7 +1,7 @@
 //! What numbered steps cost where each route carries its sends one after the other, exactly.
 //!
-//! A replay: routes are lanes that share links evenly, and nothing waits but for its lane and for what it depends on. It reads
-//! transfers alone, and knows nothing of how their order was found.
+//! A replay: routes are lanes that share links evenly, and nothing waits but for its lane and for what it depends on.
+//! It reads transfers alone, and knows nothing of how their order was found.
 
 mod chains;
 mod lanes;
@@ -19,15 +19,16 @@ use ticks::Ticks;
 
 /// When the last transfer ends if nothing has a latency, for chunks of one byte.
 ///
-/// * **Model.** A lane is a route that carries anything. It has `capacity / lanes` of each of its links, where so many lanes pass
-///   the link, and is as fast as the least of these; so lanes together never claim more than a link has. Transfers are in an
-///   order that keeps steps and dependencies: each lane takes its parts of them in that order, each part once the lane is free
-///   and all that the transfer depends on has ended, for chunks · time of a chunk. A transfer ends with the last of its parts.
+/// * **Model.** A lane is a route that carries anything. It has `capacity / lanes` of each of its links, where so many
+///   lanes pass the link, and is as fast as the least of these; so lanes together never claim more than a link has.
+///   Transfers are in an order that keeps steps and dependencies: each lane takes its parts of them in that order, each
+///   part once the lane is free and all that the transfer depends on has ended, for chunks · time of a chunk. A
+///   transfer ends with the last of its parts.
 /// * **In.** A graph whose structure is right, with a step for each transfer, in order.
 /// * **Errors.** [`LoadError::NothingMoves`].
-/// * **Cost.** O(links of all routes + carriers and dependencies of all transfers). Where the times of lanes have no common unit
-///   that 128 bits can count, also the lengths of the chains of sends whose ends are compared and too close to tell apart by
-///   their leading 126 bits.
+/// * **Cost.** O(links of all routes + carriers and dependencies of all transfers). Where the times of lanes have no
+///   common unit that 128 bits can count, also the lengths of the chains of sends whose ends are compared and too close
+///   to tell apart by their leading 126 bits.
 pub(super) fn seconds_in_turn(topology: &Topology, graph: &TransferGraph) -> Result<Seconds, LoadError> {
     let lanes = Lanes::of(topology, graph);
     let count = graph.steps.last().map_or(0, |step| step.saturating_add(1));

@@ -1,9 +1,9 @@
 //! Times as chains of sends, for lanes whose times have no common unit that 128 bits can count.
 //!
-//! Links with measured rates are of this kind: a few rates of eleven digits have a common multiple of hundreds of bits. The end
-//! of a send is the end of one before it and what its lane takes. So a time is the last send of a chain, with a lower limit in
-//! whole ticks. Mostly these limits tell two times apart. Where they do not, the sends that only one of the chains has are
-//! counted by pace, and the sums are compared as fractions.
+//! Links with measured rates are of this kind: a few rates of eleven digits have a common multiple of hundreds of
+//! bits. The end of a send is the end of one before it and what its lane takes. So a time is the last send of a chain,
+//! with a lower limit in whole ticks. Mostly these limits tell two times apart. Where they do not, the sends that only
+//! one of the chains has are counted by pace, and the sums are compared as fractions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
