@@ -3,6 +3,7 @@
 //! [`read_document`] refuses oversized and non-UTF-8 input and decides between the two. [`TopologyDocument`] is the schema
 //! of version 1, the same for both.
 
+mod bare;
 mod error;
 mod observations;
 mod schema;
@@ -91,11 +92,12 @@ pub fn read_document_until(
         DocumentFormat::Yaml => text::parse_yaml(text, limits, stop)?,
         DocumentFormat::Json => text::parse_json(text, limits, stop)?,
     };
+    let mut warnings = bare::doubts(&document);
     let draft = document.into_draft()?;
     ask(stop)?;
     let topology = draft.build_until(limits, stop)?.ok_or(ReadError::Stopped)?;
     ask(stop)?;
-    let warnings = observations(&topology);
+    warnings.extend(observations(&topology));
     Ok(ReadTopology { topology, warnings })
 }
 

@@ -432,3 +432,35 @@ fn aliases_within_reason_are_read() {
     assert_eq!((topology.rank_count(), topology.links().len()), (1_000, 2_000));
     assert_eq!(topology.nodes()[7].attributes.box_name.as_deref(), Some("full"));
 }
+
+/// A number without a unit that no network has is read, as programs may write it, with a warning that says what to write.
+#[test]
+fn small_numbers_without_a_unit_are_doubted() {
+    let read = |fields: &str| {
+        let text =
+            format!("canopy: 1\nnodes: [{{id: a}}, {{id: b}}]\nlinks: [{{from: a, to: b, both: true, {fields}}}]");
+        let yaml = read_document(text.as_bytes(), None, &LIMITS).unwrap();
+        let json = serde_json::to_string(&serde_saphyr::from_str::<serde_json::Value>(&text).unwrap()).unwrap();
+        assert_eq!(read_document(json.as_bytes(), None, &LIMITS).unwrap(), yaml, "{json}");
+        yaml.warnings
+    };
+    for (fields, said) in [
+        ("bandwidth: 50", "links[0].bandwidth: `50` has no unit and is read as 50 bytes/s; write `50GB/s` or `50Gb/s`"),
+        ("bandwidth: 999999", "or `999999B/s` if that is meant"),
+        ("bandwidth: 1GB/s, latency: 5", "links[0].latency: `5` has no unit and is read as 5 nanoseconds; write `5us`"),
+    ] {
+        let warnings = read(fields);
+        assert!(warnings.len() == 1 && warnings[0].contains(said), "{fields}: {warnings:?}");
+    }
+    assert_eq!(read("bandwidth: 400, latency: 2").len(), 2);
+    for meant in
+        ["bandwidth: 1000000, latency: 10", "bandwidth: 50B/s, latency: 5ns", "bandwidth: 25000000000, latency: 0"]
+    {
+        assert!(read(meant).is_empty(), "{meant}");
+    }
+    let text = "canopy: 1\ndefaults: {latency: 3}\nnodes: [{id: a, loops: 5}, {id: b}]\n\
+                links: [{from: a, to: b, bandwidth: 7, both: true}, {from: b, to: a, bandwidth: 8, count: 2}]";
+    let warnings = read_document(text.as_bytes(), None, &LIMITS).unwrap().warnings;
+    assert!(warnings[0].contains("`7` has no unit and is read as 7 bytes/s, and 2 other numbers too"), "{warnings:?}");
+    assert!(warnings[1].contains("defaults.latency: `3` has no unit"), "{warnings:?}");
+}
