@@ -228,7 +228,7 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 /// Most ranks that a list may name: as many as the largest plan has.
 const RANKS_MAX: usize = 1 << 16;
 
-/// Ranks in rising order, each once, at least one.
+/// Ranks in the order in which they are named, each once, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankList(Vec<u32>);
 
@@ -242,10 +242,25 @@ impl RankList {
     }
 }
 
-/// Reads `0,4,8-15`: ranks and ranges of ranks, both ends included.
+/// Reads `0,4,8-15`: ranks and ranges of ranks, both ends included, in this order.
 pub(crate) fn rank_list(text: &str) -> Result<RankList, String> {
+    let ranks = listed_ranks(text)?;
+    let mut seen = BTreeSet::new();
+    match ranks.iter().find(|&&rank| !seen.insert(rank)) {
+        Some(rank) => Err(format!("rank {rank} is named twice; name each once")),
+        None => Ok(RankList(ranks)),
+    }
+}
+
+/// The same where the order says nothing: rising, and each once however often it is named.
+pub(crate) fn rank_set(text: &str) -> Result<RankList, String> {
+    let ranks: BTreeSet<u32> = listed_ranks(text)?.into_iter().collect();
+    Ok(RankList(ranks.into_iter().collect()))
+}
+
+fn listed_ranks(text: &str) -> Result<Vec<u32>, String> {
     let error = || format!("`{text}` is not a list of ranks; write numbers and ranges such as 0,4,8-15");
-    let mut ranks = BTreeSet::new();
+    let mut ranks = Vec::new();
     for part in text.split(',') {
         let (first, last) = range(part).ok_or_else(error)?;
         if (last - first) as usize >= RANKS_MAX {
@@ -256,7 +271,7 @@ pub(crate) fn rank_list(text: &str) -> Result<RankList, String> {
             return Err(format!("more than {RANKS_MAX} ranks are named; leave the list out for all ranks"));
         }
     }
-    Ok(RankList(ranks.into_iter().collect()))
+    Ok(ranks)
 }
 
 /// Who takes part, and how large their shares are.
@@ -269,7 +284,7 @@ pub(crate) struct PartArgs {
     /// has for each rank, 0 for nothing; as JSON, [[0,3],[1,0]], or lines of numbers between commas or blanks
     #[arg(long, value_name = "FILE", value_parser = blocks::read, conflicts_with = "shares")]
     pub(crate) blocks: Option<BlockRows>,
-    /// Ranks that take part, such as 0-7,16; in the plan and for other options they are numbered anew, in rising order
+    /// Ranks that take part, such as 0-7,16; in the plan and for other options they are numbered anew, in this order
     #[arg(long, value_name = "R,...", value_parser = rank_list)]
     pub(crate) ranks: Option<RankList>,
     /// What the compute nodes outside --ranks do [default: unused]
@@ -443,7 +458,9 @@ mod tests {
     #[test]
     fn ranks_are_listed_one_by_one_and_in_ranges() {
         assert_eq!(rank_list("3").unwrap().ranks(), [3]);
-        assert_eq!(rank_list("8-10,0,9").unwrap().into_ranks(), [0, 8, 9, 10]);
+        assert_eq!(rank_list("8-10,0,11").unwrap().into_ranks(), [8, 9, 10, 0, 11]);
+        assert_eq!(rank_list("8-10,0,9").unwrap_err(), "rank 9 is named twice; name each once");
+        assert_eq!(rank_set("8-10,0,9").unwrap().into_ranks(), [0, 8, 9, 10]);
         for wrong in ["", ",", "1,", "-1", "3-2", "1-2-3", "+1", " 1", "4294967296", "a", "0-65536", "0-4294967295"] {
             assert!(rank_list(wrong).is_err(), "{wrong}");
         }

@@ -215,3 +215,50 @@ fn a_job_has_its_place_beside_jobs_that_run() {
     workspace.write("astray.yaml", job("").replace("16-23", "32-39"));
     workspace.refused("plan-job astray.yaml", 2, &["astray.yaml: ranks", "rank 32"]);
 }
+
+/// The ranks of a job are where its list says, in the order of the list.
+#[test]
+fn ranks_are_placed_in_the_order_in_which_they_are_named() {
+    let workspace = Workspace::new();
+    let links: Vec<serde_json::Value> = (0..3)
+        .map(|at| {
+            let ends = [format!("r{at}"), format!("r{}", at + 1)];
+            serde_json::json!({"from": ends[0], "to": ends[1], "bandwidth": "10GB/s", "both": true})
+        })
+        .collect();
+    // A chain whose nodes have the ranks that they are given.
+    let chain = |ranks: [u32; 4]| {
+        let node = |(at, rank): (usize, &u32)| serde_json::json!({"id": format!("r{at}"), "rank": rank});
+        let nodes: Vec<serde_json::Value> = ranks.iter().enumerate().map(node).collect();
+        serde_json::json!({"canopy": 1, "nodes": nodes, "links": links}).to_string()
+    };
+    workspace.write("chain.json", chain([0, 1, 2, 3]));
+    let job = |network: &str, collective: &str, more: &str| {
+        format!(
+            "topology: {network}\nlayout: a=4\ngroups: [{{name: g, over: a, collective: {collective}, size: 360GB}}]\n{more}"
+        )
+    };
+    let mut times = std::collections::BTreeSet::new();
+    for order in [[0, 1, 2, 3], [1, 0, 2, 3], [3, 0, 2, 1], [2, 3, 0, 1], [0, 2, 1, 3]] {
+        // Rank i of the layout is node order[i].
+        let mut ranks = [0; 4];
+        (0..4).for_each(|place| ranks[order[place as usize]] = place);
+        workspace.write("renumbered.json", chain(ranks));
+        for collective in ["next", "broadcast", "gather"] {
+            let list = order.map(|rank| rank.to_string()).join(",");
+            workspace.write("named.yaml", job("chain.json", collective, &format!("ranks: {list}\n")));
+            workspace.write("renumbered.yaml", job("renumbered.json", collective, ""));
+            let found = workspace.json("plan-job named.yaml -o plans --json")["job"].clone();
+            let same = workspace.json("plan-job renumbered.yaml --json")["job"].clone();
+            assert_eq!(found["seconds"], same["seconds"], "{collective} {list}");
+            assert_eq!(found["seconds_rings"], same["seconds_rings"], "{collective} {list}");
+            let members: Vec<u64> =
+                found["groups"][0]["ranks"].as_array().unwrap().iter().map(|rank| rank.as_u64().unwrap()).collect();
+            assert_eq!(members, order[..members.len()].iter().map(|&rank| rank as u64).collect::<Vec<_>>());
+            times.insert((collective, found["seconds"].to_string()));
+        }
+    }
+    assert!(times.len() > 3, "{times:?}");
+    workspace.write("twice.yaml", job("chain.json", "next", "ranks: 1,0,2,1\n"));
+    workspace.refused("plan-job twice.yaml", 2, &["ranks", "rank 1 is named twice"]);
+}

@@ -63,7 +63,7 @@ pub(crate) struct FetchArgs {
     #[command(flatten)]
     reach: ReachArgs,
     /// Ranks of this node, such as 8-15 or 0,4: fetch their part of the files only [default: all ranks]
-    #[arg(long, visible_alias = "rank", value_name = "RANKS", value_parser = args::rank_list)]
+    #[arg(long, visible_alias = "rank", value_name = "RANKS", value_parser = args::rank_set)]
     ranks: Option<RankList>,
     /// What a plan that does not come in time, or that cannot be, means
     #[arg(long, value_name = "WHAT", value_enum, default_value = "fallback")]

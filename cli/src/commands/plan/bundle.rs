@@ -62,11 +62,7 @@ pub(super) fn communicator(text: &str) -> Result<BundleCommunicator, String> {
     let Some((name, list)) = text.split_once('=') else {
         return Err(format!("`{text}` is not a communicator; write a name and its ranks, such as tp0=0-7"));
     };
-    let mut ranks = Vec::new();
-    for part in list.split(',') {
-        ranks.extend(args::rank_list(part)?.into_ranks());
-    }
-    Ok(BundleCommunicator { name: name.to_owned(), ranks })
+    Ok(BundleCommunicator { name: name.to_owned(), ranks: args::rank_list(list)?.into_ranks() })
 }
 
 /// Makes the bundle, writes its folder, says what is in it.
