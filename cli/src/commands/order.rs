@@ -85,6 +85,9 @@ struct OrderSummary {
     groups: Vec<GroupSummary>,
     given: TimesSummary,
     by_name: TimesSummary,
+    /// If it is another order than that by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_number: Option<TimesSummary>,
     found: TimesSummary,
     /// Whether no order is better.
     best: bool,
@@ -192,20 +195,25 @@ impl OrderSummary {
             ranks,
             given,
         };
-        let [given, by_name, found] = report.times.each_ref().map(|times| {
-            let Times { total, by_kind, fair_share, hashed, hops } = times.clone();
-            TimesSummary { time: total, group_times: by_kind, fair_share, hashed, hops }
-        });
+        let [given, by_name, found] = report.times.each_ref().map(TimesSummary::of);
         Self {
             topology,
             machines: report.machines().enumerate().map(machine).collect(),
             groups: groups(of, given.group_times.len()),
             given,
             by_name,
+            by_number: report.by_number.as_ref().map(TimesSummary::of),
             found,
             best: report.found.is_best,
             files: Vec::new(),
         }
+    }
+}
+
+impl TimesSummary {
+    fn of(times: &Times) -> Self {
+        let Times { total, by_kind, fair_share, hashed, hops } = times.clone();
+        Self { time: total, group_times: by_kind, fair_share, hashed, hops }
     }
 }
 
@@ -223,7 +231,9 @@ fn readable(name: &str, summary: &OrderSummary) -> String {
     columns.extend(summary.given.fair_share.map(|_| "FAIR SHARE#".to_owned()));
     columns.extend(["HASHED#", "LINKS PASSED#"].map(str::to_owned));
     let mut table = Table::new(&columns.iter().map(String::as_str).collect::<Vec<_>>());
-    for (name, times) in [("given", &summary.given), ("by name", &summary.by_name), ("new", &summary.found)] {
+    let by_number = summary.by_number.as_ref().map(|times| ("by number", times));
+    let rows = [("given", &summary.given), ("by name", &summary.by_name)].into_iter().chain(by_number);
+    for (name, times) in rows.chain([("new", &summary.found)]) {
         let total = is_several.then_some(times.time);
         let all = total.iter().chain(&times.group_times).chain(&times.fair_share).chain([&times.hashed]);
         let row = std::iter::once(name.to_owned()).chain(all.map(|time| format!("{time:.3}")));

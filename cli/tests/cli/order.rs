@@ -104,3 +104,25 @@ fn what_cannot_be_ordered_is_refused() {
     workspace.refused("order dgx-a100:boxes=2 --to slurm", 2, &["--output"]);
     workspace.refused("order dgx-a100:boxes=2 --to slurm -o - --json", 2, &["--json needs a file for the hosts"]);
 }
+
+/// Names are sorted as strings, as runtimes do it; by number is a row of its own where that is another order.
+#[test]
+fn names_are_sorted_as_strings() {
+    let workspace = Workspace::new();
+    let fabric =
+        "SwitchName=leaf1 Nodes=gpu-[1-4]\nSwitchName=leaf2 Nodes=gpu-[9-12]\nSwitchName=spine Switches=leaf[1-2]\n";
+    workspace.write("topology.conf", fabric);
+    let compose = "topology compose --fabric topology.conf --rates nic=100Gb/s,oversub=4 -o job.yaml --nodes";
+    workspace.text(&format!("{compose} gpu-[1-4,9-12]"));
+    let text = workspace.text("order job.yaml");
+    let row = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+    assert_eq!(
+        [row("given"), row("by name "), row("by number"), row("new")].map(Option::unwrap),
+        ["1.000", "2.000", "1.000", "1.000"]
+    );
+    let found = workspace.json("order job.yaml --json");
+    assert!((found["by_name"]["time"].as_f64().unwrap() - 2.0).abs() < 1e-6, "{found}");
+    assert!((found["by_number"]["time"].as_f64().unwrap() - 1.0).abs() < 1e-6, "{found}");
+    workspace.text(&format!("{compose} gpu-[1-4]"));
+    assert_eq!(workspace.json("order job.yaml --json").get("by_number"), None);
+}

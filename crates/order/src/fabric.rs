@@ -10,6 +10,9 @@ pub(crate) const WHOLE: u64 = 1 << 40;
 /// More hops than from any node to another: there is no way, or none that is looked at.
 pub(crate) const FAR: u16 = u16::MAX;
 
+/// Switches at the first machine that are looked at for one that joins all.
+const FIRST_MAX: usize = 8;
+
 /// Whether there is a way, and not just arrived.
 const fn is_away(distance: u16) -> bool {
     0 < distance && distance < FAR
@@ -138,6 +141,37 @@ impl Fabric {
 
     pub(crate) const fn node_count(&self) -> usize {
         self.node_count
+    }
+
+    /// Whether every machine reaches every other one. O(links) where all are at the same switches, else a search for each.
+    pub(crate) fn is_joined(&self) -> bool {
+        let machines = self.machines.len();
+        let switch = |node: &usize| *node >= machines;
+        // Switches that reach each other: all machines may be at them.
+        let spread = |start: usize, edges: &[Vec<usize>], end: fn(&Edge) -> usize| {
+            let mut is_met = vec![false; self.node_count];
+            is_met[start] = true;
+            let mut left = vec![start];
+            while let Some(node) = left.pop() {
+                for other in edges[node].iter().map(|&edge| end(&self.edges[edge])) {
+                    if !std::mem::replace(&mut is_met[other], true) && switch(&other) {
+                        left.push(other);
+                    }
+                }
+            }
+            is_met
+        };
+        let first = self.leaving[0].iter().map(|&edge| self.edges[edge].to).filter(switch);
+        let joins_all = |start: usize| {
+            let to = spread(start, &self.leaving, |edge| edge.to);
+            let from = spread(start, &self.entering, |edge| edge.from);
+            (0..machines).all(|machine| to[machine] && from[machine])
+        };
+        let is_reached = |machine: usize| {
+            let distances = self.distances_to(machine);
+            distances[..machines].iter().all(|&distance| distance < FAR)
+        };
+        first.take(FIRST_MAX).any(joins_all) || (0..machines).all(is_reached)
     }
 
     /// By node: hops to one; [`FAR`] if there is no way. Machines pass nothing on.

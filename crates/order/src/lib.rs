@@ -21,6 +21,7 @@
 //! | `search` | orders where there are no levels |
 //! | `times`, `report` | the same for people, in several ways to look at shared links |
 //! | `names` | names by the numbers in them |
+//! | `walk` | links that alone join two sides, and machines side by side |
 //!
 //! Source: our own; the argument for levels counts crossings of a cut, of which a ring has at least two.
 
@@ -36,6 +37,9 @@ mod part;
 mod report;
 mod search;
 mod times;
+mod walk;
+
+use std::cmp::Ordering;
 
 pub use fabric::{Fabric, NoMachines};
 pub use job::{GROUPS_MAX, Group, GroupError, Job, Pattern};
@@ -49,6 +53,7 @@ use bound::least;
 use levels::{by_levels, by_levels_shuffled, has_levels, in_blocks};
 use load::Loads;
 use search::Tie;
+use walk::Walk;
 
 /// Machines up to which all orders are compared.
 pub const EXACT_MAX: usize = 9;
@@ -70,13 +75,15 @@ const SHUFFLED_MAX: usize = 1 << 16;
 pub struct Ordered {
     /// Positions of machines in the fabric's list.
     pub order: Vec<usize>,
-    /// The list sorted by name, numbers in names as numbers.
+    /// The list sorted by name, as strings.
     pub names: Vec<usize>,
+    /// The list sorted by name, numbers in names as numbers.
+    pub numbers: Vec<usize>,
     /// What the order loads.
     pub cost: Cost,
     /// What the list as it stands loads.
     pub given: Cost,
-    /// What it loads sorted by name.
+    /// What it loads sorted by name, as strings: so do runtimes that sort machines.
     pub by_name: Cost,
     /// What every order loads at least; what the one found loads where that is not known.
     pub bound: Cost,
@@ -97,15 +104,22 @@ pub fn order(fabric: &Fabric, job: &Job, stop: &dyn Fn() -> bool) -> Result<Orde
     let as_given: Vec<usize> = (0..count).collect();
     let mut loads = Loads::new(fabric, job);
     let given = loads.cost(&as_given, stop)?;
-    let mut names: Vec<usize> = as_given.clone();
-    names.sort_by(|&a, &b| by_number(&fabric.machines()[a], &fabric.machines()[b]).then(a.cmp(&b)));
+    let sorted = |compare: fn(&str, &str) -> Ordering| {
+        let mut sorted = as_given.clone();
+        sorted.sort_by(|&a, &b| compare(&fabric.machines()[a], &fabric.machines()[b]).then(a.cmp(&b)));
+        sorted
+    };
+    let (names, numbers) = (sorted(str::cmp), sorted(by_number));
     let by_name = loads.cost(&names, stop)?;
     let bound = Cost { busiest: least(fabric, job), trees: 0, hops: 0 };
     let mut best = (given, as_given);
-    let mut candidates = vec![names.clone(), by_levels(fabric)];
+    let mut candidates = vec![names.clone(), numbers.clone()];
     // Rings have no beginning.
-    let first = names.iter().position(|&machine| machine == 0).unwrap_or(0);
-    candidates[0].rotate_left(first);
+    for order in &mut candidates {
+        let first = order.iter().position(|&machine| machine == 0).unwrap_or(0);
+        order.rotate_left(first);
+    }
+    candidates.extend([by_levels(fabric), Walk::of(fabric).machines]);
     if let Some(sizes) = block_sizes(fabric, job) {
         candidates.push(in_blocks(fabric, &sizes));
     }
@@ -120,12 +134,12 @@ pub fn order(fabric: &Fabric, job: &Job, stop: &dyn Fn() -> bool) -> Result<Orde
             best = (cost, order);
         }
     } else {
-        searched(&mut loads, (job, &names), bound, &mut best, stop)?;
+        searched(&mut loads, (job, &numbers), bound, &mut best, stop)?;
     }
     let (cost, order) = best;
     let is_best = is_exact || is_least(cost, bound);
     let bound = if bound.busiest == 0 { Cost { busiest: cost.busiest, ..bound } } else { bound };
-    Ok(Ordered { order, names, cost, given, by_name, bound, is_best })
+    Ok(Ordered { order, names, numbers, cost, given, by_name, bound, is_best })
 }
 
 fn take(best: &mut (Cost, Vec<usize>), cost: Cost, order: Vec<usize>) {

@@ -17,6 +17,8 @@ pub struct Report {
     pub found: Ordered,
     /// Times of the given order, of that by name and of the one found.
     pub times: [Times; 3],
+    /// Times of the order by name with numbers in names as numbers; `None` if that is the order by name.
+    pub by_number: Option<Times>,
 }
 
 impl Report {
@@ -67,5 +69,7 @@ pub fn report(
     let given: Vec<usize> = (0..found.order.len()).collect();
     let of = |order: &[usize]| order_times(&fabric, &job, order, &found.bound, stop);
     let times = [of(&given)?, of(&found.names)?, of(&found.order)?];
-    Ok(Report { fabric, found, times })
+    let by_number = Some(&found.numbers).filter(|numbers| **numbers != found.names);
+    let by_number = by_number.map(|numbers| of(numbers)).transpose()?;
+    Ok(Report { fabric, found, times, by_number })
 }

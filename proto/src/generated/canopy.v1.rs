@@ -5732,7 +5732,7 @@ pub struct OrderMachinesReply {
     /// Times of the order that was given.
     #[prost(message, optional, tag = "2")]
     pub given: ::core::option::Option<OrderTimes>,
-    /// Times of the order by name, numbers in names as numbers.
+    /// Times of the order by name, as strings: so do runtimes that sort machines.
     #[prost(message, optional, tag = "3")]
     pub by_name: ::core::option::Option<OrderTimes>,
     /// Times of the new order; never more than those of the given one.
@@ -5749,6 +5749,9 @@ pub struct OrderMachinesReply {
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
 }
 /// A machine and its place.
+    /// Times of the order by name with numbers in names as numbers; unset if that is the order by name.
+    #[prost(message, optional, tag = "8")]
+    pub by_number: ::core::option::Option<OrderTimes>,
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OrderedMachine {
     /// Its name.

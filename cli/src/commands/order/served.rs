@@ -40,7 +40,7 @@ fn group(group: &Group) -> RankGroups {
 }
 
 fn summary(args: &OrderArgs, reply: OrderMachinesReply) -> Option<OrderSummary> {
-    let OrderMachinesReply { machines, given, by_name, found, best, topology, .. } = reply;
+    let OrderMachinesReply { machines, given, by_name, by_number, found, best, topology, .. } = reply;
     let times = |times: OrderTimes| {
         let OrderTimes { time, group_times, fair_share, hashed, hops } = times;
         TimesSummary { time, group_times, fair_share, hashed, hops }
@@ -58,6 +58,7 @@ fn summary(args: &OrderArgs, reply: OrderMachinesReply) -> Option<OrderSummary> 
         groups: super::groups(&args.groups, given.group_times.len()),
         given,
         by_name: times(by_name?),
+        by_number: by_number.map(times),
         found: times(found?),
         best,
         files: Vec::new(),

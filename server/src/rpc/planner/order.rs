@@ -56,14 +56,16 @@ fn on_the_wire(topology: &Topology, report: &Report, warnings: Vec<Warning>) -> 
         ranks,
         given: u32::try_from(given).unwrap_or(u32::MAX),
     };
-    let [given, by_name, found] = report.times.each_ref().map(|times| {
+    let of = |times: &Times| {
         let Times { total, by_kind, fair_share, hashed, hops } = times.clone();
-        Some(OrderTimes { time: total, group_times: by_kind, fair_share, hashed, hops })
-    });
+        OrderTimes { time: total, group_times: by_kind, fair_share, hashed, hops }
+    };
+    let [given, by_name, found] = report.times.each_ref().map(|times| Some(of(times)));
     OrderMachinesReply {
         machines: report.machines().map(machine).collect(),
         given,
         by_name,
+        by_number: report.by_number.as_ref().map(of),
         found,
         best: report.found.is_best,
         topology: Some(topology_summary(topology, &TopologyKey::of(topology))),
