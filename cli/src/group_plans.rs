@@ -27,6 +27,8 @@ pub(crate) struct Manifest {
     #[serde(default)]
     pub(crate) lost_ranks: Vec<u32>,
     pub(crate) seconds: String,
+    /// The joint optimum, if the plans take longer.
+    pub(crate) seconds_joint: Option<String>,
     pub(crate) seconds_bound: String,
     pub(crate) certificate: Certificate,
     #[serde(default)]
@@ -100,12 +102,29 @@ impl Folder {
         }
         let refuse = |error: &dyn Display| Failure::input(format!("{}: {error}", file.display()));
         let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|error| refuse(&error))?;
-        let path = file.parent().unwrap_or(Path::new("")).to_owned();
+        Self::of(file.parent().unwrap_or(Path::new("")), manifest).map(Some)
+    }
+
+    /// The folder at a path that has the network, with this manifest.
+    pub(crate) fn of(path: &Path, manifest: Manifest) -> Result<Self, Failure> {
         let (limits, network) = (input::plan_limits()?, path.join(GROUPS_NETWORK));
         let document = input::bytes(&network, PLAN_BYTES_MAX)?;
         let refuse = |error: &dyn Display| Failure::input(format!("{}: {error}", network.display()));
         let network = read_document(&document, None, &limits).map_err(|error| refuse(&words(&error)))?;
-        Ok(Some(Self { path, manifest, network: network.topology, limits }))
+        Ok(Self { path: path.to_owned(), manifest, network: network.topology, limits })
+    }
+
+    /// The plans of all groups.
+    ///
+    /// # Errors
+    /// The first group without a plan of its own, and why.
+    pub(crate) fn plans(&self) -> Result<Vec<Planned<'_>>, Failure> {
+        let plans = self.manifest.groups.iter().map(|group| {
+            let wrong = |problem: String| Failure::input(format!("group {}: {problem}", group.name));
+            let content = self.content(group)?.map_err(wrong)?;
+            self.read(group, &content).map_err(wrong)
+        });
+        plans.collect()
     }
 
     /// The content of the plan file of a group; inside, why there is no such file.

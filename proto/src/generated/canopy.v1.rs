@@ -5354,7 +5354,8 @@ pub struct GroupRates {
     /// The network, after faults.
     #[prost(message, optional, tag = "1")]
     pub topology: ::core::option::Option<TopologySummary>,
-    /// All groups together.
+    /// All groups together, if each has the best plan in its share of the links. Plans with fewer trees or lower ones, and
+    /// some whose links are not alike both ways, take longer: see GroupPlan.seconds.
     #[prost(string, tag = "2")]
     pub seconds: ::prost::alloc::string::String,
     /// What no schedule beats, as the lengths prove; the same as `seconds` where the optimum is proven.
@@ -5499,7 +5500,8 @@ pub struct GroupPlan {
     /// Warnings about this plan only.
     #[prost(message, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
-    /// What the group takes, in seconds, `num/den`.
+    /// What its plan takes in the group's share of the links, in seconds, `num/den`: size ÷ `plan.quality.achieved`. All
+    /// plans together take no longer than the longest of these.
     #[prost(string, tag = "8")]
     pub seconds: ::prost::alloc::string::String,
 }
@@ -5747,11 +5749,11 @@ pub struct OrderMachinesReply {
     /// Warnings about the topology.
     #[prost(message, repeated, tag = "7")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
-}
-/// A machine and its place.
     /// Times of the order by name with numbers in names as numbers; unset if that is the order by name.
     #[prost(message, optional, tag = "8")]
     pub by_number: ::core::option::Option<OrderTimes>,
+}
+/// A machine and its place.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OrderedMachine {
     /// Its name.

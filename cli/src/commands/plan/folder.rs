@@ -55,6 +55,11 @@ impl NewFolder {
         &self.target
     }
 
+    /// Where its files are until then.
+    pub(super) fn path(&self) -> &Path {
+        self.temporary.path()
+    }
+
     /// A new file at a path within it.
     pub(super) fn file(&self, path: &str) -> Result<File, Failure> {
         let relative = Path::new(path);

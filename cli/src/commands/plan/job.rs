@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use canopy_client::{ClientError, PlannedGroups};
 use canopy_plan::Format;
-use canopy_proto::v1::{GroupsProgress, GroupsStage, PlanGroupsRequest};
+use canopy_proto::v1::{GroupsProgress, GroupsStage, OutputFormat, OutputSpec, PlanGroupsRequest};
 
 use super::file::FileArgs;
 use super::folder::{Fetch, NewFolder};
 use crate::args;
 use crate::clock::Deadline;
+use crate::commands::on_a_thread;
 use crate::connection::{Connection, ServerArgs, Session};
 use crate::exit::Failure;
 use crate::known_faults::{FaultArgs, say_warning, say_warnings, worth_saying};
@@ -101,7 +102,7 @@ pub(crate) async fn run(args: PlanJobArgs) -> Result<(), Failure> {
     (request.levels, request.best_order) = (args.levels, args.best_order);
     (request.max_chunks, request.max_depth) = (args.max_chunks, args.max_depth);
     if folder.is_some() {
-        request.outputs = vec![args.file.spec()?];
+        request.outputs = outputs(&args.file)?;
     }
     if args.follow {
         // Each round prepares its own.
@@ -114,6 +115,13 @@ pub(crate) async fn run(args: PlanJobArgs) -> Result<(), Failure> {
     session.close().await;
     let manifest = outcome?;
     if args.json { print_json("plan-job", &Printed { job: &manifest }) } else { print(&report::readable(&manifest)) }
+}
+
+/// The files of each plan: canopy's own, which says what all take together, and that of a runtime.
+fn outputs(file: &FileArgs) -> Result<Vec<OutputSpec>, Failure> {
+    let own = OutputSpec { format: OutputFormat::Json.into(), ..OutputSpec::default() };
+    let asked = file.spec()?;
+    Ok(if file.format == Format::Json { vec![asked] } else { vec![own, asked] })
 }
 
 /// Asks the server, and writes what it has made.
@@ -157,6 +165,9 @@ async fn kept(
         manifest.groups = write(connection, planned, &folder).await?;
         let target = folder.target().to_owned();
         folder.write(output::GROUPS_NETWORK, &planned.network)?;
+        let measured = on_a_thread(move || manifest.measured(folder.path()).map(|manifest| (manifest, folder)));
+        let folder;
+        (manifest, folder) = measured.await?;
         // Last, so that what has a manifest is whole.
         folder.write_json(output::MANIFEST, &manifest)?;
         folder.commit()?;

@@ -51,12 +51,7 @@ pub(super) fn run(args: &SimulateArgs, folder: &Folder) -> Result<(), Failure> {
     }
     let line = ProgressLine::start();
     line.working("reading the plans".to_owned());
-    let planned = folder.manifest.groups.iter().map(|group| {
-        let wrong = |problem: String| Failure::input(format!("group {}: {problem}", group.name));
-        let content = folder.content(group)?.map_err(wrong)?;
-        folder.read(group, &content).map_err(wrong)
-    });
-    let planned = planned.collect::<Result<Vec<Planned<'_>>, Failure>>()?;
+    let planned = folder.plans()?;
     let parts = planned.iter().map(|one| TogetherPart {
         graph: &one.graph,
         topology: &one.plan.topology,
@@ -77,11 +72,9 @@ pub(super) fn run(args: &SimulateArgs, folder: &Folder) -> Result<(), Failure> {
 }
 
 fn found(folder: &Folder, planned: &[Planned<'_>], together: &Together) -> Result<Simulated, Failure> {
-    let joint: Ratio = folder
-        .manifest
-        .seconds
-        .parse()
-        .map_err(|_| Failure::input("`seconds` of the manifest is no fraction".to_owned()))?;
+    let seconds = folder.manifest.seconds_joint.as_ref().unwrap_or(&folder.manifest.seconds);
+    let no_fraction = |_| Failure::input("`seconds` of the manifest is no fraction".to_owned());
+    let joint: Ratio = seconds.parse().map_err(no_fraction)?;
     let groups = planned.iter().zip(&together.left_ps).map(|(one, &left_ps)| GroupTime {
         name: one.group.name.clone(),
         size_bytes: one.group.size_bytes.get(),
@@ -89,7 +82,7 @@ fn found(folder: &Folder, planned: &[Planned<'_>], together: &Together) -> Resul
     });
     Ok(Simulated {
         time_ps: together.outcome.time_ps,
-        seconds: folder.manifest.seconds.clone(),
+        seconds: seconds.clone(),
         of_joint: joint.to_f64() * PICOS / together.outcome.time_ps.max(1) as f64,
         groups: groups.collect(),
     })

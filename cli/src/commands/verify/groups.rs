@@ -10,8 +10,8 @@ use crate::group_plans::{Folder, Planned};
 use crate::output::MANIFEST;
 use crate::table::count;
 
-/// Shares are whole bytes per second: so much of a plan's rate may be lost.
-const LOST_MAX: (u32, u32) = (1, 100_000);
+/// What the manifest says and what the plans take may differ by so much.
+const APART_MAX: (u32, u32) = (1, 1_000_000);
 
 /// JSON object of the command. Times are in seconds, `num/den`.
 #[derive(Debug, Serialize)]
@@ -91,9 +91,10 @@ fn together(folder: &Folder, planned: &[Planned<'_>], report: &mut Report) {
         (Ok(_), Err(_)) => Some("`seconds` of the manifest is no fraction".to_owned()),
         (Ok(time), Ok(stated)) => {
             report.seconds = Some(time.to_string());
-            let (lost, of) = LOST_MAX;
-            let is_longer = Ratio::new(lost, of).is_some_and(|most| stated.missing_of(&time) > most);
-            is_longer.then(|| format!("together they take {time} s, and the manifest says {stated} s"))
+            let (apart, of) = APART_MAX;
+            let missing = stated.missing_of(&time).max(time.missing_of(&stated));
+            let is_other = Ratio::new(apart, of).is_some_and(|most| missing > most);
+            is_other.then(|| format!("together they take {time} s, and the manifest says {stated} s"))
         }
     };
     report.found.record("together", MANIFEST, objection);

@@ -1,12 +1,18 @@
 //! What was found of a job, as `manifest.json` and as the command prints it.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::Path;
 
 use canopy_client::PlannedGroups;
 use canopy_proto::v1::{GroupClassRates, GroupLevel, GroupLinkLength, GroupOrder, GroupPlan, Plan};
+use canopy_schedule::{SharedPart, shared_time};
+use canopy_topology::Ratio;
 use serde::Serialize;
 
+use crate::commands::verify::groups::parts;
 use crate::exit::Failure;
+use crate::group_plans::Folder;
 use crate::output::{FORMAT_VERSION, FileSummary, GROUPS_KIND};
 use crate::request::{collective_name, missing};
 
@@ -22,8 +28,11 @@ pub(super) struct Manifest {
     pub(super) lost_ranks: Vec<u32>,
     /// Whether ranks forward for groups that they are not in.
     forward: bool,
-    /// All groups at once, each for its size.
+    /// All groups at once, each for its size: where there are plans, what these take; else the joint optimum.
     pub(super) seconds: String,
+    /// The joint optimum, if the plans take longer by more than a millionth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) seconds_joint: Option<String>,
     /// What nothing beats.
     pub(super) seconds_bound: String,
     pub(super) seconds_rings: String,
@@ -108,7 +117,7 @@ pub(super) struct PlannedGroup {
     /// By rank of the plan: its number in the network before faults.
     ranks: Vec<u32>,
     size_bytes: u64,
-    /// What it takes.
+    /// What its plan takes in the group's shares.
     seconds: String,
     plan: String,
     /// algbw of the plan in the group's shares, in bytes per second.
@@ -153,6 +162,7 @@ impl Manifest {
             lost_ranks: rates.lost_ranks.clone(),
             forward,
             seconds: rates.seconds.clone(),
+            seconds_joint: None,
             seconds_bound: rates.seconds_bound.clone(),
             seconds_rings: rates.seconds_rings.clone(),
             seconds_phases: rates.seconds_phases.clone(),
@@ -165,6 +175,31 @@ impl Manifest {
             groups: Vec::new(),
         }
     }
+
+    /// The same with what the plans in a folder take together, by their files.
+    pub(super) fn measured(mut self, folder: &Path) -> Result<Self, Failure> {
+        let broken = |error: &dyn Display| Failure::fault(format!("the server's plans cannot be added up: {error}"));
+        let listed = serde_json::to_value(&self).and_then(serde_json::from_value).map_err(|error| broken(&error))?;
+        let folder = Folder::of(folder, listed)?;
+        let planned = folder.plans()?;
+        let parts: Vec<SharedPart<'_>> = parts(&planned).collect();
+        let time = shared_time(&folder.network, &parts).map_err(|error| broken(&error))?;
+        let joint: Ratio = self.seconds.parse().map_err(|error| broken(&error))?;
+        let stated = std::mem::replace(&mut self.seconds, time.to_string());
+        self.seconds_joint = Some(stated).filter(|_| is_longer(&time, &joint));
+        Ok(self)
+    }
+
+    /// Whether it takes longer than what nothing beats, by more than is lost by rounding.
+    pub(super) fn is_above_bound(&self) -> bool {
+        let times = self.seconds.parse().ok().zip(self.seconds_bound.parse().ok());
+        times.is_none_or(|(time, bound)| is_longer(&time, &bound))
+    }
+}
+
+/// Whether a time is longer than another by more than a millionth: rates of shares are whole bytes per second.
+fn is_longer(time: &Ratio, than: &Ratio) -> bool {
+    Ratio::new(1_u32, 1_000_000_u32).is_some_and(|millionth| than.missing_of(time) > millionth)
 }
 
 fn order(GroupOrder { layout, seconds, seconds_bound }: &GroupOrder, best: bool) -> OrderSummary {

@@ -19,10 +19,12 @@ pub(super) fn readable(manifest: &Manifest) -> String {
         ]);
     }
     let joint = seconds(&manifest.seconds);
-    let proof = if manifest.seconds == manifest.seconds_bound {
-        "proven optimal".to_owned()
-    } else {
-        format!("at least {}", in_words(seconds(&manifest.seconds_bound)))
+    let bound = in_words(seconds(&manifest.seconds_bound));
+    let proof = match &manifest.seconds_joint {
+        _ if manifest.seconds == manifest.seconds_bound => "proven optimal".to_owned(),
+        _ if !manifest.is_above_bound() => "optimal but for rounding".to_owned(),
+        None => format!("at least {bound}"),
+        Some(joint) => format!("at least {bound}, {} for the best plans", in_words(seconds(joint))),
     };
     let other = |name: &str, text: &str, what: &str| {
         let time = seconds(text);

@@ -96,6 +96,7 @@ pub(super) fn network(solved: &Solved) -> Vec<v1::GroupNetwork> {
 pub(super) fn plan(solved: &Solved, group: usize, reply: v1::PlanReply) -> v1::GroupPlan {
     let Some(planned) = solved.job.groups.get(group) else { return v1::GroupPlan::default() };
     let before = |rank: &Rank| solved.survivors.get(rank.index()).map_or(u32::MAX, |rank| rank.number());
+    let seconds = reply.plan.as_ref().and_then(|plan| seconds(planned.size_bytes.get(), plan));
     // The members are numbered as the group says, where they are is the job's to know, and shares may well be of one
     // direction.
     let is_ours = ["RANKS_RENUMBERED", "RANK_MAP_ASSUMED", "TOPOLOGY_ASSUMED"];
@@ -111,6 +112,13 @@ pub(super) fn plan(solved: &Solved, group: usize, reply: v1::PlanReply) -> v1::G
         plan: reply.plan.map(|plan| plan_header(&plan, 0)),
         cache: reply.cache,
         warnings: reply.warnings.into_iter().filter(is_said).collect(),
-        seconds: solved.rates.group_seconds.get(group).map(Ratio::to_string).unwrap_or_default(),
+        seconds: seconds.map(|seconds| seconds.to_string()).unwrap_or_default(),
     }
+}
+
+/// What a plan takes for so many bytes in the network that it was made for.
+fn seconds(size_bytes: u64, plan: &v1::Plan) -> Option<Ratio> {
+    let achieved: Ratio = plan.quality.as_ref()?.achieved.parse().ok()?;
+    let (bytes, seconds) = achieved.parts();
+    Ratio::new(seconds * size_bytes, bytes.clone())
 }
