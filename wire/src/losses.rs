@@ -46,9 +46,10 @@ pub fn in_words(losses: &[Loss]) -> String {
 /// # Errors
 /// It names no element, or its fraction is not valid.
 pub fn loss(stated: &v1::Fault) -> Result<Loss, LossError> {
-    let device = |device: &v1::DeviceTarget| match device.node.is_empty() {
-        false => Device::Node { id: device.node.clone() },
-        true => Device::Slot { host: device.host.clone(), index: device.index },
+    let device = |device: &v1::DeviceTarget| match (device.node.as_str(), device.nic.as_str()) {
+        ("", "") => Device::Slot { host: device.host.clone(), index: device.index },
+        ("", nic) => Device::Nic { host: device.host.clone(), name: nic.to_owned() },
+        (id, _) => Device::Node { id: id.to_owned() },
     };
     let target = match stated.target.as_ref().ok_or(LossError::NoTarget)? {
         Stated::Link(v1::LinkTarget { from, to, one_way }) => {
@@ -78,9 +79,11 @@ pub fn loss(stated: &v1::Fault) -> Result<Loss, LossError> {
 
 /// A loss on the wire.
 pub fn on_the_wire(loss: &Loss) -> v1::Fault {
+    let none = v1::DeviceTarget::default;
     let device = |device: &Device| match device {
-        Device::Node { id } => v1::DeviceTarget { node: id.clone(), ..v1::DeviceTarget::default() },
-        Device::Slot { host, index } => v1::DeviceTarget { host: host.clone(), index: *index, node: String::new() },
+        Device::Node { id } => v1::DeviceTarget { node: id.clone(), ..none() },
+        Device::Slot { host, index } => v1::DeviceTarget { host: host.clone(), index: *index, ..none() },
+        Device::Nic { host, name } => v1::DeviceTarget { host: host.clone(), nic: name.clone(), ..none() },
     };
     let target = match &loss.target {
         Target::Link { from, to, both_ways } => {
@@ -126,6 +129,8 @@ mod tests {
             "link:a=b",
             "nic:g0",
             "nic:g0>ib*1/2",
+            "nic:node7:3",
+            "nic:node7:mlx5_3>leaf1*1/2",
             "gpu:g0",
             "gpu:node7:3",
             "host:node7",
@@ -146,11 +151,21 @@ mod tests {
     fn what_names_nothing_is_refused_by_its_field() {
         let fault = |target, remaining| v1::Fault { target, remaining };
         let link = || Some(Stated::Link(v1::LinkTarget { from: "a".to_owned(), to: "b".to_owned(), one_way: true }));
+        let nic = |host: &str, nic: &str| v1::DeviceTarget {
+            host: host.to_owned(),
+            nic: nic.to_owned(),
+            ..v1::DeviceTarget::default()
+        };
         let of_zero = v1::Ratio { numerator: 0, denominator: 0 };
         let refused = [
             (fault(None, None), "target"),
             (fault(Some(Stated::Nic(v1::NicTarget::default())), None), "target"),
             (fault(Some(Stated::Node("a b".to_owned())), None), "target"),
+            (fault(Some(Stated::Device(nic("n", "mlx5_0"))), None), "target"),
+            (
+                fault(Some(Stated::Nic(v1::NicTarget { device: Some(nic("n", "3")), port: String::new() })), None),
+                "target",
+            ),
             (fault(link(), Some(of_zero)), "remaining"),
             (fault(link(), Some(v1::Ratio { numerator: 3, denominator: 2 })), "remaining"),
         ];

@@ -3,6 +3,7 @@
 //! Reports of one cause overlap: the NIC, the port and the link of a GPU may each be reported at half rate, and the
 //! link then runs at half rate. So if several targets affect one link, the worst counts.
 
+mod cards;
 mod directory;
 mod near;
 
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use canopy_topology::{Fault, NodeIndex};
 
+pub(crate) use self::cards::Card;
 pub use self::directory::Directory;
 use crate::event::Event;
 use crate::remaining::Remaining;
@@ -34,8 +36,12 @@ pub enum MeaningError {
     NotADevice { id: String },
     #[error("`{id}` is not a switch; write gpu:{id}, or the id of a switch")]
     NotASwitch { id: String },
-    #[error("no link of `{id}` leaves its machine, so it has no NIC; name a link or the node")]
+    #[error("`{id}` reaches no NIC of its machine in this network; name a NIC, a link or the node")]
     NoCard { id: String },
+    #[error("{host} has no NIC `{name}`{near}")]
+    UnknownNic { host: String, name: String, near: String },
+    #[error("`{name}` may mean {first} or {second}; write nic: and the id")]
+    AmbiguousNic { name: String, first: String, second: String },
     #[error("the NIC of `{id}` has no port to `{port}`{near}")]
     NoPort { id: String, port: String, near: String },
     #[error("the topology has no plane or switch `{name}`{near}")]
@@ -142,9 +148,9 @@ impl Directory<'_> {
         let device = |device: &Device| self.device(device).map(|node| Device::Node { id: id(node) });
         let target = match target {
             Target::Gpu { device: of } => Target::Gpu { device: device(&of)? },
-            Target::Nic { device: of, port } => {
-                let is_only = self.ports(self.device(&of)?)?.len() == 1;
-                Target::Nic { device: device(&of)?, port: port.filter(|_| !is_only) }
+            Target::Nic { device, port } => {
+                let card = self.card(&device)?;
+                Target::Nic { device: self.card_device(card.node), port: port.filter(|_| card.ports.len() > 1) }
             }
             Target::Host { name } => Target::Host { name: self.machine(&name)?.0.to_owned() },
             Target::Node { id } => Target::of_node(self.topology().node(self.node(&id)?)),
@@ -166,7 +172,7 @@ impl Directory<'_> {
         Ok(Event { target, ..event })
     }
 
-    /// The canonical names of everything on a machine: the machine, its nodes, and the NICs of its ranks.
+    /// The canonical names of everything on a machine: the machine, its nodes, and its NICs.
     ///
     /// # Errors
     /// The machine does not exist.
@@ -174,11 +180,8 @@ impl Directory<'_> {
         let (name, nodes) = self.machine(machine)?;
         let mut parts = vec![Target::Host { name: name.to_owned() }];
         parts.extend(nodes.iter().map(|&node| Target::of_node(self.topology().node(node))));
-        let has_card = |node: &NodeIndex| self.topology().rank_of(*node).is_some() && self.ports(*node).is_ok();
-        parts.extend(nodes.iter().copied().filter(has_card).map(|node| {
-            let device = Device::Node { id: self.topology().node(node).id.clone() };
-            Target::Nic { device, port: None }
-        }));
+        let cards = nodes.iter().filter_map(|&node| self.card_at(node));
+        parts.extend(cards.map(|card| Target::Nic { device: self.card_device(card.node), port: None }));
         Ok(parts)
     }
 
@@ -192,8 +195,7 @@ impl Directory<'_> {
                 Meaning::Links(ends)
             }
             Target::Nic { device, port } => {
-                let node = self.device(device)?;
-                let ports = self.ports(node)?;
+                let Card { node, ports } = self.card(device)?;
                 let far_ends = match port {
                     None => ports,
                     Some(port) => vec![self.port(node, &ports, port)?],

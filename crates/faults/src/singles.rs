@@ -6,8 +6,8 @@ use canopy_canonical::{Analysis, Budget, Orbits, Stopped, analyse, form_hash, gr
 use canopy_topology::{Element, FaultKind, NodeIndex, NodeKind, Topology, TopologyHash};
 
 use crate::remaining::Remaining;
-use crate::resolve::Directory;
-use crate::target::{Device, Loss, Target};
+use crate::resolve::{Card, Directory};
+use crate::target::{Loss, Target};
 
 /// The kinds that together name every single fault once, in the order of [`singles`].
 pub const SINGLE_KINDS: [FaultKind; 5] =
@@ -50,8 +50,8 @@ enum Key {
 
 /// The single faults of some kinds, by kind, those that are alike together.
 ///
-/// *Boxes* are hosts, or else boxes, if there are at least two. A *NIC* is all links of a rank that leave its machine,
-/// if that is known. Links inside and outside boxes are part of all links, if these are asked for.
+/// *Boxes* are hosts, or else boxes, if there are at least two. A *NIC* is all links of a rank, or of a switch in a
+/// machine, that leave the machine, if that is known. Links inside and outside boxes are part of all links, if these are asked for.
 ///
 /// `roles` tell ranks apart that differ in what is asked of them, as [`graph_of`] takes them. Faults of one group are alike,
 /// verified; within the budget of work two groups may be.
@@ -137,25 +137,20 @@ impl Symmetry<'_, '_> {
 
     fn cards(&self) -> Vec<(Key, Target)> {
         let mut keyed = Vec::new();
-        for rank in self.topology().ranks() {
-            let attributes = &self.topology().node(rank.node()).attributes;
-            if attributes.host.is_none() && attributes.box_name.is_none() {
-                continue;
-            }
-            let Ok(ports) = self.directory.ports(rank.node()) else { continue };
+        for Card { node, ports } in self.directory.cards() {
             let orbits = |far_ends: &mut dyn Iterator<Item = NodeIndex>| -> BTreeSet<u32> {
-                let around = far_ends.flat_map(|far| [self.orbit(rank.node(), far), self.orbit(far, rank.node())]);
+                let around = far_ends.flat_map(|far| [self.orbit(node, far), self.orbit(far, node)]);
                 around.flatten().collect()
             };
             let on_card = orbits(&mut ports.iter().copied());
-            let inside = orbits(&mut self.directory.neighbours(rank.node()).filter(|far| !ports.contains(far)));
+            let inside = orbits(&mut self.directory.neighbours(node).filter(|far| !ports.contains(far)));
             // Whoever moves the node moves its links of these orbits to links of these orbits. Boxes are not theirs to know, so
             // only where all of them are on the card the card is moved to a card.
             let key = match on_card.is_disjoint(&inside) {
-                true => Key::Card(self.nodes.orbits.representative(rank.number()), on_card),
-                false => Key::Own(rank.number()),
+                true => Key::Card(self.nodes.orbits.representative(node.number()), on_card),
+                false => Key::Own(node.number()),
             };
-            keyed.push((key, Target::Nic { device: Device::Node { id: self.id(rank.node()) }, port: None }));
+            keyed.push((key, Target::Nic { device: self.directory.card_device(node), port: None }));
         }
         keyed
     }

@@ -10,6 +10,7 @@
 //!          | "feature:" ID ":" what        what: multicast, aggregate or multicast+aggregate
 //!          | "plane:" NAME
 //! device  := ID | NAME ":" NUMBER          index of the rank on a host or box, from 0
+//!          | NAME ":" NIC                  of `nic:` only: what the machine calls the NIC, such as mlx5_3
 //! ```
 //!
 //! Ids and names have 1 to 255 bytes without white space and `: > = ,`, as ids of nodes do. What a target means on a
@@ -41,9 +42,9 @@ pub enum Target {
         #[serde(default)]
         both_ways: bool,
     },
-    /// The NIC of a device: its links that leave the machine.
+    /// A NIC: links that leave a machine. Of a GPU without such links, the nearest NIC of its machine.
     Nic {
-        /// Whose card it is.
+        /// The NIC, or the GPU that it belongs to.
         device: Device,
         /// Id of the neighbour at the far end of the one port that is meant; none: all ports.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +93,7 @@ pub enum Target {
 #[serde(
     untagged,
     deny_unknown_fields,
-    expecting = "a device is {\"id\": ID} of its node, or {\"host\": NAME, \"index\": NUMBER} from 0"
+    expecting = "a device is {\"id\": ID} of its node, {\"host\": NAME, \"index\": NUMBER}, or {\"host\": NAME, \"name\": NIC}"
 )]
 pub enum Device {
     /// The node with this id.
@@ -106,6 +107,13 @@ pub enum Device {
         host: String,
         /// The how-manieth of its ranks, from 0.
         index: u32,
+    },
+    /// A NIC of a machine.
+    Nic {
+        /// Name of the host or box, whole or short.
+        host: String,
+        /// The machine's name for the NIC, or the id of its node.
+        name: String,
     },
 }
 
@@ -128,10 +136,18 @@ pub enum TargetError {
          feature:SWITCH:multicast or plane:NAME"
     )]
     Kind { found: String },
+    #[error("unknown target `{found}`; write gpu:{found} for the GPU of that machine, or nic:{found} for its NIC")]
+    NoKind { found: String },
     #[error("`{found}` is not a link; write link:A>B for one direction or link:A=B for both, with ids of nodes")]
     Link { found: String },
     #[error("`{found}` is not a device; write the id of its node, or HOST:INDEX with the index of the device from 0")]
     Device { found: String },
+    #[error("`{found}` is not a NIC; write nic:HOST:INDEX with the index of its GPU from 0, or nic:HOST:NAME")]
+    Nic { found: String },
+    #[error("`{found}` names a NIC, and a GPU is meant; write gpu:HOST:INDEX with the index of the GPU from 0")]
+    NotAGpu { found: String },
+    #[error("`*{found}` is not a fraction; write what is left as N/D, such as *1/2")]
+    Fraction { found: String },
     #[error("`{found}` is not a feature; write feature:SWITCH:multicast, :aggregate or :multicast+aggregate")]
     Feature { found: String },
     #[error("{field} cannot be `{found}`; use 1 to {NAME_BYTES_MAX} bytes without white space and `: > = ,`")]
@@ -164,6 +180,9 @@ impl Target {
             Self::Nic { device, port } => {
                 device.check()?;
                 port.as_ref().map_or(Ok(()), |port| check_name("port", port))?;
+            }
+            Self::Gpu { device: device @ Device::Nic { .. } } => {
+                return Err(TargetError::NotAGpu { found: shown(&device.to_string()) });
             }
             Self::Gpu { device } => device.check()?,
             Self::Host { name } | Self::Plane { name } => check_name("name", name)?,
@@ -210,6 +229,15 @@ impl Device {
         match self {
             Self::Node { id } => check_name("device.id", id),
             Self::Slot { host, .. } => check_name("device.host", host),
+            Self::Nic { host, name } => {
+                check_name("device.host", host)?;
+                check_name("device.name", name)?;
+                // A number is the index of a GPU.
+                if is_number(name) {
+                    return Err(TargetError::Nic { found: shown(&self.to_string()) });
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -247,6 +275,7 @@ impl fmt::Display for Device {
         match self {
             Self::Node { id } => f.write_str(id),
             Self::Slot { host, index } => write!(f, "{host}:{index}"),
+            Self::Nic { host, name } => write!(f, "{host}:{name}"),
         }
     }
 }
@@ -257,7 +286,7 @@ impl fmt::Display for Loss {
         let target = self.target.to_string();
         f.write_str(&target)?;
         // An id may end like a fraction.
-        if self.remaining.is_gone() && split_fraction(&target).1.is_none() {
+        if self.remaining.is_gone() && split_fraction(&target).1.is_none() && decimal(&target).is_none() {
             return Ok(());
         }
         write!(f, "*{}", self.remaining)
@@ -268,14 +297,17 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        let kind = || TargetError::Kind { found: shown(text) };
+        let kind = || match text.split_once(':') {
+            Some((_, index)) if digits::<u32>(index).is_some() => TargetError::NoKind { found: shown(text) },
+            _ => TargetError::Kind { found: shown(text) },
+        };
         let (word, rest) = text.split_once(':').ok_or_else(kind)?;
         let name = || rest.to_owned();
         let target = match word {
             "link" => link(rest)?,
             "nic" => {
                 let (device, port) = rest.split_once('>').map_or((rest, None), |(device, port)| (device, Some(port)));
-                Self::Nic { device: device.parse()?, port: port.map(str::to_owned) }
+                Self::Nic { device: nic(device)?, port: port.map(str::to_owned) }
             }
             "gpu" => Self::Gpu { device: rest.parse()? },
             "host" => Self::Host { name: name() },
@@ -296,6 +328,19 @@ impl FromStr for Target {
         };
         target.checked()
     }
+}
+
+/// A NIC by its own name on a machine, or by its GPU.
+fn nic(text: &str) -> Result<Device, TargetError> {
+    match text.split_once(':') {
+        Some((host, name)) if !is_number(name) => Ok(Device::Nic { host: host.to_owned(), name: name.to_owned() }),
+        _ => text.parse(),
+    }
+}
+
+/// Whether a text is a number, or empty. One that is too large for an index is no name either.
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Both ends of a link, one way or both.
@@ -322,6 +367,9 @@ impl FromStr for Loss {
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let (target, fraction) = split_fraction(text);
+        if let Some(found) = decimal(text).map(shown) {
+            return Err(TargetError::Fraction { found });
+        }
         let remaining = fraction.map_or(Ok(Remaining::GONE), str::parse)?;
         Ok(Self { target: target.parse()?, remaining })
     }
@@ -335,6 +383,14 @@ fn split_fraction(text: &str) -> (&str, Option<&str>) {
         Some((target, tail)) if looks_like_one(tail) => (target, Some(tail)),
         _ => (text, None),
     }
+}
+
+/// The end of a text after its last `*`, if it is a fraction in another notation: `0.5`, `50%`.
+fn decimal(text: &str) -> Option<&str> {
+    let (_, tail) = text.rsplit_once('*')?;
+    let number = tail.strip_suffix('%').unwrap_or(tail);
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !number.is_empty();
+    (is_number && tail.contains(['.', '%'])).then_some(tail)
 }
 
 #[cfg(test)]

@@ -116,20 +116,21 @@ pub struct LinkTarget {
     #[prost(bool, tag = "3")]
     pub one_way: bool,
 }
-/// The links of a device that leave its machine. If the topology names neither hosts nor boxes, all links of the device.
+/// The links of a device that leave its machine; of a device without such links, those of the nearest NIC, as NCCL picks
+/// it. If the topology names neither hosts nor boxes, all links of the device.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NicTarget {
-    /// The device that the NIC belongs to.
+    /// The device that the NIC belongs to, or the NIC by its own name.
     #[prost(message, optional, tag = "1")]
     pub device: ::core::option::Option<DeviceTarget>,
     /// Id of the node at the other end of one port: only that port. Empty: all ports.
     #[prost(string, tag = "2")]
     pub port: ::prost::alloc::string::String,
 }
-/// A device: by the id of its node, or by machine and index.
+/// A device: by the id of its node, by machine and index, or a NIC by machine and name.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeviceTarget {
-    /// Id of its node; empty to use `host` and `index`.
+    /// Id of its node; empty to use `host` with `index` or `nic`.
     #[prost(string, tag = "1")]
     pub node: ::prost::alloc::string::String,
     /// Name of its machine or box, whole or short.
@@ -138,6 +139,9 @@ pub struct DeviceTarget {
     /// Its index on that machine, from 0, in rank order.
     #[prost(uint32, tag = "3")]
     pub index: u32,
+    /// Only in NicTarget: what the machine calls the NIC, such as `mlx5_3`, instead of `index`.
+    #[prost(string, tag = "4")]
+    pub nic: ::prost::alloc::string::String,
 }
 /// A capability of a switch besides forwarding.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -9242,8 +9246,7 @@ pub struct FaultEvent {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportFaultsRequest {
     /// The healthy topology, which the server stores; of a cluster, also all of it, without `nodes`. Not punctured, and not
-    /// together with `job`. If neither is given,
-    /// events name hosts, and devices by host and index.
+    /// together with `job`. If neither is given, events name hosts, and devices by host and index or NIC.
     #[prost(message, optional, tag = "1")]
     pub topology: ::core::option::Option<TopologySource>,
     /// The events, at most 10,000.
@@ -9366,8 +9369,8 @@ pub struct KnownFault {
 /// Which faults to clear.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ClearFaultsRequest {
-    /// `topologies/…` or `clusters/…`. Must be given, unless `job` is, or the faults name hosts, and devices by host and
-    /// index.
+    /// `topologies/…` or `clusters/…`. Must be given, unless `job` or `all` is, or the faults name hosts, and devices by
+    /// host and index or NIC.
     #[prost(string, tag = "1")]
     pub topology: ::prost::alloc::string::String,
     /// The healthy elements; their `remaining` is ignored. Empty: all elements of the topology, cluster or job.
@@ -9379,6 +9382,9 @@ pub struct ClearFaultsRequest {
     /// As in ReportFaultsRequest.
     #[prost(string, tag = "4")]
     pub job: ::prost::alloc::string::String,
+    /// All elements of all topologies, clusters and machines. Not together with `topology`, `faults` or `job`.
+    #[prost(bool, tag = "5")]
+    pub all: bool,
 }
 /// What was cleared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -9595,6 +9601,9 @@ pub enum ReportOutcome {
     Held = 6,
     /// Refused: it cannot be read, or the topology has no such element.
     Refused = 7,
+    /// Noted, and matches nothing: no stored topology or cluster and no lease has the element. It counts for networks that
+    /// have it from then on.
+    Unmatched = 8,
 }
 impl ReportOutcome {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -9611,6 +9620,7 @@ impl ReportOutcome {
             Self::Clearing => "REPORT_OUTCOME_CLEARING",
             Self::Held => "REPORT_OUTCOME_HELD",
             Self::Refused => "REPORT_OUTCOME_REFUSED",
+            Self::Unmatched => "REPORT_OUTCOME_UNMATCHED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -9624,6 +9634,7 @@ impl ReportOutcome {
             "REPORT_OUTCOME_CLEARING" => Some(Self::Clearing),
             "REPORT_OUTCOME_HELD" => Some(Self::Held),
             "REPORT_OUTCOME_REFUSED" => Some(Self::Refused),
+            "REPORT_OUTCOME_UNMATCHED" => Some(Self::Unmatched),
             _ => None,
         }
     }

@@ -284,6 +284,18 @@ impl FaultLogs {
         voices(&self.shared.fault_logs.lock(), &Audience::Everyone)
     }
 
+    /// Places that anything is remembered of, whoever reported it.
+    pub(crate) fn places(&self) -> BTreeSet<Scope> {
+        self.shared.fault_logs.lock().keys().map(Scope::place).cloned().collect()
+    }
+
+    /// Number of elements that count for an audience, over all scopes.
+    pub(crate) fn active(&self, audience: &Audience) -> usize {
+        let fault_logs = self.shared.fault_logs.lock();
+        let heard = fault_logs.iter().filter(|(scope, _)| audience.hears(scope));
+        heard.map(|(_, kind)| kind.count.losses.len()).sum()
+    }
+
     /// Whether anything is remembered of any machine.
     pub(crate) fn has_hosts(&self) -> bool {
         let fault_logs = self.shared.fault_logs.lock();

@@ -129,15 +129,17 @@ impl Network {
         (machine, nodes): (&str, &BTreeMap<u32, NodeIndex>),
         Loss { target, remaining }: &Loss,
     ) -> Vec<Loss> {
-        let device = |index: &u32| nodes.get(index).map(|&node| self.device(node));
+        let device = |device: &Device| match device {
+            Device::Slot { index, .. } => nodes.get(index).map(|&node| self.device(node)),
+            Device::Nic { name, .. } => Some(self.nic_here(machine, nodes, name)),
+            Device::Node { .. } => None,
+        };
         let targets = match target {
-            Target::Gpu { device: Device::Slot { index, .. } } => {
-                device(index).map(|device| Target::Gpu { device }).into_iter().collect()
-            }
-            Target::Nic { device: Device::Slot { index, .. }, port } => {
-                let card = device(index).map(|device| Target::Nic { device, port: port.clone() });
+            Target::Gpu { device: of } => device(of).map(|device| Target::Gpu { device }).into_iter().collect(),
+            Target::Nic { device: of, port } => {
+                let card = device(of).map(|device| Target::Nic { device, port: port.clone() });
                 // A port that this topology knows by another name, if at all: the card is not to be trusted.
-                let whole = device(index).map(|device| Target::Nic { device, port: None });
+                let whole = device(of).map(|device| Target::Nic { device, port: None });
                 card.filter(|card| directory.canonical(card).is_ok()).or(whole).into_iter().collect()
             }
             Target::Host { .. } => self.machine(machine, nodes),
@@ -159,6 +161,23 @@ impl Network {
         }
     }
 
+    /// A NIC of a machine, by the name that the topology has for the machine.
+    fn nic_here(&self, machine: &str, nodes: &BTreeMap<u32, NodeIndex>, name: &str) -> Device {
+        let first = nodes.values().next().map(|&node| self.base.topology().node(node));
+        let box_name = first.and_then(|node| node.attributes.box_name.clone()).filter(|_| self.is_placed());
+        Device::Nic { host: box_name.unwrap_or_else(|| machine.to_owned()), name: name.to_owned() }
+    }
+
+    /// Whether it has an element that is known by its machine, or a part of it.
+    pub(crate) fn has_element(&self, machine: &str, target: &Target) -> bool {
+        let loss = Loss { target: target.clone(), remaining: Remaining::GONE };
+        let directory = OnceCell::new();
+        let directory = || directory.get_or_init(|| Directory::new(self.base.topology()));
+        let machines = self.devices.iter().flat_map(|devices| &devices.machines);
+        let mut meant = machines.filter(|(name, _)| same_host(name, machine));
+        meant.any(|(name, nodes)| !self.here(directory(), (name, nodes), &loss).is_empty())
+    }
+
     fn device(&self, node: NodeIndex) -> Device {
         Device::Node { id: self.base.topology().node(node).id.clone() }
     }
@@ -166,7 +185,7 @@ impl Network {
     /// Of a target that names one of its machines: its name on that machine.
     fn of_machine(&self, directory: &Directory<'_>, target: &Target) -> Result<Option<(Scope, Target)>, MeaningError> {
         let (Target::Gpu { device: Device::Slot { host: name, .. } }
-        | Target::Nic { device: Device::Slot { host: name, .. }, .. }
+        | Target::Nic { device: Device::Slot { host: name, .. } | Device::Nic { host: name, .. }, .. }
         | Target::Host { name }) = target
         else {
             return Ok(None);
@@ -185,6 +204,10 @@ impl Network {
             }
             Target::Nic { device: Device::Slot { index, .. }, port } => {
                 directory.canonical(&Target::Nic { device: here(*index)?, port: port.clone() })?;
+            }
+            Target::Nic { device: Device::Nic { name, .. }, port } => {
+                let device = self.nic_here(machine, nodes, name);
+                directory.canonical(&Target::Nic { device, port: port.clone() })?;
             }
             _ => {}
         }
@@ -206,6 +229,11 @@ impl Network {
             Target::Nic { device: Device::Node { id }, port } => {
                 let slot = slot(id)?;
                 (slot.node.clone(), Target::Nic { device: device(slot), port: port.clone() })
+            }
+            Target::Nic { device: Device::Nic { host: name, name: nic }, port } => {
+                let host = self.host_of(devices, name)?.to_owned();
+                let device = Device::Nic { host: host.clone(), name: nic.clone() };
+                (host, Target::Nic { device, port: port.clone() })
             }
             Target::Host { name } => {
                 let host = self.host_of(devices, name)?;
@@ -234,7 +262,7 @@ impl Network {
 pub(crate) fn entry_by_host(target: &Target) -> Option<Scope> {
     match target {
         Target::Gpu { device: Device::Slot { host, .. } }
-        | Target::Nic { device: Device::Slot { host, .. }, .. }
+        | Target::Nic { device: Device::Slot { host, .. } | Device::Nic { host, .. }, .. }
         | Target::Host { name: host } => Some(Scope::Host(host.clone())),
         _ => None,
     }

@@ -147,7 +147,7 @@ impl Scope {
         if let Some(name) = self.host() {
             match &mut target {
                 Target::Gpu { device: Device::Slot { host, .. } }
-                | Target::Nic { device: Device::Slot { host, .. }, .. }
+                | Target::Nic { device: Device::Slot { host, .. } | Device::Nic { host, .. }, .. }
                 | Target::Host { name: host } => name.clone_into(host),
                 _ => {}
             }

@@ -3,14 +3,16 @@
 //! A cluster is kept as its description was sent, and read when it is first used. A part that was composed lately is at hand
 //! as the text of its network.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use canopy_import::{ClusterModel, Report};
 use canopy_planner::PlanKey;
 use canopy_proto::v1;
-use canopy_topology::{HOST_FILE_BYTES_MAX, HostsError, TopologyLimits, expand_hosts, shorten, to_json};
+use canopy_topology::{
+    HOST_FILE_BYTES_MAX, HostsError, Topology, TopologyLimits, expand_hosts, same_host, shorten, to_json,
+};
 use canopy_wire::{ClusterError, cluster_model};
 use parking_lot::Mutex;
 use prost::Message as _;
@@ -22,6 +24,8 @@ use crate::store::clusters::{ClusterName, ClusterStore, FOLDER, KeptCluster, Put
 /// Most clusters that are at hand as they were read, and most bytes of the text of parts.
 const MODELS_MAX: usize = 16;
 const PARTS_BYTES_MAX: usize = 64 << 20;
+/// Machines whose network is composed at once, so that no limit is met.
+const MACHINES_AT_ONCE: usize = 64;
 
 /// Stored clusters and their parts. Clones share them. Every call may block on the disk.
 #[derive(Clone)]
@@ -122,6 +126,32 @@ impl ClusterParts {
         let text = Bytes::from(to_json(&composed.in_cluster(name.inner()).map_err(unfit)?));
         self.at_hand.lock().keep(part, &text);
         Ok(text)
+    }
+
+    /// Networks of stored clusters with these machines, as far as they have them. What cannot be read is told of where it is used.
+    pub(super) fn machines(
+        &self,
+        wanted: &BTreeSet<String>,
+        limits: &TopologyLimits,
+    ) -> Result<Vec<Topology>, ClusterFailure> {
+        let mut names = Vec::new();
+        self.store.for_each(|cluster| names.push(cluster.name))?;
+        let mut found = Vec::new();
+        for name in names {
+            let Ok(Model { cluster, .. }) = read_name(&name).and_then(|name| self.model(&name, limits, &|| false))
+            else {
+                continue;
+            };
+            let Ok(nodes) = cluster.nodes() else { continue };
+            let is_wanted = |node: &String| wanted.iter().any(|machine| same_host(machine, node));
+            let (meant, others): (Vec<String>, Vec<String>) = nodes.into_iter().partition(is_wanted);
+            for meant in meant.chunks(MACHINES_AT_ONCE) {
+                // Two machines are a network, whatever each of them is.
+                let joined: Vec<String> = meant.iter().chain(others.first()).cloned().collect();
+                found.extend(cluster.part(&joined, limits, &|| false).ok());
+            }
+        }
+        Ok(found)
     }
 
     /// The cluster as it was read, at hand or read again.

@@ -2,7 +2,9 @@
 
 mod listed;
 mod subject;
+mod unmatched;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use canopy_faults::{Event, Outcome, Remaining, Severity, Target};
@@ -24,7 +26,8 @@ use tokio::time;
 use tonic::{Code, Request, Response, Status};
 
 use self::listed::list;
-use self::subject::Subject;
+use self::subject::{Subject, audience};
+use self::unmatched::unmatched;
 use super::EventStream;
 use super::call_pool::CallPool;
 use super::deliver::STALL_MAX;
@@ -91,7 +94,7 @@ impl Faults for FaultsService {
         let networks = self.networks.clone();
         let reported = self.pool.run("ReportFaults", &headers, move |_| {
             request.topology = resolve_parts(&networks, request.topology, &limits, &|| false)?;
-            report(&replanner, &viewer?, request, &limits)
+            report(&replanner, &networks, &viewer?, request, &limits)
         });
         reported.await.map(Response::new)
     }
@@ -210,6 +213,7 @@ fn own_sources(viewer: &Viewer) -> String {
 
 fn report(
     replanner: &Replanner,
+    networks: &StoredNetworks,
     viewer: &Viewer,
     request: ReportFaultsRequest,
     limits: &TopologyLimits,
@@ -231,13 +235,21 @@ fn report(
     let all: Vec<(Scope, Event)> = read.iter().flatten().flatten().cloned().collect();
     let named: Vec<Scope> = all.iter().map(|(scope, _)| scope.clone()).collect();
     call::concerns(&subject.object(&job, all.iter().map(|(_, event)| Some(&event.target))));
-    let mut entered = replanner.fault_logs().report(all)?.into_iter();
+    let entered = replanner.fault_logs().report(all.clone())?;
+    let is_new = |entered: &Result<Entered, ReportError>| matches!(entered, Ok(entered) if entered.changes);
+    let new = all.into_iter().zip(entered.iter().map(is_new)).filter(|(_, is_new)| *is_new);
+    let new = new.map(|((scope, event), _)| (scope, event.target)).collect();
+    let unmatched = match subject {
+        Subject::Machines => unmatched(replanner, networks, new, limits)?,
+        Subject::Topology(_) | Subject::Job(_) => BTreeSet::new(),
+    };
+    let mut entered = entered.into_iter();
     let mut changed = Vec::new();
     let mut outcome = |read: Result<Vec<(Scope, Event)>, ReportedFault>| {
         let event = read.as_ref().ok().and_then(|entries| entries.first()).map(|(_, event)| event);
         let (kind, source) = event.map_or(("", String::new()), |event| (event.target.kind(), event.source.clone()));
-        let reported =
-            read.map_or_else(|refused| refused, |entries| outcome_of_all(entries, &mut entered, &mut changed));
+        let reported = read
+            .map_or_else(|refused| refused, |entries| outcome_of_all(entries, &mut entered, &unmatched, &mut changed));
         replanner.metrics().fault_event(outcome_name(reported.outcome()), kind, &source);
         reported
     };
@@ -260,21 +272,20 @@ fn report(
 fn outcome_of_all(
     entries: Vec<(Scope, Event)>,
     entered: &mut impl Iterator<Item = Result<Entered, ReportError>>,
+    unmatched: &BTreeSet<(Scope, Target)>,
     changed: &mut Vec<Scope>,
 ) -> ReportedFault {
     let mut first = None;
     // There is an outcome for each that was entered.
     for ((scope, event), entered) in entries.into_iter().zip(entered) {
         let (changes, found) = match entered {
-            Ok(entered) => (
-                entered.changes,
-                ReportedFault {
-                    outcome: outcome_of(entered).into(),
-                    error: None,
-                    element: event.target.to_string(),
-                    scope: scope_of(&scope).into(),
-                },
-            ),
+            Ok(entered) => {
+                let element = event.target.to_string();
+                let is_unmatched = entered.changes && unmatched.contains(&(scope.clone(), event.target));
+                let outcome = if is_unmatched { ReportOutcome::Unmatched } else { outcome_of(entered) };
+                let of = scope_of(&scope).into();
+                (entered.changes, ReportedFault { outcome: outcome.into(), error: None, element, scope: of })
+            }
             Err(error) => (false, refused_as(report_reason(&error), &chain(&error))),
         };
         if changes {
@@ -351,6 +362,7 @@ const fn outcome_name(outcome: ReportOutcome) -> &'static str {
         ReportOutcome::Stale => "stale",
         ReportOutcome::Clearing => "clearing",
         ReportOutcome::Held => "held",
+        ReportOutcome::Unmatched => "unmatched",
         ReportOutcome::Refused | ReportOutcome::Unspecified => "refused",
     }
 }
@@ -399,6 +411,10 @@ fn clear(
     if request.faults.len() > FAULTS_MAX {
         return Err(CallFailure::TooManyEvents { found: request.faults.len(), limit: FAULTS_MAX });
     }
+    if request.all && !(request.topology.is_empty() && request.job.is_empty() && request.faults.is_empty()) {
+        let problem = "`topology`, `job` or `faults` is given as well; set exactly one".to_owned();
+        return Err(CallFailure::Faults { field: "all", problem });
+    }
     let subject = Subject::of(replanner, viewer, (topology, &request.job), limits)?;
     let names = subject.entries();
     let mut wanted: Vec<(Scope, Option<Target>)> = Vec::new();
@@ -408,10 +424,12 @@ fn clear(
         let entries = names.of(&loss.target, Remaining::GONE).map_err(bad)?;
         wanted.extend(entries.into_iter().map(|(scope, target)| (scope, Some(target))));
     }
-    if request.faults.is_empty() {
+    if request.all {
+        wanted.extend(replanner.fault_logs().places().into_iter().map(|scope| (scope, None)));
+    } else if request.faults.is_empty() {
         wanted.extend(subject.scopes().into_iter().map(|scope| (scope, None)));
         if wanted.is_empty() {
-            let problem = "name the faults, or a topology or job to clear all of its faults".to_owned();
+            let problem = "name the faults, or a topology or job to clear all of its faults, or set `all`".to_owned();
             return Err(CallFailure::Faults { field: "faults", problem });
         }
     }
@@ -433,7 +451,11 @@ fn clear(
     let cleared = replanner.fault_logs().clear(&wanted, until_ms.unwrap_or(u64::MAX), is_own)?;
     replanner.stir_changed();
     let named: Vec<Scope> = wanted.into_iter().map(|(scope, _)| scope).collect();
-    let active = subject.active(viewer, replanner.fault_logs(), &named);
+    let fault_logs = replanner.fault_logs();
+    let active = match request.all {
+        true => fault_logs.active(&audience(viewer)),
+        false => subject.active(viewer, fault_logs, &named),
+    };
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Ok(ClearFaultsReply { cleared: number(cleared), active: number(active) })
 }

@@ -20,6 +20,7 @@ mod lifecycle;
 mod limits;
 mod moving;
 mod negatives;
+mod nics;
 mod operators;
 mod order;
 mod paths;

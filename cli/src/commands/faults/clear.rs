@@ -19,15 +19,16 @@ Examples:
   canopy faults clear dgx-a100:boxes=2 nic:b0g3
   canopy faults clear topologies/0123abcd --all
   canopy faults clear nic:gpu01:3
-  canopy faults clear --job 18 --all")]
+  canopy faults clear --job 18 --all
+  canopy faults clear --all")]
 pub(crate) struct ClearArgs {
     /// Generator expression, file, or id of a stored topology, if one is meant; then what is healthy, such as nic:b0g3 or nic:gpu01:3
-    #[arg(value_name = "[T] FAULT", required_unless_present = "job")]
+    #[arg(value_name = "[T] FAULT", required_unless_present_any = ["job", "all"])]
     names: Vec<String>,
     /// Job whose leases say which network is meant and on which machines it is
     #[arg(long, value_name = "J")]
     job: Option<String>,
-    /// All of the topology, or of the job's networks and machines
+    /// All of the topology, or of the job's networks and machines; without T and --job, all that the server knows
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -57,13 +58,14 @@ pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
     }
     let faults = named.iter().map(loss_on_the_wire).collect();
     let (topology, job) = subject.on_the_wire(&args.common).await?;
-    let request =
-        ClearFaultsRequest { topology: topology.clone(), job, faults, request_id: RequestId::random().to_string() };
+    let all = args.all && matches!(subject, Subject::Machines);
+    let request_id = RequestId::random().to_string();
+    let request = ClearFaultsRequest { topology: topology.clone(), job, faults, request_id, all };
     let ClearFaultsReply { cleared, active } =
         ask(&args.common, async |client, left| client.clear_faults(request.clone(), left).await).await?;
     if args.common.json {
         return print_json("faults clear", &Cleared { topology, cleared, active });
     }
-    let of = subject.words(&topology);
+    let of = if all { "all networks and machines".to_owned() } else { subject.words(&topology) };
     print(&format!("{of}: {} cleared, {active} still broken or slow", count(cleared as usize, "element")))
 }

@@ -4,7 +4,7 @@
 use canopy_client::RequestId;
 use canopy_faults::{Directory, Event, Loss, MeaningError, TargetError};
 use canopy_proto::v1::{DocumentFormat, PutTopologyRequest, ReportFaultsReply, ReportFaultsRequest, TopologySource};
-use canopy_topology::Topology;
+use canopy_topology::{Topology, families, same_word};
 
 use crate::clock::Deadline;
 use crate::commands::operate::{CommonArgs, ask};
@@ -86,6 +86,10 @@ impl Subject {
             Some((first, faults)) if job.is_none() && !is_fault(first) => (Some(first), faults),
             _ => (None, names),
         };
+        if let Some(text) = topology.filter(|text| is_device(text)) {
+            let found = text.split_once('*').map_or(text.as_str(), |(device, _)| device).to_owned();
+            return Err(Failure::input(format!("{text}: {}", TargetError::NoKind { found })));
+        }
         let refused = |text: &String, error: TargetError| Failure::input(format!("{text}: {error}"));
         let loss = |text: &String| text.parse().map_err(|error| refused(text, error));
         let losses = faults.iter().map(loss).collect::<Result<Vec<Loss>, Failure>>()?;
@@ -134,6 +138,19 @@ impl Subject {
 fn is_fault(text: &str) -> bool {
     const KINDS: [&str; 8] = ["link", "nic", "gpu", "host", "node", "switch", "feature", "plane"];
     text.split_once(':').is_some_and(|(word, _)| KINDS.contains(&word))
+}
+
+/// Whether a text names a device of a machine, as in `gpu05:1`, and no network: expressions begin with the name of a family.
+fn is_device(text: &str) -> bool {
+    let (device, _) = text.split_once('*').unwrap_or((text, ""));
+    match device.split_once(':') {
+        Some((host, index)) => {
+            let is_number = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
+            let is_family = families().any(|family| same_word(family.name, host));
+            is_number && !is_family && !std::path::Path::new(text).exists()
+        }
+        None => false,
+    }
 }
 
 /// Sends a report.

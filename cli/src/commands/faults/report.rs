@@ -82,6 +82,9 @@ struct Row {
     problem: Option<String>,
 }
 
+/// The outcome of a fault of a machine that the server knows no network of.
+const UNMATCHED: &str = "unmatched";
+
 /// An element with the fraction of it that is left, as the user wrote it.
 fn with_fraction(element: &str, loss: &Loss) -> String {
     match loss.to_string().rsplit_once('*') {
@@ -135,6 +138,9 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
             let fault = with_fraction(&row.fault, loss);
             match &row.problem {
                 Some(problem) => format!("{fault}  {}: {problem}", row.outcome),
+                None if row.outcome == UNMATCHED => {
+                    format!("{fault}  noted, matches nothing: no stored network, cluster or lease has it")
+                }
                 None => format!("{fault}  {}, scope {}", row.outcome, row.scope.as_deref().unwrap_or("unknown")),
             }
         });

@@ -71,6 +71,11 @@ impl Aliases {
         })
     }
 
+    /// Whether NICs of a machine have names of their own.
+    pub(super) fn name_nics_of(&self, machine: &str) -> bool {
+        self.devices(machine).any(|target| matches!(target, Target::Nic { device: Device::Nic { .. }, .. }))
+    }
+
     /// A machine's names: the one that is said and the one that it means, whole and short.
     fn names<'a>(&'a self, machine: &'a str) -> impl Iterator<Item = &'a str> {
         let meant = self.machine(machine);

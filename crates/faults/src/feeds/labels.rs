@@ -2,26 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use canopy_topology::Topology;
+use canopy_topology::{NodeIndex, Topology};
 
 use crate::feeds::Aliases;
+use crate::resolve::Directory;
 use crate::target::Target;
 
 /// How serial numbers of GPUs and of their parts begin.
 const SERIALS: [&str; 2] = ["GPU-", "MIG-"];
 
 impl Aliases {
-    /// These and the names in the labels of a network's nodes: words that are PCI addresses, on the node's host or box, and serial
-    /// numbers such as `GPU-4a1c…`, anywhere. A network without machines is one machine.
+    /// These and the names in the labels of a network's nodes: words that are PCI addresses or names of NICs, on the node's host
+    /// or box, and serial numbers such as `GPU-4a1c…`, anywhere. A network without machines is one machine.
     ///
     /// What is an alias already stays what it is; what would be two nodes is neither. O(bytes of labels · log names).
     #[must_use]
     pub fn with_labels(mut self, topology: &Topology) -> Self {
         let mut found: BTreeMap<String, Option<Target>> = BTreeMap::new();
-        for node in topology.nodes() {
+        let directory = Directory::new(topology);
+        for (index, node) in (0..).map(NodeIndex::new).zip(topology.nodes()) {
             let attributes = &node.attributes;
             let machine = attributes.host.as_deref().or(attributes.box_name.as_deref());
-            let target = Target::of_node(node);
+            let is_nic = topology.rank_of(index).is_none() && directory.card_at(index).is_some();
+            let target = if is_nic {
+                Target::Nic { device: directory.card_device(index), port: None }
+            } else {
+                Target::of_node(node)
+            };
             let mut name = |name: String| {
                 let known = found.entry(name).or_insert_with(|| Some(target.clone()));
                 if known.as_ref() != Some(&target) {
@@ -34,6 +41,9 @@ impl Aliases {
                         short_forms(machine).for_each(|machine| name(format!("{machine}/{address}")));
                     }
                     (Some(address), None) => name(address),
+                    (None, Some(machine)) if is_nic => {
+                        short_forms(machine).for_each(|machine| name(format!("{machine}/{word}")));
+                    }
                     (None, _) if SERIALS.iter().any(|start| word.starts_with(start)) => name(word.to_owned()),
                     (None, _) => {}
                 }

@@ -1,8 +1,9 @@
 //! Health events as NVSentinel's monitors send them, without the transport: which check found what in which device of a node.
 //!
 //! Each check is a source of its own (`nvsentinel/NAME`), so that one that is content does not clear what another one found.
-//! A GPU is known by its number, a card by the number that its name ends with (`mlx5_3` is the card of GPU 3), both unless an
-//! alias says otherwise; all else by aliases and labels alone. An event without devices is about the node, and takes back all that
+//! A GPU is known by its number. A card is known by its name; on a machine whose cards have no names in the network, by the
+//! number that its name ends with (`mlx5_3` is the card of GPU 3). Aliases come first; all else is known by aliases and labels
+//! alone. An event without devices is about the node, and takes back all that
 //! its check found in it where it is a healthy one.
 //!
 //! A GPU is named in several ways, and so is where on it something is wrong: an address, serial number, NVLink, NVSwitch or port that
@@ -191,7 +192,12 @@ fn target(aliases: &Aliases, node: &str, entity: &Entity) -> Option<Target> {
     }
     let slot = |index| Device::Slot { host: aliases.machine(node).to_owned(), index };
     // `mlx5_3`; its ports are `mlx5_3_port1`.
-    let card = |name: &str| Some(Target::Nic { device: slot(digits(name.split_once('_')?.1)?), port: None });
+    let card = |name: &str| match aliases.device(node, name) {
+        Some(target) => Some(target.clone()),
+        // Where NICs have names, a number in one is no index of a GPU.
+        None if aliases.name_nics_of(node) => None,
+        None => Some(Target::Nic { device: slot(digits(name.split_once('_')?.1)?), port: None }),
+    };
     match entity.kind() {
         Kind::Gpu => Some(Target::Gpu { device: slot(digits(&entity.value)?) }),
         Kind::Nic => card(&entity.value),

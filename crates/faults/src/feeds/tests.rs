@@ -64,7 +64,7 @@ fn our_own_lines_say_all_of_an_event() {
         ),
         (
             r#"{"source":"x","event_id":"2","fault":{"target":{"kind":"gpu","device":{"id":"a","index":3}},"remaining":"0/1"}}"#,
-            "a device is {\"id\": ID} of its node, or",
+            "a device is {\"id\": ID} of its node, {\"host\": NAME",
         ),
         (
             r#"{"source":"x","event_id":"2","fault":{"target":{"kind":"node","id":"a"},"remaining":"3/2"}}"#,

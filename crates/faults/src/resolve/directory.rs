@@ -8,7 +8,7 @@ use canopy_topology::{Attributes, Node, NodeIndex, NodeKind, Topology, hosts_nam
 
 use crate::resolve::MeaningError;
 use crate::resolve::near::{beside, near};
-use crate::target::Device;
+use crate::target::{Device, TargetError};
 use crate::text::shown;
 
 /// Nodes by a name that several may share.
@@ -96,6 +96,9 @@ impl<'t> Directory<'t> {
                     NodeKind::Compute | NodeKind::Forwarder => Ok(node),
                 };
             }
+            Device::Nic { .. } => {
+                return Err(TargetError::NotAGpu { found: shown(&device.to_string()) }.into());
+            }
             Device::Slot { host, index } => (host, *index),
         };
         let (name, nodes) = self.machine(host)?;
@@ -147,19 +150,6 @@ impl<'t> Directory<'t> {
         self.switch(name)
             .map(|switch| Cow::Owned(vec![switch]))
             .map_err(|_| MeaningError::UnknownPlane { name: shown(name), near: near() })
-    }
-
-    /// The far ends of a node's links that leave its machine, rising; of a node without a machine, of all its links.
-    ///
-    /// # Errors
-    /// No link leaves it.
-    pub fn ports(&self, node: NodeIndex) -> Result<Vec<NodeIndex>, MeaningError> {
-        let far_ends = self.neighbours(node).filter(|&far_end| !self.topology.share_machine(node, far_end));
-        let ports: Vec<NodeIndex> = far_ends.collect();
-        match ports.is_empty() {
-            true => Err(MeaningError::NoCard { id: self.topology.node(node).id.clone() }),
-            false => Ok(ports),
-        }
     }
 
     /// The port of a node's card to a neighbour.

@@ -171,7 +171,7 @@ fn what_is_not_there_is_named_with_what_is() {
         (
             &network("dgx-a100"),
             "nic:b0g3",
-            "fault 0: no link of `b0g3` leaves its machine, so it has no NIC; name a link or the node",
+            "fault 0: `b0g3` reaches no NIC of its machine in this network; name a NIC, a link or the node",
         ),
         (&hosts, "host:node", "fault 0: the topology has no host or box `node`; use one such as node1.cluster"),
         (&network("ring:3"), "host:b0", "fault 0: the topology has no host or box `b0`; it has no such elements"),

@@ -22,6 +22,9 @@ fn targets() -> impl Strategy<Value = Target> {
             .prop_filter("a loop", |(from, to, _)| from != to)
             .prop_map(|(from, to, both_ways)| Target::Link { from, to, both_ways }),
         (devices(), prop::option::of(names())).prop_map(|(device, port)| Target::Nic { device, port }),
+        (names(), names())
+            .prop_filter("an index", |(_, name)| name != "0")
+            .prop_map(|(host, name)| Target::Nic { device: Device::Nic { host, name }, port: None }),
         devices().prop_map(|device| Target::Gpu { device }),
         names().prop_map(|name| Target::Host { name }),
         names().prop_map(|id| Target::Node { id }),
@@ -62,6 +65,7 @@ fn text_forms_are_short() {
         "link:b0g3=ib*1/2",
         "nic:b0g3",
         "nic:node7:3>leaf-2*3/4",
+        "nic:node7:mlx5_3>leaf-2*3/4",
         "gpu:node7:3",
         "host:node7",
         "feature:ib:multicast+aggregate",
@@ -80,7 +84,8 @@ fn what_names_nothing_is_refused_with_what_would() {
     let refusal = |text: &str| text.parse::<Loss>().unwrap_err().to_string();
     for (text, words) in [
         ("b0g3>ib", "unknown target `b0g3>ib`; write link:A>B"),
-        ("fan:3", "unknown target `fan:3`"),
+        ("fan:3", "unknown target `fan:3`; write gpu:fan:3 for the GPU of that machine, or nic:fan:3"),
+        ("fan:x", "unknown target `fan:x`; write link:A>B"),
         ("link:b0g3", "`b0g3` is not a link; write link:A>B"),
         ("link:gpu-1-gpu-2", "is not a link"),
         ("link:a>a", "leads from a to itself"),
@@ -89,6 +94,10 @@ fn what_names_nothing_is_refused_with_what_would() {
         ("gpu:node:x", "`node:x` is not a device"),
         ("gpu:node:99999999999", "is not a device"),
         ("gpu:", "device.id cannot be ``"),
+        ("nic:node:99999999999", "is not a device"),
+        ("nic:node:", "is not a device"),
+        ("nic:node:3*0.5", "`*0.5` is not a fraction; write what is left as N/D, such as *1/2"),
+        ("gpu:node:3*50%", "`*50%` is not a fraction"),
         ("feature:ib", "`ib` is not a feature; write feature:SWITCH:multicast"),
         ("feature:ib:fast", "is not a feature"),
         ("host:a b", "name cannot be `a b`"),
@@ -101,5 +110,7 @@ fn what_names_nothing_is_refused_with_what_would() {
     assert!(long.len() < 300 && long.contains("1 to 255 bytes"), "{long}");
     assert!(refusal("fan:\u{1b}[2J\n").starts_with("unknown target `fan:\u{fffd}[2J\u{fffd}`"));
     let none = Target::Feature { switch: "s".to_owned(), multicast: false, aggregate: false };
+    let gpu = Target::Gpu { device: Device::Nic { host: "h".to_owned(), name: "mlx5_0".to_owned() } };
+    assert_eq!(gpu.checked(), Err(TargetError::NotAGpu { found: "h:mlx5_0".to_owned() }));
     assert_eq!(none.checked(), Err(TargetError::NoFeature { switch: "s".to_owned() }));
 }
