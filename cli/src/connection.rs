@@ -7,7 +7,7 @@ mod shown;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use canopy_client::{Client, ClientError, Retries, RetryPolicy, ServerAddress, Tenant};
+use canopy_client::{Client, ClientError, ErrorClass, Retries, RetryPolicy, ServerAddress, Tenant};
 
 use crate::clock::{self, Deadline};
 use crate::exit::{Failure, words};
@@ -32,6 +32,9 @@ pub(crate) struct ServerArgs {
     /// Folder of plans, where no server is named [default: $XDG_DATA_HOME/canopy, else ~/.local/share/canopy]
     #[arg(long, value_name = "DIR", env = "CANOPY_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
+    /// Use the data folder itself, even if CANOPY_SERVER names a server
+    #[arg(long)]
+    local: bool,
     /// Tenant that makes the request, for servers with tenants
     #[arg(long, value_name = "TENANT", env = "CANOPY_TENANT", hide_env_values = true)]
     tenant: Option<String>,
@@ -40,14 +43,37 @@ pub(crate) struct ServerArgs {
 }
 
 impl ServerArgs {
+    /// Address of the server that is named.
+    fn address(&self) -> Option<&str> {
+        self.server.as_deref().filter(|text| !text.is_empty() && !self.local)
+    }
+
     /// The server, for people.
     pub(crate) fn in_words(&self) -> String {
-        self.server.clone().filter(|text| !text.is_empty()).unwrap_or_else(|| "the data folder".to_owned())
+        self.address().unwrap_or("the data folder").to_owned()
     }
 
     /// Whether a server is named, which lives on when the command ends.
     pub(crate) fn names_one(&self) -> bool {
-        self.server.as_ref().is_some_and(|text| !text.is_empty())
+        self.address().is_some()
+    }
+
+    /// Makes sure that a server hears of what is said: one that is named, or one that runs on the data folder. One that ended
+    /// with the command would keep it for itself. `--local` means the folder all the same.
+    ///
+    /// # Errors
+    /// There is no such server.
+    pub(crate) async fn require_server(&self) -> Result<(), Failure> {
+        if self.names_one() || self.local {
+            return Ok(());
+        }
+        #[cfg(feature = "embedded")]
+        if Folder::new(self.data_dir.clone())?.is_served().await {
+            return Ok(());
+        }
+        let message = "there is no server: none is named, and none runs on the data folder";
+        let help = "add `--server ADDR` or set CANOPY_SERVER; `--local` reads and changes the data folder itself";
+        Err(Failure::new(ErrorClass::Busy, message).help(help))
     }
 }
 
@@ -69,8 +95,15 @@ impl NamedServerArgs {
     /// The server, where one is named.
     pub(crate) fn named(&self) -> Option<ServerArgs> {
         let (server, tenant, shown) = (self.server.clone(), self.tenant.clone(), self.shown.clone());
-        let args = ServerArgs { server, data_dir: None, tenant, shown };
+        let args = ServerArgs { server, data_dir: None, local: false, tenant, shown };
         args.names_one().then_some(args)
+    }
+
+    /// The server that is named, else one on the data folder, for what only a server has.
+    pub(crate) fn or_folder(&self) -> ServerArgs {
+        let data_dir = std::env::var_os("CANOPY_DATA_DIR").map(PathBuf::from);
+        let server = self.server.clone();
+        ServerArgs { server, data_dir, local: false, tenant: self.tenant.clone(), shown: self.shown.clone() }
     }
 }
 
@@ -100,7 +133,7 @@ pub(crate) struct Connection {
 impl Connections {
     /// Decides which server to ask, but asks none yet. An empty address names none.
     pub(crate) fn new(args: &ServerArgs) -> Result<Self, Failure> {
-        let way = match args.server.as_deref().filter(|text| !text.is_empty()) {
+        let way = match args.address() {
             Some(text) => {
                 let refuse = |error: canopy_client::AddressError| Failure::input(error.to_string());
                 Way::Named(text.parse().map_err(refuse)?, args.shown.clone())

@@ -139,6 +139,7 @@ impl Entry for Row {
 }
 
 async fn list_leases(args: &ListArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let listed = list("leases list", args, async |client, page, left| {
         let Page { filter, page_size, page_token, order_by } = page;
         let page = client.list_leases(ListLeasesRequest { page_size, page_token, filter, order_by }, left).await?;
@@ -148,6 +149,7 @@ async fn list_leases(args: &ListArgs) -> Result<(), Failure> {
 }
 
 async fn renew(args: &RenewArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let ttl = args.ttl.map(prost_types::Duration::try_from).transpose();
     let ttl = ttl.map_err(|_| Failure::input("--ttl is too long"))?;
     let request = RenewLeaseRequest { name: full_name("leases/", &args.lease), ttl };
@@ -160,6 +162,7 @@ async fn renew(args: &RenewArgs) -> Result<(), Failure> {
 }
 
 async fn release(args: &ReleaseArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let request = ReleaseLeaseRequest {
         name: args.lease.as_deref().map(|name| full_name("leases/", name)).unwrap_or_default(),
         job: args.job.clone().unwrap_or_default(),

@@ -49,6 +49,7 @@ pub(crate) async fn run(args: TopArgs) -> Result<(), Failure> {
     if args.interval < Duration::from_millis(100) {
         return Err(Failure::input("--interval is too short").help("use 100ms or more"));
     }
+    args.server.require_server().await?;
     let mut session = Session::open(&args.server).await?;
     let ended = watched(&args, &mut session).await;
     session.close().await;

@@ -41,6 +41,14 @@ impl Folder {
         Ok(Self { options })
     }
 
+    /// Whether another process runs a server on the folder.
+    pub(super) async fn is_served(&self) -> bool {
+        match SocketPath::of(&self.options.data_dir) {
+            Ok(socket) => Client::connect(&ServerAddress::unix(socket.path())).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
     /// Starts a server on the folder, or joins the one that runs there.
     ///
     /// A process that holds the folder is about to listen, listens, or is about to end: both ways are tried in turn

@@ -102,16 +102,16 @@ fn a_stored_cluster_is_planned_by_the_names_of_machines() {
     assert!(workspace.run("topology get clusters/prod:gpu[03-06]").stdout.contains("\ncluster: prod\n"));
     assert_eq!(workspace.json("topology check clusters/prod --json")["found"]["topology"]["ranks"], 32);
 
-    let told = workspace.json("faults report clusters/prod link:leaf1=spine*1/2 --json");
+    let told = workspace.json("faults report clusters/prod link:leaf1=spine*1/2 --json --local");
     assert_eq!(told["topology"].as_str().map(|id| id.starts_with("topologies/")), Some(true), "{told}");
-    let listed = workspace.json("faults list --json");
+    let listed = workspace.json("faults list --json --local");
     assert_eq!(
         (&listed["faults"][0]["topology"], &listed["faults"][0]["scope"]),
         (&"clusters/prod".into(), &"cluster".into())
     );
     let around = workspace.run("plan clusters/prod:gpu03,gpu07 --collective allgather -o around.json");
     assert!(around.stderr.contains("planned around 1 known fault: link:leaf1=spine*1/2"), "{}", around.stderr);
-    workspace.json("faults clear clusters/prod --all --json");
+    workspace.json("faults clear clusters/prod --all --json --local");
 
     let shown = workspace.run("cluster show prod").stdout;
     assert!(shown.starts_with("clusters/prod\nranks      32\n") && shown.ends_with("\n  gpu08\n"), "{shown}");

@@ -161,11 +161,11 @@ fn feeds_that_cannot_be_read_are_refused() {
     let workspace = Workspace::new();
     workspace.write("names.txt", "\na fan:3\n");
     for (arguments, words) in [
-        ("dgx-a100 --format json nothing.jsonl", "cannot read nothing.jsonl"),
+        ("dgx-a100 --format json nothing.jsonl --dry-run", "cannot read nothing.jsonl"),
         ("dgx-a100 --format json --aliases names.txt", "names.txt: line 2: unknown target `fan:3`"),
         ("dgx-a100 --format nvsentinel", "go together"),
         ("dgx-a100 --format slurm --listen 127.0.0.1:0", "go together"),
-        ("dgx-a100 --format nvsentinel --listen nowhere", "cannot listen at nowhere"),
+        ("dgx-a100 --format nvsentinel --listen nowhere --dry-run", "cannot listen at nowhere"),
         ("dgx-a100 --format smoke", "use `json`, `nccl-ras`, `slurm` or `nvsentinel`"),
         ("dgx-a100 --format json --utc-offset 900", "-840..=840"),
         ("no-such --format json", "unknown family `no-such`"),
@@ -238,4 +238,72 @@ fn monitors_of_nvsentinel_are_listened_to() {
     assert!(line.contains(words), "{line}");
     feed.kill().unwrap();
     feed.wait().unwrap();
+}
+
+/// Commands that are for a server name the ways to one, and leave no data folder behind.
+#[cfg(feature = "embedded")]
+#[test]
+fn what_is_for_a_server_is_not_said_to_a_folder() {
+    let workspace = Workspace::new();
+    workspace.write("events", "{\"source\": \"m\", \"event_id\": \"1\", \"fault\": \"gpu:b0g0\"}\n");
+    let is_said = ["there is no server", "add `--server ADDR` or set CANOPY_SERVER", "--local"];
+    for arguments in [
+        "faults report nic:gpu01:3",
+        "faults report dgx-a100:boxes=2 gpu:b0g3",
+        "faults report clusters/prod gpu:gpu01:1",
+        "faults report --job 18 nic:gpu01:3",
+        "faults list",
+        "faults clear nic:gpu01:3",
+        "faults clear --all",
+        "faults feed dgx-a100:boxes=2 --format json events",
+        "leases list",
+        "leases watch --job 17",
+        "leases renew leases/0000019abc012345",
+        "leases release --job 17",
+        "stats",
+        "top --once",
+        "jobs list",
+        "jobs watch operations/x",
+        "jobs cancel operations/x",
+        "quota",
+        "config",
+        "log-filter debug",
+        "reload",
+        "drain",
+        "fsck",
+    ] {
+        workspace.refused(arguments, 6, &is_said);
+        assert!(!workspace.path("data").exists(), "{arguments} made a data folder");
+    }
+    let fetch = "fetch ring:4 --collective allgather --job 17 --out job --lease 1h --deadline 60s --strict";
+    let fetched = workspace.run(fetch);
+    assert!(
+        fetched.status == Some(6) && fetched.stderr.contains("the plans are there, without a lease"),
+        "{fetched:?}"
+    );
+    assert!(workspace.path("job/manifest.json").exists());
+    // With `--local`, the folder is meant.
+    let told = workspace.text("faults report nic:gpu01:3 --local");
+    assert!(told.starts_with("nic:gpu01:3  noted, matches nothing: no stored network"), "{told}");
+    assert!(workspace.json("stats --local --json")["plans"].as_u64() > Some(0));
+    assert!(
+        workspace.text("faults clear --all --local").starts_with("all networks and machines: 1 element cleared, 0")
+    );
+    workspace.text("jobs list --local");
+}
+
+#[test]
+fn devices_without_their_kind_are_told_which() {
+    let workspace = Workspace::new();
+    for (arguments, words) in [
+        ("gpu05:1", "gpu05:1: unknown target `gpu05:1`; write gpu:gpu05:1"),
+        ("gpu05:1*1/2", "write gpu:gpu05:1"),
+        ("nic:gpu05:1 gpu05:1", "or nic:gpu05:1 for its NIC"),
+        ("nic:gpu05:1*0.5", "write what is left as N/D, such as *1/2"),
+        ("nic:gpu05:mlx5_1*50%", "`*50%` is not a fraction"),
+    ] {
+        let run = workspace.run(&format!("faults report {arguments}"));
+        let said = run.stderr.replace("\nhelp: ", "; ");
+        assert!(run.status == Some(2) && said.contains(words), "{arguments}: {run:?}");
+    }
 }

@@ -106,7 +106,8 @@ fn jobs_are_listed_followed_and_ended() {
 #[test]
 fn a_server_reads_its_configuration_again_by_word() {
     let workspace = Workspace::new();
-    workspace.refused("reload", 2, &["nothing to reload"]);
+    workspace.refused("reload", 6, &["there is no server", "add `--server ADDR`"]);
+    workspace.refused("reload --local", 2, &["nothing to reload"]);
     let _server = Serving::on(&workspace);
     let reloaded = workspace.json("reload --json");
     check_members(&reloaded, &["canopy", "command", "parts"]);
@@ -139,7 +140,8 @@ fn a_server_is_backed_up_and_checked_while_it_runs() {
 #[test]
 fn a_server_is_drained_by_word() {
     let workspace = Workspace::new();
-    workspace.refused("drain", 2, &["nothing to drain"]);
+    workspace.refused("drain", 6, &["there is no server"]);
+    workspace.refused("drain --local", 2, &["nothing to drain"]);
     let mut server = Serving::on(&workspace);
     let drained = workspace.json("drain --json");
     check_members(&drained, &["canopy", "command", "unfinished"]);
@@ -200,7 +202,8 @@ fn settings_are_shown_and_the_log_filter_is_changed_by_word() {
     workspace.refused("log-filter nonsense=loud", 2, &["cannot read the log filter", "use a level such as `info`"]);
     workspace.refused("log-filter info --for 0s", 2, &["the duration is zero"]);
     drop(server);
-    workspace.refused("config", 3, &["configures it"]);
+    workspace.refused("config", 6, &["there is no server"]);
+    workspace.refused("config --local", 3, &["configures it"]);
 }
 
 #[test]

@@ -56,6 +56,7 @@ pub(crate) async fn run(args: &ClearArgs) -> Result<(), Failure> {
         }
         (true, true) | (false, false) => {}
     }
+    args.common.server.require_server().await?;
     let faults = named.iter().map(loss_on_the_wire).collect();
     let (topology, job) = subject.on_the_wire(&args.common).await?;
     let all = args.all && matches!(subject, Subject::Machines);

@@ -137,7 +137,10 @@ pub(crate) async fn run(args: FeedArgs) -> Result<(), Failure> {
         }
     };
     let mut options = args.options()?;
-    let network = Network::read(&args.topology, &args.common).await?;
+    let network = Network::read(&args.topology, &args.common, !args.dry_run).await?;
+    if !args.dry_run {
+        args.common.server.require_server().await?;
+    }
     options.aliases = options.aliases.with_labels(&network.topology);
     let (sender, mut waiting) = mpsc::channel::<Received>(WAITING_MAX);
     let repeats_states = matches!(args.format, Format::Slurm | Format::NcclRas);

@@ -62,6 +62,7 @@ impl Entry for Row {
 
 /// Asks for as many pages as are wanted.
 pub(crate) async fn run(args: &ListArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let listed = list("faults list", args, async |client, page, left| {
         let Page { filter, page_size, page_token, order_by } = page;
         let page = client.list_faults(ListFaultsRequest { page_size, page_token, filter, order_by }, left).await?;

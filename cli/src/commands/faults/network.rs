@@ -22,9 +22,12 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Reads T, from the server if that keeps it.
-    pub(super) async fn read(text: &str, common: &CommonArgs) -> Result<Self, Failure> {
+    /// Reads T, from the server if that keeps it; `needs_server` if what is said of it is for a server.
+    pub(super) async fn read(text: &str, common: &CommonArgs, needs_server: bool) -> Result<Self, Failure> {
         let found = input::source(text)?;
+        if needs_server && !matches!(found, Source::Here(_)) {
+            common.server.require_server().await?;
+        }
         let topology = match &found {
             Source::Stored | Source::Cluster(_) => {
                 let (_, document) = download(&common.server, common.deadline, text, DocumentFormat::Json).await?;
@@ -95,7 +98,7 @@ impl Subject {
         let losses = faults.iter().map(loss).collect::<Result<Vec<Loss>, Failure>>()?;
         match (topology, job) {
             (Some(topology), _) => {
-                let network = Network::read(topology, common).await?;
+                let network = Network::read(topology, common, true).await?;
                 let losses = network.named(&losses)?;
                 Ok((Self::Topology(network), losses))
             }

@@ -99,6 +99,7 @@ pub(crate) async fn run(args: &ReportArgs) -> Result<(), Failure> {
     if named.is_empty() {
         return Err(Failure::input("no fault is named").help("name a fault, such as `nic:gpu01:3`"));
     }
+    args.common.server.require_server().await?;
     let observed_ms = clock::since_1970_ms();
     let lifetime_ms = args.expires.map(|expires| u64::try_from(expires.as_millis()).unwrap_or(u64::MAX));
     let by_chance = RequestId::random();

@@ -15,7 +15,7 @@ use crate::commands::bound::no_bound;
 use crate::commands::on_a_thread;
 use crate::connection::NamedServerArgs;
 use crate::exit::Failure;
-use crate::input;
+use crate::input::{self, Source};
 use crate::known_faults::FaultArgs;
 use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json};
 use crate::progress::ProgressLine;
@@ -37,9 +37,9 @@ Examples:
   canopy faults what-if cluster.yaml --collective allreduce --kinds links-inside,nics --remaining 1/2 --json
   canopy faults what-if cluster.yaml --collective allreduce --server 127.0.0.1:7433    # its workers share the work
 
-With `--server`, the faults that the server knows are applied first.")]
+With `--server`, or for what a server keeps, the faults that the server knows are applied first.")]
 pub(crate) struct WhatIfArgs {
-    /// Generator expression or file
+    /// Generator expression, file, or what a server keeps: topologies/… or clusters/…
     #[arg(value_name = "T")]
     topology: String,
     #[command(flatten)]
@@ -83,7 +83,9 @@ struct Weighed {
 #[derive(Debug)]
 struct Answer {
     topology: TopologySummary,
+    /// The bound of the healthy network, or of the network that known faults leave.
     sound: Rate,
+    is_healthy: bool,
     weighed: Vec<Weighed>,
 }
 
@@ -120,9 +122,11 @@ struct Row {
 /// Weighs all single faults, at the server that is named or here, and prints them.
 pub(crate) async fn run(args: WhatIfArgs) -> Result<(), Failure> {
     args.collective.kind()?;
+    let is_here = matches!(input::source(&args.topology)?, Source::Here(_));
     match args.server.named() {
         Some(server) => printed(&args, served::weighed(&args, &server).await?),
-        None => on_a_thread(move || printed(&args, weighed(&args)?)).await,
+        None if is_here => on_a_thread(move || printed(&args, weighed(&args)?)).await,
+        None => printed(&args, served::weighed(&args, &args.server.or_folder()).await?),
     }
 }
 
@@ -130,7 +134,7 @@ fn printed(args: &WhatIfArgs, answer: Answer) -> Result<(), Failure> {
     if !args.json {
         return print(&readable(&answer, args.limit));
     }
-    let Answer { topology, sound, weighed } = answer;
+    let Answer { topology, sound, weighed, .. } = answer;
     let kind = args.collective.kind()?;
     print_json(
         "faults what-if",
@@ -168,7 +172,7 @@ fn weighed(args: &WhatIfArgs) -> Result<Answer, Failure> {
     }
     // Stable: those that cost the same stay in the order of kinds and elements.
     weighed.sort_by_key(|one| one.left.harm());
-    Ok(Answer { topology: summary, sound, weighed })
+    Ok(Answer { topology: summary, sound, is_healthy: true, weighed })
 }
 
 fn kinds(args: &WhatIfArgs) -> &[FaultKind] {
@@ -189,7 +193,7 @@ fn row(Weighed { faults, alike, left }: Weighed, sound: &Rate) -> Row {
     Row { kind, outcome, bound, ratio, components, alike, faults: faults.iter().map(Loss::to_string).collect() }
 }
 
-fn readable(Answer { sound, weighed, .. }: &Answer, limit: usize) -> String {
+fn readable(Answer { sound, is_healthy, weighed, .. }: &Answer, limit: usize) -> String {
     let mut table = Table::new(&["FAULT", "ALIKE#", "LEFT GB/s#", "RATIO#", "OUTCOME"]);
     for Weighed { faults, alike, left } in weighed.iter().take(limit) {
         let number = |value: f64| format!("{value:.PLACES$}");
@@ -205,7 +209,8 @@ fn readable(Answer { sound, weighed, .. }: &Answer, limit: usize) -> String {
         let first = faults.first().map(Loss::to_string).unwrap_or_default();
         table.row([first, alike.to_string(), rate, ratio, outcome]);
     }
-    let mut text = format!("healthy    {} GB/s\n{}", gigabytes_per_sec(sound), table.text());
+    let now = if *is_healthy { "healthy    " } else { "with known faults  " };
+    let mut text = format!("{now}{} GB/s\n{}", gigabytes_per_sec(sound), table.text());
     if weighed.len() > limit {
         text += &format!("\n{} more groups of faults harm less; see --limit", weighed.len() - limit);
     }

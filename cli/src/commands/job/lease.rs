@@ -30,12 +30,14 @@ pub(super) async fn hold(
         say("no plan was fetched, so no lease was acquired");
         return Ok(());
     }
+    let without = |failure: Failure| failure.note("the plans are there, without a lease".to_owned());
+    server.require_server().await.map_err(without)?;
     let ttl = prost_types::Duration::try_from(ttl).map_err(|_| Failure::input("--lease is too long"))?;
     let request =
         AcquireLeaseRequest { job: job.to_owned(), requests, ttl: Some(ttl), ..AcquireLeaseRequest::default() };
     let held =
         connection::ask(server, end.remaining(), async |connection, _| held(connection.shared(), &request, end).await);
-    let lease = held.await.map_err(|failure| failure.note("the plans are there, without a lease".to_owned()))?;
+    let lease = held.await.map_err(without)?;
     let until = lease.expire_time.map(|time| time.to_string()).unwrap_or_default();
     say(&format!("{} for job {} lasts until {until}", lease.name, lease.job));
     Ok(())

@@ -57,6 +57,7 @@ pub(crate) fn run(args: ReleaseArgs) -> Result<(), Failure> {
 
 /// Ends the leases of the job.
 async fn end_leases(args: &ReleaseArgs) -> Result<(), Failure> {
+    args.server.require_server().await?;
     let request = ReleaseLeaseRequest {
         job: args.job.clone(),
         request_id: RequestId::random().to_string(),

@@ -87,6 +87,7 @@ pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
         job: args.job.clone().unwrap_or_default(),
     };
     let mut watch = Watch { args, folder, request, seen: 0, is_told: false };
+    args.server.require_server().await?;
     let mut session = Session::open(&args.server).await?;
     loop {
         let error = match watch.follow(&mut session).await {

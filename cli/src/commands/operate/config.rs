@@ -34,6 +34,7 @@ struct Configured {
 
 /// Asks and prints.
 pub(crate) async fn run(args: ConfigArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let reply = ask(&args.common, async |client, left| client.get_config(GetConfigRequest {}, left).await).await?;
     let ConfigReply { toml, log_filter, pending, pending_error } = reply;
     if args.common.json {

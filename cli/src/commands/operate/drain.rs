@@ -25,6 +25,7 @@ pub(crate) struct DrainArgs {
 
 /// Asks the server to end.
 pub(crate) async fn run(args: DrainArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let request_id = RequestId::random().to_string();
     let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
         if connection.is_own() {

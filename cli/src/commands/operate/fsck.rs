@@ -64,6 +64,7 @@ impl Entry for Row {
 
 /// Asks and prints.
 pub(crate) async fn run(args: FsckArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let found = Mutex::new(Checked { spaces: Vec::new(), problems: Vec::new() });
     let limit = Some(args.common.deadline);
     let checked = connection::ask(&args.common.server, limit, async |connection, left| {

@@ -150,6 +150,7 @@ pub(crate) async fn run(command: JobsCommand) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let (operations, ()) = ask(&args.common, async |client, left| {
         pages(args.limit, async |page_size, page_token| {
             let request = ListOperationsRequest { page_size, page_token, filter: args.filter.clone() };
@@ -186,6 +187,7 @@ impl Entry for Row {
 }
 
 async fn watch(args: &WatchArgs) -> Result<(), Failure> {
+    args.server.require_server().await?;
     let name = full_name("operations/", &args.operation);
     let operation =
         connection::ask(&args.server, None, async |connection, _| follow(connection.shared(), &name).await).await?;
@@ -223,6 +225,7 @@ async fn follow(client: &Client, name: &str) -> Result<Operation, ClientError> {
 }
 
 async fn cancel(args: &CancelArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let name = full_name("operations/", &args.operation);
     let request = CancelOperationRequest { name, request_id: RequestId::random().to_string() };
     let operation =

@@ -40,6 +40,7 @@ struct Changed {
 
 /// Asks and prints.
 pub(crate) async fn run(args: LogFilterArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let lasts = args.lasts.map(prost_types::Duration::try_from).transpose();
     let lasts = lasts.map_err(|_| Failure::input("--for is too long").help("leave it out, or use some days"))?;
     let request = SetLogFilterRequest { filter: args.filter.clone(), lasts };

@@ -54,6 +54,7 @@ impl Entry for Row {
 
 /// Asks and prints.
 pub(crate) async fn run(args: QuotaArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let status = ask(&args.common, async |client, left| client.get_quota(GetQuotaRequest {}, left).await).await?;
     let QuotaStatus { identity, tenant, weight, of_tenant, of_identity } = status;
     let of_tenant = of_tenant.into_iter().map(|row| Row::of("tenant", row));

@@ -50,6 +50,7 @@ impl Part {
 
 /// Asks and prints.
 pub(crate) async fn run(args: ReloadArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let reply = ask(&args.common.server, Some(args.common.deadline), async |connection, left| {
         if connection.is_own() {
             return Ok(None);

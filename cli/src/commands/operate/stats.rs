@@ -71,6 +71,7 @@ struct ServerRow {
 
 /// Asks and prints.
 pub(crate) async fn run(args: StatsArgs) -> Result<(), Failure> {
+    args.common.server.require_server().await?;
     let (status, queue) = ask(&args.common, async |client, left| {
         Ok((client.get_status(GetStatusRequest {}, left).await?, client.get_queue(GetQueueRequest {}, left).await?))
     })

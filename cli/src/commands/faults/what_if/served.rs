@@ -36,7 +36,8 @@ pub(super) async fn weighed(args: &WhatIfArgs, server: &ServerArgs) -> Result<An
     let summary = started.topology.as_ref().and_then(TopologySummary::of_server);
     let answer = summary.zip(started.bound.parse().ok()).and_then(|(topology, sound)| {
         let weighed = groups.iter().map(weighed_of).collect::<Option<_>>()?;
-        Some(Answer { topology, sound, weighed })
+        let is_healthy = started.warnings.iter().all(|warning| warning.code != "FAULTS_APPLIED");
+        Some(Answer { topology, sound, is_healthy, weighed })
     });
     answer.ok_or_else(|| Failure::fault("the server's answer has no bound, topology or faults"))
 }
