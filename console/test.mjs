@@ -7,7 +7,7 @@ import { roles } from "./test/access.mjs";
 import { everyAction } from "./test/actions.mjs";
 import { at, accessible, cleanUp, faults, folder, open, picture, Server, sources, step } from "./test/harness.mjs";
 import { chosenLink } from "./test/links.mjs";
-import { faultsOnTheMap } from "./test/map.mjs";
+import { faultsOnTheMap, uplinksOnTheMap } from "./test/map.mjs";
 import { sharedDatabase } from "./test/servers.mjs";
 import { live as figures, quantiles, settings } from "./test/settings.mjs";
 import { overTls } from "./test/tls.mjs";
@@ -300,6 +300,7 @@ async function main() {
     await overTls(browser);
     await sharedDatabase(browser);
     await faultsOnTheMap(browser);
+    await uplinksOnTheMap(browser);
     await settings(browser);
     assert.deepEqual(faults, [], "faults of pages");
     step("everything passed");

@@ -1,7 +1,7 @@
 // Drawings of networks as SVG. A large network shows its nodes without lines between them.
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { layout, type Placed } from "./layout";
+import { layout, shortName, type Placed } from "./layout";
 import { LinksOf } from "./links";
 import { pairOf, type Broken, type Ends, type Link, type Model, type Node } from "./model";
 import { counted } from "./words";
@@ -131,7 +131,7 @@ function Spot({ node, index, at, tone, note }: { node: Node; index: number; at: 
     <g class={`spot ${node.rank === null ? "switch" : "rank"} ${tone}`} data-node={index}>
       <title>{title}</title>
       {node.rank === null ? <rect x={at.x - 12} y={at.y - 8} width={24} height={16} rx={3} /> : <circle cx={at.x} cy={at.y} r={10} />}
-      <text x={at.x} y={at.y + (node.rank === null ? 2.5 : 3.5)}>{node.rank ?? node.id.slice(0, 5)}</text>
+      <text x={at.x} y={at.y + (node.rank === null ? 2.5 : 3.5)}>{node.rank ?? shortName(node)}</text>
       {tone.includes("broken") && <path class="cross" d={`M${at.x - 11} ${at.y - 11}l22 22m0-22l-22 22`} />}
     </g>
   );
