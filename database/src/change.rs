@@ -47,6 +47,7 @@ pub enum Write {
 
 /// A change of a record that is at this version as far as its server knows.
 pub(crate) struct Expecting {
+    pub(crate) space: SpaceNumber,
     pub(crate) change: Change,
     pub(crate) version: i64,
     /// Of the record that is put.
@@ -77,18 +78,17 @@ pub(crate) fn new_attempt() -> Result<Attempt, DatabaseError> {
     Ok(attempt)
 }
 
-/// Makes changes in a space whose records are at the versions stated; returns the number of the change.
-pub(crate) fn make(database: &Database, space: SpaceNumber, changes: &[Expecting]) -> Result<i64, DatabaseError> {
+/// Makes changes of records that are at the versions stated; returns the number of the change.
+pub(crate) fn make(database: &Database, changes: &[Expecting]) -> Result<i64, DatabaseError> {
     let attempt = new_attempt()?;
     let change = async |client: &Object, columns: &Columns| change(client, &attempt, columns).await;
     let made = async |client: &Object| made(client, &attempt).await;
-    make_by(database, space, changes, change, made)
+    make_by(database, changes, change, made)
 }
 
 /// Makes changes by a call that makes all or none of them, once: `made` says of it whether it did.
 pub(crate) fn make_by(
     database: &Database,
-    space: SpaceNumber,
     changes: &[Expecting],
     change: impl AsyncFn(&Object, &Columns) -> Result<i64, DatabaseError>,
     made: impl AsyncFn(&Object) -> Result<Option<i64>, DatabaseError>,
@@ -96,7 +96,7 @@ pub(crate) fn make_by(
     let columns = database.call(async |client| {
         let mut columns = Columns::default();
         for change in changes {
-            columns.push(client, space, change).await?;
+            columns.push(client, change).await?;
         }
         Ok(columns)
     })?;
@@ -149,8 +149,7 @@ impl Columns {
     async fn push(
         &mut self,
         client: &Object,
-        space: SpaceNumber,
-        Expecting { change, version, facts }: &Expecting,
+        Expecting { space, change, version, facts }: &Expecting,
     ) -> Result<(), DatabaseError> {
         let kind = match &change.write {
             Write::Put { .. } => 1,
@@ -171,7 +170,7 @@ impl Columns {
             Write::Remove | Write::Quarantine => None,
         };
         self.kind.push(kind);
-        self.space.push(space);
+        self.space.push(*space);
         self.key.push(change.key.to_vec());
         self.expected.push(*version);
         self.size.push(facts.map(|facts| i64::try_from(facts.size).unwrap_or(i64::MAX)));
@@ -185,12 +184,12 @@ impl Columns {
 
 impl Expecting {
     /// A change whose record is at no version yet.
-    pub(crate) fn of(change: Change) -> Self {
+    pub(crate) fn of(space: SpaceNumber, change: Change) -> Self {
         let facts = match &change.write {
             Write::Put { record, .. } => Some(RecordFacts::of(record)),
             Write::Summary(_) | Write::Remove | Write::Quarantine => None,
         };
-        Self { change, version: 0, facts }
+        Self { space, change, version: 0, facts }
     }
 
     /// What is there after the change of this number, where `before` was.

@@ -85,8 +85,9 @@ impl Database {
         let address = options.address.clone();
         let mut config = address.config();
         let stated = config.get_options().unwrap_or_default();
+        // To compile a short question takes many times longer than to answer it.
         config
-            .options(format!("{stated} -c search_path={SCHEMA} -c statement_timeout=60s -c lock_timeout=20s -c client_min_messages=warning"))
+            .options(format!("{stated} -c search_path={SCHEMA} -c statement_timeout=60s -c lock_timeout=20s -c client_min_messages=warning -c jit=off"))
             .application_name("canopyd")
             .tcp_user_timeout(SILENCE_LIMIT)
             .keepalives_idle(SILENCE_LIMIT);

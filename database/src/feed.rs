@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::time::Duration;
 
+use deadpool_postgres::Object;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Row, Statement};
 
 use crate::Key;
 use crate::clock::{Answer, since_start_ms};
 use crate::copies::{Shared, SpaceNumber};
 use crate::database::{Connected, Database, JOBS_CHANNEL};
 use crate::error::DatabaseError;
-use crate::mirror::{COLUMNS, Entry};
+use crate::mirror::{COLUMNS, Entry, Heard};
 
 /// Longest time between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Time until the next attempt to connect.
+/// Time until the next attempt to connect, but for the first one after a connection that was good for so long.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Most changes that are read at once.
 const AT_ONCE: i64 = 1000;
@@ -85,6 +86,7 @@ pub(crate) async fn read_all(client: &Client, shared: &Shared) -> Result<Place, 
 pub(crate) async fn follow(shared: Weak<Shared>, mut place: Place) {
     loop {
         let Some(here) = shared.upgrade() else { return };
+        let began = Instant::now();
         let connected = connect(&here.database).await;
         here.database.note(&connected.as_ref().map(drop).map_err(Clone::clone));
         drop(here);
@@ -93,7 +95,9 @@ pub(crate) async fn follow(shared: Weak<Shared>, mut place: Place) {
             let Some(here) = shared.upgrade() else { return };
             here.database.note(&ended);
         }
-        sleep(RETRY_INTERVAL).await;
+        if began.elapsed() < RETRY_INTERVAL {
+            sleep(RETRY_INTERVAL).await;
+        }
     }
 }
 
@@ -134,17 +138,21 @@ async fn while_alive<T>(
     }
 }
 
-/// Looks again and again on one connection, until it breaks.
+/// Looks again and again on one connection, until it breaks: as soon as anybody asks for it, or the database has a hint.
 async fn listen(shared: &Weak<Shared>, connected: Connected, place: &mut Place) -> Result<(), DatabaseError> {
     let Connected { client, mut hints } = connected;
     let channels = format!("listen canopy_changes; listen {JOBS_CHANNEL}");
     timeout(ALIVE_LIMIT, client.batch_execute(&channels)).await.map_err(|_| silent())??;
+    let questions = timeout(ALIVE_LIMIT, Questions::prepare(&client)).await.map_err(|_| silent())??;
+    let Some(mut asked) = shared.upgrade().map(|here| here.asked.subscribe()) else { return Ok(()) };
     let (mut cleaned, mut compared) = (Instant::now(), Instant::now());
     loop {
         hints.borrow_and_update();
+        // Before the look: whoever asks during it is served by the next one.
+        let number = *asked.borrow_and_update();
         let Some(here) = shared.upgrade() else { return Ok(()) };
         let is_news = while_alive(&here.database, async {
-            let is_news = look(&client, &here, place).await?;
+            let is_news = look(&client, &questions, &here, place).await?;
             if compared.elapsed() > LOOK_INTERVAL {
                 compared = Instant::now();
                 compare_clocks(&client, &here).await?;
@@ -153,68 +161,100 @@ async fn listen(shared: &Weak<Shared>, connected: Connected, place: &mut Place) 
         });
         let is_news = is_news.await?;
         here.database.note(&Ok(()));
-        here.heard.send_replace(place.version);
+        here.looked.send_replace(number);
         if is_news {
             here.news.send_modify(|count| *count += 1);
         }
         if cleaned.elapsed() > CLEANING_INTERVAL {
             cleaned = Instant::now();
-            while_alive(&here.database, clean(&client)).await?;
+            // On another connection: nobody who asks waits for it.
+            let database = here.database.clone();
+            here.database.runtime().spawn(async move {
+                if let Err(error) = database.attempt(&async |client: &Object| clean(client).await).await {
+                    tracing::debug!(%error, "old changes are removed later");
+                }
+            });
         }
         drop(here);
-        if let Ok(Err(_)) = timeout(LOOK_INTERVAL, hints.changed()).await {
-            return Err(DatabaseError::Away { reason: "the connection has broken".to_owned() });
+        tokio::select! {
+            hinted = hints.changed() => if hinted.is_err() {
+                return Err(DatabaseError::Away { reason: "the connection has broken".to_owned() });
+            },
+            // There are none who may ask once nobody has the spaces.
+            _asked = asked.changed() => {}
+            () = sleep(LOOK_INTERVAL) => {}
         }
     }
 }
 
-/// Reads what has changed since; returns whether any of it is news.
-async fn look(client: &Client, shared: &Shared, place: &mut Place) -> Result<bool, DatabaseError> {
-    let select = format!(
-        "select h.version, c.version, c.number, c.space, c.key, {COLUMNS}
+/// What [`look`] asks.
+struct Questions {
+    /// The number of the last change.
+    last: Statement,
+    /// The same, and those after a place.
+    changes: Statement,
+}
+
+impl Questions {
+    async fn prepare(client: &Client) -> Result<Self, DatabaseError> {
+        let last = client.prepare("select version from head").await?;
+        let changes = format!(
+            "select h.version, c.version, c.number, c.space, c.key, {COLUMNS}
              from head h
              left join lateral (
                  select * from changes where (version, number) > ($1, $2) order by version, number limit {AT_ONCE}
              ) c on true
              left join records r on r.space = c.space and r.key = c.key
              order by c.version, c.number"
-    );
-    let mut is_news = false;
+        );
+        Ok(Self { last, changes: client.prepare(&changes).await? })
+    }
+}
+
+/// Reads what has changed since; returns whether any of it is news. The records of one change become known together.
+async fn look(
+    client: &Client,
+    questions: &Questions,
+    shared: &Shared,
+    place: &mut Place,
+) -> Result<bool, DatabaseError> {
+    if client.query_one(&questions.last, &[]).await?.try_get::<_, i64>(0)? == place.version {
+        return Ok(false);
+    }
+    let mut at = *place;
+    let mut heard = BTreeMap::<SpaceNumber, Vec<Heard>>::new();
     loop {
-        let rows = client.query(&select, &[&place.version, &place.number]).await?;
+        let rows = client.query(&questions.changes, &[&at.version, &at.number]).await?;
         let head: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         let first: Option<i64> = rows.first().map_or(Ok(None), |row| row.try_get(1))?;
         let has_gap = match first {
-            Some(first) => first > place.version + 1,
-            None => head != place.version,
+            Some(first) => first > at.version + 1,
+            None => head != at.version,
         };
         if has_gap {
             // What changed since is not known any more; or the database is another one, of an older backup.
-            tracing::warn!(head, seen = place.version, "changes are no longer known; all records are compared");
+            tracing::warn!(head, seen = at.version, "changes are no longer known; all records are compared");
             *place = read_all(client, shared).await?;
             return Ok(true);
         }
-        if first.is_none() {
-            return Ok(is_news);
+        for row in rows.iter().filter(|_| first.is_some()) {
+            at = Place { version: row.try_get(1)?, number: row.try_get(2)? };
+            let number: SpaceNumber = row.try_get(3)?;
+            // Another one only newer servers have.
+            if let Some(space) = shared.spaces.get(&number) {
+                let entry = Entry::read(row, 5, space.keeps_small)?;
+                heard.entry(number).or_default().push(Heard { key: key_of(row, 4)?, version: at.version, entry });
+            }
         }
-        for row in &rows {
-            is_news |= hear(row, shared, place)?;
+        if (rows.len() as i64) < AT_ONCE {
+            *place = at;
+            return Ok(shared.hear(heard));
         }
     }
 }
 
-/// Hears of one record that changed.
-fn hear(row: &Row, shared: &Shared, place: &mut Place) -> Result<bool, DatabaseError> {
-    *place = Place { version: row.try_get(1)?, number: row.try_get(2)? };
-    let number: SpaceNumber = row.try_get(3)?;
-    // One that only newer servers have.
-    let Some(space) = shared.spaces.get(&number) else { return Ok(false) };
-    let (key, entry) = (key_of(row, 4)?, Entry::read(row, 5, space.keeps_small)?);
-    Ok(space.mirror.lock().heard(key, place.version, entry))
-}
-
 /// Removes changes older than an hour, and bodies that no record took within one.
-async fn clean(client: &Client) -> Result<(), DatabaseError> {
+async fn clean(client: &Object) -> Result<(), DatabaseError> {
     client.execute("delete from changes where changed < now() - interval '1 hour'", &[]).await?;
     client.execute("delete from bodies where not is_taken and created < now() - interval '1 hour'", &[]).await?;
     Ok(())

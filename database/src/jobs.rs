@@ -337,7 +337,6 @@ impl Jobs {
     ) -> Result<(), DatabaseError> {
         let (space, changes) = records.unzip();
         let expecting = space.map_or_else(Vec::new, |space| space.expecting(changes.unwrap_or_default()));
-        let number = space.map_or(0, SharedSpace::number);
         let attempt = new_attempt()?;
         let end = async |client: &Object, columns: &Columns| end(client, right, how, &attempt, columns).await;
         let ended = async |client: &Object| {
@@ -346,7 +345,7 @@ impl Jobs {
             let row = client.query_opt(statement, &[&right.job, &right.fence, &attempt.as_slice()]).await?;
             row.map(|row| Ok(row.try_get::<_, Option<i64>>(0)?.unwrap_or_default())).transpose()
         };
-        let version = make_by(&self.database, number, &expecting, end, ended);
+        let version = make_by(&self.database, &expecting, end, ended);
         if matches!(version, Err(DatabaseError::Fenced)) && self.has_ended(right)? {
             // By itself: an earlier attempt, of which nothing was heard.
             self.makes.lock().remove(&right.job);

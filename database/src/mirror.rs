@@ -70,6 +70,14 @@ pub(crate) struct Mirror {
     pending: BTreeMap<Key, (i64, Option<Entry>)>,
 }
 
+/// A record that was changed with a number, as it is now.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) key: Key,
+    pub(crate) version: i64,
+    pub(crate) entry: Option<Entry>,
+}
+
 impl Mirror {
     pub(crate) fn get(&self, key: &Key) -> Option<&Entry> {
         self.entries.get(key)

@@ -1,11 +1,9 @@
 //! The spaces of a database as a server uses them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use crate::change::{Change, Expecting, make};
 use crate::clock::Clock;
@@ -14,9 +12,6 @@ use crate::database::Database;
 use crate::error::DatabaseError;
 use crate::mirror::Entry;
 use crate::{Key, body, feed};
-
-/// Longest time that is waited for news of others.
-const HEARING_LIMIT: Duration = Duration::from_secs(10);
 
 /// All spaces. Clones share them.
 #[derive(Clone)]
@@ -40,8 +35,14 @@ impl SharedRecords {
     pub fn open(database: &Database, spaces: &[(SpaceNumber, bool)]) -> Result<Self, DatabaseError> {
         let space = |&(number, keeps_small)| (number, Space { mirror: Mutex::default(), keeps_small });
         let spaces = spaces.iter().map(space).collect();
-        let (news, heard) = (watch::Sender::new(0), watch::Sender::new(0));
-        let shared = Arc::new(Shared { database: database.clone(), spaces, news, heard, clock: Clock::default() });
+        let shared = Arc::new(Shared {
+            database: database.clone(),
+            spaces,
+            news: watch::Sender::new(0),
+            clock: Clock::default(),
+            asked: watch::Sender::new(0),
+            looked: watch::Sender::new(0),
+        });
         let place = database.call(async |client| feed::read_all(client, &shared).await)?;
         for space in shared.spaces.values() {
             space.mirror.lock().catch_up();
@@ -76,12 +77,20 @@ impl SharedRecords {
         self.shared.clock.jump_count()
     }
 
-    /// Waits until all that has changed up to now is heard of.
+    /// Waits until all that has changed up to now is heard of. Not to be called from the async runtime.
     ///
     /// # Errors
-    /// The database failed.
+    /// The database cannot be reached.
     pub fn hear_of_all(&self) -> Result<(), DatabaseError> {
-        hear_of_all(&self.shared)
+        self.shared.database.wait(self.shared.hear_of_all())
+    }
+
+    /// The same on the async runtime.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub async fn heard_of_all(&self) -> Result<(), DatabaseError> {
+        self.shared.hear_of_all().await
     }
 
     /// Is told whenever others have changed something.
@@ -123,11 +132,22 @@ impl SharedSpace {
     /// [`DatabaseError::Overtaken`]: others have changed one of them, of which this server has heard by now; catch up, and
     /// decide again. Or the database failed.
     pub fn change(&self, changes: Vec<Change>) -> Result<(), DatabaseError> {
-        if changes.is_empty() {
+        self.change_with(changes, None)
+    }
+
+    /// The same with changes in another space of the database: all or none, if all are still as is known here.
+    ///
+    /// # Errors
+    /// As [`SharedSpace::change`].
+    pub fn change_with(&self, changes: Vec<Change>, beside: Option<(&Self, Change)>) -> Result<(), DatabaseError> {
+        let mut expecting = self.expecting(changes);
+        if let Some((space, change)) = beside {
+            expecting.extend(space.expecting(vec![change]));
+        }
+        if expecting.is_empty() {
             return Ok(());
         }
-        let expecting = self.expecting(changes);
-        let made = make(&self.shared.database, self.number, &expecting);
+        let made = make(&self.shared.database, &expecting);
         self.settle(&made, expecting)?;
         made.map(drop)
     }
@@ -135,7 +155,8 @@ impl SharedSpace {
     /// Changes with the versions at which their records are as far as is known here.
     pub(crate) fn expecting(&self, changes: Vec<Change>) -> Vec<Expecting> {
         // Records are hashed before others have to wait.
-        let mut expecting: Vec<Expecting> = changes.into_iter().map(Expecting::of).collect();
+        let mut expecting: Vec<Expecting> =
+            changes.into_iter().map(|change| Expecting::of(self.number, change)).collect();
         let mirror = self.own().mirror.lock();
         expecting.iter_mut().for_each(|one| one.version = mirror.version_of(&one.change.key));
         drop(mirror);
@@ -150,26 +171,27 @@ impl SharedSpace {
     ) -> Result<(), DatabaseError> {
         let version = match made {
             Ok(version) => *version,
-            Err(DatabaseError::Overtaken) => return hear_of_all(&self.shared),
+            Err(DatabaseError::Overtaken) => return self.hear_of_all(),
             Err(_) => return Ok(()),
         };
-        let space = self.own();
-        let mut mirror = space.mirror.lock();
-        for change in changes {
-            let key = change.change.key;
-            let entry = change.after(version, mirror.get(&key), space.keeps_small);
-            mirror.wrote(key, version, entry);
+        let (own, beside): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.space == self.number);
+        for changes in [own, beside] {
+            let Some(space) = changes.first().and_then(|change| self.shared.spaces.get(&change.space)) else {
+                continue;
+            };
+            let mut mirror = space.mirror.lock();
+            for change in changes {
+                let key = change.change.key;
+                let entry = change.after(version, mirror.get(&key), space.keeps_small);
+                mirror.wrote(key, version, entry);
+            }
         }
         Ok(())
     }
 
     /// Waits until all that has changed up to now is heard of.
     pub(crate) fn hear_of_all(&self) -> Result<(), DatabaseError> {
-        hear_of_all(&self.shared)
-    }
-
-    pub(crate) const fn number(&self) -> SpaceNumber {
-        self.number
+        self.shared.database.wait(self.shared.hear_of_all())
     }
 
     /// Learns what others have changed; returns the keys of which other things hold now. Whoever decides by this space does so
@@ -198,20 +220,4 @@ impl SharedSpace {
     fn own(&self) -> &Space {
         self.shared.spaces.get(&self.number).expect("it was there when this was made")
     }
-}
-
-fn hear_of_all(shared: &Shared) -> Result<(), DatabaseError> {
-    let head: i64 = shared.database.call(async |client| {
-        let row = client.query_one("select version from head", &[]).await?;
-        Ok(row.try_get(0)?)
-    })?;
-    let mut heard = shared.heard.subscribe();
-    let heard = async {
-        tokio::select! {
-            heard = timeout(HEARING_LIMIT, heard.wait_for(|heard| *heard >= head)) => heard.is_ok(),
-            () = shared.database.until_away() => false,
-        }
-    };
-    let late = || DatabaseError::Away { reason: "changes of other servers cannot be read".to_owned() };
-    shared.database.wait(heard).then_some(()).ok_or_else(late)
 }

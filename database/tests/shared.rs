@@ -92,6 +92,83 @@ fn who_has_not_heard_of_a_change_does_not_undo_it() {
     assert!(removed.is_ok(), "{removed:?}");
 }
 
+/// Whatever is acknowledged at one server, the other one has once it has asked, however many ask at once.
+#[test]
+fn whoever_asks_hears_of_all_that_was_acknowledged_before() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let address = postgres.database();
+    let one = records(&address);
+    let other = records(&address);
+    let acknowledged = AtomicU64::new(0);
+    let is_over = AtomicBool::new(false);
+    let number = |entry: &[u8]| u64::from_le_bytes(entry.try_into().unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let space = one.space(1);
+            for count in 1..=60_u64 {
+                space.change(vec![put([1; 32], &count.to_le_bytes(), b"")]).unwrap();
+                acknowledged.store(count, Ordering::SeqCst);
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let space = other.space(1);
+                while !is_over.load(Ordering::SeqCst) {
+                    let before = acknowledged.load(Ordering::SeqCst);
+                    other.hear_of_all().unwrap();
+                    space.catch_up();
+                    let known = space.record(&[1; 32]).unwrap().map_or(0, |record| number(&record));
+                    assert!(known >= before, "{known} is known of {before}");
+                }
+            });
+        }
+    });
+}
+
+/// Records that are changed together, in two spaces, are known together, and both or neither is changed.
+#[test]
+fn what_is_changed_together_is_known_together() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let address = postgres.database();
+    let one = records(&address);
+    let other = records(&address);
+    let is_over = AtomicBool::new(false);
+    let many: Vec<Key> = (1..=20).map(|byte| [byte; 32]).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for count in 0..40_u8 {
+                let changes = many.iter().map(|key| put(*key, &[count], b"")).collect();
+                let noted = Change { key: [9; 32], write: Write::Summary(vec![count]) };
+                one.space(1).change_with(changes, Some((&one.space(2), noted))).unwrap();
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+        let known = |space: &SharedSpace| -> Vec<u8> {
+            many.iter().filter_map(|key| space.record(key).unwrap()).flatten().collect()
+        };
+        let records = other.space(1);
+        let notes = other.space(2);
+        while !is_over.load(Ordering::SeqCst) {
+            // Whatever is noted, what it was noted with is known.
+            notes.catch_up();
+            let noted = notes.entry(&[9; 32]).map(|entry| entry.summary.unwrap()[0]);
+            records.catch_up();
+            let found = known(&records);
+            assert!(found.iter().all(|count| *count == found[0]), "{found:?}");
+            assert!(noted <= found.first().copied(), "{noted:?} is noted, {found:?} is known");
+        }
+    });
+    // A note that is behind keeps the records from being changed.
+    let late = Change { key: [9; 32], write: Write::Summary(Vec::new()) };
+    let stale = records(&address);
+    one.space(2).change(vec![late.clone()]).unwrap();
+    let refused = stale.space(1).change_with(vec![put([77; 32], b"", b"")], Some((&stale.space(2), late)));
+    assert!(matches!(refused, Err(DatabaseError::Overtaken)), "{refused:?}");
+    one.hear_of_all().unwrap();
+    assert_eq!(one.space(1).entry(&[77; 32]), None);
+}
+
 /// Adds one to the number under a key.
 fn count_up(space: &SharedSpace, key: Key) -> Result<(), DatabaseError> {
     loop {

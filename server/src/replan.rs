@@ -115,6 +115,8 @@ struct Shared {
     /// Something is to be written down that nobody waits for.
     unwritten: Notify,
     begun: Instant,
+    /// The last attempt to learn what other servers have acknowledged, and why that is not known, if it is not.
+    learned: Mutex<(u64, Option<String>)>,
 }
 
 /// What is known of held plans beyond what is written down, and who is in line.
@@ -195,6 +197,7 @@ impl Replanner {
             stir,
             unwritten,
             begun,
+            learned: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -240,6 +243,20 @@ impl Replanner {
         self.shared.events.follow()?;
         self.stir_changed();
         Ok(())
+    }
+
+    /// Notes whether it is known what all servers had acknowledged when the attempt of this number to learn it began; else
+    /// why not.
+    pub(crate) fn note_learned(&self, attempt: u64, trouble: Option<String>) {
+        let mut learned = self.shared.learned.lock();
+        if attempt >= learned.0 {
+            *learned = (attempt, trouble);
+        }
+    }
+
+    /// Why it is not known what other servers have acknowledged, if that could not be learned last.
+    pub(crate) fn unlearned(&self) -> Option<String> {
+        self.shared.learned.lock().1.clone()
     }
 
     /// Whether another plan is being made for a held plan, or will be.

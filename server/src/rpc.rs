@@ -22,6 +22,7 @@ mod gate;
 pub(crate) mod guard;
 pub(crate) mod judge;
 mod known_faults;
+mod learning;
 mod leases;
 mod listing;
 pub(crate) mod malformed;

@@ -109,6 +109,32 @@ pub trait Store: Send + Sync + 'static {
         Err(StoreError::Unkept)
     }
 
+    /// Stores a record under the next number, and notes that number for good: none of the space gets it again, even when
+    /// this one is gone. Of servers that share the space, one at a time does this.
+    ///
+    /// # Errors
+    /// As [`Store::put`]; [`StoreError::Overtaken`] when another server has done so since this one last caught up.
+    fn put_next(&self, number: u64, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        self.put(&PlanKey::numbered(number), record, summary)
+    }
+
+    /// The last number that was given by [`Store::put_next`], as far as servers share the space; else 0.
+    ///
+    /// # Errors
+    /// The engine failed.
+    fn last_number(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    /// Removes records as [`Store::remove`] does, if no server has put another one by [`Store::put_next`] since this one
+    /// last caught up.
+    ///
+    /// # Errors
+    /// As [`Store::remove`]; [`StoreError::Overtaken`] when another server has.
+    fn remove_of_all(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
+        self.remove(keys)
+    }
+
     /// Stores records without summaries in place of earlier ones, all or none where they are small, and returns once they survive a
     /// crash: one wait for the disk for many.
     ///

@@ -8,8 +8,9 @@ use canopy_order::OrderError;
 use canopy_plan::{NoSuchRank, RankFileError};
 use canopy_planner::{SimulationError, chain};
 use canopy_topology::Slot;
+use tonic::Code;
 
-use super::{ClusterFailure, GroupsFailure, MovingFailure, PlanFailure};
+use super::{ClusterFailure, GroupsFailure, MovingFailure, PlanFailure, call_refusal};
 use crate::quota::OverQuota;
 use crate::store::receipts::{NotAnId, ReceiptError};
 use crate::store::topologies::TopologyStoreError;
@@ -88,9 +89,10 @@ pub(crate) enum CallFailure {
     )]
     NotSimulated { plan: String },
     #[error(
-        "operation `{name}` does not exist or has expired, or is on another server behind this address; list the operations"
+        "operation `{name}` does not exist or has expired{}; list the operations",
+        elsewhere(*is_shared)
     )]
-    OperationUnknown { name: String },
+    OperationUnknown { name: String, is_shared: bool },
     #[error("the filter cannot be read at position {position}: {problem}")]
     Filter { position: usize, problem: String },
     #[error("the order cannot be read: {problem}")]
@@ -130,9 +132,10 @@ pub(crate) enum CallFailure {
     #[error("the limit of {limit} watches per {of} is reached; end some, or watch all leases with one")]
     TooManyWatches { of: &'static str, limit: u64 },
     #[error(
-        "lease `{name}` does not exist or has ended, or is on another server behind this address (run canopyd as one replica); acquire it again, or list the leases"
+        "lease `{name}` does not exist or has ended{}; acquire it again, or list the leases",
+        elsewhere(*is_shared)
     )]
-    LeaseUnknown { name: String },
+    LeaseUnknown { name: String, is_shared: bool },
     #[error("{field}: {problem}")]
     Lease { field: String, problem: String },
     #[error(transparent)]
@@ -171,6 +174,28 @@ pub(crate) enum CallFailure {
     Slow { arrived: u64, length: u64, rate: u64 },
     #[error("the call failed inside the server; this is a bug in canopy: please report it")]
     Broken { what: String },
+}
+
+/// Where else something may be. Servers that share a database know the same.
+const fn elsewhere(is_shared: bool) -> &'static str {
+    if is_shared {
+        ""
+    } else {
+        ", or is on another server behind this address (run one canopyd, or several on one database)"
+    }
+}
+
+impl CallFailure {
+    /// Whether it says that something is not there.
+    pub(crate) fn is_of_absence(&self) -> bool {
+        matches!(self, Self::ResumeToken) || call_refusal(self).code == Code::NotFound
+    }
+}
+
+impl MayBeOvertaken for CallFailure {
+    fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_overtaken())
+    }
 }
 
 /// Where a rank is, as text.

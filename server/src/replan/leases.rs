@@ -20,7 +20,7 @@ use super::scope::Audience;
 use crate::clock;
 use crate::failure::LeaseError;
 use crate::quota::OverQuota;
-use crate::store::{Durability, Store, StoreError, deciding, encode_message};
+use crate::store::{Durability, MayBeOvertaken, Store, StoreError, deciding, encode_message};
 
 pub(super) use self::kept::digest;
 pub(crate) use self::kept::{Avoided, Item, LeaseState, LeaseTerms, ValidPlan};
@@ -136,7 +136,7 @@ impl Leases {
             }
         }
         // Names of leases that have ended are not given again while anybody may remember them.
-        table.last = table.last.max((options.now_ms)());
+        table.last = table.last.max((options.now_ms)()).max(store.last_number()?);
         let (table, writing) = (Mutex::new(table), Mutex::default());
         Ok(Self { shared: Arc::new(Shared { store, options, table, writing }) })
     }
@@ -177,7 +177,7 @@ impl Leases {
         if held + found > limit {
             return Err(LeaseError::TooLarge { held, found, limit });
         }
-        self.shared.store.put(&PlanKey::numbered(terms.number), &record, &encode_message(&state))?;
+        self.shared.store.put_next(terms.number, &record, &encode_message(&state))?;
         let number = terms.number;
         let mut table = self.shared.table.lock();
         table.put(Lease::new(terms, state, found));
@@ -202,17 +202,24 @@ impl Leases {
     fn turn(&self) -> Result<Turn<'_>, StoreError> {
         let mut unheard = self.shared.writing.lock();
         unheard.extend(self.shared.store.catch_up());
-        while let Some(key) = unheard.last().copied() {
-            let (record, summary) = (self.shared.store.get(&key)?, self.shared.store.summary(&key)?);
-            let lease = record.zip(summary).and_then(|(record, summary)| read(&key, &record, &summary));
-            let mut table = self.shared.table.lock();
+        let now = |key: &PlanKey| -> Result<_, StoreError> {
+            let (record, summary) = (self.shared.store.get(key)?, self.shared.store.summary(key)?);
+            let lease = record.zip(summary).and_then(|(record, summary)| read(key, &record, &summary));
+            Ok((key.number(), lease))
+        };
+        let changed = unheard.iter().map(now).collect::<Result<Vec<_>, StoreError>>()?;
+        // Together: what another server does to several at once is seen as a whole.
+        let mut table = self.shared.table.lock();
+        for (number, lease) in changed {
             match lease {
                 Some(lease) => table.learn(lease),
-                None => table.take_out(key.number()),
+                None => table.take_out(number),
             }
-            table.last = table.last.max(key.number());
-            unheard.pop();
+            table.last = table.last.max(number);
         }
+        table.last = table.last.max(self.shared.store.last_number()?);
+        drop(table);
+        unheard.clear();
         Ok(unheard)
     }
 
@@ -300,6 +307,29 @@ impl Leases {
             self.let_go(self.turn()?, |table| {
                 numbers.iter().copied().filter(|number| table.get(*number).is_some()).collect()
             })
+        })
+    }
+
+    /// Lets go of those that are `chosen` among all leases, at one moment: a lease that is acquired meanwhile, at whichever
+    /// server, is among them or was acquired after it. Returns how many were let go.
+    ///
+    /// # Errors
+    /// That of `chosen`, or the engine failed.
+    pub(crate) fn release_of_all<E: From<StoreError> + MayBeOvertaken>(
+        &self,
+        chosen: impl Fn(&mut dyn Iterator<Item = &Lease>) -> Result<Vec<u64>, E>,
+    ) -> Result<usize, E> {
+        deciding(|| {
+            let turn = self.turn()?;
+            let numbers = chosen(&mut self.shared.table.lock().all())?;
+            let keys: Vec<PlanKey> = numbers.iter().copied().map(PlanKey::numbered).collect();
+            if !keys.is_empty() {
+                self.shared.store.remove_of_all(&keys)?;
+            }
+            let mut table = self.shared.table.lock();
+            numbers.iter().for_each(|number| table.take_out(*number));
+            drop((table, turn));
+            Ok(numbers.len())
         })
     }
 

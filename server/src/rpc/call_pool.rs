@@ -16,6 +16,7 @@ use crate::call::{self, CallContext};
 use crate::clock;
 use crate::failure::CallFailure;
 use crate::rpc::deadline::DeadlinePolicy;
+use crate::rpc::learning::{Learning, Matter};
 use crate::rpc::status::call_status;
 use crate::store::receipts::{Claim, Open, Receipts, Repeatable};
 use crate::store::{Lookup, Records, StoreError};
@@ -32,18 +33,44 @@ pub(crate) struct CallPool {
     permits: Arc<Semaphore>,
     deadlines: DeadlinePolicy,
     /// Learns what other servers have done up to now, where they share a store.
-    learn: Option<Arc<dyn Fn() + Send + Sync>>,
+    learning: Option<Learning>,
+}
+
+/// What becomes of a call where it cannot be learned what other servers have done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unlearned {
+    /// It is refused: it would change something, or say that there is nothing to change.
+    Refused,
+    /// It is answered by what was known before. But that something is not there, only the database can say.
+    Remembered,
 }
 
 impl CallPool {
     pub(crate) fn new(records: Records, receipts: Receipts, deadlines: DeadlinePolicy) -> Self {
-        Self { records, receipts, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines, learn: None }
+        Self { records, receipts, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines, learning: None }
     }
 
     /// The same where other servers share the store: before each call it is learned what they have done, so that whoever goes from one
     /// server to another finds what the first one acknowledged.
-    pub(crate) fn learning(self, learn: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { learn: Some(Arc::new(learn)), ..self }
+    pub(crate) fn learning(self, learning: Learning) -> Self {
+        Self { learning: Some(learning), ..self }
+    }
+
+    /// The same for calls that concern this server alone.
+    pub(crate) fn alone(&self) -> Self {
+        Self { learning: None, ..self.clone() }
+    }
+
+    /// Whether other servers share the store.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.learning.is_some()
+    }
+
+    /// Learns what a request for a plan is decided by, as far as that can be learned.
+    pub(crate) async fn learn(&self, matter: Matter) {
+        if let Some(learning) = &self.learning {
+            learning.learn(matter).await;
+        }
     }
 
     /// The same with places of its own, for calls that take long and must not keep the others out.
@@ -61,7 +88,7 @@ impl CallPool {
         &self.receipts
     }
 
-    /// Runs `work` for the call with these headers, and logs how it ended.
+    /// Runs `work` for the call with these headers, and logs how it ended. Without the database, it goes by what is known.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         method: &'static str,
@@ -69,9 +96,18 @@ impl CallPool {
         work: impl FnOnce(&Records) -> Result<T, CallFailure> + Send + 'static,
     ) -> Result<T, Status> {
         let arrived = clock::now();
-        let answer = self.work(headers, work).await;
-        log(method, arrived, answer.as_ref().err());
-        answer.map_err(|failure| call_status(&failure))
+        ended(method, arrived, self.work_or(Unlearned::Remembered, headers, work).await)
+    }
+
+    /// The same for `work` that changes something: without the database, it is refused.
+    pub(crate) async fn change<T: Send + 'static>(
+        &self,
+        method: &'static str,
+        headers: &MetadataMap,
+        work: impl FnOnce(&Records) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, Status> {
+        let arrived = clock::now();
+        ended(method, arrived, self.work_or(Unlearned::Refused, headers, work).await)
     }
 
     /// Runs `work`, which changes something, unless a request of the same id has been answered already: then that
@@ -98,7 +134,7 @@ impl CallPool {
         let viewer = Viewer::of(headers);
         let wanted = |viewer: &Viewer| Repeatable::new(&viewer.method(method), request_id, body);
         let (receipts, request) = (self.receipts.clone(), viewer.as_ref().map(wanted).unwrap_or(Ok(None)));
-        self.run(method, headers, move |records| {
+        self.change(method, headers, move |records| {
             viewer?;
             let open = match request?.map(|request| receipts.claim(&request)).transpose()? {
                 None => None,
@@ -119,18 +155,31 @@ impl CallPool {
         headers: &MetadataMap,
         work: impl FnOnce(&Records) -> Result<T, CallFailure> + Send + 'static,
     ) -> Result<T, CallFailure> {
+        self.work_or(Unlearned::Remembered, headers, work).await
+    }
+
+    async fn work_or<T: Send + 'static>(
+        &self,
+        unlearned: Unlearned,
+        headers: &MetadataMap,
+        work: impl FnOnce(&Records) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, CallFailure> {
         let arrived = clock::now();
         let deadline = self.deadlines.apply(headers);
         let limit = time::Instant::from_std(arrived) + deadline.work;
         let answer = async {
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             let permit = permit.map_err(|error| CallFailure::Broken { what: error.to_string() })?;
-            let (records, learn) = (self.records.clone(), self.learn.clone());
+            let (records, learning) = (self.records.clone(), self.learning.clone());
+            let heard = match &learning {
+                Some(learning) => Some(learning.hear().await),
+                None => None,
+            };
             let call = CallContext::current();
             let done = spawn_blocking(move || {
                 let _in_call = call.as_ref().map(CallContext::enter);
-                learn.iter().for_each(|learn| learn());
-                let done = work(&records);
+                let learned = learning.zip(heard).map_or(Ok(()), |(learning, heard)| learning.follow(heard));
+                let done = unlearned.decide(learned, || work(&records));
                 // Work goes on when its caller has left; its place stays taken until it has ended.
                 drop(permit);
                 done
@@ -141,6 +190,21 @@ impl CallPool {
             let deadline_ms = u64::try_from(deadline.stated.as_millis()).unwrap_or(u64::MAX);
             Err(CallFailure::Late { deadline_ms })
         })
+    }
+}
+
+impl Unlearned {
+    /// Does some work, as far as that may be done by what was learned.
+    fn decide<T>(
+        self,
+        learned: Result<(), CallFailure>,
+        work: impl FnOnce() -> Result<T, CallFailure>,
+    ) -> Result<T, CallFailure> {
+        match learned {
+            Ok(()) => work(),
+            Err(failure) if self == Self::Refused => Err(failure),
+            Err(failure) => work().map_err(|found| if found.is_of_absence() { failure } else { found }),
+        }
     }
 }
 
@@ -157,6 +221,12 @@ impl CallPool {
 /// An answer that was kept.
 pub(crate) fn read_answer<R: Message + Default>(answer: &[u8]) -> Result<R, CallFailure> {
     R::decode(answer).map_err(|error| CallFailure::Broken { what: format!("a receipt: {error}") })
+}
+
+/// Logs how a call ended.
+fn ended<T>(method: &'static str, arrived: Instant, answer: Result<T, CallFailure>) -> Result<T, Status> {
+    log(method, arrived, answer.as_ref().err());
+    answer.map_err(|failure| call_status(&failure))
 }
 
 /// One line per finished call, and one more where a person must look.

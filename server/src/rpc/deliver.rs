@@ -365,7 +365,7 @@ impl CallTerms {
     fn answer(&self, verdict: &Verdict, joined: bool) -> Answer {
         let Verdict { delivery, fallback, shortfall } = verdict;
         let mut reply = describe::besides(delivery);
-        reply.warnings.extend(self.applied.as_ref().map(AppliedFaults::warning));
+        reply.warnings.extend(self.applied.iter().flat_map(AppliedFaults::warnings));
         if let Some(fallback) = fallback {
             let quality = delivery.plan.plan.quality.as_ref();
             let reached = quality.map_or("", |quality| &quality.optimality);

@@ -92,7 +92,7 @@ impl Faults for FaultsService {
         let (headers, _, mut request) = request.into_parts();
         let (replanner, limits, viewer) = (self.replanner.clone(), self.limits, Viewer::of(&headers));
         let networks = self.networks.clone();
-        let reported = self.pool.run("ReportFaults", &headers, move |_| {
+        let reported = self.pool.change("ReportFaults", &headers, move |_| {
             request.topology = resolve_parts(&networks, request.topology, &limits, &|| false)?;
             report(&replanner, &networks, &viewer?, request, &limits)
         });
@@ -126,8 +126,10 @@ impl Faults for FaultsService {
         let (headers, extensions, request) = request.into_parts();
         let failed = |failure: CallFailure| call_status(&failure);
         let viewer = Viewer::of(&headers).map_err(|failure| failed(failure.into()))?;
-        let position =
-            self.replanner.events().position(&request.resume_token).map_err(|expired| failed(expired.into()))?;
+        let (replanner, token) = (self.replanner.clone(), request.resume_token.clone());
+        // Another server may have given the token just now.
+        let position = self.pool.work(&headers, move |_| Ok(replanner.events().position(&token)?));
+        let position = position.await.map_err(failed)?;
         let peer = extensions.get().copied().unwrap_or(Peer { host: Host::Local, connection: u64::MAX });
         let full = |Full { of, limit }| failed(CallFailure::TooManyWatches { of, limit });
         let place = self.watches.take(peer).map_err(full)?;

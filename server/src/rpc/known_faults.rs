@@ -6,13 +6,14 @@ use std::sync::Arc;
 use canopy_faults::{Directory, Loss};
 use canopy_planner::seen_by;
 use canopy_proto::v1::topology_source::Source;
-use canopy_proto::v1::{FaultPolicy, PlanRequest, Punctured, TopologySource, Warning};
+use canopy_proto::v1::{FaultPolicy, PlanRequest, Priority, Punctured, TopologySource, Warning};
 use canopy_topology::{Rank, TopologyLimits, Transit, participants};
 use canopy_wire as wire;
 use canopy_wire::RequestError;
 use prost::Message as _;
 use tonic::{Code, Status};
 
+use super::learning::Matter;
 use super::sources::{see_base, text_hash};
 use crate::failure::{CallFailure, PlanFailure};
 use crate::replan::{Audience, Base, Network, Placed, Replanner};
@@ -23,27 +24,37 @@ const MESSAGE_CHARACTERS_MAX: usize = 1500;
 /// Known faults that were added to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct AppliedFaults {
-    /// Their number, and the first ones.
-    words: Arc<str>,
+    /// Their number, and the first ones; none: there are none.
+    words: Option<Arc<str>>,
+    /// Why there may be others that another server has acknowledged.
+    trouble: Option<Arc<str>>,
 }
 
 impl AppliedFaults {
-    fn new(losses: &[Loss]) -> Self {
-        Self { words: wire::in_words(losses).into() }
+    /// What is to be said of the faults that were added; none: nothing.
+    pub(super) fn of(losses: &[Loss], replanner: &Replanner) -> Option<Self> {
+        let words = (!losses.is_empty()).then(|| wire::in_words(losses).into());
+        let trouble = replanner.unlearned().map(Arc::from);
+        (words.is_some() || trouble.is_some()).then_some(Self { words, trouble })
     }
 
-    /// The warning of a reply.
-    pub(super) fn warning(&self) -> Warning {
-        Warning { code: "FAULTS_APPLIED".to_owned(), text: format!("planned around {}", self.words) }
+    /// The warnings of a reply.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
+        let applied = self.words.iter().map(|words| ("FAULTS_APPLIED", format!("planned around {words}")));
+        let outdated = self.trouble.iter().map(|trouble| {
+            let text = format!("faults that other servers have just been told of may be missing: {trouble}");
+            ("FAULTS_OUTDATED", text)
+        });
+        applied.chain(outdated).map(|(code, text)| Warning { code: code.to_owned(), text })
     }
 
     /// The refusal with one more remedy, since the faults may be its cause.
     pub(super) fn explain(&self, status: &Status) -> Status {
-        if status.code() != Code::FailedPrecondition {
+        let Some(words) = self.words.as_ref().filter(|_| status.code() == Code::FailedPrecondition) else {
             return status.clone();
-        }
+        };
         let joint = if status.message().contains("; ") { ", or" } else { ";" };
-        let way_out = format!("{joint} ignore {} (FAULT_POLICY_IGNORE)", self.words);
+        let way_out = format!("{joint} ignore {words} (FAULT_POLICY_IGNORE)");
         let room = MESSAGE_CHARACTERS_MAX.saturating_sub(way_out.chars().count());
         let message: String = status.message().chars().take(room).chain(way_out.chars()).collect();
         let details = status.details().to_vec().into();
@@ -59,6 +70,27 @@ pub(super) fn policy(number: i32) -> Result<FaultPolicy, RequestError> {
         Ok(FaultPolicy::Ignore) => Ok(FaultPolicy::Ignore),
         Err(_) => Err(RequestError::UnknownValue { field: "fault_policy".to_owned(), number, known }),
     }
+}
+
+/// Whether a request names what is in the store, or faults.
+pub(super) fn is_stored(request: &PlanRequest) -> bool {
+    let source = request.topology.as_ref().and_then(|topology| topology.source.as_ref());
+    matches!(source, Some(Source::Id(_) | Source::Cluster(_) | Source::Punctured(_)))
+}
+
+/// What is to be learned from other servers before a request is looked at here. None: nothing that matters, or it is
+/// learned where its network is read from the store.
+pub(super) fn matter(request: &PlanRequest, is_lookup: bool) -> Option<Matter> {
+    if is_stored(request) {
+        return None;
+    }
+    if request.priority == i32::from(Priority::Repair) {
+        return Some(Matter::Leases);
+    }
+    if is_lookup {
+        return Some(Matter::Plans);
+    }
+    (request.fault_policy != i32::from(FaultPolicy::Ignore)).then_some(Matter::Faults)
 }
 
 /// Makes a request name the faults that are known of its network, unless it says that they are to be ignored. None: there are none
@@ -82,13 +114,15 @@ pub(super) fn apply(
             false => Ok(None),
         };
     }
-    let Some(losses) = known(replanner, request, limits)? else { return Ok(None) };
-    let applied = AppliedFaults::new(&losses);
-    if !request.joint_collectives.is_empty() {
-        return Err(CallFailure::JointFaults { faults: applied.words.to_string() });
+    let Some(replanner) = replanner else { return Ok(None) };
+    let losses = known(replanner, request, limits)?;
+    if !losses.is_empty() {
+        if !request.joint_collectives.is_empty() {
+            return Err(CallFailure::JointFaults { faults: wire::in_words(&losses) });
+        }
+        request.topology = Some(punctured(request.topology.take(), &losses));
     }
-    request.topology = Some(punctured(request.topology.take(), &losses));
-    Ok(Some(applied))
+    Ok(AppliedFaults::of(&losses, replanner))
 }
 
 /// Longest text of a network, in bytes, and most faults that are put into a request without leaving its thread.
@@ -98,13 +132,19 @@ const AT_ONCE_FAULTS_MAX: usize = 256;
 /// [`apply`] where that takes neither the disk nor time: the network was read before, all of its ranks take part, and no faults of
 /// a machine or a cluster have to be looked at. None: the request is as it was, and somebody else is to see to it.
 pub(super) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) -> Option<Option<AppliedFaults>> {
-    let source = request.topology.as_ref()?;
-    let is_plain = matches!(source.source, Some(Source::Expression(_) | Source::Document(_)));
-    if !is_plain || !request.joint_collectives.is_empty() {
+    if is_stored(request) {
         return None;
     }
     if policy(request.fault_policy).ok()? == FaultPolicy::Ignore {
         return Some(None);
+    }
+    if !replanner.fault_logs().any_counts() {
+        return Some(AppliedFaults::of(&[], replanner));
+    }
+    let source = request.topology.as_ref()?;
+    let is_plain = matches!(source.source, Some(Source::Expression(_) | Source::Document(_)));
+    if !is_plain || !request.joint_collectives.is_empty() {
+        return None;
     }
     let is_whole = request.ranks.is_empty() && request.placement.is_none();
     if !is_whole || source.encoded_len() > AT_ONCE_BYTES_MAX {
@@ -119,29 +159,27 @@ pub(super) fn apply_at_once(replanner: &Replanner, request: &mut PlanRequest) ->
         return None;
     }
     let losses = network.count(replanner.fault_logs()).losses;
-    if losses.is_empty() {
-        return Some(None);
-    }
     (losses.len() <= AT_ONCE_FAULTS_MAX).then(|| {
-        request.topology = Some(punctured(request.topology.take(), &losses));
-        Some(AppliedFaults::new(&losses))
+        if !losses.is_empty() {
+            request.topology = Some(punctured(request.topology.take(), &losses));
+        }
+        AppliedFaults::of(&losses, replanner)
     })
 }
 
-/// What counts as broken or slow of the network of a request, as far as its ranks see it; none: nothing, or its topology cannot be read.
-fn known(
-    replanner: Option<&Replanner>,
-    request: &PlanRequest,
-    limits: &TopologyLimits,
-) -> Result<Option<Vec<Loss>>, CallFailure> {
-    let Some(replanner) = replanner.filter(|replanner| replanner.fault_logs().any_counts()) else { return Ok(None) };
+/// What counts as broken or slow of the network of a request, as far as its ranks see it. Nothing if its topology cannot
+/// be read.
+fn known(replanner: &Replanner, request: &PlanRequest, limits: &TopologyLimits) -> Result<Vec<Loss>, CallFailure> {
+    if !replanner.fault_logs().any_counts() {
+        return Ok(Vec::new());
+    }
     let source = match request.topology.as_ref().and_then(|topology| topology.source.as_ref()) {
         Some(Source::Punctured(punctured)) => punctured.base.as_deref(),
         _ => request.topology.as_ref(),
     };
     let (key, base) = match see_base(replanner.bases(), source, limits) {
         Ok(found) => found,
-        Err(CallFailure::Plan(_) | CallFailure::TopologyUnknown { .. }) => return Ok(None),
+        Err(CallFailure::Plan(_) | CallFailure::TopologyUnknown { .. }) => return Ok(Vec::new()),
         Err(failure) => return Err(failure),
     };
     let network = Network::new(
@@ -151,8 +189,7 @@ fn known(
         Audience::of_call(),
     );
     let count = network.count(replanner.fault_logs());
-    let seen = seen(&base, request, &count.losses);
-    Ok(Some(seen).filter(|losses| !losses.is_empty()))
+    Ok(seen(&base, request, &count.losses))
 }
 
 /// The losses of what the ranks of a request see of its network.

@@ -223,7 +223,11 @@ impl LeasesService {
     fn find(&self, viewer: &Viewer, name: &str) -> Result<Lease, CallFailure> {
         let found = number_of(name).and_then(|number| self.replanner.leases().get(number));
         let found = found.filter(|lease| viewer.sees(&lease.terms.tenant));
-        found.ok_or_else(|| CallFailure::LeaseUnknown { name: shown(name) })
+        found.ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> CallFailure {
+        CallFailure::LeaseUnknown { name: shown(name), is_shared: self.pool.is_shared() }
     }
 
     /// The same for a caller that would change it.
@@ -241,7 +245,7 @@ impl LeasesService {
         let lease = self.find_own(&Viewer::of(headers)?, &request.name)?;
         let ttl_ms = ttl_of(request.ttl)?.map(millis);
         let renewed = self.replanner.leases().renew(lease.terms.number, ttl_ms)?;
-        let lease = renewed.ok_or_else(|| CallFailure::LeaseUnknown { name: shown(&request.name) })?;
+        let lease = renewed.ok_or_else(|| self.unknown(&request.name))?;
         Ok(self.describe(&lease))
     }
 
@@ -253,34 +257,21 @@ impl LeasesService {
     ) -> Result<ReleaseLeaseReply, CallFailure> {
         let viewer = Viewer::of(headers)?;
         let leases = self.replanner.leases();
-        let numbers: Vec<u64> = match (request.name.as_str(), request.job.as_str()) {
+        let released = match (request.name.as_str(), request.job.as_str()) {
             ("", "") => return Err(bad("name", "name a lease, or a job to release all of its leases".to_owned())),
             (name, "") => match self.find_own(&viewer, name) {
-                Ok(lease) => vec![lease.terms.number],
+                Ok(lease) => leases.release(&[lease.terms.number])?,
                 // Released twice, or expired.
-                Err(CallFailure::LeaseUnknown { .. }) if number_of(name).is_some() => Vec::new(),
+                Err(CallFailure::LeaseUnknown { .. }) if number_of(name).is_some() => 0,
                 Err(failure) => return Err(failure),
             },
             ("", job) => {
                 // Done again after a crash, it must not end what the job has acquired since.
                 let last = open.map(|open| open.begin(leases.last_number())).transpose()?.flatten();
-                let last = last.unwrap_or(u64::MAX);
-                let of_job = |lease: &Lease| {
-                    lease.terms.number <= last && lease.terms.job == job && viewer.sees(&lease.terms.tenant)
-                };
-                let of_job = leases.select(of_job);
-                let own = of_job.iter().filter(|lease| viewer.owns(lease.terms.owner.as_deref()));
-                let own: Vec<u64> = own.map(|lease| lease.terms.number).collect();
-                match of_job.first().and_then(|lease| lease.terms.owner.clone()) {
-                    Some(owner) if own.is_empty() => {
-                        return Err(CallFailure::NotOwner { what: format!("job `{}`", shown(job)), owner });
-                    }
-                    _ => own,
-                }
+                leases.release_of_all(|all| own_of_job(all, &viewer, job, last.unwrap_or(u64::MAX)))?
             }
             _ => return Err(bad("job", "set `name` or `job`, not both".to_owned())),
         };
-        let released = leases.release(&numbers)?;
         Ok(ReleaseLeaseReply { released: u32::try_from(released).unwrap_or(u32::MAX) })
     }
 
@@ -311,7 +302,7 @@ impl Leases for LeasesService {
     async fn renew_lease(&self, request: Request<RenewLeaseRequest>) -> Result<Response<WireLease>, Status> {
         let (headers, _, request) = request.into_parts();
         let (service, of) = (self.clone(), headers.clone());
-        self.pool.run("RenewLease", &headers, move |_| service.renew(&of, &request)).await.map(Response::new)
+        self.pool.change("RenewLease", &headers, move |_| service.renew(&of, &request)).await.map(Response::new)
     }
 
     async fn release_lease(
@@ -339,6 +330,31 @@ impl Leases for LeasesService {
         let (headers, _, request) = request.into_parts();
         let (service, of) = (self.clone(), headers.clone());
         self.pool.run("ListLeases", &headers, move |_| service.list(&of, &request)).await.map(Response::new)
+    }
+}
+
+/// The leases of a job up to this number that a caller may end; a refusal where there are only others' leases of it.
+fn own_of_job(
+    all: &mut dyn Iterator<Item = &Lease>,
+    viewer: &Viewer,
+    job: &str,
+    last: u64,
+) -> Result<Vec<u64>, CallFailure> {
+    let (mut own, mut another) = (Vec::new(), None);
+    for lease in all {
+        let LeaseTerms { number, job: of, tenant, owner, .. } = &*lease.terms;
+        if *number > last || of != job || !viewer.sees(tenant) {
+            continue;
+        }
+        if viewer.owns(owner.as_deref()) {
+            own.push(*number);
+        } else {
+            another = another.or(owner.clone());
+        }
+    }
+    match another {
+        Some(owner) if own.is_empty() => Err(CallFailure::NotOwner { what: format!("job `{}`", shown(job)), owner }),
+        _ => Ok(own),
     }
 }
 

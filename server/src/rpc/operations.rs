@@ -70,7 +70,8 @@ impl OperationsService {
             }
         };
         let found = found.filter(|operation| viewer.sees(operation.owner()));
-        found.ok_or_else(|| CallFailure::OperationUnknown { name: shown(name) })
+        let is_shared = self.pool.is_shared();
+        found.ok_or_else(|| CallFailure::OperationUnknown { name: shown(name), is_shared })
     }
 
     async fn list(
@@ -186,8 +187,9 @@ impl Operations for OperationsService {
     ) -> Result<Response<OperationMessage>, Status> {
         let (headers, _, request) = request.into_parts();
         let (jobs, name, caller) = (Arc::clone(&self.jobs), request.name.clone(), headers.clone());
+        let is_shared = self.pool.is_shared();
         let cancel = move |_: &Records| {
-            let unknown = || CallFailure::OperationUnknown { name: shown(&name) };
+            let unknown = || CallFailure::OperationUnknown { name: shown(&name), is_shared };
             let viewer = Viewer::of(&caller)?;
             let found = match jobs.queue.operation(&name) {
                 Some(operation) => Some(operation.describe()),

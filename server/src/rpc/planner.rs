@@ -18,7 +18,6 @@ use std::time::Duration;
 use canopy_planner::{Request as Order, RequestKey};
 use canopy_proto::v1::fetch_artifact_event::Event;
 use canopy_proto::v1::planner_server::Planner;
-use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     Artifact, BoundReply, ExplainPlanRequest, FetchArtifactEvent, FetchArtifactRequest, GetPlanRequest, Operation,
     OrderMachinesReply, OrderMachinesRequest, PathsReply, PathsRequest, Plan, PlanBundleReply, PlanBundleRequest,
@@ -31,7 +30,7 @@ use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio::time;
 use tonic::metadata::MetadataMap;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 use self::lasting::Lasting;
 use super::cached::ChosenFile;
@@ -57,6 +56,7 @@ use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::guard::Admitted;
 use crate::rpc::sources::StoredNetworks;
 use crate::rpc::status::{call_status, to_status};
+use crate::store::StoreError;
 use crate::store::receipts::{Claim, Open, Repeatable};
 use crate::tasks;
 use crate::tenant::{IsolatedTenant, Viewer};
@@ -151,20 +151,18 @@ impl PlannerService {
     /// says all it means, whatever becomes of the topology and the faults. Where no fault is known and no id is named, it is left as it is.
     async fn resolve(&self, mut request: Request<PlanRequest>, method: Method) -> Result<Request<PlanRequest>, Status> {
         self.networks.complete(&mut request.get_mut().topology);
-        let source = request.get_ref().topology.as_ref().and_then(|topology| topology.source.as_ref());
-        match self.replanner.as_ref().filter(|replanner| replanner.fault_logs().any_counts()) {
-            None if !matches!(source, Some(Source::Id(_) | Source::Cluster(_) | Source::Punctured(_))) => {
-                return Ok(request);
+        if let Some(matter) = known_faults::matter(request.get_ref(), method == Method::LookupPlan) {
+            self.pool.learn(matter).await;
+        }
+        let at_once = match &self.replanner {
+            Some(replanner) => known_faults::apply_at_once(replanner, request.get_mut()),
+            None => (!known_faults::is_stored(request.get_ref())).then_some(None),
+        };
+        if let Some(applied) = at_once {
+            if let Some(applied) = applied {
+                request.extensions_mut().insert(applied);
             }
-            None => {}
-            Some(replanner) => {
-                if let Some(applied) = known_faults::apply_at_once(replanner, request.get_mut()) {
-                    if let Some(applied) = applied {
-                        request.extensions_mut().insert(applied);
-                    }
-                    return Ok(request);
-                }
-            }
+            return Ok(request);
         }
         let arrived = clock::now();
         let (headers, mut extensions, mut request) = request.into_parts();
@@ -185,6 +183,14 @@ impl PlannerService {
             extensions.insert(applied);
         }
         Ok(Request::from_parts(headers, extensions, request))
+    }
+
+    /// A refusal, but for one by what only the database can say while that cannot be asked.
+    fn certain(&self, status: Status) -> Status {
+        match self.replanner.as_ref().and_then(Replanner::unlearned) {
+            Some(reason) if status.code() == Code::NotFound => call_status(&StoreError::Away { reason }.into()),
+            _ => status,
+        }
     }
 
     /// Looks for the answer that a prefetch of this id got before. None: it is to be done, and its answer kept.
@@ -325,7 +331,7 @@ impl Planner for PlannerService {
 
     async fn lookup_plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanReply>, Status> {
         let request = self.resolve(request, Method::LookupPlan).await?;
-        let answer = self.answer(request, Method::LookupPlan).await?;
+        let answer = self.answer(request, Method::LookupPlan).await.map_err(|status| self.certain(status))?;
         Ok(one(PlanReply::default(), answer.parts(0)))
     }
 

@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use canopy_planner::chain;
 use canopy_proto::FILE_DESCRIPTOR_SET;
 use canopy_proto::v1::clusters_server::ClustersServer;
 use canopy_proto::v1::faults_server::FaultsServer;
@@ -21,6 +20,7 @@ use super::call_pool::CallPool;
 use super::clusters::ClustersService;
 use super::faults::FaultsService;
 use super::gate::Gate;
+use super::learning::Learning;
 use super::leases::LeasesService;
 use super::operations::OperationsService;
 use super::oversize::oversize;
@@ -126,7 +126,10 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dy
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
     let pool = CallPool::new(shared.jobs.records.clone(), shared.receipts.clone(), deadlines);
     let pool = match shared.others.clone() {
-        Some(others) => pool.learning(learning(others, &shared)),
+        Some(others) => {
+            let (replanner, records) = (shared.replanner.clone(), shared.jobs.records.clone());
+            pool.learning(Learning::new(others, replanner, records, shared.follow()))
+        }
         None => pool,
     };
     let answers = Answers::new(shared.jobs.records.clone());
@@ -145,17 +148,6 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dy
         return Ok(routes);
     }
     Ok(routes.add_service(reflection().build_v1()?).add_service(reflection().build_v1alpha()?))
-}
-
-/// Learns what other servers have done up to now. While the database is away, what is known of them is what there is.
-fn learning(others: Others, shared: &Shared) -> impl Fn() + Send + Sync + use<> {
-    let follow = shared.follow();
-    move || {
-        let learned = others.hear_of_all().map_err(TopologyStoreError::from).and_then(|()| follow());
-        if let Err(error) = learned {
-            tracing::debug!(error = chain(&error), "the latest changes of other servers are not known");
-        }
-    }
 }
 
 /// Adds the operators' services.

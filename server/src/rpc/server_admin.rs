@@ -294,7 +294,7 @@ impl ServerAdmin for ServerAdminService {
         let begin = move || {
             drain.start();
         };
-        self.pool.once("Drain", call, count, begin).await.map(Response::new)
+        self.pool.alone().once("Drain", call, count, begin).await.map(Response::new)
     }
 }
 

@@ -36,6 +36,11 @@ impl Others {
         self.records.hear_of_all().map_err(StoreError::from)
     }
 
+    /// The same on the async runtime.
+    pub(crate) async fn heard_of_all(&self) -> Result<(), StoreError> {
+        self.records.heard_of_all().await.map_err(StoreError::from)
+    }
+
     /// Takes part in the jobs that servers of one class share.
     pub(crate) fn join(&self, who: Who) -> Result<Jobs, StoreError> {
         Jobs::join(self.records.database(), who).map_err(StoreError::from)

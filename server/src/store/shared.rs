@@ -6,7 +6,7 @@ pub(crate) mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use canopy_database::{Change, Database, DatabaseError, Entry, RecordFacts, SharedRecords, SharedSpace, Write};
+use canopy_database::{Change, Database, DatabaseError, Entry, Key, RecordFacts, SharedRecords, SharedSpace, Write};
 use canopy_planner::{PlanKey, chain};
 
 use super::directory::{Opened, StoreEngine, open_store};
@@ -20,6 +20,9 @@ const CACHE: &str = "cache";
 
 /// Where it is in the database which plans are pinned.
 const PINS: i16 = 100;
+/// Where it is in the database which numbers were given last: in the summary under the number of each space. Whoever
+/// gives one, or removes records as of one moment, changes it.
+const NUMBERS: i16 = 102;
 
 impl Space {
     /// Its number in a database that servers share. They stay the same for ever.
@@ -57,8 +60,8 @@ pub fn open_shared_store(directory: &Path, engine: StoreEngine, database: &Datab
     }
     let cache = open_store(&directory.join(CACHE), engine)?;
     let shared = SharedSpaces::open(database)?;
-    let store = |space: SharedSpace, cache: Option<Arc<dyn Store>>| -> Arc<dyn Store> {
-        Arc::new(SharedStore { space, cache, _lock: Some(Arc::clone(&lock)) })
+    let store = |space: SharedSpace, numbers: Option<Numbers>, cache: Option<Arc<dyn Store>>| -> Arc<dyn Store> {
+        Arc::new(SharedStore { space, numbers, cache, _lock: Some(Arc::clone(&lock)) })
     };
     let mut spaces = Vec::new();
     for space in Space::ALL {
@@ -66,10 +69,11 @@ pub fn open_shared_store(directory: &Path, engine: StoreEngine, database: &Datab
         if let Some(cache) = &of_space {
             forget_removed(cache.as_ref(), &shared.space(space))?;
         }
-        spaces.push(store(shared.space(space), of_space));
+        let numbers = (space == Space::Leases).then(|| shared.numbers(space));
+        spaces.push(store(shared.space(space), numbers, of_space));
     }
     let Opened { moved_aside, migration, upkeep, .. } = cache;
-    let pins = store(shared.pins(), None);
+    let pins = store(shared.pins(), None, None);
     let (recovery, others) = (Recovery::default(), Some(Others::of(&shared.records).map_err(StoreError::from)?));
     Ok(Opened { spaces, pins, moved_aside, migration, recovery, upkeep, others })
 }
@@ -83,7 +87,7 @@ impl SharedSpaces {
     /// Opens those of a database whose schema is up to date. O(records).
     pub(crate) fn open(database: &Database) -> Result<Self, StoreError> {
         let numbers = Space::ALL.map(|space| (space.number(), !space.is_cached()));
-        let numbers: Vec<_> = numbers.into_iter().chain([(PINS, true), (ROLES, true)]).collect();
+        let numbers: Vec<_> = numbers.into_iter().chain([(PINS, true), (ROLES, true), (NUMBERS, true)]).collect();
         Ok(Self { records: SharedRecords::open(database, &numbers).map_err(StoreError::from)? })
     }
 
@@ -97,9 +101,16 @@ impl SharedSpaces {
         self.records.space(PINS)
     }
 
+    /// The numbers that were given last in a space.
+    fn numbers(&self, of: Space) -> Numbers {
+        let key = PlanKey::numbered(of.number().unsigned_abs().into());
+        Numbers { space: self.records.space(NUMBERS), key: *key.as_bytes() }
+    }
+
     /// All of them as a store that keeps nothing on this machine: for maintenance, not for a server.
     pub(crate) fn uncached(&self) -> Opened {
-        let store = |space| -> Arc<dyn Store> { Arc::new(SharedStore { space, cache: None, _lock: None }) };
+        let store =
+            |space| -> Arc<dyn Store> { Arc::new(SharedStore { space, numbers: None, cache: None, _lock: None }) };
         Opened {
             spaces: Space::ALL.map(|space| store(self.space(space))).into(),
             pins: store(self.pins()),
@@ -119,9 +130,29 @@ fn forget_removed(cache: &dyn Store, space: &SharedSpace) -> Result<(), StoreErr
     cache.remove(&gone)
 }
 
+/// The last number that was given in a space.
+struct Numbers {
+    space: SharedSpace,
+    key: Key,
+}
+
+impl Numbers {
+    fn last(&self) -> u64 {
+        let summary = self.space.entry(&self.key).and_then(|entry| entry.summary);
+        summary.and_then(|summary| summary.first_chunk().copied()).map_or(0, u64::from_be_bytes)
+    }
+
+    /// Notes the number, if none was noted since this server last caught up.
+    fn noting(&self, number: u64) -> (&SharedSpace, Change) {
+        (&self.space, Change { key: self.key, write: Write::Summary(number.to_be_bytes().to_vec()) })
+    }
+}
+
 /// A space of the database.
 struct SharedStore {
     space: SharedSpace,
+    /// Of a space whose records are numbered.
+    numbers: Option<Numbers>,
     /// Records that were read or written here; what is not as the database says is not used.
     cache: Option<Arc<dyn Store>>,
     /// Of the directory of the cache.
@@ -196,6 +227,24 @@ impl Store for SharedStore {
         Ok(())
     }
 
+    fn put_next(&self, number: u64, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        let write = Write::Put { record: record.to_vec(), summary: summary.to_vec() };
+        let change = Change { key: *PlanKey::numbered(number).as_bytes(), write };
+        let noted = self.numbers.as_ref().map(|numbers| numbers.noting(number));
+        self.space.change_with(vec![change], noted).map_err(StoreError::from)
+    }
+
+    fn last_number(&self) -> Result<u64, StoreError> {
+        Ok(self.numbers.as_ref().map_or(0, Numbers::last))
+    }
+
+    fn remove_of_all(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
+        let removed = |key: PlanKey| Change { key: *key.as_bytes(), write: Write::Remove };
+        let changes = self.present(keys).into_iter().map(removed).collect();
+        let noted = self.numbers.as_ref().map(|numbers| numbers.noting(numbers.last()));
+        self.space.change_with(changes, noted).map_err(StoreError::from)
+    }
+
     fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
         let put = |(key, record): &(PlanKey, Vec<u8>)| Change {
             key: *key.as_bytes(),
@@ -248,6 +297,10 @@ impl Store for SharedStore {
     }
 
     fn catch_up(&self) -> Vec<PlanKey> {
+        if let Some(numbers) = &self.numbers {
+            // First: whatever number is known then, so is what it was given to.
+            numbers.space.catch_up();
+        }
         let changed: Vec<PlanKey> = self.space.catch_up().into_iter().map(PlanKey::from_bytes).collect();
         let is_gone = |key: &&PlanKey| self.space.entry(key.as_bytes()).is_none();
         let gone: Vec<PlanKey> = changed.iter().filter(is_gone).copied().collect();

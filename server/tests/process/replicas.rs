@@ -1,7 +1,9 @@
 //! Three servers on one database, which are killed, paused and cut off, as the database is.
 
 mod away;
+mod fresh;
 mod listed;
+mod names;
 mod upgrade;
 mod wire;
 

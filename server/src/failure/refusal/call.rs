@@ -56,7 +56,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         | CallFailure::Moving(_)
         | CallFailure::Simulation(_)
         | CallFailure::NotSimulated { .. } => of_question(failure),
-        CallFailure::OperationUnknown { name } => missing("OPERATION_UNKNOWN", OPERATION, name),
+        CallFailure::OperationUnknown { name, .. } => missing("OPERATION_UNKNOWN", OPERATION, name),
         CallFailure::Filter { position, .. } => Refusal::input("FILTER_SYNTAX", "filter").with("position", position),
         CallFailure::OrderBy { .. } => Refusal::input("ORDER_SYNTAX", "order_by"),
         CallFailure::PageSize { limit, .. } => Refusal::input("PAGE_SIZE_INVALID", "page_size").with("limit", limit),
@@ -74,7 +74,7 @@ pub(crate) fn call_refusal(failure: &CallFailure) -> Refusal {
         CallFailure::TooManyWatches { of, limit } => {
             Refusal::limit("WATCHES_FULL", "watches").with("of", of).with("limit", limit)
         }
-        CallFailure::LeaseUnknown { name } => missing("LEASE_UNKNOWN", LEASE, name),
+        CallFailure::LeaseUnknown { name, .. } => missing("LEASE_UNKNOWN", LEASE, name),
         CallFailure::NotOwner { owner, .. } => {
             Refusal::new(Code::PermissionDenied, "NOT_OWNER", Detail::None).with("owner", owner)
         }

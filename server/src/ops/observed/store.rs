@@ -45,12 +45,24 @@ impl Store for ObservedStore {
         stage_span!("store").in_scope(|| self.watched("put", || self.inner.put_ending(key, record, summary, end)))
     }
 
+    fn put_next(&self, number: u64, record: &[u8], summary: &[u8]) -> Result<(), StoreError> {
+        self.watched("put", || self.inner.put_next(number, record, summary))
+    }
+
+    fn last_number(&self) -> Result<u64, StoreError> {
+        self.inner.last_number()
+    }
+
     fn put_all(&self, records: &[(PlanKey, Vec<u8>)]) -> Result<(), StoreError> {
         self.watched("put_all", || self.inner.put_all(records))
     }
 
     fn remove(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
         self.watched("remove", || self.inner.remove(keys))
+    }
+
+    fn remove_of_all(&self, keys: &[PlanKey]) -> Result<(), StoreError> {
+        self.watched("remove", || self.inner.remove_of_all(keys))
     }
 
     fn quarantine(&self, key: &PlanKey) -> Result<(), StoreError> {

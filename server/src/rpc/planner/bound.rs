@@ -33,7 +33,7 @@ pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest
     });
     match (found.await, applied) {
         (Ok(mut reply), Some(applied)) => {
-            reply.warnings.push(applied.warning());
+            reply.warnings.extend(applied.warnings());
             Ok(reply)
         }
         (Err(status), Some(applied)) => Err(applied.explain(&status)),

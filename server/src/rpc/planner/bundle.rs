@@ -102,7 +102,7 @@ impl Session {
             model: Some(wanted.model().on_the_wire()),
             ..v1::PlanBundleReply::default()
         };
-        reply.warnings.extend(applied.map(AppliedFaults::warning));
+        reply.warnings.extend(applied.into_iter().flat_map(AppliedFaults::warnings));
         let mut items = self.items(&wanted, (&seats, &parties), &source, &mut reply.warnings);
         self.compare_all(&wanted, &mut items).await;
         if wanted.runtime == Runtime::Nccl {

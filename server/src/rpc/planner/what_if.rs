@@ -77,7 +77,7 @@ pub(super) async fn what_if(
         Some(applied) => applied.explain(&status),
         None => status,
     })?;
-    started.warnings.extend(applied.map(|applied| applied.warning()));
+    started.warnings.extend(applied.iter().flat_map(AppliedFaults::warnings));
     drop(presence);
     let (terms, interval) = ((arrived, service.deadlines.apply(&headers)), service.progress_interval);
     Ok(stream(Method::WhatIf.name(), terms, |events| weighing.report(started, events, interval)))

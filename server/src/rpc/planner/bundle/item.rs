@@ -69,7 +69,7 @@ impl Item {
         let v1::PlanReply { plan, warnings, .. } = reply;
         for warning in warnings {
             // The request itself numbers the ranks of communicators, and faults are said once for all.
-            let is_said = matches!(warning.code.as_str(), "RANKS_RENUMBERED" | "FAULTS_APPLIED");
+            let is_said = matches!(warning.code.as_str(), "RANKS_RENUMBERED" | "FAULTS_APPLIED" | "FAULTS_OUTDATED");
             if !is_said && !self.reply.warnings.contains(&warning) {
                 self.reply.warnings.push(warning);
             }

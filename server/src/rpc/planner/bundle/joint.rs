@@ -18,7 +18,8 @@ use super::Session;
 use super::request::require_names;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::rpc::decode::{self, Method};
-use crate::rpc::{known_faults, sources};
+use crate::rpc::known_faults::{self, AppliedFaults};
+use crate::rpc::sources;
 
 /// A request whose form is right.
 #[derive(Clone, Debug)]
@@ -94,10 +95,10 @@ pub(super) async fn answer(
     // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
     let resolve = move |gone: &(dyn Fn() -> bool + Sync)| {
         first.topology = sources::resolve_parts(&service.networks, first.topology, &service.limits, gone)?;
-        known_faults::apply(service.replanner.as_ref(), &mut first, &service.limits)?;
-        sources::resolve_id(&service.networks, first.topology)
+        let applied = known_faults::apply(service.replanner.as_ref(), &mut first, &service.limits)?;
+        Ok((sources::resolve_id(&service.networks, first.topology)?, applied))
     };
-    let source = session.compute(session.left(), resolve).await?;
+    let (source, applied) = session.compute(session.left(), resolve).await?;
     let (mut items, mut contents, mut assumed) = (Vec::new(), Vec::new(), None);
     for (position, collective) in (0_u32..).zip(&wanted.collectives) {
         let request = wanted.request(position, source.clone());
@@ -120,7 +121,7 @@ pub(super) async fn answer(
     let judged = session.compute(session.left(), move |stop| together(&contents, stop)).await?;
     let times = items.first().and_then(|item| item.plan.as_ref()?.joint.as_ref()?.together.clone());
     let bundle = v1::JointBundle { items, times, ..judged };
-    let warnings = assumed.into_iter().collect();
+    let warnings = assumed.into_iter().chain(applied.iter().flat_map(AppliedFaults::warnings)).collect();
     Ok(Ok(v1::PlanBundleReply { joint: Some(bundle), warnings, ..v1::PlanBundleReply::default() }))
 }
 

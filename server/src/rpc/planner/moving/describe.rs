@@ -25,7 +25,7 @@ pub(super) fn tiers(network: &Network, applied: Option<&AppliedFaults>) -> Movin
         rails: tiers.fabric() == Fabric::Rails,
         lost_ranks: lost.clone(),
         dead_nics: dead_nics.clone(),
-        warnings: applied.into_iter().map(AppliedFaults::warning).collect(),
+        warnings: applied.into_iter().flat_map(AppliedFaults::warnings).collect(),
     }
 }
 
