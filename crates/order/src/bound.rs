@@ -5,16 +5,7 @@ use std::collections::BTreeMap;
 use crate::fabric::{Edge, Fabric, WHOLE, ratio};
 use crate::job::{Job, Kind, Pattern};
 use crate::levels::parts;
-use crate::walk::Walk;
-
-/// Machines on one side of some links, with what these carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub(crate) machines: usize,
-    pub(crate) ranks: u64,
-    /// Bytes per second of the links in one direction or the other, whichever is less.
-    pub(crate) capacity: u128,
-}
+use crate::walk::{Cut, Walk};
 
 /// What the busiest links of all kinds carry at least, whatever the order; 0 if some machines do not reach each other.
 ///

@@ -1,7 +1,15 @@
 //! A walk through a fabric into the depth: links that alone join two sides, and machines side by side.
 
-use crate::bound::Cut;
 use crate::fabric::Fabric;
+
+/// Machines on one side of some links, with what these carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) machines: usize,
+    pub(crate) ranks: u64,
+    /// Bytes per second of the links in one direction or the other, whichever is less.
+    pub(crate) capacity: u128,
+}
 
 /// What is found on a walk from the first machine.
 pub(crate) struct Walk {
