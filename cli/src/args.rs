@@ -275,7 +275,7 @@ fn listed_ranks(text: &str) -> Result<Vec<u32>, String> {
 }
 
 /// Who takes part, and how large their shares are.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PartArgs {
     /// Sizes of the ranks' shares in proportion, such as 1,0,2x6 (2 six times), or @FILE with numbers; equal if not given
     #[arg(long, value_name = "W,...", value_parser = weight_list)]
@@ -334,17 +334,22 @@ impl PartArgs {
 
     /// The network as those see it who take part; says on standard error how they are numbered.
     pub(crate) fn on(&self, topology: Topology) -> Result<Topology, Failure> {
+        let members = self.ranks.as_ref().map(|list| list.ranks().iter().copied().map(Rank::new).collect::<Vec<_>>());
+        if let Some(text) = members.and_then(|members| renumbering(&members)) {
+            warn(format_args!("RANKS_RENUMBERED: {text}"));
+        }
+        self.group(topology)
+    }
+
+    /// The same without a word about ranks that get other numbers.
+    pub(crate) fn group(&self, topology: Topology) -> Result<Topology, Failure> {
         let Some(list) = &self.ranks else { return Ok(topology) };
         let members: Vec<Rank> = list.ranks().iter().copied().map(Rank::new).collect();
         let transit = match self.transit.unwrap_or_default() {
             TransitName::Forward => Transit::Forward,
             TransitName::Unused => Transit::Unused,
         };
-        let group = topology.group(&members, transit).map_err(|error| Failure::input(error.to_string()))?;
-        if let Some(text) = renumbering(&members) {
-            warn(format_args!("RANKS_RENUMBERED: {text}"));
-        }
-        Ok(group)
+        topology.group(&members, transit).map_err(|error| Failure::input(error.to_string()))
     }
 
     /// The shares of a collective on it.

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use canopy_schedule::{Bound, Certificate, Shares};
-use canopy_synth::{BoundError, PartClass, Repaired, Stop, SynthesisError, part_classes, repairs, two_phase_rate};
+use canopy_schedule::{AllreduceForm, Bound, Certificate, Collective, CollectiveKind, Schedule, check, compile};
+use canopy_synth::{
+    Algorithm, BoundError, PartClass, Repaired, Silent, Stop, SumOptions, SynthesisError, SynthesisRequest,
+    part_classes, repairs, synthesize,
+};
 use canopy_topology::{NodeIndex, Rate, Topology};
 use serde::Serialize;
 
@@ -22,7 +25,7 @@ const LINKS_MAX: usize = 4;
 pub(crate) struct Explanation {
     /// Sets of the limiting partition that are alike, the largest class first.
     parts: Vec<Part>,
-    /// Bytes per second of a reduce-scatter followed by an allgather, where these can be planned.
+    /// Bytes per second of the plan in two phases, a reduce-scatter followed by an allgather, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     two_phases: Option<String>,
     /// What single changes would bring, best first.
@@ -68,8 +71,9 @@ pub(crate) fn explain(
         capacity: class.capacity.to_string(),
         odd: odd(topology, class, usual_ranks, usual_capacity),
     };
-    let two_phases = match two_phase_rate(topology, &Shares::Equal, stop) {
-        Ok(rate) => rate.map(|rate| rate.to_string()),
+    let two_phases = match two_phases(topology, stop) {
+        // That of the plan: links of one phase have room for the other, so it may be more than that of both in turn.
+        Ok(schedule) => rate(topology, &schedule),
         Err(SynthesisError::Stopped) => return Err(BoundError::Stopped),
         // What cannot be planned has no rate to tell.
         Err(_) => None,
@@ -84,6 +88,21 @@ pub(crate) fn explain(
         .into_iter()
         .map(|repair| RepairSummary { change: words(&repair.what), rate: AlgbwSummary::of(&repair.rate) });
     Ok(Explanation { parts: classes.iter().map(part).collect(), two_phases, repairs: repairs.collect() })
+}
+
+/// The plan of an allreduce in the form `two-phase`.
+pub(crate) fn two_phases(topology: &Topology, stop: &dyn Stop) -> Result<Schedule, SynthesisError> {
+    let broken = |error| SynthesisError::Broken { what: format!("allreduce has no root: {error}") };
+    let collective = Collective::new(CollectiveKind::Allreduce, None, topology.rank_count()).map_err(broken)?;
+    let sums = SumOptions { form: Some(AllreduceForm::TwoPhases), ..SumOptions::AUTO };
+    let request = SynthesisRequest { sums, ..SynthesisRequest::new(collective, Algorithm::Forest) };
+    synthesize(topology, &request, stop, &Silent)
+}
+
+/// The algbw of a schedule; `None` if it is not right.
+fn rate(topology: &Topology, schedule: &Schedule) -> Option<String> {
+    let verdict = check(topology, &compile(topology, schedule).ok()?).ok()?;
+    Some(verdict.algbw.to_string())
 }
 
 /// `box b3`, the id of a single node, or some of many.

@@ -1,10 +1,8 @@
 //! How the form of an allreduce is shown: as JSON and as a line of text.
 
 use canopy_proto::v1::Plan;
-use canopy_topology::Rate;
 use serde::Serialize;
 
-use crate::output::gigabytes_per_sec;
 use crate::protocol_words::stated;
 
 /// The `form` member of JSON objects that describe plans.
@@ -12,7 +10,8 @@ use crate::protocol_words::stated;
 pub(crate) struct FormSummary {
     name: String,
     reason: String,
-    /// Bytes per second that two phases reach one after the other, where the plan has trees and it is known.
+    /// Bytes per second of two phases, each at its best rate, one after the other, where the plan has trees and it is known.
+    /// A plan in two phases may overlap them and be faster.
     #[serde(skip_serializing_if = "Option::is_none")]
     two_phases: Option<String>,
 }
@@ -29,7 +28,7 @@ impl FormSummary {
 
     /// The same in words.
     pub(crate) fn words(&self) -> String {
-        let Self { name, reason, two_phases } = self;
+        let Self { name, reason, .. } = self;
         let form = match name.as_str() {
             "trees" => "reduce and broadcast on the same trees",
             _ => "reduce-scatter, then allgather",
@@ -43,8 +42,6 @@ impl FormSummary {
             "too-many" => "faster trees would be too many",
             _ => "too few links lead both ways for trees",
         };
-        let rate = two_phases.as_ref().and_then(|text| text.parse::<Rate>().ok());
-        let other = rate.map(|rate| format!("; two phases reach {} GB/s", gigabytes_per_sec(&rate)));
-        format!("form: {form} ({why}{})", other.unwrap_or_default())
+        format!("form: {form} ({why})")
     }
 }

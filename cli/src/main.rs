@@ -22,6 +22,7 @@ mod known_faults;
 mod lines;
 mod material;
 mod messages;
+mod nvls;
 mod output;
 mod path_choice;
 mod placement;

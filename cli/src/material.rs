@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use canopy_plan::{PlanFile, oneccl, read_plan, routes};
-use canopy_planner::{Context, NoSchedules, Planner, Request};
-use canopy_schedule::{Bound, CollectiveKind, LinkLoads, Schedule, TransferGraph, Verdict, check, compile};
-use canopy_synth::Algorithm;
-use canopy_topology::{Topology, TopologyLimits, generate};
+use canopy_planner::{Context, NoSchedules, PlanError, Planner, Request};
+use canopy_schedule::{Bound, CollectiveKind, LinkLoads, Schedule, Shares, TransferGraph, Verdict, check, compile};
+use canopy_synth::{Algorithm, Stop};
+use canopy_topology::{Rate, Topology, TopologyLimits, generate};
 
 use crate::args::CollectiveArgs;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
+use crate::nvls::bound_with_nvls;
 use crate::rule::{self, Rule};
 
 /// Keys of generator expressions that break something.
@@ -149,6 +150,26 @@ impl Material {
         Self::judged(plan).map_err(|error| wrong_plan(&error))
     }
 
+    /// The rate that the bound is for: of a network whose switches multicast or add up, with their doing so.
+    pub(crate) fn rate(&self) -> &Rate {
+        self.verdict.in_network.as_ref().map_or(&self.verdict.algbw, |weighed| &weighed.algbw)
+    }
+
+    /// The bound if NVSwitches multicast and add up, where that is more than the plan's.
+    ///
+    /// # Errors
+    /// As [`bound_with_nvls`].
+    pub(crate) fn bound_with_nvls(&self, stop: &dyn Stop) -> Result<Option<Bound>, PlanError> {
+        let shares = self.promised_shares();
+        bound_with_nvls(&self.topology, self.schedule.collective, &shares, &self.bound.upper, stop)
+    }
+
+    /// Shares as they were asked for: those of an allreduce say where sums are made, and promise nothing.
+    pub(crate) fn promised_shares(&self) -> Shares {
+        let is_equal = self.schedule.collective.kind() == CollectiveKind::Allreduce;
+        if is_equal { Shares::Equal } else { self.schedule.shares.clone() }
+    }
+
     /// Derives again whether a plan is right, how fast it is, and what bounds it; in words, why not.
     fn judged(plan: PlanFile) -> Result<Self, String> {
         let PlanFile { topology, schedule, bound, .. } = plan;
@@ -188,9 +209,7 @@ fn made(
     let request = Request {
         root,
         algorithm,
-        // Rates are those of large messages, beside which latencies do not count.
-        size_bytes_max: u64::MAX,
-        outputs: Vec::new(),
+        // All else as `canopy plan` has it, so that both make one plan.
         ..Request::of(input::unread(name)?, kind)
     };
     let stop = || deadline.is_past();

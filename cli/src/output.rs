@@ -356,18 +356,32 @@ impl InNetworkSummary {
         Self { traffic_without, traffic, saved, algbw, optimality }
     }
 
-    /// The same in words.
-    pub(crate) fn words(&self) -> String {
+    /// Whether it is faster than without.
+    pub(crate) fn is_more_than(&self, without: &AlgbwSummary) -> bool {
+        let rates = self.algbw.parse::<Rate>().ok().zip(without.algbw.parse::<Rate>().ok());
+        rates.is_some_and(|(with, without)| with > without)
+    }
+
+    /// The rate with it, in words.
+    pub(crate) fn rate(&self) -> String {
+        stated_rate(&self.algbw)
+    }
+
+    /// The part of the bound that it is; empty of plans of earlier programs.
+    pub(crate) fn optimality(&self) -> &str {
+        &self.optimality
+    }
+
+    /// The same in words; what is said already are its rate and its part of the bound.
+    pub(crate) fn words(&self, is_rate_said: bool) -> String {
         let Self { traffic_without, traffic, saved, algbw, optimality } = self;
         let part = match optimality.as_str() {
             "" => String::new(),
             "1/1" => ", proven optimal".to_owned(),
             part => format!(", {} of the proven bound", percent_in_words(part)),
         };
-        format!(
-            "with switches that replicate and add: {}{part}; saves {saved} of the traffic ({traffic} of {traffic_without} \
-             bytes over links per byte)",
-            stated_rate(algbw)
-        )
+        let rate = if is_rate_said { String::new() } else { format!("{}{part}; ", stated_rate(algbw)) };
+        let saves = format!("saves {saved} of the traffic ({traffic} of {traffic_without} bytes over links per byte)");
+        format!("with switches that replicate and add: {rate}{saves}")
     }
 }

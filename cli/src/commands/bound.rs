@@ -22,6 +22,7 @@ use crate::explain::{Explanation, explain};
 use crate::family::FamilySummary;
 use crate::input;
 use crate::known_faults::FaultArgs;
+use crate::nvls::{NVLS_REMEDY, bound_with_nvls};
 use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json, shares_in_words};
 use crate::stdout::print;
 
@@ -79,6 +80,9 @@ struct Bounded {
     /// If switches only forwarded, where some do more.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_in_network: Option<AlgbwSummary>,
+    /// If NVSwitches multicast and add up for a runtime, where the network does not count on it and that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_in_network: Option<AlgbwSummary>,
     certificate: CertificateSummary,
     /// Of an all-to-all of equal blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,9 +193,12 @@ fn run_here(args: &BoundArgs) -> Result<(), Failure> {
     let stop = || deadline.is_past();
     let found = proven_bound(&topology, collective, &shares, &stop).map_err(|error| no_bound(&error))?;
     let without = bound_without_switches(&topology, collective, &shares, &stop).map_err(|error| no_bound(&error))?;
+    let nvls =
+        bound_with_nvls(&topology, collective, &shares, &found.upper, &stop).map_err(|error| no_bound(&error))?;
     let is_equal = shares == Shares::Equal;
     let mut object = object(&topology, collective, shares, &found);
     object.without_in_network = without.map(|without| AlgbwSummary::of(&without.upper));
+    object.with_in_network = nvls.map(|nvls| AlgbwSummary::of(&nvls.upper));
     if collective.kind() == CollectiveKind::AllToAll && is_equal {
         let ports = topology.ports(&input::limits()?);
         let plain = plain_bounds(&topology, ports.as_ref(), &stop).map_err(|error| failure(&error))?;
@@ -244,6 +251,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
         faults: Vec::new(),
         bound: BoundSummary::new(&found.upper, &found.lower),
         without_in_network: None,
+        with_in_network: None,
         certificate: CertificateSummary::of(topology, &shares, &found.certificate),
         plain_bounds: None,
         family: None,
@@ -262,12 +270,18 @@ fn readable(args: &BoundArgs, object: &Bounded, explained: Vec<String>) -> Strin
     );
     let AlgbwSummary { gigabytes, .. } = &object.bound.rate;
     match &object.without_in_network {
+        None if object.with_in_network.is_some() => {
+            lines.push(format!("bound      {gigabytes} GB/s if switches only forward"));
+        }
         None => lines.push(format!("bound      {gigabytes} GB/s")),
         Some(AlgbwSummary { gigabytes: without, .. }) => {
             lines.push(format!("bound      {gigabytes} GB/s with switches that replicate and add"));
             lines.push(format!("without    {without} GB/s if they only forward"));
         }
     }
+    lines.extend(object.with_in_network.as_ref().map(|AlgbwSummary { gigabytes, .. }| {
+        format!("with NVLS  {gigabytes} GB/s if NVSwitches multicast and add; {NVLS_REMEDY}")
+    }));
     lines.push(object.bound.tightness());
     lines.push(object.certificate.readable());
     lines.extend(object.plain_bounds.iter().flat_map(PlainBoundsSummary::lines));

@@ -22,19 +22,20 @@ use crate::exit::Failure;
 use crate::material::Subject;
 use crate::output::{FileSummary, print_json};
 use crate::stdout::print;
-use crate::stock::Library;
+use crate::stock::{Library, Model};
 use crate::stored_plan::{Wanted, stored_plan};
 
 use super::on_a_thread;
 use super::simulate::MessageArgs;
 use crate::sizes::Sizes;
-use compare::compare;
+use compare::{Clock, compare};
 
 /// Explain the bound and bottleneck of a plan, and compare it with ring, direct and others
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Rates are those of large messages, exact, by the checker; times are simulated, as by `canopy simulate`;
-those of NCCL come from its own formulas, for which a network must have boxes. Plans by a rule for more ranks than trees
+Rates are those of large messages, exact, by the checker. Where a network has boxes, times are those of NCCL or RCCL by its
+own formulas, and of plans by their rates with its latencies; else, or with --alpha or --piece, they are simulated, as by
+`canopy simulate`. The verdict is against the best of all that are compared. Plans by a rule for more ranks than trees
 can be written for are explained by classes of boxes and links, without a comparison.
 
 Examples:
@@ -62,9 +63,9 @@ pub(crate) struct ExplainArgs {
     /// Most work for a time: events, and looks at links while rates are computed
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     work_max: u64,
-    /// Release of NCCL or RCCL to compare with: 2.18 to 2.31, or rccl-2.21
-    #[arg(long, value_name = "VERSION", default_value = "2.30", value_parser = str::parse::<Version>)]
-    nccl: Version,
+    /// Release of NCCL or RCCL to compare with: 2.18 to 2.31, or rccl-2.21 [default: 2.30; on machines of AMD rccl-2.21]
+    #[arg(long, value_name = "VERSION", value_parser = str::parse::<Version>)]
+    nccl: Option<Version>,
     /// Switches of the network add up for NCCL, as with SHARP's plugin and NCCL_COLLNET_ENABLE=1
     #[arg(long)]
     collnet: bool,
@@ -106,8 +107,14 @@ fn explain(args: &ExplainArgs, fetched: Option<Vec<u8>>) -> Result<(), Failure> 
         Subject::Network(_) => return Err(args.collective.kind().err().unwrap_or_else(no_plan)),
     };
     let sizes = args.size.map_or_else(|| args.sizes.list(), |size| vec![size]);
-    let compared = compare(&plan, sizes, args.messages.options(args.work_max), &|| deadline.is_past())?;
-    let mut explained = summary::Explained::of(args, &plan, &compared);
+    let stop = || deadline.is_past();
+    let nvls = plan.bound_with_nvls(&stop).map_err(|error| super::bound::no_bound(&error))?;
+    let model = Model::of(args.library(), &plan, nvls.as_ref().map(|bound| &bound.upper), &stop);
+    let clock = if model.is_ok() && !args.messages.is_stated() { Clock::Library } else { Clock::Simulated };
+    let beside = (clock, model.as_ref().ok());
+    let compared = compare(&plan, sizes, beside, args.messages.options(args.work_max), &stop)?;
+    let model = model.as_ref().map_err(|reason| (args.library(), reason.as_str()));
+    let mut explained = summary::Explained::of(args, &plan, &compared, (model, nvls.as_ref()));
     if let Some(path) = &args.report {
         let report = report::html(args, &plan, &compared, &explained)?;
         explained.files.push(FileSummary::written("html", path, report.as_bytes())?);

@@ -89,9 +89,9 @@ pub(crate) struct SimulateArgs {
         value_parser = canopy_baselines::algorithm,
     )]
     algorithms: Vec<Algorithm>,
-    /// Release of NCCL or RCCL to compare with: 2.18 to 2.31, or rccl-2.21
-    #[arg(long, value_name = "VERSION", default_value = "2.30", requires = "sweep", value_parser = str::parse::<Version>)]
-    nccl: Version,
+    /// Release of NCCL or RCCL to compare with: 2.18 to 2.31, or rccl-2.21 [default: 2.30; on machines of AMD rccl-2.21]
+    #[arg(long, value_name = "VERSION", requires = "sweep", value_parser = str::parse::<Version>)]
+    nccl: Option<Version>,
     /// Switches of the network add up for NCCL, as with SHARP's plugin and NCCL_COLLNET_ENABLE=1
     #[arg(long, requires = "sweep")]
     collnet: bool,
@@ -134,6 +134,9 @@ pub(crate) struct SimulateArgs {
     json: bool,
 }
 
+/// Largest message, unless stated.
+const PIECE_BYTES_USUAL: u64 = 512 << 10;
+
 /// How messages are sent.
 #[derive(Debug, clap::Args)]
 pub(super) struct MessageArgs {
@@ -150,6 +153,12 @@ impl MessageArgs {
     pub(super) fn options(&self, work_max: u64) -> SimulateOptions<'static> {
         let alpha = Latency::from_nanos(self.alpha_ns());
         SimulateOptions { alpha, pieces: self.piece.pieces(), ..SimulateOptions::usual(0, work_max) }
+    }
+
+    /// Whether the user or a calibration says how messages are sent.
+    pub(super) fn is_stated(&self) -> bool {
+        let is_usual = self.piece.0 == Some(PIECE_BYTES_USUAL);
+        self.alpha.is_some() || calibration::message_ns().is_some() || !is_usual
     }
 
     /// What each message takes, in nanoseconds.

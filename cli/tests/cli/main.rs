@@ -48,6 +48,8 @@ mod limits;
 mod moving;
 #[cfg(feature = "embedded")]
 mod multiport;
+#[cfg(feature = "embedded")]
+mod one_truth;
 mod oneccl;
 #[cfg(feature = "embedded")]
 mod operate;

@@ -26,6 +26,6 @@ pub use mpi::{
     mpich_tree, openmpi_choices, openmpi_rules,
 };
 pub use nccl::{
-    ADVICE_BYTES_MIN, Advice, CollConfig, TUNED, coll_config_header, coll_config_json, coll_configs, nccl_algorithms,
-    nccl_csv, ncclx_csv, rccl_csv, tuner_csv, tuner_word,
+    ADVICE_BYTES_MIN, CollConfig, TUNED, coll_config_header, coll_config_json, coll_configs, nccl_algorithms, nccl_csv,
+    ncclx_csv, rccl_csv, tuner_word,
 };

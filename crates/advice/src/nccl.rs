@@ -8,7 +8,7 @@ use canopy_nccl::{Algorithm, Choice, Stock};
 use canopy_schedule::CollectiveKind;
 
 pub use coll_config::{CollConfig, coll_config_header, coll_config_json, coll_configs};
-pub use csv::{ADVICE_BYTES_MIN, Advice, nccl_csv, rccl_csv, tuner_csv};
+pub use csv::{ADVICE_BYTES_MIN, nccl_csv, rccl_csv};
 pub use ncclx::ncclx_csv;
 
 /// Collectives that NCCL tunes: of others it has one algorithm.

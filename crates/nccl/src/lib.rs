@@ -10,6 +10,7 @@
 //! | `version` | which constants a release has |
 //! | `machine` | what is seen of a machine |
 //! | `seen` | the same of a topology |
+//! | `nvls` | which of its switches multicast and add up |
 //! | `channels` | the search for rings, trees and NVLS heads |
 //! | `tables` | the constants |
 //! | `tuning` | bandwidth and latency of an algorithm and protocol |
@@ -29,6 +30,7 @@ mod channels;
 mod choice;
 mod collnet;
 mod machine;
+mod nvls;
 mod rccl;
 mod reach;
 mod seen;
@@ -39,8 +41,9 @@ mod version;
 pub use channels::{Channels, Heads};
 pub use choice::{Choice, Stock, Timed};
 pub use machine::{Generation, Machine, Processor};
+pub use nvls::{nvls_switches, with_collnet, with_nvls};
 pub use rccl::Known;
 pub use reach::Reach;
-pub use seen::{Seen, Unseen};
+pub use seen::{Maker, NoModel, Seen, Unseen};
 pub use tuning::{Algorithm, Protocol};
 pub use version::{UnknownVersion, Version};

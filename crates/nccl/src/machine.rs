@@ -47,6 +47,10 @@ impl Generation {
     }
 }
 
+/// Least rate of all links of a GPU inside its machine, in MB/s, from Hopper on, whose NVSwitches are the first to multicast
+/// and add up.
+pub(crate) const HOPPER_INSIDE: u64 = 350_000;
+
 /// The maker of the processor, which decides how low-latency protocols fare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Processor {

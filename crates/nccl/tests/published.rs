@@ -4,7 +4,7 @@
 
 use canopy_canonical::boxes;
 use canopy_nccl::{
-    Algorithm, Channels, Heads, Known, Machine, Processor, Protocol, Seen, Stock, Timed, Unseen, Version,
+    Algorithm, Channels, Heads, Known, Machine, Maker, Processor, Protocol, Seen, Stock, Timed, Unseen, Version,
 };
 use canopy_schedule::CollectiveKind;
 use canopy_topology::{TopologyLimits, generate};
@@ -294,7 +294,7 @@ fn families_are_seen_as_their_machines() {
         let topology = generate(expression, &TopologyLimits::STANDARD).unwrap();
         Seen::of(&topology, &boxes(&topology))
     };
-    let found = |machine, nodes| Ok(Seen { machine, nodes });
+    let found = |machine, nodes| Ok(Seen { maker: Maker::Nvidia, machine, nodes });
     assert_eq!(seen("dgx-h100:boxes=4"), found(Machine::DGX_H100, 4));
     assert_eq!(seen("dgx-a100:boxes=2"), found(Machine::DGX_A100, 2));
     assert_eq!(seen("dgx-b200:boxes=2"), found(Machine::DGX_B200, 2));

@@ -287,7 +287,7 @@ fn advice_for_nccl_is_a_table_of_its_own_algorithms() {
     let number = |row: &[&str], column: usize| row[column].parse::<u64>().unwrap();
     for (word, algorithms) in [("allreduce", &["ring", "tree"][..]), ("allgather", &["ring"])] {
         let of: Vec<&Vec<&str>> = rows.iter().filter(|row| row[0] == word && row[7] == "16").collect();
-        assert_eq!((number(of[0], 1), number(of[of.len() - 1], 2)), (1 << 20, 1 << 30), "{table}");
+        assert_eq!((number(of[0], 1), number(of[of.len() - 1], 2)), (0, u64::MAX), "{table}");
         // Greatest sizes are inclusive there.
         assert!(of.windows(2).all(|pair| number(pair[0], 2) + 1 == number(pair[1], 1)), "{table}");
         assert!(

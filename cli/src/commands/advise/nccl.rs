@@ -4,7 +4,8 @@ use canopy_advice::{
     ADVICE_BYTES_MIN, TUNED, coll_config_header, coll_config_json, coll_configs, nccl_csv, ncclx_csv, rccl_csv,
     tuner_word,
 };
-use canopy_nccl::{Choice, Stock, Version};
+use canopy_canonical::boxes;
+use canopy_nccl::{Choice, Maker, Seen, Stock, Version};
 use canopy_schedule::CollectiveKind;
 use canopy_topology::Topology;
 
@@ -17,11 +18,8 @@ use crate::table::joined;
 pub(super) fn advised(kind: Kind, args: &AdviseArgs, topology: &Topology) -> Result<Advised, Failure> {
     let version = version(kind, args.nccl)?;
     let collectives = collectives(&args.collective)?;
-    let library = Library { version, has_collnet: args.collnet };
-    let (whole, seen) = stock_of(library, topology).map_err(|reason| {
-        Failure::input(format!("{library} has no model of this network: {reason}"))
-            .help("compose the network with `canopy topology compose`, or add `box` to its ranks")
-    })?;
+    let library = Library { version: Some(version), has_collnet: args.collnet };
+    let (whole, seen) = stock_of(library, topology).map_err(|reason| no_model(library, &reason, topology))?;
     let communicators = communicators(&whole, seen.machine.gpus, &args.ranks)?;
     let least = if kind == Kind::Rccl { ADVICE_BYTES_MIN } else { 0 };
     let advice: Vec<AdviceSummary> = communicators
@@ -46,6 +44,17 @@ pub(super) fn advised(kind: Kind, args: &AdviseArgs, topology: &Topology) -> Res
         ),
     };
     Ok(Advised { library: library.to_string(), advice, text, hint })
+}
+
+/// Why there is nothing to advise by, and what to do about it.
+fn no_model(library: Library, reason: &str, topology: &Topology) -> Failure {
+    let is_of_amd = Seen::of(topology, &boxes(topology)).is_ok_and(|seen| matches!(seen.maker, Maker::Amd(_)));
+    let help = if is_of_amd && library.version != Some(Version::Rccl2_21) {
+        "use `--to rccl`"
+    } else {
+        "compose the network with `canopy topology compose`, or add `box` to its ranks"
+    };
+    Failure::input(format!("{library} has no model of this network: {reason}")).help(help)
 }
 
 /// The release whose formulas count.

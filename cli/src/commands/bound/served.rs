@@ -46,6 +46,7 @@ fn object(collective: &'static str, root: Option<u32>, shares: Vec<u64>, reply: 
         faults: puncture.unwrap_or_default().faults.iter().filter_map(fault_messages::text).collect(),
         bound: BoundSummary::new(&upper, &lower),
         without_in_network: without_in_network.parse::<Rate>().ok().map(|rate| AlgbwSummary::of(&rate)),
+        with_in_network: None,
         certificate: CertificateSummary::of_server(certificate?)?,
         plain_bounds: None,
         family: None,

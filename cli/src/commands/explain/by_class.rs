@@ -12,7 +12,8 @@ use super::summary::{BoundSummary, EndsSummary, LinksSummary};
 use super::why::why;
 use crate::certificate::CertificateSummary;
 use crate::exit::Failure;
-use crate::output::{TopologySummary, gigabytes_per_sec, print_json};
+use crate::nvls::bound_with_nvls;
+use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json};
 use crate::rule::{self, Rule};
 use crate::stdout::print;
 
@@ -26,6 +27,9 @@ struct Explained {
     collective: &'static str,
     algorithm: String,
     bound: BoundSummary,
+    /// If NVSwitches multicast and add up, where that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_in_network: Option<AlgbwSummary>,
     certificate: CertificateSummary,
     why: Vec<String>,
     achieved: String,
@@ -155,6 +159,8 @@ pub(super) fn explain(args: &ExplainArgs, rule: &Rule) -> Result<(), Failure> {
 impl Explained {
     fn of(rule: &Rule) -> Result<Self, Failure> {
         let Rule { topology, schedule, bound, classes } = rule;
+        let nvls = bound_with_nvls(topology, schedule.collective, &Shares::Equal, &bound.upper, &|| false);
+        let nvls = nvls.map_err(|error| crate::commands::bound::no_bound(&error))?;
         let verdict = &classes.verdict;
         let one = Ratio::new(1_u32, 1_u32);
         let optimality = verdict.algbw.ratio_to(&bound.upper);
@@ -171,6 +177,7 @@ impl Explained {
             collective: schedule.collective.kind().name(),
             algorithm: schedule.algorithm.clone(),
             bound: BoundSummary::of(bound),
+            with_in_network: nvls.map(|bound| AlgbwSummary::of(&bound.upper)),
             certificate: CertificateSummary::of(topology, &schedule.shares, &bound.certificate),
             why: why(topology, schedule.collective, &schedule.shares, &bound.certificate),
             achieved: verdict.algbw.to_string(),

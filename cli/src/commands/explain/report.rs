@@ -7,7 +7,7 @@ use canopy_draw::{Series, SweepDrawing, draw_sweep, escaped};
 use super::ExplainArgs;
 use super::compare::Comparison;
 use super::summary::Explained;
-use super::text::{baseline, facts, omitted, verdict};
+use super::text::{baseline, facts, omitted, times_in_words, verdict};
 use crate::commands::draw;
 use crate::commands::simulate::report::micros;
 use crate::exit::Failure;
@@ -59,7 +59,7 @@ pub(super) fn html(
     definitions(&mut page, std::iter::once(baseline(compared)).chain(verdict(plan, compared, explained)));
     page += "</dl>\n";
     rates(&mut page, plan, compared);
-    times(&mut page, args, compared);
+    times(&mut page, args, compared, explained);
     page += &crate::commands::simulate::stock::html(&explained.stock);
     if let Some(words) = omitted(plan, compared) {
         page += &format!("<p>Sizes: {words}.</p>\n");
@@ -137,26 +137,27 @@ fn rates(page: &mut String, plan: &Material, compared: &Comparison) {
               <th scope=\"col\">algbw, GB/s</th><th scope=\"col\">bytes/s</th><th scope=\"col\">of the bound</th>\
               <th scope=\"col\">traffic</th><th scope=\"col\">depth</th></tr></thead>\n<tbody>\n";
     for entry in &compared.entries {
-        let part = entry.algbw.ratio_to(&plan.bound.upper).map_or_else(String::new, |part| part.to_string());
+        let part = entry.of_bound(&plan.bound.upper).map_or_else(String::new, |part| part.to_string());
+        let course = entry.course.as_ref();
         let _infallible = writeln!(
             page,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{part}</td><td>{:.3}</td><td>{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{part}</td><td>{}</td><td>{}</td></tr>",
             escaped(&entry.name),
             gigabytes_per_sec(&entry.algbw),
             entry.algbw,
-            entry.traffic.to_f64(),
-            entry.depth
+            course.map_or("-".to_owned(), |course| format!("{:.3}", course.traffic.to_f64())),
+            course.map_or("-".to_owned(), |course| course.depth.to_string())
         );
     }
     *page += "</tbody>\n</table></div>\n";
 }
 
-fn times(page: &mut String, args: &ExplainArgs, compared: &Comparison) {
-    let (alpha, piece) = (args.messages.alpha(), args.messages.piece);
+fn times(page: &mut String, args: &ExplainArgs, compared: &Comparison, explained: &Explained) {
+    let words = times_in_words(args, compared, explained);
+    let words = escaped(words.trim_start_matches("times "));
     let _infallible = write!(
         page,
-        "<div class=\"wide\"><table>\n<caption>Simulated times in µs, alpha {alpha:?}, {}</caption>\n<thead><tr><th scope=\"col\">plan</th>",
-        piece.in_words()
+        "<div class=\"wide\"><table>\n<caption>Times in µs, {words}</caption>\n<thead><tr><th scope=\"col\">plan</th>"
     );
     for &size in &compared.sizes {
         *page += &format!("<th scope=\"col\">{}</th>", in_words(size));

@@ -5,7 +5,7 @@ use canopy_topology::{LinkIndex, Rank, Rate, Ratio, Topology};
 use serde::{Serialize, Serializer};
 
 use super::ExplainArgs;
-use super::compare::{Baseline, Comparison, Entry};
+use super::compare::{Baseline, Clock, Comparison, Entry};
 use super::names::rates_of;
 use super::why::why;
 use crate::certificate::CertificateSummary;
@@ -13,6 +13,7 @@ use crate::commands::simulate::Absent;
 use crate::commands::simulate::stock::StockSummary;
 use crate::material::Material;
 use crate::output::{AlgbwSummary, FileSummary, TopologySummary, gigabytes_per_sec};
+use crate::stock::{Library, Model};
 
 /// Most links that are listed.
 const LINKS_MAX: usize = 16;
@@ -26,12 +27,18 @@ pub(super) struct Explained {
     root: Option<u32>,
     algorithm: String,
     pub(super) bound: BoundSummary,
+    /// If NVSwitches multicast and add up, where that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) with_in_network: Option<AlgbwSummary>,
     certificate: CertificateSummary,
     /// What must pass where, in words.
     pub(super) why: Vec<String>,
     achieved: String,
     #[serde(rename = "achieved_GBps")]
     achieved_gigabytes: f64,
+    /// With switches that multicast or add up, where the network has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_network: Option<AlgbwSummary>,
     /// Achieved ÷ bound, and what is missing of it.
     pub(super) optimality: String,
     pub(super) gap: String,
@@ -122,7 +129,11 @@ impl EndsSummary {
 
 #[derive(Debug, Serialize)]
 struct ModelSummary {
-    alpha_ns: u64,
+    /// `simulated`, or `library`: by the latencies of the stock library.
+    times: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alpha_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     piece_bytes: Option<u64>,
 }
 
@@ -132,8 +143,10 @@ struct EntrySummary {
     #[serde(flatten)]
     rate: AlgbwSummary,
     of_bound: String,
-    traffic: String,
-    depth: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traffic: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<u32>,
     times: Vec<TimeSummary>,
 }
 
@@ -164,7 +177,12 @@ struct TurnSummary {
 }
 
 impl Explained {
-    pub(super) fn of(args: &ExplainArgs, plan: &Material, compared: &Comparison) -> Self {
+    pub(super) fn of(
+        args: &ExplainArgs,
+        plan: &Material,
+        compared: &Comparison,
+        (model, nvls): (Result<&Model, (Library, &str)>, Option<&Bound>),
+    ) -> Self {
         let (topology, schedule) = (&plan.topology, &plan.schedule);
         let optimality = plan.verdict.algbw.ratio_to(&plan.bound.upper);
         let gap = optimality.as_ref().and_then(|part| Some(part.missing_of(&Ratio::new(1_u32, 1_u32)?)));
@@ -177,8 +195,10 @@ impl Explained {
             root: schedule.collective.root().map(Rank::number),
             algorithm: schedule.algorithm.clone(),
             bound: BoundSummary::of(&plan.bound),
+            with_in_network: nvls.map(|bound| AlgbwSummary::of(&bound.upper)),
             certificate: CertificateSummary::of(topology, &schedule.shares, &plan.bound.certificate),
             why: why(topology, schedule.collective, &schedule.shares, &plan.bound.certificate),
+            in_network: plan.verdict.in_network.as_ref().map(|weighed| AlgbwSummary::of(&weighed.algbw)),
             achieved: plan.verdict.algbw.to_string(),
             achieved_gigabytes: gigabytes_per_sec(&plan.verdict.algbw),
             optimality: text(optimality),
@@ -190,13 +210,25 @@ impl Explained {
             links: LinksSummary::of(topology, &binding, all.filter(|&link| plan.loads.chunks(link) == 0).count()),
             traffic: plan.loads.traffic().to_string(),
             depth: plan.verdict.depth_max,
-            model: ModelSummary { alpha_ns: args.messages.alpha_ns(), piece_bytes: args.messages.piece.0 },
+            model: ModelSummary::of(args, compared.clock),
             baseline: compared.baseline.clone(),
             compared: compared.entries.iter().map(|entry| entry_summary(entry, &plan.bound.upper, compared)).collect(),
             not_compared: compared.absent.clone(),
-            stock: StockSummary::of(args.library(), plan, &compared.sizes),
+            stock: StockSummary::of(model, plan, if compared.clock == Clock::Library { &compared.sizes } else { &[] }),
             verdict: VerdictSummary::of(compared),
             files: Vec::new(),
+        }
+    }
+}
+
+impl ModelSummary {
+    fn of(args: &ExplainArgs, clock: Clock) -> Self {
+        let messages = &args.messages;
+        match clock {
+            Clock::Library => Self { times: "library", alpha_ns: None, piece_bytes: None },
+            Clock::Simulated => {
+                Self { times: "simulated", alpha_ns: Some(messages.alpha_ns()), piece_bytes: messages.piece.0 }
+            }
         }
     }
 }
@@ -206,9 +238,9 @@ fn entry_summary(entry: &Entry, bound: &Rate, compared: &Comparison) -> EntrySum
     EntrySummary {
         name: entry.name.clone(),
         rate: AlgbwSummary::of(&entry.algbw),
-        of_bound: entry.algbw.ratio_to(bound).map_or_else(String::new, |part| part.to_string()),
-        traffic: entry.traffic.to_string(),
-        depth: entry.depth,
+        of_bound: entry.of_bound(bound).map_or_else(String::new, |part| part.to_string()),
+        traffic: entry.course.as_ref().map(|course| course.traffic.to_string()),
+        depth: entry.course.as_ref().map(|course| course.depth),
         times: times.map(|(&size_bytes, &time_ps)| TimeSummary { size_bytes, time_ps }).collect(),
     }
 }

@@ -4,14 +4,15 @@ use canopy_schedule::{Bound, Pace, Schedule, Verdict};
 use canopy_topology::{LinkIndex, Ratio, Topology};
 
 use super::ExplainArgs;
-use super::compare::{Baseline, Comparison, Turn};
+use super::compare::{Baseline, Clock, Comparison, Turn};
 use super::names::{joined, link_in_words};
 use super::summary::{Explained, LinksSummary, RateSummary, StepsSummary};
 use crate::commands::simulate::report::micros;
 use crate::commands::simulate::stock;
 use crate::material::Material;
 use crate::messages;
-use crate::output::{gigabytes, gigabytes_per_sec};
+use crate::nvls::NVLS_REMEDY;
+use crate::output::{AlgbwSummary, gigabytes, gigabytes_per_sec};
 use crate::sizes::spread;
 use crate::sizes::{UNITS, in_words};
 use crate::table::{Table, count};
@@ -23,7 +24,7 @@ const SIZES_MAX: usize = 4;
 pub(super) fn readable(args: &ExplainArgs, plan: &Material, compared: &Comparison, explained: &Explained) -> String {
     let mut lines = facts(args, plan, explained);
     lines.push(String::new());
-    lines.push(table(args, plan, compared));
+    lines.push(table(args, plan, compared, explained));
     lines.push(String::new());
     for absent in &compared.absent {
         lines.push(format!("left out   {} {}", absent.name, absent.reason));
@@ -50,7 +51,9 @@ pub(super) fn readable(args: &ExplainArgs, plan: &Material, compared: &Compariso
 
 /// What bounds the plan and what binds it, a heading and words on each line.
 pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) -> Vec<String> {
-    let mut lines = reached(&args.subject, &plan.topology, &plan.schedule, &plan.bound, &plan.verdict, &explained.why);
+    let (topology, schedule) = (&plan.topology, &plan.schedule);
+    let nvls = explained.with_in_network.as_ref();
+    let mut lines = reached(&args.subject, (topology, schedule), (&plan.bound, nvls), &plan.verdict, &explained.why);
     if let Some(StepsSummary { count, pace }) = explained.steps {
         let pace = match pace {
             Pace::Barriers => "each begun when the one before has ended",
@@ -66,9 +69,8 @@ pub(super) fn facts(args: &ExplainArgs, plan: &Material, explained: &Explained) 
 /// The bound and what is reached of it.
 pub(super) fn reached(
     subject: &str,
-    topology: &Topology,
-    schedule: &Schedule,
-    bound: &Bound,
+    (topology, schedule): (&Topology, &Schedule),
+    (bound, nvls): (&Bound, Option<&AlgbwSummary>),
     verdict: &Verdict,
     why: &[String],
 ) -> Vec<String> {
@@ -82,11 +84,15 @@ pub(super) fn reached(
         count(topology.links().len(), "link"),
         schedule.algorithm
     )];
-    lines.push(format!("bound      {} GB/s: no schedule is faster", gigabytes_per_sec(&bound.upper)));
+    let class = nvls.map_or("", |_| " if switches only forward");
+    lines.push(format!("bound      {} GB/s: no schedule is faster{class}", gigabytes_per_sec(&bound.upper)));
+    lines.extend(nvls.map(|AlgbwSummary { gigabytes, .. }| {
+        format!("with NVLS  {gigabytes} GB/s is the bound if NVSwitches multicast and add; {NVLS_REMEDY}")
+    }));
     for (number, sentence) in why.iter().enumerate() {
         lines.push(format!("{:<10} {sentence}", if number == 0 { "because" } else { "" }));
     }
-    let found = &verdict.algbw;
+    let found = verdict.in_network.as_ref().map_or(&verdict.algbw, |weighed| &weighed.algbw);
     lines.push(match found.ratio_to(&bound.upper) {
         Some(part) if part.is_one() => format!("achieved   {} GB/s, the bound itself", gigabytes_per_sec(found)),
         Some(part) => {
@@ -100,6 +106,12 @@ pub(super) fn reached(
         }
         None => format!("achieved   {} GB/s", gigabytes_per_sec(found)),
     });
+    if *found != verdict.algbw {
+        lines.push(format!(
+            "forwarded  {} GB/s where switches neither multicast nor add",
+            gigabytes_per_sec(&verdict.algbw)
+        ));
+    }
     lines
 }
 
@@ -141,7 +153,7 @@ pub(super) fn omitted(plan: &Material, compared: &Comparison) -> Option<String> 
     (omitted > 0).then(|| format!("{shown} of {} simulated, as the plan has {transfers} transfers", shown + omitted))
 }
 
-fn table(args: &ExplainArgs, plan: &Material, compared: &Comparison) -> String {
+fn table(args: &ExplainArgs, plan: &Material, compared: &Comparison, explained: &Explained) -> String {
     let shown = spread(compared.sizes.len(), SIZES_MAX);
     let sizes: Vec<String> =
         shown.iter().map(|&position| format!("{} µs#", in_words(compared.sizes[position]))).collect();
@@ -149,20 +161,30 @@ fn table(args: &ExplainArgs, plan: &Material, compared: &Comparison) -> String {
     heading.extend(sizes.iter().map(String::as_str));
     let mut table = Table::new(&heading);
     for entry in &compared.entries {
-        let part = entry.algbw.ratio_to(&plan.bound.upper).map_or(0.0, |part| part.to_f64());
+        let part = entry.of_bound(&plan.bound.upper).map_or(0.0, |part| part.to_f64());
+        let course = entry.course.as_ref();
         let mut row = vec![
             entry.name.clone(),
             format!("{:.3}", gigabytes_per_sec(&entry.algbw)),
             format!("{:.1}%", part * 100.0),
-            format!("{:.2}", entry.traffic.to_f64()),
-            entry.depth.to_string(),
+            course.map_or("-".to_owned(), |course| format!("{:.2}", course.traffic.to_f64())),
+            course.map_or("-".to_owned(), |course| course.depth.to_string()),
         ];
         let time = |position: usize| entry.times.get(position).copied().flatten();
         row.extend(shown.iter().map(|&position| time(position).map_or("-".to_owned(), micros)));
         table.row(row);
     }
-    let (alpha, piece) = (args.messages.alpha(), args.messages.piece);
-    format!("times with alpha {alpha:?} and {}\n{}", piece.in_words(), table.text())
+    format!("{}\n{}", times_in_words(args, compared, explained), table.text())
+}
+
+/// The one model that all times come from.
+pub(super) fn times_in_words(args: &ExplainArgs, compared: &Comparison, explained: &Explained) -> String {
+    match compared.clock {
+        Clock::Library => format!("times {}", stock::latencies(&explained.stock)),
+        Clock::Simulated => {
+            format!("times with alpha {:?} and {}", args.messages.alpha(), args.messages.piece.in_words())
+        }
+    }
 }
 
 /// Which rings the plan is compared with.
@@ -184,10 +206,11 @@ pub(super) fn verdict(plan: &Material, compared: &Comparison, explained: &Explai
         lines.push("verdict    there is no other plan to compare with".to_owned());
         return lines;
     };
-    let ratio = plan.verdict.algbw.ratio_to(&best.algbw);
+    let own = plan.rate();
+    let ratio = own.ratio_to(&best.algbw);
     let is_gain = compared.gains_large() == Some(true);
     let large = match &ratio {
-        Some(ratio) if !is_gain && best.algbw < plan.verdict.algbw => {
+        Some(ratio) if !is_gain && best.algbw < *own => {
             let percent = (ratio.to_f64() - 1.0) * 100.0;
             format!("{percent:.1} % over {} for large messages", best.name)
         }
@@ -204,7 +227,7 @@ pub(super) fn verdict(plan: &Material, compared: &Comparison, explained: &Explai
         }
         (Some(true), _) if is_gain => "worth it".to_owned(),
         (Some(true), _) => "worth it at some sizes".to_owned(),
-        _ if best.algbw <= plan.verdict.algbw => "no gain".to_owned(),
+        _ if best.algbw <= *own => "no gain".to_owned(),
         _ => "not worth it".to_owned(),
     };
     lines.push(format!("verdict    {worth}: {large}"));

@@ -431,7 +431,7 @@ fn history(shown: &Shown) -> Vec<String> {
 fn properties(shown: &Shown) -> Vec<String> {
     let properties = [
         ("form", shown.form.as_ref().map(FormSummary::words)),
-        ("in network", shown.in_network.as_ref().map(InNetworkSummary::words)),
+        ("in network", shown.in_network.as_ref().map(|with| with.words(false))),
         ("cost", shown.steps_cost.as_ref().map(StepCostSummary::readable)),
         ("search", shown.search.as_ref().map(|search| search.words().to_owned())),
         ("time", shown.time.as_ref().map(TimeProofSummary::words)),

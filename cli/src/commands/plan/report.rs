@@ -12,6 +12,7 @@ use crate::fault_messages;
 use crate::form::FormSummary;
 use crate::known_faults;
 use crate::messages::{detail, say, verdict};
+use crate::nvls::NVLS_REMEDY;
 use crate::output::{
     AlgbwSummary, FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, percent_in_words,
     print_json, to_thousandths,
@@ -29,6 +30,8 @@ pub(super) struct Outcome<'a> {
     pub(super) output: Option<&'a Path>,
     /// From the request to the last byte written.
     pub(super) elapsed: Duration,
+    /// The bound if NVSwitches multicast and add up, where that is more.
+    pub(super) nvls: Option<AlgbwSummary>,
 }
 
 /// JSON object of the command.
@@ -59,6 +62,9 @@ struct Planned {
     achieved: AlgbwSummary,
     bound: String,
     optimality: String,
+    /// The bound if NVSwitches multicast and add up for a runtime, where the network does not count on it and that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_in_network: Option<AlgbwSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     in_network: Option<InNetworkSummary>,
     chunks: u64,
@@ -162,6 +168,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         achieved: AlgbwSummary::of(&achieved),
         bound: quality.bound.clone(),
         optimality: quality.optimality.clone(),
+        with_in_network: outcome.nvls.clone(),
         in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
@@ -205,10 +212,19 @@ fn files(plan: &Plan, output: Option<&Path>) -> Vec<FileSummary> {
 }
 
 fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
-    let Planned { collective, topology, algorithm, achieved, optimality, plan, cache, .. } = planned;
-    let quality = match optimality.as_str() {
-        "1/1" => verdict(true, "proven optimal"),
-        ratio => verdict(false, format_args!("{} of the proven bound", percent_in_words(ratio))),
+    let Planned { collective, topology, algorithm, plan, cache, .. } = planned;
+    // What is planned through switches is judged with them.
+    let switched = planned.in_network.as_ref().filter(|with| with.is_more_than(&planned.achieved));
+    let optimality = switched.map_or(planned.optimality.as_str(), InNetworkSummary::optimality);
+    let rate = switched.map_or_else(|| format!("{} GB/s", planned.achieved.gigabytes), InNetworkSummary::rate);
+    let class = match (switched, &planned.with_in_network) {
+        (Some(_), _) => " with switches that replicate and add",
+        (None, Some(_)) => " if switches only forward",
+        (None, None) => "",
+    };
+    let quality = match optimality {
+        "1/1" => verdict(true, format_args!("proven optimal{class}")),
+        ratio => verdict(false, format_args!("{} of the proven bound{class}", percent_in_words(ratio))),
     };
     let place = outcome.output.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
     let instances = outcome.reply.plan.iter().flat_map(|plan| &plan.artifacts).map(|file| file.instances);
@@ -217,16 +233,17 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
         _ => place,
     };
     let properties = [
-        planned.in_network.as_ref().map(InNetworkSummary::words),
+        planned.with_in_network.as_ref().map(|AlgbwSummary { gigabytes, .. }| {
+            format!("with NVLS: {gigabytes} GB/s is the bound if NVSwitches multicast and add; {NVLS_REMEDY}")
+        }),
+        switched.map(|_| format!("forwarded: {} GB/s where switches only forward", planned.achieved.gigabytes)),
+        planned.in_network.as_ref().map(|with| with.words(switched.is_some())),
         planned.form.as_ref().map(FormSummary::words),
         planned.time.as_ref().map(TimeProofSummary::words),
         planned.search.as_ref().map(|search| search.words().to_owned()),
         planned.steps_cost.as_ref().map(StepCostSummary::readable),
     ];
-    let mut lines = vec![format!(
-        "{collective} on {} ranks by {algorithm}: {} GB/s, {quality}",
-        topology.ranks, achieved.gigabytes
-    )];
+    let mut lines = vec![format!("{collective} on {} ranks by {algorithm}: {rate}, {quality}", topology.ranks)];
     lines.extend(properties.into_iter().flatten());
     lines.push(format!("checks passed: {}", planned.checked.join(", ")));
     lines.push(format!("{plan} written to {place} in {} ms (cache {cache})", planned.timings_ms.total));

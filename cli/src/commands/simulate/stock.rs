@@ -1,26 +1,18 @@
 //! What stock NCCL or RCCL would take for the same call, and how long its own formulas say that it takes.
 
 use canopy_draw::escaped;
-use canopy_nccl::{Seen, Stock, Timed, Version};
+use canopy_nccl::{Seen, Stock, Version};
 use serde::Serialize;
 
 use super::report::micros;
 use crate::material::Material;
 use crate::sizes::{in_words, spread};
-use crate::stock::{Library, stock_of};
+use crate::stock::{LARGE_BYTES, Library, Model, Taken};
 use crate::table::{Table, count};
 
 /// A plan that is less than this many times as fast as another, as a fraction, is no gain over it: what is lost on the way to a
 /// network's rates differs by more.
 pub(in crate::commands) const GAIN_LEAST: (u64, u64) = (21, 20);
-
-/// A message of which latencies are no part.
-const LARGE_BYTES: u64 = 16 << 30;
-
-/// Smallest message across machines for which RCCL's formulas give a time.
-const RCCL_BYTES_MIN: u64 = 512 << 20;
-
-const PS_PER_SEC: u64 = 1_000_000_000_000;
 
 /// Most sizes that stand in the table.
 const SIZES_MAX: usize = 8;
@@ -60,7 +52,7 @@ struct SeenSummary {
 
 impl SeenSummary {
     fn of(stock: &Stock, seen: &Seen) -> Self {
-        let Seen { machine, nodes } = seen;
+        let Seen { machine, nodes, .. } = seen;
         Self {
             machines: *nodes,
             gpus: machine.gpus,
@@ -82,15 +74,21 @@ struct CallSummary {
     algorithm: &'static str,
     protocol: &'static str,
     time_ps: u64,
+    /// By formulas alone, where the network carries less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    formula_ps: Option<u64>,
     /// Of the plan with the library's latencies.
     plan_time_ps: u64,
     times_as_fast: f64,
 }
 
 impl StockSummary {
-    /// One plan at some sizes, and at a large one.
-    pub(in crate::commands) fn of(library: Library, plan: &Material, sizes: &[u64]) -> Self {
-        Self { subject: "this plan", ..Self::of_several(library, &[(None, plan)], sizes) }
+    /// One plan at some sizes, and at a large one; in words why there is no model.
+    pub(in crate::commands) fn of(model: Result<&Model, (Library, &str)>, plan: &Material, sizes: &[u64]) -> Self {
+        match model {
+            Ok(model) => Self { subject: "this plan", ..Self::beside(model, &[(None, plan)], sizes) },
+            Err((library, reason)) => Self::nothing(library, reason.to_owned()),
+        }
     }
 
     /// At each size the one of several plans that is fastest with the library's latencies.
@@ -99,34 +97,41 @@ impl StockSummary {
         plans: &[(Option<&'static str>, &Material)],
         sizes: &[u64],
     ) -> Self {
-        let nothing = |reason: String| Self {
+        let Some((_, first)) = plans.first() else {
+            return Self::nothing(library, "there is nothing to compare".to_owned());
+        };
+        let nvls = first.bound_with_nvls(&|| false).ok().flatten();
+        match Model::of(library, first, nvls.as_ref().map(|bound| &bound.upper), &|| false) {
+            Ok(model) => Self::beside(&model, plans, sizes),
+            Err(reason) => Self::nothing(library, reason),
+        }
+    }
+
+    fn nothing(library: Library, reason: String) -> Self {
+        Self {
             library: library.to_string(),
             subject: "the best of these plans",
             seen: None,
             latencies_ns: None,
             reason: Some(reason),
             calls: Vec::new(),
-        };
-        let Some((_, first)) = plans.first() else { return nothing("there is nothing to compare".to_owned()) };
-        let (stock, seen) = match stock_of(library, &first.topology) {
-            Ok((stock, seen)) => (stock, SeenSummary::of(&stock, &seen)),
-            Err(reason) => return nothing(reason),
-        };
-        let kind = first.schedule.collective.kind();
-        if stock.choice(kind, LARGE_BYTES).is_none() {
-            return nothing(format!("it does not tune {kind}"));
         }
-        // Across machines, what RCCL takes off smaller messages makes it choose, and says nothing of times.
-        let least = if library.version == Version::Rccl2_21 && seen.machines > 1 { RCCL_BYTES_MIN } else { 0 };
-        let sizes = sizes.iter().copied().chain([LARGE_BYTES]).filter(|&size| size >= least);
+    }
+
+    fn beside(model: &Model, plans: &[(Option<&'static str>, &Material)], sizes: &[u64]) -> Self {
+        let sizes = sizes.iter().copied().chain([LARGE_BYTES]);
         let fastest = |size: u64| {
             let calls =
-                plans.iter().filter_map(|&(name, plan)| Some(CallSummary { plan: name, ..call(&stock, plan, size)? }));
+                plans.iter().filter_map(|&(name, plan)| Some(CallSummary { plan: name, ..call(model, plan, size)? }));
             calls.min_by_key(|call| call.plan_time_ps)
         };
-        let calls = sizes.filter_map(fastest).collect();
-        let latencies_ns = Some(stock.latencies_ns());
-        Self { seen: Some(seen), latencies_ns, reason: None, calls, ..nothing(String::new()) }
+        Self {
+            seen: Some(SeenSummary::of(&model.stock, &model.seen)),
+            latencies_ns: Some(model.stock.latencies_ns()),
+            reason: None,
+            calls: sizes.filter_map(fastest).collect(),
+            ..Self::nothing(model.library, String::new())
+        }
     }
 
     /// What stands over the plan's times.
@@ -139,20 +144,20 @@ impl StockSummary {
     }
 }
 
-/// The library's time and the plan's. That of the plan is what it would be with the library's kernels: its latencies for
-/// each hop, and the plan's rate.
-fn call(stock: &Stock, plan: &Material, size_bytes: u64) -> Option<CallSummary> {
-    let Timed { algorithm, protocol, time_ps } = stock.choice(plan.schedule.collective.kind(), size_bytes)?;
-    let time_ps = u64::try_from(time_ps).unwrap_or(u64::MAX);
-    let (base_ns, hop_ns) = stock.latencies_ns();
-    let latency_ps = (base_ns + u64::from(plan.verdict.depth_max).saturating_mul(hop_ns)).saturating_mul(1_000);
-    let rate = Some(&plan.verdict.algbw).filter(|rate| !rate.is_zero())?;
-    let (bytes, seconds) = rate.parts();
-    let transfer_ps = seconds * size_bytes * PS_PER_SEC / bytes;
-    let plan_time_ps = latency_ps.saturating_add(u64::try_from(transfer_ps).unwrap_or(u64::MAX));
+/// The library's time and the plan's.
+fn call(model: &Model, plan: &Material, size_bytes: u64) -> Option<CallSummary> {
+    let Taken { algorithm, protocol, time_ps, formula_ps } = model.taken(size_bytes)?;
+    let plan_time_ps = model.plan_time_ps(plan.rate(), plan.verdict.depth_max, size_bytes)?;
     let times_as_fast = time_ps as f64 / plan_time_ps.max(1) as f64;
     let (algorithm, protocol) = (algorithm.name(), protocol.name());
-    Some(CallSummary { size_bytes, plan: None, algorithm, protocol, time_ps, plan_time_ps, times_as_fast })
+    Some(CallSummary { size_bytes, plan: None, algorithm, protocol, time_ps, formula_ps, plan_time_ps, times_as_fast })
+}
+
+/// The latencies that all times have.
+pub(in crate::commands) fn latencies(stock: &StockSummary) -> String {
+    let (base_ns, hop_ns) = stock.latencies_ns.unwrap_or_default();
+    let [base, hop] = [base_ns, hop_ns].map(|latency| latency as f64 / 1e3);
+    format!("with the latencies of {}: {base} µs once and {hop} µs for each hop", stock.library)
 }
 
 /// The table and what it comes to.
@@ -177,13 +182,7 @@ pub(in crate::commands) fn lines(stock: &StockSummary) -> Vec<String> {
         count(seen.gpus as usize, "GPU"),
         seen.generation,
     )];
-    if let Some((base_ns, hop_ns)) = stock.latencies_ns {
-        let [base, hop] = [base_ns, hop_ns].map(|latency| latency as f64 / 1e3);
-        lines.push(format!(
-            "{} by its rate, with the same latencies: {base} µs once and {hop} µs for each hop",
-            stock.subject
-        ));
-    }
+    lines.push(format!("{} by its rate, {}", stock.subject, latencies(stock)));
     let mut table = Table::new(&["SIZE#", "TAKES", "TIME µs#", &format!("{} µs#", stock.heading()), "TIMES AS FAST#"]);
     rows(stock).into_iter().for_each(|row| table.row(row));
     lines.push(table.text());
@@ -251,14 +250,17 @@ fn verdict(stock: &StockSummary) -> String {
         .collect();
     let large = stock.calls.last().map(|call| {
         let rate = |time_ps: u64| call.size_bytes as f64 / (time_ps.max(1) as f64 / 1e3);
+        let limited = call
+            .formula_ps
+            .map(|formula_ps| format!(" (all that the network carries; its formulas say {:.1})", rate(formula_ps)));
         format!(
-            "; {} reaches {:.1} GB/s with {}, {} {:.1}: {:.2} times",
+            "; {} reaches {:.1} GB/s{} with {}, {} {:.1}",
             stock.library,
             rate(call.time_ps),
+            limited.unwrap_or_default(),
             in_words(call.size_bytes),
             call.plan.unwrap_or(stock.subject),
-            rate(call.plan_time_ps),
-            call.times_as_fast
+            rate(call.plan_time_ps)
         )
     });
     let (subject, ranges) = (stock.subject, ranges.join(", "));

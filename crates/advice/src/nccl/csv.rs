@@ -8,8 +8,7 @@
 //! RCCL from 2.28.3 on reads the same ten columns without a plugin. There, -1 keeps its own channels, and a call without a
 //! row is left to RCCL.
 //!
-//! A row must name a protocol, but simulations do not distinguish protocols: they advise on messages large enough for
-//! Simple. For all others the rows are what NCCL's own formulas choose (`crates/nccl`).
+//! Rows are what the library's own formulas choose (`crates/nccl`).
 
 use std::fmt;
 
@@ -18,32 +17,8 @@ use canopy_schedule::CollectiveKind;
 
 use super::{TUNED, channels_of, choices_with_fallback, csv_word, nccl_algorithms, tuner_word};
 
-/// Smallest message that is advised on where protocols are not compared, in bytes: they decide over smaller ones.
+/// Smallest message that RCCL is advised on, in bytes: of smaller ones protocols decide, and one alone is modelled.
 pub const ADVICE_BYTES_MIN: u64 = 1 << 20;
-
-/// Channels of NVLink SHARP.
-const NVLS_CHANNELS: u32 = 16;
-/// Smallest allreduce for which it is named, in bytes.
-const NVLS_BYTES_MIN: u64 = 4 << 20;
-
-/// What simulation says to take for some sizes of a collective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Advice {
-    /// What is called.
-    pub collective: CollectiveKind,
-    /// Ranks of the communicator.
-    pub ranks: u32,
-    /// Its machines, where they are known.
-    pub nodes: Option<u32>,
-    /// Smallest message, in bytes.
-    pub first: u64,
-    /// Largest.
-    pub last: u64,
-    /// What to take.
-    pub algorithm: Algorithm,
-    /// Channels of the communicator, at most.
-    pub channels: u32,
-}
 
 /// A row of the ten columns. Where a number is `None`, the row has -1.
 struct Row {
@@ -66,46 +41,6 @@ impl fmt::Display for Row {
         let (algorithm, protocol) = (csv_word(*algorithm), protocol.name());
         writeln!(f, "{word},{first},{last},{algorithm},{protocol},{channels},{nodes},{ranks},-1,-1")
     }
-}
-
-/// The rows of a tuner configuration after a comment header, from simulation. Upper sizes are inclusive.
-///
-/// Advice comes first, for communicators of its ranks and machines. Then follow, for every other call, what NCCL's formulas choose on
-/// the machines, and a ring of each collective for all sizes.
-pub fn tuner_csv(advice: &[Advice], stock: &Stock) -> String {
-    let channels = stock.channels();
-    let mut text = format!(
-        "# tuner advice for NCCL's own algorithms: NCCL cannot load external plans, so this folder has none\n\
-         # for NVIDIA's example tuner plugin (ext-tuner/example) of NCCL 2.27 to 2.31: set NCCL_TUNER_PLUGIN to the plugin\n\
-         # the plugin gives a call without a row, or with -1 channels, one channel: so every call has a row with channels\n\
-         # channels are an upper limit: {channels} for {} ranks on {} nodes; NCCL uses at most those it has set up\n\
-         # rows with nodes and ranks come from simulation, the others from NCCL's formulas; leave NCCL_ALGO unset\n\
-         # collective,min,max,algorithm,protocol,channels,nodes,ranks,pipe ops,reg\n",
-        stock.ranks(),
-        stock.nodes(),
-    );
-    // Where switches of NVLink add up, nothing else comes near; elsewhere NCCL has no such algorithm, and the plugin passes on.
-    for (nodes, algorithm) in [(1, Algorithm::Nvls), (2, Algorithm::NvlsTree)] {
-        let row = Row {
-            word: "allreduce",
-            first: NVLS_BYTES_MIN,
-            last: u64::MAX,
-            algorithm,
-            protocol: Protocol::Simple,
-            channels: Some(NVLS_CHANNELS),
-            nodes: Some(nodes),
-            ranks: None,
-        };
-        text.push_str(&row.to_string());
-    }
-    for &Advice { collective, ranks, nodes, first, last, algorithm, channels } in advice {
-        let first = first.max(ADVICE_BYTES_MIN);
-        let Some(word) = tuner_word(collective).filter(|_| first <= last) else { continue };
-        let (protocol, channels, ranks) = (Protocol::Simple, Some(channels), Some(ranks.into()));
-        text.push_str(&Row { word, first, last, algorithm, protocol, channels, nodes, ranks }.to_string());
-    }
-    text.push_str(&rest(stock));
-    text
 }
 
 /// Rows for every collective, size and communicator, by the formulas on these machines.

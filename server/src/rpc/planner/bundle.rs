@@ -104,11 +104,11 @@ impl Session {
         };
         reply.warnings.extend(applied.into_iter().flat_map(AppliedFaults::warnings));
         let mut items = self.items(&wanted, (&seats, &parties), &source, &mut reply.warnings);
-        self.compare_all(&wanted, &mut items).await;
         if wanted.runtime == Runtime::Nccl {
-            advice::advise(&parties, items, &mut reply);
+            advice::advise(&parties, wanted.sizes, items, &mut reply);
             return Ok(reply);
         }
+        self.compare_all(&wanted, &mut items).await;
         let ladders: Vec<Ladder> = items.iter().map(|item| item.ladder().cloned().unwrap_or_default()).collect();
         let files_max = wanted.runtime.rules().map_or(0, |rules| rules.files_max);
         let steps = fit(&ladders, files_max);
@@ -186,7 +186,7 @@ impl Session {
                     ..v1::BundleItem::default()
                 };
                 let candidates = match wanted.runtime {
-                    Runtime::Nccl => candidates::of_nccl(kind),
+                    Runtime::Nccl => Vec::new(),
                     _ => candidates::of(kind, parties.get(party).map_or(&[], |party| party.family)),
                 };
                 let places = seat.and_then(|seat| seat.places.clone());
@@ -218,8 +218,7 @@ impl Session {
             let mut described = v1::BundleCandidate { name: candidate.name.to_owned(), ..Default::default() };
             let json = v1::OutputSpec { format: v1::OutputFormat::Json.into(), ..Default::default() };
             // What is compared must be what the runtime has room for.
-            let file = Some(wanted.output.clone()).filter(|_| wanted.runtime != Runtime::Nccl);
-            let outputs = std::iter::once(json).chain(file).collect();
+            let outputs = vec![json, wanted.output.clone()];
             let request = candidate.on(v1::PlanRequest { outputs, ..item.request() });
             // What comes first may take half of what there is, each of the others a little: the simulation needs its part.
             let search = if position == 0 { left() / 2 } else { (left() / 2).min(limit / OTHERS_PART) };

@@ -16,7 +16,8 @@ const ROWS_MAX: usize = 12;
 /// All of it: facts, then a table for each kind of class.
 pub(super) fn readable(args: &ExplainArgs, rule: &Rule, explained: &Explained) -> String {
     let Rule { topology, schedule, bound, classes } = rule;
-    let mut lines = reached(&args.subject, topology, schedule, bound, &classes.verdict, &explained.why);
+    let bounds = (bound, explained.with_in_network.as_ref());
+    let mut lines = reached(&args.subject, (topology, schedule), bounds, &classes.verdict, &explained.why);
     let first = classes.binding(topology).next();
     lines.extend(used(topology, first, &explained.links, &explained.traffic.0, &classes.verdict));
     let mut blocks = vec![lines.join("\n")];

@@ -1,57 +1,73 @@
-//! Advice instead of files, for a runtime that cannot load external plans.
+//! Advice instead of files, for a runtime that cannot load external plans: the table that `canopy advise` writes for the same
+//! communicators, by the library's own formulas.
 
-use canopy_advice::{Advice, nccl_algorithms, tuner_csv, tuner_word};
-use canopy_bundle::{PlanRange, Runtime};
-use canopy_nccl::{Machine, Stock, Version};
+use canopy_advice::{nccl_csv, rccl_csv, tuner_word};
+use canopy_bundle::{ByteRange, Runtime};
+use canopy_nccl::{Choice, Stock, Version};
 use canopy_proto::v1;
+use canopy_schedule::CollectiveKind;
 use tonic::Code;
 
 use super::item::Item;
 use super::network::Party;
 use super::{env, refusal};
 
-/// Turns what was compared into the configuration of a tuner, and says what that is not.
-pub(super) fn advise(parties: &[Party], mut items: Vec<Item>, reply: &mut v1::PlanBundleReply) {
-    let text = "NCCL cannot load external plans; this is advice for its tuner, from simulating close equivalents of its own algorithms on this network";
+/// Writes the table of a tuner, says what it has for the sizes asked for, and what it is not.
+pub(super) fn advise(parties: &[Party], sizes: ByteRange, mut items: Vec<Item>, reply: &mut v1::PlanBundleReply) {
+    let text =
+        "NCCL cannot load external plans; this is advice for its tuner: what its own formulas choose on this network";
     reply.warnings.retain(|warning| warning.code == "AMBIGUOUS_BUNDLE");
     reply.warnings.push(v1::Warning { code: "RUNTIME_WILL_IGNORE".to_owned(), text: text.to_owned() });
-    let mut rows = Vec::new();
+    let mut collectives: Vec<CollectiveKind> = Vec::new();
+    let mut communicators: Vec<Stock> = Vec::new();
     for item in &mut items {
         if tuner_word(item.kind).is_none() {
             let text = format!("NCCL does not ask its tuner about {}", item.kind);
             item.reply.error = Some(refusal(Code::FailedPrecondition, "FORMAT_UNSUPPORTED_BY_RUNTIME", text));
             continue;
         }
-        let Some(ladder) = item.ladder() else { continue };
-        let party = parties.get(item.party);
-        let per_node = party.and_then(|party| party.ranks_per_box).filter(|&ranks| ranks > 0);
-        let nodes = per_node.map(|ranks| item.reply.ranks / ranks);
-        for PlanRange { candidate, range } in ladder.at(0).to_vec() {
-            let Some(name) = item.candidates.get(candidate).map(|candidate| candidate.name) else { continue };
-            let named = nccl_algorithms(item.kind).iter().find(|algorithm| algorithm.name() == name);
-            let Some(&algorithm) = named else { continue };
-            let times = item.compared.as_ref().map(|compared| compared.times_of(name, &item.candidates, range));
-            let channels = party.map_or(2, |party| party.nccl.channels());
-            rows.push(Advice {
-                collective: item.kind,
-                ranks: item.reply.ranks,
-                nodes,
-                first: range.first(),
-                last: range.last(),
-                algorithm,
-                channels,
-            });
-            item.reply.advice.push(v1::BundleAdvice {
-                size_bytes_min: range.first(),
-                size_bytes_end: range.end(),
-                algorithm: name.to_owned(),
-                times: times.unwrap_or_default(),
-            });
+        let Some(party) = parties.get(item.party).filter(|_| item.is_own()) else { continue };
+        if !collectives.contains(&item.kind) {
+            collectives.push(item.kind);
         }
+        if !communicators.contains(&party.nccl) {
+            communicators.push(party.nccl);
+        }
+        item.reply.advice = ranges(&party.nccl, item.kind, sizes);
     }
-    let widest = parties.iter().map(|party| party.nccl).max_by_key(Stock::ranks);
-    let stock = widest.unwrap_or_else(|| Stock::nccl(Version::default(), Machine::DGX_A100, 1));
-    reply.tuner_csv = tuner_csv(&rows, &stock);
+    let is_rccl = communicators.iter().any(|stock| stock.version() == Version::Rccl2_21);
+    let table = if is_rccl { rccl_csv } else { nccl_csv };
+    reply.tuner_csv = table(&collectives, &communicators);
     reply.env = env(Runtime::Nccl, &[]);
     reply.items = items.into_iter().map(|item| item.reply).collect();
+}
+
+/// What is chosen for sizes in a range, with the times of its ends by formulas.
+fn ranges(stock: &Stock, kind: CollectiveKind, sizes: ByteRange) -> Vec<v1::BundleAdvice> {
+    let mut found: Vec<v1::BundleAdvice> = Vec::new();
+    for Choice { first, last, algorithm, protocol } in stock.choices(kind) {
+        let (first, last) = (first.max(sizes.first()), last.min(sizes.last()));
+        if first > last {
+            continue;
+        }
+        let time = |size_bytes: u64| {
+            let time_ps = stock.time_ps(kind, algorithm, protocol, size_bytes)?;
+            Some(v1::PredictedTime { size_bytes, time_ps: u64::try_from(time_ps).unwrap_or(u64::MAX) })
+        };
+        let times: Vec<v1::PredictedTime> = [first, last].into_iter().filter_map(time).collect();
+        match found.last_mut() {
+            // Protocols are not told apart here.
+            Some(before) if before.algorithm == algorithm.name() => {
+                before.size_bytes_end = last.saturating_add(1);
+                before.times.extend(times.into_iter().skip(1));
+            }
+            _ => found.push(v1::BundleAdvice {
+                size_bytes_min: first,
+                size_bytes_end: last.saturating_add(1),
+                algorithm: algorithm.name().to_owned(),
+                times,
+            }),
+        }
+    }
+    found
 }

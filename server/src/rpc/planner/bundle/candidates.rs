@@ -2,8 +2,6 @@
 
 use std::num::NonZeroU32;
 
-use canopy_advice::nccl_algorithms;
-use canopy_nccl::Algorithm as NcclAlgorithm;
 use canopy_proto::v1;
 use canopy_schedule::CollectiveKind;
 use canopy_synth::{Algorithm, TreeLimits};
@@ -50,27 +48,6 @@ pub(super) fn of(kind: CollectiveKind, family: &[Algorithm]) -> Vec<Candidate> {
     let has_trees = flat.require_applicable(Algorithm::Auto, kind).is_ok();
     let family = family.iter().map(|&algorithm| Candidate { name: algorithm.name(), algorithm, ..AUTO });
     ALWAYS.into_iter().chain(family).chain(OF_TREES.into_iter().filter(|_| has_trees)).collect()
-}
-
-/// What comes nearest to the algorithms that NCCL has for a collective: one ring, and two trees, up and down.
-pub(super) fn of_nccl(kind: CollectiveKind) -> Vec<Candidate> {
-    let of = |algorithm: &NcclAlgorithm| match algorithm {
-        NcclAlgorithm::Ring => Some(Candidate { name: "ring", algorithm: Algorithm::Ring, ..AUTO }),
-        NcclAlgorithm::Tree => Some(Candidate {
-            name: "tree",
-            algorithm: Algorithm::Forest,
-            trees_per_root: 2,
-            form: v1::AllreduceForm::Trees,
-            ..AUTO
-        }),
-        // They take switches, or one rank in each machine, and nothing of ours comes near.
-        NcclAlgorithm::Nvls
-        | NcclAlgorithm::NvlsTree
-        | NcclAlgorithm::Pat
-        | NcclAlgorithm::CollNetDirect
-        | NcclAlgorithm::CollNetChain => None,
-    };
-    nccl_algorithms(kind).iter().filter_map(of).collect()
 }
 
 impl Candidate {

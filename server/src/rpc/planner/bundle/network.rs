@@ -25,8 +25,6 @@ const FAMILY_RANKS_MAX: u32 = 1024;
 pub(super) struct Party {
     /// Number of its ranks.
     pub(super) ranks: u32,
-    /// Its ranks in each box, where that is one number.
-    pub(super) ranks_per_box: Option<u32>,
     /// Its ranks on each host, where that is one number that is known.
     pub(super) ranks_per_node: Option<u32>,
     /// What NCCL sees of it.
@@ -79,8 +77,8 @@ pub(super) fn parties(
         let wiring = wiring(&group, stop).map_err(|_| PlanFailure::Stopped)?;
         let is_small = group.rank_count() <= FAMILY_RANKS_MAX;
         let family = if is_small { family_algorithms(&group) } else { &[] };
-        let (ranks_per_box, ranks_per_node, nccl) = (per_box(&group), per_host(&group), nccl(&group));
-        Ok(Party { ranks: group.rank_count(), ranks_per_box, ranks_per_node, nccl, family, places, failure, wiring })
+        let (ranks_per_node, nccl) = (per_host(&group), stock(&group));
+        Ok(Party { ranks: group.rank_count(), ranks_per_node, nccl, family, places, failure, wiring })
     };
     seats.iter().map(party).collect()
 }
@@ -97,10 +95,11 @@ fn wiring(topology: &Topology, stop: &dyn Fn() -> bool) -> Result<Vec<u8>, Stopp
     Ok([b"as it stands", content_hash(topology).as_bytes().as_slice()].concat())
 }
 
-/// NCCL on the boxes of a network; on ranks, each a machine of its own, where some state no box or boxes are not alike.
-fn nccl(topology: &Topology) -> Stock {
-    let Seen { machine, nodes } = Seen::of(topology, &boxes(topology)).unwrap_or_else(|_| Seen::of_ranks(topology));
-    Stock::nccl(Version::default(), machine, nodes)
+/// NCCL on the boxes of a network, or RCCL on those of AMD; on ranks, each a machine of its own, where some state no box or
+/// boxes are not alike.
+fn stock(topology: &Topology) -> Stock {
+    let seen = Seen::of(topology, &boxes(topology)).unwrap_or_else(|_| Seen::of_ranks(topology));
+    seen.stock(None).unwrap_or_else(|_| Stock::nccl(Version::default(), seen.machine, seen.nodes))
 }
 
 /// The number of ranks in each box that has any, where it is one.
@@ -168,7 +167,7 @@ mod tests {
     #[test]
     fn hosts_are_told_from_domains_of_nvlink() {
         let found = wirings("gb200-nvl72:racks=2", &[&[]]);
-        assert_eq!((found[0].ranks_per_box, found[0].ranks_per_node), (Some(72), None));
+        assert_eq!((found[0].nccl.ranks(), found[0].nccl.nodes(), found[0].ranks_per_node), (144, 2, None));
         let with_hosts = |ranks_of_host: u32| {
             let node = |rank: u32| format!("  - {{id: g{rank}, box: rack, host: h{}}}\n", rank / ranks_of_host);
             let link = |rank: u32| format!("  - {{from: g{rank}, to: nv, bandwidth: 900GB/s, both: true}}\n");
