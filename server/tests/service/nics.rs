@@ -26,11 +26,12 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    fn below(&mut self, count: u64) -> u64 {
+    fn below(&mut self, count: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        self.0 % count
+        let count = u64::try_from(count).expect("a count of a few things");
+        usize::try_from(self.0 % count).expect("it is below a count")
     }
 }
 
@@ -50,19 +51,19 @@ struct Dump {
 struct Place {
     path: Path,
     children: Vec<usize>,
-    gpus: u64,
-    nics: u64,
+    gpus: usize,
+    nics: usize,
 }
 
 impl Dump {
     fn random(random: &mut Random) -> Self {
         let mut places: Vec<Place> = Vec::new();
-        let cpus = 1 + random.below(2) as usize;
+        let cpus = 1 + random.below(2);
         for cpu in 0..cpus {
             places.push(Place { path: vec![cpu], ..Place::default() });
         }
         for _ in 0..random.below(6) {
-            let parent = random.below(places.len() as u64) as usize;
+            let parent = random.below(places.len());
             let number = places.len();
             if places[parent].path.len() < 4 {
                 let path = [places[parent].path.clone(), vec![number]].concat();
@@ -71,11 +72,11 @@ impl Dump {
             }
         }
         for _ in 0..=random.below(8) {
-            let place = random.below(places.len() as u64) as usize;
+            let place = random.below(places.len());
             places[place].gpus += 1;
         }
         for _ in 0..random.below(11) {
-            let place = random.below(places.len() as u64) as usize;
+            let place = random.below(places.len());
             places[place].nics += 1;
         }
         let has_nvswitch = random.below(2) == 0;
@@ -113,7 +114,7 @@ impl Dump {
         }
         for _ in 0..places[place].nics {
             let number = self.nics.len();
-            let rate = [400_000, 400_000, 200_000][random.below(3) as usize];
+            let rate = [400_000, 400_000, 200_000][random.below(3)];
             let busid = format!("0000.{bus:02x}.00.0");
             self.xml += &format!("<pci busid=\"0000:{bus:02x}:00.0\" class=\"0x020700\" {SPEED}><nic>");
             self.xml += &format!(
