@@ -32,11 +32,11 @@ fn what_is_not_there_is_named() {
     let artifact =
         CallFailure::ArtifactUnknown { plan: name(), format: "OUTPUT_FORMAT_JSON", profile: name(), instances: 0 };
     check(artifact, Code::NotFound, "ARTIFACT_UNKNOWN", "plans/x");
-    let operation = CallFailure::OperationUnknown { name: "operations/x-1".to_owned() };
+    let operation = CallFailure::OperationUnknown { name: "operations/x-1".to_owned(), is_shared: false };
     check(operation, Code::NotFound, "OPERATION_UNKNOWN", "operations/x-1");
     let topology = CallFailure::TopologyUnknown { name: "topologies/x".to_owned() };
     check(topology, Code::NotFound, "TOPOLOGY_UNKNOWN", "topologies/x");
-    let lease = CallFailure::LeaseUnknown { name: "leases/x".to_owned() };
+    let lease = CallFailure::LeaseUnknown { name: "leases/x".to_owned(), is_shared: false };
     check(lease, Code::NotFound, "LEASE_UNKNOWN", "leases/x");
     let damaged = TopologyStoreError::Damaged { id: "topologies/x".to_owned(), damage };
     check(damaged.into(), Code::DataLoss, "STORED_TOPOLOGY_CORRUPT", "topologies/x");
