@@ -64,7 +64,7 @@ pub enum PlanFailure {
     )]
     QueueBudget { held: usize, found: usize, limit: usize },
     #[error(
-        "this plan needs about {needed} bytes of memory, over the limit of {limit}; use a smaller network or fewer outputs, or raise `job_memory_bytes`"
+        "this needs about {needed} bytes of memory, over the limit of {limit}; use a smaller network, fewer groups or fewer outputs, or raise `job_memory_bytes`"
     )]
     JobMemory { needed: u64, limit: u64 },
     #[error("the server is shutting down; try again")]

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod asked;
+pub(crate) mod computing;
 mod elsewhere;
 pub(crate) mod job;
 pub(crate) mod journal;
@@ -15,4 +16,5 @@ mod shared;
 pub(crate) mod slices;
 pub(crate) mod stand_in;
 pub(crate) mod table;
+mod threads;
 pub(crate) mod workers;

@@ -70,6 +70,8 @@ pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
     // The runtime still carries the connection to the collector.
     telescope.finish();
     flush_log();
+    // A thread that is still busy must not keep the process: nothing that it does is acknowledged any more.
+    runtime.shutdown_background();
     result
 }
 

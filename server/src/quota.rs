@@ -101,23 +101,23 @@ impl Account {
         };
         let back_at = state.back_at[quota.index()].map_or(now, |at| at.max(now));
         let room = Duration::from_secs(seconds.into());
-        let waits = (back_at + time_of(MILLI, seconds, limit)).duration_since(now).saturating_sub(room);
+        let waits = (back_at + time_of(ONE, seconds, limit)).duration_since(now).saturating_sub(room);
         if !waits.is_zero() {
             return Err(self.over(quota, limit, waits));
         }
-        let takes = time_of(count.saturating_mul(MILLI), seconds, limit);
+        let takes = time_of(u128::from(count) * ONE, seconds, limit);
         state.back_at[quota.index()] = Some(back_at + takes);
         state.unshared[quota.index()] = state.unshared[quota.index()].saturating_add(takes);
         Ok(())
     }
 
-    /// Counts what was used, in thousandths. After too much of it, `spend` refuses until that has come back.
-    fn charge(&self, quota: Quota, thousandths: u64, now: Instant) {
+    /// Counts what was used, in parts of [`ONE`]. After too much of it, `spend` refuses until that has come back.
+    fn charge(&self, quota: Quota, parts: u128, now: Instant) {
         let mut state = self.state.lock();
         let (Some(limit), Measure::PerSeconds(seconds)) = (state.limits.of(quota), quota.measure()) else { return };
         let back_at = state.back_at[quota.index()].map_or(now, |at| at.max(now));
         // What can never come back would be no time at all.
-        let takes = time_of(thousandths, seconds, limit);
+        let takes = time_of(parts, seconds, limit);
         let Some(back_at) = back_at.checked_add(takes) else { return };
         state.back_at[quota.index()] = Some(back_at);
         state.unshared[quota.index()] = state.unshared[quota.index()].saturating_add(takes);
@@ -148,14 +148,14 @@ impl Account {
     }
 }
 
-/// Thousandths of one.
-const MILLI: u64 = 1000;
 /// Nanoseconds of a second.
 const NANOS: u128 = 1_000_000_000;
+/// Parts of one: a second of planning has as many nanoseconds.
+const ONE: u128 = NANOS;
 
-/// The time in which a quota of `limit` per `seconds` gives these thousandths of one back, rounded down to nanoseconds.
-fn time_of(thousandths: u64, seconds: u32, limit: u64) -> Duration {
-    let nanos = u128::from(seconds) * NANOS * u128::from(thousandths) / (u128::from(limit.max(1)) * u128::from(MILLI));
+/// The time in which a quota of `limit` per `seconds` gives these parts of [`ONE`] back, rounded down to nanoseconds.
+fn time_of(parts: u128, seconds: u32, limit: u64) -> Duration {
+    let nanos = u128::from(seconds).saturating_mul(parts) / u128::from(limit.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
@@ -275,19 +275,18 @@ impl Bill {
 
     /// Counts time of a planning worker that was used.
     pub(crate) fn charge_planning(&self, used: Duration) {
-        let millis = u64::try_from(used.as_millis()).unwrap_or(u64::MAX);
-        self.charge(Quota::PlanningSecondsPerHour, millis);
+        self.charge(Quota::PlanningSecondsPerHour, used.as_nanos());
         self.tenant.metrics.planned_for(&self.tenant.name, used);
     }
 
     /// Counts bytes that were stored.
     pub(crate) fn charge_stored(&self, bytes: u64) {
-        self.charge(Quota::StoredBytesPerHour, bytes.saturating_mul(MILLI));
+        self.charge(Quota::StoredBytesPerHour, u128::from(bytes) * ONE);
     }
 
-    fn charge(&self, quota: Quota, thousandths: u64) {
+    fn charge(&self, quota: Quota, parts: u128) {
         let now = clock::now();
-        self.both().into_iter().for_each(|account| account.charge(quota, thousandths, now));
+        self.both().into_iter().for_each(|account| account.charge(quota, parts, now));
     }
 
     /// Whether the tenant, which holds this many of what is counted elsewhere, may have one more.
@@ -390,7 +389,7 @@ mod tests {
         // Time of workers is known afterwards: one may have more than there is, and waits that long.
         let require = |seconds| account.spend(Quota::PlanningSecondsPerHour, 0, now + Duration::from_secs(seconds));
         require(0).unwrap();
-        account.charge(Quota::PlanningSecondsPerHour, 5_000_000, now);
+        account.charge(Quota::PlanningSecondsPerHour, 5_000 * ONE, now);
         assert_eq!(require(0).unwrap_err().retry_after, Duration::from_secs(1401));
         require(1401).unwrap();
     }

@@ -46,6 +46,7 @@ mod tests;
 pub(crate) mod timeout;
 mod topologies;
 pub(crate) mod web;
+mod work;
 
 pub(crate) use archives::PlanSpace;
 pub(crate) use decode::{Decoded, Method, decode};

@@ -26,6 +26,7 @@ use crate::call::LineLimit;
 use crate::clock;
 use crate::credentials::{Credentials, CredentialsError};
 use crate::drain::DrainHandle;
+use crate::jobs::computing::Computing;
 use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::Queue;
@@ -61,6 +62,8 @@ const SCHEDULES_SHARE: u64 = 4;
 /// Longest time that a drain waits for plans without callers. New callers are refused meanwhile, and the next server
 /// makes those plans.
 const UNATTENDED_MAX: Duration = Duration::from_secs(1);
+/// Longest time that work has to end once it was told to.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// A server that is ready to serve: store open, workers running, sockets bound.
 pub struct Server {
@@ -333,8 +336,9 @@ impl Server {
         }
         // The listeners stay, so that whoever still comes is told when to try again.
         end_jobs(&jobs.queue, &drain, options.drain_timeout).await;
+        jobs.computing.abort();
         stop.send_replace(true);
-        let ended = join(listeners).await.and(end_workers(workers).await);
+        let ended = join(listeners).await.and(end_workers(workers, jobs.computing.clone()).await);
         save_clock(&options);
         // While the directory is still this process's, so that no successor loses its socket.
         remove_sockets(ports.socket.path(), options.users_socket.as_deref());
@@ -397,9 +401,23 @@ fn save_clock(options: &Options) {
     }
 }
 
-/// Waits for the workers: solvers stop soon after a stop request, but a last write to the disk may take time.
-async fn end_workers(workers: Workers) -> Result<(), RunError> {
-    spawn_blocking(move || workers.join()).await.map_err(RunError::from)
+/// Waits for workers and computations: solvers stop soon after a stop request, but a last write to the disk may take time. One
+/// that does not stop is left to the end of the process: what it makes is asked for by nobody.
+async fn end_workers(workers: Workers, computing: Computing) -> Result<(), RunError> {
+    let ended = spawn_blocking(move || {
+        let is_idle = computing.wait_until_idle(LAST_WAIT);
+        workers.join();
+        is_idle
+    });
+    match tokio::time::timeout(LAST_WAIT, ended).await {
+        Ok(ended) => {
+            if !ended.map_err(RunError::from)? {
+                tracing::warn!("a computation did not stop in time");
+            }
+        }
+        Err(_) => tracing::warn!("a worker did not stop in time"),
+    }
+    Ok(())
 }
 
 /// Lets running requests continue for a while, then stops all jobs.

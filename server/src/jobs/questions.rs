@@ -52,14 +52,19 @@ impl Drop for Asked {
     }
 }
 
+/// Bytes that weighing faults of a network takes, roughly.
+pub(crate) fn weighing_bytes(what_if: &WhatIf) -> u64 {
+    let links = what_if.topology().links().len() as u64;
+    LEAST_BYTES.saturating_add(links.saturating_mul(LINK_BYTES))
+}
+
 impl Jobs {
     /// Has the parts of a question about a network answered. May block on the database.
     ///
     /// # Errors
     /// The server stops, the caller's quotas are used up, its memory would not suffice, or the database is away.
     pub(crate) fn ask(&self, what_if: &WhatIf, parts: Vec<Part>, priority: Priority) -> Result<Asked, PlanFailure> {
-        let links = what_if.topology().links().len() as u64;
-        let memory_bytes = LEAST_BYTES.saturating_add(links.saturating_mul(LINK_BYTES));
+        let memory_bytes = weighing_bytes(what_if);
         self.queue.check_memory(memory_bytes)?;
         let order_bytes = parts.first().map_or(0, |part| part.order.weight_bytes());
         let bill = call::bill();

@@ -15,6 +15,7 @@
 mod history;
 mod line;
 mod lines;
+mod memory;
 mod operations;
 mod resume;
 mod sharing;
@@ -32,6 +33,7 @@ use tokio::sync::watch;
 
 use self::line::Line;
 use self::lines::{Lines, leave, release};
+use self::turns::EXPECTED;
 use crate::call;
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Cache, Goal, Job, JobState, Outcome, Phase, Read, Terms, Worker};
@@ -42,6 +44,7 @@ use crate::store::StoreError;
 
 pub(crate) use self::operations::{QueueCounts, WaitedOperation};
 pub(crate) use self::sharing::{Lane, Task};
+pub(crate) use self::turns::Turns;
 
 /// How much may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +258,7 @@ impl Queue {
             bill.charge_planning(took);
         }
         let mut lines = self.shared.lines.lock();
-        lines.turns.end(job, took);
+        lines.turns.end(job.tenant(), job.weight(), EXPECTED, took);
         lines.planning_bytes = lines.planning_bytes.saturating_sub(job.memory_bytes());
         lines.land(job);
         self.shared.planning_ready.notify_all();
@@ -265,15 +268,6 @@ impl Queue {
     pub(crate) fn land(&self, job: &Job) {
         self.shared.lines.lock().land(job);
         self.shared.planning_ready.notify_all();
-    }
-
-    /// Refuses a job whose plan would take more memory than there is for all.
-    ///
-    /// # Errors
-    /// [`PlanFailure::JobMemory`].
-    pub(crate) fn check_memory(&self, needed: u64) -> Result<(), PlanFailure> {
-        let limit = self.shared.limits.memory_bytes_max;
-        if needed > limit { Err(PlanFailure::JobMemory { needed, limit }) } else { Ok(()) }
     }
 
     /// Puts a job that has been read into the second line, or behind the job that makes the same plan. It holds its

@@ -59,6 +59,16 @@ impl Slice {
         Self { part, priority, memory_bytes, bill, arrived_unix_ms, position, is_dropped, ended }
     }
 
+    /// The tenant whose turn it takes; empty for none.
+    pub(crate) fn tenant(&self) -> &str {
+        self.bill.as_ref().map_or("", Bill::tenant)
+    }
+
+    /// The share of planning workers of its tenant.
+    pub(crate) fn weight(&self) -> u64 {
+        self.bill.as_ref().map_or(1, Bill::weight)
+    }
+
     /// Gives its outcome to who waits for it.
     pub(crate) fn settle(&self, outcome: SliceOutcome) {
         // Who has gone needs it no more.

@@ -3,7 +3,6 @@
 //! They are plain threads, not tasks: the async runtime never waits for a computation or a disk. A job that panics
 //! fails alone.
 
-mod threads;
 mod watch;
 
 use std::any::Any;
@@ -19,11 +18,11 @@ use canopy_wire::{Entry, StoredPlan};
 use parking_lot::Mutex;
 use rayon::ThreadPoolBuilder;
 
-use self::threads::{own_pool, step_back};
 pub(super) use self::watch::JobWatch;
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::asked;
+use crate::jobs::computing::Computing;
 use crate::jobs::job::{Cache, Delivery, Goal, Job, Outcome, Read, Timings};
 use crate::jobs::journal::Journal;
 use crate::jobs::planner::{Planner, Prepared, Produced, Recall};
@@ -32,6 +31,7 @@ use crate::jobs::refusals::Refusals;
 use crate::jobs::reproducers::{Refused, Reproducers};
 use crate::jobs::slices::Questions;
 use crate::jobs::table::JobTable;
+use crate::jobs::threads::{own_pool, panic_text, step_back};
 use crate::metrics::Metrics;
 use crate::quota::{Accounts, Bill};
 use crate::reading::STACK_BYTES;
@@ -74,6 +74,8 @@ pub(crate) struct Jobs {
     pub(crate) large_recalls: Mutex<()>,
     /// Networks that questions are about.
     pub(crate) questions: Questions,
+    /// Where calls compute what no job makes.
+    pub(crate) computing: Computing,
 }
 
 /// All worker threads. They end when the queue is closed and empty; dropping this ends every job and, soon, them.
@@ -332,8 +334,9 @@ impl Jobs {
                     self.queue.vacate(&job, clock::now().duration_since(began));
                 }
                 (Task::Slice(slice), _) => {
+                    let began = clock::now();
                     self.answer(&slice);
-                    self.queue.vacate_slice(&slice);
+                    self.queue.vacate_slice(&slice, clock::now().duration_since(began));
                 }
                 (Task::Shared(claimed), Some(table)) => self.make_for_all(table, *claimed),
                 (Task::Shared(_), None) => unreachable!("it was taken from the table"),
@@ -459,12 +462,6 @@ impl Jobs {
 /// What was wrong with the plan of a job as a whole.
 fn own(job: &Job, reason: &'static str, problem: &str) -> Rejection {
     Rejection { algorithm: job.order.algorithm.name(), reason, problem: problem.to_owned() }
-}
-
-/// What a panic said.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&'static str>().copied()).unwrap_or("no text")
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use canopy_access::Quota;
 use canopy_planner::{PlanKey, chain};
 use canopy_wire::StoredPlan;
 use prost::Message;
@@ -14,10 +15,13 @@ use tonic::metadata::MetadataMap;
 
 use crate::call::{self, CallContext};
 use crate::clock;
-use crate::failure::CallFailure;
+use crate::failure::{CallFailure, PlanFailure};
+use crate::jobs::computing::{Computing, Seat};
+use crate::jobs::workers::Jobs;
 use crate::rpc::deadline::DeadlinePolicy;
 use crate::rpc::learning::{Learning, Matter};
 use crate::rpc::status::call_status;
+use crate::rpc::work::computes;
 use crate::store::receipts::{Claim, Open, Receipts, Repeatable};
 use crate::store::{Lookup, Records, StoreError};
 use crate::tenant::Viewer;
@@ -25,10 +29,11 @@ use crate::tenant::Viewer;
 /// Calls that use the store at once; the others wait.
 const AT_ONCE: usize = 8;
 
-/// Reads and manages stored plans for calls.
+/// Reads and manages stored plans for calls, and has what they compute computed.
 #[derive(Clone)]
 pub(crate) struct CallPool {
     records: Records,
+    computing: Computing,
     receipts: Receipts,
     permits: Arc<Semaphore>,
     deadlines: DeadlinePolicy,
@@ -46,8 +51,16 @@ enum Unlearned {
 }
 
 impl CallPool {
-    pub(crate) fn new(records: Records, receipts: Receipts, deadlines: DeadlinePolicy) -> Self {
-        Self { records, receipts, permits: Arc::new(Semaphore::new(AT_ONCE)), deadlines, learning: None }
+    pub(crate) fn new(jobs: &Jobs, receipts: Receipts, deadlines: DeadlinePolicy) -> Self {
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        Self {
+            records: jobs.records.clone(),
+            computing: jobs.computing.clone(),
+            receipts,
+            permits,
+            deadlines,
+            learning: None,
+        }
     }
 
     /// The same where other servers share the store: before each call it is learned what they have done, so that whoever goes from one
@@ -209,6 +222,61 @@ impl Unlearned {
 }
 
 impl CallPool {
+    /// Computes for the call with these headers, in the turn of its tenant and charged to it, and logs how it ended.
+    ///
+    /// Every call goes this way whose work is not limited by the length of its message or of what is stored.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        method: &'static str,
+        headers: &MetadataMap,
+        work: impl FnOnce(&Records, &Seat) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Result<T, Status> {
+        debug_assert!(computes(method), "{method} is not in the table of what computes");
+        let arrived = clock::now();
+        let deadline = self.deadlines.apply(headers);
+        let answer = self.computed(arrived + deadline.work, work).await.unwrap_or_else(|| {
+            let deadline_ms = u64::try_from(deadline.stated.as_millis()).unwrap_or(u64::MAX);
+            Err(CallFailure::Late { deadline_ms })
+        });
+        log(method, arrived, answer.as_ref().err());
+        answer.map_err(|failure| call_status(&failure))
+    }
+
+    /// The same for a part of a call, until `end`; `None` if that has passed before there was an answer.
+    pub(crate) async fn computed<T: Send + 'static>(
+        &self,
+        end: Instant,
+        work: impl FnOnce(&Records, &Seat) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Option<Result<T, CallFailure>> {
+        let charged = call::bill().map_or(Ok(()), |bill| bill.require(Quota::PlanningSecondsPerHour));
+        if let Err(over) = charged {
+            return Some(Err(PlanFailure::from(over).into()));
+        }
+        self.computed_in_turn(end, work).await
+    }
+
+    /// The same for callers that look at their quota themselves.
+    pub(crate) async fn computed_in_turn<T: Send + 'static>(
+        &self,
+        end: Instant,
+        work: impl FnOnce(&Records, &Seat) -> Result<T, CallFailure> + Send + 'static,
+    ) -> Option<Result<T, CallFailure>> {
+        let records = self.records.clone();
+        let learning = self.learning.clone();
+        let answer = async {
+            let heard = match &learning {
+                Some(learning) => Some(learning.hear().await),
+                None => None,
+            };
+            let computed = self.computing.run(end, move |seat| {
+                let learned = learning.zip(heard).map_or(Ok(()), |(learning, heard)| learning.follow(heard));
+                Unlearned::Remembered.decide(learned, || work(&records, seat))
+            });
+            computed.await
+        };
+        time::timeout_at(time::Instant::from_std(end), answer).await.ok()
+    }
+
     /// Writes the uses of plans down. What cannot be written is tried again with the next ones.
     pub(super) async fn write_back(&self) {
         let records = self.records.clone();

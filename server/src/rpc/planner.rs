@@ -61,12 +61,6 @@ use crate::store::receipts::{Claim, Open, Repeatable};
 use crate::tasks;
 use crate::tenant::{IsolatedTenant, Viewer};
 
-/// Calls for bundles that compute at once; the others wait.
-const BUNDLES_AT_ONCE: usize = 2;
-
-/// Calls for the groups of a job that compute at once.
-const JOBS_AT_ONCE: usize = 2;
-
 /// Events a stream holds before the one who fills it waits for its reader.
 pub(super) const STREAM_BUFFER: usize = 2;
 
@@ -75,14 +69,10 @@ pub(super) const STREAM_BUFFER: usize = 2;
 pub(crate) struct PlannerService {
     jobs: Arc<Jobs>,
     pool: CallPool,
-    /// Where bundles are computed.
-    bundles: CallPool,
-    /// Where the groups of jobs are looked at together, beside bundles: that may take minutes.
-    jobs_of_groups: CallPool,
     /// Jobs whose groups are planned again when faults come.
     following: Lasting,
     /// Streams of traffic that changes.
-    moving: moving::Streams,
+    moving: Lasting,
     simulations: simulate::Simulations,
     networks: StoredNetworks,
     answers: Answers,
@@ -105,25 +95,20 @@ impl PlannerService {
         answers: Answers,
         deadlines: DeadlinePolicy,
     ) -> Self {
-        let (isolated, limits, bundles) = (Arc::from([]), TopologyLimits::STANDARD, pool.apart(BUNDLES_AT_ONCE));
-        let progress_interval = Duration::from_millis(100);
-        let (simulations, jobs_of_groups) = (simulate::Simulations::new(&pool), pool.apart(JOBS_AT_ONCE));
-        let (moving, replanner) = (moving::Streams::new(&pool), None);
+        let simulations = simulate::Simulations::new(&pool);
         Self {
             jobs,
             pool,
-            bundles,
-            jobs_of_groups,
             following: Lasting::new(),
-            moving,
+            moving: Lasting::new(),
             simulations,
             networks,
             answers,
             deadlines,
-            limits,
-            isolated,
-            progress_interval,
-            replanner,
+            limits: TopologyLimits::STANDARD,
+            isolated: Arc::from([]),
+            progress_interval: Duration::from_millis(100),
+            replanner: None,
         }
     }
 

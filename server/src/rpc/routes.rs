@@ -124,7 +124,7 @@ pub(crate) fn routes(options: &Options, shared: Shared) -> Result<Routes, Box<dy
     };
     let deadlines = deadlines(options);
     let message_bytes_max = options.limits.bytes_max.saturating_add(MESSAGE_SLACK_BYTES);
-    let pool = CallPool::new(shared.jobs.records.clone(), shared.receipts.clone(), deadlines);
+    let pool = CallPool::new(&shared.jobs, shared.receipts.clone(), deadlines);
     let pool = match shared.others.clone() {
         Some(others) => {
             let (replanner, records) = (shared.replanner.clone(), shared.jobs.records.clone());

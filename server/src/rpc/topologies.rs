@@ -23,6 +23,7 @@ use super::listing::{ListRequest, Listing};
 use super::sources::{Gone, Presence, read, resolve, unknown};
 use crate::call;
 use crate::failure::{CallFailure, PlanFailure};
+use crate::jobs::computing::Seat;
 use crate::reading::on_a_deep_stack;
 use crate::rpc::finds::Finds;
 use crate::rpc::sources::StoredNetworks;
@@ -30,6 +31,10 @@ use crate::rpc::status::to_topology_problem;
 use crate::store::Records;
 use crate::store::topologies::{Kept, TopologyEntry, TopologyFacts, TopologyStore, id_of};
 
+/// Bytes that a search for networks takes for each node, roughly.
+const FIND_NODE_BYTES: u64 = 16 << 10;
+/// Bytes that looking for the family of a network takes for each node and link, roughly.
+const RECOGNISED_BYTES: u64 = 512;
 /// Most bytes of a document in one answer.
 const PART_BYTES_MAX: usize = 2 << 20;
 /// What topologies are listed by.
@@ -101,10 +106,9 @@ impl Topologies for TopologiesService {
     ) -> Result<Response<CheckTopologyReply>, Status> {
         let (headers, _, request) = request.into_parts();
         let (networks, limits) = (self.networks.clone(), self.limits);
-        let caller = Presence::default();
-        let gone = caller.ended();
-        let checked =
-            self.pool.run("CheckTopology", &headers, move |_| check(&networks, request.topology, &limits, &gone));
+        let checked = self
+            .pool
+            .compute("CheckTopology", &headers, move |_, seat| check(&networks, request.topology, &limits, seat));
         checked.await.map(Response::new)
     }
 
@@ -127,9 +131,12 @@ impl Topologies for TopologiesService {
         let (headers, _, FindRequest { nodes, degree, bidirectional }) = request.into_parts();
         let links = if bidirectional { Links::Bidirectional } else { Links::Any };
         let query = Query { nodes, degree, links };
-        let (finds, caller) = (self.finds.clone(), Presence::default());
-        let gone = caller.ended();
-        let found = self.pool.run("Find", &headers, move |_| Ok(finds.find(query, &gone)?));
+        let finds = self.finds.clone();
+        let found = self.pool.compute("Find", &headers, move |_, seat| {
+            query.check()?;
+            seat.take_memory(u64::from(query.nodes).saturating_mul(FIND_NODE_BYTES))?;
+            Ok(finds.find(query, seat)?)
+        });
         found.await.map(Response::new)
     }
 }
@@ -205,8 +212,9 @@ fn check(
     networks: &StoredNetworks,
     source: Option<TopologySource>,
     limits: &TopologyLimits,
-    gone: Gone<'_>,
+    seat: &Seat,
 ) -> Result<CheckTopologyReply, CallFailure> {
+    let gone: Gone<'_> = &|| seat.is_over();
     let refused = |failure: PlanFailure, beside: CheckTopologyReply| {
         let problem = to_topology_problem(&failure).ok_or(CallFailure::Plan(failure))?;
         Ok(CheckTopologyReply { problem: Some(problem), ..beside })
@@ -219,6 +227,8 @@ fn check(
         Ok(read) => read,
         Err(error) => return refused(error.into(), understood(&input, limits, gone)),
     };
+    let elements = (topology.nodes().len() + topology.links().len()) as u64;
+    seat.take_memory(elements.saturating_mul(RECOGNISED_BYTES))?;
     let found = recognise(&topology, Budget { work_max: WORK_STANDARD, stop: &|| gone() });
     let family = match found.map_err(|_| PlanFailure::Stopped)? {
         Recognition::Member(found) => found.expression,

@@ -13,6 +13,7 @@ use super::upkeep::tell_of;
 use crate::access::Access;
 use crate::audit::{AuditLog, AuditOptions};
 use crate::clock;
+use crate::jobs::computing::Computing;
 use crate::jobs::journal::Journal;
 use crate::jobs::planner::Planner;
 use crate::jobs::queue::{Queue, QueueLimits};
@@ -72,6 +73,7 @@ pub(super) async fn jobs_of(
         None => Queue::new(limits, journal.clone()),
     };
     Ok(Arc::new(Jobs {
+        computing: Computing::new(queue.clone(), is_daemon),
         queue,
         planner: Arc::new(ObservedPlanner::new(planner, metrics.clone())),
         records: Records::with_pins(plans, Arc::clone(&opened.pins), record_options),

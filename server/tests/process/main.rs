@@ -10,6 +10,7 @@ mod backups;
 #[path = "../common/bare.rs"]
 mod bare;
 mod clocks;
+mod computing;
 mod configuration;
 mod crashes;
 mod deadlines;

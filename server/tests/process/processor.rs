@@ -10,7 +10,7 @@ use std::time::Duration;
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Threads that search for plans: no call waits for them but those that ask for a plan.
-const SEARCHING: [&str; 3] = ["canopy-planner", "canopy-quick", "canopy-beside"];
+const SEARCHING: [&str; 4] = ["canopy-planner", "canopy-quick", "canopy-beside", "canopy-call"];
 
 /// Processor time that a process has used.
 pub(crate) fn processor_time(process: u32) -> Duration {

@@ -13,7 +13,8 @@ use crate::clock;
 use crate::failure::{KeptFailure, PlanFailure};
 use crate::jobs::slices::{Part, Slice, SliceOutcome, encode_answer};
 use crate::jobs::table::{Claimed, JobTable};
-use crate::jobs::workers::{Jobs, panic_text};
+use crate::jobs::threads::panic_text;
+use crate::jobs::workers::Jobs;
 
 impl Jobs {
     /// Answers a slice of this server alone.

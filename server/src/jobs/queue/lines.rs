@@ -11,7 +11,7 @@ use super::history::History;
 use super::line::Line;
 use super::sharing::Sharing;
 use super::slices::Slices;
-use super::turns::Turns;
+use super::turns::{EXPECTED, Turns};
 use crate::clock;
 use crate::failure::PlanFailure;
 use crate::jobs::job::{Goal, Job, Phase, Worker};
@@ -43,8 +43,10 @@ pub(super) struct Lines {
     pub(super) sought: HashMap<ScheduleKey, u64>,
     /// Whose turn it is.
     pub(super) turns: Turns,
-    /// Memory that planning workers take, by the estimates of their jobs.
+    /// Memory that planning workers and computations of calls take, by their estimates.
     pub(super) planning_bytes: u64,
+    /// What of it computations of calls take.
+    pub(super) computing_bytes: u64,
     /// Jobs that no planning worker has taken yet, those that are being read included; lookups not.
     pub(super) waiting: usize,
     /// Lookups that have not ended.
@@ -129,7 +131,7 @@ impl Lines {
     pub(super) fn begin(&mut self, job: &Arc<Job>) {
         self.planning_bytes = self.planning_bytes.saturating_add(job.memory_bytes());
         self.sought.extend(job.schedule().map(|schedule| (schedule, job.number)));
-        self.turns.begin(job);
+        self.turns.begin(job.tenant(), job.weight(), EXPECTED);
         job.ties.lock().began = Some(clock::now());
         self.advance(job, Phase::Planning);
     }

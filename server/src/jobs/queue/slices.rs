@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::Queue;
 use super::lines::Lines;
+use super::turns::EXPECTED;
 use crate::failure::PlanFailure;
 use crate::jobs::slices::{Slice, SliceOutcome};
 use crate::jobs::table::JobTable;
@@ -17,8 +19,8 @@ const QUESTIONS_MAX: usize = 64;
 /// What the queue knows of slices.
 #[derive(Default)]
 pub(super) struct Slices {
-    /// Those that workers of this server alone answer.
-    line: VecDeque<Arc<Slice>>,
+    /// Those that workers of this server alone answer, by their tenants; none of these is empty.
+    line: BTreeMap<String, VecDeque<Arc<Slice>>>,
     /// Questions that callers here wait for.
     questions: usize,
     /// Whether one goes before the jobs that wait for a planner: they take turns.
@@ -75,7 +77,8 @@ impl Slices {
 
     /// Takes all that callers wait for.
     pub(super) fn take_all(&mut self) -> Vec<Arc<Slice>> {
-        let mut all: Vec<_> = self.line.drain(..).chain(self.again.drain(..)).collect();
+        let mut all: Vec<_> = std::mem::take(&mut self.line).into_values().flatten().collect();
+        all.append(&mut self.again);
         all.extend(std::mem::take(&mut self.awaited).into_values().flatten());
         all
     }
@@ -112,7 +115,9 @@ impl Queue {
         if !lines.open {
             return Err(PlanFailure::Draining);
         }
-        lines.slices.line.extend(slices.iter().map(Arc::clone));
+        for slice in slices {
+            lines.slices.line.entry(slice.tenant().to_owned()).or_default().push_back(Arc::clone(slice));
+        }
         self.shared.planning_ready.notify_all();
         Ok(())
     }
@@ -162,7 +167,10 @@ impl Queue {
         lines.held_bytes -= bytes;
         lines.slices.questions -= 1;
         let is_wanted = |slice: &Arc<Slice>| !slice.is_dropped();
-        lines.slices.line.retain(is_wanted);
+        lines.slices.line.retain(|_, line| {
+            line.retain(is_wanted);
+            !line.is_empty()
+        });
         lines.slices.again.retain(is_wanted);
         let mut left = Vec::new();
         lines.slices.awaited.retain(|number, waiting| {
@@ -176,20 +184,29 @@ impl Queue {
         self.wake_planners(&lines);
     }
 
-    /// A slice for a planner of this server, if there is memory for it.
+    /// A slice for a planner of this server, if there is memory for it: of the tenant that had least.
     pub(super) fn take_slice(&self, lines: &mut Lines) -> Option<Arc<Slice>> {
-        let needed = lines.slices.line.front()?.memory_bytes;
+        let turns = &lines.turns;
+        let (tenant, line) = lines.slices.line.iter().min_by_key(|(tenant, _)| turns.of(tenant))?;
+        let (tenant, needed) = (tenant.clone(), line.front()?.memory_bytes);
         let is_room = lines.planning_bytes.saturating_add(needed) <= self.shared.limits.memory_bytes_max;
         if lines.planning_bytes > 0 && !is_room {
             return None;
         }
         lines.planning_bytes = lines.planning_bytes.saturating_add(needed);
-        lines.slices.line.pop_front()
+        let line = lines.slices.line.get_mut(&tenant)?;
+        let slice = line.pop_front()?;
+        if line.is_empty() {
+            lines.slices.line.remove(&tenant);
+        }
+        lines.turns.begin(&tenant, slice.weight(), EXPECTED);
+        Some(slice)
     }
 
-    /// The memory of a slice from this server's line is free again.
-    pub(crate) fn vacate_slice(&self, slice: &Slice) {
+    /// The memory of a slice from this server's line is free again: its worker is done with it after this time.
+    pub(crate) fn vacate_slice(&self, slice: &Slice, took: Duration) {
         let mut lines = self.shared.lines.lock();
+        lines.turns.end(slice.tenant(), slice.weight(), EXPECTED, took);
         lines.planning_bytes = lines.planning_bytes.saturating_sub(slice.memory_bytes);
         self.shared.planning_ready.notify_all();
     }

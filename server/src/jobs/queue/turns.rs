@@ -7,16 +7,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::jobs::job::Job;
-
 /// Assumed time of a job that has not ended, so that one tenant does not get all workers at once.
-const EXPECTED: Duration = Duration::from_secs(1);
+pub(super) const EXPECTED: Duration = Duration::from_secs(1);
 /// Tenants beyond which those that are not ahead are forgotten.
 const TENANTS_MAX: usize = 1024;
 
 /// The times of tenants, in nanoseconds of a tenant of weight 1.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     had: HashMap<String, u64>,
     /// The time of the tenant whose turn it was last, which is the least of all.
     now: u64,
@@ -24,25 +22,25 @@ pub(super) struct Turns {
 
 impl Turns {
     /// The time of a tenant: of two, the lesser goes first. O(1).
-    pub(super) fn of(&self, tenant: &str) -> u64 {
+    pub(crate) fn of(&self, tenant: &str) -> u64 {
         self.had.get(tenant).map_or(self.now, |&had| had.max(self.now))
     }
 
-    /// A worker begins with a job.
-    pub(super) fn begin(&mut self, job: &Job) {
-        let time = self.of(job.tenant());
+    /// A worker begins with something for a tenant of this weight, which is expected to take so long.
+    pub(crate) fn begin(&mut self, tenant: &str, weight: u64, expected: Duration) {
+        let time = self.of(tenant);
         self.now = time;
         if self.had.len() >= TENANTS_MAX {
             self.had.retain(|_, had| *had > time);
         }
-        self.had.insert(job.tenant().to_owned(), time.saturating_add(nanoseconds(EXPECTED) / job.weight()));
+        self.had.insert(tenant.to_owned(), time.saturating_add(nanoseconds(expected) / weight));
     }
 
-    /// A worker is done with a job that it has begun, after this time.
-    pub(super) fn end(&mut self, job: &Job, took: Duration) {
-        if let Some(had) = self.had.get_mut(job.tenant()) {
-            let expected = nanoseconds(EXPECTED) / job.weight();
-            *had = had.saturating_sub(expected).saturating_add(nanoseconds(took) / job.weight());
+    /// A worker is done with what it has begun, after this time.
+    pub(crate) fn end(&mut self, tenant: &str, weight: u64, expected: Duration, took: Duration) {
+        if let Some(had) = self.had.get_mut(tenant) {
+            let expected = nanoseconds(expected) / weight;
+            *had = had.saturating_sub(expected).saturating_add(nanoseconds(took) / weight);
         }
     }
 }

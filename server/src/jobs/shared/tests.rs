@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use super::*;
+use crate::jobs::computing::Computing;
 use crate::jobs::job::{Goal, State, Terms, Worker};
 use crate::jobs::pipeline::Pipeline;
 use crate::jobs::queue::{Queue, QueueLimits, Subscription};
@@ -78,8 +79,10 @@ impl Site {
         let table =
             Arc::new(JobTable::join(&others, Who { class: class.to_owned(), ..Who::default() }, lifetime).unwrap());
         let limits = QueueLimits { length_max: 64, bytes_max: 1 << 20, memory_bytes_max: u64::MAX };
+        let queue = Queue::beside(limits, Arc::clone(&table));
         let jobs = Arc::new(Jobs {
-            queue: Queue::beside(limits, Arc::clone(&table)),
+            computing: Computing::new(queue.clone(), false),
+            queue,
             planner: Arc::new(Staged(Pipeline::new(TopologyLimits::STANDARD), before_planning)),
             records: Records::with_options(server.space(Space::Plans), RecordOptions::STANDARD),
             refusals: Refusals::new(RefusalOptions::STANDARD),

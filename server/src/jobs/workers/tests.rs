@@ -15,6 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
+use crate::jobs::computing::Computing;
 use crate::jobs::job::{JobState, Phase, Terms, Worker};
 use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::{Prepared, Produced, Watch};
@@ -76,8 +77,10 @@ impl Shop {
     fn with(planner_count: usize, planner: impl Planner) -> Self {
         let (store, folder) = (Arc::new(MemoryStore::default()), tempfile::tempdir().unwrap());
         let reproducers = Reproducers::of(folder.path(), TopologyLimits::STANDARD);
+        let queue = Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None);
         let jobs = Arc::new(Jobs {
-            queue: Queue::new(QueueLimits { length_max: 16, bytes_max: 1 << 20, memory_bytes_max: u64::MAX }, None),
+            computing: Computing::new(queue.clone(), false),
+            queue,
             planner: Arc::new(planner),
             records: Records::new(Arc::clone(&store) as Arc<_>),
             refusals: Refusals::new(RefusalOptions::STANDARD),

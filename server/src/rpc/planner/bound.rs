@@ -11,24 +11,23 @@ use tonic::{Request, Status};
 use super::PlannerService;
 use crate::failure::PlanFailure;
 use crate::rpc::known_faults::AppliedFaults;
-use crate::rpc::sources::Presence;
 use crate::rpc::{Decoded, Method, decode};
 
 /// Answers the call.
 pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest>) -> Result<BoundReply, Status> {
     let (headers, extensions, request) = service.resolve(request, Method::Bound).await?.into_parts();
     let applied = extensions.get::<AppliedFaults>().cloned();
-    let (jobs, caller) = (Arc::clone(&service.jobs), Presence::default());
-    let gone = caller.ended();
-    let found = service.bundles.run(Method::Bound.name(), &headers, move |_| {
+    let jobs = Arc::clone(&service.jobs);
+    let found = service.pool.compute(Method::Bound.name(), &headers, move |_, seat| {
         let Decoded { order, .. } = decode(request, Method::Bound).map_err(PlanFailure::Request)?;
         if order.joint.is_some() {
             let (field, method) = ("joint_collectives", Method::Bound.name());
             return Err(PlanFailure::Request(RequestError::NotApplicable { field, method }).into());
         }
-        let prepared = jobs.planner.prepare(&order, &gone)?;
-        let found = bounded(&prepared, &gone).map_err(PlanFailure::from)?;
-        let without = bound_without_switches(&prepared.topology, prepared.collective, &prepared.shares, &gone);
+        let prepared = jobs.planner.prepare(&order, seat)?;
+        seat.take_memory(prepared.memory_bytes)?;
+        let found = bounded(&prepared, seat).map_err(PlanFailure::from)?;
+        let without = bound_without_switches(&prepared.topology, prepared.collective, &prepared.shares, seat);
         Ok(wire::bounded(&prepared, &found, without.map_err(PlanFailure::from)?.as_ref()))
     });
     match (found.await, applied) {

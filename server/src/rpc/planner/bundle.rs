@@ -52,6 +52,8 @@ use crate::rpc::{call_pool, sources};
 
 /// The name of the method.
 const METHOD: &str = "PlanBundle";
+/// Bytes that comparing plans takes for each byte of their files, roughly.
+const COMPARED_FACTOR: u64 = 32;
 /// Each search but the first has at most this part of an item's time.
 const OTHERS_PART: u32 = 16;
 
@@ -62,7 +64,7 @@ pub(super) async fn plan_bundle(
 ) -> Result<v1::PlanBundleReply, Status> {
     let arrived = clock::now();
     let (headers, _, request) = request.into_parts();
-    let session = Session::begun(service, &service.bundles, headers, arrived);
+    let session = Session::begun(service, headers, arrived);
     let answer = session.any(request).await;
     call_pool::log(METHOD, arrived, answer.as_ref().err());
     answer.unwrap_or_else(|failure| Err(call_status(&failure)))
@@ -83,7 +85,8 @@ impl Session {
         let (service, communicators) = (self.service.clone(), wanted.communicators.clone());
         // Once for all, so that every plan is of the same network, whatever becomes of a stored one and of faults meanwhile.
         let (source, seats, parties, applied) = self
-            .compute(self.left(), move |stop| {
+            .compute(self.left(), move |seat| {
+                let stop = &|| seat.is_over();
                 let slots = placement.as_ref().map(wire::slots).transpose().map_err(PlanFailure::Request)?;
                 let mut all = v1::PlanRequest { topology, fault_policy, placement, ..v1::PlanRequest::default() };
                 let PlannerService { networks, limits, .. } = &service;
@@ -242,7 +245,11 @@ impl Session {
         }
         let (model, sizes) = (wanted.model(), wanted.sizes);
         let contents = plans.clone();
-        let compared = self.compute(left(), move |stop| Ok(compare::compare(&contents, sizes, model, stop)));
+        let compared = self.compute(left(), move |seat| {
+            let bytes: u64 = contents.iter().map(|(_, content)| content.len() as u64).sum();
+            seat.take_memory(bytes.saturating_mul(COMPARED_FACTOR))?;
+            Ok(compare::compare(&contents, sizes, model, &|| seat.is_over()))
+        });
         let compared = match compared.await {
             Ok(Ok(compared)) => compared,
             Ok(Err(problem)) => {
@@ -334,7 +341,8 @@ impl Session {
             return Ok(());
         }
         let (runtime, output) = (wanted.runtime, wanted.read_output());
-        let described = self.compute(self.left(), move |stop| Ok(audited(runtime, output, files, stop))).await?;
+        let described = self.compute(self.left(), move |seat| Ok(audited(runtime, output, files, &|| seat.is_over())));
+        let described = described.await?;
         let described = described.map_err(|what| CallFailure::Broken { what })?;
         for (item, file) in described {
             if let Some(item) = items.get_mut(item) {

@@ -29,6 +29,7 @@ use super::session::Session;
 use super::stream::{Ended, Outgoing, stream};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
+use crate::jobs::computing::Seat;
 use crate::rpc::call_pool;
 use crate::rpc::events::EventStream;
 use crate::rpc::status::{call_status, in_group};
@@ -47,8 +48,7 @@ pub(super) fn plan_groups(
     let (headers, _, request) = request.into_parts();
     let asked = read(METHOD, request, arrived)?;
     let deadline = service.deadlines.apply(&headers);
-    let call =
-        Call { session: Session::begun(service, &service.jobs_of_groups, headers, arrived), asked: Arc::new(asked) };
+    let call = Call { session: Session::begun(service, headers, arrived), asked: Arc::new(asked) };
     let answer = async move |events: Outgoing<PlanGroupsEvent>| call.round(call.network().await?, &events).await;
     Ok(stream(METHOD, (arrived, deadline), answer))
 }
@@ -72,7 +72,7 @@ impl Call {
     /// The network with the faults that are known now.
     async fn network(&self) -> Result<Network, CallFailure> {
         let (asked, service) = (Arc::clone(&self.asked), self.session.service.clone());
-        self.session.compute(self.session.left(), move |gone| Network::read(&service, &asked, gone)).await
+        self.session.compute(self.session.left(), move |seat| Network::read(&service, &asked, &|| seat.is_over())).await
     }
 
     /// Plans all groups on a network, and sends what comes of it.
@@ -83,13 +83,15 @@ impl Call {
         let total = u32::try_from(self.asked.stated.job.groups.len()).unwrap_or(u32::MAX);
         send(progress(GroupsStage::Solve, 0, total)).await?;
         let (asked, patience) = (Arc::clone(&self.asked), self.part(3));
-        let solved = self.session.search(move |gone| solve::solved(network, &asked, patience, gone)).await?;
+        let solved = move |seat: &Seat| solve::solved(network, &asked, patience, seat);
+        let solved = self.session.compute(self.session.left(), solved).await?;
         let solved = Arc::new(solved);
         let total = u32::try_from(solved.job.groups.len()).unwrap_or(u32::MAX);
         let others = if self.asked.compares {
             send(progress(GroupsStage::Compare, 0, total)).await?;
             let (solved, transit, patience) = (Arc::clone(&solved), self.asked.transit(), self.part(2));
-            Some(self.session.search(move |gone| solved.compared(transit, patience, gone)).await?)
+            let compared = move |seat: &Seat| solved.compared(transit, patience, seat);
+            Some(self.session.compute(self.session.left(), compared).await?)
         } else {
             None
         };

@@ -13,6 +13,7 @@ mod inbox;
 mod planning;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use canopy_proto::v1::{MovingMatrix, PlanMovingRequest};
 use tonic::metadata::MetadataMap;
@@ -21,40 +22,16 @@ use tonic::{Request, Status, Streaming};
 use self::inbox::{Inbox, Next};
 use self::planning::Planning;
 use super::PlannerService;
-use super::lasting::{Lasting, lasting};
+use super::lasting::lasting;
 use super::stream::{Ended, Outgoing};
 use crate::clock;
-use crate::drain::DrainHandle;
-use crate::rpc::call_pool::CallPool;
+use crate::failure::CallFailure;
 use crate::rpc::events::EventStream;
 use crate::rpc::parts::Parts;
-use crate::rpc::sources::Presence;
 use crate::tasks;
 
 /// The name of the method.
 const METHOD: &str = "PlanMoving";
-/// Matrices that are planned at once; the others wait some milliseconds.
-const AT_ONCE: usize = 4;
-
-/// What all streams share.
-#[derive(Clone)]
-pub(super) struct Streams {
-    /// Where matrices are planned.
-    pool: CallPool,
-    lasting: Lasting,
-}
-
-impl Streams {
-    pub(super) fn new(pool: &CallPool) -> Self {
-        Self { pool: pool.apart(AT_ONCE), lasting: Lasting::new() }
-    }
-
-    /// The same with streams that end when this drain begins.
-    pub(super) fn draining(self, drain: DrainHandle) -> Self {
-        Self { lasting: self.lasting.draining(drain), ..self }
-    }
-}
-
 /// Begins a stream, which goes on until its caller ends it, says something wrong, or has gone.
 pub(super) fn plan_moving(
     service: &PlannerService,
@@ -63,7 +40,7 @@ pub(super) fn plan_moving(
     let arrived = clock::now();
     let (headers, extensions, messages) = request.into_parts();
     let service = service.clone();
-    let streams = service.moving.lasting.clone();
+    let streams = service.moving.clone();
     let begin = |events| Stream { service, headers, events }.follow(messages);
     lasting(METHOD, &streams, (arrived, &extensions), begin)
 }
@@ -78,16 +55,13 @@ struct Stream {
 impl Stream {
     async fn follow(self, mut messages: Streaming<PlanMovingRequest>) -> Result<(), Ended> {
         let Some(network) = inbox::network(&mut messages).await? else { return Ok(()) };
-        // Ends what is computed when the stream ends.
-        let presence = Presence::default();
-        let gone = presence.ended();
         let service = self.service.clone();
-        let opened = self.service.moving.pool.work(&self.headers, move |_| {
-            let planning = Planning::open(&service, network, Arc::new(gone))?;
+        let opened = self.service.pool.computed(self.end(), move |_, seat| {
+            let planning = Planning::open(&service, network, &|| seat.is_over())?;
             let tiers = planning.tiers()?;
             Ok((planning, tiers))
         });
-        let (mut planning, tiers) = opened.await?;
+        let (mut planning, tiers) = opened.await.unwrap_or_else(|| Err(self.late()))?;
         let ranks = planning.ranks();
         self.events.send(tiers).await?;
         let inbox = Arc::new(Inbox::default());
@@ -103,13 +77,24 @@ impl Stream {
         ended
     }
 
+    /// When what begins now must have ended.
+    fn end(&self) -> Instant {
+        clock::now() + self.service.deadlines.apply(&self.headers).work
+    }
+
+    fn late(&self) -> CallFailure {
+        let stated = self.service.deadlines.apply(&self.headers).stated;
+        CallFailure::Late { deadline_ms: u64::try_from(stated.as_millis()).unwrap_or(u64::MAX) }
+    }
+
     /// Plans a matrix around the faults that are known now, and sends what comes of it.
     async fn plan(&self, mut planning: Planning, matrix: MovingMatrix, skipped: u64) -> Result<Planning, Ended> {
-        let work = self.service.moving.pool.work(&self.headers, move |_| {
-            let events = planning.next(matrix, skipped)?;
+        // A matrix beyond the quota is refused, and the stream goes on.
+        let work = self.service.pool.computed_in_turn(self.end(), move |_, seat| {
+            let events = planning.next(matrix, skipped, &|| seat.is_over())?;
             Ok((planning, events))
         });
-        let (planning, events) = work.await?;
+        let (planning, events) = work.await.unwrap_or_else(|| Err(self.late()))?;
         for event in events {
             self.events.send(event).await?;
         }

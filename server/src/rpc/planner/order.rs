@@ -12,7 +12,11 @@ use tonic::{Request, Status};
 use super::PlannerService;
 use crate::failure::{CallFailure, PlanFailure};
 use crate::rpc::cluster_parts::expanded;
-use crate::rpc::sources::{self, Presence};
+use crate::rpc::sources;
+
+/// Bytes that the search takes for each link and each pair of machines, roughly.
+const LINK_BYTES: u64 = 512;
+const PAIR_BYTES: u64 = 32;
 
 /// Answers the call.
 pub(super) async fn order_machines(
@@ -21,13 +25,15 @@ pub(super) async fn order_machines(
 ) -> Result<OrderMachinesReply, Status> {
     let (headers, _, request) = request.into_parts();
     let (networks, limits) = (service.networks.clone(), service.limits.searched());
-    let caller = Presence::default();
-    let gone = caller.ended();
-    let found = service.bundles.run("OrderMachines", &headers, move |_| {
+    let found = service.pool.compute("OrderMachines", &headers, move |_, seat| {
+        let gone = || seat.is_over();
         let groups = request.groups.iter().enumerate().map(group).collect::<Result<Vec<Group>, _>>()?;
         let machines = Some(&request.nodes).filter(|nodes| !nodes.is_empty());
         let machines = machines.map(|nodes| expanded(nodes)).transpose().map_err(OrderError::Hosts)?;
         let (topology, warnings) = sources::read(&networks, request.topology, &limits, &gone)?;
+        let links = (topology.links().len() as u64).saturating_mul(LINK_BYTES);
+        let machines_max = machines.as_ref().map_or(topology.nodes().len(), Vec::len) as u64;
+        seat.take_memory(links.saturating_add(machines_max.saturating_mul(machines_max).saturating_mul(PAIR_BYTES)))?;
         let report = report(&topology, machines.as_deref(), &groups, &gone)?;
         Ok(on_the_wire(&topology, &report, warnings))
     });

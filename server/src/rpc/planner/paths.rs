@@ -9,18 +9,21 @@ use tonic::{Request, Status};
 
 use super::PlannerService;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::rpc::sources::{self, Presence};
+use crate::jobs::computing::Seat;
+use crate::rpc::sources;
+
+/// Bytes that the search takes for each link, roughly.
+const LINK_BYTES: u64 = 1 << 10;
 
 /// Answers the call.
 pub(super) async fn paths(service: &PlannerService, request: Request<PathsRequest>) -> Result<PathsReply, Status> {
     let (headers, _, request) = request.into_parts();
     let (networks, limits) = (service.networks.clone(), service.limits.searched());
-    let caller = Presence::default();
-    let gone = caller.ended();
-    let found = service.bundles.run("Paths", &headers, move |_| {
+    let found = service.pool.compute("Paths", &headers, move |_, seat| {
         let forwarding = forwarding(request.forwarding)?;
+        let gone = || seat.is_over();
         let (topology, warnings) = sources::read(&networks, request.topology.clone(), &limits, &gone)?;
-        find(&topology, &request, forwarding, warnings, &gone)
+        find(&topology, &request, forwarding, warnings, seat)
     });
     found.await
 }
@@ -41,7 +44,7 @@ fn find(
     request: &PathsRequest,
     forwarding: Forwarding,
     warnings: Vec<Warning>,
-    gone: &(dyn Fn() -> bool + Sync),
+    seat: &Seat,
 ) -> Result<PathsReply, CallFailure> {
     let count = topology.rank_count();
     for (field, rank) in [("source_rank", request.source_rank), ("target_rank", request.target_rank)] {
@@ -69,7 +72,8 @@ fn find(
         paths_max: if asked == 0 { PATHS_MAX } else { asked },
         forwarding,
     };
-    let found = multi_path(&problem, &|| gone())?;
+    seat.take_memory((links.len() as u64).saturating_mul(LINK_BYTES))?;
+    let found = multi_path(&problem, seat)?;
     Ok(on_the_wire(topology, found, warnings))
 }
 

@@ -1,7 +1,6 @@
 //! One call that has several plans made, by the calls that everybody makes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use canopy_proto::v1;
@@ -10,10 +9,9 @@ use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
 use super::PlannerService;
-use crate::call;
 use crate::clock;
 use crate::failure::CallFailure;
-use crate::rpc::call_pool::CallPool;
+use crate::jobs::computing::Seat;
 use crate::rpc::decode::Method;
 use crate::rpc::deliver::Answer;
 use crate::rpc::known_faults::AppliedFaults;
@@ -23,31 +21,21 @@ const SEARCH_MIN: Duration = Duration::from_millis(5);
 /// Longest text of a refusal that is passed on: there may be hundreds of them.
 const REFUSAL_CHARACTERS_MAX: usize = 300;
 
-/// One call. Dropped with it, which ends what still computes for it.
+/// One call.
 pub(super) struct Session {
     pub(super) service: PlannerService,
-    /// Where it computes.
-    pool: CallPool,
     headers: MetadataMap,
     /// When work must have ended.
     end: Instant,
-    gone: Arc<AtomicBool>,
     /// Known faults that its plans are made around.
     pub(super) applied: OnceLock<AppliedFaults>,
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.gone.store(true, Ordering::Relaxed);
-    }
-}
-
 impl Session {
-    /// A call with these headers, which arrived then and computes there.
-    pub(super) fn begun(service: &PlannerService, pool: &CallPool, headers: MetadataMap, arrived: Instant) -> Self {
+    /// A call with these headers, which arrived then.
+    pub(super) fn begun(service: &PlannerService, headers: MetadataMap, arrived: Instant) -> Self {
         let end = arrived + service.deadlines.apply(&headers).work;
-        let (service, pool) = (service.clone(), pool.clone());
-        Self { service, pool, headers, end, gone: Arc::default(), applied: OnceLock::new() }
+        Self { service: service.clone(), headers, end, applied: OnceLock::new() }
     }
 
     /// Time until work must have ended.
@@ -87,36 +75,19 @@ impl Session {
         })
     }
 
-    /// Computes on a thread for at most so long. What is computed is told when it is not wanted any more.
+    /// Computes for at most so long, in the turn of the caller's tenant. What computes is told when it is not wanted any
+    /// more.
     pub(super) async fn compute<T: Send + 'static>(
         &self,
         limit: Duration,
-        work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, CallFailure> + Send + 'static,
+        work: impl FnOnce(&Seat) -> Result<T, CallFailure> + Send + 'static,
     ) -> Result<T, CallFailure> {
-        let (gone, end) = (Arc::clone(&self.gone), clock::now() + limit);
-        let done =
-            self.pool.work(&self.headers, move |_| work(&|| gone.load(Ordering::Relaxed) || clock::now() >= end));
-        let late = |_| {
+        let done = self.service.pool.computed(clock::now() + limit, move |_, seat| work(seat));
+        let late = || {
             let deadline_ms = self.service.deadlines.apply(&self.headers).stated.as_millis();
             Err(CallFailure::Late { deadline_ms: u64::try_from(deadline_ms).unwrap_or(u64::MAX) })
         };
-        tokio::time::timeout(limit, done).await.unwrap_or_else(late)
-    }
-
-    /// The same, where the time counts as planning of the caller.
-    pub(super) async fn search<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<T, CallFailure> + Send + 'static,
-    ) -> Result<T, CallFailure> {
-        let charged = |gone: &(dyn Fn() -> bool + Sync)| {
-            let started = clock::now();
-            let found = work(gone);
-            if let Some(bill) = call::bill() {
-                bill.charge_planning(clock::now().duration_since(started));
-            }
-            found
-        };
-        self.compute(self.left(), charged).await
+        done.await.unwrap_or_else(late)
     }
 }
 

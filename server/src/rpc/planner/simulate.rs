@@ -19,14 +19,14 @@ use crate::clock;
 use crate::failure::CallFailure;
 use crate::rpc::call_pool::{self, CallPool};
 use crate::rpc::rank_map;
-use crate::rpc::sources::Presence;
 use crate::rpc::status::call_status;
 use crate::store::Records;
 use crate::tenant::Viewer;
 
 const METHOD: &str = "SimulatePlan";
-/// Simulations that compute at once; the others wait. Each takes up to about 1 GB.
-const AT_ONCE: usize = 2;
+/// Bytes that a simulation takes, roughly, for each byte of the plan file, and at most: about 1 GB.
+const FILE_FACTOR: u64 = 32;
+const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of answers that are kept for equal questions: some hundred.
 const KEPT_BYTES: u64 = 1 << 20;
 /// Thousandths of a part of the time.
@@ -35,9 +35,7 @@ const WHOLE: u64 = 1_000;
 /// Where simulations are computed, with the latest answers; clones share both.
 #[derive(Clone)]
 pub(super) struct Simulations {
-    /// Where plans are looked up.
-    calls: CallPool,
-    /// Where they are simulated.
+    /// Where plans are looked up and simulated.
     pool: CallPool,
     known: Arc<Mutex<Recent<Key, Arc<SimulatePlanReply>>>>,
 }
@@ -46,10 +44,8 @@ pub(super) struct Simulations {
 type Key = (String, SimulationQuestion);
 
 impl Simulations {
-    /// With places of its own, beside those of a pool.
-    pub(super) fn new(calls: &CallPool) -> Self {
-        let known = Arc::new(Mutex::new(Recent::new(KEPT_BYTES)));
-        Self { calls: calls.clone(), pool: calls.apart(AT_ONCE), known }
+    pub(super) fn new(pool: &CallPool) -> Self {
+        Self { pool: pool.clone(), known: Arc::new(Mutex::new(Recent::new(KEPT_BYTES))) }
     }
 
     /// Answers the call: at once, where the answer is known or the question does not fit, else when there is a place. Calls
@@ -62,7 +58,7 @@ impl Simulations {
         let arrived = clock::now();
         let (headers, _, request) = request.into_parts();
         let (asked, known, viewer) = (request.clone(), Arc::clone(&self.known), Viewer::of(&headers));
-        let kept = self.calls.work(&headers, move |records| {
+        let kept = self.pool.work(&headers, move |records| {
             let plan = stored(records, &viewer?, &asked)?;
             let key = (json_file(&plan)?.sha256.clone(), question(&plan, asked)?);
             Ok(known.lock().get(&key))
@@ -78,9 +74,8 @@ impl Simulations {
                 return Err(call_status(&failure));
             }
         }
-        let (known, viewer, caller) = (Arc::clone(&self.known), Viewer::of(&headers), Presence::default());
-        let gone = caller.ended();
-        let found = self.pool.run(METHOD, &headers, move |records| {
+        let (known, viewer) = (Arc::clone(&self.known), Viewer::of(&headers));
+        let found = self.pool.compute(METHOD, &headers, move |records, seat| {
             let plan = stored(records, &viewer?, &request)?;
             let file = json_file(&plan)?;
             let key = (file.sha256.clone(), question(&plan, request)?);
@@ -89,7 +84,10 @@ impl Simulations {
                 return Ok(answer);
             }
             let content = file.content.as_deref().unwrap_or_default();
-            let found = simulate_file(content, &key.1, &limits, &gone).map_err(|error| failed(&plan, error))?;
+            let bytes = (content.len() as u64).saturating_mul(FILE_FACTOR);
+            seat.take_memory(bytes.min(MEMORY_BYTES_MAX))?;
+            let found =
+                simulate_file(content, &key.1, &limits, &|| seat.is_over()).map_err(|error| failed(&plan, error))?;
             let answer = Arc::new(on_the_wire(&found, key.1.alpha));
             known.lock().keep(key, Arc::clone(&answer), answer.encoded_len() as u64);
             Ok(answer)

@@ -16,12 +16,11 @@ use super::PlannerService;
 use super::stream::{Ended, Outgoing, batches, stream};
 use crate::clock;
 use crate::failure::{CallFailure, PlanFailure};
-use crate::jobs::questions::Asked;
+use crate::jobs::questions::{Asked, weighing_bytes};
 use crate::jobs::slices::Part;
 use crate::rpc::decode::{Decoded, Method, decode};
 use crate::rpc::events::EventStream;
 use crate::rpc::known_faults::AppliedFaults;
-use crate::rpc::sources::Presence;
 use crate::rpc::status::call_status;
 
 /// How long a slice is to take, so that workers share what there is to do, and repairs do not wait for long.
@@ -54,17 +53,17 @@ pub(super) async fn what_if(
     let inner = Request::from_parts(headers, extensions, inner);
     let (headers, extensions, inner) = service.resolve(inner, Method::WhatIf).await?.into_parts();
     let applied = extensions.get::<AppliedFaults>().cloned();
-    let (jobs, presence) = (Arc::clone(&service.jobs), Presence::default());
-    let gone = presence.ended();
-    let begun = service.bundles.run(Method::WhatIf.name(), &headers, move |_| {
+    let jobs = Arc::clone(&service.jobs);
+    let begun = service.pool.compute(Method::WhatIf.name(), &headers, move |_, seat| {
         let (kinds, remaining) = wire::what_may_fail(&request).map_err(PlanFailure::Request)?;
         let Decoded { order, terms, .. } = decode(inner, Method::WhatIf).map_err(PlanFailure::Request)?;
         require_plain(&order)?;
-        let what_if = jobs.what_if(&order, &gone)?;
+        let what_if = jobs.what_if(&order, seat)?;
+        seat.take_memory(weighing_bytes(&what_if))?;
         let started = clock::now();
-        let sound = what_if.sound(&gone).map_err(PlanFailure::from)?;
+        let sound = what_if.sound(seat).map_err(PlanFailure::from)?;
         let took = clock::now().duration_since(started);
-        let groups = what_if.groups(&kinds, &gone).map_err(PlanFailure::from)?;
+        let groups = what_if.groups(&kinds, seat).map_err(PlanFailure::from)?;
         let at_once = at_once(groups.len(), took);
         let parts = parts(&Arc::new(order), &groups, remaining, at_once);
         let slices = parts.len();
@@ -78,7 +77,6 @@ pub(super) async fn what_if(
         None => status,
     })?;
     started.warnings.extend(applied.iter().flat_map(AppliedFaults::warnings));
-    drop(presence);
     let (terms, interval) = ((arrived, service.deadlines.apply(&headers)), service.progress_interval);
     Ok(stream(Method::WhatIf.name(), terms, |events| weighing.report(started, events, interval)))
 }

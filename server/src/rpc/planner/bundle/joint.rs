@@ -17,6 +17,7 @@ use tonic::Status;
 use super::Session;
 use super::request::require_names;
 use crate::failure::{CallFailure, PlanFailure};
+use crate::jobs::computing::Seat;
 use crate::rpc::decode::{self, Method};
 use crate::rpc::known_faults::{self, AppliedFaults};
 use crate::rpc::sources;
@@ -93,7 +94,8 @@ pub(super) async fn answer(
     let mut first = wanted.request(0, wanted.topology.clone());
     let service = session.service.clone();
     // Once for all, so that every plan is of the same network, whatever becomes of a stored one meanwhile.
-    let resolve = move |gone: &(dyn Fn() -> bool + Sync)| {
+    let resolve = move |seat: &Seat| {
+        let gone = &|| seat.is_over();
         first.topology = sources::resolve_parts(&service.networks, first.topology, &service.limits, gone)?;
         let applied = known_faults::apply(service.replanner.as_ref(), &mut first, &service.limits)?;
         Ok((sources::resolve_id(&service.networks, first.topology)?, applied))
@@ -118,7 +120,7 @@ pub(super) async fn answer(
     if contents.len() != items.len() {
         return Err(CallFailure::Broken { what: "a joint plan has no plan file".to_owned() });
     }
-    let judged = session.compute(session.left(), move |stop| together(&contents, stop)).await?;
+    let judged = session.compute(session.left(), move |seat| together(&contents, &|| seat.is_over())).await?;
     let times = items.first().and_then(|item| item.plan.as_ref()?.joint.as_ref()?.together.clone());
     let bundle = v1::JointBundle { items, times, ..judged };
     let warnings = assumed.into_iter().chain(applied.iter().flat_map(AppliedFaults::warnings)).collect();

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use canopy_access::Quota;
 use canopy_proto::v1::plan_groups_event::Event;
 use canopy_proto::v1::{GroupsSettled, PlanGroupsEvent, PlanGroupsRequest, TopologySource};
 use tonic::metadata::MetadataMap;
@@ -11,9 +10,7 @@ use tonic::{Request, Status};
 
 use super::asked::Asked;
 use super::{Call, read};
-use crate::call;
 use crate::clock;
-use crate::failure::PlanFailure;
 use crate::rpc::events::EventStream;
 use crate::rpc::planner::PlannerService;
 use crate::rpc::planner::lasting::lasting;
@@ -85,17 +82,13 @@ impl Following {
         last: &mut Option<Option<TopologySource>>,
         events: &Outgoing<PlanGroupsEvent>,
     ) -> Result<bool, Ended> {
-        let (pool, headers) = (&self.service.jobs_of_groups, self.headers.clone());
-        let session = Session::begun(&self.service, pool, headers, clock::now());
+        let session = Session::begun(&self.service, self.headers.clone(), clock::now());
         let call = Call { session, asked: Arc::clone(&self.asked) };
         let network = call.network().await?;
         if last.as_ref().is_some_and(|last| last.as_ref() == network.source()) {
             return Ok(false);
         }
         *last = Some(network.source().cloned());
-        if let Some(bill) = call::bill() {
-            bill.require(Quota::PlanningSecondsPerHour).map_err(|over| Ended::from(&PlanFailure::from(over)))?;
-        }
         call.round(network, events).await?;
         Ok(true)
     }

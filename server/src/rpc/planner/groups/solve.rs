@@ -16,6 +16,7 @@ use canopy_wire::{RequestError, SIZE_BYTES_MAX_DEFAULT, StatedRunning};
 use super::asked::Asked;
 use crate::clock;
 use crate::failure::{CallFailure, GroupsFailure, PlanFailure};
+use crate::jobs::computing::Seat;
 use crate::rpc::known_faults::{self, AppliedFaults};
 use crate::rpc::planner::PlannerService;
 use crate::rpc::sources;
@@ -103,9 +104,9 @@ impl Network {
 }
 
 /// Finds the greatest common rate of all groups; from `enough` on, the best so far is taken.
-pub(super) fn solved(network: Network, asked: &Asked, enough: Instant, gone: Gone<'_>) -> Result<Solved, CallFailure> {
+pub(super) fn solved(network: Network, asked: &Asked, enough: Instant, seat: &Seat) -> Result<Solved, CallFailure> {
     let is_enough = || clock::now() >= enough;
-    let patience = patience(&is_enough, &gone);
+    let patience = Patience { enough: &is_enough, stop: seat, room: seat };
     let Network { topology, job, survivors, applied, .. } = network.beside(&asked.running, patience)?;
     let rank_count = job.rank_count;
     let job = job.left_on(&survivors).map_err(unplaced)?;
@@ -150,20 +151,12 @@ fn failed(error: RatesError) -> CallFailure {
     GroupsFailure::from(error).into()
 }
 
-fn patience<'a>(enough: &'a (impl Fn() -> bool + Sync), stop: &'a Gone<'_>) -> Patience<'a> {
-    Patience { enough, stop, room: Patience::ENDLESS.room }
-}
-
 impl Solved {
     /// What the groups reach otherwise.
-    pub(super) fn compared(
-        &self,
-        transit: Transit,
-        enough: Instant,
-        gone: Gone<'_>,
-    ) -> Result<Comparison, CallFailure> {
+    pub(super) fn compared(&self, transit: Transit, enough: Instant, seat: &Seat) -> Result<Comparison, CallFailure> {
         let is_enough = || clock::now() >= enough;
-        comparison(&self.topology, &self.job, transit, patience(&is_enough, &gone)).map_err(failed)
+        let patience = Patience { enough: &is_enough, stop: seat, room: seat };
+        comparison(&self.topology, &self.job, transit, patience).map_err(failed)
     }
 
     /// The request for the plan of a group, alone on the network of its shares.

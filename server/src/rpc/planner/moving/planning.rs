@@ -1,8 +1,5 @@
 //! The network of a stream after the faults that are known now, and the plans of its matrices.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use canopy_access::Quota;
 use canopy_moving::{Matrix, Network, NetworkError, PlanError, State, check, plan, plan_at_ends};
 use canopy_planner::PlanError as PlanningError;
@@ -12,23 +9,18 @@ use canopy_topology::TopologyLimits;
 
 use super::describe;
 use crate::call;
-use crate::clock;
 use crate::failure::{CallFailure, MovingFailure, PlanFailure};
 use crate::replan::Replanner;
 use crate::rpc::known_faults::{self, AppliedFaults};
 use crate::rpc::parts::Parts;
 use crate::rpc::planner::PlannerService;
-use crate::rpc::sources;
+use crate::rpc::sources::{self, Gone};
 use crate::rpc::status::call_error;
-
-/// Whether nobody waits any more.
-type Gone = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// What a stream plans with.
 pub(super) struct Planning {
     replanner: Option<Replanner>,
     limits: TopologyLimits,
-    gone: Gone,
     /// The network as its caller stated it, with texts in place of names, and what becomes of known faults.
     stated: PlanRequest,
     /// What was known of faults when the network was last looked at.
@@ -41,23 +33,20 @@ pub(super) struct Planning {
     any_routes: bool,
     /// What the last plan left for the next one.
     state: Option<State>,
-    /// Time that has not been charged: quotas count whole milliseconds.
-    uncharged: Duration,
 }
 
 impl Planning {
     /// Reads the network, which must be one of two tiers.
-    pub(super) fn open(service: &PlannerService, asked: MovingNetwork, gone: Gone) -> Result<Self, CallFailure> {
+    pub(super) fn open(service: &PlannerService, asked: MovingNetwork, gone: Gone<'_>) -> Result<Self, CallFailure> {
         let PlannerService { networks, limits, replanner, .. } = service;
-        let topology = sources::resolve(networks, asked.topology, limits, &*gone)?;
+        let topology = sources::resolve(networks, asked.topology, limits, gone)?;
         let stated = PlanRequest { topology, fault_policy: asked.fault_policy, ..PlanRequest::default() };
         let seen = replanner.as_ref().map(|replanner| replanner.fault_logs().changes());
         let (source, applied) = with_faults(replanner.as_ref(), &stated, limits)?;
-        let (ranks, network) = recognised(source.clone(), limits, &gone)?;
+        let (ranks, network) = recognised(source.clone(), limits, gone)?;
         Ok(Self {
             replanner: replanner.clone(),
             limits: *limits,
-            gone,
             stated,
             seen,
             source,
@@ -66,7 +55,6 @@ impl Planning {
             network: Ok(network),
             any_routes: asked.any_routes,
             state: None,
-            uncharged: Duration::ZERO,
         })
     }
 
@@ -86,15 +74,18 @@ impl Planning {
     ///
     /// # Errors
     /// What ends the stream: a bug.
-    pub(super) fn next(&mut self, matrix: MovingMatrix, skipped: u64) -> Result<Vec<Parts>, CallFailure> {
+    pub(super) fn next(
+        &mut self,
+        matrix: MovingMatrix,
+        skipped: u64,
+        gone: Gone<'_>,
+    ) -> Result<Vec<Parts>, CallFailure> {
         let mut events = Vec::new();
-        if self.look_again() && self.network.is_ok() {
+        if self.look_again(gone) && self.network.is_ok() {
             events.push(self.tiers()?);
         }
         let number = matrix.number;
-        let bill = call::bill();
-        let may_plan = bill.as_ref().map_or(Ok(()), |bill| bill.require(Quota::PlanningSecondsPerHour));
-        let started = clock::now();
+        let may_plan = call::bill().map_or(Ok(()), |bill| bill.require(Quota::PlanningSecondsPerHour));
         let planned = match (may_plan, &self.network) {
             (Err(over), _) => Err(call_error(&PlanFailure::from(over).into())),
             (Ok(()), Err(error)) => Err(error.clone()),
@@ -103,12 +94,6 @@ impl Planning {
                 planned => planned.map_err(|failure| call_error(&failure)),
             },
         };
-        self.uncharged += clock::now().duration_since(started);
-        let whole = Duration::from_millis(u64::try_from(self.uncharged.as_millis()).unwrap_or(u64::MAX));
-        if let Some(bill) = bill.filter(|_| !whole.is_zero()) {
-            bill.charge_planning(whole);
-            self.uncharged = self.uncharged.saturating_sub(whole);
-        }
         events.push(
             planned
                 .unwrap_or_else(|error| describe::event(Event::Refusal(MovingRefusal { number, error: Some(error) }))),
@@ -117,7 +102,7 @@ impl Planning {
     }
 
     /// Looks at the network again if other faults are known than before; whether it is another one.
-    fn look_again(&mut self) -> bool {
+    fn look_again(&mut self, gone: Gone<'_>) -> bool {
         let Some(replanner) = &self.replanner else { return false };
         let changes = replanner.fault_logs().changes();
         if self.seen.replace(changes) == Some(changes) {
@@ -137,7 +122,7 @@ impl Planning {
         };
         self.state = None;
         self.source.clone_from(&source);
-        let found = recognised(source, &self.limits, &self.gone);
+        let found = recognised(source, &self.limits, gone);
         self.network = found.map(|(_, network)| network).map_err(|failure| call_error(&failure));
         true
     }
@@ -181,9 +166,9 @@ fn with_faults(
 fn recognised(
     source: Option<TopologySource>,
     limits: &TopologyLimits,
-    gone: &Gone,
+    gone: Gone<'_>,
 ) -> Result<(u32, Network), CallFailure> {
-    let (healthy, faults) = sources::read_punctured(source, &limits.searched(), &**gone)?;
+    let (healthy, faults) = sources::read_punctured(source, &limits.searched(), gone)?;
     let unfit = |error| match error {
         NetworkError::Fault(error) => CallFailure::from(PlanFailure::from(PlanningError::Fault(error))),
         error => MovingFailure::from(error).into(),

@@ -1,5 +1,6 @@
 //! How the threads of workers share the processors: searches stand back, and plans that are wanted at once do not wait for them.
 
+use std::any::Any;
 use std::num::NonZeroUsize;
 use std::sync::Once;
 use std::thread;
@@ -11,7 +12,7 @@ const QUICK_THREADS_MAX: usize = 4;
 
 /// Gives the calling thread a pool of its own for what it does in parallel, as long as this is kept: threads of the common
 /// pool may be busy with searches. Where there is none, it shares that one.
-pub(super) fn own_pool() -> Option<ThreadPool> {
+pub(in crate::jobs) fn own_pool() -> Option<ThreadPool> {
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(QUICK_THREADS_MAX);
     let pool = ThreadPoolBuilder::new().num_threads(threads).use_current_thread();
     let pool = pool.thread_name(|number| format!("canopy-quick-{number}")).build();
@@ -24,10 +25,14 @@ pub(super) fn own_pool() -> Option<ThreadPool> {
 const PLANNER_NICENESS: i32 = 10;
 
 /// Lets the other threads of this process, and its neighbours, go first.
-pub(super) fn step_back() {
+pub(in crate::jobs) fn step_back() {
     static SAID: Once = Once::new();
-    // Without a process named, Linux means the calling thread.
-    if let Err(error) = rustix::process::nice(PLANNER_NICENESS) {
+    // A thread begins where the one stands that starts it, and the first one of the process never steps back. Without a process
+    // named, Linux means the calling thread.
+    let own = rustix::process::getpriority_process(Some(rustix::process::getpid()));
+    let stepped_back =
+        own.and_then(|own| rustix::process::setpriority_process(None, own.saturating_add(PLANNER_NICENESS)));
+    if let Err(error) = stepped_back {
         SAID.call_once(|| {
             tracing::warn!(
                 %error,
@@ -35,4 +40,10 @@ pub(super) fn step_back() {
             );
         });
     }
+}
+
+/// What a panic said.
+pub(in crate::jobs) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&'static str>().copied()).unwrap_or("no text")
 }
