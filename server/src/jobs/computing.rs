@@ -1,6 +1,7 @@
 //! Computations of calls that no job makes: bounds, orders of machines, groups of jobs and the like.
 //!
-//! Each runs on threads of its own, a few of them at a time. The others stand still where they ask whether anybody waits
+//! Each runs on threads of its own, a few of them at a time. The others stand still where they ask whether anybody
+//! waits
 //! for their answer: tenants take turns by their weights, as they do in the queue, but for slices of a computation, so
 //! that a short call does not wait for the end of long ones. What a computation takes is charged while it runs, and its
 //! memory is part of the memory of planning.
@@ -36,7 +37,8 @@ const PLACES_MIN: usize = 2;
 const PLACES_MAX: usize = 8;
 /// Most threads of one computation.
 const THREADS_MAX: usize = 4;
-/// Most computations that have begun, of one tenant and of all, but for the first of each: they hold memory, whether they go
+/// Most computations that have begun, of one tenant and of all, but for the first of each: they hold memory, whether
+/// they go
 /// on or stand still.
 const BEGUN_OF_TENANT_MAX: usize = 8;
 const BEGUN_MAX: usize = 64;

@@ -10,7 +10,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 /// Most threads that work on one plan that is wanted at once.
 const QUICK_THREADS_MAX: usize = 4;
 
-/// Gives the calling thread a pool of its own for what it does in parallel, as long as this is kept: threads of the common
+/// Gives the calling thread a pool of its own for what it does in parallel, as long as this is kept: threads of the
+/// common
 /// pool may be busy with searches. Where there is none, it shares that one.
 pub(in crate::jobs) fn own_pool() -> Option<ThreadPool> {
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(QUICK_THREADS_MAX);
@@ -27,7 +28,8 @@ const PLANNER_NICENESS: i32 = 10;
 /// Lets the other threads of this process, and its neighbours, go first.
 pub(in crate::jobs) fn step_back() {
     static SAID: Once = Once::new();
-    // A thread begins where the one stands that starts it, and the first one of the process never steps back. Without a process
+    // A thread begins where the one stands that starts it, and the first one of the process never steps back.
+    // Without a process
     // named, Linux means the calling thread.
     let own = rustix::process::getpriority_process(Some(rustix::process::getpid()));
     let stepped_back =

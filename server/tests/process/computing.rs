@@ -22,7 +22,8 @@ use crate::support::{Process, request, spawn};
 
 /// So long a test waits for what must come at some time.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Processor time that may pass until work has ended that nobody waits for: about half a second on each of two processors,
+/// Processor time that may pass until work has ended that nobody waits for: about half a second on each of two
+/// processors,
 /// and as much again for what ends with it.
 const GRACE: Duration = Duration::from_secs(2);
 /// Callers of a second tenant, by tokens of the issuer.

@@ -13,7 +13,8 @@ impl Queue {
         if needed > limit { Err(PlanFailure::JobMemory { needed, limit }) } else { Ok(()) }
     }
 
-    /// Takes memory for the computation of a call; false if others hold too much of it. All of them together have half of
+    /// Takes memory for the computation of a call; false if others hold too much of it. All of them together have
+    /// half of
     /// it, or one of them more, so that they do not keep jobs waiting that need less.
     pub(crate) fn take_memory(&self, bytes: u64) -> bool {
         let limit = self.shared.limits.memory_bytes_max;
