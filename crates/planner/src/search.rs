@@ -77,7 +77,7 @@ pub(crate) struct Search<'a> {
     pub(crate) case: Case<'a>,
     /// The plan within the request's own limits, in canonical labels, if it is known.
     known: Option<Arc<PlanFile>>,
-    /// Proven; its lower end rises with every attempt that is better.
+    /// Proven, whatever plans reach.
     bound: Bound,
     /// Its certificate in the labels it was found with.
     certificate: Certificate,

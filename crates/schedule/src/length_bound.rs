@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::collective::CollectiveKind;
 use crate::joint_bound::JointTask;
 
-use tree::{Lengths, cheapest_tree, prim};
+use tree::{Distances, Lengths, cheapest_tree, prim};
 
 /// Bits of a length at most, so that sums over any way fit 128.
 const LENGTH_BITS_MAX: u32 = 100;
@@ -45,7 +45,7 @@ pub fn length_bound(
     if lengths.len() != topology.links().len() || !fits || !topology.nodes().iter().all(|node| is_plain(&node.kind)) {
         return None;
     }
-    let lengths = Lengths::new(topology, lengths, transit);
+    let lengths = Lengths::new(topology, lengths, transit, stop);
     let room: BigUint = topology
         .links()
         .iter()
@@ -72,20 +72,21 @@ fn cost(lengths: &Lengths<'_>, task: &JointTask<'_>) -> Option<BigRational> {
     }
     let root = task.collective.root().map(Rank::index);
     let closure = || lengths.between(members);
+    let tree = |distances: &Distances, root, inwards| cheapest_tree(lengths, distances, root, inwards);
     let over_roots = |inwards: bool| {
-        let distances = closure();
-        (0..count).map(|root| cheapest_tree(&distances, root, inwards)).sum::<Option<BigUint>>()
+        let distances = closure()?;
+        (0..count).map(|root| tree(&distances, root, inwards)).sum::<Option<BigUint>>()
     };
     // Parts of the size, in as many parts as there are members.
     let (parts, cost) = match task.collective.kind() {
         CollectiveKind::Allreduce if lengths.are_symmetric() => (1, prim(lengths, members)? * 2_u32),
         CollectiveKind::Allreduce => {
-            let distances = closure();
-            let pair = |root| Some(cheapest_tree(&distances, root, true)? + cheapest_tree(&distances, root, false)?);
+            let distances = closure()?;
+            let pair = |root| Some(tree(&distances, root, true)? + tree(&distances, root, false)?);
             (1, (0..count).map(pair).collect::<Option<Vec<BigUint>>>()?.into_iter().min()?)
         }
-        CollectiveKind::Broadcast => (1, cheapest_tree(&closure(), root?, false)?),
-        CollectiveKind::Reduce => (1, cheapest_tree(&closure(), root?, true)?),
+        CollectiveKind::Broadcast => (1, tree(&closure()?, root?, false)?),
+        CollectiveKind::Reduce => (1, tree(&closure()?, root?, true)?),
         CollectiveKind::Allgather => (count, over_roots(false)?),
         CollectiveKind::ReduceScatter => (count, over_roots(true)?),
         kind => {
@@ -94,7 +95,7 @@ fn cost(lengths: &Lengths<'_>, task: &JointTask<'_>) -> Option<BigRational> {
                 CollectiveKind::Gather => Some(to) == root,
                 _ => true,
             };
-            let distances = closure();
+            let distances = closure()?;
             let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
             let wanted = pairs.filter(|&(from, to)| from != to && counts(from, to));
             (count, wanted.map(|(from, to)| distances[from][to].map(BigUint::from)).sum::<Option<BigUint>>()?)

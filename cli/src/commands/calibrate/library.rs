@@ -57,13 +57,12 @@ impl Machines {
         is_rccl: bool,
         deadline: Deadline,
     ) -> Result<Self, String> {
-        let is_amd = is_rccl || topology.name().is_some_and(|name| name.starts_with("mi"));
-        let guessed = if is_amd { Version::Rccl2_21 } else { Version::default() };
         let library = |version| Library { version, has_collnet: false };
-        // RCCL is NCCL on machines that its tables do not know.
-        let (stock, seen) = match (version, stock_of(library(version.unwrap_or(guessed)), topology)) {
-            (None, Err(_)) => stock_of(library(Version::default()), topology)?,
-            (_, found) => found?,
+        let stated = version.or(is_rccl.then_some(Version::Rccl2_21));
+        let (stock, seen) = match stock_of(library(stated), topology) {
+            // A file that names GPUs of AMD does not decide what machines the network has.
+            Err(_) if version.is_none() && stated.is_some() => stock_of(library(None), topology)?,
+            found => found?,
         };
         let across = f64::from(seen.machine.nics) * seen.machine.nic as f64 * 1e6;
         let by_rings = if seen.nodes > 1 { across_by_rings(topology, deadline) } else { None };

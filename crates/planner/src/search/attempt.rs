@@ -156,17 +156,16 @@ impl Search<'_> {
         let topology = &prepared.topology;
         let Checked { graph, verdict, links_used } =
             checked(topology, &schedule, &request.outputs, &self.bound, context.stop)?;
-        if verdict.algbw > self.bound.lower {
-            // What a plan reaches is reachable, whatever was known before.
-            self.bound.lower = verdict.algbw.clone();
-        }
+        // What a plan reaches is reachable, whatever was known before. What another one reaches is no part of its file,
+        // and a reader of the file cannot derive it.
+        let lower = self.bound.lower.clone().max(verdict.algbw.clone());
         self.record.timings.check_ms += context.since(started);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let plan = PlanFile {
             topology: topology.clone(),
             schedule,
             form,
-            bound: self.bound.clone(),
+            bound: Bound { lower, ..self.bound.clone() },
             achieved: verdict.algbw.clone(),
             in_network: verdict.in_network.clone(),
             provenance: Provenance { version, algorithm: request.algorithm.name().to_owned() },

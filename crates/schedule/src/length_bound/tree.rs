@@ -12,14 +12,25 @@ pub(super) struct Lengths<'a> {
     topology: &'a Topology,
     lengths: &'a [u128],
     transit: Transit,
+    stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// By member, by member, the distance; none where there is no way.
 pub(super) type Distances = Vec<Vec<Option<u128>>>;
 
 impl<'a> Lengths<'a> {
-    pub(super) const fn new(topology: &'a Topology, lengths: &'a [u128], transit: Transit) -> Self {
-        Self { topology, lengths, transit }
+    pub(super) const fn new(
+        topology: &'a Topology,
+        lengths: &'a [u128],
+        transit: Transit,
+        stop: &'a (dyn Fn() -> bool + Sync),
+    ) -> Self {
+        Self { topology, lengths, transit, stop }
+    }
+
+    /// Whether nobody waits for an answer any more.
+    pub(super) fn is_stopped(&self) -> bool {
+        (self.stop)()
     }
 
     pub(super) const fn topology(&self) -> &Topology {
@@ -34,10 +45,13 @@ impl<'a> Lengths<'a> {
         self.topology.nodes().len()
     }
 
-    /// Distances among members: nodes in between forward, as far as they do.
-    pub(super) fn between(&self, members: &[NodeIndex]) -> Distances {
+    /// Distances among members: nodes in between forward, as far as they do. `None` if it is stopped.
+    pub(super) fn between(&self, members: &[NodeIndex]) -> Option<Distances> {
         let passes = self.passes(members);
         let row = |&from: &NodeIndex| {
+            if self.is_stopped() {
+                return None;
+            }
             let mut known = vec![None; self.node_count()];
             let mut open = BinaryHeap::from([Reverse((0, from.number()))]);
             while let Some(Reverse((distance, node))) = open.pop() {
@@ -49,7 +63,7 @@ impl<'a> Lengths<'a> {
                     self.relax(node, distance, |to, further| open.push(Reverse((further, to))));
                 }
             }
-            members.iter().map(|to| known[to.index()]).collect()
+            Some(members.iter().map(|to| known[to.index()]).collect())
         };
         members.iter().map(row).collect()
     }
@@ -107,11 +121,16 @@ pub(super) fn prim(lengths: &Lengths<'_>, members: &[NodeIndex]) -> Option<BigUi
 }
 
 /// The length of the cheapest tree away from a root over all members, or `inwards` to it; none if there is no such
-/// tree.
+/// tree, or it is stopped.
 ///
 /// Each member takes its cheapest arc; what that costs is taken off all arcs to it, so that cycles of them cost nothing
 /// and are one member from then on.
-pub(super) fn cheapest_tree(distances: &Distances, root: usize, inwards: bool) -> Option<BigUint> {
+pub(super) fn cheapest_tree(
+    lengths: &Lengths<'_>,
+    distances: &Distances,
+    root: usize,
+    inwards: bool,
+) -> Option<BigUint> {
     let count = distances.len();
     let mut arcs: Vec<(usize, usize, u128)> = Vec::with_capacity(count * count);
     for (from, row) in distances.iter().enumerate() {
@@ -123,6 +142,9 @@ pub(super) fn cheapest_tree(distances: &Distances, root: usize, inwards: bool) -
     }
     let (mut root, mut count, mut sum) = (root, count, BigUint::zero());
     loop {
+        if lengths.is_stopped() {
+            return None;
+        }
         let mut cheapest: Vec<Option<(u128, usize)>> = vec![None; count];
         for &(from, to, length) in arcs.iter().filter(|&&(from, to, _)| from != to && to != root) {
             if cheapest[to].is_none_or(|(least, _)| length < least) {
