@@ -9254,7 +9254,8 @@ pub struct ReportFaultsRequest {
     pub events: ::prost::alloc::vec::Vec<FaultEvent>,
     /// The job whose leases define the network and its placement. Elements have the names of its topology; devices may
     /// also have those of its machines. NOT_FOUND with reason JOB_UNKNOWN if the job holds no lease that the caller may
-    /// see.
+    /// see; PERMISSION_DENIED with reason NOT_OWNER if its leases are of another tenant. What a tenant's caller reports
+    /// counts for requests and leases of that tenant alone.
     #[prost(string, tag = "3")]
     pub job: ::prost::alloc::string::String,
 }
