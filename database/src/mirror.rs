@@ -93,8 +93,12 @@ impl Mirror {
         self.entries.range((from, Bound::Unbounded))
     }
 
-    /// This server has written what is there now.
+    /// This server has written what is there now. News of what was there until then is none any more: it may have come
+    /// before this server knew that its own write was made.
     pub(crate) fn wrote(&mut self, key: Key, version: i64, entry: Option<Entry>) {
+        if self.pending.get(&key).is_some_and(|(heard, _)| *heard <= version) {
+            self.pending.remove(&key);
+        }
         match entry {
             Some(entry) => {
                 self.entries.insert(key, entry);
@@ -189,6 +193,17 @@ mod tests {
         mirror.wrote([2; 32], 11, entry(11));
         assert!(mirror.catch_up().is_empty());
         assert_eq!(mirror.version_of(&[2; 32]), 11);
+    }
+
+    #[test]
+    fn news_of_an_own_deed_that_comes_before_its_end_brings_nothing_back() {
+        let mut mirror = Mirror::default();
+        assert!(mirror.heard([1; 32], 4, entry(4)), "it is written, and this server does not know yet");
+        mirror.wrote([1; 32], 4, entry(4));
+        mirror.wrote([1; 32], 6, None);
+        assert!(!mirror.heard([1; 32], 6, None));
+        assert!(mirror.catch_up().is_empty());
+        assert_eq!(mirror.get(&[1; 32]), None);
     }
 
     #[test]
