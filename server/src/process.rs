@@ -4,6 +4,7 @@ mod memory;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use canopy_planner::chain;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,6 +17,9 @@ use crate::ops::reload::Reload;
 use crate::ops::telemetry::{flush_log, start_logging};
 use crate::server::{RunError, Server, StartError};
 use crate::tasks;
+
+/// Longest time that threads have to end once the server has.
+const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// Why a serving process ended with an error; prints the whole chain of causes.
 #[derive(Debug, thiserror::Error)]
@@ -70,8 +74,9 @@ pub fn run_server(flags: ServerFlags) -> Result<(), ServeError> {
     // The runtime still carries the connection to the collector.
     telescope.finish();
     flush_log();
-    // A thread that is still busy must not keep the process: nothing that it does is acknowledged any more.
-    runtime.shutdown_background();
+    // The store closes with the last of its users, which takes its time. A thread that is still busy after that must not
+    // keep the process: nothing that it does is acknowledged any more.
+    runtime.shutdown_timeout(LAST_WAIT);
     result
 }
 

@@ -29,8 +29,7 @@ use crate::drain::DrainHandle;
 use crate::jobs::computing::Computing;
 use crate::jobs::pipeline::Pipeline;
 use crate::jobs::planner::Planner;
-use crate::jobs::queue::Queue;
-use crate::jobs::workers::Workers;
+use crate::jobs::workers::{Jobs, Workers};
 use crate::listener::{self, ConnectionLimits, Places, Tls};
 use crate::metrics::Metrics;
 use crate::ops::admin::{self, ConsoleCalls, Pages};
@@ -335,8 +334,7 @@ impl Server {
             let _ended = replans.join().await;
         }
         // The listeners stay, so that whoever still comes is told when to try again.
-        end_jobs(&jobs.queue, &drain, options.drain_timeout).await;
-        jobs.computing.abort();
+        end_jobs(&jobs, &drain, options.drain_timeout).await;
         stop.send_replace(true);
         let ended = join(listeners).await.and(end_workers(workers, jobs.computing.clone()).await);
         save_clock(&options);
@@ -420,8 +418,9 @@ async fn end_workers(workers: Workers, computing: Computing) -> Result<(), RunEr
     Ok(())
 }
 
-/// Lets running requests continue for a while, then stops all jobs.
-async fn end_jobs(queue: &Queue, drain: &DrainHandle, patience: Duration) {
+/// Lets running requests continue for a while, then stops all jobs and computations.
+async fn end_jobs(jobs: &Jobs, drain: &DrainHandle, patience: Duration) {
+    let queue = &jobs.queue;
     // Detached jobs have no call that is inside. Those that wait are on the disk for the next server.
     queue.set_aside();
     let _whether_all_left = tokio::time::timeout(patience, async {
@@ -431,6 +430,7 @@ async fn end_jobs(queue: &Queue, drain: &DrainHandle, patience: Duration) {
     })
     .await;
     queue.abort();
+    jobs.computing.abort();
 }
 
 /// The transport failed while serving.

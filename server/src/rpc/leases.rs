@@ -140,10 +140,8 @@ impl LeasesService {
             request.topology = Some(kept_source(request.topology.take(), &key));
             if request.fault_policy == i32::from(v1::FaultPolicy::Ignore) {
                 let field = format!("requests[{position}].fault_policy");
-                return Err(bad(
-                    &field,
-                    "leases are planned around faults; leave out `fault_policy`, or acquire no lease".to_owned(),
-                ));
+                let problem = "leases are planned around faults; leave out `fault_policy`, or acquire no lease";
+                return Err(bad(&field, problem.to_owned()));
             }
             // What does not change the plan is not kept.
             request.quality = None;
