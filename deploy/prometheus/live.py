@@ -277,7 +277,7 @@ def disk(name, size):
     """A disk of a few megabytes."""
     folder = WORK / name
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "canopy-alerts", folder], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "canopy-alerts", folder], check=True)
     return folder
 
 

@@ -95,7 +95,7 @@ fn what_is_wrong_is_told_in_the_words_of_the_command() {
     let workspace = Workspace::new();
     for (arguments, words) in [
         ("--joint up=0,99:allgather -o out", "--joint up: ranks[1]"),
-        ("--joint up=0,3,0:allgather -o out", "--joint up: ranks[2]"),
+        ("--joint up=0,3,0:allgather -o out", "rank 0 is named twice"),
         ("--joint up=3:allgather -o out", "at least two"),
         ("--joint up=0-3:allgather --joint up=0-3:allgather -o out", "--joint up"),
         ("--joint up=0-3:allgather", "-o DIR"),

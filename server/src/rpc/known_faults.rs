@@ -42,7 +42,7 @@ impl AppliedFaults {
     pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
         let applied = self.words.iter().map(|words| ("FAULTS_APPLIED", format!("planned around {words}")));
         let outdated = self.trouble.iter().map(|trouble| {
-            let text = format!("faults that other servers have just been told of may be missing: {trouble}");
+            let text = format!("faults that were just reported to other servers may be missing: {trouble}");
             ("FAULTS_OUTDATED", text)
         });
         applied.chain(outdated).map(|(code, text)| Warning { code: code.to_owned(), text })

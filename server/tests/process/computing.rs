@@ -28,13 +28,20 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const GRACE: Duration = Duration::from_secs(2);
 /// Callers of a second tenant, by tokens of the issuer.
 const BLUE: &str = "[[grant]]\nissuer = \"site\"\nsubject = \"blue\"\nroles = [\"operator\"]\ntenants = [\"blue\"]\n";
-/// A share of planning time that nothing here uses up.
-const QUOTAS: &str = "[quotas]\ndefault = { planning_seconds_per_hour = 100000 }\n";
+/// Seconds of planning in an hour that no test here uses up. What is used comes back at this rate, more slowly than one
+/// computation uses it.
+const MUCH: u32 = 2_000;
+/// The same for short calls: a millisecond is seen for a fifth of a second.
+const LITTLE: u32 = 20;
 
-/// A server, a channel to it, and callers of tenants red and blue.
-async fn serving(memory: &str) -> (Process, Channel, Shows, Shows) {
+fn quotas(seconds: u32) -> String {
+    format!("[quotas]\ndefault = {{ planning_seconds_per_hour = {seconds} }}\n")
+}
+
+/// A server, a channel to it, and callers of tenants red and blue, with so much memory and planning time.
+async fn serving(memory: &str, seconds: u32) -> (Process, Channel, Shows, Shows) {
     let issued = Issued::new();
-    let rules = format!("{BLUE}{QUOTAS}");
+    let rules = format!("{BLUE}{}", quotas(seconds));
     let process = Process::start(|command, folder| {
         issued.serve_with(command, &folder, &rules);
         command.args(["--job-memory-bytes", memory]);
@@ -106,7 +113,7 @@ const KINDS: [Kind; 10] = [
 ];
 
 /// Calls that go on for much longer than any test here.
-const LONG: [Kind; 5] = [Kind::Bound, Kind::OrderMachines, Kind::WhatIf, Kind::PlanGroups, Kind::FollowGroups];
+const LONG: [Kind; 4] = [Kind::Bound, Kind::WhatIf, Kind::PlanGroups, Kind::FollowGroups];
 
 /// A request for one caller.
 struct Caller {
@@ -193,11 +200,6 @@ impl Caller {
             Kind::Bound => {
                 planner.bound(self.with(of("random-regular:n=500,d=8,seed=1", Collective::AllToAll))).await.map(drop)
             }
-            Kind::OrderMachines => {
-                let asked =
-                    OrderMachinesRequest { topology: source("torus:16x16x16"), ..OrderMachinesRequest::default() };
-                planner.order_machines(self.with(asked)).await.map(drop)
-            }
             Kind::WhatIf => {
                 let request = Some(of("random-regular:n=500,d=8,seed=2", Collective::AllToAll));
                 whole(planner.what_if(self.with(WhatIfRequest { request, ..WhatIfRequest::default() })).await).await
@@ -252,7 +254,7 @@ async fn quiet(process: &Process) -> Duration {
 /// Each long call is charged while it goes on, keeps no other tenant's call of any kind, and ends with its caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_calls_of_one_tenant_keep_nobody_else_and_end_with_their_callers() {
-    let (process, channel, red, blue) = serving("4294967296").await;
+    let (process, channel, red, blue) = serving("4294967296", MUCH).await;
     let blue = Caller { channel: channel.clone(), shows: blue };
     for (round, kind) in (1..).zip(LONG) {
         let calls: Vec<JoinHandle<Result<(), Status>>> = (0..3)
@@ -281,7 +283,7 @@ async fn long_calls_of_one_tenant_keep_nobody_else_and_end_with_their_callers() 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_that_computes_is_charged() {
     for kind in KINDS {
-        let (_process, channel, red, _) = serving("4294967296").await;
+        let (_process, channel, red, _) = serving("4294967296", LITTLE).await;
         let red = Caller { channel, shows: red };
         assert_eq!(red.planned().await, 0);
         red.short(kind).await.unwrap();
@@ -292,7 +294,7 @@ async fn every_call_that_computes_is_charged() {
 /// What needs more memory than planning has is refused before it is allocated, with what to do.
 #[tokio::test(flavor = "multi_thread")]
 async fn computations_beyond_the_memory_of_planning_are_refused() {
-    let (process, channel, red, _) = serving("268435456").await;
+    let (process, channel, red, _) = serving("268435456", MUCH).await;
     let red = Caller { channel, shows: red };
     let mut planner = red.planner();
     // 100,000 links, whose inverse would have 80 GB.
@@ -326,7 +328,7 @@ async fn a_drain_ends_computations() {
     for kind in LONG {
         let issued = Issued::new();
         let process = Process::start(|command, folder| {
-            issued.serve_with(command, &folder, QUOTAS);
+            issued.serve_with(command, &folder, &quotas(MUCH));
             command.args(["--drain-timeout", "100ms"]);
         });
         let red = Caller { channel: process.channel().await, shows: issued.token("operator") };

@@ -129,8 +129,8 @@ impl SmallDisk {
     /// If this process may not mount and all is required.
     #[track_caller]
     pub fn on(folder: &Path, mebibytes: u32) -> Option<Self> {
-        let size = format!("size={mebibytes}m");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder).output();
+        let options = format!("size={mebibytes}m,mode=700");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder).output();
         let reason = match mounted {
             Ok(output) if output.status.success() => return Some(Self { folder: folder.to_owned() }),
             Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),

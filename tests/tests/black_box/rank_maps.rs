@@ -125,7 +125,7 @@ fn a_placement_that_cannot_be_is_refused_by_its_first_rank() {
         (
             "cluster.yaml",
             &["--placement", "n2:0-1", "--ranks", "2,1"],
-            "rank 0 is on n2:0, which is rank 2 of the topology",
+            "rank 1 is on n2:1, which is rank 3 of the topology, but the list names rank 1",
         ),
         (BOXES, &["--placement", "x:0-2,y:0"], "rank 2 is on node x and rank 0 on x"),
         (BOXES, &["--placement", "x:0-1"], "2 ranks are placed, but 4 take part"),

@@ -120,10 +120,8 @@ fn a_part_of_a_cluster_says_so() {
 
 #[test]
 fn odd_names_survive_writing() {
-    let mut draft = crate::draft::TopologyDraft {
-        name: Some("a: b # \"c\" \\ \u{1}\u{85}\u{2028}\n\té😀".to_owned()),
-        ..Default::default()
-    };
+    let mut draft =
+        crate::draft::TopologyDraft { name: Some("a: b # \"c\" \\ \n\té😀".to_owned()), ..Default::default() };
     for id in [
         "-", "#", "{", "}x", "[", "*a", "&a", "!t", "%", "@", "`", "\"q\"", "'s'", "\\", "~", "?", "|", "é", "日本",
         "a\u{301}", "😀", "y", "NO", ".inf", "---", "<<",
@@ -136,6 +134,25 @@ fn odd_names_survive_writing() {
             .unwrap_or_else(|error| panic!("{error}\n{written}"));
         assert_eq!(back.topology, topology);
         assert_eq!(identity_hash(&back.topology), identity_hash(&topology));
+    }
+}
+
+/// Names in which a person would not see every character are refused, wherever they stand.
+#[test]
+fn names_that_are_not_shown_as_they_are_are_refused() {
+    for hidden in ["\u{1}", "\u{7f}", "\u{85}", "\u{200b}", "\u{2028}", "\u{202e}", "\u{2066}", "\u{feff}", "\u{e0041}"]
+    {
+        let name = format!("a{hidden}b");
+        for (field, at) in [("name", 0), ("nodes[1].id", 1), ("nodes[1].host", 2), ("nodes[1].label", 3)] {
+            let text = |place| if place == at { Some(name.clone()) } else { None };
+            let mut draft = crate::draft::TopologyDraft { name: text(0), ..Default::default() };
+            draft.add_compute("first");
+            let attributes = crate::model::Attributes { host: text(2), label: text(3), ..Default::default() };
+            draft.add_node(text(1).unwrap_or("second".to_owned()), crate::model::NodeKind::Compute, attributes);
+            let refused = draft.build(&LIMITS).unwrap_err();
+            assert_eq!(refused.field().as_deref(), Some(field), "{hidden:?}: {refused}");
+            assert!(!refused.to_string().contains(hidden), "{hidden:?}: {refused}");
+        }
     }
 }
 
