@@ -60,6 +60,7 @@ mod tests {
 
     use super::*;
     use crate::around::around;
+    use crate::tasks;
 
     /// A drain waits for calls whose requests are there, and for no request that is still on its way.
     #[tokio::test(start_paused = true)]
@@ -72,12 +73,12 @@ mod tests {
             });
             let mut request = http::Request::new(());
             request.extensions_mut().insert(if is_whole { Arrived::whole() } else { Arrived::of(1) });
-            let answer = tokio::spawn(around(Gate(drain.clone()), service).call(request));
+            let answer = tasks::spawn("answer", around(Gate(drain.clone()), service).call(request));
             // A slow request is refused only during a drain.
             sleep(ARRIVAL_MAX).await;
             drain.start();
             drain.empty().await;
-            let response = answer.await.unwrap().unwrap();
+            let response = answer.join().await.unwrap().unwrap();
             let code = Status::from_header_map(response.headers()).map(|status| status.code());
             assert_eq!(code, expected);
         }

@@ -184,7 +184,7 @@ impl Caller {
                 planner.simulate_plan(self.with(asked)).await.map(drop)
             }
             Kind::CheckTopology => {
-                let asked = CheckTopologyRequest { topology: source("ring:5"), ..CheckTopologyRequest::default() };
+                let asked = CheckTopologyRequest { topology: source("ring:5") };
                 topologies.check_topology(self.with(asked)).await.map(drop)
             }
             Kind::Find => {

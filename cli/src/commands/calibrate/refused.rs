@@ -41,37 +41,33 @@ fn is_impossible(fit: &Fit, rate: Parameter) -> bool {
 
 /// Refuses rates above those of the description.
 pub(super) fn impossible(fit: &Fit, runs: &Runs, deadline: Deadline) -> Result<(), Failure> {
-    let above = |rate: &&Parameter| is_impossible(fit, **rate);
-    for &rate in [Parameter::InsideRate, Parameter::AcrossRate].iter().filter(above) {
-        let slower = fit.parameters.with(rate, 1.0);
-        let times =
-            runs.times(runs.taken(), &slower, deadline).map_err(|error| not_fitted(FitError::Predict(error)))?;
-        let links = if rate == Parameter::InsideRate { "inside boxes" } else { "between boxes" };
-        let mut failure = Failure::input(format!(
-            "by these runs links {links} are {:.2} times as fast as described, and no link is: nothing is written",
-            fit.parameters.get(rate)
-        ));
-        let mut place = 0;
-        for (timed, reading) in runs.each() {
-            let own = times.get(place..place + timed.points.len()).unwrap_or_default();
-            place += timed.points.len();
-            let faster =
-                timed.points.iter().zip(own).filter(|(point, time)| point.micros * (1.0 + FASTER_LEAST) < **time);
-            let largest = faster.clone().max_by_key(|(point, _)| point.bytes);
-            if let Some((point, time)) = largest {
-                failure = failure.note(format!(
-                    "{}: {} of {} times are too fast for {} by {} on {}; {} took {:.1} µs, and {:.1} at the rates as described",
-                    timed.file, faster.count(), timed.points.len(), timed.kind, timed.taken_for(reading), timed.network,
-                    in_words(point.bytes), point.micros, time
-                ));
-            }
+    let rates = [Parameter::InsideRate, Parameter::AcrossRate];
+    let Some(rate) = rates.into_iter().find(|&rate| is_impossible(fit, rate)) else { return Ok(()) };
+    let slower = fit.parameters.with(rate, 1.0);
+    let times = runs.times(runs.taken(), &slower, deadline).map_err(|error| not_fitted(FitError::Predict(error)))?;
+    let links = if rate == Parameter::InsideRate { "inside boxes" } else { "between boxes" };
+    let mut failure = Failure::input(format!(
+        "by these runs links {links} are {:.2} times as fast as described, and no link is: nothing is written",
+        fit.parameters.get(rate)
+    ));
+    let mut place = 0;
+    for (timed, reading) in runs.each() {
+        let own = times.get(place..place + timed.points.len()).unwrap_or_default();
+        place += timed.points.len();
+        let faster = timed.points.iter().zip(own).filter(|(point, time)| point.micros * (1.0 + FASTER_LEAST) < **time);
+        let largest = faster.clone().max_by_key(|(point, _)| point.bytes);
+        if let Some((point, time)) = largest {
+            failure = failure.note(format!(
+                "{}: {} of {} times are too fast for {} by {} on {}; {} took {:.1} µs, and {:.1} at the rates as described",
+                timed.file, faster.count(), timed.points.len(), timed.kind, timed.taken_for(reading), timed.network,
+                in_words(point.bytes), point.micros, time
+            ));
         }
-        return Err(failure.help(
-            "check collective, algorithm (`FILE=COLLECTIVE/nccl` if NCCL ran) and network (`FILE@T`) of these runs; if links are \
-             faster, state their rate in the network",
-        ));
     }
-    Ok(())
+    Err(failure.help(
+        "check collective, algorithm (`FILE=COLLECTIVE/nccl` if NCCL ran) and network (`FILE@T`) of these runs; if links are \
+         faster, state their rate in the network",
+    ))
 }
 
 /// Runs that determine nothing.

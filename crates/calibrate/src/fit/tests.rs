@@ -100,7 +100,7 @@ fn stated_errors_hold_the_truth() {
             across: chance.between(0.5, 1.0),
             ..Parameters::described(chance.between(500.0, 9_000.0))
         };
-        let runs: Vec<Known> = runs().into_iter().skip(seed as usize % 3).step_by(3).collect();
+        let runs: Vec<Known> = runs().into_iter().skip(usize::try_from(seed % 3).unwrap()).step_by(3).collect();
         let noise: Vec<f64> = runs.iter().map(|_| chance.noise(0.03)).collect();
         for Estimate { parameter, value, error } in fitted(&runs, &Parameter::ALL, hidden, &noise).unwrap().estimates {
             let off = (value - hidden.get(parameter)).abs();

@@ -59,7 +59,7 @@ async fn no_name_of_a_lease_is_given_twice_whoever_gives_and_ends_it() {
                 let lease = at(&clients, caller).acquire_lease(asked(&job, "")).await.unwrap().into_inner();
                 let before = given.lock().unwrap().insert(lease.name.clone(), job.clone());
                 assert_eq!(before, None, "{} is given to {job}", lease.name);
-                if (caller + number) % 2 == 0 {
+                if (caller + number).is_multiple_of(2) {
                     continue;
                 }
                 // At another server, which may not have heard of it, and a second time after others have acquired more.
@@ -76,7 +76,7 @@ async fn no_name_of_a_lease_is_given_twice_whoever_gives_and_ends_it() {
     for call in calls {
         call.await.unwrap();
     }
-    let given = given.lock().unwrap();
+    let given = given.lock().unwrap().clone();
     assert_eq!(given.len() as u64, CALLERS * each);
     // Each is its job's to the end.
     for (name, job) in given.iter() {
