@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::support::Workspace;
+use crate::support::{Numbers, Workspace};
 
 /// Random networks, unless the environment says otherwise.
 const CASES: u64 = 15;
@@ -27,20 +27,6 @@ const NAMED: [(&str, &str); 14] = [
     ("torus:4x4,down=00-01", "allreduce"),
     ("mesh:4x4", "allreduce"),
 ];
-
-/// A sequence of numbers that looks random, the same for the same seed.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
-        list[usize::try_from(self.below(list.len() as u64)).unwrap()]
-    }
-}
 
 /// A network of any maker, with other rates and with faults, and a collective.
 fn random(seed: u64) -> (String, &'static str) {

@@ -189,3 +189,18 @@ links:
   - {from: s, to: b, bandwidth: 1GB/s}
   - {from: s, to: c, bandwidth: 1GB/s}
 ";
+
+/// A sequence of numbers that looks random, the same for the same seed.
+#[derive(Debug)]
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    pub(crate) fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[usize::try_from(self.below(list.len() as u64)).unwrap()]
+    }
+}

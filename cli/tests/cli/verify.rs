@@ -1,6 +1,8 @@
 //! `canopy verify`: what is right passes, and every kind of damage has status 2.
 
-use crate::support::{Workspace, check_members};
+use std::collections::BTreeSet;
+
+use crate::support::{Numbers, Workspace, check_members};
 
 const MEMBERS: [&str; 12] = [
     "canopy",
@@ -176,5 +178,38 @@ fn a_damaged_msccl_file_is_found_out() {
         assert!(damaged != text, "{what}");
         workspace.write("damaged.xml", damaged);
         assert!(!objections(&workspace, "damaged.xml").is_empty(), "{what}");
+    }
+}
+
+/// Whatever `plan` writes passes `verify`, at rates of any size, also where another plan than the first one is taken.
+#[test]
+fn what_is_planned_at_rates_of_any_size_is_verified() {
+    let workspace = Workspace::new();
+    let mut random = Numbers(7);
+    let cases: u32 = std::env::var("CANOPY_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(5).min(1_000);
+    for bits in [30, 45, 52, 58, 60].into_iter().cycle().take(cases as usize) {
+        let ranks = 3 + random.below(5);
+        let unit = 1_u64 << (bits - 30);
+        let mut links = BTreeSet::new();
+        for from in 0..ranks {
+            links.insert((from, (from + 1) % ranks));
+            let to = random.below(ranks);
+            if to != from && !links.contains(&(to, from)) {
+                links.insert((from, to));
+            }
+        }
+        let mut text = "canopy: 1\nnodes:\n".to_owned();
+        (0..ranks).for_each(|rank| text.push_str(&format!("- {{id: n{rank}}}\n")));
+        text.push_str("links:\n");
+        for (from, to) in links {
+            let rate = (1 + random.below((1 << 30) - 1)) * unit + random.below(unit.min(1 << 30));
+            text.push_str(&format!("- {{from: n{from}, to: n{to}, bandwidth: {rate}B/s, both: true}}\n"));
+        }
+        workspace.write("network.yaml", &text);
+        for collective in ["allreduce", "allgather", "reduce-scatter", "all-to-all"] {
+            workspace.text(&format!("plan network.yaml -c {collective} -o plan.json"));
+            let run = workspace.run("verify plan.json");
+            assert_eq!(run.status, Some(0), "{collective}: {run:?}\n{text}");
+        }
     }
 }
