@@ -28,6 +28,12 @@ const NAMED: [(&str, &str); 14] = [
     ("mesh:4x4", "allreduce"),
 ];
 
+impl Numbers {
+    fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[usize::try_from(self.below(list.len() as u64)).unwrap()]
+    }
+}
+
 /// A network of any maker, with other rates and with faults, and a collective.
 fn random(seed: u64) -> (String, &'static str) {
     let mut numbers = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);

@@ -199,8 +199,4 @@ impl Numbers {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
-
-    pub(crate) fn of<'a>(&mut self, list: &[&'a str]) -> &'a str {
-        list[usize::try_from(self.below(list.len() as u64)).unwrap()]
-    }
 }
