@@ -99,6 +99,16 @@ impl Sums {
     }
 }
 
+/// The whole part of a number of bytes, within 64 bits.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and bytes are positive"
+)]
+pub(crate) fn whole(bytes: f64) -> u64 {
+    bytes as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

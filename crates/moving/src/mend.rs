@@ -1,6 +1,7 @@
 //! Moves bytes from rails with overloaded links to cheaper ones.
 
 use crate::fill::{Filled, Piece};
+use crate::matrix::whole;
 use crate::route::Loads;
 use crate::tiers::{Rates, Tiers};
 
@@ -237,14 +238,4 @@ fn mend_piece(
     by_rail[rail] -= bytes;
     by_rail[other] += bytes;
     by_rail.len()
-}
-
-/// The whole part of a number of bytes, within 64 bits.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, and bytes are positive"
-)]
-fn whole(bytes: f64) -> u64 {
-    bytes as u64
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, whole};
 use crate::paths::{Links, Paths};
 use crate::prices::Prices;
 use crate::proof::Proof;
@@ -303,14 +303,4 @@ impl<'a> Market<'a> {
 /// The price of a link.
 fn priced(used: f64, each: f64, steepness: f64, greatest: f64) -> f64 {
     if each.is_finite() { ((steepness * (used / greatest - 1.0)).exp() + IDLE) * each } else { each }
-}
-
-/// The whole part of a number of bytes, within 64 bits.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, and bytes are positive"
-)]
-fn whole(bytes: f64) -> u64 {
-    bytes as u64
 }

@@ -1,6 +1,6 @@
 //! How rails divide the traffic of each pair of boxes, as far as NICs go.
 
-use crate::matrix::Sums;
+use crate::matrix::{Sums, whole};
 use crate::tiers::Tiers;
 
 /// Weights of NICs: the bytes of a pair of boxes are divided in proportion to the products of both.
@@ -141,12 +141,6 @@ fn whole_shares(tiers: &Tiers, sums: &Sums, weights: &Weights) -> Vec<u64> {
         }
     }
     shares
-}
-
-/// The whole part of a number of bytes.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes are positive and below 2^60")]
-fn whole(bytes: f64) -> u64 {
-    bytes as u64
 }
 
 #[cfg(test)]
