@@ -83,7 +83,7 @@ use crate::parts::phase_actions;
 use crate::progress::{Progress, Silent, Stage};
 use crate::reach::ask;
 use sums::{PlannedAllreduce, plan_allreduce};
-pub(crate) use sums::{form as allreduce_form, rate_in_phases, strength_through_switches};
+pub(crate) use sums::{form as allreduce_form, strength_through_switches};
 
 use assembly::Assembly;
 use instance::{Instance, Roots, instances};

@@ -65,7 +65,7 @@ pub use repair::{REPAIR, RepairError, RepairOptions, is_remainder, repaired};
 pub use ring::{NicRings, NicRingsError, nic_rings};
 pub use stepped::{binomial, bruck, double_tree, pairwise, recursive_doubling, with_shares};
 pub use sum_options::{RootPolicy, SumOptions, SumOptionsError};
-pub use synthesize::{allreduce_form, synthesize, synthesize_explained, two_phase_rate};
+pub use synthesize::{allreduce_form, synthesize, synthesize_explained};
 pub use tacos::joint::{JointCollective, JointPlan, JointPlans, JointSynthesisError, synthesize_joint};
 pub use tacos::{CopySearch, plan_by};
 pub use tolerance::Tolerance;

@@ -2,7 +2,7 @@
 
 use canopy_optimize::Stop;
 use canopy_schedule::{AllreduceForm, ChunkLayout, Schedule, Shares};
-use canopy_topology::{Rate, Topology};
+use canopy_topology::Topology;
 
 use crate::algorithm::{SynthesisRequest, Synthesized, Task};
 use crate::error::SynthesisError;
@@ -81,12 +81,4 @@ pub fn allreduce_form(
     stop: &dyn Stop,
 ) -> Result<AllreduceForm, SynthesisError> {
     forest::allreduce_form(topology, shares, sums, stop)
-}
-
-/// The algbw of an allreduce by forest as a reduce-scatter followed by an allgather; `None` if these cannot be planned.
-///
-/// # Errors
-/// [`SynthesisError`]: shares that do not fit, too large, stopped. **Cost.** That of two bounds.
-pub fn two_phase_rate(topology: &Topology, shares: &Shares, stop: &dyn Stop) -> Result<Option<Rate>, SynthesisError> {
-    forest::rate_in_phases(topology, shares, stop)
 }

@@ -281,11 +281,7 @@ fn rate_of_forest(topology: &Topology, forest: &Forest) -> Option<Rate> {
 }
 
 /// The algbw that a reduce-scatter followed by an allgather reaches; none where it can not be planned.
-pub(crate) fn rate_in_phases(
-    topology: &Topology,
-    shares: &Shares,
-    stop: &dyn Stop,
-) -> Result<Option<Rate>, SynthesisError> {
+fn rate_in_phases(topology: &Topology, shares: &Shares, stop: &dyn Stop) -> Result<Option<Rate>, SynthesisError> {
     let transposed = topology.transposed();
     let seconds = |network: &Topology| instance::seconds_per_unit(network, Roots::All(shares), stop);
     let spread = seconds(topology);
