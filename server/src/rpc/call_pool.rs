@@ -171,6 +171,17 @@ impl CallPool {
         self.work_or(Unlearned::Remembered, headers, work).await
     }
 
+    /// Hears of what other servers have changed, where they share the store; returns what has this server follow, where it
+    /// may block.
+    async fn hear(&self) -> impl FnOnce() -> Result<(), CallFailure> + Send + 'static {
+        let learning = self.learning.clone();
+        let heard = match &learning {
+            Some(learning) => Some(learning.hear().await),
+            None => None,
+        };
+        move || learning.zip(heard).map_or(Ok(()), |(learning, heard)| learning.follow(heard))
+    }
+
     async fn work_or<T: Send + 'static>(
         &self,
         unlearned: Unlearned,
@@ -183,16 +194,12 @@ impl CallPool {
         let answer = async {
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             let permit = permit.map_err(|error| CallFailure::Broken { what: error.to_string() })?;
-            let (records, learning) = (self.records.clone(), self.learning.clone());
-            let heard = match &learning {
-                Some(learning) => Some(learning.hear().await),
-                None => None,
-            };
+            let records = self.records.clone();
+            let learn = self.hear().await;
             let call = CallContext::current();
             let done = spawn_blocking(move || {
                 let _in_call = call.as_ref().map(CallContext::enter);
-                let learned = learning.zip(heard).map_or(Ok(()), |(learning, heard)| learning.follow(heard));
-                let done = unlearned.decide(learned, || work(&records));
+                let done = unlearned.decide(learn(), || work(&records));
                 // Work goes on when its caller has left; its place stays taken until it has ended.
                 drop(permit);
                 done
@@ -262,16 +269,10 @@ impl CallPool {
         work: impl FnOnce(&Records, &Seat) -> Result<T, CallFailure> + Send + 'static,
     ) -> Option<Result<T, CallFailure>> {
         let records = self.records.clone();
-        let learning = self.learning.clone();
         let answer = async {
-            let heard = match &learning {
-                Some(learning) => Some(learning.hear().await),
-                None => None,
-            };
-            let computed = self.computing.run(end, move |seat| {
-                let learned = learning.zip(heard).map_or(Ok(()), |(learning, heard)| learning.follow(heard));
-                Unlearned::Remembered.decide(learned, || work(&records, seat))
-            });
+            let learn = self.hear().await;
+            let computed =
+                self.computing.run(end, move |seat| Unlearned::Remembered.decide(learn(), || work(&records, seat)));
             computed.await
         };
         time::timeout_at(time::Instant::from_std(end), answer).await.ok()
