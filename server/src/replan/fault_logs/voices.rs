@@ -2,22 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use canopy_planner::PlanKey;
+
 use super::book::Kind;
 use crate::replan::scope::{Audience, Scope};
 
-/// The empty name, and each tenant whose reports count and of whose reporters anything is remembered.
+/// No place is before it.
+const FIRST: Scope = Scope::Topology(PlanKey::from_bytes([0; 32]));
+
+/// The empty name, and each tenant whose reports count and of whose reporters anything is remembered. O(tenants · log
+/// scopes).
 pub(super) fn voices(fault_logs: &BTreeMap<Scope, Kind>, audience: &Audience) -> Vec<String> {
     match audience {
         Audience::Tenant(name) if name.is_empty() => vec![String::new()],
         Audience::Tenant(name) => vec![String::new(), name.clone()],
         Audience::Everyone => {
             let mut all = vec![String::new()];
-            let tenants = fault_logs.keys().map_while(Scope::tenant);
-            tenants.for_each(|tenant| {
-                if all.last().is_none_or(|last| last != tenant) {
-                    all.push(tenant.to_owned());
-                }
-            });
+            // From each tenant's first scope to that of the next one, past all that lies between them.
+            let mut from = FIRST.by("\0");
+            while let Some(tenant) = fault_logs.range(from..).next().and_then(|(scope, _)| scope.tenant()) {
+                from = FIRST.by(&format!("{tenant}\0"));
+                all.push(tenant.to_owned());
+            }
             all
         }
     }
