@@ -3,6 +3,8 @@
 mod near;
 pub(super) mod whole;
 
+use std::num::NonZeroU64;
+
 use canopy_optimize::{Arc, BalancedOptimum, Digraph, Fraction, OptimumError, Stop, balanced_optimum};
 use canopy_schedule::{Action, Shares};
 use canopy_topology::{LinkIndex, NodeIndex, Rank, Topology};
@@ -16,6 +18,10 @@ use crate::tolerance::Tolerance;
 
 /// Numbers of trees per root that are tried in place of the one that makes all capacities whole.
 const FEWER_TRIED: u64 = 12;
+
+/// Chunks per unit of share of several networks whose own numbers have no common multiple that can be counted: together
+/// they lose some millionths of the rate.
+const CHUNKS_TOGETHER: NonZeroU64 = NonZeroU64::new(1 << 20).unwrap();
 
 /// Which ranks have data that every rank wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,41 +78,46 @@ pub(super) fn require_plannable(topology: &Topology, roots: Roots<'_>, action: A
 
 /// One instance per network, for as many trees per root as `limits` say; see [`Instance::new`] where they say nothing.
 ///
-/// Networks of one collective follow each other, so that their shares are cut into chunks that suit all of them.
+/// Networks of one collective follow each other, so that their shares are cut into chunks that suit all of them: where
+/// these could not be counted, as many as can.
 pub(super) fn instances(
     networks: &[&Topology],
     roots: Roots<'_>,
     limits: TreeLimits,
     stop: &dyn Stop,
 ) -> Result<Vec<Instance>, SynthesisError> {
-    if let Some(trees_per_root) = limits.trees_per_root {
+    let exactly = |trees_per_root| {
         require_balanced(networks)?;
-        return networks
-            .iter()
-            .map(|network| whole::exactly(network, roots, trees_per_root, limits.tolerance, stop))
-            .collect();
+        let network = |network: &&Topology| whole::exactly(network, roots, trees_per_root, limits.tolerance, stop);
+        networks.iter().map(network).collect()
+    };
+    if let Some(trees_per_root) = limits.trees_per_root {
+        return exactly(trees_per_root);
     }
     let optimal = networks.iter().map(|network| Instance::new(network, roots, limits.tolerance, stop));
-    match limits.max_chunks {
-        None => optimal.collect(),
-        Some(chunks_max) => {
-            // Too many trees to be counted are too many for any limit.
-            let optimal = optimal.collect::<Result<Vec<_>, _>>().map_or_else(
-                |error| if matches!(error, SynthesisError::TooManyTrees { .. }) { Ok(None) } else { Err(error) },
-                |optimal| Ok(Some(optimal)),
-            )?;
-            let chunks = |optimal: &Vec<Instance>| {
-                optimal.iter().fold(1_u128, |chunks, instance| chunks.lcm(&instance.trees_per_root.into()))
-            };
-            match optimal.filter(|optimal| chunks(optimal) <= chunks_max.get().into()) {
-                Some(optimal) => Ok(optimal),
-                None => {
-                    require_balanced(networks)?;
-                    whole::at_most(networks, roots, chunks_max, limits.tolerance, stop)
-                }
-            }
+    let optimal: Result<Vec<Instance>, SynthesisError> = optimal.collect();
+    let chunks = |optimal: &[Instance]| {
+        optimal.iter().fold(1_u128, |chunks, instance| chunks.lcm(&instance.trees_per_root.into()))
+    };
+    match (limits.max_chunks, optimal) {
+        (None, Ok(optimal)) if are_countable(chunks(&optimal), networks, roots) => Ok(optimal),
+        // Each network may have as many trees as it needs, but no chunks suit them all.
+        (None, Ok(_)) => exactly(CHUNKS_TOGETHER),
+        (Some(chunks_max), Ok(optimal)) if chunks(&optimal) <= chunks_max.get().into() => Ok(optimal),
+        // Too many trees to be counted are too many for any limit.
+        (Some(chunks_max), Ok(_) | Err(SynthesisError::TooManyTrees { .. })) => {
+            require_balanced(networks)?;
+            whole::at_most(networks, roots, chunks_max, limits.tolerance, stop)
         }
+        (_, Err(error)) => Err(error),
     }
+}
+
+/// Whether 64 bits count the chunks of all ranks, with so many for each unit of the weights of shares.
+fn are_countable(chunks: u128, networks: &[&Topology], roots: Roots<'_>) -> bool {
+    let rank_count = networks.first().map_or(0, |network| network.rank_count());
+    let all = roots.unit_count(rank_count).and_then(|units| chunks.checked_mul(units.into()));
+    all.is_some_and(|all| u64::try_from(all).is_ok())
 }
 
 /// 1/x*: the time in which these roots can spread one byte for each unit of their weight, in seconds.
