@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use canopy_optimize::{Arc, Digraph, Never, lower};
 use canopy_topology::{
-    Capacity, DraftLink, DraftNode, LinkIndex, NodeIndex, NodeKind, Topology, TopologyDraft, TopologyError,
+    Capacity, DraftLink, DraftNode, LinkIndex, NodeIndex, NodeKind, Rank, Topology, TopologyDraft, TopologyError,
     TopologyLimits, Transit,
 };
 use num_bigint::BigInt;
@@ -41,15 +42,19 @@ impl JobRates {
     /// The network of a group.
     ///
     /// Rates are whole bytes per second, in the exact proportion of the shares where these have a common measure of
-    /// 1 MB/s or more; so the group loses up to a millionth of its rate.
+    /// 1 MB/s or more; so the group loses up to a millionth of its rate. Others are rounded down, and then lowered until
+    /// all nodes that are not members pass on as much as they get, as the shares do.
     ///
     /// # Errors
-    /// [`ShareError`]. O(links · parallel links + nodes).
+    /// [`ShareError`].
+    ///
+    /// # Cost
+    /// O(links · parallel links + nodes), and a flow of some bytes for each node that rounding unbalances.
     pub fn share_of(&self, topology: &Topology, job: &Job, group: usize) -> Result<Share, ShareError> {
         let asked = job.groups.get(group);
         let asked = asked.ok_or(ShareError::NoSuchGroup { group, count: job.groups.len() })?;
         let name = || asked.name.clone();
-        let capacities = self.capacities(group).ok_or_else(|| ShareError::Thin { name: name() })?;
+        let capacities = self.capacities(group, &asked.ranks).ok_or_else(|| ShareError::Thin { name: name() })?;
         let mut draft = TopologyDraft { name: Some(name()), ..TopologyDraft::default() };
         let mut is_used = vec![false; topology.nodes().len()];
         capacities.keys().for_each(|&(from, to)| (is_used[from as usize], is_used[to as usize]) = (true, true));
@@ -83,20 +88,31 @@ impl JobRates {
         })
     }
 
-    /// By ends, whole bytes per second; `None` where one is less than 1.
-    fn capacities(&self, group: usize) -> Option<BTreeMap<(u32, u32), u64>> {
+    /// By ends, whole bytes per second that are balanced wherever the shares are; `None` where one is less than 1.
+    fn capacities(&self, group: usize, members: &[Rank]) -> Option<BTreeMap<(u32, u32), u64>> {
         let shares: Vec<((u32, u32), &BigRational)> = self.by_ends(group).collect();
         let common = shares.iter().fold(BigInt::from(1), |common, (_, share)| common.lcm(share.denom()));
         let parts: Vec<BigInt> = shares.iter().map(|(_, share)| share.numer() * (&common / share.denom())).collect();
         let measure = parts.iter().fold(BigInt::zero(), |measure, part| measure.gcd(part));
         let unit = BigRational::new(measure.clone(), common.clone()).to_integer();
         let keeps = unit >= BigInt::from(UNIT_BYTES_MIN);
-        let mut capacities = BTreeMap::new();
-        for ((ends, _), part) in shares.iter().zip(&parts) {
-            let whole = if keeps { part / &measure * &unit } else { part / &common };
-            capacities.insert(*ends, whole.to_u64().filter(|&capacity| capacity > 0)?);
+        let whole = |part: &BigInt| if keeps { part / &measure * &unit } else { part / &common };
+        let mut whole: Vec<u128> = parts.iter().map(|part| whole(part).to_u128()).collect::<Option<_>>()?;
+        if !keeps {
+            self.balance(&shares, members, &mut whole);
         }
-        Some(capacities)
+        let positive = |whole: u128| u64::try_from(whole).ok().filter(|&capacity| capacity > 0);
+        shares.iter().zip(whole).map(|(&(ends, _), whole)| Some((ends, positive(whole)?))).collect()
+    }
+
+    /// Lowers capacities by ends until all nodes that are not members pass on as much as they get.
+    fn balance(&self, shares: &[((u32, u32), &BigRational)], members: &[Rank], capacities: &mut [u128]) {
+        let node_count = self.problem.graph().node_count;
+        let arcs = shares.iter().map(|&((from, to), _)| Arc { from, to, capacity: 0 });
+        let graph = Digraph { node_count, arcs: arcs.collect() };
+        let mut is_member = vec![false; node_count as usize];
+        members.iter().for_each(|rank| is_member[rank.index()] = true);
+        lower(&graph, &is_member, capacities, &Never).expect("nothing requests a stop");
     }
 
     /// Adds the links between two nodes, those of least latency first, as far as the share goes.

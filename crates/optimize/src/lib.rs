@@ -37,6 +37,7 @@ pub use flow::{ArcId, FlowNetwork, FlowUnit};
 pub use fraction::Fraction;
 pub use isolate::isolating_cuts;
 pub use layers::{Ascent, Layers};
+pub use lowered::lower;
 pub use optimum::{ForestOptimum, forest_optimum, forest_optimum_for};
 pub use paths::{
     PathGraph, ShortestPaths, SingleOptions, SinglePaths, WholePaths, single_load_bound, single_paths, whole_paths,

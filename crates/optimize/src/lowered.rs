@@ -42,14 +42,11 @@ pub(crate) fn is_kept_by_floors(graph: &Digraph, terminals: &[bool]) -> Result<b
 /// too much at the other end, and so on, up to a terminal or a node where too much left. Taking everything away would
 /// do, so such a flow exists; shortest augmenting paths keep it small.
 ///
-/// * **Cost.** One flow per unbalanced node. **Errors.** Stopped.
-/// * **In.** Numbers whose sum is less than a quarter of what 127 bits hold.
-pub(crate) fn lower(
-    graph: &Digraph,
-    terminals: &[bool],
-    capacities: &mut [u128],
-    stop: &dyn Stop,
-) -> Result<(), Stopped> {
+/// * **In.** `capacities`: by arc of the graph, in place of its own; their sum is less than a quarter of what 127 bits
+///   hold.
+/// * **Errors.** Stopped.
+/// * **Cost.** One flow per unbalanced node.
+pub fn lower(graph: &Digraph, terminals: &[bool], capacities: &mut [u128], stop: &dyn Stop) -> Result<(), Stopped> {
     let signed = |value: u128| i128::try_from(value).expect("the caller keeps the sum of all capacities within range");
     let mut network = FlowNetwork::<i128>::new(graph.node_count);
     let mut surplus = vec![0_i128; graph.node_count as usize];

@@ -190,41 +190,58 @@ fn write_job(workspace: &Workspace, chance: &mut Chance) -> &'static str {
     options
 }
 
+/// Plans a random job into a folder and verifies it: whether its plans take longer than the joint optimum, `None` where
+/// no plan is possible.
+fn planned(case: u64) -> Option<bool> {
+    let workspace = Workspace::new();
+    let options = write_job(&workspace, &mut Chance(case));
+    let made = workspace.run(&format!("plan-job job.json -o plans --json {options}"));
+    let job = String::from_utf8(workspace.read("job.json")).unwrap();
+    if made.status != Some(0) {
+        // Groups that no way connects, without the help of others or at all, or only a deeper tree.
+        let is_meant = ["no way leads from", "`max_depth` is"].iter().any(|part| made.stderr.contains(part));
+        assert!(is_meant, "{job} {options}: {}", made.stderr);
+        return None;
+    }
+    let found = &made.object()["job"];
+    let verified = workspace.run("verify --joint plans --json");
+    assert_eq!(verified.status, Some(0), "{job} {options}: {verified:?}");
+    assert_eq!(verified.object()["seconds"], found["seconds"], "{job} {options}");
+    let seconds = number(&found["seconds"]);
+    assert!(seconds >= number(&found["seconds_bound"]) * (1.0 - 1e-12), "{job} {options}");
+    let mut longest: f64 = 0.0;
+    for group in found["groups"].as_array().unwrap() {
+        let alone = number(&group["seconds"]);
+        let by_rate = group["size_bytes"].as_f64().unwrap() / number(&group["achieved"]);
+        assert!((alone / by_rate - 1.0).abs() < 1e-12, "{job} {options}: {group}");
+        longest = longest.max(alone);
+    }
+    assert!(seconds <= longest * (1.0 + 1e-12), "{job} {options}");
+    let optimum = found.get("seconds_joint").map_or(seconds, number);
+    assert!(optimum <= seconds, "{job} {options}");
+    if optimum < seconds * (1.0 - 1e-6) {
+        eprintln!("{case} {job} {options}: {} of the joint rate", optimum / seconds);
+    }
+    Some(optimum < seconds)
+}
+
 /// Every folder is verified, says what its plans take, and no less than what the lengths prove.
 #[test]
 fn whatever_is_written_is_verified() {
     let cases = std::env::var("CANOPY_CASES").ok().map_or(10, |text| text.parse().expect("CANOPY_CASES is a number"));
-    let (mut planned, mut longer) = (0, 0);
+    let (mut written, mut longer) = (0, 0);
+    let mut failed: Vec<u64> = Vec::new();
     for case in 0..cases {
-        let workspace = Workspace::new();
-        let options = write_job(&workspace, &mut Chance(case));
-        let made = workspace.run(&format!("plan-job job.json -o plans --json {options}"));
-        let job = String::from_utf8(workspace.read("job.json")).unwrap();
-        if made.status != Some(0) {
-            // Groups that no way connects, without the help of others or at all, or only a deeper tree.
-            let is_meant = ["no way leads from", "`max_depth` is"].iter().any(|part| made.stderr.contains(part));
-            assert!(is_meant, "{case} {job}: {}", made.stderr);
-            continue;
+        match std::panic::catch_unwind(|| planned(case)) {
+            Ok(Some(is_longer)) => {
+                written += 1;
+                longer += u32::from(is_longer);
+            }
+            Ok(None) => {}
+            Err(_) => failed.push(case),
         }
-        let found = &made.object()["job"];
-        let verified = workspace.run("verify --joint plans --json");
-        assert_eq!(verified.status, Some(0), "{case} {job} {options}: {verified:?}");
-        assert_eq!(verified.object()["seconds"], found["seconds"], "{case} {job} {options}");
-        let seconds = number(&found["seconds"]);
-        assert!(seconds >= number(&found["seconds_bound"]) * (1.0 - 1e-12), "{case} {job} {options}");
-        let mut longest: f64 = 0.0;
-        for group in found["groups"].as_array().unwrap() {
-            let alone = number(&group["seconds"]);
-            let by_rate = group["size_bytes"].as_f64().unwrap() / number(&group["achieved"]);
-            assert!((alone / by_rate - 1.0).abs() < 1e-12, "{case} {job} {options}: {group}");
-            longest = longest.max(alone);
-        }
-        assert!(seconds <= longest * (1.0 + 1e-12), "{case} {job} {options}");
-        let optimum = found.get("seconds_joint").map_or(seconds, number);
-        assert!(optimum <= seconds, "{case} {job} {options}");
-        planned += 1;
-        longer += u32::from(found.get("seconds_joint").is_some());
     }
-    eprintln!("{planned} of {cases} jobs were planned; plans of {longer} take longer than the joint optimum");
-    assert!(planned * 2 > cases, "{planned} of {cases} jobs were planned");
+    eprintln!("{written} of {cases} jobs were planned; plans of {longer} take longer than the joint optimum");
+    assert!(failed.is_empty(), "cases {failed:?} failed");
+    assert!(written * 2 > cases, "{written} of {cases} jobs were planned");
 }

@@ -11,7 +11,9 @@ use canopy_job::{
 use canopy_planner::{Context, Planner, Request, SchedulesInMemory, TopologyInput};
 use canopy_schedule::{CollectiveKind, TransferGraph, compile};
 use canopy_simulate::{Pieces, SimulateOptions, TogetherPart, simulate_together};
-use canopy_topology::{Ratio, Topology, TopologyLimits, Transit, generate, to_yaml};
+use canopy_topology::{
+    Capacity, DraftLink, DraftNode, Ratio, Topology, TopologyDraft, TopologyLimits, Transit, generate, to_yaml,
+};
 
 const MEGABYTES: u64 = 1_000_000;
 
@@ -123,6 +125,61 @@ fn all_plans_together_take_the_joint_time() {
         assert!((0.99..=1.0).contains(&ratio), "{expression} {classes:?}: {ratio}");
         assert!(together.left_ps.iter().all(|&left| left > 0) && together.left_ps.len() == job.groups.len());
     }
+}
+
+/// The network with a rate of its own for every link, far from multiples of anything.
+fn with_odd_rates(topology: &Topology, seed: u64) -> Topology {
+    let mut draft = TopologyDraft::default();
+    for (number, node) in (0..).zip(topology.nodes()) {
+        let (id, attributes) = (node.id.clone(), node.attributes.clone());
+        let rank = Some(number).filter(|&number| number < topology.rank_count());
+        draft.nodes.push(DraftNode { id, kind: node.kind, rank, attributes });
+    }
+    let mut chance = seed;
+    for link in topology.links() {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (from, to) = (topology.node(link.from).id.clone(), topology.node(link.to).id.clone());
+        let capacity = Capacity::from_bytes_per_sec(10_000_000_019 + (chance >> 33)).unwrap();
+        draft.links.push(DraftLink { from, to, capacity, latency: link.latency, count: 1 });
+    }
+    draft.build(&TopologyLimits::STANDARD).unwrap()
+}
+
+/// By node, bytes per second that enter and do not leave.
+fn kept(topology: &Topology) -> Vec<i128> {
+    let mut kept = vec![0; topology.nodes().len()];
+    for link in topology.links() {
+        kept[link.to.index()] += i128::from(link.capacity.bytes_per_sec());
+        kept[link.from.index()] -= i128::from(link.capacity.bytes_per_sec());
+    }
+    kept
+}
+
+/// Shares that are no whole numbers of bytes: what is not a member still passes on as much as it gets, on any rates.
+#[test]
+fn shares_are_balanced_at_all_that_only_forwards() {
+    let mut rounded = 0;
+    for (expression, layout) in [
+        ("dgx-a100:boxes=2", "tp=8 dp=2"),
+        ("rail:boxes=4,gpus=4,nv=300GB/s,nic=25GB/s", "tp=4 dp=4"),
+        ("leaf-spine:leaves=3,hosts=3,spines=2,oversub=2", "tp=3 dp=3"),
+        ("fat-tree:k=4", "tp=4 dp=4"),
+        ("torus:3x3", "tp=3 dp=3"),
+    ] {
+        for seed in 0..4 {
+            let topology = with_odd_rates(&network(expression), seed);
+            let groups = job(layout, &[("tp", CollectiveKind::Allgather, 3), ("dp", REDUCE, 1), ("tp+dp", REDUCE, 1)]);
+            let rates = job_rates(&topology, &groups, Transit::Forward, Patience::ENDLESS).unwrap();
+            for number in 0..groups.groups.len() {
+                let share = rates.share_of(&topology, &groups, number).unwrap().topology;
+                for (node, kept) in share.nodes().iter().zip(kept(&share)).skip(share.rank_count() as usize) {
+                    assert_eq!(kept, 0, "{expression} {seed}: {} of group {number}", node.id);
+                }
+                rounded += u32::from(share.links().iter().any(|link| link.capacity.bytes_per_sec() % 10 != 0));
+            }
+        }
+    }
+    assert!(rounded > 20, "{rounded} shares are no multiples of 10 bytes");
 }
 
 fn by_levels(topology: &Topology, job: &Job) -> JobRates {
