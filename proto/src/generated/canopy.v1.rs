@@ -6819,7 +6819,7 @@ pub struct BundleItem {
     #[prost(message, optional, tag = "12")]
     pub rank_map: ::core::option::Option<Placement>,
 }
-/// A size range, and the runtime's own algorithm that is fastest there in simulation.
+/// A size range, and the runtime's own algorithm that is fastest there by the runtime's own formulas.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BundleAdvice {
     /// Smallest message in bytes.
@@ -6828,10 +6828,10 @@ pub struct BundleAdvice {
     /// First size in bytes above the range.
     #[prost(uint64, tag = "2")]
     pub size_bytes_end: u64,
-    /// The runtime's name for it: `ring` or `tree`.
+    /// The runtime's name for it in lower case: `ring`, `tree`, `nvls`, `nvlstree`, `pat`, `collnetdirect` or `collnetchain`.
     #[prost(string, tag = "3")]
     pub algorithm: ::prost::alloc::string::String,
-    /// As in BundleFile.
+    /// Times by these formulas in ascending order of size, including both ends of the range.
     #[prost(message, repeated, tag = "4")]
     pub times: ::prost::alloc::vec::Vec<PredictedTime>,
 }
