@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use canopy_plan::{PlanFile, oneccl, read_plan, routes};
-use canopy_planner::{Context, NoSchedules, PlanError, Planner, Request};
+use canopy_planner::{Context, NoSchedules, PlanError, Planner, Request, bound_with_nvls};
 use canopy_schedule::{Bound, CollectiveKind, LinkLoads, Schedule, Shares, TransferGraph, Verdict, check, compile};
 use canopy_synth::{Algorithm, Stop};
 use canopy_topology::{Rate, Topology, TopologyLimits, generate};
@@ -12,7 +12,6 @@ use crate::args::CollectiveArgs;
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
 use crate::input::{self, PLAN_BYTES_MAX};
-use crate::nvls::bound_with_nvls;
 use crate::rule::{self, Rule};
 
 /// Keys of generator expressions that break something.
@@ -161,7 +160,7 @@ impl Material {
     /// As [`bound_with_nvls`].
     pub(crate) fn bound_with_nvls(&self, stop: &dyn Stop) -> Result<Option<Bound>, PlanError> {
         let shares = self.promised_shares();
-        bound_with_nvls(&self.topology, self.schedule.collective, &shares, &self.bound.upper, stop)
+        bound_with_nvls(&self.topology, self.schedule.collective, &shares, &self.bound, stop)
     }
 
     /// Shares as they were asked for: those of an allreduce say where sums are made, and promise nothing.

@@ -1,34 +1,23 @@
 //! Bounds if switches do more than a network has plans count on: multicast and add up for a runtime.
 
-use canopy_nccl::{Algorithm, with_collnet, with_nvls};
+use canopy_nccl::{Algorithm, with_collnet};
 use canopy_planner::{PlanError, proven_bound};
-use canopy_schedule::{Bound, Collective, CollectiveKind, Shares};
+use canopy_schedule::{Collective, Shares};
 use canopy_synth::Stop;
 use canopy_topology::{Rate, Topology};
 
-/// Says how a network is planned for switches that add up.
-pub(crate) const NVLS_REMEDY: &str =
-    "plan for it with `nvls=true`, or `multicast: true, aggregate: true` of the switches in a file";
+use crate::output::AlgbwSummary;
 
-/// The bound if NVSwitches multicast and add up, as runtimes from NVLink 4 on have them do (NVLS); `None` if that is no
-/// faster than the bound `plain`, or there are no such switches.
-///
-/// # Errors
-/// As [`proven_bound`].
-pub(crate) fn bound_with_nvls(
-    topology: &Topology,
-    collective: Collective,
-    shares: &Shares,
-    plain: &Rate,
-    stop: &dyn Stop,
-) -> Result<Option<Bound>, PlanError> {
-    // All others are bounded by cuts, over which everything passes once, whatever switches do.
-    if collective.kind() != CollectiveKind::Allreduce {
-        return Ok(None);
-    }
-    let Some(capable) = with_nvls(topology) else { return Ok(None) };
-    let found = proven_bound(&capable, collective, shares, stop)?;
-    Ok(Some(found).filter(|found| found.upper > *plain))
+/// What a bound holds for where switches could do more.
+pub(crate) const IF_FORWARDING: &str = " if switches only forward";
+
+/// The bound if NVSwitches multicast and add up, and how a network is planned for it.
+pub(crate) fn bound_in_words(with_nvls: &AlgbwSummary) -> String {
+    let gigabytes = with_nvls.gigabytes;
+    format!(
+        "{gigabytes} GB/s is the bound if NVSwitches multicast and add; plan for it with `nvls=true`, or `multicast: true, \
+         aggregate: true` of the switches in a file"
+    )
 }
 
 /// The most that stock algorithms can reach on a network, whatever their formulas say.

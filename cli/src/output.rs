@@ -86,6 +86,11 @@ impl AlgbwSummary {
     pub(crate) fn of(rate: &Rate) -> Self {
         Self { algbw: rate.to_string(), gigabytes: gigabytes_per_sec(rate) }
     }
+
+    /// As a server states it; `None` if it states none.
+    pub(crate) fn stated(text: &str) -> Option<Self> {
+        text.parse().ok().as_ref().map(Self::of)
+    }
 }
 
 /// The `topology` member of every JSON object.

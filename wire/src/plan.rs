@@ -2,7 +2,7 @@
 
 use canopy_plan::PlanFile;
 use canopy_planner::{
-    File, HashKind, JointSummary, PLANNER_CLASS, Planned, Prepared, Puncture, Rejection, Request, ScheduleKey,
+    Bounds, File, HashKind, JointSummary, PLANNER_CLASS, Planned, Prepared, Puncture, Rejection, Request, ScheduleKey,
     TopologyKey, Warning,
 };
 use canopy_proto::v1;
@@ -10,8 +10,8 @@ use canopy_schedule::{
     Bound, Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, NamedParts, Shape, Shares,
     StepCost, Verdict, links_used, lp_dual_sums,
 };
-use canopy_synth::ProvenTime;
-use canopy_topology::{NodeIndex, Rank, Ratio, Topology};
+use canopy_synth::{PlainBounds, ProvenTime};
+use canopy_topology::{NodeIndex, Rank, Rate, Ratio, Topology};
 use prost_types::Timestamp;
 
 use crate::digest::sha256_hex;
@@ -22,7 +22,7 @@ use crate::request::{form_on_the_wire, slots_on_the_wire};
 /// A plan with all its artifacts. The server adds the owner.
 pub fn plan(request: &Request, planned: Planned) -> v1::Plan {
     let Planned { key, plan, verdict, files, joint, .. } = &planned;
-    let quality = quality(plan, &planned.optimality);
+    let quality = quality(plan, &planned.optimality, planned.with_nvls.as_ref());
     v1::Plan {
         id: key.plan_id(),
         content_key: key.to_string(),
@@ -116,9 +116,10 @@ fn in_common(joint: &JointSummary) -> Option<v1::JointPlan> {
     })
 }
 
-/// The best rate that any plan for a request can reach, with its proof; and what it would be if switches only forwarded,
-/// where some do more.
-pub fn bounded(prepared: &Prepared, found: &Bound, without: Option<&Bound>) -> v1::BoundReply {
+/// The best rate that any plan for a request can reach, with its proof, and what it would be otherwise.
+pub fn bounded(prepared: &Prepared, bounds: &Bounds) -> v1::BoundReply {
+    let rate = |bound: Option<&Bound>| bound.map(|bound| bound.upper.to_string()).unwrap_or_default();
+    let found = &bounds.found;
     let Prepared { topology, topology_key, shares, .. } = prepared;
     v1::BoundReply {
         bound: found.upper.to_string(),
@@ -128,7 +129,18 @@ pub fn bounded(prepared: &Prepared, found: &Bound, without: Option<&Bound>) -> v
         topology: Some(topology_summary(topology, topology_key)),
         puncture: prepared.puncture.as_deref().map(puncture),
         warnings: warnings(&prepared.warnings),
-        without_in_network: without.map(|without| without.upper.to_string()).unwrap_or_default(),
+        without_in_network: rate(bounds.without_switches.as_ref()),
+        with_in_network: rate(bounds.with_nvls.as_ref()),
+        plain_bounds: bounds.plain.as_ref().map(plain_bounds),
+    }
+}
+
+fn plain_bounds(PlainBounds { distances, degree }: &PlainBounds) -> v1::PlainBounds {
+    let full_tree = degree.as_ref();
+    v1::PlainBounds {
+        distances: distances.to_string(),
+        degree: full_tree.map_or(0, |(degree, _)| *degree),
+        full_tree: full_tree.map(|(_, rate)| rate.to_string()).unwrap_or_default(),
     }
 }
 
@@ -231,7 +243,7 @@ fn reach(shape: &Shape, verdict: &Verdict) -> Option<v1::Reach> {
     }
 }
 
-fn quality(plan: &PlanFile, optimality: &Ratio) -> v1::Quality {
+fn quality(plan: &PlanFile, optimality: &Ratio, with_nvls: Option<&Rate>) -> v1::Quality {
     let (bound, achieved) = (&plan.bound, &plan.achieved);
     v1::Quality {
         bound: bound.upper.to_string(),
@@ -244,6 +256,7 @@ fn quality(plan: &PlanFile, optimality: &Ratio) -> v1::Quality {
         optimality_float: optimality.to_f64(),
         certificate: Some(certificate(&plan.topology, &plan.schedule.shares, &bound.certificate)),
         in_network: plan.in_network.as_ref().map(|weighed| in_network(weighed, bound)),
+        with_in_network: with_nvls.map(Rate::to_string).unwrap_or_default(),
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use canopy_canonical::{Budget, WORK_STANDARD};
 use canopy_client::ErrorClass;
-use canopy_planner::{PlanError, bound_without_switches, proven_bound};
+use canopy_planner::{Bounds, PlanError};
 use canopy_schedule::{Bound, Collective, CollectiveKind, Shares};
-use canopy_synth::{BoundError, PlainBounds, plain_bounds};
+use canopy_synth::{BoundError, PlainBounds};
 use canopy_topology::{Rate, Topology};
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ use crate::explain::{Explanation, explain};
 use crate::family::FamilySummary;
 use crate::input;
 use crate::known_faults::FaultArgs;
-use crate::nvls::{NVLS_REMEDY, bound_with_nvls};
+use crate::nvls::{IF_FORWARDING, bound_in_words};
 use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json, shares_in_words};
 use crate::stdout::print;
 
@@ -191,28 +191,18 @@ fn run_here(args: &BoundArgs) -> Result<(), Failure> {
     let collective = args.collective.on(&topology)?;
     let shares = args.part.shares(&args.collective, &topology)?;
     let stop = || deadline.is_past();
-    let found = proven_bound(&topology, collective, &shares, &stop).map_err(|error| no_bound(&error))?;
-    let without = bound_without_switches(&topology, collective, &shares, &stop).map_err(|error| no_bound(&error))?;
-    let nvls =
-        bound_with_nvls(&topology, collective, &shares, &found.upper, &stop).map_err(|error| no_bound(&error))?;
-    let is_equal = shares == Shares::Equal;
-    let mut object = object(&topology, collective, shares, &found);
-    object.without_in_network = without.map(|without| AlgbwSummary::of(&without.upper));
-    object.with_in_network = nvls.map(|nvls| AlgbwSummary::of(&nvls.upper));
-    if collective.kind() == CollectiveKind::AllToAll && is_equal {
-        let ports = topology.ports(&input::limits()?);
-        let plain = plain_bounds(&topology, ports.as_ref(), &stop).map_err(|error| failure(&error))?;
-        object.plain_bounds = Some(PlainBoundsSummary::of(&plain));
-    }
+    let bounds = Bounds::of(&topology, collective, &shares, &input::limits()?, &stop);
+    let bounds = bounds.map_err(|error| no_bound(&error))?;
+    let mut object = object(&topology, collective, shares, &bounds);
     if args.explain {
         // Nodes outside a group are not broken.
         let expression = args.part.ranks.is_none().then_some(args.topology.as_str());
         let family = FamilySummary::of(&topology, Budget { work_max: WORK_STANDARD, stop: &stop });
         object.family = Some(family.map_err(|_| failure(&BoundError::Stopped))?);
-        let explained = explain(expression, &topology, &found, &stop);
+        let explained = explain(expression, &topology, &bounds.found, &stop);
         object.explanation = Some(explained.map_err(|error| failure(&error))?);
     }
-    let explained = object.explanation.iter().flat_map(|explained| explained.readable(&found)).collect();
+    let explained = object.explanation.iter().flat_map(|explained| explained.readable(&bounds.found)).collect();
     if args.json { print_json("bound", &object) } else { print(&readable(args, &object, explained)) }
 }
 
@@ -242,7 +232,9 @@ pub(super) fn no_bound(error: &PlanError) -> Failure {
     }
 }
 
-fn object(topology: &Topology, collective: Collective, shares: Shares, found: &Bound) -> Bounded {
+fn object(topology: &Topology, collective: Collective, shares: Shares, bounds: &Bounds) -> Bounded {
+    let rate = |bound: &Option<Bound>| bound.as_ref().map(|bound| AlgbwSummary::of(&bound.upper));
+    let found = &bounds.found;
     Bounded {
         topology: TopologySummary::of(topology),
         collective: collective.kind().name(),
@@ -250,10 +242,10 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, found: &B
         shares: (shares != Shares::Equal).then(|| shares.weights().to_vec()),
         faults: Vec::new(),
         bound: BoundSummary::new(&found.upper, &found.lower),
-        without_in_network: None,
-        with_in_network: None,
+        without_in_network: rate(&bounds.without_switches),
+        with_in_network: rate(&bounds.with_nvls),
         certificate: CertificateSummary::of(topology, &shares, &found.certificate),
-        plain_bounds: None,
+        plain_bounds: bounds.plain.as_ref().map(PlainBoundsSummary::of),
         family: None,
         explanation: None,
     }
@@ -271,7 +263,7 @@ fn readable(args: &BoundArgs, object: &Bounded, explained: Vec<String>) -> Strin
     let AlgbwSummary { gigabytes, .. } = &object.bound.rate;
     match &object.without_in_network {
         None if object.with_in_network.is_some() => {
-            lines.push(format!("bound      {gigabytes} GB/s if switches only forward"));
+            lines.push(format!("bound      {gigabytes} GB/s{IF_FORWARDING}"));
         }
         None => lines.push(format!("bound      {gigabytes} GB/s")),
         Some(AlgbwSummary { gigabytes: without, .. }) => {
@@ -279,9 +271,7 @@ fn readable(args: &BoundArgs, object: &Bounded, explained: Vec<String>) -> Strin
             lines.push(format!("without    {without} GB/s if they only forward"));
         }
     }
-    lines.extend(object.with_in_network.as_ref().map(|AlgbwSummary { gigabytes, .. }| {
-        format!("with NVLS  {gigabytes} GB/s if NVSwitches multicast and add; {NVLS_REMEDY}")
-    }));
+    lines.extend(object.with_in_network.as_ref().map(|with| format!("with NVLS  {}", bound_in_words(with))));
     lines.push(object.bound.tightness());
     lines.push(object.certificate.readable());
     lines.extend(object.plain_bounds.iter().flat_map(PlainBoundsSummary::lines));

@@ -73,6 +73,8 @@ mod run_hosts;
 #[path = "../../../client/tests/client/scripted.rs"]
 mod scripted;
 #[cfg(feature = "embedded")]
+mod served;
+#[cfg(feature = "embedded")]
 mod simulate;
 #[cfg(feature = "embedded")]
 mod stored;

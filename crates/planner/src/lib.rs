@@ -41,7 +41,7 @@ mod simulation;
 mod tenant;
 mod what_if;
 
-pub use bounded::{bound_without_switches, bounded, proven_bound};
+pub use bounded::{Bounds, bound_with_nvls, bounded, proven_bound};
 pub use canopy_plan::chain;
 pub use context::{Clock, Context, Note, Watch};
 pub use error::{Parts, PlanError};

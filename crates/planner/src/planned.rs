@@ -27,6 +27,8 @@ pub struct Planned {
     pub links_used: Option<Vec<bool>>,
     /// Achieved ÷ bound.
     pub optimality: Ratio,
+    /// The bound as of [`bound_with_nvls`](crate::bound_with_nvls).
+    pub with_nvls: Option<Rate>,
     /// Proofs besides its rate.
     pub proofs: Proofs,
     /// The requested files, in order.

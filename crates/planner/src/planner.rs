@@ -9,7 +9,7 @@ use canopy_schedule::{AllreduceForm, Bound, Collective, CollectiveKind, Shares};
 use canopy_synth::{Algorithm, RootPolicy, Stop, TreeLimits, allreduce_form, are_listed};
 use canopy_topology::{Rank, Topology, TopologyLimits};
 
-use crate::bounded::bounded;
+use crate::bounded::{bound_with_nvls, bounded};
 use crate::context::Context;
 use crate::error::PlanError;
 use crate::key::{PlanKey, ScheduleKey};
@@ -334,6 +334,8 @@ fn planned(case: Case<'_>) -> Result<Planned, PlanError> {
     let zero = || PlanError::rejected("certificate", "the bound is zero".to_owned());
     let optimality = plan.achieved.ratio_to(&plan.bound.upper).ok_or_else(zero)?;
     let (prepared, record) = (case.prepared, search.record);
+    let with_nvls =
+        bound_with_nvls(&prepared.topology, prepared.collective, &prepared.shares, &plan.bound, case.context.stop)?;
     Ok(Planned {
         key: prepared.key,
         plan,
@@ -341,6 +343,7 @@ fn planned(case: Case<'_>) -> Result<Planned, PlanError> {
         verdict,
         links_used,
         optimality,
+        with_nvls: with_nvls.map(|bound| bound.upper),
         proofs,
         warnings: files.warnings.iter().cloned().chain(warning).chain(note).collect(),
         files,

@@ -706,6 +706,9 @@ pub struct Quality {
     /// Savings if switches multicast or aggregate; set if any can. `achieved` does not count them.
     #[prost(message, optional, tag = "15")]
     pub in_network: ::core::option::Option<InNetwork>,
+    /// As in BoundReply: the upper bound if NVSwitches multicast and aggregate. Set if and only if that is more than `bound`.
+    #[prost(string, tag = "16")]
+    pub with_in_network: ::prost::alloc::string::String,
 }
 /// Loads of a plan on a network with switches that multicast or aggregate. Once a tree reaches a multicasting switch,
 /// the switch feeds everything that the tree sends through it; an aggregating switch sends the sum of a tree's inputs
@@ -1246,6 +1249,27 @@ pub struct BoundReply {
     /// aggregate, which `bound` counts on.
     #[prost(string, tag = "8")]
     pub without_in_network: ::prost::alloc::string::String,
+    /// Upper bound if NVSwitches multicast and aggregate, as runtimes have them do from NVLink 4 on, in bytes per second,
+    /// `num/den`. Set if and only if that is more than `bound`, for which they only do what the topology says.
+    #[prost(string, tag = "9")]
+    pub with_in_network: ::prost::alloc::string::String,
+    /// For an all-to-all of equal blocks on at most 10,000 nodes.
+    #[prost(message, optional, tag = "10")]
+    pub plain_bounds: ::core::option::Option<PlainBounds>,
+}
+/// Upper bounds of an all-to-all by counting alone, in bytes per second, `num/den`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlainBounds {
+    /// If all links were full, and each pair on a shortest path.
+    #[prost(string, tag = "1")]
+    pub distances: ::prost::alloc::string::String,
+    /// Ports of each rank. 0 unless all nodes are ranks with equally many ports of one rate.
+    #[prost(uint32, tag = "2")]
+    pub degree: u32,
+    /// Of any network of this many ranks with so many ports: if each rank had as many others at each distance as a tree of that
+    /// degree. Empty if `degree` is 0.
+    #[prost(string, tag = "3")]
+    pub full_tree: ::prost::alloc::string::String,
 }
 /// The healthy network and the faults behind a plan's network.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -209,7 +209,8 @@ fn runtime_limit(figure: Figure) -> RuntimeLimit {
 
 /// The limit in a sentence.
 fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
-    let bound = &quality.bound;
+    let class = if quality.with_in_network.is_empty() { "" } else { " if switches only forward" };
+    let so = format!("so no schedule exceeds {} bytes/s{class}", quality.bound);
     match quality.certificate.as_ref()?.kind.as_ref()? {
         Kind::Cut(cut) => {
             let verb = match cut.direction() {
@@ -220,7 +221,7 @@ fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
             let set = cut.set.as_ref()?;
             let ranks = plan.topology.as_ref().map_or(0, |topology| topology.ranks);
             Some(format!(
-                "the links that {verb} the set of {} have a total capacity of {} bytes/s; the set holds {} of {ranks} ranks, so no schedule exceeds {bound} bytes/s",
+                "the links that {verb} the set of {} have a total capacity of {} bytes/s; the set holds {} of {ranks} ranks, {so}",
                 names(&set.nodes),
                 cut.capacity,
                 set.ranks.len(),
@@ -234,12 +235,12 @@ fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
                 None => format!("{} sets {}", partition.sets.len(), listed()),
             };
             Some(format!(
-                "the links that leave the {sets} have a total capacity of {} bytes/s, so no schedule exceeds {bound} bytes/s",
+                "the links that leave the {sets} have a total capacity of {} bytes/s, {so}",
                 partition.capacity,
             ))
         }
         Kind::LpDual(dual) => Some(format!(
-            "with the certificate's link lengths, capacity × length is {} bytes/s in all, and the distances between all pairs of ranks add up to {}, so no schedule exceeds {bound} bytes/s",
+            "with the certificate's link lengths, capacity × length is {} bytes/s in all, and the distances between all pairs of ranks add up to {}, {so}",
             dual.volume, dual.distance,
         )),
     }

@@ -1,9 +1,10 @@
 //! The bound as a server finds it: for the network as the faults leave it that the server knows.
 
-use canopy_proto::v1::{BoundReply, PlanRequest};
+use canopy_proto::v1::{self, BoundReply, PlanRequest};
+use canopy_synth::PlainBounds;
 use canopy_topology::Rate;
 
-use super::{BoundArgs, BoundSummary, Bounded, readable};
+use super::{BoundArgs, BoundSummary, Bounded, PlainBoundsSummary, readable};
 use crate::certificate::CertificateSummary;
 use crate::connection::{ServerArgs, ask};
 use crate::exit::Failure;
@@ -36,7 +37,17 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
 }
 
 fn object(collective: &'static str, root: Option<u32>, shares: Vec<u64>, reply: BoundReply) -> Option<Bounded> {
-    let BoundReply { bound, lower, certificate, topology, puncture, without_in_network, .. } = reply;
+    let BoundReply {
+        bound,
+        lower,
+        certificate,
+        topology,
+        puncture,
+        without_in_network,
+        with_in_network,
+        plain_bounds,
+        ..
+    } = reply;
     let (upper, lower): (Rate, Rate) = (bound.parse().ok()?, lower.parse().ok()?);
     Some(Bounded {
         topology: TopologySummary::of_server(&topology?)?,
@@ -45,11 +56,16 @@ fn object(collective: &'static str, root: Option<u32>, shares: Vec<u64>, reply: 
         shares: Some(shares).filter(|shares| !shares.is_empty()),
         faults: puncture.unwrap_or_default().faults.iter().filter_map(fault_messages::text).collect(),
         bound: BoundSummary::new(&upper, &lower),
-        without_in_network: without_in_network.parse::<Rate>().ok().map(|rate| AlgbwSummary::of(&rate)),
-        with_in_network: None,
+        without_in_network: AlgbwSummary::stated(&without_in_network),
+        with_in_network: AlgbwSummary::stated(&with_in_network),
         certificate: CertificateSummary::of_server(certificate?)?,
-        plain_bounds: None,
+        plain_bounds: plain_bounds.and_then(plain),
         family: None,
         explanation: None,
     })
+}
+
+fn plain(stated: v1::PlainBounds) -> Option<PlainBoundsSummary> {
+    let degree = stated.full_tree.parse().ok().map(|rate| (stated.degree, rate));
+    Some(PlainBoundsSummary::of(&PlainBounds { distances: stated.distances.parse().ok()?, degree }))
 }

@@ -3,6 +3,7 @@
 
 mod text;
 
+use canopy_planner::bound_with_nvls;
 use canopy_schedule::{BoxClass, ChunkLayout, Inside, LinkClass, OrbitClasses, RuleClasses, Shape, Shares, Stages};
 use canopy_topology::{LinkIndex, Rank, Ratio, Topology};
 use serde::{Serialize, Serializer};
@@ -12,7 +13,6 @@ use super::summary::{BoundSummary, EndsSummary, LinksSummary};
 use super::why::why;
 use crate::certificate::CertificateSummary;
 use crate::exit::Failure;
-use crate::nvls::bound_with_nvls;
 use crate::output::{AlgbwSummary, TopologySummary, gigabytes_per_sec, print_json};
 use crate::rule::{self, Rule};
 use crate::stdout::print;
@@ -159,7 +159,7 @@ pub(super) fn explain(args: &ExplainArgs, rule: &Rule) -> Result<(), Failure> {
 impl Explained {
     fn of(rule: &Rule) -> Result<Self, Failure> {
         let Rule { topology, schedule, bound, classes } = rule;
-        let nvls = bound_with_nvls(topology, schedule.collective, &Shares::Equal, &bound.upper, &|| false);
+        let nvls = bound_with_nvls(topology, schedule.collective, &Shares::Equal, bound, &|| false);
         let nvls = nvls.map_err(|error| crate::commands::bound::no_bound(&error))?;
         let verdict = &classes.verdict;
         let one = Ratio::new(1_u32, 1_u32);

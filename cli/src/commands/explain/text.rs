@@ -11,7 +11,7 @@ use crate::commands::simulate::report::micros;
 use crate::commands::simulate::stock;
 use crate::material::Material;
 use crate::messages;
-use crate::nvls::NVLS_REMEDY;
+use crate::nvls::{IF_FORWARDING, bound_in_words};
 use crate::output::{AlgbwSummary, gigabytes, gigabytes_per_sec};
 use crate::sizes::spread;
 use crate::sizes::{UNITS, in_words};
@@ -84,11 +84,9 @@ pub(super) fn reached(
         count(topology.links().len(), "link"),
         schedule.algorithm
     )];
-    let class = nvls.map_or("", |_| " if switches only forward");
+    let class = nvls.map_or("", |_| IF_FORWARDING);
     lines.push(format!("bound      {} GB/s: no schedule is faster{class}", gigabytes_per_sec(&bound.upper)));
-    lines.extend(nvls.map(|AlgbwSummary { gigabytes, .. }| {
-        format!("with NVLS  {gigabytes} GB/s is the bound if NVSwitches multicast and add; {NVLS_REMEDY}")
-    }));
+    lines.extend(nvls.map(|with| format!("with NVLS  {}", bound_in_words(with))));
     for (number, sentence) in why.iter().enumerate() {
         lines.push(format!("{:<10} {sentence}", if number == 0 { "because" } else { "" }));
     }

@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::form::FormSummary;
+use crate::nvls::{IF_FORWARDING, bound_in_words};
 use crate::output::{
-    InNetworkSummary, ReachSummary, StepCostSummary, percent_in_words, print_json, shares_in_words, stated_rate,
-    to_thousandths,
+    AlgbwSummary, InNetworkSummary, ReachSummary, StepCostSummary, percent_in_words, print_json, shares_in_words,
+    stated_rate, to_thousandths,
 };
 use crate::path_choice::PathChoiceSummary;
 use crate::placement::{self, PlacementArgs};
@@ -69,6 +70,9 @@ struct Shown {
     bound: String,
     tight: bool,
     optimality: String,
+    /// The bound if NVSwitches multicast and add up for a runtime, where the network does not count on it and that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_in_network: Option<AlgbwSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     in_network: Option<InNetworkSummary>,
     chunks: u64,
@@ -307,6 +311,7 @@ fn shown(told: PlanExplanation, explained: bool, kept: PlanSummary) -> Result<Sh
         bound: quality.bound,
         tight: quality.tight,
         optimality: quality.optimality,
+        with_in_network: AlgbwSummary::stated(&quality.with_in_network),
         in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
@@ -359,13 +364,15 @@ fn file(artifact: Artifact, facts: Option<MscclFacts>) -> FileRow {
 fn readable(shown: &Shown) -> String {
     let Topology { hash, ranks, nodes, links } = &shown.topology;
     let root = shown.root.map_or(String::new(), |root| format!(", root {root}"));
+    let tight = if shown.tight { ", tight" } else { "" };
+    let class = shown.with_in_network.as_ref().map_or("", |_| IF_FORWARDING);
     let mut lines = vec![
         shown.plan.clone(),
         format!("collective {}{root}", shown.collective),
         format!("topology   {ranks} ranks, {nodes} nodes, {links} links, {hash}"),
         format!("algorithm  {}, canopy {}, {} ms", shown.algorithm, shown.version, shown.wall_ms),
         format!("algbw      {}", stated_rate(&shown.algbw)),
-        format!("bound      {}{}", stated_rate(&shown.bound), if shown.tight { ", tight" } else { "" }),
+        format!("bound      {}{tight}{class}", stated_rate(&shown.bound)),
         format!("optimality {} of optimal", percent_in_words(&shown.optimality)),
         format!("schedule   {} chunks per rank, {} steps, {} trees", shown.chunks, shown.steps, shown.trees),
         format!("checked    {}", shown.checked.join(" ")),
@@ -430,6 +437,7 @@ fn history(shown: &Shown) -> Vec<String> {
 /// What only some plans have, a line each.
 fn properties(shown: &Shown) -> Vec<String> {
     let properties = [
+        ("with NVLS", shown.with_in_network.as_ref().map(bound_in_words)),
         ("form", shown.form.as_ref().map(FormSummary::words)),
         ("in network", shown.in_network.as_ref().map(|with| with.words(false))),
         ("cost", shown.steps_cost.as_ref().map(StepCostSummary::readable)),

@@ -3,25 +3,18 @@
 use std::path::PathBuf;
 
 use canopy_client::ClientError;
-use canopy_proto::v1::{self, PlanReply, PlanRequest};
-use canopy_schedule::{Collective, CollectiveKind, Shares};
+use canopy_proto::v1::{self, PlanRequest};
 use canopy_synth::Algorithm;
-use canopy_topology::Rate;
 use clap::ValueEnum;
 
 use super::file::FileArgs;
 use super::receive::Receiver;
 use super::{CallArgs, Common, loader, report};
-use crate::args::{CollectiveArgs, LimitArgs, MemoryArgs, PartArgs};
+use crate::args::{CollectiveArgs, LimitArgs, MemoryArgs};
 use crate::clock::{self, Deadline};
-use crate::commands::bound::no_bound;
-use crate::commands::on_a_thread;
 use crate::connection::{CallError, Session};
 use crate::destination;
 use crate::exit::Failure;
-use crate::input::{self, Source};
-use crate::nvls::bound_with_nvls;
-use crate::output::AlgbwSummary;
 use crate::request;
 use crate::runtime::RuntimeProfile;
 use crate::whole_file::cannot_write;
@@ -61,8 +54,6 @@ impl OnMiss {
 /// Makes the plan, writes the file, says what came of it.
 pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
     let output = destination::of_machines(common.file.output.as_ref(), common.json, "the plan")?;
-    // Ranks of a placement are those that the server finds.
-    let part = Some(asked.call.part.clone()).filter(|_| asked.call.placement.placement.is_none());
     let request = plan_request(&common, asked)?;
     let module = module(&common.file)?;
     let mut receiver = Receiver::new(output)?;
@@ -83,48 +74,16 @@ pub(super) async fn run(common: Common, asked: Asked) -> Result<(), Failure> {
     });
     let answer = answer.await.map_err(|error| error.told(|error| request::in_users_words(error, &common.topology)));
     let elapsed = started.elapsed();
-    let answer = match answer {
-        Ok(reply) => {
-            let nvls = match part {
-                Some(part) => with_nvls(&common.topology, part, &reply, end).await,
-                None => None,
-            };
-            Ok((nvls, reply))
-        }
-        Err(failure) => Err(failure),
-    };
-    let written = answer.and_then(|(nvls, reply)| {
+    let written = answer.and_then(|reply| {
         receiver.commit()?;
         if let (Some(plan), Some(module)) = (output, &module) {
             let map = reply.plan.as_ref().and_then(|plan| plan.rank_map.as_ref());
             loader::write(plan, module, map.and_then(loader::ranks_per_node))?;
         }
-        report::print(&report::Outcome { reply: &reply, output, elapsed, nvls }, common.json)
+        report::print(&report::Outcome { reply: &reply, output, elapsed }, common.json)
     });
     session.close().await;
     written
-}
-
-/// The bound of an allreduce if NVSwitches multicast and add up, where that is more than the plan's; `None` where the network is
-/// not known here as the server sees it, or time is up.
-async fn with_nvls(topology: &str, part: PartArgs, reply: &PlanReply, end: Deadline) -> Option<AlgbwSummary> {
-    let plan = reply.plan.as_ref()?;
-    let kind = plan.collective.as_ref().map(v1::CollectiveSpec::kind);
-    let is_here = topology != input::STDIN && matches!(input::source(topology), Ok(Source::Here(_)));
-    let is_whole = reply.puncture.is_none();
-    if kind != Some(v1::Collective::Allreduce) || !is_whole || !is_here {
-        return None;
-    }
-    let plain: Rate = plan.quality.as_ref()?.bound.parse().ok()?;
-    let name = topology.to_owned();
-    let found = on_a_thread(move || {
-        let network = part.group(input::large_topology_until(&name, end)?)?;
-        let collective = Collective::new(CollectiveKind::Allreduce, None, network.rank_count());
-        let collective = collective.map_err(|error| Failure::input(error.to_string()))?;
-        bound_with_nvls(&network, collective, &Shares::Equal, &plain, &|| end.is_past())
-            .map_err(|error| no_bound(&error))
-    });
-    found.await.ok().flatten().map(|bound| AlgbwSummary::of(&bound.upper))
 }
 
 /// Where the module goes that registers the plan, where the runtime needs one.

@@ -12,7 +12,7 @@ use crate::fault_messages;
 use crate::form::FormSummary;
 use crate::known_faults;
 use crate::messages::{detail, say, verdict};
-use crate::nvls::NVLS_REMEDY;
+use crate::nvls::{IF_FORWARDING, bound_in_words};
 use crate::output::{
     AlgbwSummary, FileSummary, InNetworkSummary, ReachSummary, StepCostSummary, TopologySummary, percent_in_words,
     print_json, to_thousandths,
@@ -30,8 +30,6 @@ pub(super) struct Outcome<'a> {
     pub(super) output: Option<&'a Path>,
     /// From the request to the last byte written.
     pub(super) elapsed: Duration,
-    /// The bound if NVSwitches multicast and add up, where that is more.
-    pub(super) nvls: Option<AlgbwSummary>,
 }
 
 /// JSON object of the command.
@@ -168,7 +166,7 @@ fn planned(outcome: &Outcome<'_>) -> Result<Planned, Failure> {
         achieved: AlgbwSummary::of(&achieved),
         bound: quality.bound.clone(),
         optimality: quality.optimality.clone(),
-        with_in_network: outcome.nvls.clone(),
+        with_in_network: AlgbwSummary::stated(&quality.with_in_network),
         in_network: quality.in_network.as_ref().map(InNetworkSummary::new),
         chunks: plan.chunks_per_rank,
         steps: plan.steps,
@@ -219,7 +217,7 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
     let rate = switched.map_or_else(|| format!("{} GB/s", planned.achieved.gigabytes), InNetworkSummary::rate);
     let class = match (switched, &planned.with_in_network) {
         (Some(_), _) => " with switches that replicate and add",
-        (None, Some(_)) => " if switches only forward",
+        (None, Some(_)) => IF_FORWARDING,
         (None, None) => "",
     };
     let quality = match optimality {
@@ -233,9 +231,7 @@ fn readable(planned: &Planned, outcome: &Outcome<'_>) -> Vec<String> {
         _ => place,
     };
     let properties = [
-        planned.with_in_network.as_ref().map(|AlgbwSummary { gigabytes, .. }| {
-            format!("with NVLS: {gigabytes} GB/s is the bound if NVSwitches multicast and add; {NVLS_REMEDY}")
-        }),
+        planned.with_in_network.as_ref().map(|with| format!("with NVLS: {}", bound_in_words(with))),
         switched.map(|_| format!("forwarded: {} GB/s where switches only forward", planned.achieved.gigabytes)),
         planned.in_network.as_ref().map(|with| with.words(switched.is_some())),
         planned.form.as_ref().map(FormSummary::words),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use canopy_plan::read_plan;
-use canopy_planner::{PLANNER_CLASS, PlanKey, Request as Order};
+use canopy_planner::{PLANNER_CLASS, PlanKey, Request as Order, bound_with_nvls, bounded};
 use canopy_proto::v1::certificate::Kind;
 use canopy_proto::v1::{self, OutputFormat, Plan};
 use canopy_schedule::{Certificate, CollectiveKind, CutDirection, Shares, certified_bound, links_used};
@@ -66,6 +66,7 @@ pub(crate) fn judge_request(
     }
     answers(plan, &order, &prepared)?;
     judge_quality(plan, &prepared, limits)?;
+    judge_with_switches(plan, &prepared)?;
     Ok(Verdict::Sound)
 }
 
@@ -136,6 +137,22 @@ fn judge_quality(plan: &Plan, prepared: &Prepared, limits: &TopologyLimits) -> R
         return Err("its certificate does not prove its bound, or its rate exceeds the bound".to_owned());
     }
     Ok(())
+}
+
+/// Whether the bound that a plan states for switches that multicast and aggregate is that of its network. Plans of earlier
+/// versions state none.
+fn judge_with_switches(plan: &Plan, prepared: &Prepared) -> Result<(), String> {
+    let stated = plan.quality.as_ref().map(|quality| quality.with_in_network.as_str()).unwrap_or_default();
+    if stated.is_empty() {
+        return Ok(());
+    }
+    let plain = bounded(prepared, &Never).map_err(|error| error.to_string())?;
+    let Prepared { topology, collective, shares, .. } = prepared;
+    let found = bound_with_nvls(topology, *collective, shares, &plain, &Never).map_err(|error| error.to_string())?;
+    match found {
+        Some(found) if found.upper.to_string() == stated => Ok(()),
+        _ => Err("its bound with switches that multicast and aggregate is not that of its network".to_owned()),
+    }
 }
 
 /// Ids of the nodes that a certificate is about.

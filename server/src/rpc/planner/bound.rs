@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use canopy_planner::{bound_without_switches, bounded};
+use canopy_planner::{Bounds, Prepared};
 use canopy_proto::v1::{BoundReply, PlanRequest};
 use canopy_wire as wire;
 use canopy_wire::RequestError;
@@ -17,7 +17,7 @@ use crate::rpc::{Decoded, Method, decode};
 pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest>) -> Result<BoundReply, Status> {
     let (headers, extensions, request) = service.resolve(request, Method::Bound).await?.into_parts();
     let applied = extensions.get::<AppliedFaults>().cloned();
-    let jobs = Arc::clone(&service.jobs);
+    let (jobs, limits) = (Arc::clone(&service.jobs), service.limits);
     let found = service.pool.compute(Method::Bound.name(), &headers, move |_, seat| {
         let Decoded { order, .. } = decode(request, Method::Bound).map_err(PlanFailure::Request)?;
         if order.joint.is_some() {
@@ -26,9 +26,9 @@ pub(super) async fn bound(service: &PlannerService, request: Request<PlanRequest
         }
         let prepared = jobs.planner.prepare(&order, seat)?;
         seat.take_memory(prepared.memory_bytes)?;
-        let found = bounded(&prepared, seat).map_err(PlanFailure::from)?;
-        let without = bound_without_switches(&prepared.topology, prepared.collective, &prepared.shares, seat);
-        Ok(wire::bounded(&prepared, &found, without.map_err(PlanFailure::from)?.as_ref()))
+        let Prepared { topology, collective, shares, .. } = &prepared;
+        let bounds = Bounds::of(topology, *collective, shares, &limits, seat).map_err(PlanFailure::from)?;
+        Ok(wire::bounded(&prepared, &bounds))
     });
     match (found.await, applied) {
         (Ok(mut reply), Some(applied)) => {
