@@ -51,6 +51,7 @@ const LAYERS: [(&str, &[&str]); 39] = [
             "canopy-families",
             "canopy-faults",
             "canopy-import",
+            "canopy-nccl",
             "canopy-plan",
             "canopy-schedule",
             "canopy-simulate",
