@@ -3,10 +3,24 @@
 
 use std::path::Path;
 
+use canopy_proto::v1::cluster_description::Fabric;
+use canopy_proto::v1::clusters_client::ClustersClient;
 use canopy_proto::v1::export_plans_event::Event as Archived;
+use canopy_proto::v1::faults_client::FaultsClient;
+use canopy_proto::v1::import_plans_request::Event as Imported;
+use canopy_proto::v1::leases_client::LeasesClient;
+use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
-use canopy_proto::v1::{ArchiveContents, BackUpRequest, CheckStoreEntry, CheckStoreRequest, ListPlansRequest};
-use canopy_proto::v1::{PinPlanRequest, plan_admin_client::PlanAdminClient};
+use canopy_proto::v1::topologies_client::TopologiesClient;
+use canopy_proto::v1::topology_source::Source;
+use canopy_proto::v1::{
+    AcquireLeaseRequest, ArchiveContents, ArchiveEnd, ArchivePiece, BackUpRequest, CheckStoreEntry, CheckStoreRequest,
+    ClusterDescription, ClusterNodes, Collective, CollectiveSpec, DeviceTarget, Fault, FaultEvent, HostKind,
+    ImportPlansRequest, ListClustersRequest, ListFaultsRequest, ListLeasesRequest, ListPlansRequest,
+    ListTopologiesRequest, PinPlanRequest, PlanRequest, PlanSummary, PutClusterRequest, PutTopologyRequest,
+    ReportFaultsRequest, TopologyDocument, TopologySource, fault,
+};
+use canopy_wire::sha256_hex;
 use tonic::Status;
 use tonic::transport::Channel;
 
@@ -86,6 +100,92 @@ async fn what_is_restored_from_a_backup_of_a_busy_server_hangs_together() {
         let listed = plans.list_plans(asked).await.unwrap().into_inner().plans;
         assert_eq!(listed.iter().map(|plan| &plan.id).collect::<Vec<_>>(), [&pinned]);
     }
+}
+
+const DUMP: &str = include_str!("../../../crates/import/tests/data/four-gpus.xml");
+const CONF: &str =
+    "SwitchName=leaf1 Nodes=gpu[01-04]\nSwitchName=leaf2 Nodes=gpu[05-08]\nSwitchName=spine Switches=leaf[1-2]\n";
+
+/// Has a server store something of every kind.
+async fn fill(process: &Process) {
+    let channel = process.channel().await;
+    let file = |text: &str| TopologyDocument { format: 0, content: text.to_owned().into() };
+    let put = PutTopologyRequest { topology: request("dgx-h100:boxes=2,gpus=2").topology, request_id: String::new() };
+    let id = TopologiesClient::new(channel.clone()).put_topology(put).await.unwrap().into_inner().topology.unwrap().id;
+    let hosts = vec![HostKind { file: Some(file(DUMP)), nodes: String::new() }];
+    let description = ClusterDescription { fabric: Some(Fabric::File(file(CONF))), hosts, rates: String::new() };
+    let name = "clusters/prod".to_owned();
+    let put = PutClusterRequest { name, description: Some(description), ..PutClusterRequest::default() };
+    ClustersClient::new(channel.clone()).put_cluster(put).await.unwrap();
+    let stored = || PlanRequest {
+        topology: Some(TopologySource { source: Some(Source::Id(id.clone())) }),
+        collective: Some(CollectiveSpec { kind: Collective::Allreduce.into(), root: None }),
+        ..request("")
+    };
+    let nodes = ClusterNodes { cluster: "clusters/prod".to_owned(), nodes: vec!["gpu[01-02]".to_owned()] };
+    let part = PlanRequest { topology: Some(TopologySource { source: Some(Source::Cluster(nodes)) }), ..request("") };
+    let mut planner = process.client().await;
+    for wanted in [stored(), part, request("dgx-a100:boxes=736"), request("torus:72x81")] {
+        planner.plan(wanted).await.unwrap();
+    }
+    let pinned = planner.plan(request(NETWORK)).await.unwrap().into_inner().plan.unwrap().id;
+    let pin = PinPlanRequest { name: pinned, request_id: String::new() };
+    PlanAdminClient::new(channel.clone()).pin_plan(pin).await.unwrap();
+    let asked = AcquireLeaseRequest { job: "17".to_owned(), requests: vec![stored()], ..Default::default() };
+    LeasesClient::new(channel.clone()).acquire_lease(asked).await.unwrap();
+    let target = DeviceTarget { node: "2".to_owned(), ..DeviceTarget::default() };
+    let fault = Some(Fault { target: Some(fault::Target::Device(target)), remaining: None });
+    let event = FaultEvent { source: "test".to_owned(), event_id: "1".to_owned(), fault, ..FaultEvent::default() };
+    let report =
+        ReportFaultsRequest { topology: request("ring:7").topology, events: vec![event], ..Default::default() };
+    FaultsClient::new(channel).report_faults(report).await.unwrap();
+}
+
+/// Plans and topologies that a server stores; clusters, leases and faults.
+async fn holdings(process: &Process) -> ([Vec<String>; 2], [Vec<String>; 3]) {
+    let channel = process.channel().await;
+    fn shown<T: std::fmt::Debug>(items: Vec<T>) -> Vec<String> {
+        let mut shown: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+        shown.sort();
+        shown
+    }
+    let plans = PlanAdminClient::new(channel.clone()).list_plans(ListPlansRequest::default()).await.unwrap();
+    let topologies =
+        TopologiesClient::new(channel.clone()).list_topologies(ListTopologiesRequest::default()).await.unwrap();
+    let clusters = ClustersClient::new(channel.clone()).list_clusters(ListClustersRequest::default()).await.unwrap();
+    let leases = LeasesClient::new(channel.clone()).list_leases(ListLeasesRequest::default()).await.unwrap();
+    let faults = FaultsClient::new(channel).list_faults(ListFaultsRequest::default()).await.unwrap();
+    let plans = plans.into_inner().plans.into_iter().map(|plan| PlanSummary { age: None, ..plan });
+    let kept = [shown(plans.collect()), shown(topologies.into_inner().topologies)];
+    let of_one =
+        [shown(clusters.into_inner().clusters), shown(leases.into_inner().leases), shown(faults.into_inner().faults)];
+    (kept, of_one)
+}
+
+/// A restored server has everything; one that imports a backup has its plans and topologies.
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_a_server_stores_comes_back_from_a_backup() {
+    let process = start(None);
+    fill(&process).await;
+    let (kept, of_one) = holdings(&process).await;
+    assert!(kept.iter().chain(&of_one).all(|list| !list.is_empty()), "{kept:?} {of_one:?}");
+    let (archive, contents) = back_up(process.channel().await).await.unwrap();
+    let counts = [contents.plans, contents.topologies, contents.clusters, contents.leases, contents.faults];
+    let expected: Vec<u64> = kept.iter().chain(&of_one).map(|list| list.len() as u64).collect();
+    assert_eq!(counts, *expected);
+    assert_eq!(holdings(&restored(&archive)).await, (kept.clone(), of_one));
+    let importing = start(None);
+    let event = |event| ImportPlansRequest { event: Some(event), request_id: String::new() };
+    let pieces = archive.chunks(100_000).enumerate().map(|(number, data)| {
+        let piece =
+            ArchivePiece { offset: number as u64 * 100_000, data: data.to_vec().into(), sha256: sha256_hex(data) };
+        event(Imported::Piece(piece))
+    });
+    let end = ArchiveEnd { size_bytes: archive.len() as u64, sha256: sha256_hex(&archive), contents: None };
+    let all: Vec<ImportPlansRequest> = pieces.chain([event(Imported::End(end))]).collect();
+    let reply = PlanAdminClient::new(importing.channel().await).import_plans(tokio_stream::iter(all)).await.unwrap();
+    assert_eq!(reply.into_inner().skipped, Vec::new());
+    assert_eq!(holdings(&importing).await, (kept, [Vec::new(), Vec::new(), Vec::new()]));
 }
 
 async fn check_store(channel: &Channel) -> Vec<CheckStoreEntry> {

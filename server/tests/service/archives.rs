@@ -10,7 +10,7 @@ use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::{
     ArchiveContents, ArchiveEnd, ArchivePiece, CacheOutcome, Collective, CollectiveSpec, ExportPlansRequest,
     ImportPlansReply, ImportPlansRequest, ListPlansRequest, ListTopologiesRequest, OutputSpec, PinPlanRequest,
-    PlanReply, PlanRequest, PutTopologyRequest,
+    PlanReply, PlanRequest, PutTopologyRequest, Quality,
 };
 use canopy_server::{
     ArchiveTrust, ArchiveWriter, MemoryStore, PlanKey, Space, Store as _, decode_record, encode_record, read_archive,
@@ -220,6 +220,35 @@ fn archive_of(key: &PlanKey, record: &[u8], summary: &[u8]) -> Vec<u8> {
     assert!(writer.plan(&store, key).unwrap());
     writer.finish(None).unwrap();
     archive
+}
+
+/// The archive of a plan with another quality.
+fn with_quality(archive: &[u8], change: impl FnOnce(&mut Quality)) -> Vec<u8> {
+    let (key, record, summary) = only_plan(archive);
+    let payload = decode_record(&record).unwrap();
+    let (beside, mut reply) = (Beside::decode(payload).unwrap(), PlanReply::decode(payload).unwrap());
+    change(reply.plan.as_mut().unwrap().quality.as_mut().unwrap());
+    let payload = [reply.encode_to_vec(), beside.encode_to_vec()].concat();
+    archive_of(&key, &encode_record(&payload), &summary)
+}
+
+/// A bound that nothing proves is computed again. Plans of earlier versions state none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_with_switches_that_is_made_up_is_refused() {
+    let allreduce = Some(CollectiveSpec { kind: Collective::Allreduce.into(), root: None });
+    for (expression, is_stated) in [("dgx-h100", true), ("dgx-h100:nvls=false", false), ("dgx-a100", false)] {
+        let asked = PlanRequest { collective: allreduce, outputs: both_outputs()[..1].to_vec(), ..request(expression) };
+        let archive = exported(asked).await;
+        let server = TestServer::start().await;
+        let forged = with_quality(&archive, |quality| {
+            assert_eq!(quality.with_in_network, if is_stated { "450000000000" } else { "" }, "{expression}");
+            quality.with_in_network = "460000000000".to_owned();
+        });
+        let status = import(&server, messages(&forged, "")).await.unwrap_err();
+        assert_eq!(status.get_error_details().error_info().unwrap().reason, "ARCHIVE_REJECTED", "{status:?}");
+        let older = with_quality(&archive, |quality| quality.with_in_network.clear());
+        assert_eq!(import(&server, messages(&older, "")).await.unwrap().plans_added, 1, "{expression}");
+    }
 }
 
 /// The plan of one request under the key of another, with what that one was asked for by, if wanted.

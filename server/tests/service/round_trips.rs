@@ -1,15 +1,19 @@
 //! Everything that a server has planned comes out of it in an archive, and into another one unchanged.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use canopy_proto::v1::plan_admin_client::PlanAdminClient;
 use canopy_proto::v1::server_admin_client::ServerAdminClient;
+use canopy_proto::v1::topologies_client::TopologiesClient;
 use canopy_proto::v1::topology_source::Source;
 use canopy_proto::v1::{
     AllreduceForm, CacheOutcome, Collective, CollectiveSpec, Fault, GetStatusRequest, GroupTransit, JointCollective,
-    LinkTarget, ListPlansRequest, OutputFormat, OutputSpec, Placement, PlanRequest, Punctured, RankSlot, Ratio,
-    RootPolicy, TopologySource, fault,
+    LinkTarget, ListPlansRequest, OutputFormat, OutputSpec, Placement, PlanRequest, Punctured, PutTopologyRequest,
+    RankSlot, Ratio, RootPolicy, TopologySource, fault,
 };
+use canopy_server::Pipeline;
+use canopy_topology::TopologyLimits;
 
 use crate::archives::{export, import, messages};
 use crate::support::{TestServer, both_outputs, request};
@@ -56,6 +60,7 @@ fn by_option() -> Vec<PlanRequest> {
             "dgx-a100:boxes=2,gpus=4,down=b0g3-ib",
             "uniring:n=4,d=1",
             "dgx-h100:boxes=2,gpus=4,nvls=true",
+            "dgx-h100:boxes=2,gpus=4",
         ] {
             wanted.push(of(expression, kind));
             wanted.push(PlanRequest { outputs: output(OutputFormat::MscclXml), ..of(expression, kind) });
@@ -128,6 +133,12 @@ async fn ids(server: &TestServer) -> BTreeSet<String> {
     }
 }
 
+/// A server that takes networks of any size that can be planned for.
+async fn roomy() -> TestServer {
+    let limits = TopologyLimits::STANDARD;
+    TestServer::start_with(|options| options.limits = limits, Arc::new(Pipeline::new(limits))).await
+}
+
 /// Plans what can be planned of these, takes it to an empty server, and compares all of it.
 async fn round_trip(server: &TestServer, wanted: Vec<PlanRequest>, planned_min: usize) {
     let mut planned = Vec::new();
@@ -139,7 +150,7 @@ async fn round_trip(server: &TestServer, wanted: Vec<PlanRequest>, planned_min: 
     }
     assert!(planned.len() >= planned_min, "{} of them were planned", planned.len());
     let (archive, _) = export(server, "").await.unwrap();
-    let empty = TestServer::start().await;
+    let empty = roomy().await;
     let reply = import(&empty, messages(&archive, "")).await.unwrap();
     assert_eq!(reply.skipped, Vec::new());
     let ids_before = ids(server).await;
@@ -153,13 +164,54 @@ async fn round_trip(server: &TestServer, wanted: Vec<PlanRequest>, planned_min: 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_of_all_options_come_back_from_archives() {
-    let server = TestServer::start().await;
+    let server = roomy().await;
     round_trip(&server, by_option(), 150).await;
+}
+
+/// Plans by a rule, of more ranks than trees can be written down for.
+fn by_rule() -> Vec<PlanRequest> {
+    let mut wanted = Vec::new();
+    for kind in [Collective::Allgather, Collective::ReduceScatter, Collective::Allreduce] {
+        for expression in ["dgx-a100:boxes=736", "dgx-a100:boxes=736,down=b0g3-ib", "torus:72x81"] {
+            wanted.push(of(expression, kind));
+            wanted.push(PlanRequest { outputs: Vec::new(), ..of(expression, kind) });
+        }
+    }
+    wanted
+}
+
+/// Plans on topologies that the server stores, in words of its own.
+async fn on_stored(server: &TestServer) -> Vec<PlanRequest> {
+    let mut topologies = TopologiesClient::new(server.channel.clone());
+    let mut wanted = Vec::new();
+    for (expression, kind) in [("dgx-h100:boxes=2,gpus=2", Collective::Allreduce), ("torus:3x3", Collective::AllToAll)]
+    {
+        let put = PutTopologyRequest { topology: request(expression).topology, request_id: String::new() };
+        let id = topologies.put_topology(put).await.unwrap().into_inner().topology.unwrap().id;
+        let stored = || Some(TopologySource { source: Some(Source::Id(id.clone())) });
+        let whole = PlanRequest { topology: stored(), ..of(expression, kind) };
+        wanted.push(PlanRequest { ranks: vec![0, 1, 3], ..whole.clone() });
+        wanted.push(whole);
+    }
+    wanted.push(without(wanted[1].clone(), ("b0g1", "ib"), None));
+    wanted
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_by_a_rule_come_back_from_archives() {
+    round_trip(&roomy().await, by_rule(), 18).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_on_stored_topologies_come_back_from_archives() {
+    let server = roomy().await;
+    let wanted = on_stored(&server).await;
+    round_trip(&server, wanted, 5).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_of_all_algorithms_come_back_from_archives() {
-    let server = TestServer::start().await;
+    let server = roomy().await;
     let wanted = by_algorithm(&server).await;
     round_trip(&server, wanted, 100).await;
 }
