@@ -306,11 +306,24 @@ pub(crate) async fn ask<T, F>(args: &ServerArgs, deadline: Option<Duration>, cal
 where
     F: AsyncFn(&Connection, Option<Duration>) -> Result<T, ClientError>,
 {
+    ask_about(args, deadline, "T", calls).await
+}
+
+/// The same about the network `topology`, by which errors call it.
+pub(crate) async fn ask_about<T, F>(
+    args: &ServerArgs,
+    deadline: Option<Duration>,
+    topology: &str,
+    calls: F,
+) -> Result<T, Failure>
+where
+    F: AsyncFn(&Connection, Option<Duration>) -> Result<T, ClientError>,
+{
     let end = Deadline::after(deadline);
     let mut session = Session::open(args).await?;
     let answer = session.ask(end, async |connection, left| Ok(calls(connection, left).await?)).await;
     session.close().await;
-    answer.map_err(|error| error.told(|error| request::in_users_words(error, "T")))
+    answer.map_err(|error| error.told(|error| request::in_users_words(error, topology)))
 }
 
 impl Connection {

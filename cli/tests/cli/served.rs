@@ -90,3 +90,20 @@ fn plans_state_the_bounds_of_their_network_by_every_route() {
         }
     }
 }
+
+/// What is wrong with the network is said of the network as it was given.
+#[test]
+fn errors_name_the_network_with_a_server_as_without() {
+    let Routes { workspace, server, .. } = &Routes::new();
+    for command in
+        ["bound ring:4,nope=1 -c allreduce", "faults what-if ring:4,nope=1 -c allreduce", "order ring:4,nope=1"]
+    {
+        for server in ["", server] {
+            workspace.refused(
+                &format!("{command} {server}"),
+                2,
+                &["ring:4,nope=1", ": position 8: `ring` has no key `nope`"],
+            );
+        }
+    }
+}

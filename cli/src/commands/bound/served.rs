@@ -6,7 +6,7 @@ use canopy_topology::Rate;
 
 use super::{BoundArgs, BoundSummary, Bounded, PlainBoundsSummary, readable};
 use crate::certificate::CertificateSummary;
-use crate::connection::{ServerArgs, ask};
+use crate::connection::{ServerArgs, ask_about};
 use crate::exit::Failure;
 use crate::fault_messages;
 use crate::known_faults;
@@ -26,8 +26,9 @@ pub(super) async fn run(args: &BoundArgs, server: &ServerArgs) -> Result<(), Fai
     let request = request::plan(request::topology(&args.topology)?, collective, Vec::new());
     let request = PlanRequest { fault_policy: args.faults.policy().into(), ..request };
     let request = args.part.in_request(request, &args.collective)?;
-    let reply =
-        ask(server, args.deadline, async |connection, left| connection.shared().bound(request.clone(), left).await);
+    let reply = ask_about(server, args.deadline, &args.topology, async |connection, left| {
+        connection.shared().bound(request.clone(), left).await
+    });
     let reply = reply.await?;
     known_faults::say_warnings(known_faults::worth_saying(&reply.warnings, false), "bound");
     let root = kind.has_root().then_some(args.collective.root.unwrap_or(0));

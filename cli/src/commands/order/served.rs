@@ -4,7 +4,7 @@ use canopy_order::{Group, Pattern};
 use canopy_proto::v1::{GroupPattern, OrderMachinesReply, OrderMachinesRequest, OrderTimes, RankGroups};
 
 use super::{MachineSummary, OrderArgs, OrderSummary, TimesSummary};
-use crate::connection::{ServerArgs, ask};
+use crate::connection::{ServerArgs, ask_about};
 use crate::exit::Failure;
 use crate::known_faults;
 use crate::output::TopologySummary;
@@ -22,8 +22,9 @@ pub(super) async fn found(
         groups: args.groups.iter().map(group).collect(),
     };
     let deadline = Some(args.deadline);
-    let reply =
-        ask(server, deadline, async |connection, left| connection.shared().order_machines(request.clone(), left).await);
+    let reply = ask_about(server, deadline, &args.topology, async |connection, left| {
+        connection.shared().order_machines(request.clone(), left).await
+    });
     let reply = reply.await?;
     known_faults::say_warnings(known_faults::worth_saying(&reply.warnings, false), "order");
     summary(args, reply).ok_or_else(|| Failure::fault("the server's answer has no times or topology"))

@@ -4,7 +4,7 @@ use canopy_proto::v1::{PlanRequest, Ratio, WeighedFault, WhatIfRequest};
 use canopy_wire::{fault_kind_on_the_wire, left_of_wire, loss};
 
 use super::{Answer, Weighed, WhatIfArgs, kinds};
-use crate::connection::{ServerArgs, ask};
+use crate::connection::{ServerArgs, ask_about};
 use crate::exit::Failure;
 use crate::known_faults;
 use crate::output::TopologySummary;
@@ -23,7 +23,7 @@ pub(super) async fn weighed(args: &WhatIfArgs, server: &ServerArgs) -> Result<An
         remaining,
     };
     let line = ProgressLine::start();
-    let reply = ask(server, args.deadline, async |connection, left| {
+    let reply = ask_about(server, args.deadline, &args.topology, async |connection, left| {
         let said = |done: &canopy_proto::v1::WhatIfProgress| {
             line.working(format!("{} of {} faults that differ", done.weighed, done.groups));
         };
