@@ -78,21 +78,29 @@ impl Network {
         structure.outer.iter().try_for_each(|hub| require_open(healthy, left, hub))?;
         let none = || Vec::with_capacity(ranks);
         let mut rates = Rates { inner_out: none(), inner_in: none(), outer_out: none(), outer_in: none() };
+        let mut cut_off = CutOff { out: vec![false; ranks], into: vec![false; ranks] };
         for rank in 0..ranks {
             let hub = structure.outer.iter().find(|hub| hub.ranks.contains(&rank));
             let nic = hub.map_or((0, 0), |hub| hub.rates(left, rank));
             // A lost rank is sent nothing; its links count as they were.
-            let inside = inside(structure, if lost.contains(&rank) { whole } else { left }, rank);
-            let inside = if size == 1 { (nic.0.max(1), nic.1.max(1)) } else { inside };
-            if inside.0 == 0 || inside.1 == 0 {
-                return Err(NetworkError::CutOff { node: id(healthy, rank) });
+            let healthy_inside = if size == 1 { (nic.0.max(1), nic.1.max(1)) } else { inside(structure, whole, rank) };
+            let is_whole = size == 1 || lost.contains(&rank);
+            let (out, into) = if is_whole { healthy_inside } else { inside(structure, left, rank) };
+            cut_off.out[rank] = out == 0;
+            cut_off.into[rank] = into == 0;
+            // A rank that is cut off has its rate, too, and dead pairs.
+            let ways = [
+                (nic.0, "out of its NIC", &mut rates.outer_out),
+                (nic.1, "into its NIC", &mut rates.outer_in),
+                (if out == 0 { healthy_inside.0 } else { out }, "to its box", &mut rates.inner_out),
+                (if into == 0 { healthy_inside.1 } else { into }, "from its box", &mut rates.inner_in),
+            ];
+            for (rate, way, rates) in ways {
+                let known = u64::try_from(rate).ok().filter(|&rate| rate <= RATE_MAX);
+                rates.push(known.ok_or_else(|| NetworkError::TooFast { node: id(healthy, rank), way, rate })?);
             }
-            rates.inner_out.push(rate(inside.0));
-            rates.inner_in.push(rate(inside.1));
-            rates.outer_out.push(rate(nic.0));
-            rates.outer_in.push(rate(nic.1));
         }
-        let pairs = pairs(structure, left, ranks);
+        let pairs = pairs(structure, left, &cut_off);
         let has_nics = ranks > size;
         let is_dead = |rank: &usize| rates.outer_out[*rank] == 0 || rates.outer_in[*rank] == 0;
         let dead_nics = (0..ranks).filter(|rank| has_nics && !lost.contains(rank)).filter(is_dead);
@@ -109,9 +117,10 @@ fn number(rank: usize) -> Option<u32> {
     u32::try_from(rank).ok()
 }
 
-/// A rate that does not fit is refused as one that is too high.
-fn rate(rate: u128) -> u64 {
-    u64::try_from(rate).unwrap_or(u64::MAX)
+/// Ranks without a link to their box, and without one from it.
+struct CutOff {
+    out: Vec<bool>,
+    into: Vec<bool>,
 }
 
 /// What a rank has to its box, and from it.
@@ -130,18 +139,20 @@ fn inside(structure: &Structure, capacities: &Capacities, rank: usize) -> (u128,
     }
 }
 
-/// Rates from each rank to each place of its box, where links join the pairs of any box; those over a switch have no limit
-/// of their own.
-fn pairs(structure: &Structure, capacities: &Capacities, ranks: usize) -> Vec<u64> {
-    let size = structure.box_size;
-    if size == 1 || structure.inner.iter().all(|hubs| !hubs.is_empty()) {
+/// Rates from each rank to each place of its box, where links join the pairs of any box, or a rank is cut off from its box;
+/// others over a switch have no limit of their own.
+fn pairs(structure: &Structure, capacities: &Capacities, cut_off: &CutOff) -> Vec<u64> {
+    let (size, ranks) = (structure.box_size, cut_off.out.len());
+    let are_whole = !cut_off.out.iter().chain(&cut_off.into).any(|is_cut_off| *is_cut_off);
+    if size == 1 || (are_whole && structure.inner.iter().all(|hubs| !hubs.is_empty())) {
         return Vec::new();
     }
     let link = |from: usize, to: usize| {
         if structure.inner[from / size].is_empty() {
-            rate(capacities.get(from, to))
+            // No more than all links of the rank together.
+            u64::try_from(capacities.get(from, to)).unwrap_or(RATE_MAX)
         } else {
-            RATE_MAX * u64::from(from != to)
+            RATE_MAX * u64::from(from != to && !cut_off.out[from] && !cut_off.into[to])
         }
     };
     (0..ranks)

@@ -242,18 +242,38 @@ async fn faults_that_come_meanwhile_count_from_the_next_matrix_on() {
         (0..).zip(&bytes).map(|(at, &bytes)| if at / 16 == 5 || at % 16 == 5 { 0 } else { bytes }).collect();
     moving.send(matrix(5, left)).await;
     assert_eq!(moving.plan().await.number, 5);
-    // A box without its switch is no box: matrices are refused until it is back.
+    // What a rank cannot send to its box takes routes that were not asked for.
     let reported = report(&server, RAIL, vec![event("4", link("b2g0", "b2nv", None), false)]).await;
     moving.send(matrix(6, vec![0; 256])).await;
-    assert_eq!(moving.refusal().await, (6, Code::FailedPrecondition, "MOVING_NETWORK".to_owned()));
-    moving.send(matrix(7, vec![0; 256])).await;
-    assert_eq!(moving.refusal().await.0, 7);
+    assert_eq!(moving.tiers().await.dead_nics, [3]);
+    assert_eq!(moving.plan().await.number, 6);
+    moving.send(matrix(7, (0..256).map(|at| u64::from(at == 8 * 16 + 9)).collect())).await;
+    assert_eq!(moving.refusal().await, (7, Code::FailedPrecondition, "MOVING_APART".to_owned()));
     let all = ClearFaultsRequest { topology: reported.topology, ..ClearFaultsRequest::default() };
     faults(&server).clear_faults(all).await.unwrap();
     moving.send(matrix(8, bytes.clone())).await;
     let tiers = moving.tiers().await;
     assert_eq!((tiers.dead_nics, tiers.lost_ranks, tiers.warnings), (vec![], vec![], vec![]));
     check(&moving.plan().await, &bytes);
+    server.stop().await;
+}
+
+/// A fabric that blocks is none: matrices are refused until it is mended.
+#[tokio::test(flavor = "multi_thread")]
+async fn matrices_are_refused_while_faults_leave_no_two_tiers() {
+    const FABRIC: &str = "leaf-spine:leaves=4,hosts=4,spines=2";
+    let server = start().await;
+    let (mut moving, _) = Moving::on(&server, FABRIC).await;
+    let reported = report(&server, FABRIC, vec![event("1", link("leaf0", "spine0", None), false)]).await;
+    for number in [1, 2] {
+        moving.send(matrix(number, vec![0; 256])).await;
+        assert_eq!(moving.refusal().await, (number, Code::FailedPrecondition, "MOVING_NETWORK".to_owned()));
+    }
+    let all = ClearFaultsRequest { topology: reported.topology, ..ClearFaultsRequest::default() };
+    faults(&server).clear_faults(all).await.unwrap();
+    moving.send(matrix(3, vec![0; 256])).await;
+    moving.tiers().await;
+    assert_eq!(moving.plan().await.number, 3);
     server.stop().await;
 }
 

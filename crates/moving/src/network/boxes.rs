@@ -31,6 +31,8 @@ impl Structure {
         inner.resize_with(boxes, Vec::new);
         for hub in hubs {
             match (hub.ranks.first(), hub.ranks.last()) {
+                // Switches of one rank join nothing.
+                (Some(first), Some(last)) if first == last && ranks > 1 => {}
                 (Some(first), Some(last)) if first / box_size == last / box_size && box_size > 1 => {
                     inner[first / box_size].push(hub);
                 }

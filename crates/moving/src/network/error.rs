@@ -3,7 +3,7 @@
 use canopy_topology::FaultError;
 
 use super::NETWORK_RANKS_MAX;
-use crate::tiers::TiersError;
+use crate::tiers::{RATE_MAX, TiersError};
 
 /// What does not fit. Nodes are named by id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,8 +57,8 @@ pub enum NetworkError {
     Blocks { switch: String, way: &'static str, found: u128, needed: u128 },
     #[error("`{node}` divides its links among switches otherwise than `{other}`; use the same proportions everywhere")]
     Proportions { node: String, other: String },
-    #[error("faults leave `{node}` no link to its box; mend it, or state the rank as lost")]
-    CutOff { node: String },
+    #[error("`{node}` has {rate} B/s {way}; {RATE_MAX} is the limit of all such links of a rank together")]
+    TooFast { node: String, way: &'static str, rate: u128 },
     #[error(transparent)]
     Tiers(#[from] TiersError),
 }

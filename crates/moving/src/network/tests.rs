@@ -2,6 +2,9 @@ use canopy_topology::{DraftLink, TopologyDraft, TopologyLimits, generate};
 use proptest::prelude::*;
 
 use super::*;
+use crate::check::check;
+use crate::matrix::Matrix;
+use crate::plan::plan;
 use crate::tiers::Fabric;
 
 const GB: u64 = 1_000_000_000;
@@ -49,6 +52,9 @@ fn machines_and_rails_have_the_rates_of_their_links() {
         ("complete:8,bw=1GB/s", in_pairs(even(Fabric::Full, 1, 8, 7, 0), 1)),
         ("leaf-spine:leaves=4,hosts=4,spines=2", even(Fabric::Full, 16, 1, 25, 25)),
         ("fat-tree:k=4", even(Fabric::Full, 16, 1, 25, 25)),
+        // A box of one rank may have its switch.
+        ("dgx-h100:boxes=4,gpus=1", even(Fabric::Full, 4, 1, 50, 50)),
+        ("rail:boxes=4,gpus=1", even(Fabric::Full, 4, 1, 50, 50)),
     ] {
         let found = network(expression);
         assert_eq!(found.tiers, expected, "{expression}");
@@ -120,10 +126,6 @@ fn faults_that_leave_no_two_tiers_are_refused() {
     let text = |expression: &str, faults: &[Fault]| {
         Network::recognise(&topology(expression), faults).map(|network| network.tiers).unwrap_err().to_string()
     };
-    assert_eq!(
-        text("dgx-a100:boxes=2", &[gone("b1nv")]),
-        "faults leave `b1g0` no link to its box; mend it, or state the rank as lost"
-    );
     assert!(text("leaf-spine:leaves=4,hosts=4,spines=2", &[gone("spine0")]).contains("block"));
     assert_eq!(text("dgx-a100:boxes=2", &[gone("b9")]), "the topology has no node `b9`; name one of its ids");
     let others = network("mi300x:boxes=2").tiers;
@@ -135,6 +137,47 @@ fn faults_that_leave_no_two_tiers_are_refused() {
     assert_eq!(lost.tiers.pairs()[8..16], [0; 8]);
     let dead = Network::recognise(&topology("mi300x:boxes=2"), &[cut("b0g1", "b0g2")]).unwrap().tiers;
     assert_eq!((dead.pairs()[8 + 2], dead.pairs()[2 * 8 + 1], dead.rates().inner_out[1]), (0, 0, 6 * 64 * GB));
+}
+
+fn one_way(from: &str, to: &str) -> Fault {
+    Fault::Link { from: from.to_owned(), to: to.to_owned(), both_ways: false }
+}
+
+/// A rank whose link to its box is dead in one direction still has its NIC, and the other direction.
+#[test]
+fn ranks_that_are_cut_off_from_their_box_keep_their_nics() {
+    let pairs = |fault: Fault| {
+        let found = Network::recognise(&topology("dgx-a100:boxes=2,gpus=2"), &[fault]).unwrap();
+        assert_eq!((found.lost, found.dead_nics), (vec![], vec![]));
+        assert_eq!(found.tiers.rates().outer_out, [25 * GB; 4]);
+        found.tiers.pairs().iter().map(|rate| *rate > 0).collect::<Vec<_>>()
+    };
+    let (no, yes) = (false, true);
+    assert_eq!(pairs(one_way("b0g0", "b0nv")), [no, no, yes, no, no, yes, yes, no]);
+    assert_eq!(pairs(one_way("b0nv", "b0g0")), [no, yes, no, no, no, yes, yes, no]);
+    assert_eq!(pairs(cut("b0nv", "b0g0")), [no, no, no, no, no, yes, yes, no]);
+    assert_eq!(pairs(gone("b0nv")), [no, no, no, no, no, yes, yes, no]);
+    assert_eq!(pairs(one_way("b1g1", "b1nv")), [no, yes, yes, no, no, yes, no, no]);
+}
+
+/// Whatever can get to its receiver over any links does, at the time that is stated.
+#[test]
+fn ranks_that_are_cut_off_are_sent_what_can_reach_them() {
+    let bytes = |rank: u64| (0..8).map(|to| u64::from(to != rank) * (1_000_000 * (1 + rank) + to)).collect::<Vec<_>>();
+    let matrix = Matrix::new(8, (0..8).flat_map(bytes).collect()).unwrap();
+    for expression in ["dgx-a100:boxes=4,gpus=2", "rail:boxes=4,gpus=2", "mi300x:boxes=4,gpus=2", "rail:boxes=2,gpus=4"]
+    {
+        let healthy = topology(expression);
+        for link in healthy.links() {
+            let [from, to] = [link.from, link.to].map(|node| healthy.node(node).id.as_str());
+            let found = Network::recognise(&healthy, &[one_way(from, to)]).unwrap();
+            let planned =
+                plan(&found.tiers, &matrix, None).unwrap_or_else(|error| panic!("{expression} {from}>{to}: {error}"));
+            let time = check(&found.tiers, &matrix, &planned.parts).unwrap().time.to_float();
+            let least = planned.prices.least_time(&found.tiers, &matrix).unwrap().to_float();
+            assert!((0.95..1.000_001).contains(&(least / time)), "{expression} {from}>{to}: {least} of {time}");
+        }
+    }
 }
 
 /// The same network under other names of its switches, with its links in another order.
