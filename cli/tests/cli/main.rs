@@ -26,6 +26,8 @@ mod explain;
 #[cfg(feature = "embedded")]
 mod export;
 #[cfg(feature = "embedded")]
+mod extremes;
+#[cfg(feature = "embedded")]
 mod family;
 mod faults;
 mod find;
