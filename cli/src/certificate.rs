@@ -82,15 +82,20 @@ impl CertificateSummary {
         match self {
             Self::Cut { direction, nodes_in_cut, ranks_in_cut, capacity, .. } => {
                 let verb = if direction == "out" { "leave" } else { "enter" };
-                let (ranks, nodes) = (ranks_in_cut.len(), list(nodes_in_cut));
-                let capacity = stated_rate(capacity);
-                format!("cut        {capacity} {verb} a set of {}: {nodes}", count(ranks, "rank"))
+                let (nodes, capacity) = (list(nodes_in_cut), stated_rate(capacity));
+                match nodes_in_cut.len() {
+                    1 => format!("cut        {nodes}: {capacity} {verb} it"),
+                    _ => {
+                        let ranks = count(ranks_in_cut.len(), "rank");
+                        format!("cut        {nodes}, {ranks} together: {capacity} {verb} them")
+                    }
+                }
             }
             Self::Partition { parts: Some(parts), set_count: Some(count), capacity, .. } => {
-                format!("partition  {} leave {count} {parts}", stated_rate(capacity))
+                format!("partition  {count} {parts}: {}", leaving(capacity, *count as usize))
             }
             Self::Partition { sets, capacity, .. } => {
-                let mut text = format!("partition  {} leave {}", stated_rate(capacity), count(sets.len(), "set"));
+                let mut text = format!("partition  {}: {}", count(sets.len(), "set"), leaving(capacity, sets.len()));
                 for set in sets.iter().take(SETS_MAX) {
                     text += &format!("\n           {}", list(set));
                 }
@@ -104,6 +109,11 @@ impl CertificateSummary {
             }
         }
     }
+}
+
+/// What the links out of so many sets have, and what they must carry: a sum to each set but one, and a result from it.
+fn leaving(capacity: &str, sets: usize) -> String {
+    format!("{} leave them together, for {} times the data", stated_rate(capacity), 2 * sets.saturating_sub(1))
 }
 
 fn list(names: &[String]) -> String {

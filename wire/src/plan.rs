@@ -290,18 +290,33 @@ pub fn topology_summary(topology: &Topology, key: &TopologyKey) -> v1::TopologyS
 pub fn certificate(topology: &Topology, shares: &Shares, certificate: &Certificate) -> v1::Certificate {
     use v1::certificate::Kind;
     let kind = match certificate {
-        Certificate::Cut { direction, nodes } => Kind::Cut(v1::CutCertificate {
-            direction: match direction {
-                CutDirection::Out => v1::CutDirection::Out.into(),
-                CutDirection::In => v1::CutDirection::In.into(),
-            },
-            set: Some(node_set(topology, nodes)),
-            capacity: boundary_capacity(topology, nodes, *direction).to_string(),
-        }),
+        Certificate::Cut { direction, nodes } => {
+            let (direction, nodes) = smaller_side(topology, *direction, nodes);
+            Kind::Cut(v1::CutCertificate {
+                direction: match direction {
+                    CutDirection::Out => v1::CutDirection::Out.into(),
+                    CutDirection::In => v1::CutDirection::In.into(),
+                },
+                set: Some(node_set(topology, &nodes)),
+                capacity: boundary_capacity(topology, &nodes, direction).to_string(),
+            })
+        }
         Certificate::Partition { sets } => Kind::Partition(partition(topology, sets)),
         Certificate::LpDual { lengths } => Kind::LpDual(lp_dual(topology, shares, lengths)),
     };
     v1::Certificate { kind: Some(kind) }
+}
+
+/// The side of a cut with fewer ranks, or with fewer nodes: what leaves the one enters the other.
+fn smaller_side(topology: &Topology, direction: CutDirection, nodes: &[NodeIndex]) -> (CutDirection, Vec<NodeIndex>) {
+    let all = (0_u32..).map(NodeIndex::new).take(topology.nodes().len());
+    let others: Vec<NodeIndex> = all.filter(|node| nodes.binary_search(node).is_err()).collect();
+    let size = |side: &[NodeIndex]| (side.iter().filter(|&&node| topology.rank_of(node).is_some()).count(), side.len());
+    match (size(&others) < size(nodes), direction) {
+        (false, direction) => (direction, nodes.to_vec()),
+        (true, CutDirection::Out) => (CutDirection::In, others),
+        (true, CutDirection::In) => (CutDirection::Out, others),
+    }
 }
 
 /// Most sets of a partition that are listed if the network names them by itself.

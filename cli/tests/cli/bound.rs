@@ -41,10 +41,18 @@ fn the_object_has_the_shape_of_the_contract() {
     assert_eq!(object["command"], "bound");
     assert_eq!(object["bound"]["algbw_GBps"], 346.667);
     assert_eq!(object["certificate"]["kind"], "cut");
-    assert_eq!(object["certificate"]["direction"], "out");
+    assert_eq!(
+        (&object["certificate"]["direction"], &object["certificate"]["ranks_in_cut"]),
+        (&"in".into(), &serde_json::json!([0]))
+    );
     assert!(object["certificate"]["capacity"].is_string());
     let reduce = workspace.json("bound dgx-a100:boxes=2 --collective reduce-scatter --json");
-    assert_eq!(reduce["certificate"]["direction"], "in");
+    assert_eq!(reduce["certificate"]["direction"], "out");
+    // The side of a cut that has fewer ranks is named first, then what leads there.
+    let text = workspace.text("bound dgx-a100:boxes=2 --collective allgather");
+    assert!(text.contains("\ncut        b0g0: 325 GB/s enter it\n"), "{text}");
+    let text = workspace.text("bound ring:4 --collective allreduce");
+    assert!(text.contains("\npartition  4 sets: 200 GB/s leave them together, for 6 times the data\n"), "{text}");
 
     let object = workspace.json("bound ring:4 --collective allreduce --json");
     check_members(&object["certificate"], &["kind", "sets", "ranks", "capacity", "checked"]);

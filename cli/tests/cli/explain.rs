@@ -136,7 +136,8 @@ fn every_kind_of_certificate_has_words() {
         ("ring:4 -c scatter", "3/4 of the data, must get there over 0 -> 1 (25 GB/s) and 0 -> 3 (25 GB/s)"),
         ("ring:4 -c gather", "3/4 of the data, must leave over 1 -> 0 (25 GB/s) and 3 -> 0 (25 GB/s)"),
         ("ring:4 -c reduce-scatter", "what 0 adds to the results of all others, 3/4 of the data, must leave over"),
-        ("ring:4 -c allreduce", "partition into 4 sets: 3 sums must come in, 3 results must go out, 6 times the data"),
+        ("ring:4 -c allreduce", "because    the links out of each rank have 50 GB/s, those of 4 ranks 200 GB/s\n"),
+        ("ring:4 -c allreduce", "           3 sums must come in and 3 results go out over them: 6 times the data\n"),
         (
             "mi250:boxes=2 -c allreduce",
             "the sets are b0g0 and b0g1, b0g2 and b0g3, b0g4 and b0g5, b0g6 and b0g7 and 12 more",

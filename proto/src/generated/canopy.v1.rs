@@ -785,7 +785,7 @@ pub struct CutCertificate {
     /// Which boundary links count.
     #[prost(enumeration = "CutDirection", tag = "1")]
     pub direction: i32,
-    /// The set.
+    /// The side of the cut with fewer ranks.
     #[prost(message, optional, tag = "2")]
     pub set: ::core::option::Option<NodeSet>,
     /// Total capacity of those links, in bytes per second, as decimal text (it may exceed 64 bits).
@@ -1263,11 +1263,11 @@ pub struct PlainBounds {
     /// If all links were full, and each pair on a shortest path.
     #[prost(string, tag = "1")]
     pub distances: ::prost::alloc::string::String,
-    /// Ports of each rank. 0 unless all nodes are ranks with equally many ports of one rate.
+    /// Ports of each rank; 0 unless all nodes are ranks, all have equally many ports, and all ports have one rate.
     #[prost(uint32, tag = "2")]
     pub degree: u32,
-    /// Of any network of this many ranks with so many ports: if each rank had as many others at each distance as a tree of that
-    /// degree. Empty if `degree` is 0.
+    /// For any network of this many ranks with `degree` ports each: if each rank had as many others at each distance as a tree of
+    /// that degree. Empty if `degree` is 0.
     #[prost(string, tag = "3")]
     pub full_tree: ::prost::alloc::string::String,
 }

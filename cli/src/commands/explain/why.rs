@@ -139,32 +139,39 @@ fn partition(topology: &Topology, sets: &[Vec<NodeIndex>]) -> Vec<String> {
     for (number, set) in sets.iter().enumerate() {
         set.iter().for_each(|node| set_of[node.index()] = Some(number));
     }
-    let leaves = |link: &&canopy_topology::Link| {
-        let from = set_of[link.from.index()];
-        from.is_some() && from != set_of[link.to.index()]
-    };
-    let leaving: u128 =
-        topology.links().iter().filter(leaves).map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
-    let others = sets.len().saturating_sub(1);
-    let sentence = format!(
-        "partition into {} sets: {others} sums must come in, {others} results must go out, {} times the data, \
-         over links that leave the sets with {} GB/s together",
-        sets.len(),
-        2 * others,
-        gigabytes(leaving)
-    );
+    let mut leaving = vec![0_u128; sets.len()];
+    for link in topology.links() {
+        if let Some(from) = set_of[link.from.index()].filter(|&from| set_of[link.to.index()] != Some(from)) {
+            leaving[from] += u128::from(link.capacity.bytes_per_sec());
+        }
+    }
     let of_ranks: Vec<Vec<NodeIndex>> = sets.iter().map(|set| Sides::of(topology, set).inside).collect();
-    let names = if of_ranks.iter().all(|ranks| ranks.len() == 1) {
-        "the sets are the ranks, each by itself".to_owned()
+    let are_ranks = of_ranks.iter().all(|ranks| ranks.len() == 1);
+    let of_each = if are_ranks { "rank" } else { "set" };
+    let (count, together) = (sets.len(), gigabytes(leaving.iter().sum()));
+    let limit = match leaving.first().filter(|first| leaving.iter().all(|each| each == *first)) {
+        Some(&each) => format!(
+            "the links out of each {of_each} have {} GB/s, those of {count} {of_each}s {together} GB/s",
+            gigabytes(each)
+        ),
+        None => format!("the links out of {count} {of_each}s have {together} GB/s together"),
+    };
+    let others = count.saturating_sub(1);
+    let passing = if others == 1 {
+        "1 sum must come in and 1 result go out".to_owned()
     } else {
+        format!("{others} sums must come in and {others} results go out")
+    };
+    let mut sentences = vec![limit, format!("{passing} over them: {} times the data", 2 * others)];
+    if !are_ranks {
         let mut names: Vec<String> =
             of_ranks.iter().take(SETS_MAX).map(|ranks| ranks_in_words(topology, ranks)).collect();
-        if sets.len() > SETS_MAX {
-            names.push(format!("{} more", sets.len() - SETS_MAX));
+        if count > SETS_MAX {
+            names.push(format!("{} more", count - SETS_MAX));
         }
-        format!("the sets are {}", joined(names))
-    };
-    vec![sentence, names]
+        sentences.push(format!("the sets are {}", joined(names)));
+    }
+    sentences
 }
 
 fn lp_dual(topology: &Topology, shares: &Shares, lengths: &[u64]) -> Vec<String> {
