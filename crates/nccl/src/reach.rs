@@ -60,7 +60,9 @@ impl Stock {
 
     /// What a call depends on of which sends between pairs are made: all-to-all, gather and scatter. `None` of others, and of one rank.
     pub fn reach_of_sends(&self, kind: CollectiveKind) -> Option<Reach> {
-        let (ranks, gpus, nodes) = (self.ranks(), self.gpus(), f64::from(self.nodes()));
+        let ranks = self.ranks();
+        let gpus = self.gpus();
+        let nodes = f64::from(self.nodes());
         let is_of_pairs = matches!(kind, CollectiveKind::AllToAll | CollectiveKind::Gather | CollectiveKind::Scatter);
         if !is_of_pairs || ranks < 2 {
             return None;
@@ -98,7 +100,8 @@ impl Of<'_> {
 
     /// Steps of rings, and how many of them are between machines.
     fn steps(&self) -> (u64, u64) {
-        let (ranks, nodes) = (self.stock.ranks(), u64::from(self.stock.nodes()));
+        let ranks = self.stock.ranks();
+        let nodes = u64::from(self.stock.nodes());
         match self.kind {
             CollectiveKind::Allreduce => (2 * (ranks - 1), 2 * (nodes - 1)),
             CollectiveKind::Broadcast | CollectiveKind::Reduce => (ranks, nodes - 1),
@@ -147,7 +150,8 @@ impl Of<'_> {
         let release = self.stock.version().release()?;
         let call = self.call(release);
         let channels = f64::from(self.stock.trees()?.count);
-        let (generation, column) = (call.machine.generation.column(), call.column());
+        let generation = call.machine.generation.column();
+        let column = call.column();
         let of_channels = channels * TREE_MAX[generation][column] as f64 * 1e6;
         let (part, most) = match self.protocol {
             Protocol::LowLatency => (10.0 / 38.0, megabytes(call.low_latency_max()).min(of_channels * 10.0 / 38.0)),
@@ -216,7 +220,8 @@ impl Of<'_> {
         let reached = self.heads(heads, release);
         let part = part_of_heads(heads) * reached;
         let across = 2 * self.stock.nodes().ilog2();
-        let (is_two, has_efficiency) = (self.stock.nodes() == 2, release.has_nvls_efficiency);
+        let is_two = self.stock.nodes() == 2;
+        let has_efficiency = release.has_nvls_efficiency;
         let call = self.call(release);
         let generation = call.machine.generation.column();
         let of_head = NVLS_TREE_MAX[generation][call.column()] as f64 * 1e6;
