@@ -1,5 +1,7 @@
 //! `canopy calibrate`, and `--calibration` of the other commands.
 
+mod draws;
+
 use serde_json::Value;
 
 use crate::support::{Workspace, check_members};

@@ -3,27 +3,27 @@
 //! Times spread in proportion to themselves, so logarithms of times are compared. Each step solves the linear problem at
 //! the parameters so far (Gauss–Newton). Runs far off count less, and at last nothing (Huber, Tukey), so a cold first
 //! call spoils nothing. Where a link that binds no run hides what another would do, a search from other rates finds it.
+//! At last times are computed at many places around, as those of simulations jump (`surface`).
 //!
 //! How far a parameter may be off follows from how much times change with it, and from how far they are from the model:
 //! noise, and what the model does not know. If that is too far, or if another parameter changes all times in the same way,
 //! the runs do not determine it; the others are found all the same.
 
 mod errors;
+mod surface;
+mod trust;
 
 use crate::parameters::{Parameter, Parameters};
 use crate::solve::{median, product, products, solution, spread};
-use errors::errors;
+use surface::{Settled, Surface};
+use trust::{TUKEY, Trust};
 
 /// Steps until the end at the latest.
 const STEPS_MAX: usize = 25;
-/// A step of less than this part ends it.
-const STEP_LEAST: f64 = 1e-5;
+/// A step of less than this part ends it: surfaces lead on.
+const STEP_LEAST: f64 = 1e-3;
 /// How often a step that leads to nothing better is halved.
-const HALVINGS_MAX: u32 = 8;
-/// Deviations, in standard deviations, from which on runs count less.
-const HUBER: f64 = 1.345;
-/// The same from which on they do not count at all.
-const TUKEY: f64 = 4.685;
+const HALVINGS_MAX: u32 = 5;
 /// Noise that is assumed at least: no clock and no model is better.
 const NOISE_LEAST: f64 = 0.005;
 /// Less than this part off is no misfit, however little the other times spread.
@@ -38,6 +38,12 @@ const EFFECT_LEAST: f64 = 0.01;
 const TRIAL: f64 = 0.02;
 /// The same for times, at least, in ns.
 const TRIAL_NS: f64 = 20.0;
+/// How far around a place times are computed in the end, in units of parameters, and at first.
+const RADIUS: f64 = 0.08;
+/// See `RADIUS`.
+const RADIUS_FIRST: f64 = 0.12;
+/// How often times are computed around another place at most.
+const SURFACES_MAX: usize = 5;
 /// The least factor of rates.
 const FACTOR_LEAST: f64 = 0.001;
 /// Rates from which the search begins again where a fit is not good.
@@ -124,8 +130,6 @@ struct Problem<'a> {
 struct Place {
     at: Parameters,
     residuals: Vec<f64>,
-    columns: Vec<Vec<f64>>,
-    weights: Vec<f64>,
 }
 
 impl Fit {
@@ -135,41 +139,77 @@ impl Fit {
     }
 }
 
-/// Parameters with which the model's times are nearest to those observed.
+/// A place near the parameters that [`fit`] finds, for models that are less exact far from it.
 ///
-/// * **In.** Times in any unit, > 0; what to find; where to start, and what all others are; the times of all runs by the model,
-///   in the same unit and order.
-/// * **Out.** What the runs determine, with errors, and what they leave open, with the reason.
-/// * **Errors.** Too few runs, and errors of the model.
-/// * **Cost.** Some 100 · (parameters + 1) calls of the model at most.
-pub fn fit<E>(
+/// # Errors
+/// See [`fit`].
+pub fn approach<E>(
     observed: &[f64],
     wanted: &[Parameter],
     start: Parameters,
     model: &mut dyn FnMut(&Parameters) -> Result<Vec<f64>, E>,
-) -> Result<Fit, FitError<E>> {
-    if observed.len() <= wanted.len() {
-        return Err(FitError::TooFew { found: observed.len(), parameters: wanted.len() });
-    }
-    let problem = Problem { wanted };
-    let mut off = |at: &Parameters| -> Result<Vec<f64>, FitError<E>> {
-        let times = model(at).map_err(FitError::Predict)?;
-        Ok(observed.iter().zip(times).map(|(seen, time)| (seen / time.max(f64::MIN_POSITIVE)).ln()).collect())
-    };
-    let off_before = middle(&off(&start)?);
-    let mut best = problem.search(start, &mut off)?;
-    if !is_good(&best.residuals) {
-        for again in problem.other_starts(start, &best, &mut off)? {
-            let found = problem.search(again, &mut off)?;
-            if mean_off(&found.residuals) < mean_off(&best.residuals) * 0.98 {
-                best = found;
-            }
-        }
-    }
-    problem.judged(best, off_before, &mut off)
+) -> Result<Parameters, FitError<E>> {
+    Ok(Problem::of(observed, wanted)?.nearest(start, &mut compared(observed, model))?.at)
 }
 
-impl Problem<'_> {
+/// Parameters with which the model's times are nearest to those observed.
+///
+/// * **In.** Times in any unit, > 0; what to find; what all parameters are described as, and where to start; the times of all
+///   runs by the model, in the same unit and order.
+/// * **Out.** What the runs determine, with errors, and what they leave open, with the reason.
+/// * **Errors.** Too few runs, and errors of the model.
+/// * **Cost.** Some 100 calls of the model for four parameters, some 300 where it jumps or fits badly.
+pub fn fit<E>(
+    observed: &[f64],
+    wanted: &[Parameter],
+    described: Parameters,
+    start: Parameters,
+    model: &mut dyn FnMut(&Parameters) -> Result<Vec<f64>, E>,
+) -> Result<Fit, FitError<E>> {
+    let problem = Problem::of(observed, wanted)?;
+    let mut off = compared(observed, model);
+    let off_before = middle(&off(&described)?);
+    let place = problem.nearest(start, &mut off)?;
+    problem.judged(place, off_before, &mut off)
+}
+
+/// By parameters: the logarithms of times observed beside those of the model.
+fn compared<'a, E>(
+    observed: &'a [f64],
+    model: &'a mut dyn FnMut(&Parameters) -> Result<Vec<f64>, E>,
+) -> impl FnMut(&Parameters) -> Result<Vec<f64>, FitError<E>> + 'a {
+    |at: &Parameters| {
+        let times = model(at).map_err(FitError::Predict)?;
+        Ok(observed.iter().zip(times).map(|(seen, time)| (seen / time.max(f64::MIN_POSITIVE)).ln()).collect())
+    }
+}
+
+impl<'a> Problem<'a> {
+    const fn of<E>(observed: &[f64], wanted: &'a [Parameter]) -> Result<Self, FitError<E>> {
+        if observed.len() <= wanted.len() {
+            return Err(FitError::TooFew { found: observed.len(), parameters: wanted.len() });
+        }
+        Ok(Self { wanted })
+    }
+
+    /// The nearest place from here, or from other rates.
+    fn nearest<E>(
+        &self,
+        start: Parameters,
+        off: &mut impl FnMut(&Parameters) -> Result<Vec<f64>, FitError<E>>,
+    ) -> Result<Place, FitError<E>> {
+        let mut best = self.search(start, off)?;
+        if !is_good(&best.residuals) {
+            for again in self.other_starts(start, &best, off)? {
+                let found = self.search(again, off)?;
+                if mean_off(&found.residuals) < mean_off(&best.residuals) * 0.98 {
+                    best = found;
+                }
+            }
+        }
+        Ok(best)
+    }
+
     fn search<E>(
         &self,
         start: Parameters,
@@ -179,10 +219,9 @@ impl Problem<'_> {
         let mut at = start;
         let mut residuals = off(&at)?;
         let mut columns = slopes(wanted, &at, &residuals, 1.0, off)?;
-        let mut weights = Trust::Less.weights(&residuals);
         for trust in [Trust::Less, Trust::None] {
             for _ in 0..STEPS_MAX {
-                weights = trust.weights(&residuals);
+                let weights = trust.weights(&residuals);
                 let Some(step) = free_step(wanted, &at, &columns, &residuals, &weights) else { break };
                 let mut better = None;
                 for halvings in 0..HALVINGS_MAX {
@@ -202,7 +241,7 @@ impl Problem<'_> {
                 }
             }
         }
-        Ok(Place { at, residuals, columns, weights })
+        Ok(Place { at, residuals })
     }
 
     /// The two best of some rates to begin with, at the latencies found so far.
@@ -232,14 +271,22 @@ impl Problem<'_> {
         off_before: f64,
         off: &mut impl FnMut(&Parameters) -> Result<Vec<f64>, FitError<E>>,
     ) -> Result<Fit, FitError<E>> {
-        let Place { at, residuals, columns, weights } = place;
-        // At a bend, where another link begins to bind, times change with a parameter on one side alone.
-        let down = slopes(self.wanted, &at, &residuals, -1.0, off)?;
-        let weaker = |(up, down): (&f64, &f64)| if up.abs() < down.abs() { *up } else { *down };
-        let weakest: Vec<Vec<f64>> =
-            columns.iter().zip(&down).map(|(up, down)| up.iter().zip(down).map(weaker).collect()).collect();
-        let noise = errors::noise(&residuals, self.wanted.len());
-        let errors = errors(&weakest, &weights, &residuals, noise);
+        let mut at = place.at;
+        let mut surface = Surface::around(self.wanted, &at, RADIUS_FIRST, off)?;
+        let mut settled = surface.settled(self.wanted, &at);
+        for _ in 0..SURFACES_MAX {
+            at = self.moved(&at, &settled.steps);
+            let is_there = self.is_near(&settled);
+            surface = Surface::around(self.wanted, &at, RADIUS, off)?;
+            settled = surface.settled(self.wanted, &at);
+            if is_there && self.is_near(&settled) {
+                break;
+            }
+        }
+        let at = self.moved(&at, &settled.steps);
+        let hidden = self.hidden(&at, &surface, &settled, off)?;
+        let Settled { errors, residuals, noise, .. } = settled;
+        let weakest = surface.weakest;
         let mut estimates = Vec::new();
         let mut open = Vec::new();
         for (number, (&parameter, &error)) in self.wanted.iter().zip(&errors).enumerate() {
@@ -247,7 +294,9 @@ impl Problem<'_> {
             let unit = unit(parameter, &at);
             let own = value / unit;
             let most = if parameter.is_latency() { (ERROR_MAX * own).max(ERROR_OF_SUM_MAX) } else { ERROR_MAX };
-            if error <= most {
+            if let Some(&(_, other)) = hidden.iter().find(|(rate, _)| *rate == parameter) {
+                open.push(Undetermined { parameter, why: Why::Like(other) });
+            } else if error <= most {
                 estimates.push(Estimate { parameter, value, error: error * unit });
             } else {
                 open.push(Undetermined {
@@ -259,6 +308,54 @@ impl Problem<'_> {
         let off_after = middle(&residuals);
         let misfits = misfits(&residuals);
         Ok(Fit { estimates, open, parameters: at, residuals, misfits, off_before, off_after, noise })
+    }
+
+    /// Rates that are not determined by times of their own, where the times that both rates change leave the other open: links
+    /// of one kind hide what others would do, and other values of both may fit as well. Each with the other.
+    fn hidden<E>(
+        &self,
+        at: &Parameters,
+        surface: &Surface,
+        settled: &Settled,
+        off: &mut impl FnMut(&Parameters) -> Result<Vec<f64>, FitError<E>>,
+    ) -> Result<Vec<(Parameter, Parameter)>, FitError<E>> {
+        let mut hidden = Vec::new();
+        let rates = [Parameter::InsideRate, Parameter::AcrossRate];
+        for (rate, other) in [(rates[0], rates[1]), (rates[1], rates[0])] {
+            let places = [rate, other].map(|one| self.wanted.iter().position(|wanted| *wanted == one));
+            let [Some(rate_at), Some(other_at)] = places else { continue };
+            let is_open = settled.errors[other_at] > ERROR_MAX && has_effect(&surface.weakest[other_at]);
+            if !is_open || settled.errors[rate_at] > ERROR_MAX {
+                continue;
+            }
+            let [here, there] = [*at, at.with(other, at.get(other) / 2.0)].map(|at| off(&at));
+            let own: Vec<f64> = here?.iter().zip(there?).map(|(here, there)| (here - there).abs()).collect();
+            let own: Vec<f64> = own.into_iter().map(|change| f64::from(u8::from(change < EFFECT_LEAST))).collect();
+            if surface.errors(&own, settled)[rate_at] > ERROR_MAX {
+                hidden.push((rate, other));
+            }
+        }
+        Ok(hidden)
+    }
+
+    /// The parameters after steps, none of more than a few radii.
+    fn moved(&self, at: &Parameters, steps: &[f64]) -> Parameters {
+        let mut next = *at;
+        for (&parameter, step) in self.wanted.iter().zip(steps) {
+            let least = if parameter.is_latency() { 0.0 } else { FACTOR_LEAST };
+            let step = step.clamp(-2.0 * RADIUS_FIRST, 2.0 * RADIUS_FIRST);
+            next = next.with(parameter, (at.get(parameter) + step * unit(parameter, at)).max(least));
+        }
+        next
+    }
+
+    /// Whether the parameters that may be determined are well within the surface.
+    fn is_near(&self, settled: &Settled) -> bool {
+        settled
+            .steps
+            .iter()
+            .zip(&settled.errors)
+            .all(|(step, error)| step.abs() < RADIUS / 2.0 || *error > 2.0 * ERROR_MAX)
     }
 
     fn why(&self, number: usize, columns: &[Vec<f64>], error: f64) -> Why {
@@ -319,30 +416,6 @@ fn slopes<E>(
         Ok(residuals.iter().zip(changed).map(|(before, after)| (before - after) * unit / change).collect())
     };
     wanted.iter().map(slope).collect()
-}
-
-/// What runs far off still count.
-#[derive(Clone, Copy)]
-enum Trust {
-    /// The further off, the less (Huber): that leads from anywhere to the right place, or near it.
-    Less,
-    /// From some distance on nothing (Tukey): there, that takes off what outliers still pull.
-    None,
-}
-
-impl Trust {
-    fn weights(self, residuals: &[f64]) -> Vec<f64> {
-        let middle = median(residuals.iter().copied()).unwrap_or(0.0);
-        let spread = spread(residuals.iter().copied(), middle).max(NOISE_LEAST);
-        let weight = |off: &f64| {
-            let deviations = (off - middle).abs() / spread;
-            match self {
-                Self::Less => (HUBER / deviations.max(f64::MIN_POSITIVE)).min(1.0),
-                Self::None => (1.0 - (deviations / TUKEY).powi(2)).max(0.0).powi(2),
-            }
-        };
-        residuals.iter().map(weight).collect()
-    }
 }
 
 fn loss(residuals: &[f64], weights: &[f64]) -> f64 {

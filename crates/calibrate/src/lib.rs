@@ -22,7 +22,7 @@ mod parameters;
 mod read;
 mod solve;
 
-pub use fit::{Estimate, Fit, FitError, Undetermined, Why, fit};
+pub use fit::{Estimate, Fit, FitError, Undetermined, Why, approach, fit};
 pub use links::{PairError, SlowLink, slow_links};
 pub use overlay::{OVERLAY_BYTES_MAX, Overlay, OverlayError};
 pub use parameters::{Parameter, Parameters, RATE_MAX, inside};

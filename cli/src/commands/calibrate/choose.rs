@@ -1,7 +1,8 @@
 //! What runs are taken for, where that is not stated: what fits their times.
 
-use canopy_calibrate::{Fit, FitError, Parameter, Parameters, RATE_MAX, fit};
+use canopy_calibrate::{Fit, FitError, Parameter, Parameters, RATE_MAX, approach, fit};
 
+use super::planned::Care;
 use super::runs::{NotTimed, Runs};
 use crate::clock::Deadline;
 use crate::progress::ProgressLine;
@@ -33,13 +34,26 @@ pub(super) fn fitted(
     let observed = runs.observed();
     let line = ProgressLine::start();
     let mut rounds = 0;
+    let mut times = |runs: &Runs, taken: &[usize], at: &Parameters, care| {
+        rounds += 1;
+        line.working(format!("computing {} times, round {rounds}", observed.len()));
+        runs.times(taken, at, care, deadline)
+    };
+    let mut start = described;
+    if runs.are_rough() {
+        let mut model = |at: &Parameters| times(runs, runs.taken(), at, Care::Rough);
+        start = approach(&observed, wanted, described, &mut model)?;
+    }
     let mut fit_as = |runs: &Runs, taken: &[usize], wanted: &[Parameter]| {
+        // Times that are computed roughly are off by as much near the start.
+        let [exact, rough] = [Care::Exact, Care::Rough].map(|care| times(runs, taken, &start, care));
+        let off = exact.map_err(FitError::Predict)?.into_iter().zip(rough.map_err(FitError::Predict)?);
+        let off: Vec<f64> = off.map(|(exact, rough)| exact / rough).collect();
         let mut model = |at: &Parameters| {
-            rounds += 1;
-            line.working(format!("computing {} times, round {rounds}", observed.len()));
-            runs.times(taken, at, deadline)
+            let rough = times(runs, taken, at, Care::Rough)?;
+            Ok(rough.iter().zip(&off).map(|(time, off)| time * off).collect())
         };
-        fit(&observed, wanted, described, &mut model)
+        fit(&observed, wanted, described, start, &mut model)
     };
     let mut taken = runs.taken().to_vec();
     let mut best = fit_as(runs, &taken, wanted)?;

@@ -12,8 +12,12 @@ use crate::clock::Deadline;
 use crate::exit::words;
 use crate::material::Material;
 
-/// Bytes from which on a time is that of smaller ones and the rest at their rate.
-const BYTES_SIMULATED_MAX: u64 = 64 << 20;
+/// Bytes that are simulated, however many messages they are.
+const BYTES_SIMULATED_LEAST: u64 = 64 << 20;
+/// Messages of a roughly computed time at most: that of more bytes is that of fewer and the rest at their rate.
+const MESSAGES_ROUGH_MAX: u64 = 8_000;
+/// The same where times are computed with care.
+const MESSAGES_MAX: u64 = 130_000;
 /// A message of which bytes take next to no time.
 const BYTES_SMALL: u64 = 1 << 10;
 /// Most work for a time.
@@ -28,19 +32,29 @@ pub(super) enum Sent {
     Stream,
 }
 
+/// How well times are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Care {
+    /// Those of very large messages by smaller ones.
+    Rough,
+    /// All by simulation, but for those of very many messages.
+    Exact,
+}
+
 /// Times by simulation, in microseconds.
 pub(super) fn times(
     plan: &Material,
     sent: Sent,
     points: &[Point],
     at: &Parameters,
+    care: Care,
     deadline: Deadline,
 ) -> Result<Vec<f64>, NotTimed> {
     let wrong = |error: &dyn std::error::Error| NotTimed::Wrong(words(error));
     let measured = at.applied(&plan.topology, &BTreeMap::new()).map_err(|error| wrong(&error))?;
     let graph = elsewhere(&plan.graph, &plan.topology, &measured).map_err(|error| wrong(&error))?;
     if sent == Sent::Stream {
-        let small = simulated(&measured, &graph, BYTES_SMALL, at, deadline)?;
+        let (small, _) = simulated(&measured, &graph, BYTES_SMALL, at, deadline)?;
         let per_byte = micros_per_byte(plan, at);
         let rest = |bytes: u64| bytes.saturating_sub(BYTES_SMALL) as f64 * per_byte;
         return Ok(points.iter().map(|point| small + rest(point.bytes)).collect());
@@ -50,19 +64,25 @@ pub(super) fn times(
     let mut time = |bytes: u64| match known.get(&bytes) {
         Some(&time) => Ok(time),
         None => {
-            let time = simulated(&measured, &graph, bytes, at, deadline)?;
-            known.insert(bytes, time);
-            Ok(time)
+            let found = simulated(&measured, &graph, bytes, at, deadline)?;
+            known.insert(bytes, found);
+            Ok(found)
         }
     };
+    let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
+    let mut most = u64::MAX;
+    if largest > BYTES_SIMULATED_LEAST {
+        let (_, messages) = time(BYTES_SIMULATED_LEAST)?;
+        let messages_max = if care == Care::Rough { MESSAGES_ROUGH_MAX } else { MESSAGES_MAX };
+        most = BYTES_SIMULATED_LEAST << (messages_max / messages.max(1)).max(1).ilog2();
+    }
     let of_point = |point: &Point| {
-        if point.bytes <= BYTES_SIMULATED_MAX {
-            return time(point.bytes);
+        if point.bytes <= most {
+            return Ok(time(point.bytes)?.0);
         }
-        let half = time(BYTES_SIMULATED_MAX / 2)?;
-        let whole = time(BYTES_SIMULATED_MAX)?;
-        let halves = (point.bytes - BYTES_SIMULATED_MAX) as f64 / (BYTES_SIMULATED_MAX / 2) as f64;
-        Ok(whole + (whole - half) * halves)
+        let (part, _) = time(most / 4)?;
+        let (whole, _) = time(most)?;
+        Ok(whole + (point.bytes - most) as f64 * (whole - part) / (most - most / 4) as f64)
     };
     points.iter().map(of_point).collect()
 }
@@ -79,18 +99,18 @@ fn micros_per_byte(plan: &Material, at: &Parameters) -> f64 {
     links.map(time).fold(0.0, f64::max)
 }
 
-/// What a message takes, in microseconds.
+/// What a message takes, in microseconds, and in how many messages it is sent.
 fn simulated(
     topology: &Topology,
     graph: &TransferGraph,
     size_bytes: u64,
     at: &Parameters,
     deadline: Deadline,
-) -> Result<f64, NotTimed> {
+) -> Result<(f64, u64), NotTimed> {
     let options = SimulateOptions { alpha: at.message(), ..SimulateOptions::usual(size_bytes, WORK_MAX) };
     let outcome = simulate(topology, graph, &options, &|| deadline.is_past());
     match outcome {
-        Ok(outcome) => Ok(outcome.time_ps as f64 / 1e6),
+        Ok(outcome) => Ok((outcome.time_ps as f64 / 1e6, outcome.message_count)),
         Err(SimulateError::Stopped) => Err(NotTimed::Late),
         Err(error) => Err(NotTimed::Wrong(words(&error))),
     }

@@ -3,6 +3,7 @@
 use canopy_calibrate::{Fit, FitError, Parameter, RATE_MAX, Undetermined, Why};
 use canopy_client::ErrorClass;
 
+use super::planned::Care;
 use super::report::misfits;
 use super::runs::{NotTimed, Runs};
 use crate::clock::Deadline;
@@ -44,7 +45,9 @@ pub(super) fn impossible(fit: &Fit, runs: &Runs, deadline: Deadline) -> Result<(
     let rates = [Parameter::InsideRate, Parameter::AcrossRate];
     let Some(rate) = rates.into_iter().find(|&rate| is_impossible(fit, rate)) else { return Ok(()) };
     let slower = fit.parameters.with(rate, 1.0);
-    let times = runs.times(runs.taken(), &slower, deadline).map_err(|error| not_fitted(FitError::Predict(error)))?;
+    let times = runs
+        .times(runs.taken(), &slower, Care::Rough, deadline)
+        .map_err(|error| not_fitted(FitError::Predict(error)))?;
     let links = if rate == Parameter::InsideRate { "inside boxes" } else { "between boxes" };
     let mut failure = Failure::input(format!(
         "by these runs links {links} are {:.2} times as fast as described, and no link is: nothing is written",

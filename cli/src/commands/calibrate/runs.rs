@@ -8,7 +8,7 @@ use canopy_synth::Algorithm;
 use canopy_topology::Topology;
 
 use super::library::{Calls, Machines};
-use super::planned::{self, Sent};
+use super::planned::{self, Care, Sent};
 use super::spec::{By, Spec};
 use crate::clock::Deadline;
 use crate::exit::{Failure, words};
@@ -83,10 +83,10 @@ impl Timed {
         }
     }
 
-    fn times(&self, reading: usize, at: &Parameters, deadline: Deadline) -> Result<Vec<f64>, NotTimed> {
+    fn times(&self, reading: usize, at: &Parameters, care: Care, deadline: Deadline) -> Result<Vec<f64>, NotTimed> {
         match self.readings.get(reading) {
             Some(Reading::Calls { calls, .. }) => Ok(calls.times(at)),
-            Some(Reading::Plan { plan, sent }) => planned::times(plan, *sent, &self.points, at, deadline),
+            Some(Reading::Plan { plan, sent }) => planned::times(plan, *sent, &self.points, at, care, deadline),
             None => Err(NotTimed::Wrong(format!("{} has no such reading", self.file))),
         }
     }
@@ -144,13 +144,27 @@ impl Runs {
         self.timed.iter().flat_map(|timed| timed.points.iter().map(|point| point.micros)).collect()
     }
 
-    /// Times by what runs are taken for, in the same order.
-    pub(super) fn times(&self, taken: &[usize], at: &Parameters, deadline: Deadline) -> Result<Vec<f64>, NotTimed> {
-        let mut all = Vec::new();
-        for (timed, &reading) in self.timed.iter().zip(taken) {
-            all.extend(timed.times(reading, at, deadline)?);
-        }
-        Ok(all)
+    /// Times by what runs are taken for, in the same order. Each run is computed on a thread of its own.
+    pub(super) fn times(
+        &self,
+        taken: &[usize],
+        at: &Parameters,
+        care: Care,
+        deadline: Deadline,
+    ) -> Result<Vec<f64>, NotTimed> {
+        std::thread::scope(|scope| {
+            let of_run = |(timed, &reading): (_, &usize)| {
+                let timed: &Timed = timed;
+                scope.spawn(move || timed.times(reading, at, care, deadline))
+            };
+            let threads: Vec<_> = self.timed.iter().zip(taken).map(of_run).collect();
+            let mut all = Vec::new();
+            for thread in threads {
+                let times = thread.join().map_err(|_| NotTimed::Wrong("a time could not be computed".to_owned()))?;
+                all.extend(times?);
+            }
+            Ok(all)
+        })
     }
 
     /// All runs, each with the reading that counts.
@@ -176,6 +190,12 @@ impl Runs {
     /// By run: how many readings it has.
     pub(super) fn choices(&self) -> Vec<usize> {
         self.timed.iter().map(|timed| timed.readings.len()).collect()
+    }
+
+    /// Whether some times may be computed roughly.
+    pub(super) fn are_rough(&self) -> bool {
+        let pieces = |timed: &Timed| matches!(timed.readings.first(), Some(Reading::Plan { sent: Sent::Pieces, .. }));
+        self.timed.iter().any(pieces)
     }
 
     /// Whether a library made any of them.

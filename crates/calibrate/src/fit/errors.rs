@@ -24,15 +24,25 @@ pub(super) fn noise(residuals: &[f64], parameters: usize) -> f64 {
 
 /// By parameter: its standard error in its unit, so that twice as much holds the truth in 95 of 100 cases; infinite if no time
 /// depends on it, very large if others change all times alike.
-pub(super) fn errors(columns: &[Vec<f64>], weights: &[f64], residuals: &[f64], noise: f64) -> Vec<f64> {
-    let counted: Vec<Vec<f64>> = columns.iter().filter(|column| has_effect(column)).cloned().collect();
-    let mut matrix = products(&counted, weights);
-    let largest = (0..matrix.len()).map(|number| matrix[number][number]).fold(0.0, f64::max);
+pub(super) fn errors(
+    columns: &[Vec<f64>],
+    jumps: &[Vec<f64>],
+    weights: &[f64],
+    residuals: &[f64],
+    noise: f64,
+) -> Vec<f64> {
+    let counted: Vec<&Vec<f64>> = columns.iter().filter(|column| has_effect(column)).collect();
+    let parameters = counted.len();
+    let all: Vec<Vec<f64>> = counted.into_iter().chain(jumps).cloned().collect();
+    let mut matrix = products(&all, weights);
+    let largest = (0..parameters).map(|number| matrix[number][number]).fold(0.0, f64::max);
     for (number, row) in matrix.iter_mut().enumerate() {
-        row[number] += RIDGE * largest;
+        row[number] += if number < parameters { RIDGE * largest } else { noise * noise };
     }
     let inverse = inverse(&matrix);
     let freedom = residuals.len().saturating_sub(columns.len());
+    // What jumps are is known from few places, too.
+    let freedom = if jumps.is_empty() { freedom } else { freedom.min(jumps.len()) };
     let factor = noise * few(freedom) * alike(residuals, weights);
     let mut places = 0_usize..;
     let error = |column: &Vec<f64>| {
