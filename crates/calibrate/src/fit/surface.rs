@@ -94,7 +94,7 @@ impl Surface {
             }
             let jump = squares.sqrt();
             largest = largest.max(jump);
-            for parameter in 0..parameters {
+            for (parameter, radius) in radii.iter().enumerate() {
                 let line = 1 + parameter;
                 let square = 1 + parameters + parameter;
                 // What jumps alone would make is no slope, and no bend.
@@ -102,7 +102,7 @@ impl Surface {
                 let slope = factors[line].abs() - chance(line);
                 let slope = if slope > chance(line) { slope } else { 0.0 };
                 let bend = 2.0 * BEND_AT * (factors[square].abs() - 2.0 * chance(square)).max(0.0);
-                let sign = -factors[line].signum() / radii[parameter];
+                let sign = -factors[line].signum() / radius;
                 surface.columns[parameter].push(sign * slope);
                 surface.weakest[parameter].push(sign * (slope - bend).max(0.0));
             }
