@@ -44,6 +44,9 @@ const RADIUS: f64 = 0.08;
 const RADIUS_FIRST: f64 = 0.12;
 /// How often times are computed around another place at most.
 const SURFACES_MAX: usize = 5;
+/// By what stated errors grow where times jump: large jumps are rare, so few of those around a place are, and estimates
+/// spread that much more than the squares of seen jumps say.
+const JUMP_TAILS: f64 = 1.5;
 /// The least factor of rates.
 const FACTOR_LEAST: f64 = 0.001;
 /// Rates from which the search begins again where a fit is not good.
@@ -286,6 +289,7 @@ impl<'a> Problem<'a> {
         let at = self.moved(&at, &settled.steps);
         let hidden = self.hidden(&at, &surface, &settled, off)?;
         let Settled { errors, residuals, noise, .. } = settled;
+        let tails = if surface.jumps.is_empty() { 1.0 } else { JUMP_TAILS };
         let weakest = surface.weakest;
         let mut estimates = Vec::new();
         let mut open = Vec::new();
@@ -297,7 +301,7 @@ impl<'a> Problem<'a> {
             if let Some(&(_, other)) = hidden.iter().find(|(rate, _)| *rate == parameter) {
                 open.push(Undetermined { parameter, why: Why::Like(other) });
             } else if error <= most {
-                estimates.push(Estimate { parameter, value, error: error * unit });
+                estimates.push(Estimate { parameter, value, error: tails * error * unit });
             } else {
                 open.push(Undetermined {
                     parameter,
