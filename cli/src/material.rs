@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use canopy_plan::{PlanFile, oneccl, read_plan, routes};
-use canopy_planner::{Context, NoSchedules, PlanError, Planner, Request, bound_with_nvls};
+use canopy_planner::{Context, PlanError, Planner, Request, SchedulesInMemory, bound_with_nvls};
 use canopy_schedule::{Bound, CollectiveKind, LinkLoads, Schedule, Shares, TransferGraph, Verdict, check, compile};
 use canopy_synth::{Algorithm, Stop};
 use canopy_topology::{Rate, Topology, TopologyLimits, generate};
@@ -215,7 +215,9 @@ fn made(
     let planner = Planner::new(input::limits()?);
     let prepared = planner.prepare(&request, &stop).map_err(|error| input::refused(name, error))?;
     input::warn(name, &prepared.warnings);
-    let context = Context { stop: &stop, ..Context::new(&NoSchedules) };
+    // As plans that are kept, which are made in an order of nodes that is none of the labels.
+    let schedules = SchedulesInMemory::new(PLAN_BYTES_MAX as u64);
+    let context = Context { stop: &stop, ..Context::new(&schedules) };
     let planned = planner.produce(&request, &prepared, context).map_err(|error| input::refused(name, error))?;
     Ok(planned.plan)
 }
