@@ -7,7 +7,7 @@ use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, cla
 
 use crate::chance::Chance;
 
-/// Links of a network as arcs between ranks, switches of boxes, and the networks of NICs.
+/// Links of a network as arcs between ranks, switches of boxes or ends of their pairs, and the networks of NICs.
 struct Arcs {
     nodes: usize,
     /// From, to, rate, price.
@@ -19,6 +19,7 @@ struct Arcs {
 impl Arcs {
     fn new(tiers: &Tiers, prices: &Prices) -> Self {
         let (ranks, size, boxes) = (tiers.ranks(), tiers.box_size(), tiers.boxes());
+        let ends = ranks + boxes + size;
         let rates = tiers.rates();
         let mut arcs = Vec::new();
         let mut add = |from: usize, to: usize, rate: u64, price: u64| {
@@ -33,16 +34,20 @@ impl Arcs {
                 add(rank, switch, rates.inner_out[rank], prices.inner_out[rank].into());
                 add(switch, rank, rates.inner_in[rank], prices.inner_in[rank].into());
             } else {
+                // All pairs of a rank together have what it has to its box.
+                let [start, end] = [ends + rank, ends + ranks + rank];
+                add(rank, start, rates.inner_out[rank], prices.inner_out[rank].into());
+                add(end, rank, rates.inner_in[rank], prices.inner_in[rank].into());
                 for place in 0..size {
-                    let (to, pair) = (rank / size * size + place, rank * size + place);
-                    let price = [prices.inner_out[rank], prices.inner_in[to], prices.pairs[pair]];
-                    add(rank, to, tiers.pairs()[pair], price.into_iter().map(u64::from).sum());
+                    let to = ends + ranks + rank / size * size + place;
+                    let pair = rank * size + place;
+                    add(start, to, tiers.pairs()[pair], prices.pairs[pair].into());
                 }
             }
             add(rank, hub, rates.outer_out[rank], prices.outer_out[rank].into());
             add(hub, rank, rates.outer_in[rank], prices.outer_in[rank].into());
         }
-        Self { nodes: ranks + boxes + size, arcs, unit: 1.0 }
+        Self { nodes: ends + 2 * ranks, arcs, unit: 1.0 }
     }
 
     /// The links of a topology, free.
