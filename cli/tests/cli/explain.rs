@@ -276,3 +276,20 @@ fn stock_nccl_is_beside_the_plan() {
     let text = workspace.run("explain mi300x:boxes=2 -c allreduce").stdout;
     assert!(text.contains("RCCL 2.21 reaches 176.5 GB/s with 16 GiB"), "{text}");
 }
+
+/// A network is explained as the plan that `canopy plan` writes for it.
+#[test]
+fn a_network_and_its_plan_are_explained_alike() {
+    let workspace = Workspace::new();
+    for network in ["mi250:boxes=1", "random-regular:n=12,d=3,seed=3", "mesh:3x4", "rail:boxes=3,gpus=4"] {
+        for collective in ["allgather", "allreduce"] {
+            workspace.text(&format!("plan {network} --collective {collective} -o plan.json"));
+            let plan = workspace.json("explain plan.json --json");
+            assert_eq!(
+                plan,
+                workspace.json(&format!("explain {network} --collective {collective} --json")),
+                "{network}"
+            );
+        }
+    }
+}

@@ -145,7 +145,8 @@ fn partition(topology: &Topology, sets: &[Vec<NodeIndex>]) -> Vec<String> {
             leaving[from] += u128::from(link.capacity.bytes_per_sec());
         }
     }
-    let of_ranks: Vec<Vec<NodeIndex>> = sets.iter().map(|set| Sides::of(topology, set).inside).collect();
+    let mut of_ranks: Vec<Vec<NodeIndex>> = sets.iter().map(|set| Sides::of(topology, set).inside).collect();
+    of_ranks.sort_unstable();
     let are_ranks = of_ranks.iter().all(|ranks| ranks.len() == 1);
     let of_each = if are_ranks { "rank" } else { "set" };
     let (count, together) = (sets.len(), gigabytes(leaving.iter().sum()));
