@@ -44,6 +44,9 @@ fn bundle(format: OutputFormat, slots: &[RankSlot]) -> PlanBundleRequest {
 }
 
 async fn made(server: &TestServer, request: PlanBundleRequest) -> PlanBundleReply {
+    let mut request = tonic::Request::new(request);
+    // Each plan that is compared gets a part of it.
+    request.set_timeout(std::time::Duration::from_secs(600));
     server.client().plan_bundle(request).await.unwrap().into_inner()
 }
 
