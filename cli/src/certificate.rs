@@ -111,7 +111,8 @@ impl CertificateSummary {
     }
 }
 
-/// What the links out of so many sets have, and what they must carry: a sum to each set but one, and a result from it.
+/// Capacity of the links out of so many sets, and the data that they must carry: one sum and one result for each set but
+/// one.
 fn leaving(capacity: &str, sets: usize) -> String {
     format!("{} leave them together, for {} times the data", stated_rate(capacity), 2 * sets.saturating_sub(1))
 }

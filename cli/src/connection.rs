@@ -309,7 +309,7 @@ where
     ask_about(args, deadline, "T", calls).await
 }
 
-/// The same about the network `topology`, by which errors call it.
+/// As [`ask`], with errors that call the network `topology`.
 pub(crate) async fn ask_about<T, F>(
     args: &ServerArgs,
     deadline: Option<Duration>,

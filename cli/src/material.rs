@@ -215,7 +215,7 @@ fn made(
     let planner = Planner::new(input::limits()?);
     let prepared = planner.prepare(&request, &stop).map_err(|error| input::refused(name, error))?;
     input::warn(name, &prepared.warnings);
-    // As plans that are kept, which are made in an order of nodes that is none of the labels.
+    // With schedules that are kept, nodes are planned in canonical order: that makes the plan of `canopy plan`.
     let schedules = SchedulesInMemory::new(PLAN_BYTES_MAX as u64);
     let context = Context { stop: &stop, ..Context::new(&schedules) };
     let planned = planner.produce(&request, &prepared, context).map_err(|error| input::refused(name, error))?;

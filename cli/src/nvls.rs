@@ -8,7 +8,7 @@ use canopy_topology::{Rate, Topology};
 
 use crate::output::AlgbwSummary;
 
-/// What a bound holds for where switches could do more.
+/// Condition of a bound where switches could do more.
 pub(crate) const IF_FORWARDING: &str = " if switches only forward";
 
 /// The bound if NVSwitches multicast and add up, and how a network is planned for it.

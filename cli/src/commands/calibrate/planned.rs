@@ -16,7 +16,7 @@ use crate::material::Material;
 const BYTES_SIMULATED_LEAST: u64 = 64 << 20;
 /// Messages of a roughly computed time at most: that of more bytes is that of fewer and the rest at their rate.
 const MESSAGES_ROUGH_MAX: u64 = 8_000;
-/// The same where times are computed with care.
+/// Most messages of a time that is computed with care.
 const MESSAGES_MAX: u64 = 130_000;
 /// A message of which bytes take next to no time.
 const BYTES_SMALL: u64 = 1 << 10;

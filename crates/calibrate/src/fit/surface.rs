@@ -17,7 +17,7 @@ const PLACES_PER_TERM: usize = 2;
 const BEND_AT: f64 = 0.5;
 /// Steps of less are none.
 const MOVED_LEAST: f64 = 1e-5;
-/// The part of a vector that is left where it is none of others.
+/// Length, as a part of its own, below which a vector lies in the span of others.
 const SPAN_LEAST: f64 = 1e-6;
 /// Latencies are changed by so much more than rates: times are linear in them.
 const LATENCIES: f64 = 2.0;

@@ -113,7 +113,7 @@ pub(super) fn instances(
     }
 }
 
-/// Whether 64 bits count the chunks of all ranks, with so many for each unit of the weights of shares.
+/// Whether the chunks of all ranks can be counted in 64 bits; `chunks` is their number for each unit of weight.
 fn are_countable(chunks: u128, networks: &[&Topology], roots: Roots<'_>) -> bool {
     let rank_count = networks.first().map_or(0, |network| network.rank_count());
     let all = roots.unit_count(rank_count).and_then(|units| chunks.checked_mul(units.into()));
