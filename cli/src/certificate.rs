@@ -1,7 +1,7 @@
 //! How a certificate is shown: as JSON and as a line of text.
 
 use canopy_proto::v1;
-use canopy_schedule::{Certificate, NamedParts, Shares};
+use canopy_schedule::{Certificate, Collective, NamedParts, Shares};
 use canopy_topology::Topology;
 use canopy_wire::{certificate, parts_of_wire};
 use serde::Serialize;
@@ -33,9 +33,25 @@ pub(crate) enum CertificateSummary {
         capacity: String,
         checked: bool,
     },
+    /// Several cuts or partitions at once, with potentials of switches.
+    Sum { terms: Vec<SumTerm>, potentials: Vec<Potential>, capacity: String, data: String, checked: bool },
     /// Data that travels far, by the lengths of links, takes up capacity on the way.
     #[serde(rename = "lp-dual")]
     LpDual { lengths: Vec<LinkLength>, volume: String, distance: String, checked: bool },
+}
+
+/// A cut or a partition and how often it counts.
+#[derive(Debug, Serialize)]
+pub(crate) struct SumTerm {
+    weight: u64,
+    certificate: CertificateSummary,
+}
+
+/// The potential of a switch.
+#[derive(Debug, Serialize)]
+pub(crate) struct Potential {
+    node: String,
+    potential: i64,
 }
 
 /// A link of length other than 0.
@@ -48,8 +64,8 @@ pub(crate) struct LinkLength {
 
 impl CertificateSummary {
     /// Names what a certificate numbers that was added up again and proves the bound beside it.
-    pub(crate) fn of(topology: &Topology, shares: &Shares, found: &Certificate) -> Self {
-        Self::of_server(certificate(topology, shares, found)).expect("every certificate is of some kind")
+    pub(crate) fn of(topology: &Topology, collective: Collective, shares: &Shares, found: &Certificate) -> Self {
+        Self::of_server(certificate(topology, collective, shares, found)).expect("every certificate is of some kind")
     }
 
     /// The same as a server says it, which has re-added it.
@@ -69,6 +85,22 @@ impl CertificateSummary {
                 let (sets, ranks) = sets.into_iter().map(|set| (set.nodes, set.ranks)).unzip();
                 let set_count = parts.map(|_| set_count);
                 Self::Partition { sets, ranks, parts, set_count, capacity, checked }
+            }
+            Kind::Sum(v1::SumCertificate { terms, potentials, capacity, data }) => {
+                let term = |v1::SumTerm { weight, certificate }: v1::SumTerm| {
+                    let is_simple = |kind: &Kind| !matches!(kind, Kind::Sum(_));
+                    let certificate = certificate.filter(|one| one.kind.as_ref().is_some_and(is_simple))?;
+                    Some(SumTerm { weight, certificate: Self::of_server(certificate)? })
+                };
+                let potential = |v1::NodePotential { node, potential }| Potential { node, potential };
+                let terms = terms.into_iter().map(term).collect::<Option<_>>()?;
+                Self::Sum {
+                    terms,
+                    potentials: potentials.into_iter().map(potential).collect(),
+                    capacity,
+                    data,
+                    checked,
+                }
             }
             Kind::LpDual(v1::LpDualCertificate { lengths, volume, distance }) => {
                 let link = |v1::LinkLength { from, to, length }| LinkLength { from, to, length };
@@ -103,6 +135,14 @@ impl CertificateSummary {
                     text += &format!("\n           and {} more", sets.len() - SETS_MAX);
                 }
                 text
+            }
+            Self::Sum { terms, potentials, .. } => {
+                let switches: Vec<String> = potentials.iter().map(|one| one.node.clone()).collect();
+                let sets = count(terms.len(), "cut");
+                match switches.as_slice() {
+                    [] => format!("proof      {sets} together"),
+                    _ => format!("proof      {sets} together, as what enters a switch leaves it: {}", list(&switches)),
+                }
             }
             Self::LpDual { lengths, .. } => {
                 format!("proof      prices of {}, by linear programming", count(lengths.len(), "link"))

@@ -7,8 +7,8 @@ use canopy_planner::{
 };
 use canopy_proto::v1;
 use canopy_schedule::{
-    Bound, Certificate, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, NamedParts, Shape, Shares,
-    StepCost, Verdict, links_used, lp_dual_sums,
+    Bound, Certificate, Collective, CollectiveKind, CutDirection, FormChoice, FormReason, InNetwork, NamedParts, Shape,
+    Shares, StepCost, Verdict, links_used, lp_dual_sums, sum_parts,
 };
 use canopy_synth::{PlainBounds, ProvenTime};
 use canopy_topology::{NodeIndex, Rank, Rate, Ratio, Topology};
@@ -125,7 +125,7 @@ pub fn bounded(prepared: &Prepared, bounds: &Bounds) -> v1::BoundReply {
         bound: found.upper.to_string(),
         lower: found.lower.to_string(),
         tight: found.is_tight(),
-        certificate: Some(certificate(topology, shares, &found.certificate)),
+        certificate: Some(certificate(topology, prepared.collective, shares, &found.certificate)),
         topology: Some(topology_summary(topology, topology_key)),
         puncture: prepared.puncture.as_deref().map(puncture),
         warnings: warnings(&prepared.warnings),
@@ -254,7 +254,12 @@ fn quality(plan: &PlanFile, optimality: &Ratio, with_nvls: Option<&Rate>) -> v1:
         bound_gigabytes_per_sec: bound.upper.gigabytes_per_sec(),
         achieved_gigabytes_per_sec: achieved.gigabytes_per_sec(),
         optimality_float: optimality.to_f64(),
-        certificate: Some(certificate(&plan.topology, &plan.schedule.shares, &bound.certificate)),
+        certificate: Some(certificate(
+            &plan.topology,
+            plan.schedule.collective,
+            &plan.schedule.shares,
+            &bound.certificate,
+        )),
         in_network: plan.in_network.as_ref().map(|weighed| in_network(weighed, bound)),
         with_in_network: with_nvls.map(Rate::to_string).unwrap_or_default(),
     }
@@ -287,7 +292,12 @@ pub fn topology_summary(topology: &Topology, key: &TopologyKey) -> v1::TopologyS
 }
 
 /// A certificate on the wire, which has been added up again.
-pub fn certificate(topology: &Topology, shares: &Shares, certificate: &Certificate) -> v1::Certificate {
+pub fn certificate(
+    topology: &Topology,
+    collective: Collective,
+    shares: &Shares,
+    certificate: &Certificate,
+) -> v1::Certificate {
     use v1::certificate::Kind;
     let kind = match certificate {
         Certificate::Cut { direction, nodes } => {
@@ -302,6 +312,24 @@ pub fn certificate(topology: &Topology, shares: &Shares, certificate: &Certifica
             })
         }
         Certificate::Partition { sets } => Kind::Partition(partition(topology, sets)),
+        Certificate::Sum { terms, potentials } => {
+            let sums = sum_parts(topology, collective, shares, terms, potentials);
+            let (capacity, data) = sums.expect("the certificate has been re-added");
+            let term = |(weight, term): &(u64, Certificate)| v1::SumTerm {
+                weight: *weight,
+                certificate: Some(self::certificate(topology, collective, shares, term)),
+            };
+            let potential = |&(node, potential): &(NodeIndex, i64)| v1::NodePotential {
+                node: topology.node(node).id.clone(),
+                potential,
+            };
+            Kind::Sum(v1::SumCertificate {
+                terms: terms.iter().map(term).collect(),
+                potentials: potentials.iter().map(potential).collect(),
+                capacity: capacity.to_string(),
+                data: data.to_string(),
+            })
+        }
         Certificate::LpDual { lengths } => Kind::LpDual(lp_dual(topology, shares, lengths)),
     };
     v1::Certificate { kind: Some(kind) }

@@ -244,7 +244,7 @@ fn object(topology: &Topology, collective: Collective, shares: Shares, bounds: &
         bound: BoundSummary::new(&found.upper, &found.lower),
         without_in_network: rate(&bounds.without_switches),
         with_in_network: rate(&bounds.with_nvls),
-        certificate: CertificateSummary::of(topology, &shares, &found.certificate),
+        certificate: CertificateSummary::of(topology, collective, &shares, &found.certificate),
         plain_bounds: bounds.plain.as_ref().map(PlainBoundsSummary::of),
         family: None,
         explanation: None,

@@ -99,6 +99,8 @@ function Limit({ plan }: { plan: Plan }) {
         return <Facts of={[["Sets", `each ${parts} by itself, ${count(proof.value.setCount)}`], ["Capacity that leaves them", rate(proof.value.capacity)]]} />;
       }
       return <Facts of={[["Sets", count(proof.value.sets.length)], ["First set", names(proof.value.sets[0]?.nodes ?? [], 12)], ["Capacity that leaves them", rate(proof.value.capacity)]]} />;
+    case "sum":
+      return <Facts of={[["Sets", count(proof.value.terms.length)], ["Switches that lose what enters them", names(proof.value.potentials.map(({ node }) => node), 12)], ["Capacity that counts", rate(proof.value.capacity)]]} />;
     case "lpDual":
       return <Facts of={[["Bottleneck links", count(proof.value.lengths.length)], ["First of them", names(proof.value.lengths.slice(0, 8).map(({ from, to }) => `${from} → ${to}`), 8)]]} />;
     default:

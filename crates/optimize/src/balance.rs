@@ -6,6 +6,9 @@
 //! best balanced part.
 
 mod attempt;
+mod cuts;
+mod program;
+mod sums;
 
 use num_integer::Integer;
 
@@ -13,9 +16,13 @@ use crate::digraph::{Arc, Digraph, MergedGraph};
 use crate::error::OptimumError;
 use crate::flow::FlowUnit;
 use crate::fraction::Fraction;
-use crate::optimum::forest_optimum_of;
+use crate::optimum::{complement, forest_optimum_of};
 use crate::stop::{Meter, Stop};
 use attempt::{Attempt, Ending, Order};
+use cuts::CutRows;
+use program::{BalanceProgram, Proof, Way};
+
+pub use sums::{SumsLimit, SumsTerm, sums_limit};
 
 /// Rates that are tried before the best part found so far has to do.
 const RATES_MAX: u32 = 12;
@@ -36,53 +43,93 @@ pub struct BalancedOptimum {
     pub kept: Vec<u128>,
     /// At least 1.
     pub scale: u128,
-    /// Whether no packing of trees in the whole graph is faster, because no cut of the graph allows it.
-    pub reaches_the_cut: bool,
+    /// What no packing of trees in the whole graph is faster than.
+    pub limit: BalanceLimit,
 }
 
-/// A balanced part of a graph on which trees from all nodes of positive weight to all terminals are fast.
+/// A rate that no trees without copies at inner nodes can exceed, with its proof.
 ///
-/// At a rate that is assumed, capacity in excess is taken away along shortest paths between nodes that have too
-/// much on one side and terminals, as far as every set that holds a terminal can still be entered by all data from
-/// outside it. If some excess can not go, the sets that hold it say which rate to try next (Newton's method on the
-/// sum of their slacks). Links alike in both directions are tried first, which keeps a symmetric network symmetric, and
-/// where the rate of the cut is out of reach, a loss that all ways around a node share.
+/// Let `z` be what trees use of each arc while they spread a unit of weight of each source. Every set `S` with a terminal is
+/// entered by the weight outside, and `z` is balanced at nodes that are no terminals. So for weights `λ ≥ 0` of sets and
+/// potentials `π` of such nodes `Σ λ(S)·w(V∖S) ≤ Σ z(e)·d(e) ≤ time · Σ b(e)·max(d(e), 0)`, where
+/// `d(e) = Σ λ(S), of the sets that e enters, + π(to) − π(from)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BalanceLimit {
+    /// The least time per unit of weight, in reciprocal units of capacity.
+    pub inverse_rate: Fraction,
+    /// Sets by membership of nodes, each with its weight. A single one, without potentials, is a cut.
+    pub sets: Vec<(u64, Vec<bool>)>,
+    /// By node; 0 for terminals.
+    pub potentials: Vec<i64>,
+}
+
+/// The best balanced part of a graph for trees from all nodes of positive weight to all terminals, with the limit that says so.
+///
+/// First, capacity in excess is taken away at the rate of the least cut, along shortest paths between nodes that have too much
+/// on one side and terminals, as far as every set that holds a terminal can still be entered by all data from outside it.
+/// Links alike in both directions are tried first, which keeps a symmetric network symmetric. Where some excess can
+/// not go, a linear program tells the best rate of all parts, and its prices prove it: parts are then looked for at that
+/// rate, in the same way and on the face of its solutions. Graphs too large for it are searched at ever lower rates
+/// (Newton's method on the sum of the slacks of the sets that hold the excess).
 ///
 /// * **Exact** where every node that is no terminal is entered by at least as much as leaves it: the rate is that of the
 ///   cut of the whole graph. *Why:* let more enter such a node w than leaves it, and let no arc into w be dispensable,
 ///   that is, let each enter a tight set around w. Of two tight sets around w, the intersection is tight if it holds a
 ///   terminal; if not, `in(X) + in(Y) ≥ in(X∖Y) + in(Y∖X) + in(X∩Y) − out(X∩Y)` says that one of the differences is entered
 ///   by too little. So the least tight set M around w is left by no arc into w but entered by all of them, and
-///   `in(M∖w) ≤ in(M) − in(w) + out(w) < in(M)`: too little enters M without w, which has the same terminals. Exact as
-///   well, by the same sets, for a single node that more leaves than enters if all others are balanced. Elsewhere
-///   the rate is a lower bound, and [`reaches_the_cut`](BalancedOptimum::reaches_the_cut) says whether it is best for sure.
+///   `in(M∖w) ≤ in(M) − in(w) + out(w) < in(M)`: too little enters M without w, which has the same terminals. Elsewhere the
+///   rate is best if it is that of the [`limit`](BalancedOptimum::limit), as it is wherever the linear program is not too large
+///   and its solution was read in fractions.
 /// * **In.** As [`forest_optimum_for`](crate::forest_optimum_for). **Out.** As much enters as leaves each node that is no
 ///   terminal, counting what arcs keep. Parallel arcs keep what they can in the order given.
 /// * **Errors.** As there; [`OptimumError::NoBalancedPart`] if none with a positive rate was found.
-/// * **Cost.** That of the optimum if the graph is balanced; else some sweeps per arc that lies in a tight cut.
+/// * **Cost.** That of the optimum if the graph is balanced; else some sweeps per arc that lies in a tight cut, and some linear
+///   programs with a variable per arc.
 pub fn balanced_optimum(
     graph: &Digraph,
     weights: &[u64],
     terminals: &[bool],
     stop: &dyn Stop,
 ) -> Result<BalancedOptimum, OptimumError> {
+    let merged = merged(graph, weights, terminals, stop)?;
+    let whole: Vec<[u128; 2]> = merged.pairs().map(|(_, _, capacities)| capacities).collect();
+    let balanced: Vec<bool> = terminals.iter().map(|&terminal| !terminal).collect();
+    let search = Search { graph: &merged, weights, terminals, balanced: &balanced, stop };
+    let limit = search.cut()?;
+    let (best, limit) = match search.surpluses(&whole) {
+        (0, 0) => (Some(Part { capacities: whole, scale: 1, inverse_rate: limit.inverse_rate }), limit),
+        // No order is better than another.
+        (_, 0 | 1) => search.run(limit, &Order::ALL[..1])?,
+        _ => search.run(limit, &Order::ALL)?,
+    };
+    Ok(best.ok_or(OptimumError::NoBalancedPart)?.spread(graph, &merged, limit))
+}
+
+/// What no packing of trees is faster than, if nodes that are `able` may send out more or less than enters them.
+///
+/// # Errors
+/// As [`balanced_optimum`], the cost of which this has at most.
+pub fn balance_limit(
+    graph: &Digraph,
+    weights: &[u64],
+    terminals: &[bool],
+    able: &[bool],
+    stop: &dyn Stop,
+) -> Result<BalanceLimit, OptimumError> {
+    let merged = merged(graph, weights, terminals, stop)?;
+    let balanced: Vec<bool> = terminals.iter().zip(able).map(|(&terminal, &able)| !terminal && !able).collect();
+    let search = Search { graph: &merged, weights, terminals, balanced: &balanced, stop };
+    let cut = search.cut()?;
+    Ok(search.limit(&cut)?.map_or(cut, |(limit, _)| limit))
+}
+
+fn merged(graph: &Digraph, weights: &[u64], terminals: &[bool], stop: &dyn Stop) -> Result<MergedGraph, OptimumError> {
     for found in [weights.len(), terminals.len()] {
         if found != graph.node_count as usize {
             return Err(OptimumError::WrongLength { found, node_count: graph.node_count });
         }
     }
-    let merged = MergedGraph::new(graph, &mut Meter::new(stop))?;
-    let whole: Vec<[u128; 2]> = merged.pairs().map(|(_, _, capacities)| capacities).collect();
-    let limit = forest_optimum_of(merged.clone(), weights, terminals, stop)?.inverse_rate;
-    let search = Search { graph: &merged, weights, terminals, stop };
-    let best = match search.surpluses(&whole) {
-        (0, 0) => Part { capacities: whole, scale: 1, inverse_rate: limit },
-        // No order is better than another.
-        (_, 0 | 1) => search.run(limit, &Order::ALL[..1])?.ok_or(OptimumError::NoBalancedPart)?,
-        _ => search.run(limit, &Order::ALL)?.ok_or(OptimumError::NoBalancedPart)?,
-    };
-    let reaches_the_cut = best.inverse_rate == limit;
-    Ok(best.spread(graph, &merged, reaches_the_cut))
+    Ok(MergedGraph::new(graph, &mut Meter::new(stop))?)
 }
 
 /// A balanced part in the making.
@@ -107,10 +154,19 @@ struct Search<'a> {
     graph: &'a MergedGraph,
     weights: &'a [u64],
     terminals: &'a [bool],
+    /// Which nodes must send out what enters them.
+    balanced: &'a [bool],
     stop: &'a dyn Stop,
 }
 
 impl Search<'_> {
+    /// The limit of the least cut.
+    fn cut(&self) -> Result<BalanceLimit, OptimumError> {
+        let cut = forest_optimum_of(self.graph.clone(), self.weights, self.terminals, self.stop)?;
+        let sets = vec![(1, complement(&cut.cut))];
+        Ok(BalanceLimit { inverse_rate: cut.inverse_rate, sets, potentials: vec![0; self.weights.len()] })
+    }
+
     /// How many nodes that are no terminals more enters than leaves, and how many more leaves than enters.
     fn surpluses(&self, capacities: &[[u128; 2]]) -> (usize, usize) {
         let mut sums = vec![(0_u128, 0_u128); self.weights.len()];
@@ -124,51 +180,63 @@ impl Search<'_> {
         (count(|(entering, leaving)| entering > leaving), count(|(entering, leaving)| leaving > entering))
     }
 
-    /// The best part met on the way from the rate of the cut downwards; `None` if all fall apart.
-    fn run(&self, limit: Fraction, orders: &[Order]) -> Result<Option<Part>, OptimumError> {
-        let two_way = self.graph.pairs().map(|(_, _, [up, down])| [up.min(down); 2]).collect();
-        let mut best = self.rated(two_way, 1)?;
-        let mut assumed = limit;
-        for round in 0..RATES_MAX {
-            // Where the rate of the cut is out of reach, the loss is shared, if that costs no more: what is alike stays so.
-            if round == 1
-                && let Some((capacities, scale)) = self.evenly_reduced()
-                && let Some(part) = self.rated(capacities, scale)?
-                && best.as_ref().is_none_or(|best| part.inverse_rate < best.inverse_rate)
-            {
-                best = Some(part);
-            }
-            // A part found at a lower rate is faster by chance only.
-            if best.as_ref().is_some_and(|best| best.inverse_rate <= assumed) {
-                break;
-            }
-            let mut next: Option<Fraction> = None;
-            for &order in orders {
-                let Some(Attempted { ending, capacities, scale }) = self.attempt(assumed, order)? else {
-                    return Ok(best);
-                };
-                if let Some(part) = self.rated(capacities, scale)?
-                    && best.as_ref().is_none_or(|best| part.inverse_rate < best.inverse_rate)
-                {
-                    best = Some(part);
+    /// The best part that is found, and the least limit: that of the cut, or where no part reaches it, of a linear program.
+    fn run(&self, cut: BalanceLimit, orders: &[Order]) -> Result<(Option<Part>, BalanceLimit), OptimumError> {
+        let mut best = Best { search: self, part: None };
+        best.consider(self.graph.pairs().map(|(_, _, [up, down])| [up.min(down); 2]).collect(), 1)?;
+        let next = best.reduced(cut.inverse_rate, orders)?;
+        if best.is_as_fast_as(cut.inverse_rate) {
+            return Ok((best.part, cut));
+        }
+        // Where the rate of the cut is out of reach, the loss is shared, if that costs no more: what is alike stays so.
+        if let Some((capacities, scale)) = self.evenly_reduced() {
+            best.consider(capacities, scale)?;
+        }
+        let Some((limit, program)) = self.limit(&cut)? else {
+            best.search_on(cut.inverse_rate, next, orders)?;
+            return Ok((best.part, cut));
+        };
+        if !best.is_as_fast_as(limit.inverse_rate) {
+            best.reduced(limit.inverse_rate, orders)?;
+        }
+        if !best.is_as_fast_as(limit.inverse_rate) {
+            for (kept, scale) in program.parts(self.stop)? {
+                let mut kept = kept.into_iter();
+                let mut keep = |capacity: u128| if capacity > 0 { kept.next().unwrap_or(0) } else { 0 };
+                best.consider(self.graph.pairs().map(|(_, _, both)| both.map(&mut keep)).collect(), scale)?;
+                if best.is_as_fast_as(limit.inverse_rate) {
+                    break;
                 }
-                match ending {
-                    Ending::Balanced => return Ok(best),
-                    Ending::Stuck { times } => {
-                        let slower = times.and_then(|times| assumed.checked_mul(times));
-                        next = [next, slower].into_iter().flatten().filter(|&next| next > assumed).min();
-                    }
-                }
-            }
-            // Rates that close in on one without end would cost ever more digits, and trees.
-            let is_short = |next: &Fraction| next.numerator / limit.numerator.max(1) < FACTOR_MAX;
-            let half = Fraction { numerator: 2, denominator: 1 };
-            match next.filter(is_short).or_else(|| assumed.checked_mul(half)) {
-                Some(next) => assumed = next,
-                None => break,
             }
         }
-        Ok(best)
+        Ok((best.part, limit))
+    }
+
+    /// The limit of the linear program, and the program; `None` if it is too large, or proves no more than the cut.
+    fn limit(&self, cut: &BalanceLimit) -> Result<Option<(BalanceLimit, BalanceProgram)>, OptimumError> {
+        let order = self.graph.breadth_first_order(&mut Meter::new(self.stop))?;
+        let order = order.into_iter().filter(|&node| self.terminals[node as usize]).collect();
+        let ways: Vec<Way> = self.ways().filter(|&(.., capacity)| capacity > 0).collect();
+        let ends = ways.iter().map(|&(from, to, _)| (from, to)).collect();
+        let mut rows = CutRows::new(ends, self.weights, order);
+        let first = rows.alone();
+        let Some(bound) = cut.inverse_rate.inverse() else { return Ok(None) };
+        let count = self.terminals.iter().filter(|&&terminal| terminal).count();
+        let bound = bound.to_float() / self.graph.unit as f64;
+        let Some(mut program) = BalanceProgram::new(ways, self.balanced.to_vec(), first, bound, count as f64) else {
+            return Ok(None);
+        };
+        if !program.solve(&mut rows, self.stop)? {
+            return Ok(None);
+        }
+        let Some(Proof { inverse_rate, weights, potentials }) = program.proof(self.stop)? else { return Ok(None) };
+        let unit = Fraction::new(1, self.graph.unit).expect("units are at least 1");
+        let Some(inverse_rate) = inverse_rate.checked_mul(unit) else { return Ok(None) };
+        if inverse_rate <= cut.inverse_rate {
+            return Ok(Some((cut.clone(), program)));
+        }
+        let sets = weights.into_iter().zip(rows.into_sets()).filter(|(weight, _)| *weight > 0).collect();
+        Ok(Some((BalanceLimit { inverse_rate, sets, potentials }, program)))
     }
 
     /// Takes what is in excess at a node off all its ways to or from terminals, in proportion to their capacities.
@@ -277,9 +345,65 @@ impl Search<'_> {
     }
 }
 
+/// The best part so far.
+struct Best<'a> {
+    search: &'a Search<'a>,
+    part: Option<Part>,
+}
+
+impl Best<'_> {
+    fn is_as_fast_as(&self, inverse_rate: Fraction) -> bool {
+        self.part.as_ref().is_some_and(|part| part.inverse_rate <= inverse_rate)
+    }
+
+    fn consider(&mut self, capacities: Vec<[u128; 2]>, scale: u128) -> Result<(), OptimumError> {
+        if let Some(part) = self.search.rated(capacities, scale)?
+            && self.part.as_ref().is_none_or(|best| part.inverse_rate < best.inverse_rate)
+        {
+            self.part = Some(part);
+        }
+        Ok(())
+    }
+
+    /// Takes away what is in excess at this rate, in each order until one succeeds; returns the next rate that may.
+    fn reduced(&mut self, assumed: Fraction, orders: &[Order]) -> Result<Option<Fraction>, OptimumError> {
+        let mut next: Option<Fraction> = None;
+        for &order in orders {
+            let Some(Attempted { ending, capacities, scale }) = self.search.attempt(assumed, order)? else { break };
+            self.consider(capacities, scale)?;
+            match ending {
+                Ending::Balanced => return Ok(None),
+                Ending::Stuck { times } => {
+                    let slower = times.and_then(|times| assumed.checked_mul(times));
+                    next = [next, slower].into_iter().flatten().filter(|&next| next > assumed).min();
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    /// Assumes ever lower rates, the next one first, until a part reaches one of them.
+    fn search_on(&mut self, limit: Fraction, mut next: Option<Fraction>, orders: &[Order]) -> Result<(), OptimumError> {
+        let mut assumed = limit;
+        for _ in 1..RATES_MAX {
+            // Rates that close in on one without end would cost ever more digits, and trees.
+            let is_short = |next: &Fraction| next.numerator / limit.numerator.max(1) < FACTOR_MAX;
+            let half = Fraction { numerator: 2, denominator: 1 };
+            let Some(slower) = next.filter(is_short).or_else(|| assumed.checked_mul(half)) else { break };
+            assumed = slower;
+            // A part found at a lower rate is faster by chance only.
+            if self.is_as_fast_as(assumed) {
+                break;
+            }
+            next = self.reduced(assumed, orders)?;
+        }
+        Ok(())
+    }
+}
+
 impl Part {
     /// What each arc of the original graph keeps.
-    fn spread(self, graph: &Digraph, merged: &MergedGraph, reaches_the_cut: bool) -> BalancedOptimum {
+    fn spread(self, graph: &Digraph, merged: &MergedGraph, limit: BalanceLimit) -> BalancedOptimum {
         let mut left: std::collections::BTreeMap<(u32, u32), u128> = merged
             .pairs()
             .zip(&self.capacities)
@@ -297,6 +421,6 @@ impl Part {
         let mut kept: Vec<u128> = graph.arcs.iter().map(keep).collect();
         let divisor = kept.iter().fold(self.scale, |divisor, kept| divisor.gcd(kept));
         kept.iter_mut().for_each(|kept| *kept /= divisor);
-        BalancedOptimum { inverse_rate: self.inverse_rate, kept, scale: self.scale / divisor, reaches_the_cut }
+        BalancedOptimum { inverse_rate: self.inverse_rate, kept, scale: self.scale / divisor, limit }
     }
 }

@@ -15,6 +15,7 @@ mod fraction;
 mod isolate;
 mod layers;
 mod lowered;
+mod nullspace;
 mod optimum;
 mod paths;
 mod rooted;
@@ -23,7 +24,7 @@ mod strength;
 mod sweep;
 mod whole;
 
-pub use balance::{BalancedOptimum, balanced_optimum};
+pub use balance::{BalanceLimit, BalancedOptimum, SumsLimit, SumsTerm, balance_limit, balanced_optimum, sums_limit};
 pub use bfb::{Arrivals, BfbError, BfbGraph, InLink, Piece, StepLoads, chunks_needed, step_loads};
 pub use binary::{BinaryEffort, BinaryProgram, Decision, Literal, Relaxed};
 pub use concurrent::{

@@ -6,39 +6,40 @@
 use num_integer::Integer;
 
 use crate::field::{FIELD, add, element, inverse, subtract, times};
+use crate::stop::{Stop, Stopped};
 
 /// Greatest numerator and denominator: twice their product is below [`FIELD`], so that no two such fractions are one element.
 const PART_MAX: i128 = 1 << 29;
 
 /// A fraction in lowest terms, the denominator positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) numerator: i128,
-    pub(super) denominator: i128,
+pub(crate) struct Part {
+    pub(crate) numerator: i128,
+    pub(crate) denominator: i128,
 }
 
 /// All vectors that satisfy some equations.
-pub(super) struct Nullspace {
+pub(crate) struct Nullspace {
     /// Vectors that span it.
     basis: Vec<Vec<u64>>,
 }
 
 impl Nullspace {
     /// All vectors of so many numbers.
-    pub(super) fn new(width: usize) -> Self {
+    pub(crate) fn new(width: usize) -> Self {
         let unit = |position| (0..width).map(|other| u64::from(other == position)).collect();
         Self { basis: (0..width).map(unit).collect() }
     }
 
     /// How many numbers can be chosen freely.
-    pub(super) fn dimension(&self) -> usize {
+    pub(crate) fn dimension(&self) -> usize {
         self.basis.len()
     }
 
     /// Keeps the vectors for which the sum of these multiples of their numbers is zero.
     ///
     /// * **Cost.** O(dimension · terms), and O(dimension · width) where the equation is a new one.
-    pub(super) fn require(&mut self, terms: &[(usize, i64)]) {
+    pub(crate) fn require(&mut self, terms: &[(usize, i64)]) {
         let terms: Vec<(usize, u64)> = terms.iter().map(|&(position, factor)| (position, element(factor))).collect();
         let sum = |vector: &Vec<u64>| terms.iter().fold(0, |sum, &(at, factor)| add(sum, times(vector[at], factor)));
         let sums: Vec<u64> = self.basis.iter().map(sum).collect();
@@ -53,12 +54,17 @@ impl Nullspace {
 
     /// Vectors that span it, each with a position at which it is 1 and all others 0, ascending; `None` where one has numbers
     /// that are no fractions of small ones.
-    pub(super) fn reduced(mut self) -> Option<Vec<(usize, Vec<Part>)>> {
+    ///
+    /// * **Errors.** Stopped. **Cost.** O(dimension² · width).
+    pub(crate) fn reduced(mut self, stop: &dyn Stop) -> Result<Option<Vec<(usize, Vec<Part>)>>, Stopped> {
         let mut positions = Vec::new();
         let width = self.basis.first().map_or(0, Vec::len);
         for position in 0..width {
             let done = positions.len();
             let Some(row) = (done..self.basis.len()).find(|&row| self.basis[row][position] != 0) else { continue };
+            if stop.is_requested() {
+                return Err(Stopped);
+            }
             self.basis.swap(done, row);
             let factor = inverse(self.basis[done][position]);
             let pivot: Vec<u64> = self.basis[done].iter().map(|&number| times(number, factor)).collect();
@@ -72,8 +78,26 @@ impl Nullspace {
         let read = |(position, vector): (usize, Vec<u64>)| {
             Some((position, vector.into_iter().map(part).collect::<Option<Vec<Part>>>()?))
         };
-        positions.into_iter().zip(self.basis).map(read).collect()
+        Ok(positions.into_iter().zip(self.basis).map(read).collect())
     }
+}
+
+/// The vector of whole numbers whose numbers at the free positions of `vectors` are these times a common factor: the vector and
+/// the factor; `None` where they do not fit.
+pub(crate) fn combined(vectors: &[(usize, Vec<Part>)], free: &[i128]) -> Option<(Vec<i128>, i128)> {
+    let mut common = 1_i128;
+    for part in vectors.iter().flat_map(|(_, vector)| vector) {
+        common = common.checked_mul(part.denominator / common.gcd(&part.denominator))?;
+    }
+    let width = vectors.first().map_or(0, |(_, vector)| vector.len());
+    let mut sums = vec![0_i128; width];
+    for ((_, vector), &free) in vectors.iter().zip(free) {
+        for (sum, part) in sums.iter_mut().zip(vector) {
+            let term = part.numerator.checked_mul(common / part.denominator)?.checked_mul(free)?;
+            *sum = sum.checked_add(term)?;
+        }
+    }
+    Some((sums, common))
 }
 
 /// The fraction of small numbers that an element stands for: the first remainder of Euclid's algorithm that is small.
@@ -95,6 +119,7 @@ fn part(number: u64) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::Never;
     use proptest::prelude::*;
 
     #[test]
@@ -108,7 +133,7 @@ mod tests {
         let parts =
             |all: [(i128, i128); 3]| all.map(|(numerator, denominator)| Part { numerator, denominator }).to_vec();
         // The first position is the one that is 1.
-        assert_eq!(space.reduced(), Some(vec![(0, parts([(1, 1), (3, 2), (21, 10)]))]));
+        assert_eq!(space.reduced(&Never), Ok(Some(vec![(0, parts([(1, 1), (3, 2), (21, 10)]))])));
     }
 
     #[test]
@@ -117,7 +142,7 @@ mod tests {
         space.require(&[(0, 1), (1, -1)]);
         space.require(&[(0, 1), (1, 1)]);
         assert_eq!(space.dimension(), 0);
-        assert_eq!(space.reduced(), Some(Vec::new()));
+        assert_eq!(space.reduced(&Never), Ok(Some(Vec::new())));
     }
 
     proptest! {
@@ -129,7 +154,7 @@ mod tests {
             equations.iter().for_each(|terms| space.require(terms));
             let dimension = space.dimension();
             prop_assert!(dimension >= 8 - equations.len());
-            let vectors = space.reduced().unwrap();
+            let vectors = space.reduced(&Never).unwrap().unwrap();
             prop_assert_eq!(vectors.len(), dimension);
             for (free, vector) in &vectors {
                 prop_assert_eq!(vector[*free], Part { numerator: 1, denominator: 1 });

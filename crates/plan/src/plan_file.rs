@@ -26,7 +26,7 @@ pub(crate) use write::write_plan_on;
 /// Latest version of the format. The value of `canopy` in a file is the first version that can express it: 7 for
 /// exchanges in stages and orbit forests, 6 for flows by trees and hops by routes, 5 for steps in turn, 4 for flows by patterns and blocks of different sizes, 3 for steps
 /// with runs of sends alike, 2 for other steps, flows, weighted shares and `lp-dual` certificates, else 1.
-const FORMAT_VERSION: u64 = 7;
+const FORMAT_VERSION: u64 = 8;
 
 /// JSON Schema (draft 2020-12) of what [`write_plan`] writes.
 pub const PLAN_SCHEMA: &str = include_str!("../schema/plan.schema.json");

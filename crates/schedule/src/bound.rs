@@ -35,6 +35,14 @@ pub enum Certificate {
         /// The sets S_i.
         sets: Vec<Vec<NodeIndex>>,
     },
+    /// Several cuts, or partitions for an allreduce, at once, where what enters a switch must leave it: no single cut knows
+    /// that a link is of no use since its switch can not pass on what it carries.
+    Sum {
+        /// Cuts and partitions, each with how often it counts.
+        terms: Vec<(u64, Certificate)>,
+        /// Potentials of switches, sorted by node, none of them 0: a link counts by how much the potential rises along it, too.
+        potentials: Vec<(NodeIndex, i64)>,
+    },
     /// A length for each link (all-to-all): data that travels far takes up capacity on the way.
     LpDual {
         /// Lengths ℓ, by link index. Only their proportions matter.

@@ -4,8 +4,9 @@
 //! ranks, `M` the size as *algbw* counts it, and `B⁺(S)` the total capacity of the links that leave a set `S` of nodes.
 
 mod lp_dual;
+mod sum;
 
-use canopy_topology::{NodeIndex, Rank, Rate, Topology};
+use canopy_topology::{Link, NodeIndex, Rank, Rate, Topology};
 use num_bigint::BigUint;
 
 use crate::bound::{Certificate, CutDirection};
@@ -14,6 +15,7 @@ use crate::shares::{ChunkLayout, Shares};
 use crate::weights_error::SharesError;
 
 pub use lp_dual::{LpDualSums, lp_dual_sums};
+pub use sum::sum_parts;
 
 /// Why a certificate proves nothing about this collective on this topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +49,14 @@ pub enum CertificateError {
     RankMissing { rank: u32 },
     #[error("node `{id}` can replicate or add up what passes it, but is in no set; put it into a set")]
     CapableMissing { id: String },
+    #[error("the sum counts nothing; give a term a weight above 0")]
+    EmptySum,
+    #[error("the sum holds a {kind}; use cuts, or partitions for an allreduce")]
+    NotSummable { kind: &'static str },
+    #[error(
+        "node {node} has a potential, but it is no switch that only passes on what enters it; give such switches potentials"
+    )]
+    PotentialMisplaced { node: u32 },
     #[error("all shares that would pass the cut are empty, so no data has to pass it")]
     NoShare,
     #[error(transparent)]
@@ -62,9 +72,9 @@ pub enum CertificateError {
 /// What would be accepted for a collective, in words.
 fn accepted(collective: CollectiveKind) -> &'static str {
     match collective {
-        CollectiveKind::Allreduce => "use a cut or a partition",
+        CollectiveKind::Allreduce => "use a cut, a partition, or a sum of them",
         CollectiveKind::AllToAll => "use an lp-dual",
-        _ => "use a cut",
+        _ => "use a cut or a sum of cuts",
     }
 }
 
@@ -103,6 +113,11 @@ const fn from_or_to(collective: CollectiveKind) -> &'static str {
 /// of length `dist_ℓ(s, t)` or more, so `Σ over pairs of M/N · dist_ℓ(s, t)` bytes × length must pass links that offer
 /// `T·Σ c·ℓ`: `algbw ≤ N·Σ c·ℓ / Σ_{s≠t} dist_ℓ(s, t)`. Lengths are integers, so nothing is rounded.
 ///
+/// A `sum` counts several of these at once, the term `i` as often as its weight `w(i)` says, where term `i` says that the
+/// links `L(i)` must pass `d(i)` units. What schedules pass over the links, less what is dropped on the way, enters a plain
+/// switch as often as it leaves it; so potentials `π` of such switches add nothing:
+/// `Σ w(i)·d(i) ≤ T·Σ c(e)·max(0, Σ w(i) of the terms that count e + π(to) − π(from))`.
+///
 /// With weighted shares `a` and `b` are the weights of the sides and `N` the total weight. Cuts count the same bytes then.
 ///
 /// With weighted blocks, of `w(s, t)` out of `W = Σ w` over all pairs, the diagonal included, all ranks together have
@@ -113,10 +128,11 @@ const fn from_or_to(collective: CollectiveKind) -> &'static str {
 ///
 /// * **Source.** Zhao 2026 §4.4, inequality (⋆), for allgather; the other rows by the same count. The partition is the
 ///   bound of Nash-Williams and Tutte on spanning trees, `Σ λ(S_i) / (2(p−1))`, for directed links. The lp-dual is weak
-///   duality of the maximum concurrent flow program, Basu 2024 §3.1, equations (1)–(5).
+///   duality of the maximum concurrent flow program, Basu 2024 §3.1, equations (1)–(5). The sum is weak duality of the program of
+///   the best part of a network that is balanced at its switches.
 /// * **In.** Any directed capacities, Eulerian or not; sets may hold switches. **Out.** Reduced; zero if nothing passes.
 /// * **Errors.** A certificate that is malformed or whose argument does not apply.
-/// * **Cost.** O(nodes + links); for an `lp-dual` that of [`lp_dual_sums`].
+/// * **Cost.** O(nodes + links), of a sum and the links of the nodes that its terms list; for an `lp-dual` that of [`lp_dual_sums`].
 pub fn certified_bound(
     topology: &Topology,
     collective: Collective,
@@ -125,76 +141,110 @@ pub fn certified_bound(
 ) -> Result<Rate, CertificateError> {
     // One chunk for each unit of weight: whether the weights fit the collective, and can be added up.
     ChunkLayout::new(collective, topology.rank_count(), 1, shares)?;
+    let factor = if counts_shares(collective.kind()) { share_total(topology, shares) } else { 1 };
+    let mut set_of = vec![None; topology.nodes().len()];
+    let capacity_of = |counts: &dyn Fn(&Link) -> bool| -> u128 {
+        let counted = topology.links().iter().filter(|link| counts(link));
+        // At most 100 bits by the invariant of `Topology`, and 32 more for the number of ranks.
+        counted.map(|link| u128::from(link.capacity.bytes_per_sec())).sum()
+    };
     match certificate {
-        Certificate::Cut { direction, nodes } => cut_bound(topology, collective, shares, *direction, nodes),
-        Certificate::Partition { sets } => partition_bound(topology, collective.kind(), sets),
+        Certificate::Cut { direction, nodes } => {
+            let demand = cut_demand(topology, collective, shares, (*direction, nodes), &mut set_of)?;
+            Ok(rate(capacity_of(&|link| crosses(&set_of, *direction, link)), factor, demand))
+        }
+        Certificate::Partition { sets } => {
+            let demand = partition_demand(topology, collective.kind(), sets, &mut set_of)?;
+            Ok(rate(capacity_of(&|link| leaves(&set_of, link)), factor, demand))
+        }
+        Certificate::Sum { terms, potentials } => {
+            let (capacity, data) = sum_parts(topology, collective, shares, terms, potentials)?;
+            let (numerator, denominator) = data.parts();
+            Ok(Rate::new(capacity * denominator, numerator.clone()).expect("a sum that counts nothing was refused"))
+        }
         Certificate::LpDual { lengths } => lp_dual::lp_dual_bound(topology, collective.kind(), shares, lengths),
     }
 }
 
-fn cut_bound(
+/// Whether cuts count the shares that must pass them, and not messages.
+const fn counts_shares(kind: CollectiveKind) -> bool {
+    matches!(
+        kind,
+        CollectiveKind::Allgather | CollectiveKind::Gather | CollectiveKind::ReduceScatter | CollectiveKind::Scatter
+    )
+}
+
+fn share_total(topology: &Topology, shares: &Shares) -> u128 {
+    topology.ranks().map(|rank| u128::from(shares.weight(rank))).sum()
+}
+
+/// Whether a link leads across the boundary of the nodes that are in a set, this way.
+fn crosses(set_of: &[Option<usize>], direction: CutDirection, link: &Link) -> bool {
+    let sends = |node: NodeIndex| set_of[node.index()].is_some() == (direction == CutDirection::Out);
+    sends(link.from) && !sends(link.to)
+}
+
+/// Whether a link leaves one of the sets.
+fn leaves(set_of: &[Option<usize>], link: &Link) -> bool {
+    set_of[link.from.index()].is_some() && set_of[link.from.index()] != set_of[link.to.index()]
+}
+
+/// What must pass the links of a cut: shares or messages. Marks its nodes as set 0. O(nodes listed).
+fn cut_demand(
     topology: &Topology,
     collective: Collective,
     shares: &Shares,
-    direction: CutDirection,
-    nodes: &[NodeIndex],
-) -> Result<Rate, CertificateError> {
+    (direction, nodes): (CutDirection, &[NodeIndex]),
+    set_of: &mut [Option<usize>],
+) -> Result<u128, CertificateError> {
     let kind = collective.kind();
     if kind == CollectiveKind::AllToAll {
         return Err(CertificateError::NotApplicable { kind: "cut", collective: kind });
     }
-    let mut set_of = vec![None; topology.nodes().len()];
-    claim_nodes(&mut set_of, 0, nodes, || "the cut".to_owned())?;
-    let inside = |node: NodeIndex| set_of[node.index()].is_some();
-    // Whether a node is on the side from which the counted links lead.
-    let sends = |node: NodeIndex| inside(node) == (direction == CutDirection::Out);
+    claim_nodes(set_of, 0, nodes, || "the cut".to_owned())?;
     if let Some(root) = collective.root() {
         require_root(topology, root)?;
         let has_all = matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Scatter);
-        if sends(root.node()) != has_all {
+        // Whether the root is on the side from which the counted links lead.
+        let sends = set_of[root.index()].is_some() == (direction == CutDirection::Out);
+        if sends != has_all {
             return Err(CertificateError::WrongWay { collective: kind, root: root.number() });
         }
     }
-    let ranks_inside = topology.ranks().filter(|rank| inside(rank.node())).count();
-    if ranks_inside == 0 {
-        return Err(CertificateError::NoRankInside);
+    let ranks_inside = || nodes.iter().filter_map(|&node| topology.rank_of(node));
+    match ranks_inside().count() {
+        0 => return Err(CertificateError::NoRankInside),
+        count if count == topology.rank_count() as usize => return Err(CertificateError::NoRankOutside),
+        _ => {}
     }
-    if ranks_inside == topology.rank_count() as usize {
-        return Err(CertificateError::NoRankOutside);
+    if !counts_shares(kind) {
+        // A message must pass as a whole.
+        return Ok(1);
     }
-    // At most 100 bits by the invariant of `Topology`, and 32 more for the number of ranks.
-    let passing = topology.links().iter().filter(|link| sends(link.from) && !sends(link.to));
-    let passing: u128 = passing.map(|link| u128::from(link.capacity.bytes_per_sec())).sum();
-    let (mut sent, mut received) = (0_u128, 0_u128);
-    for rank in topology.ranks() {
-        *if sends(rank.node()) { &mut sent } else { &mut received } += u128::from(shares.weight(rank));
-    }
-    // The shares that must pass; of a message that must pass as a whole, no matter how many.
-    let shares_passing = match kind {
-        CollectiveKind::Allgather | CollectiveKind::Gather => sent,
-        CollectiveKind::ReduceScatter | CollectiveKind::Scatter => received,
-        _ => return Ok(rate(passing, 1, 1)),
-    };
-    match shares_passing {
+    let inside: u128 = ranks_inside().map(|rank| u128::from(shares.weight(rank))).sum();
+    let outside = share_total(topology, shares) - inside;
+    let is_sent = matches!(kind, CollectiveKind::Allgather | CollectiveKind::Gather);
+    match if is_sent == (direction == CutDirection::Out) { inside } else { outside } {
         0 => Err(CertificateError::NoShare),
-        _ => Ok(rate(passing, sent + received, shares_passing)),
+        passing => Ok(passing),
     }
 }
 
-fn partition_bound(
+/// How many messages must pass the links that leave the sets of a partition. Marks their nodes. O(nodes).
+fn partition_demand(
     topology: &Topology,
     kind: CollectiveKind,
     sets: &[Vec<NodeIndex>],
-) -> Result<Rate, CertificateError> {
+    set_of: &mut [Option<usize>],
+) -> Result<u128, CertificateError> {
     if kind != CollectiveKind::Allreduce {
         return Err(CertificateError::NotApplicable { kind: "partition", collective: kind });
     }
     if sets.len() < 2 {
         return Err(CertificateError::TooFewSets { found: sets.len() });
     }
-    let mut set_of = vec![None; topology.nodes().len()];
     for (set, nodes) in sets.iter().enumerate() {
-        claim_nodes(&mut set_of, set, nodes, || format!("sets[{set}]"))?;
+        claim_nodes(set_of, set, nodes, || format!("sets[{set}]"))?;
         if !nodes.iter().any(|&node| topology.rank_of(node).is_some()) {
             return Err(CertificateError::NoRankInSet { set });
         }
@@ -205,14 +255,8 @@ fn partition_bound(
     if let Some(node) = topology.capable_nodes().find(|node| set_of[node.index()].is_none()) {
         return Err(CertificateError::CapableMissing { id: topology.node(node).id.clone() });
     }
-    let leaving: u128 = topology
-        .links()
-        .iter()
-        .filter(|link| set_of[link.from.index()].is_some() && set_of[link.from.index()] != set_of[link.to.index()])
-        .map(|link| u128::from(link.capacity.bytes_per_sec()))
-        .sum();
     // Every set holds a rank of its own, so there are fewer than 2³² of them.
-    Ok(rate(leaving, 1, 2 * (sets.len() as u128 - 1)))
+    Ok(2 * (sets.len() as u128 - 1))
 }
 
 /// Marks the nodes of one set with its number; refuses nodes that do not exist, lists out of order, and overlaps.

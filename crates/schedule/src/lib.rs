@@ -39,7 +39,7 @@ pub use by_class::{
     BoxClass, BoxClasses, ByClass, HopGroup, LinkClass, LinkKind, Nic, OrbitClasses, PatchClass, RuleClasses,
     TemplateClass, by_class,
 };
-pub use certificate::{CertificateError, LpDualSums, certified_bound, lp_dual_sums};
+pub use certificate::{CertificateError, LpDualSums, certified_bound, lp_dual_sums, sum_parts};
 pub use check::{
     CheckError, FlowError, GeneratorFault, InNetwork, LoadError, MeaningError, OrbitsError, PatchFault, PieceFault,
     RouteFault, StagesError, StepCost, StructureError, TemplateFault, TransferFault, TreeFault, Verdict, check,

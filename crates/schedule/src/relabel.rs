@@ -98,6 +98,15 @@ pub fn relabelled_certificate(certificate: &Certificate, nodes: &[NodeIndex], li
         Certificate::Partition { sets } => {
             Certificate::Partition { sets: sets.iter().map(|set| moved_set(set)).collect() }
         }
+        Certificate::Sum { terms, potentials } => {
+            let moved_term =
+                |(weight, term): &(u64, Certificate)| (*weight, relabelled_certificate(term, nodes, links));
+            let moved_node =
+                |&(node, potential): &(NodeIndex, i64)| (nodes.get(node.index()).copied().unwrap_or(node), potential);
+            let mut potentials: Vec<(NodeIndex, i64)> = potentials.iter().map(moved_node).collect();
+            potentials.sort_unstable();
+            Certificate::Sum { terms: terms.iter().map(moved_term).collect(), potentials }
+        }
         Certificate::LpDual { lengths } => {
             let mut moved = vec![0; lengths.len()];
             for (link, &length) in (0_u32..).map(LinkIndex::new).zip(lengths) {

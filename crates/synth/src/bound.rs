@@ -10,7 +10,7 @@ mod plain;
 mod symmetric;
 
 use canopy_optimize::{
-    BalancedOptimum, Digraph, Fraction, OptimumError, Stop, Stopped, balanced_optimum, broadcast_optimum,
+    BalanceLimit, Digraph, Fraction, OptimumError, Stop, Stopped, balance_limit, balanced_optimum, broadcast_optimum,
     forest_optimum_for, gather_optimum, scatter_optimum,
 };
 use canopy_schedule::{Bound, Certificate, ChunkLayout, Collective, CollectiveKind, CutDirection, Shares, SharesError};
@@ -82,17 +82,16 @@ fn spread(network: &Network<'_>, direction: CutDirection, stop: &dyn Stop) -> Re
     let optimum = forest_optimum_for(&graph, &weights, &network.terminals(), stop);
     let optimum = optimum.map_err(|error| refusal(network, direction, None, error))?;
     let upper = network.rate_of_shares(optimum.inverse_rate);
-    let lower = by_trees(network, &graph, &weights, (direction, None), &upper, stop)?;
-    Ok(Bound { upper, lower, certificate: certificate(direction, &optimum.cut) })
+    let cut = (upper, certificate(direction, &optimum.cut));
+    by_trees(network, &graph, &weights, (direction, None), cut, stop)
 }
 
 /// Broadcast, and reduce as broadcast on the transposed network.
 fn rooted(network: &Network<'_>, root: Rank, direction: CutDirection, stop: &dyn Stop) -> Result<Bound, BoundError> {
-    let (upper, certificate) = rooted_cut(network, root, direction, stop)?;
+    let cut = rooted_cut(network, root, direction, stop)?;
     let graph = network.graph(direction);
     let weights: Vec<u64> = (0..graph.node_count).map(|node| u64::from(node == root.number())).collect();
-    let lower = by_trees(network, &graph, &weights, (direction, Some(root)), &upper, stop)?;
-    Ok(Bound { upper, lower, certificate })
+    by_trees(network, &graph, &weights, (direction, Some(root)), cut, stop)
 }
 
 /// The least capacity of a cut between a root and another rank, in the direction of the data.
@@ -112,27 +111,58 @@ pub(crate) fn allreduce_limit(topology: &Topology, stop: &dyn Stop) -> Result<Ra
     allreduce::limit(&Network::of(topology, &Shares::Equal), stop)
 }
 
-/// The algbw at which trees can be packed for sure, which is that of the cut if all switches are balanced.
+/// The bound of a cut, or a lower one where what enters a switch can not leave it, and the algbw at which trees can be packed
+/// for sure.
 fn by_trees(
     network: &Network<'_>,
     graph: &Digraph,
     weights: &[u64],
     (direction, root): (CutDirection, Option<Rank>),
-    upper: &Rate,
+    (upper, certificate): (Rate, Certificate),
     stop: &dyn Stop,
-) -> Result<Rate, BoundError> {
+) -> Result<Bound, BoundError> {
     if network.switches_are_balanced() {
-        return Ok(upper.clone());
+        return Ok(Bound { lower: upper.clone(), upper, certificate });
     }
+    let terminals = network.terminals();
     let shares: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
-    match balanced_optimum(graph, weights, &network.terminals(), stop) {
-        Ok(BalancedOptimum { inverse_rate: Fraction { numerator, denominator }, .. }) => {
-            // What does not fit is not worth an error: a lower bound may be any rate that is reached.
-            Ok(denominator.checked_mul(shares).and_then(|top| Rate::new(top, numerator)).unwrap_or_else(Rate::zero))
-        }
-        Err(OptimumError::NoBalancedPart) => Ok(Rate::zero()),
-        Err(error) => Err(refusal(network, direction, root, error)),
-    }
+    let refused = |error| refusal(network, direction, root, error);
+    let found = match balanced_optimum(graph, weights, &terminals, stop) {
+        Ok(found) => found,
+        Err(OptimumError::NoBalancedPart) => return Ok(Bound { upper, lower: Rate::zero(), certificate }),
+        Err(error) => return Err(refused(error)),
+    };
+    // What does not fit is not worth an error: a lower bound may be any rate that is reached.
+    let rate =
+        |Fraction { numerator, denominator }: Fraction| Rate::new(BigUint::from(denominator) * shares, numerator);
+    let lower = rate(found.inverse_rate).unwrap_or_else(Rate::zero);
+    let limit = match network.topology.capable_nodes().next() {
+        None => found.limit,
+        // What replicates or adds up need not pass on as much as enters it.
+        Some(_) => balance_limit(graph, weights, &terminals, &network.capable(), stop).map_err(refused)?,
+    };
+    Ok(match rate(limit.inverse_rate).filter(|limit| *limit < upper) {
+        Some(upper) => Bound { upper, lower, certificate: sum(direction, &limit) },
+        None => Bound { upper, lower, certificate },
+    })
+}
+
+/// Sets that data enters, with potentials, in the shape of a certificate; of reductions the data leaves them.
+fn sum(direction: CutDirection, limit: &BalanceLimit) -> Certificate {
+    let entered = match direction {
+        CutDirection::Out => CutDirection::In,
+        CutDirection::In => CutDirection::Out,
+    };
+    let terms = limit.sets.iter().map(|(weight, set)| (*weight, certificate(entered, set)));
+    // The graph of a reduction is turned around, and so are the rises of potentials.
+    let sign = if direction == CutDirection::Out { 1 } else { -1 };
+    weighted(terms.collect(), limit.potentials.iter().map(|potential| sign * potential).collect())
+}
+
+/// Terms with the potentials of all nodes in the shape of a certificate.
+fn weighted(terms: Vec<(u64, Certificate)>, potentials: Vec<i64>) -> Certificate {
+    let potentials = (0_u32..).map(NodeIndex::new).zip(potentials).filter(|&(_, potential)| potential != 0);
+    Certificate::Sum { terms, potentials: potentials.collect() }
 }
 
 /// Scatter and gather: flows, so the bound is always reached.

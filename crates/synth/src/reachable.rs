@@ -14,10 +14,10 @@ use crate::large::{are_listed, bound_of_parts};
 ///
 /// | collective | upper bound: the least of | reached from below |
 /// |---|---|---|
-/// | allgather, reduce-scatter | `N·B⁺(S)/s`, `N·B⁻(S)/s` over all cuts | if no switch multiplies data |
-/// | broadcast, reduce | `B⁺(S)`, `B⁻(S)` over the cuts that hold the root | if no switch multiplies data |
+/// | allgather, reduce-scatter | `N·B⁺(S)/s`, `N·B⁻(S)/s` over all cuts, and over sums of them | if no switch multiplies data |
+/// | broadcast, reduce | `B⁺(S)`, `B⁻(S)` over the cuts that hold the root, and over sums of them | if no switch multiplies data |
 /// | scatter, gather | `N·B⁺(S)/(N−s)`, `N·B⁻(S)/(N−s)`, same | always: they are flows |
-/// | allreduce | `Σ B⁺(S_i)/(2(p−1))` over partitions | if links are alike in both directions, and more |
+/// | allreduce | `Σ B⁺(S_i)/(2(p−1))` over partitions, and over sums of them and of cuts | if links are alike in both directions, and more |
 /// | all-to-all | `N·Σ c·ℓ / Σ dist_ℓ` over lengths ℓ of links | a flow in whole chunks |
 ///
 /// With weighted shares `s` is the weight inside and `N` the total weight; with weighted blocks the bound of all-to-all is
@@ -27,8 +27,8 @@ use crate::large::{are_listed, bound_of_parts};
 /// Trees that reach all ranks can be packed at the rate of the cut where as much capacity enters every switch as leaves
 /// it (Edmonds where there are no switches; Bang-Jensen, Frank and Jackson, who ask for balance only at nodes that are no
 /// terminals), and where more enters than leaves; in the direction of the data, so the other way round for reduce and
-/// reduce-scatter. Elsewhere the lower bound is the optimum of a part of the network that is balanced, which
-/// [`balanced_optimum`](canopy_optimize::balanced_optimum) finds; zero if it finds none.
+/// reduce-scatter. Elsewhere what enters a switch must leave it, and a sum of cuts says what that costs: the optimum is that of
+/// the best part of the network that is balanced, which [`balanced_optimum`](canopy_optimize::balanced_optimum) finds.
 ///
 /// Of more ranks than [`are_listed`] in an allgather, a reduce-scatter or an allreduce, the bound is that of the slowest rank,
 /// box or pod, and only plans say what is reached.

@@ -734,7 +734,7 @@ pub struct InNetwork {
 /// Proof of an upper bound on algbw, which anyone can check by adding up capacities.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Certificate {
-    #[prost(oneof = "certificate::Kind", tags = "1, 2, 3")]
+    #[prost(oneof = "certificate::Kind", tags = "1, 2, 3, 4")]
     pub kind: ::core::option::Option<certificate::Kind>,
 }
 /// Nested message and enum types in `Certificate`.
@@ -750,7 +750,48 @@ pub mod certificate {
         /// A length per link (all-to-all).
         #[prost(message, tag = "3")]
         LpDual(super::LpDualCertificate),
+        /// Several cuts, or partitions for an allreduce, at once.
+        #[prost(message, tag = "4")]
+        Sum(super::SumCertificate),
     }
+}
+/// Several cuts or partitions at once, where what enters a switch must leave it. Each says that some data must pass certain
+/// links. All together, a link counts as often as the weights of the terms that count it and the rise of the potential along
+/// it add up to, if that is above 0; the bound is `capacity` ÷ `data`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SumCertificate {
+    /// Cuts and partitions with their weights.
+    #[prost(message, repeated, tag = "1")]
+    pub terms: ::prost::alloc::vec::Vec<SumTerm>,
+    /// Potentials of switches, those other than 0.
+    #[prost(message, repeated, tag = "2")]
+    pub potentials: ::prost::alloc::vec::Vec<NodePotential>,
+    /// Sum of capacity × count over all links, in bytes per second, as decimal text.
+    #[prost(string, tag = "3")]
+    pub capacity: ::prost::alloc::string::String,
+    /// What must pass, as a multiple of the message, `num/den`.
+    #[prost(string, tag = "4")]
+    pub data: ::prost::alloc::string::String,
+}
+/// A cut or a partition that counts this often.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SumTerm {
+    /// How often it counts.
+    #[prost(uint64, tag = "1")]
+    pub weight: u64,
+    /// A cut or a partition.
+    #[prost(message, optional, tag = "2")]
+    pub certificate: ::core::option::Option<Certificate>,
+}
+/// The potential of a switch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodePotential {
+    /// Id of the switch.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// Its potential.
+    #[prost(sint64, tag = "2")]
+    pub potential: i64,
 }
 /// Link lengths: an all-to-all must carry every byte at least the distance between its ranks.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -239,6 +239,12 @@ fn limit(plan: &Plan, quality: &Quality) -> Option<String> {
                 partition.capacity,
             ))
         }
+        Kind::Sum(sum) => Some(format!(
+            "the boundaries of {} sets together can be passed by {} bytes/s, as what enters a switch must leave it, and {} times the message has to, {so}",
+            sum.terms.len(),
+            sum.capacity,
+            sum.data,
+        )),
         Kind::LpDual(dual) => Some(format!(
             "with the certificate's link lengths, capacity × length is {} bytes/s in all, and the distances between all pairs of ranks add up to {}, {so}",
             dual.volume, dual.distance,

@@ -178,7 +178,7 @@ impl Explained {
             algorithm: schedule.algorithm.clone(),
             bound: BoundSummary::of(bound),
             with_in_network: nvls.map(|bound| AlgbwSummary::of(&bound.upper)),
-            certificate: CertificateSummary::of(topology, &schedule.shares, &bound.certificate),
+            certificate: CertificateSummary::of(topology, schedule.collective, &schedule.shares, &bound.certificate),
             why: why(topology, schedule.collective, &schedule.shares, &bound.certificate),
             achieved: verdict.algbw.to_string(),
             achieved_gigabytes: gigabytes_per_sec(&verdict.algbw),

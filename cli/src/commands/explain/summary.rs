@@ -196,7 +196,12 @@ impl Explained {
             algorithm: schedule.algorithm.clone(),
             bound: BoundSummary::of(&plan.bound),
             with_in_network: nvls.map(|bound| AlgbwSummary::of(&bound.upper)),
-            certificate: CertificateSummary::of(topology, &schedule.shares, &plan.bound.certificate),
+            certificate: CertificateSummary::of(
+                topology,
+                schedule.collective,
+                &schedule.shares,
+                &plan.bound.certificate,
+            ),
             why: why(topology, schedule.collective, &schedule.shares, &plan.bound.certificate),
             in_network: plan.verdict.in_network.as_ref().map(|weighed| AlgbwSummary::of(&weighed.algbw)),
             achieved: plan.verdict.algbw.to_string(),

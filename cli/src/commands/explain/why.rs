@@ -20,8 +20,22 @@ pub(super) fn why(
     match certificate {
         Certificate::Cut { direction, nodes } => cut(topology, collective, shares, *direction, nodes),
         Certificate::Partition { sets } => partition(topology, sets),
+        Certificate::Sum { terms, potentials } => sum(topology, terms.len(), potentials),
         Certificate::LpDual { lengths } => lp_dual(topology, shares, lengths),
     }
+}
+
+/// What several cuts say together.
+fn sum(topology: &Topology, sets: usize, potentials: &[(NodeIndex, i64)]) -> Vec<String> {
+    let switches: Vec<NodeIndex> = potentials.iter().map(|&(node, _)| node).collect();
+    let names = switches.iter().map(|&node| topology.node(node).id.as_str());
+    let names: Vec<&str> = names.take(SETS_MAX).collect();
+    let more = switches.len().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    vec![
+        format!("what enters a switch must leave it, and does not fit at {}{more}", names.join(", ")),
+        format!("{} together allow no more", count(sets, "cut")),
+    ]
 }
 
 fn cut(

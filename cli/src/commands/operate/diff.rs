@@ -156,6 +156,9 @@ fn certificate(certificate: &Certificate) -> String {
             };
             format!("partition of {} bytes/s, {sets}", partition.capacity)
         }
+        Some(Kind::Sum(sum)) => {
+            format!("sum of {} cuts, {} bytes/s for {} times the message", sum.terms.len(), sum.capacity, sum.data)
+        }
         Some(Kind::LpDual(dual)) => {
             format!("lengths on {} links, volume {}, distance {}", dual.lengths.len(), dual.volume, dual.distance)
         }

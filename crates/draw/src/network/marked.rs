@@ -75,6 +75,15 @@ impl Marked {
                 };
                 Self { fills, counted, words: Some(words) }
             }
+            Some(Certificate::Sum { terms, .. }) => {
+                let marks = |(_, term): &(u64, Certificate)| Self::of(topology, Some(term), None).counted;
+                let mut counted = none.counted.clone();
+                for term in terms.iter().map(marks) {
+                    counted.iter_mut().zip(term).for_each(|(all, one)| *all |= one);
+                }
+                let words = format!("the bottleneck: the boundaries of {} together", count(terms.len(), "set"));
+                Self { counted, words: Some(words), ..none }
+            }
             Some(Certificate::LpDual { lengths }) => {
                 let counted: Vec<bool> = lengths.iter().map(|&length| length > 0).collect();
                 let links = counted.iter().filter(|counted| **counted).count();

@@ -1,7 +1,6 @@
 //! The linear program of concurrent flows, solved whole: for networks of up to some hundred nodes.
 
 mod mend;
-mod nullspace;
 mod paths;
 mod program;
 mod snap;

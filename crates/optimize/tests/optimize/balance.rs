@@ -56,8 +56,35 @@ fn check(graph: &Digraph, weights: &[u64], terminals: &[bool]) -> Result<Balance
     prop_assert_eq!(Fraction::new(of_part.numerator * found.scale, of_part.denominator), Some(found.inverse_rate));
     let limit = forest_optimum_for(graph, weights, terminals, &Never).expect("connected").inverse_rate;
     prop_assert!(found.inverse_rate >= limit);
-    prop_assert_eq!(found.reaches_the_cut, found.inverse_rate == limit);
+    check_limit(graph, weights, terminals, &found)?;
     Ok(found)
+}
+
+/// The limit is proven by its sets and potentials, and the part reaches it.
+fn check_limit(
+    graph: &Digraph,
+    weights: &[u64],
+    terminals: &[bool],
+    found: &BalancedOptimum,
+) -> Result<(), TestCaseError> {
+    let limit = &found.limit;
+    let mut demand = 0;
+    for (weight, set) in &limit.sets {
+        prop_assert!(set.iter().zip(terminals).any(|(&inside, &terminal)| inside && terminal));
+        let outside: u64 = weights.iter().zip(set).filter(|&(_, &inside)| !inside).map(|(&weight, _)| weight).sum();
+        demand += u128::from(*weight) * u128::from(outside);
+    }
+    prop_assert!(limit.potentials.iter().zip(terminals).all(|(&potential, &terminal)| potential == 0 || !terminal));
+    let mut capacity = 0;
+    for &Arc { from, to, capacity: own } in &graph.arcs {
+        let potential = |node: u32| i128::from(limit.potentials[node as usize]);
+        let entered = limit.sets.iter().filter(|(_, set)| !set[from as usize] && set[to as usize]);
+        let worth = entered.map(|&(weight, _)| i128::from(weight)).sum::<i128>() + potential(to) - potential(from);
+        capacity += u128::from(own) * u128::try_from(worth.max(0)).expect("not negative");
+    }
+    prop_assert_eq!(Fraction::new(demand, capacity), Some(limit.inverse_rate));
+    prop_assert_eq!(limit.inverse_rate, found.inverse_rate, "{:?}", graph);
+    Ok(())
 }
 
 proptest! {
@@ -83,7 +110,9 @@ proptest! {
             }
         }
         let weights: Vec<u64> = terminals.iter().map(|&terminal| u64::from(terminal)).collect();
-        prop_assert!(check(&graph, &weights, &terminals)?.reaches_the_cut);
+        let found = check(&graph, &weights, &terminals)?;
+        let limit = forest_optimum_for(&graph, &weights, &terminals, &Never).expect("connected").inverse_rate;
+        prop_assert_eq!(found.inverse_rate, limit);
     }
 
     /// A balanced graph is its own best part.
@@ -98,7 +127,7 @@ proptest! {
         let weights: Vec<u64> = terminals.iter().map(|&terminal| u64::from(terminal)).collect();
         let found = check(&graph, &weights, &terminals)?;
         let whole = graph.arcs.iter().map(|arc| if arc.from == arc.to { 0 } else { arc.capacity.into() });
-        prop_assert_eq!((found.kept, found.scale, found.reaches_the_cut), (whole.collect(), 1, true));
+        prop_assert_eq!((found.kept, found.scale), (whole.collect(), 1));
     }
 }
 
@@ -112,7 +141,7 @@ fn graph(node_count: u32, arcs: &[(u32, u32, u64)]) -> Digraph {
 fn a_node_that_can_not_copy_halves_what_enters_it() {
     let fork = graph(4, &[(0, 3, 1), (3, 1, 1), (3, 2, 1)]);
     let found = balanced_optimum(&fork, &[1, 0, 0, 0], &[true, true, true, false], &Never).expect("connected");
-    assert_eq!((found.inverse_rate, found.reaches_the_cut), (Fraction { numerator: 2, denominator: 1 }, false));
+    assert_eq!(found.inverse_rate, Fraction { numerator: 2, denominator: 1 });
     assert_eq!((found.kept, found.scale), (vec![2, 1, 1], 2));
     assert_eq!(
         forest_optimum_for(&fork, &[1, 0, 0, 0], &[true, true, true, false], &Never).map(|o| o.inverse_rate),
@@ -138,6 +167,6 @@ fn a_loss_that_can_not_be_helped_is_shared() {
     let star = graph(5, &[(0, 4, 4), (4, 0, 8), (1, 4, 8), (4, 1, 8), (2, 4, 8), (4, 2, 8), (3, 4, 8), (4, 3, 8)]);
     let (weights, terminals) = ([1, 1, 1, 1, 0], [true, true, true, true, false]);
     let found = balanced_optimum(&star, &weights, &terminals, &Never).expect("connected");
-    assert_eq!((found.inverse_rate, found.reaches_the_cut), (Fraction { numerator: 3, denominator: 7 }, false));
+    assert_eq!(found.inverse_rate, Fraction { numerator: 3, denominator: 7 });
     assert_eq!((found.kept, found.scale), (vec![4, 7, 8, 7, 8, 7, 8, 7], 1));
 }

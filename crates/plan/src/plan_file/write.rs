@@ -80,7 +80,8 @@ fn flow_form(topology: &Topology, flow: &Flow) -> Form {
 /// The first version of the format that can say what is in a plan, so that older programs read what they can.
 fn format_version(plan: &PlanFile, form: &Form) -> u64 {
     match &plan.schedule.shape {
-        Shape::Stages(_) | Shape::Orbits(_) => FORMAT_VERSION,
+        _ if matches!(plan.bound.certificate, Certificate::Sum { .. }) => FORMAT_VERSION,
+        Shape::Stages(_) | Shape::Orbits(_) => 7,
         _ if matches!(form, Form::Trees(_) | Form::Routes) => 6,
         Shape::Steps(steps) if steps.pace == Pace::InTurn => 5,
         _ if matches!(form, Form::Patterns(_)) || matches!(plan.schedule.shares, Shares::Blocks(_)) => 4,

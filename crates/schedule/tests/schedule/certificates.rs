@@ -197,6 +197,92 @@ fn the_root_must_be_a_rank_of_this_topology() {
     assert_eq!(refused, Err(CertificateError::UnknownRoot { root: 4, rank_count: 3 }));
 }
 
+/// Four ranks that send 5 to a switch, which sends 20 to each.
+fn slow_up(switch: NodeKind) -> Topology {
+    let mut draft = TopologyDraft::default();
+    (0..4).for_each(|rank| draft.add_compute(format!("r{rank}")));
+    draft.add_node("s", switch, Attributes::default());
+    for rank in 0..4 {
+        for (from, to, capacity) in [(format!("r{rank}"), "s".to_owned(), 5), ("s".to_owned(), format!("r{rank}"), 20)]
+        {
+            let capacity = canopy_topology::Capacity::from_bytes_per_sec(capacity).unwrap();
+            draft.add_link(from, to, capacity, canopy_topology::Latency::default());
+        }
+    }
+    draft.build(&TopologyLimits::STANDARD).unwrap()
+}
+
+/// What enters the switch limits what leaves it.
+#[test]
+fn sums_know_that_a_switch_passes_on_what_it_takes_in() {
+    use CutDirection::{In, Out};
+    let topology = slow_up(NodeKind::PLAIN_SWITCH);
+    let around = |direction| (0..4).map(|rank| (1, cut(direction, &[rank]))).collect::<Vec<_>>();
+    let sum = |terms, potential| Certificate::Sum { terms, potentials: vec![(NodeIndex::new(4), potential)] };
+    for (kind, certificate, numerator, denominator) in [
+        // Three shares must enter each rank over a link of 20, one of which leaves each over a link of 5.
+        (CollectiveKind::Allgather, cut(In, &[0]), 4 * 20_u32, 3_u32),
+        (CollectiveKind::Allgather, sum(around(In), 1), 4 * 20, 12),
+        // A fall counts for nothing, a greater rise for more.
+        (CollectiveKind::Allgather, sum(around(In), -1), 4 * 160, 12),
+        (CollectiveKind::Allgather, sum(around(In), 2), 4 * 40, 12),
+        // What leaves the ranks fits through the switch.
+        (CollectiveKind::ReduceScatter, sum(around(Out), 0), 4 * 20, 12),
+        (CollectiveKind::Allreduce, sum(around(In), 1), 20, 4),
+        (
+            CollectiveKind::Allreduce,
+            sum(vec![(3, partition(&[&[0], &[1], &[2], &[3]])), (1, cut(In, &[0]))], 1),
+            80,
+            19,
+        ),
+    ] {
+        let expected = Rate::new(numerator, denominator).unwrap();
+        assert_eq!(bound(&topology, kind, &certificate), Ok(expected), "{kind} {certificate:?}");
+    }
+    let of = |terms: Vec<(u64, Certificate)>, potentials: &[(u32, i64)]| Certificate::Sum {
+        terms,
+        potentials: potentials.iter().map(|&(node, potential)| (NodeIndex::new(node), potential)).collect(),
+    };
+    let place = || "potentials".to_owned();
+    for (kind, certificate, expected) in [
+        (CollectiveKind::Allgather, of(Vec::new(), &[]), CertificateError::EmptySum),
+        (CollectiveKind::Allgather, of(vec![(0, cut(In, &[0]))], &[]), CertificateError::EmptySum),
+        (CollectiveKind::Allgather, of(around(In), &[(0, 1)]), CertificateError::PotentialMisplaced { node: 0 }),
+        (
+            CollectiveKind::Allgather,
+            of(around(In), &[(5, 1)]),
+            CertificateError::UnknownNode { place: place(), node: 5, node_count: 5 },
+        ),
+        (
+            CollectiveKind::Allgather,
+            of(around(In), &[(4, 1), (4, 1)]),
+            CertificateError::Unsorted { place: place(), node: 4, next: 4 },
+        ),
+        (
+            CollectiveKind::Allgather,
+            of(vec![(1, of(around(In), &[]))], &[]),
+            CertificateError::NotSummable { kind: "sum" },
+        ),
+        (
+            CollectiveKind::Allgather,
+            of(vec![(1, lp_dual(&[1]))], &[]),
+            CertificateError::NotSummable { kind: "lp-dual" },
+        ),
+        (CollectiveKind::Allgather, of(vec![(1, cut(In, &[]))], &[]), CertificateError::NoRankInside),
+        (
+            CollectiveKind::AllToAll,
+            of(around(In), &[]),
+            CertificateError::NotApplicable { kind: "cut", collective: CollectiveKind::AllToAll },
+        ),
+    ] {
+        assert_eq!(bound(&topology, kind, &certificate), Err(expected), "{kind} {certificate:?}");
+    }
+    // One that multicasts sends out more than enters it.
+    let able = slow_up(NodeKind::Switch { multicast: true, aggregate: false });
+    let refused = bound(&able, CollectiveKind::Allgather, &sum(around(In), 1));
+    assert_eq!(refused, Err(CertificateError::PotentialMisplaced { node: 4 }));
+}
+
 /// Every set of nodes, and every way to put the nodes into three sets (a fourth is left out).
 fn all_certificates(node_count: u32) -> Vec<Certificate> {
     let chosen = |digit: &dyn Fn(u32) -> u32, set: u32| -> Vec<NodeIndex> {
@@ -223,7 +309,15 @@ fn certificates_bound_every_schedule() {
     let mut accepted = 0;
     for ranks in [2, 3, 4] {
         let topology = complete_with_switch(ranks);
-        let certificates = all_certificates(ranks + 1);
+        let mut certificates = all_certificates(ranks + 1);
+        // Sums of some of them, with potentials of the switch.
+        for _ in 0..400 {
+            let mut chosen = || certificates[random.below(certificates.len())].clone();
+            let chosen = [chosen(), chosen(), chosen()];
+            let terms = chosen.into_iter().map(|one| (random.below(4) as u64, one)).collect();
+            let potential = random.below(7) as i64 - 3;
+            certificates.push(Certificate::Sum { terms, potentials: vec![(NodeIndex::new(ranks), potential)] });
+        }
         for kind in CollectiveKind::ALL.into_iter().filter(|&kind| kind != CollectiveKind::AllToAll) {
             let mut schedules: Vec<_> = (0..12).map(|_| random_schedule(&topology, kind, &mut random)).collect();
             for schedule in schedules.drain(..) {

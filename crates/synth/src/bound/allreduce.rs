@@ -21,12 +21,15 @@
 
 use std::collections::BTreeMap;
 
-use canopy_optimize::{OptimumError, Stop, Strength, isolating_cuts, strength};
+use canopy_optimize::{
+    Fraction, OptimumError, Stop, Strength, SumsLimit, SumsTerm, isolating_cuts, strength, sums_limit,
+};
 use canopy_schedule::{Bound, Certificate, CutDirection};
 use canopy_topology::{NodeIndex, Rank, Rate, Topology};
+use num_bigint::BigUint;
 
 use super::network::Network;
-use super::{BoundError, rate_of, refusal, rooted_cut, spread};
+use super::{BoundError, certificate as cut, rate_of, refusal, rooted_cut, spread, weighted};
 
 /// Upper and lower bound with the certificate of the upper one.
 pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, BoundError> {
@@ -44,8 +47,9 @@ pub(super) fn bound(network: &Network<'_>, stop: &dyn Stop) -> Result<Bound, Bou
         lower = lower.max(in_sequence(&reduce_scatter.lower, &allgather.lower));
     }
     let weakest = if is_two_way { Some(reduce_and_broadcast) } else { None };
-    let (upper, certificate) = upper(network, weakest, stop)?;
-    Ok(Bound { upper, lower, certificate })
+    let least = upper(network, weakest, stop)?;
+    let least = if lower < least.0 { balanced(network, least, stop)? } else { least };
+    Ok(Bound { upper: least.0, lower, certificate: least.1 })
 }
 
 /// The upper bound alone.
@@ -75,6 +79,36 @@ fn upper(network: &Network<'_>, weakest: Option<Strength>, stop: &dyn Stop) -> R
     } else {
         Ok(smaller(best, least_cut(network, stop)?))
     }
+}
+
+/// A lower upper bound, where what enters a switch can not leave it and no switch replicates or adds up.
+fn balanced(
+    network: &Network<'_>,
+    (upper, certificate): (Rate, Certificate),
+    stop: &dyn Stop,
+) -> Result<(Rate, Certificate), BoundError> {
+    let small = |part: BigUint| u128::try_from(part).ok();
+    let (numerator, denominator) = upper.parts();
+    let stated = small(numerator).zip(small(denominator)).and_then(|(top, bottom)| Fraction::new(top, bottom));
+    let is_open = !network.switches_are_balanced() && network.topology.capable_nodes().next().is_none();
+    let Some(stated) = stated.filter(|_| is_open) else { return Ok((upper, certificate)) };
+    let found = sums_limit(&network.graph(CutDirection::Out), &network.terminals(), stated, stop);
+    let found = found.map_err(|error| refusal(network, CutDirection::Out, None, error))?;
+    let Some(SumsLimit { rate, terms, potentials }) = found else { return Ok((upper, certificate)) };
+    let term = |(weight, term): (u64, SumsTerm)| {
+        let set = |mut nodes: Vec<u32>| {
+            nodes.sort_unstable();
+            nodes.into_iter().map(NodeIndex::new).collect()
+        };
+        let claim = match term {
+            SumsTerm::Entered(set) => cut(CutDirection::In, &set),
+            SumsTerm::Left(set) => cut(CutDirection::Out, &set),
+            SumsTerm::Partition(sets) => Certificate::Partition { sets: sets.into_iter().map(set).collect() },
+        };
+        (weight, claim)
+    };
+    let certificate = weighted(terms.into_iter().map(term).collect(), potentials);
+    Ok((rate_of(rate.numerator, rate.denominator), certificate))
 }
 
 /// The smaller of two upper bounds, the first one if they are equal.

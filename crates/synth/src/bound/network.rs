@@ -90,6 +90,13 @@ impl<'a> Network<'a> {
         rate_of_time(self.shares.weight_total(self.topology.rank_count()), inverse_rate)
     }
 
+    /// Which nodes are no ranks and can replicate or add up what passes them.
+    pub(super) fn capable(&self) -> Vec<bool> {
+        let mut capable = vec![false; self.topology.nodes().len()];
+        self.topology.capable_nodes().for_each(|node| capable[node.index()] = true);
+        capable
+    }
+
     /// Which nodes are ranks, or switches that both multicast and aggregate.
     pub(super) fn able(&self) -> Vec<bool> {
         let nodes = self.topology.nodes().iter();

@@ -160,6 +160,12 @@ fn names(stated: &Kind) -> Box<dyn Iterator<Item = &String> + '_> {
     match stated {
         Kind::Cut(cut) => Box::new(cut.set.iter().flat_map(|set| &set.nodes)),
         Kind::Partition(partition) => Box::new(partition.sets.iter().flat_map(|set| &set.nodes)),
+        Kind::Sum(sum) => {
+            let of_terms = sum.terms.iter().filter_map(|term| term.certificate.as_ref()?.kind.as_ref());
+            // A server makes no sum of sums.
+            let of_terms = of_terms.filter(|term| !matches!(term, Kind::Sum(_))).flat_map(names);
+            Box::new(of_terms.chain(sum.potentials.iter().map(|potential| &potential.node)))
+        }
         Kind::LpDual(dual) => Box::new(dual.lengths.iter().flat_map(|length| [&length.from, &length.to])),
     }
 }
@@ -192,6 +198,19 @@ fn certificate(topology: &Topology, stated: &Kind) -> Result<Certificate, String
             };
             Ok(Certificate::Partition { sets })
         }
+        Kind::Sum(sum) => {
+            let term = |term: &v1::SumTerm| {
+                let kind = term.certificate.as_ref().and_then(|certificate| certificate.kind.as_ref());
+                match kind {
+                    Some(kind @ (Kind::Cut(_) | Kind::Partition(_))) => Ok((term.weight, certificate(topology, kind)?)),
+                    _ => Err("its sum holds what is neither a cut nor a partition".to_owned()),
+                }
+            };
+            let potential = |stated: &v1::NodePotential| Ok::<_, String>((node(&stated.node)?, stated.potential));
+            let mut potentials = sum.potentials.iter().map(potential).collect::<Result<Vec<_>, _>>()?;
+            potentials.sort_unstable();
+            Ok(Certificate::Sum { terms: sum.terms.iter().map(term).collect::<Result<_, _>>()?, potentials })
+        }
         Kind::LpDual(dual) => {
             let mut stated: BTreeMap<_, VecDeque<u64>> = BTreeMap::new();
             for length in &dual.lengths {
@@ -208,7 +227,7 @@ fn certificate(topology: &Topology, stated: &Kind) -> Result<Certificate, String
 
 #[cfg(test)]
 mod tests {
-    use canopy_schedule::NamedParts;
+    use canopy_schedule::{Collective, NamedParts};
     use canopy_topology::generate;
 
     use super::*;
@@ -218,28 +237,37 @@ mod tests {
     fn certificates_come_back_from_the_wire() {
         let many = generate("dgx-h100:boxes=1025", &TopologyLimits::STANDARD).unwrap();
         let few = generate("dgx-h100:boxes=3", &TopologyLimits::STANDARD).unwrap();
+        let sent = |topology: &Topology, certificate: &Certificate| {
+            let allreduce = Collective::new(CollectiveKind::Allreduce, None, topology.rank_count()).unwrap();
+            wire::certificate(topology, allreduce, &Shares::Equal, certificate).kind.unwrap()
+        };
         for (topology, are_listed) in [(&few, true), (&many, false)] {
             for parts in NamedParts::ALL {
                 let partition = Certificate::Partition { sets: parts.sets(topology) };
-                let stated = wire::certificate(topology, &Shares::Equal, &partition).kind.unwrap();
-                let Kind::Partition(sent) = &stated else { panic!("{stated:?}") };
+                let stated = sent(topology, &partition);
+                let Kind::Partition(listed) = &stated else { panic!("{stated:?}") };
                 assert_eq!(
-                    (sent.sets.len() == sent.set_count as usize, sent.sets.is_empty()),
+                    (listed.sets.len() == listed.set_count as usize, listed.sets.is_empty()),
                     (are_listed, !are_listed)
                 );
                 assert_eq!(certificate(topology, &stated).as_ref(), Ok(&partition));
             }
             let cut =
                 Certificate::Cut { direction: CutDirection::In, nodes: vec![NodeIndex::new(0), NodeIndex::new(7)] };
-            let stated = wire::certificate(topology, &Shares::Equal, &cut).kind.unwrap();
-            assert_eq!(certificate(topology, &stated), Ok(cut));
+            assert_eq!(certificate(topology, &sent(topology, &cut)).as_ref(), Ok(&cut));
+            let switches = topology.nodes().len() as u32 - 1;
+            let potentials = vec![(NodeIndex::new(switches - 1), -2), (NodeIndex::new(switches), 3)];
+            let sum = Certificate::Sum {
+                terms: vec![(2, Certificate::Partition { sets: NamedParts::Ranks.sets(topology) }), (5, cut)],
+                potentials,
+            };
+            assert_eq!(certificate(topology, &sent(topology, &sum)), Ok(sum));
         }
         // Sets of another kind are listed, however many they are.
         let mut sets = NamedParts::Ranks.sets(&many);
         let last = sets.pop().unwrap();
         sets[0].extend(last);
-        let stated =
-            wire::certificate(&many, &Shares::Equal, &Certificate::Partition { sets: sets.clone() }).kind.unwrap();
+        let stated = sent(&many, &Certificate::Partition { sets: sets.clone() });
         assert_eq!(certificate(&many, &stated), Ok(Certificate::Partition { sets }));
     }
 }

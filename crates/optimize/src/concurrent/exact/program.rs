@@ -24,6 +24,8 @@ const LOOSE_TOLERANCE: f64 = 1e-7;
 pub(crate) struct Program {
     variables: ProblemVariables,
     rows: Vec<Constraint>,
+    /// By row, whether it holds its sum up as well as down.
+    is_exact: Vec<bool>,
 }
 
 /// A point inside the face of optimal solutions, near its analytic centre: whatever can be positive in a solution is.
@@ -31,7 +33,8 @@ pub(crate) struct Program {
 pub(crate) struct Solution {
     /// By variable, in the order in which they were made; not below 0.
     pub(crate) values: Vec<f64>,
-    /// By row, in the order in which they were made, what one unit more of its right side is worth; not below 0.
+    /// By row, in the order in which they were made, what one unit more of its right side is worth; below 0 only of
+    /// exact ones.
     pub(crate) prices: Vec<f64>,
 }
 
@@ -54,6 +57,13 @@ impl Program {
     /// One more row: the sum is at most `right`.
     pub(crate) fn at_most(&mut self, sum: Expression, right: f64) {
         self.rows.push(constraint!(sum <= right));
+        self.is_exact.push(false);
+    }
+
+    /// One more row: the sum is this.
+    pub(crate) fn exactly(&mut self, sum: Expression, right: f64) {
+        self.rows.push(constraint!(sum == right));
+        self.is_exact.push(true);
     }
 
     /// The greatest value of `objective`; `None` where the solver finds none.
@@ -102,11 +112,12 @@ impl Program {
         solver.set_termination_callback(move |_| is_requested());
         solver.solve();
         let is_near = matches!(solver.solution.status, SolverStatus::Solved | SolverStatus::AlmostSolved);
-        let clipped = |values: &[f64]| values.iter().map(|&value| value.max(0.0)).collect();
         // That variables are not negative are the solver's first rows.
+        let prices = solver.solution.z.get(variable_count..).unwrap_or_default();
+        let price = |(&price, is_exact): (&f64, bool)| if is_exact { price } else { price.max(0.0) };
         is_near.then(|| Solution {
-            values: clipped(&solver.solution.x),
-            prices: clipped(solver.solution.z.get(variable_count..).unwrap_or_default()),
+            values: solver.solution.x.iter().map(|&value| value.max(0.0)).collect(),
+            prices: prices.iter().zip(self.is_exact).map(price).collect(),
         })
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use num_integer::Integer;
 
 use super::mend::as_float;
-use super::nullspace::{Nullspace, Part};
 use super::tree::{Distances, distances, greatest, mean};
 use crate::concurrent::{ConcurrentError, ConcurrentProblem, length_bound};
 use crate::fraction::Fraction;
+use crate::nullspace::{Nullspace, Part, combined};
 use crate::stop::Stop;
 
 /// Parts of the mean distance below which two lengths, or ways, are taken for alike.
@@ -186,7 +186,8 @@ fn solve_equations(
     if space.dimension() == 0 {
         return Ok(());
     }
-    let Some(vectors) = space.reduced() else { return Ok(()) };
+    let vectors = space.reduced(best.stop).map_err(|_| ConcurrentError::Stopped)?;
+    let Some(vectors) = vectors else { return Ok(()) };
     let bits: &[u32] = if vectors.len() == 1 { &BITS[..1] } else { &BITS };
     for &bits in bits {
         if let Some(chosen) = chosen(&vectors, classes, bits) {
@@ -199,18 +200,8 @@ fn solve_equations(
 /// By class, a length of the space near what is given; `None` where one is negative, or does not fit.
 fn chosen(vectors: &[(usize, Vec<Part>)], classes: &[f64], bits: u32) -> Option<Vec<u64>> {
     let unit = vectors.iter().map(|&(position, _)| classes[position]).fold(0.0, f64::max);
-    let mut common = 1_i128;
-    for part in vectors.iter().flat_map(|(_, vector)| vector) {
-        common = common.checked_mul(part.denominator / common.gcd(&part.denominator))?;
-    }
-    let mut sums = vec![0_i128; classes.len()];
-    for (position, vector) in vectors {
-        let free = i128::from(whole(classes[*position] / unit, bits));
-        for (sum, part) in sums.iter_mut().zip(vector) {
-            let term = part.numerator.checked_mul(common / part.denominator)?.checked_mul(free)?;
-            *sum = sum.checked_add(term)?;
-        }
-    }
+    let free: Vec<i128> = vectors.iter().map(|&(position, _)| whole(classes[position] / unit, bits).into()).collect();
+    let (sums, _) = combined(vectors, &free)?;
     let divisor = sums.iter().fold(0, |divisor: i128, sum| divisor.gcd(sum)).max(1);
     sums.into_iter().map(|sum| u64::try_from(sum / divisor).ok().filter(|&length| length < 1 << 63)).collect()
 }

@@ -24,6 +24,18 @@ pub(in crate::plan_file) struct CertificateDocument {
     by: Option<SetsName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lengths: Option<Vec<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terms: Option<Vec<TermDocument>>,
+    /// Nodes with their potentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    potentials: Option<Vec<(u32, i64)>>,
+}
+
+/// A cut or a partition in a sum.
+#[derive(Deserialize, Serialize)]
+struct TermDocument {
+    weight: u64,
+    certificate: CertificateDocument,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -31,6 +43,7 @@ pub(in crate::plan_file) struct CertificateDocument {
 enum CertificateName {
     Cut,
     Partition,
+    Sum,
     LpDual,
 }
 
@@ -52,8 +65,17 @@ enum DirectionName {
 impl From<&Certificate> for CertificateDocument {
     fn from(certificate: &Certificate) -> Self {
         let numbers = |nodes: &Vec<NodeIndex>| nodes.iter().map(|node| node.number()).collect();
-        let none =
-            |kind| Self { kind, direction: None, nodes: None, outside: None, sets: None, by: None, lengths: None };
+        let none = |kind| Self {
+            kind,
+            direction: None,
+            nodes: None,
+            outside: None,
+            sets: None,
+            by: None,
+            lengths: None,
+            terms: None,
+            potentials: None,
+        };
         match certificate {
             Certificate::Cut { direction, nodes } => {
                 let direction = match direction {
@@ -64,6 +86,13 @@ impl From<&Certificate> for CertificateDocument {
             }
             Certificate::Partition { sets } => {
                 Self { sets: Some(sets.iter().map(numbers).collect()), ..none(CertificateName::Partition) }
+            }
+            Certificate::Sum { terms, potentials } => {
+                let term =
+                    |(weight, term): &(u64, Certificate)| TermDocument { weight: *weight, certificate: term.into() };
+                let potentials = potentials.iter().map(|&(node, potential)| (node.number(), potential)).collect();
+                let terms = Some(terms.iter().map(term).collect());
+                Self { terms, potentials: Some(potentials), ..none(CertificateName::Sum) }
             }
             Certificate::LpDual { lengths } => Self { lengths: Some(lengths.clone()), ..none(CertificateName::LpDual) },
         }
@@ -87,6 +116,13 @@ impl CertificateDocument {
                     return Self { sets: None, by: Some(parts.into()), ..Self::from(&none) };
                 }
             }
+            Certificate::Sum { terms, .. } => {
+                let short = |(weight, term): &(u64, Certificate)| TermDocument {
+                    weight: *weight,
+                    certificate: Self::short(term, topology),
+                };
+                return Self { terms: Some(terms.iter().map(short).collect()), ..Self::from(certificate) };
+            }
             _ => {}
         }
         Self::from(certificate)
@@ -108,6 +144,18 @@ impl CertificateDocument {
                 let listed = self.sets.map(|sets| sets.into_iter().map(indices).collect());
                 let sets = listed.or_else(|| Some(NamedParts::from(self.by?).sets(topology)));
                 Ok(Certificate::Partition { sets: sets.ok_or_else(|| missing("sets", "partition"))? })
+            }
+            CertificateName::Sum => {
+                let term = |term: TermDocument| Ok((term.weight, term.certificate.into_certificate(topology)?));
+                let terms = self.terms.ok_or_else(|| missing("terms", "sum"))?;
+                let potentials = self.potentials.ok_or_else(|| missing("potentials", "sum"))?;
+                Ok(Certificate::Sum {
+                    terms: terms.into_iter().map(term).collect::<Result<_, PlanFileError>>()?,
+                    potentials: potentials
+                        .into_iter()
+                        .map(|(node, potential)| (NodeIndex::new(node), potential))
+                        .collect(),
+                })
             }
             CertificateName::LpDual => {
                 Ok(Certificate::LpDual { lengths: self.lengths.ok_or_else(|| missing("lengths", "lp-dual"))? })

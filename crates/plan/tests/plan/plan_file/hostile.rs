@@ -37,7 +37,7 @@ fn check_damage(plan: &str, cases: &[(&str, &str, &str)]) {
 #[test]
 fn refusals_of_versions_kinds_and_networks() {
     let damage = [
-        (r#""canopy":1,"kind""#, r#""canopy":8,"kind""#, "unknown format version 8"),
+        (r#""canopy":1,"kind""#, r#""canopy":9,"kind""#, "unknown format version 9"),
         (r#""canopy":1,"kind""#, r#""canopy":0,"kind""#, "unknown format version 0"),
         (r#""kind":"plan""#, r#""kind":"graph""#, "unknown variant `graph`, expected `plan`"),
         (r#""id":"b","#, r#""id":"a","#, "topology: node id `a` is given twice"),
@@ -136,11 +136,12 @@ fn refusals_of_bounds() {
         (r#""kind":"cut""#, r#""kind":"partition""#, "certificate.sets is missing, but the kind `partition` needs it"),
         (r#""direction":"out","#, "", "certificate.direction is missing, but the kind `cut` needs it"),
         (r#","nodes":[0]}"#, "}", "certificate.nodes is missing, but the kind `cut` needs it"),
+        (r#""kind":"cut""#, r#""kind":"sum""#, "certificate.terms is missing, but the kind `sum` needs it"),
         (r#""kind":"cut""#, r#""kind":"lp-dual""#, "certificate.lengths is missing, but the kind `lp-dual` needs it"),
         (
             r#""kind":"cut""#,
             r#""kind":"guess""#,
-            "unknown variant `guess`, expected one of `cut`, `partition`, `lp-dual`",
+            "unknown variant `guess`, expected one of `cut`, `partition`, `sum`, `lp-dual`",
         ),
         (
             r#""achieved":{"algbw":"9003/2"}"#,

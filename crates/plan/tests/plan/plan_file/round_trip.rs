@@ -69,6 +69,24 @@ fn text_of_steps_and_flows() {
     );
 }
 
+/// Several cuts at once, with potentials of switches.
+#[test]
+fn text_of_sums() {
+    let cut = |direction, node| Certificate::Cut { direction, nodes: vec![NodeIndex::new(node)] };
+    let terms = vec![(3, cut(CutDirection::Out, 0)), (1, cut(CutDirection::In, 1))];
+    let certificate = Certificate::Sum { terms, potentials: vec![(NodeIndex::new(2), -4), (NodeIndex::new(7), 9)] };
+    let plan = by_hand();
+    says(
+        &PlanFile { bound: Bound { certificate, ..plan.bound.clone() }, ..plan },
+        &[
+            r#"{"canopy":8,"kind":"plan","#,
+            r#""certificate":{"kind":"sum","terms":["#,
+            r#"{"weight":3,"certificate":{"kind":"cut","direction":"out","nodes":[0]}},"#,
+            r#"{"weight":1,"certificate":{"kind":"cut","direction":"in","nodes":[1]}}],"potentials":[[2,-4],[7,9]]}"#,
+        ],
+    );
+}
+
 /// Paths that take the same places everywhere are written once for all ranks, and read back as each rank's own.
 #[test]
 fn paths_alike_are_written_once() {

@@ -186,7 +186,7 @@ fn bound(
     let certificates = plans.iter().filter_map(|plan| match &plan.bound.certificate {
         Certificate::Cut { nodes, .. } => Some(vec![there(plan, nodes)?]),
         Certificate::Partition { sets } => sets.iter().map(|set| there(plan, set)).collect(),
-        Certificate::LpDual { .. } => None,
+        Certificate::Sum { .. } | Certificate::LpDual { .. } => None,
     });
     let certificates: Vec<Vec<Vec<NodeIndex>>> = certificates.collect();
     let found = joint_bound(whole, &tasks.collect::<Vec<_>>(), &certificates, stop);

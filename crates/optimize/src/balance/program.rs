@@ -1,0 +1,326 @@
+//! The best balanced part of a graph as a linear program, whose rows are found as they are needed.
+//!
+//! Floats propose. From a point inside the face of solutions one can tell which rows are tight and which arcs are neither
+//! empty nor full; on the face these are equations, which are solved in fractions. What follows is added up in whole
+//! numbers, so that nothing depends on whether the guess was right.
+
+use good_lp::{Expression, Variable};
+use num_integer::Integer;
+
+use crate::concurrent::{Program, Solution};
+use crate::fraction::Fraction;
+use crate::nullspace::{Nullspace, combined};
+use crate::stop::{Stop, Stopped};
+
+/// Rounds of looking for rows that a solution violates, at most: some are the rule.
+const ROUNDS_MAX: u32 = 40;
+
+/// Most numbers in which equations are solved.
+const WIDTH_MAX: usize = 1_200;
+
+/// Most rows and arcs of a program: more take seconds.
+const SIZE_MAX: usize = 12_000;
+
+/// Bits of numbers of the proof: those that may be chosen, where there are several, and where all are only rounded.
+const CHOSEN_BITS: [i32; 3] = [6, 16, 28];
+const ROUNDED_BITS: i32 = 36;
+
+/// Parts of a unit that capacities are tried in, where the equations leave a choice.
+const PARTS: [i128; 9] = [1, 2, 3, 4, 6, 12, 64, 1 << 12, 1 << 20];
+
+/// An arc: both ends and its capacity.
+pub(super) type Way = (u32, u32, u128);
+
+/// What these arcs keep must be at least the rate times a demand.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) arcs: Vec<u32>,
+    pub(super) demand: u64,
+}
+
+/// Rows without end, from which those that count are chosen.
+pub(super) trait Rows {
+    /// Rows that are violated by arcs that keep so much at this rate, for each unit of demand; none only if there are none. What is
+    /// kept is in the unit in which the rate for the greatest demand is about 1.
+    fn violated(&mut self, kept: &[f64], rate: f64, stop: &dyn Stop) -> Result<Vec<Row>, Stopped>;
+}
+
+/// Why no balanced part has a greater rate: times a sum of rows, whatever balance adds or takes away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Proof {
+    /// The least `1/rate`, in reciprocal units of capacity.
+    pub(super) inverse_rate: Fraction,
+    /// By row, how often it counts.
+    pub(super) weights: Vec<u64>,
+    /// By node, zero where nothing has to be balanced.
+    pub(super) potentials: Vec<i64>,
+}
+
+/// `max rate` over all that balanced nodes and rows let arcs keep.
+pub(super) struct BalanceProgram {
+    ways: Vec<Way>,
+    /// By node.
+    is_balanced: Vec<bool>,
+    rows: Vec<Row>,
+    /// A bound on the rate, which counts as 1.
+    unit: f64,
+    /// The greatest demand, which counts as 1.
+    demand: f64,
+    /// By arc, in these units.
+    capacities: Vec<f64>,
+    point: Option<Point>,
+}
+
+/// A point inside the face of solutions.
+struct Point {
+    rate: f64,
+    kept: Vec<f64>,
+    weights: Vec<f64>,
+    potentials: Vec<f64>,
+}
+
+impl BalanceProgram {
+    /// A program with these rows; `bound` is one on the rate and `most` how often data may have to pass an arc.
+    pub(super) fn new(ways: Vec<Way>, is_balanced: Vec<bool>, rows: Vec<Row>, bound: f64, most: f64) -> Option<Self> {
+        let demand = rows.iter().map(|row| row.demand).max().filter(|&demand| demand > 0)? as f64;
+        let is_sound = bound.is_finite() && bound > 0.0 && ways.len() + rows.len() <= SIZE_MAX;
+        let capacities = ways.iter().map(|&(.., capacity)| (capacity as f64 / bound / demand).min(most)).collect();
+        is_sound.then_some(Self { ways, is_balanced, rows, unit: bound, demand, capacities, point: None })
+    }
+
+    /// Finds rows until a solution violates none; says whether there is one.
+    pub(super) fn solve(&mut self, source: &mut dyn Rows, stop: &dyn Stop) -> Result<bool, Stopped> {
+        for _ in 0..ROUNDS_MAX {
+            self.point = self.solved(stop)?;
+            let Some(point) = &self.point else { return Ok(false) };
+            let rows = source.violated(&point.kept, point.rate / self.demand, stop)?;
+            if rows.is_empty() {
+                return Ok(true);
+            }
+            self.rows.extend(rows);
+            if self.ways.len() + self.rows.len() > SIZE_MAX {
+                break;
+            }
+        }
+        Ok(self.point.is_some())
+    }
+
+    fn solved(&self, stop: &dyn Stop) -> Result<Option<Point>, Stopped> {
+        let mut program = Program::default();
+        let rate = program.variable();
+        let kept: Vec<Variable> = self.ways.iter().map(|_| program.variable()).collect();
+        for row in &self.rows {
+            let mut sum = Expression::from(rate) * (row.demand as f64 / self.demand);
+            row.arcs.iter().for_each(|&arc| sum.add_mul(-1.0, kept[arc as usize]));
+            program.at_most(sum, 0.0);
+        }
+        for (&kept, &capacity) in kept.iter().zip(&self.capacities) {
+            program.at_most(kept.into(), capacity);
+        }
+        let mut sums: Vec<Expression> = vec![Expression::default(); self.is_balanced.len()];
+        for (&(from, to, _), &kept) in self.ways.iter().zip(&kept) {
+            sums[to as usize].add_mul(1.0, kept);
+            sums[from as usize].add_mul(-1.0, kept);
+        }
+        let balanced = || (0..self.is_balanced.len()).filter(|&node| self.is_balanced[node]);
+        for node in balanced() {
+            program.exactly(std::mem::take(&mut sums[node]), 0.0);
+        }
+        let Some(Solution { values, prices }) = program.maximised(rate.into(), stop)? else { return Ok(None) };
+        let mut potentials = vec![0.0; self.is_balanced.len()];
+        let of_nodes = prices.iter().skip(self.rows.len() + self.ways.len());
+        balanced().zip(of_nodes).for_each(|(node, price)| potentials[node] = -price);
+        let weights = prices.into_iter().take(self.rows.len()).collect();
+        Ok(Some(Point { rate: values[0], kept: values[1..].to_vec(), weights, potentials }))
+    }
+
+    /// By arc, what one unit of its capacity counts for, by these weights and potentials.
+    fn worth(&self, weights: &[f64], potentials: &[f64]) -> Vec<f64> {
+        let mut worth: Vec<f64> =
+            self.ways.iter().map(|&(from, to, _)| potentials[to as usize] - potentials[from as usize]).collect();
+        for (row, weight) in self.rows.iter().zip(weights) {
+            row.arcs.iter().for_each(|&arc| worth[arc as usize] += weight);
+        }
+        worth
+    }
+
+    /// By arc, whether it is neither empty nor full all over the face of solutions.
+    fn free_arcs(&self, point: &Point) -> Vec<bool> {
+        let worth = self.worth(&point.weights, &point.potentials);
+        let room = point.kept.iter().zip(&self.capacities).map(|(&kept, capacity)| kept.min(capacity - kept));
+        room.zip(worth).map(|(room, worth)| room > worth.abs()).collect()
+    }
+
+    /// By row, whether it is tight all over the face of solutions.
+    fn tight_rows(&self, point: &Point) -> Vec<bool> {
+        let is_tight = |(row, &weight): (&Row, &f64)| {
+            let kept: f64 = row.arcs.iter().map(|&arc| point.kept[arc as usize]).sum();
+            weight > kept - point.rate * (row.demand as f64 / self.demand)
+        };
+        self.rows.iter().zip(&point.weights).map(is_tight).collect()
+    }
+
+    /// The best proof that is found near the prices of the solution.
+    pub(super) fn proof(&self, stop: &dyn Stop) -> Result<Option<Proof>, Stopped> {
+        let Some(point) = &self.point else { return Ok(None) };
+        let rounded = |values: &[f64]| values.iter().map(|&value| whole(value, ROUNDED_BITS)).collect::<Vec<i128>>();
+        let plain = self.proved(&rounded(&point.weights), &rounded(&point.potentials));
+        let better = |one: Option<Proof>, other: Option<Proof>| match (one, other) {
+            (Some(one), Some(other)) => Some(if other.inverse_rate >= one.inverse_rate { other } else { one }),
+            (one, other) => one.or(other),
+        };
+        let exact = self.exact_prices(point, stop)?.into_iter();
+        Ok(exact.fold(plain, |best, (weights, potentials)| better(best, self.proved(&weights, &potentials))))
+    }
+
+    /// Weights and potentials for which no free arc is worth anything.
+    fn exact_prices(&self, point: &Point, stop: &dyn Stop) -> Result<Vec<(Vec<i128>, Vec<i128>)>, Stopped> {
+        let (is_tight, is_free) = (self.tight_rows(point), self.free_arcs(point));
+        let rows: Vec<usize> = (0..self.rows.len()).filter(|&row| is_tight[row]).collect();
+        let nodes: Vec<usize> = (0..self.is_balanced.len()).filter(|&node| self.is_balanced[node]).collect();
+        let width = rows.len() + nodes.len();
+        if width > WIDTH_MAX {
+            return Ok(Vec::new());
+        }
+        let mut terms: Vec<Vec<(usize, i64)>> = vec![Vec::new(); self.ways.len()];
+        for (position, &row) in rows.iter().enumerate() {
+            self.rows[row].arcs.iter().for_each(|&arc| terms[arc as usize].push((position, 1)));
+        }
+        let mut position_of = vec![None; self.is_balanced.len()];
+        nodes.iter().zip(rows.len()..).for_each(|(&node, position)| position_of[node] = Some(position));
+        let mut space = Nullspace::new(width);
+        for ((mut terms, &(from, to, _)), _) in terms.into_iter().zip(&self.ways).zip(is_free).filter(|(_, free)| *free)
+        {
+            terms.extend(position_of[to as usize].map(|position| (position, 1)));
+            terms.extend(position_of[from as usize].map(|position| (position, -1)));
+            require(&mut space, &terms, stop)?;
+        }
+        let vectors = space.reduced(stop)?.filter(|vectors| !vectors.is_empty());
+        let Some(vectors) = vectors else { return Ok(Vec::new()) };
+        let floats: Vec<f64> = rows
+            .iter()
+            .map(|&row| point.weights[row])
+            .chain(nodes.iter().map(|&node| point.potentials[node]))
+            .collect();
+        let unit = vectors.iter().map(|&(position, _)| floats[position].abs()).fold(0.0, f64::max);
+        let bits = if vectors.len() == 1 { &CHOSEN_BITS[..1] } else { &CHOSEN_BITS[..] };
+        let found = bits.iter().filter_map(|&bits| {
+            let free: Vec<i128> = vectors.iter().map(|&(position, _)| whole(floats[position] / unit, bits)).collect();
+            let (sums, _) = combined(&vectors, &free)?;
+            let (mut weights, mut potentials) = (vec![0; self.rows.len()], vec![0; self.is_balanced.len()]);
+            rows.iter().zip(&sums).for_each(|(&row, &sum)| weights[row] = sum);
+            nodes.iter().zip(&sums[rows.len()..]).for_each(|(&node, &sum)| potentials[node] = sum);
+            Some((weights, potentials))
+        });
+        Ok(found.collect())
+    }
+
+    /// What these weights and potentials prove: `Σ weight·demand ≤ 1/rate · Σ capacity · max(worth, 0)`.
+    fn proved(&self, weights: &[i128], potentials: &[i128]) -> Option<Proof> {
+        let divisor = weights.iter().chain(potentials).fold(0_i128, |divisor, number| divisor.gcd(number)).max(1);
+        let weights: Vec<u64> =
+            weights.iter().map(|&weight| u64::try_from(weight / divisor).ok()).collect::<Option<_>>()?;
+        let potentials: Vec<i64> =
+            potentials.iter().map(|&potential| i64::try_from(potential / divisor).ok()).collect::<Option<_>>()?;
+        let mut worth: Vec<i128> = self
+            .ways
+            .iter()
+            .map(|&(from, to, _)| i128::from(potentials[to as usize]) - i128::from(potentials[from as usize]))
+            .collect();
+        let mut demand = 0_u128;
+        for (row, &weight) in self.rows.iter().zip(&weights).filter(|(_, weight)| **weight > 0) {
+            row.arcs.iter().for_each(|&arc| worth[arc as usize] += i128::from(weight));
+            demand = demand.checked_add(u128::from(weight) * u128::from(row.demand))?;
+        }
+        let mut capacity = 0_u128;
+        for (&(.., own), worth) in self.ways.iter().zip(worth) {
+            capacity = capacity.checked_add(own.checked_mul(u128::try_from(worth.max(0)).ok()?)?)?;
+        }
+        let inverse_rate = Fraction::new(demand, capacity).filter(|inverse| inverse.numerator > 0)?;
+        Some(Proof { inverse_rate, weights, potentials })
+    }
+
+    /// Balanced parts near the solution, by arc in parts of a unit, and how many parts a unit has. The simplest first; whoever
+    /// uses one has to rate it.
+    pub(super) fn parts(&self, stop: &dyn Stop) -> Result<Vec<(Vec<u128>, u128)>, Stopped> {
+        let Some(point) = &self.point else { return Ok(Vec::new()) };
+        let (is_tight, is_free) = (self.tight_rows(point), self.free_arcs(point));
+        // Capacities of full arcs come first: all others follow from them, as far as they do.
+        let is_full = |arc: usize| !is_free[arc] && 2.0 * point.kept[arc] > self.capacities[arc];
+        let mut full: Vec<u128> =
+            (0..self.ways.len()).filter(|&arc| is_full(arc)).map(|arc| self.ways[arc].2).collect();
+        full.sort_unstable();
+        full.dedup();
+        let mut width = full.len() + 1;
+        let mut place = |arc: usize| match (is_free[arc], is_full(arc)) {
+            (true, _) => {
+                width += 1;
+                Some(width - 1)
+            }
+            (false, true) => full.binary_search(&self.ways[arc].2).ok(),
+            (false, false) => None,
+        };
+        let places: Vec<Option<usize>> = (0..self.ways.len()).map(&mut place).collect();
+        if width > WIDTH_MAX {
+            return Ok(Vec::new());
+        }
+        let mut space = Nullspace::new(width);
+        let mut at_nodes: Vec<Vec<(usize, i64)>> = vec![Vec::new(); self.is_balanced.len()];
+        for (&(from, to, _), place) in self.ways.iter().zip(&places) {
+            let Some(place) = *place else { continue };
+            at_nodes[to as usize].push((place, 1));
+            at_nodes[from as usize].push((place, -1));
+        }
+        for (terms, _) in at_nodes.iter().zip(&self.is_balanced).filter(|(_, is_balanced)| **is_balanced) {
+            require(&mut space, terms, stop)?;
+        }
+        for (row, _) in self.rows.iter().zip(is_tight).filter(|(_, is_tight)| *is_tight) {
+            let Ok(demand) = i64::try_from(row.demand) else { return Ok(Vec::new()) };
+            let mut terms: Vec<(usize, i64)> =
+                row.arcs.iter().filter_map(|&arc| places[arc as usize]).map(|place| (place, 1)).collect();
+            terms.push((full.len(), -demand));
+            require(&mut space, &terms, stop)?;
+        }
+        let vectors = space.reduced(stop)?.filter(|vectors| !vectors.is_empty());
+        let Some(vectors) = vectors else { return Ok(Vec::new()) };
+        let mut floats = vec![point.rate * self.unit; width];
+        for (&kept, place) in point.kept.iter().zip(&places) {
+            place.into_iter().for_each(|place| floats[*place] = kept * self.unit * self.demand);
+        }
+        let with_parts = |&parts: &i128| -> Option<(Vec<u128>, u128)> {
+            let free = vectors.iter().map(|&(position, _)| match full.get(position) {
+                Some(&capacity) => i128::try_from(capacity).ok()?.checked_mul(parts),
+                None => Some(whole(floats[position] * parts as f64, 0)),
+            });
+            let (sums, common) = combined(&vectors, &free.collect::<Option<Vec<i128>>>()?)?;
+            let scale = u128::try_from(common.checked_mul(parts)?).ok()?;
+            let kept = |(&(.., capacity), place): (&Way, &Option<usize>)| {
+                let kept = place.map_or(Some(0), |place| u128::try_from(sums[place]).ok())?;
+                Some(kept).filter(|&kept| capacity.checked_mul(scale).is_some_and(|most| kept <= most))
+            };
+            let kept: Vec<u128> = self.ways.iter().zip(&places).map(kept).collect::<Option<_>>()?;
+            let divisor = kept.iter().fold(scale, |divisor, kept| divisor.gcd(kept));
+            let is_as_stated = full.iter().zip(&sums).all(|(&capacity, &sum)| {
+                capacity.checked_mul(scale).and_then(|most| i128::try_from(most).ok()) == Some(sum)
+            });
+            is_as_stated.then(|| (kept.into_iter().map(|kept| kept / divisor).collect(), scale / divisor))
+        };
+        let all = if vectors.iter().all(|&(position, _)| position < full.len()) { &PARTS[..1] } else { &PARTS[..] };
+        Ok(all.iter().filter_map(with_parts).collect())
+    }
+}
+
+/// One more equation, of milliseconds at most.
+fn require(space: &mut Nullspace, terms: &[(usize, i64)], stop: &dyn Stop) -> Result<(), Stopped> {
+    if stop.is_requested() {
+        return Err(Stopped);
+    }
+    space.require(terms);
+    Ok(())
+}
+
+/// `value · 2^bits` to the nearest whole number; 0 for what is no number.
+#[expect(clippy::cast_possible_truncation, reason = "casts of floats saturate")]
+fn whole(value: f64, bits: i32) -> i128 {
+    (value * 2_f64.powi(bits)).round() as i128
+}
