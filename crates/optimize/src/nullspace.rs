@@ -18,6 +18,9 @@ pub(crate) struct Part {
     pub(crate) denominator: i128,
 }
 
+/// A vector and a position at which it is 1.
+pub(crate) type Spanning = (usize, Vec<Part>);
+
 /// All vectors that satisfy some equations.
 pub(crate) struct Nullspace {
     /// Vectors that span it.
@@ -56,7 +59,7 @@ impl Nullspace {
     /// that are no fractions of small ones.
     ///
     /// * **Errors.** Stopped. **Cost.** O(dimension² · width).
-    pub(crate) fn reduced(mut self, stop: &dyn Stop) -> Result<Option<Vec<(usize, Vec<Part>)>>, Stopped> {
+    pub(crate) fn reduced(mut self, stop: &dyn Stop) -> Result<Option<Vec<Spanning>>, Stopped> {
         let mut positions = Vec::new();
         let width = self.basis.first().map_or(0, Vec::len);
         for position in 0..width {
@@ -84,7 +87,7 @@ impl Nullspace {
 
 /// The vector of whole numbers whose numbers at the free positions of `vectors` are these times a common factor: the vector and
 /// the factor; `None` where they do not fit.
-pub(crate) fn combined(vectors: &[(usize, Vec<Part>)], free: &[i128]) -> Option<(Vec<i128>, i128)> {
+pub(crate) fn combined(vectors: &[Spanning], free: &[i128]) -> Option<(Vec<i128>, i128)> {
     let mut common = 1_i128;
     for part in vectors.iter().flat_map(|(_, vector)| vector) {
         common = common.checked_mul(part.denominator / common.gcd(&part.denominator))?;
@@ -98,6 +101,114 @@ pub(crate) fn combined(vectors: &[(usize, Vec<Part>)], free: &[i128]) -> Option<
         }
     }
     Some((sums, common))
+}
+
+/// Many sparse equations: those that say that two numbers are equal, or one is zero, leave fewer numbers to the others.
+pub(crate) struct Equations {
+    width: usize,
+    all: Vec<Vec<(usize, i64)>>,
+}
+
+/// All vectors that satisfy equations.
+pub(crate) struct Solutions {
+    /// By position, which of the numbers that are left it has; `None` where it is zero.
+    class_of: Vec<Option<usize>>,
+    /// Of the numbers that are left, the first position that has each.
+    first: Vec<usize>,
+    vectors: Vec<Spanning>,
+}
+
+impl Equations {
+    /// None yet, of so many numbers.
+    pub(crate) const fn new(width: usize) -> Self {
+        Self { width, all: Vec::new() }
+    }
+
+    /// The sum of these multiples of numbers is zero.
+    pub(crate) fn require(&mut self, terms: Vec<(usize, i64)>) {
+        self.all.push(terms);
+    }
+
+    /// Their solutions; `None` where more than `width_max` numbers are left, only zeros, or numbers that are no fractions of
+    /// small ones.
+    pub(crate) fn solved(mut self, width_max: usize, stop: &dyn Stop) -> Result<Option<Solutions>, Stopped> {
+        // By position, an earlier one that is equal; `None` for zero.
+        let mut equal: Vec<Option<usize>> = (0..self.width).map(Some).collect();
+        let find = |equal: &mut Vec<Option<usize>>, mut position: usize| loop {
+            match equal[position] {
+                Some(other) if other != position => {
+                    equal[position] = equal[other];
+                    position = other;
+                }
+                found => return found,
+            }
+        };
+        loop {
+            if stop.is_requested() {
+                return Err(Stopped);
+            }
+            let before = self.all.len();
+            let mut left = Vec::with_capacity(before);
+            for terms in self.all {
+                let found = terms.into_iter().filter_map(|(at, factor)| Some((find(&mut equal, at)?, factor)));
+                let mut found: Vec<(usize, i64)> = found.collect();
+                found.sort_unstable();
+                found.dedup_by(|next, kept| {
+                    let is_same = next.0 == kept.0;
+                    kept.1 += if is_same { next.1 } else { 0 };
+                    is_same
+                });
+                found.retain(|&(_, factor)| factor != 0);
+                match found.as_slice() {
+                    [] => {}
+                    &[(position, _)] => equal[position] = None,
+                    &[(first, one), (second, other)] if one + other == 0 => equal[second] = Some(first),
+                    _ => left.push(found),
+                }
+            }
+            self.all = left;
+            if self.all.len() == before {
+                break;
+            }
+        }
+        let mut first = Vec::new();
+        let mut number = vec![None; self.width];
+        let mut class_of = Vec::with_capacity(self.width);
+        for position in 0..self.width {
+            class_of.push(find(&mut equal, position).map(|root| {
+                *number[root].get_or_insert_with(|| {
+                    first.push(position);
+                    first.len() - 1
+                })
+            }));
+        }
+        if first.len() > width_max {
+            return Ok(None);
+        }
+        let mut space = Nullspace::new(first.len());
+        for terms in self.all {
+            if stop.is_requested() {
+                return Err(Stopped);
+            }
+            let class = |(at, factor): (usize, i64)| Some((class_of[at]?, factor));
+            space.require(&terms.into_iter().filter_map(class).collect::<Vec<_>>());
+        }
+        let vectors = space.reduced(stop)?.filter(|vectors| !vectors.is_empty());
+        Ok(vectors.map(|vectors| Solutions { class_of, first, vectors }))
+    }
+}
+
+impl Solutions {
+    /// Positions whose numbers can be chosen freely, ascending.
+    pub(crate) fn free(&self) -> Vec<usize> {
+        self.vectors.iter().map(|&(class, _)| self.first[class]).collect()
+    }
+
+    /// The solution that has these numbers at the free positions, times a common factor; `None` where it does not fit.
+    pub(crate) fn with(&self, free: &[i128]) -> Option<(Vec<i128>, i128)> {
+        let (sums, common) = combined(&self.vectors, free)?;
+        Some((self.class_of.iter().map(|class| class.map_or(0, |class| sums[class])).collect(), common))
+    }
 }
 
 /// The fraction of small numbers that an element stands for: the first remainder of Euclid's algorithm that is small.

@@ -7,9 +7,10 @@
 use good_lp::{Expression, Variable};
 use num_integer::Integer;
 
+use super::rounded::rounded;
 use crate::concurrent::{Program, Solution};
 use crate::fraction::Fraction;
-use crate::nullspace::{Nullspace, combined};
+use crate::nullspace::Equations;
 use crate::stop::{Stop, Stopped};
 
 /// Rounds of looking for rows that a solution violates, at most: some are the rule.
@@ -18,8 +19,8 @@ const ROUNDS_MAX: u32 = 40;
 /// Most numbers in which equations are solved.
 const WIDTH_MAX: usize = 1_200;
 
-/// Most rows and arcs of a program: more take seconds.
-const SIZE_MAX: usize = 12_000;
+/// Most rows and arcs of a program: more take many seconds.
+const SIZE_MAX: usize = 40_000;
 
 /// Bits of numbers of the proof: those that may be chosen, where there are several, and where all are only rounded.
 const CHOSEN_BITS: [i32; 3] = [6, 16, 28];
@@ -70,6 +71,9 @@ pub(super) struct BalanceProgram {
     capacities: Vec<f64>,
     point: Option<Point>,
 }
+
+/// Weights of rows and potentials of nodes.
+type Prices = (Vec<i128>, Vec<i128>);
 
 /// A point inside the face of solutions.
 struct Point {
@@ -174,42 +178,36 @@ impl BalanceProgram {
     }
 
     /// Weights and potentials for which no free arc is worth anything.
-    fn exact_prices(&self, point: &Point, stop: &dyn Stop) -> Result<Vec<(Vec<i128>, Vec<i128>)>, Stopped> {
+    fn exact_prices(&self, point: &Point, stop: &dyn Stop) -> Result<Vec<Prices>, Stopped> {
         let (is_tight, is_free) = (self.tight_rows(point), self.free_arcs(point));
-        let rows: Vec<usize> = (0..self.rows.len()).filter(|&row| is_tight[row]).collect();
-        let nodes: Vec<usize> = (0..self.is_balanced.len()).filter(|&node| self.is_balanced[node]).collect();
-        let width = rows.len() + nodes.len();
-        if width > WIDTH_MAX {
-            return Ok(Vec::new());
-        }
+        // Rows first, then nodes.
+        let rows = self.rows.len();
+        let width = rows + self.is_balanced.len();
+        let mut equations = Equations::new(width);
+        let zeros = (0..rows).filter(|&row| !is_tight[row]);
+        let zeros = zeros.chain((rows..width).filter(|&position| !self.is_balanced[position - rows]));
+        zeros.for_each(|position| equations.require(vec![(position, 1)]));
         let mut terms: Vec<Vec<(usize, i64)>> = vec![Vec::new(); self.ways.len()];
-        for (position, &row) in rows.iter().enumerate() {
-            self.rows[row].arcs.iter().for_each(|&arc| terms[arc as usize].push((position, 1)));
+        for (position, row) in self.rows.iter().enumerate().filter(|&(row, _)| is_tight[row]) {
+            row.arcs.iter().for_each(|&arc| terms[arc as usize].push((position, 1)));
         }
-        let mut position_of = vec![None; self.is_balanced.len()];
-        nodes.iter().zip(rows.len()..).for_each(|(&node, position)| position_of[node] = Some(position));
-        let mut space = Nullspace::new(width);
         for ((mut terms, &(from, to, _)), _) in terms.into_iter().zip(&self.ways).zip(is_free).filter(|(_, free)| *free)
         {
-            terms.extend(position_of[to as usize].map(|position| (position, 1)));
-            terms.extend(position_of[from as usize].map(|position| (position, -1)));
-            require(&mut space, &terms, stop)?;
+            terms.extend([(rows + to as usize, 1), (rows + from as usize, -1)]);
+            equations.require(terms);
         }
-        let vectors = space.reduced(stop)?.filter(|vectors| !vectors.is_empty());
-        let Some(vectors) = vectors else { return Ok(Vec::new()) };
-        let floats: Vec<f64> = rows
-            .iter()
-            .map(|&row| point.weights[row])
-            .chain(nodes.iter().map(|&node| point.potentials[node]))
+        let Some(solutions) = equations.solved(WIDTH_MAX, stop)? else { return Ok(Vec::new()) };
+        let floats: Vec<f64> = solutions
+            .free()
+            .into_iter()
+            .map(|position| if position < rows { point.weights[position] } else { point.potentials[position - rows] })
             .collect();
-        let unit = vectors.iter().map(|&(position, _)| floats[position].abs()).fold(0.0, f64::max);
-        let bits = if vectors.len() == 1 { &CHOSEN_BITS[..1] } else { &CHOSEN_BITS[..] };
+        let unit = floats.iter().map(|value| value.abs()).fold(0.0, f64::max);
+        let bits = if floats.len() == 1 { &CHOSEN_BITS[..1] } else { &CHOSEN_BITS[..] };
         let found = bits.iter().filter_map(|&bits| {
-            let free: Vec<i128> = vectors.iter().map(|&(position, _)| whole(floats[position] / unit, bits)).collect();
-            let (sums, _) = combined(&vectors, &free)?;
-            let (mut weights, mut potentials) = (vec![0; self.rows.len()], vec![0; self.is_balanced.len()]);
-            rows.iter().zip(&sums).for_each(|(&row, &sum)| weights[row] = sum);
-            nodes.iter().zip(&sums[rows.len()..]).for_each(|(&node, &sum)| potentials[node] = sum);
+            let free: Vec<i128> = floats.iter().map(|value| whole(value / unit, bits)).collect();
+            let (mut weights, _) = solutions.with(&free)?;
+            let potentials = weights.split_off(rows);
             Some((weights, potentials))
         });
         Ok(found.collect())
@@ -245,79 +243,84 @@ impl BalanceProgram {
     pub(super) fn parts(&self, stop: &dyn Stop) -> Result<Vec<(Vec<u128>, u128)>, Stopped> {
         let Some(point) = &self.point else { return Ok(Vec::new()) };
         let (is_tight, is_free) = (self.tight_rows(point), self.free_arcs(point));
-        // Capacities of full arcs come first: all others follow from them, as far as they do.
+        // Capacities of full arcs come first: all others follow from them, as far as they do. Then the rate, then all arcs.
         let is_full = |arc: usize| !is_free[arc] && 2.0 * point.kept[arc] > self.capacities[arc];
         let mut full: Vec<u128> =
             (0..self.ways.len()).filter(|&arc| is_full(arc)).map(|arc| self.ways[arc].2).collect();
         full.sort_unstable();
         full.dedup();
-        let mut width = full.len() + 1;
-        let mut place = |arc: usize| match (is_free[arc], is_full(arc)) {
-            (true, _) => {
-                width += 1;
-                Some(width - 1)
-            }
-            (false, true) => full.binary_search(&self.ways[arc].2).ok(),
-            (false, false) => None,
-        };
-        let places: Vec<Option<usize>> = (0..self.ways.len()).map(&mut place).collect();
-        if width > WIDTH_MAX {
-            return Ok(Vec::new());
-        }
-        let mut space = Nullspace::new(width);
+        let (rate, arcs) = (full.len(), full.len() + 1);
+        let mut equations = Equations::new(arcs + self.ways.len());
         let mut at_nodes: Vec<Vec<(usize, i64)>> = vec![Vec::new(); self.is_balanced.len()];
-        for (&(from, to, _), place) in self.ways.iter().zip(&places) {
-            let Some(place) = *place else { continue };
-            at_nodes[to as usize].push((place, 1));
-            at_nodes[from as usize].push((place, -1));
+        for (arc, &(from, to, capacity)) in self.ways.iter().enumerate() {
+            let position = arcs + arc;
+            match (is_free[arc], full.binary_search(&capacity)) {
+                (true, _) => {}
+                (false, Ok(place)) if is_full(arc) => equations.require(vec![(place, 1), (position, -1)]),
+                _ => equations.require(vec![(position, 1)]),
+            }
+            at_nodes[to as usize].push((position, 1));
+            at_nodes[from as usize].push((position, -1));
         }
-        for (terms, _) in at_nodes.iter().zip(&self.is_balanced).filter(|(_, is_balanced)| **is_balanced) {
-            require(&mut space, terms, stop)?;
+        let at_nodes = at_nodes.into_iter().zip(&self.is_balanced).filter(|(_, is_balanced)| **is_balanced);
+        at_nodes.for_each(|(terms, _)| equations.require(terms));
+        let tight = || self.rows.iter().zip(&is_tight).filter(|(_, is_tight)| **is_tight).map(|(row, _)| row);
+        // The rate counts for what most rows ask for, so that they say no more than that arcs are alike.
+        let unit = tight().fold(0, |unit, row| unit.gcd(&row.demand)).max(1);
+        for row in tight() {
+            let Ok(demand) = i64::try_from(row.demand / unit) else { return Ok(Vec::new()) };
+            let terms = row.arcs.iter().map(|&arc| (arcs + arc as usize, 1));
+            equations.require(terms.chain([(rate, -demand)]).collect());
         }
-        for (row, _) in self.rows.iter().zip(is_tight).filter(|(_, is_tight)| *is_tight) {
-            let Ok(demand) = i64::try_from(row.demand) else { return Ok(Vec::new()) };
-            let mut terms: Vec<(usize, i64)> =
-                row.arcs.iter().filter_map(|&arc| places[arc as usize]).map(|place| (place, 1)).collect();
-            terms.push((full.len(), -demand));
-            require(&mut space, &terms, stop)?;
-        }
-        let vectors = space.reduced(stop)?.filter(|vectors| !vectors.is_empty());
-        let Some(vectors) = vectors else { return Ok(Vec::new()) };
-        let mut floats = vec![point.rate * self.unit; width];
-        for (&kept, place) in point.kept.iter().zip(&places) {
-            place.into_iter().for_each(|place| floats[*place] = kept * self.unit * self.demand);
-        }
+        let Some(solutions) = equations.solved(WIDTH_MAX, stop)? else { return Ok(Vec::new()) };
+        let free = solutions.free();
         let with_parts = |&parts: &i128| -> Option<(Vec<u128>, u128)> {
-            let free = vectors.iter().map(|&(position, _)| match full.get(position) {
+            let chosen = free.iter().map(|&position| match full.get(position) {
                 Some(&capacity) => i128::try_from(capacity).ok()?.checked_mul(parts),
-                None => Some(whole(floats[position] * parts as f64, 0)),
+                None if position == rate => Some(whole(point.rate * self.unit * unit as f64 * parts as f64, 0)),
+                None => Some(whole(point.kept[position - arcs] * self.unit * self.demand * parts as f64, 0)),
             });
-            let (sums, common) = combined(&vectors, &free.collect::<Option<Vec<i128>>>()?)?;
+            let (sums, common) = solutions.with(&chosen.collect::<Option<Vec<i128>>>()?)?;
             let scale = u128::try_from(common.checked_mul(parts)?).ok()?;
-            let kept = |(&(.., capacity), place): (&Way, &Option<usize>)| {
-                let kept = place.map_or(Some(0), |place| u128::try_from(sums[place]).ok())?;
-                Some(kept).filter(|&kept| capacity.checked_mul(scale).is_some_and(|most| kept <= most))
+            let kept = |(&(.., capacity), &sum): (&Way, &i128)| {
+                let kept = u128::try_from(sum).ok()?;
+                capacity.checked_mul(scale).filter(|&most| kept <= most).map(|_| kept)
             };
-            let kept: Vec<u128> = self.ways.iter().zip(&places).map(kept).collect::<Option<_>>()?;
+            let kept: Vec<u128> = self.ways.iter().zip(&sums[arcs..]).map(kept).collect::<Option<_>>()?;
             let divisor = kept.iter().fold(scale, |divisor, kept| divisor.gcd(kept));
             let is_as_stated = full.iter().zip(&sums).all(|(&capacity, &sum)| {
                 capacity.checked_mul(scale).and_then(|most| i128::try_from(most).ok()) == Some(sum)
             });
             is_as_stated.then(|| (kept.into_iter().map(|kept| kept / divisor).collect(), scale / divisor))
         };
-        let all = if vectors.iter().all(|&(position, _)| position < full.len()) { &PARTS[..1] } else { &PARTS[..] };
+        let all = if free.iter().all(|&position| position < rate) { &PARTS[..1] } else { &PARTS[..] };
         Ok(all.iter().filter_map(with_parts).collect())
     }
 }
 
-/// One more equation, of milliseconds at most.
-fn require(space: &mut Nullspace, terms: &[(usize, i64)], stop: &dyn Stop) -> Result<(), Stopped> {
-    if stop.is_requested() {
-        return Err(Stopped);
+/// Parts of a unit that the solution is rounded in.
+pub(super) const SCALES: [u128; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 24, 64, 1 << 10, 1 << 20];
+
+impl BalanceProgram {
+    /// The solution in these parts of a unit, rounded so that it stays balanced; by arc.
+    pub(super) fn rounded(&self, scale: u128, stop: &dyn Stop) -> Result<Option<Vec<u128>>, Stopped> {
+        let Some(point) = &self.point else { return Ok(None) };
+        let factor = self.unit * self.demand * scale as f64;
+        let kept: Vec<f64> = point.kept.iter().map(|kept| kept * factor).collect();
+        if kept.iter().any(|kept| !(0.0..KEPT_MAX).contains(kept)) {
+            return Ok(None);
+        }
+        let kept = rounded(&self.ways, &self.is_balanced, &kept, stop)?;
+        Ok(kept.filter(|kept| {
+            kept.iter()
+                .zip(&self.ways)
+                .all(|(&kept, &(.., capacity))| capacity.checked_mul(scale).is_some_and(|most| kept <= most))
+        }))
     }
-    space.require(terms);
-    Ok(())
 }
+
+/// Numbers are rounded below this: above it floats have no digits left for parts.
+const KEPT_MAX: f64 = (1_u64 << 44) as f64;
 
 /// `value · 2^bits` to the nearest whole number; 0 for what is no number.
 #[expect(clippy::cast_possible_truncation, reason = "casts of floats saturate")]

@@ -23,6 +23,39 @@ fn connected(terminals_max: u32, others_max: u32) -> impl Strategy<Value = (Digr
     })
 }
 
+/// Terminals that send and take in over a node each, as hosts that are slower than their links, or over few nodes that all send
+/// through, in rates of one digit or of ten.
+fn behind_switches() -> impl Strategy<Value = (Digraph, Vec<bool>)> {
+    let rate = prop_oneof![Just(9_u64), Just(1_000_000_007)];
+    let size = (3..=16_u32, rate, any::<bool>());
+    let random = prop::collection::vec((any::<u32>(), any::<u32>(), any::<u64>()), 64);
+    (size, random).prop_map(|((terminals, digits, are_hosts), random)| {
+        let rate = |number: u64| 1 + number % digits;
+        let shared = if are_hosts { terminals } else { 1 + terminals / 4 };
+        // Node of the switch that a terminal sends to, and takes in from.
+        let sends = |terminal: u32| terminals + terminal % shared;
+        let takes = |terminal: u32| if are_hosts { 2 * terminals + terminal } else { sends(terminal) };
+        let mut arcs = Vec::new();
+        for (terminal, &(_, _, number)) in (0..terminals).zip(&random) {
+            arcs.push(Arc { from: terminal, to: sends(terminal), capacity: rate(number) });
+            arcs.push(Arc { from: takes(terminal), to: terminal, capacity: 2 * rate(number >> 20) });
+            arcs.push(Arc {
+                from: sends(terminal),
+                to: takes((terminal + 1) % terminals),
+                capacity: rate(number >> 40),
+            });
+        }
+        let more = random.iter().skip(terminals as usize);
+        arcs.extend(more.map(|&(from, to, number)| Arc {
+            from: sends(from % terminals),
+            to: takes(to % terminals),
+            capacity: rate(number),
+        }));
+        let node_count = if are_hosts { 3 * terminals } else { terminals + shared };
+        (Digraph { node_count, arcs }, (0..node_count).map(|node| node < terminals).collect())
+    })
+}
+
 /// What enters and what leaves each node.
 fn sums(graph: &Digraph) -> Vec<(u64, u64)> {
     let mut sums = vec![(0, 0); graph.node_count as usize];
@@ -98,6 +131,17 @@ proptest! {
         let root = root % u32::try_from(all.iter().sum::<u64>()).expect("few");
         let one: Vec<u64> = (0..graph.node_count).map(|node| u64::from(node == root)).collect();
         check(&graph, &one, &terminals)?;
+    }
+
+    /// Links that many may use, behind what each can send.
+    #[test]
+    fn parts_behind_switches_are_best((graph, terminals) in behind_switches()) {
+        let weights: Vec<u64> = terminals.iter().map(|&terminal| u64::from(terminal)).collect();
+        let found = balanced_optimum(&graph, &weights, &terminals, &Never).expect("connected");
+        let part = forest_optimum_for(&part_of(&graph, &found), &weights, &terminals, &Never).expect("connected");
+        let in_parts = Fraction::new(part.inverse_rate.numerator * found.scale, part.inverse_rate.denominator);
+        prop_assert_eq!(in_parts, Some(found.inverse_rate));
+        check_limit(&graph, &weights, &terminals, &found)?;
     }
 
     /// What enters a node and can not leave it is no loss, whatever is thrown away of it.
