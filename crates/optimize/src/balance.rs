@@ -241,11 +241,13 @@ impl Best<'_> {
         Ok(())
     }
 
-    /// Parts near the solution of the program, until one reaches the limit: in whole numbers of few parts of a unit, then on the
-    /// face of solutions, then in many parts.
+    /// Parts near the solution of the program, until one reaches the limit: in the parts of a unit that it is made of, in whole
+    /// numbers of few parts, then on the face of solutions, then in many parts.
     fn search_near(&mut self, program: &BalanceProgram, limit: Fraction) -> Result<(), OptimumError> {
         let (few, many) = SCALES.split_at(SCALES.len() - 2);
-        for &scale in few {
+        // Of what is alike, rounding makes what is not.
+        let alike = few.iter().filter(|&&scale| program.is_made_of(scale)).take(1);
+        for &scale in alike.chain(few) {
             if let Some(kept) = program.rounded(scale, self.search.stop)? {
                 self.consider_ways(kept, scale, limit)?;
             }

@@ -302,6 +302,13 @@ impl BalanceProgram {
 pub(super) const SCALES: [u128; 12] = [1, 2, 3, 4, 5, 6, 8, 12, 24, 64, 1 << 10, 1 << 20];
 
 impl BalanceProgram {
+    /// Whether the solution is made of these parts of a unit, so that rounding leaves what is alike as it is.
+    pub(super) fn is_made_of(&self, scale: u128) -> bool {
+        let factor = self.unit * self.demand * scale as f64;
+        let kept = self.point.iter().flat_map(|point| &point.kept).map(|kept| kept * factor);
+        kept.into_iter().all(|kept| (kept - kept.round()).abs() < ALIKE * kept.max(1.0))
+    }
+
     /// The solution in these parts of a unit, rounded so that it stays balanced; by arc.
     pub(super) fn rounded(&self, scale: u128, stop: &dyn Stop) -> Result<Option<Vec<u128>>, Stopped> {
         let Some(point) = &self.point else { return Ok(None) };
@@ -318,6 +325,9 @@ impl BalanceProgram {
         }))
     }
 }
+
+/// As near as this to whole numbers, in parts of them, the solver means these.
+const ALIKE: f64 = 1e-6;
 
 /// Numbers are rounded below this: above it floats have no digits left for parts.
 const KEPT_MAX: f64 = (1_u64 << 44) as f64;

@@ -15,7 +15,7 @@ const NEAR: f64 = 1e-5;
 ///
 /// * **In.** By arc, what it keeps, below 2⁴⁰.
 /// * **Cost.** One flow for each terminal and node at most, with capacities of 0 and 1.
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers are below 2^53")]
+#[expect(clippy::cast_possible_truncation, reason = "numbers are below 2^53")]
 pub(super) fn rounded(
     ways: &[Way],
     is_balanced: &[bool],
