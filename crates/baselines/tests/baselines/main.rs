@@ -1,5 +1,6 @@
 //! Baselines from outside: the figures that their papers state.
 
+mod auto;
 mod odd_rates;
 mod published;
 mod queues;

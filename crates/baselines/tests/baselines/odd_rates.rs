@@ -16,12 +16,12 @@ use canopy_synth::{
 use canopy_topology::{Capacity, Fault, Latency, Rank, Topology, TopologyDraft, TopologyLimits};
 
 /// The number that `CANOPY_CASES` asks for, or `few`.
-fn cases(few: u64) -> u64 {
+pub(crate) fn cases(few: u64) -> u64 {
     let given = std::env::var("CANOPY_CASES").ok();
     given.map_or(few, |text| text.parse().expect("CANOPY_CASES is a number"))
 }
 
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -31,12 +31,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// Eleven digits, odd, round, or of any magnitude up to 2⁶⁰.
-    fn rate(&mut self) -> Capacity {
+    pub(crate) fn rate(&mut self) -> Capacity {
         let rate = match self.below(5) {
             0 => 1_000_000_000 + self.below(1_000_000_000_000),
             1 => self.below(1 << 40) | 1,
@@ -50,7 +50,7 @@ impl Random {
 }
 
 /// Ranks and some switches on a one-way cycle in any order, with more links of either kind.
-fn network(seed: u64, ranks_max: u64, switches_max: u64) -> Topology {
+pub(crate) fn network(seed: u64, ranks_max: u64, switches_max: u64) -> Topology {
     let mut random = Random(seed);
     let (ranks, switches) = (2 + random.below(ranks_max - 1), random.below(switches_max + 1));
     let mut draft = TopologyDraft::default();

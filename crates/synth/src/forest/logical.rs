@@ -78,6 +78,16 @@ impl<'a, C: FlowUnit> LogicalGraph<'a, C> {
         (entering, leaving)
     }
 
+    /// The same of all nodes. O(nodes + edges).
+    pub(super) fn all_sides(&self, node_count: u32) -> Vec<Sides<C>> {
+        let mut sides: Vec<Sides<C>> = vec![Sides::default(); node_count as usize];
+        for (from, to, capacity) in self.edges() {
+            sides[from as usize].1.push((to, capacity));
+            sides[to as usize].0.push((from, capacity));
+        }
+        sides
+    }
+
     /// Replaces `amount` of `from → via → to` by as much of an edge `from → to`; drops it where `from` is `to`.
     ///
     /// # Panics

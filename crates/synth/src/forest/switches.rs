@@ -41,11 +41,12 @@ pub(super) fn remove_switches<C: FlowUnit>(
     let &Network { terminal_count, node_count, .. } = network;
     remove_thin(network, graph, stop)?;
     let mut groups = Groups::new(network);
-    // Fewest neighbours first: switches inside boxes before those between them.
-    let mut order: Vec<(usize, u32)> =
-        (terminal_count..node_count).map(|node| (neighbour_count(graph, node), node)).collect();
+    // Fewest neighbours first: switches inside boxes before those between them. One without any gets none.
+    let neighbours = |(entering, leaving): Sides<C>| entering.len().max(leaving.len());
+    let counts = graph.all_sides(node_count).into_iter().map(neighbours).zip(0..node_count);
+    let mut order: Vec<(usize, u32)> = counts.filter(|&(count, node)| count > 0 && node >= terminal_count).collect();
     order.sort_unstable();
-    let total = u64::from(node_count - terminal_count);
+    let total = order.len() as u64;
     for (done, &(_, switch)) in (0..).zip(&order) {
         progress.report(Stage::Switches, done, total);
         let (entering, leaving) = graph.sides(switch);
@@ -79,11 +80,7 @@ fn remove_thin<C: FlowUnit>(
     let switches = network.terminal_count as usize..network.node_count as usize;
     loop {
         ask(stop)?;
-        let mut sides: Vec<Sides<C>> = vec![Sides::default(); switches.end];
-        for (from, to, capacity) in graph.edges() {
-            sides[from as usize].1.push((to, capacity));
-            sides[to as usize].0.push((from, capacity));
-        }
+        let sides = graph.all_sides(network.node_count);
         // What a split has changed is known in the next round.
         let mut is_changed = vec![false; switches.end];
         let mut is_done = true;
@@ -106,11 +103,6 @@ fn remove_thin<C: FlowUnit>(
             return Ok(());
         }
     }
-}
-
-fn neighbour_count<C: FlowUnit>(graph: &LogicalGraph<'_, C>, node: u32) -> usize {
-    let (entering, leaving) = graph.sides(node);
-    entering.len().max(leaving.len())
 }
 
 /// One switch being removed.

@@ -255,7 +255,7 @@ mod tests {
             let cut =
                 Certificate::Cut { direction: CutDirection::In, nodes: vec![NodeIndex::new(0), NodeIndex::new(7)] };
             assert_eq!(certificate(topology, &sent(topology, &cut)).as_ref(), Ok(&cut));
-            let switches = topology.nodes().len() as u32 - 1;
+            let switches = u32::try_from(topology.nodes().len()).unwrap() - 1;
             let potentials = vec![(NodeIndex::new(switches - 1), -2), (NodeIndex::new(switches), 3)];
             let sum = Certificate::Sum {
                 terms: vec![(2, Certificate::Partition { sets: NamedParts::Ranks.sets(topology) }), (5, cut)],
